@@ -1,4 +1,4 @@
-//! The driver's devices: what each is and can do, and the opening of one.
+//! CUDA adapters: the driver's devices, their properties, and opening one.
 
 use std::ffi::{c_char, c_int};
 use std::fs;
@@ -21,11 +21,11 @@ use crate::core::driver::{Adapter, Driver};
 /// PCI vendor number of NVIDIA.
 const NVIDIA: u32 = 0x10de;
 
-/// `CU_COMPUTEMODE_PROHIBITED`: nobody may compute on the device.
+/// `CU_COMPUTEMODE_PROHIBITED`: the device permits no contexts.
 const PROHIBITED: c_int = 2;
 
-/// Most storage and uniform buffers of a kernel: with 16 bytes for each, the immediates, and 24 for
-/// a launch itself, all fit into the 4096 bytes of parameters that every GPU takes.
+/// Maximum storage and uniform buffers of a kernel: 16 bytes each, with the immediates and 24 bytes
+/// of the launch's own, fit into the 4096 bytes of parameters that every GPU supports.
 const MAX_STORAGE_BINDINGS: u32 = 160;
 const MAX_UNIFORM_BINDINGS: u32 = 64;
 const MAX_IMMEDIATES: u32 = 256;
@@ -44,17 +44,17 @@ impl Adapter for CudaAdapter {
 }
 
 impl CudaAdapter {
-    /// Opens the device alone.
+    /// Opens the device without a queue.
     pub(super) fn open_gpu(&self) -> Result<Arc<Gpu>> {
         Ok(Arc::new(Gpu::open(&self.0)?))
     }
 }
 
-/// Every usable device, in the driver's order: the fastest first, unless CUDA_DEVICE_ORDER says
-/// otherwise.
+/// Returns every usable device in the driver's order: fastest first, unless CUDA_DEVICE_ORDER is
+/// set.
 pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
     let mut count = 0;
-    // SAFETY: the driver writes a number.
+    // SAFETY: the driver writes an integer.
     let code = unsafe { (cuda.api.device_get_count)(&raw mut count) };
     code.ok().map_err(|code| Absence {
         reason: format!("cuDeviceGetCount failed: {}", error::explain(&cuda.api, code)),
@@ -92,7 +92,7 @@ fn why_none(unusable: &[String]) -> Absence {
     }
 }
 
-/// A device, to be asked.
+/// A device whose attributes are read.
 struct Asked {
     cuda: &'static Cuda,
     device: Device,
@@ -104,10 +104,10 @@ impl Asked {
         code.ok().map_err(explain)
     }
 
-    /// A number; 0 where the driver does not know the attribute.
+    /// Returns an attribute; 0 where the driver does not support it.
     fn attribute(&self, attribute: c_int) -> u32 {
         let mut value = 0;
-        // SAFETY: the driver writes a number, or refuses.
+        // SAFETY: the driver writes an integer, or returns an error.
         let code =
             unsafe { (self.cuda.api.device_get_attribute)(&raw mut value, attribute, self.device) };
         if code == Code::SUCCESS { u32::try_from(value).unwrap_or(0) } else { 0 }
@@ -115,10 +115,10 @@ impl Asked {
 
     fn name(&self) -> Result<String, String> {
         let mut name = [0u8; 256];
-        // One byte is left, so that there is a zero at the end.
+        // One byte is reserved for the terminating zero.
         let room = name.len() as c_int - 1;
         let start = name.as_mut_ptr().cast::<c_char>();
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: the buffer has at least `room` bytes.
         let code = unsafe { (self.cuda.api.device_get_name)(start, room, self.device) };
         self.check("cuDeviceGetName", code)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
@@ -134,7 +134,7 @@ impl Asked {
 
     fn memory(&self) -> Result<u64, String> {
         let mut bytes = 0;
-        // SAFETY: the driver writes a number.
+        // SAFETY: the driver writes an integer.
         let code = unsafe { (self.cuda.api.device_total_mem)(&raw mut bytes, self.device) };
         self.check("cuDeviceTotalMem", code)?;
         Ok(bytes as u64)
@@ -164,7 +164,7 @@ impl Asked {
 
 fn probe(cuda: &'static Cuda, ordinal: c_int, index: usize) -> Result<Probe, String> {
     let mut device = 0;
-    // SAFETY: the driver writes a number.
+    // SAFETY: the driver writes an integer.
     let code = unsafe { (cuda.api.device_get)(&raw mut device, ordinal) };
     let asked = Asked { cuda, device };
     asked.check("cuDeviceGet", code)?;
@@ -206,7 +206,7 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
         compute_capability: Some(asked.capability()),
         multiprocessors: Some(asked.attribute(attribute::MULTIPROCESSORS)),
         memory,
-        // Known once the device is open: to ask takes a context.
+        // Available once the device is open: reading it requires a context.
         memory_budget: None,
         subgroup_size: 32,
         binding_alignment: 16,
@@ -234,7 +234,7 @@ fn limits(memory: u64, shared: u32) -> Limits {
     }
 }
 
-/// The version of the driver's build, such as `570.86.15`, where Linux tells.
+/// Returns the version of the driver's build, such as `570.86.15`, where Linux reports it.
 fn driver_build() -> Option<String> {
     let text = fs::read_to_string("/sys/module/nvidia/version").ok();
     let text = text.or_else(|| {
@@ -244,7 +244,7 @@ fn driver_build() -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The version in the text that the kernel module gives of itself: the first word of numbers.
+/// Extracts the version from the kernel module's text: the first word of digits and dots.
 fn build_in(text: &str) -> Option<&str> {
     let is_version = |word: &&str| {
         word.as_bytes().contains(&b'.')
@@ -253,7 +253,7 @@ fn build_in(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().find(is_version)
 }
 
-/// Which driver this is: its CUDA version and its build, as text.
+/// Identifies the driver by its CUDA version and its build.
 fn driver_uuid(version: c_int, build: Option<&str>) -> [u8; 16] {
     let mut uuid = [0; 16];
     let text = format!("{version} {}", build.unwrap_or_default());
@@ -271,7 +271,7 @@ mod tests {
     fn the_parameters_of_the_largest_kernel_fit() {
         let limits = limits(80 << 30, 0);
         let buffers = limits.max_storage_bindings + limits.max_uniform_bindings;
-        // Address and length of each, the immediates, and fold parameters, epoch and stop.
+        // Address and length of each, the immediates, and grid parameters, epoch and stop.
         assert!(buffers * 16 + limits.max_immediates + 3 * 8 <= 4096);
     }
 

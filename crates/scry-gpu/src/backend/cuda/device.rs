@@ -1,4 +1,4 @@
-//! An open device: what everything else shares, and whether it still lives.
+//! An open device: state shared by everything on it, and whether the device is lost.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -16,23 +16,23 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::lifecycle::fork_guard::{FORKED, Process};
 
-/// An open device. Everything made from it holds an `Arc` of it.
+/// An open device. Everything created on it holds an `Arc` of it.
 pub(super) struct Gpu {
     pub(super) api: &'static Api,
     pub(super) device: Device,
-    /// The primary context, which other libraries of the process share.
+    /// The primary context, shared with other libraries of the process.
     pub(super) context: Context,
     pub(super) info: DeviceInfo,
     pub(super) target: Target,
-    /// Whether memory can be allocated in the order of a stream.
+    /// Whether stream-ordered allocation is supported.
     pub(super) has_pools: bool,
-    /// Whether a stream can write a `u64`.
+    /// Whether streams can write 64-bit values.
     pub(super) writes_values: bool,
-    /// Where the device was opened.
+    /// The process that opened the device.
     process: Process,
-    /// Set once nothing may be waited for, nor freed, any more.
+    /// Set once the device is abandoned: nothing waits for it or frees its memory any more.
     given_up: AtomicBool,
-    /// Why the context is gone, once it is.
+    /// Why the context was lost.
     lost: OnceLock<String>,
 }
 
@@ -43,7 +43,7 @@ impl Gpu {
         let name = &probe.info.name;
         let process = Process::current();
         let mut context = Context::NULL;
-        // SAFETY: the device is one of the driver's, which writes a handle.
+        // SAFETY: the device is one of the driver's, and the driver writes a handle.
         let code = unsafe { (api.device_primary_ctx_retain)(&raw mut context, probe.device) };
         code.ok().map_err(|code| error::failed(api, name, "cuDevicePrimaryCtxRetain", code))?;
         let mut gpu = Self {
@@ -63,21 +63,21 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Makes the context current on this thread, until the guard is dropped. A device that is lost
-    /// or given up has none any more.
+    /// Makes the context current on this thread until the guard is dropped. An error if the device
+    /// was lost or abandoned.
     #[inline(never)]
     pub(super) fn current(&self) -> Result<Current<'_>> {
         self.check_alive()?;
         self.current_for(Call::enter())
     }
 
-    /// [`Gpu::current`] where something is freed: none if there is no context any more, with which
-    /// all went that was made in it.
+    /// As [`Gpu::current`], for freeing; `None` if the context is gone, and all its objects with
+    /// it.
     pub(super) fn current_to_free(&self) -> Option<Current<'_>> {
         self.current().ok()
     }
 
-    /// [`Gpu::current`] for a question; none if the answer might have to wait for somebody else.
+    /// As [`Gpu::current`], for a query; `None` if the query might block on another thread's call.
     pub(super) fn current_for_question(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
         Call::alone().map(|call| self.current_for(call)).transpose()
@@ -96,21 +96,21 @@ impl Gpu {
         Ok(Current { gpu: self, pushed, _call: call, thread: PhantomData })
     }
 
-    /// An error unless the call succeeded; remembers the loss of the device.
-    // Kept a call, as are others here that are called everywhere: copies take long to build.
+    /// Returns an error unless the call succeeded; records the loss of the device.
+    // Not inlined, as others here with many callers: copies would cost compile time.
     #[inline(never)]
     pub(super) fn check(&self, call: &'static str, code: Code) -> Result<()> {
         code.ok().map_err(|code| self.failed(call, code))
     }
 
-    /// Reports a call that failed where nothing is left to be done about it.
+    /// Logs a failed call that no caller can handle.
     pub(super) fn note(&self, call: &'static str, code: Code) {
         if let Err(error) = self.check(call, code) {
             log::warn!("cuda: something was not freed: {error}");
         }
     }
 
-    /// The error for a call that returned `code`; remembers the loss of the device.
+    /// Returns the error for a call that returned `code`; records the loss of the device.
     pub(super) fn failed(&self, call: &'static str, code: Code) -> GpuError {
         let error = error::failed(self.api, &self.info.name, call, code);
         match error {
@@ -121,28 +121,28 @@ impl Gpu {
         }
     }
 
-    /// The error for work that cannot be done as asked.
+    /// Returns the error for work that is not supported.
     pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
         error::refused(&self.info.name, call, why)
     }
 
-    /// Gives the device up, which may hang, and gives the error that says so.
+    /// Abandons the device, which may hang, and returns the error that says so.
     pub(super) fn hangs(&self, reason: String) -> GpuError {
         self.give_up();
         error::lost(&self.info.name, reason)
     }
 
-    /// A number that the driver knows of the device.
+    /// Reads a device attribute.
     pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
         let mut value = 0;
-        // SAFETY: the driver writes a number.
+        // SAFETY: the driver writes an integer.
         let code =
             unsafe { (self.api.device_get_attribute)(&raw mut value, attribute, self.device) };
         self.check("cuDeviceGetAttribute", code)?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// An error if the device is lost or was given up.
+    /// Returns an error if the device was lost or abandoned.
     pub(super) fn check_alive(&self) -> Result<()> {
         if !self.is_given_up() {
             return Ok(());
@@ -155,23 +155,23 @@ impl Gpu {
         Err(error::lost(&self.info.name, reason))
     }
 
-    /// From now on nothing waits for the device, and nothing that it may be using is freed.
+    /// Abandons the device: nothing waits for it or frees its memory any more.
     pub(super) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// True if objects are to be leaked rather than destroyed: those of a context that is gone go
-    /// with it, and in a forked child they are the parent's.
+    /// Returns whether objects are leaked instead of destroyed: those of a lost context are gone
+    /// with it, and in a forked child they belong to the parent.
     pub(super) fn is_given_up(&self) -> bool {
         let gone = self.lost.get().is_some() || self.given_up.load(Ordering::Acquire);
         gone || self.process.was_left()
     }
 
-    /// Bytes of the device's memory that are free, and of all of it.
+    /// Returns the free and the total bytes of device memory.
     pub(super) fn memory(&self) -> Result<(u64, u64)> {
         let _current = self.current()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the context is current; the driver writes two numbers.
+        // SAFETY: the context is current; the driver writes two integers.
         let code = unsafe { (self.api.mem_get_info)(&raw mut free, &raw mut total) };
         self.check("cuMemGetInfo", code)?;
         Ok((free as u64, total as u64))
@@ -184,9 +184,9 @@ impl Drop for Gpu {
         if hangs || self.process.was_left() {
             return;
         }
-        // A context that an error has ended is released all the same: if nobody else holds it, the
-        // next who opens the device gets a new one.
-        // SAFETY: it was retained once, and everything made in it holds an `Arc` of this.
+        // A lost context is released, too: without other users, the next caller that opens the
+        // device gets a new one.
+        // SAFETY: it was retained once, and everything created in it holds an `Arc` of this.
         let code = unsafe { (self.api.device_primary_ctx_release)(self.device) };
         if let Err(code) = code.ok() {
             log::debug!("cuda: the context was not released: {}", error::explain(self.api, code));
@@ -194,13 +194,13 @@ impl Drop for Gpu {
     }
 }
 
-/// For as long as it lives, the device's context is current on this thread.
+/// Keeps the device's context current on this thread.
 pub(super) struct Current<'a> {
     gpu: &'a Gpu,
     pushed: bool,
-    /// Over when the guard is dropped.
+    /// Ends when the guard is dropped.
     _call: Call,
-    /// What is current is a matter of the thread.
+    /// The current context is a property of the thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -208,9 +208,9 @@ impl Drop for Current<'_> {
     fn drop(&mut self) {
         if self.pushed {
             let mut popped = Context::NULL;
-            // SAFETY: the context was pushed on this very thread; the driver writes a handle.
+            // SAFETY: the context was pushed on this thread; the driver writes a handle.
             let code = unsafe { (self.gpu.api.ctx_pop_current)(&raw mut popped) };
-            // If it fails the context is gone, and says so at the next call.
+            // If it fails, the context is lost, which the next call reports.
             let _ = code.ok();
         }
     }

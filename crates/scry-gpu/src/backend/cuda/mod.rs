@@ -1,17 +1,17 @@
-//! CUDA 12.0 and newer, with nothing but NVIDIA's driver, opened at run time.
+//! The CUDA backend, for CUDA 12.0 and newer: requires only NVIDIA's driver, opened at run time.
 //!
 //! `adapter` finds devices, `device` opens one. `ffi` has the driver's functions (`driver_api`),
 //! their types and errors, and opens libraries: the driver, and on demand those of the toolkit;
-//! `library_status` reports which of these are installed. `memory` allocates, with `pinned` for the
-//! host's side.
+//! `library_status` reports which of these are installed. `memory` allocates, with `pinned` for
+//! pinned host memory.
 //!
-//! `compile` makes kernels of programs, through `jit` and the disk cache, and by `native` of PTX
-//! and of CUDA C, which `nvrtc` compiles.
+//! `compile` turns programs into kernels: WGSL through `translation`, `jit` and the disk cache; PTX
+//! and CUDA C through `native`, CUDA C with `nvrtc`.
 //!
-//! `queue::submit` executes steps: `overlap` spreads them over the streams of `stream` and decides
-//! which of them use programmatic dependent launch, `encode`, `params` and `declared_params` say
-//! what each means to the driver, `cublas` multiplies, `graph` records them, `timeline` orders all
-//! submissions, `timing` measures.
+//! `queue::submit` executes steps: `overlap` distributes them over the streams of `stream` and
+//! decides which of them use programmatic dependent launch; `encode`, `params` and
+//! `declared_params` encode them for the driver; `cublas` multiplies, `graph` records, `timeline`
+//! orders all submissions, `timing` measures.
 
 mod adapter;
 mod compile;
@@ -46,7 +46,7 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// Longest time that the drop of a device waits for its work.
+/// Timeout for pending work when a device is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Finds the CUDA devices.
@@ -56,7 +56,7 @@ pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(boxed.collect())
 }
 
-/// An open device. The fields are dropped in order: what uses others comes before them.
+/// An open device. The fields are dropped in order: users come before what they use.
 struct CudaDriver {
     recordings: RwLock<Slots<RecordingMark, Graph>>,
     kernels: RwLock<Kernels>,
@@ -86,7 +86,7 @@ impl CudaDriver {
         block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
     }
 
-    /// Calls `work` with the tables, which do not change meanwhile.
+    /// Calls `work` with the tables read-locked.
     fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         work(Tables { blocks: &blocks, kernels: &kernels })
@@ -105,11 +105,11 @@ impl Driver for CudaDriver {
     }
 
     fn free(&self, memory: MemoryId) {
-        // Then it is leaked; and in a forked child the lock may be held for ever.
+        // Then the memory is leaked; and in a forked child the lock may stay locked.
         if self.gpu.is_given_up() {
             return;
         }
-        // Freed after the lock is given back.
+        // Freed after the lock is released.
         let block = write(&self.blocks).remove(memory);
         debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
     }

@@ -1,4 +1,4 @@
-//! What is known of a device before it is opened.
+//! Properties of a device before it is opened.
 
 use scry_ptx::Target;
 
@@ -6,7 +6,7 @@ use super::ffi::driver_api::Cuda;
 use super::ffi::types::Device;
 use crate::api::info::DeviceInfo;
 
-/// What is known of a device before it is opened.
+/// Properties of a device before it is opened.
 pub(super) struct Probe {
     pub(super) cuda: &'static Cuda,
     pub(super) device: Device,

@@ -1,4 +1,4 @@
-//! The compiler within the driver: PTX in, the device's own code out.
+//! The driver's compiler: PTX to machine code.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 
@@ -6,10 +6,10 @@ use crate::api::error::{DriverError, GpuError, Result};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, LinkState, Module, jit};
 
-/// Bytes of what the compiler may say.
+/// Bytes of each compiler log.
 const LOG: usize = 16 << 10;
 
-/// What the compiler says, for its whole life.
+/// Buffers for the compiler's messages.
 struct Logs {
     info: Vec<u8>,
     error: Vec<u8>,
@@ -20,8 +20,8 @@ impl Logs {
         Self { info: vec![0; LOG], error: vec![0; LOG] }
     }
 
-    /// The options that have the compiler write here, and their values. The last byte is left, so
-    /// that there is a zero at the end.
+    /// Returns the options that make the compiler write to the buffers, and their values. The last
+    /// byte is reserved for a zero.
     fn options(&mut self) -> ([i32; 4], [*mut c_void; 4]) {
         let size = std::ptr::without_provenance_mut(LOG - 1);
         let keys = [jit::INFO_LOG, jit::INFO_LOG_SIZE, jit::ERROR_LOG, jit::ERROR_LOG_SIZE];
@@ -30,7 +30,7 @@ impl Logs {
     }
 }
 
-/// The text in a log.
+/// Returns the text of a log.
 fn text(log: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(log).unwrap_or_default();
     text.to_string_lossy().trim().to_owned()
@@ -40,14 +40,14 @@ fn text(log: &[u8]) -> String {
 struct Linker<'a> {
     gpu: &'a Gpu,
     state: LinkState,
-    /// Written by the driver until the compilation is over.
+    /// Written by the driver during the compilation.
     logs: Box<Logs>,
-    /// The same holds for the values of the options.
+    /// Read by the driver during the compilation.
     _values: Box<[*mut c_void; 4]>,
 }
 
-/// Compiles PTX for the device. `kernel` names it in errors, which have what the compiler said. The
-/// device's context must be current.
+/// Compiles PTX for the device. Errors contain `kernel` and the compiler's log. The device's
+/// context must be current.
 pub(crate) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     let linker = Linker::new(gpu)?;
     let ptx = CString::new(ptx).map_err(|error| gpu.refused("cuLinkAddData", error.to_string()))?;
@@ -60,13 +60,13 @@ pub(crate) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     Ok(cubin)
 }
 
-/// Compiles PTX for the device as it is loaded, without the linker. The context must be current.
+/// Loads PTX, which the driver compiles without the linker. The context must be current.
 pub(crate) fn module(gpu: &Gpu, kernel: &str, ptx: &CStr) -> Result<Module> {
     let mut logs = Logs::new();
     let (mut keys, mut values) = logs.options();
     let mut module = Module::NULL;
-    // SAFETY: the driver reads a text that ends with a zero, writes a handle, and writes to the
-    // logs until it returns.
+    // SAFETY: the driver reads a zero-terminated text, writes a handle, and writes to the logs
+    // until it returns.
     let code = unsafe {
         let (text, count) = (ptx.as_ptr().cast(), keys.len() as u32);
         let (keys, values) = (keys.as_mut_ptr(), values.as_mut_ptr());
@@ -119,7 +119,7 @@ impl<'a> Linker<'a> {
         let code =
             unsafe { (self.gpu.api.link_complete)(self.state, &raw mut start, &raw mut size) };
         self.check("cuLinkComplete", kernel, code)?;
-        // SAFETY: so many bytes are there until the compilation is destroyed.
+        // SAFETY: `size` bytes are readable until the compilation is destroyed.
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), size) }.to_vec())
     }
 
@@ -131,7 +131,7 @@ impl<'a> Linker<'a> {
 
 impl Drop for Linker<'_> {
     fn drop(&mut self) {
-        // SAFETY: the compilation was begun, and what it made was copied.
+        // SAFETY: the compilation was created, and its output was copied.
         let code = unsafe { (self.gpu.api.link_destroy)(self.state) };
         if let Err(error) = self.gpu.check("cuLinkDestroy", code) {
             log::error!("cuda: a compilation was not destroyed: {error}");
@@ -139,7 +139,7 @@ impl Drop for Linker<'_> {
     }
 }
 
-/// Adds to an error which kernel it was and what the compiler said.
+/// Adds the kernel's name and the compiler's log to an error.
 fn explained(mut error: GpuError, kernel: &str, log: &str) -> GpuError {
     if let GpuError::Driver(DriverError { code, .. }) = &mut error {
         *code = format!("kernel `{kernel}`: {code}");

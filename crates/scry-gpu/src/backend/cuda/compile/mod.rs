@@ -1,5 +1,5 @@
-//! WGSL programs as kernels: translated to PTX, which the driver compiles, or taken from the disk
-//! cache as the driver compiled them before.
+//! Compiles WGSL programs: PTX is generated, which the driver compiles unless the disk cache has
+//! the compiled code.
 
 mod jit;
 pub(super) mod native;
@@ -22,31 +22,30 @@ use crate::core::driver::{CompileJob, GridSource};
 /// A compiled kernel.
 pub(super) struct Kernel {
     pub(super) function: Function,
-    /// What a launch passes, in order.
+    /// Kernel parameters, in order.
     pub(super) params: Vec<Param>,
     /// Threads of a block along x, y and z.
     pub(super) block: [u32; 3],
-    /// Bytes of shared memory that a launch asks for.
+    /// Bytes of dynamic shared memory.
     pub(super) dynamic_shared: u32,
-    /// Bindings of a dispatch; those of a folded kernel have the fold parameters last.
+    /// Bindings of a dispatch; a kernel with grid linearisation has its parameters as the last one.
     pub(super) bindings: usize,
     /// Bytes of the immediate block.
     pub(super) immediates: usize,
-    /// Blocks that the device holds at once, where the kernel reads workgroup counts.
+    /// Blocks resident on the device at once, for kernels that read workgroup counts.
     pub(super) resident: Option<u32>,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub(super) registers: u32,
-    /// Bytes of memory that each thread has for itself: its arrays, and what registers are too few
-    /// for.
+    /// Bytes of local memory per thread: arrays and register spills.
     pub(super) local_bytes: u32,
-    /// How it is launched, unless it is WGSL.
+    /// How it is launched, if it is not WGSL.
     pub(super) native: Option<Native>,
-    /// Absent where there is no code to load.
+    /// Null if there is no code to load.
     module: Module,
     gpu: Arc<Gpu>,
 }
 
-/// What a dispatch of a kernel has to give.
+/// The number of bindings and immediate bytes of a kernel's dispatches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signature {
     pub(super) bindings: usize,
@@ -55,28 +54,28 @@ pub(super) struct Signature {
 
 /// A compiled kernel, not yet loaded.
 pub(super) struct Image {
-    /// The kernel's name in the code.
+    /// The kernel's symbol.
     pub(super) entry: String,
-    /// What a launch passes, in order.
+    /// Kernel parameters, in order.
     pub(super) params: Vec<Param>,
     /// Threads of a block along x, y and z.
     pub(super) workgroup: [u32; 3],
-    /// Bytes of shared memory that a launch asks for.
+    /// Bytes of dynamic shared memory.
     pub(super) dynamic_shared: u32,
-    /// The code of the device, which is what the disk cache keeps; or PTX with a zero at the end.
+    /// A cubin, which the disk cache stores; or zero-terminated PTX.
     pub(super) cubin: Vec<u8>,
 }
 
 impl Image {
-    /// Whether there is the code of the device. The driver is given no length, and takes what is no
-    /// ELF for a text that ends with a zero.
+    /// Returns whether this is a cubin. The driver gets no length, and treats everything that is
+    /// not ELF as zero-terminated text.
     pub(super) fn is_compiled(&self) -> bool {
         self.cubin.starts_with(b"\x7fELF")
     }
 }
 
-/// Compiles a program, through the disk cache if there is one. Registers are bounded, unless the
-/// kernel needs more of them.
+/// Compiles a program, through the disk cache if there is one. The registers are limited, unless
+/// the kernel needs more.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
     let translation = Translation::find_or_make(gpu, job, true)?;
@@ -93,7 +92,7 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     Ok(if free.local_bytes < bounded.local_bytes { free } else { bounded })
 }
 
-/// Has the driver compile, unless the disk cache has what it made of this very PTX.
+/// Compiles with the driver, unless the disk cache has the cubin of the same PTX.
 fn make(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
@@ -117,7 +116,7 @@ fn make(
     Ok(kernel)
 }
 
-/// The kernel that the disk cache has of a translation, if it is there and can be loaded.
+/// Loads the kernel of a translation from the disk cache, if it is there and valid.
 fn compiled_before(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
@@ -135,7 +134,7 @@ fn compiled_before(
     Ok(None)
 }
 
-/// The entry of the disk cache for what is compiled from a translation.
+/// Returns the disk cache's key of a translation's cubin.
 fn variant(job: &CompileJob<'_>, translation: &Translation) -> Variant<'static> {
     Variant { grid: job.grid, part: Part::CompiledFrom(translation.digest) }
 }
@@ -166,7 +165,7 @@ impl Kernel {
         kernel.params = image.params.clone();
         kernel.block = image.workgroup;
         kernel.dynamic_shared = image.dynamic_shared;
-        // From here on the drop unloads it.
+        // From here on, the drop unloads it.
         kernel.module = match CStr::from_bytes_with_nul(&image.cubin) {
             Ok(ptx) if !image.is_compiled() => jit::module(gpu, &image.entry, ptx)?,
             _ => load_module(gpu, &image.cubin)?,
@@ -179,7 +178,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// A kernel that others have the code of.
+    /// Creates a kernel whose code is in a library.
     pub(super) fn without_code(gpu: &Arc<Gpu>, native: Native, signature: Signature) -> Self {
         let mut kernel = Self::empty(gpu, signature);
         kernel.native = Some(native);
@@ -215,7 +214,7 @@ impl Kernel {
         self.gpu.check("cuModuleGetFunction", code)
     }
 
-    /// Asks what the kernel takes, and for the shared memory that it wants.
+    /// Sets the kernel's shared memory, and reads its resource use.
     fn prepare(&mut self) -> Result<()> {
         self.registers = self.attribute(function_attribute::REGISTERS)?;
         self.local_bytes = self.attribute(function_attribute::LOCAL_BYTES)?;
@@ -239,12 +238,12 @@ impl Kernel {
         self.gpu.check("cuFuncSetAttribute", code)
     }
 
-    /// Blocks that the device holds at once, at least one.
+    /// Returns the blocks resident on the device at once, at least one.
     fn resident(&self) -> Result<u32> {
         let threads: u32 = self.block.iter().product();
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
         let (mut blocks, shared) = (0, self.dynamic_shared as usize);
-        // SAFETY: the function is alive; the driver writes a number.
+        // SAFETY: the function is alive; the driver writes an integer.
         let code = unsafe {
             let get = self.gpu.api.occupancy_max_blocks;
             get(&raw mut blocks, self.function, threads, shared)
@@ -254,10 +253,10 @@ impl Kernel {
         Ok(u32::try_from(blocks).unwrap_or(0).saturating_mul(processors).max(1))
     }
 
-    /// What the driver says of the code.
+    /// Reads a function attribute.
     pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
         let mut value = 0;
-        // SAFETY: the function is alive; the driver writes a number.
+        // SAFETY: the function is alive; the driver writes an integer.
         let code =
             unsafe { (self.gpu.api.func_get_attribute)(&raw mut value, attribute, self.function) };
         self.gpu.check("cuFuncGetAttribute", code)?;
@@ -268,8 +267,8 @@ impl Kernel {
 fn load_module(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
     let mut module = Module::NULL;
     let (start, none) = (cubin.as_ptr().cast(), std::ptr::null_mut());
-    // SAFETY: the driver made the code, and the disk cache's checksum says that it is whole; it
-    // reads what it needs of it, and writes a handle.
+    // SAFETY: the driver created the code, and the disk cache has checked its checksum; the driver
+    // reads the image and writes a handle.
     let code = unsafe { (gpu.api.module_load_data)(&raw mut module, start, 0, none, none.cast()) };
     gpu.check("cuModuleLoadDataEx", code)?;
     Ok(module)

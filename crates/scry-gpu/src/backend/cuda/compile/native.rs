@@ -1,4 +1,4 @@
-//! Kernels that are not WGSL: PTX as it is given, CUDA C through NVRTC, and routines of cuBLAS.
+//! Native kernels: PTX, CUDA C through NVRTC, and cuBLAS routines.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
 use crate::core::driver::{GridSource, NativeJob};
 
-/// How a kernel is launched that is not WGSL.
+/// How a native kernel is launched.
 pub(crate) enum Native {
-    /// With its parameters in one block, as declared; so many bytes of it at most.
+    /// With its parameters in one block; the maximum bytes of the block.
     Packed(NativeInterface, usize),
-    /// With its parameters one by one, as listed.
+    /// With its parameters one by one, as declared.
     Listed(Listed),
     /// By cuBLAS.
     Product(Arc<Blas>, Routine),
 }
 
 impl Native {
-    /// The bindings that it reads before it waits itself for the launch before it, if it does.
+    /// Returns the bindings read before `griddepcontrol.wait`; `None` without PDL.
     pub(crate) fn early(&self) -> Option<&[usize]> {
         match self {
             Self::Packed(interface, _) => interface.early(),
@@ -38,8 +38,8 @@ impl Native {
     }
 }
 
-/// Compiles a kernel, through the disk cache if there is one. `driver` is the newest CUDA that the
-/// driver knows.
+/// Compiles a kernel, through the disk cache if there is one. `driver` is the driver's CUDA
+/// version.
 pub(crate) fn compile(
     gpu: &Arc<Gpu>,
     blas: &Slot,
@@ -63,7 +63,7 @@ pub(crate) fn compile(
         dynamic_shared: interface.shared_bytes(),
         cubin,
     };
-    // The source is what is compiled.
+    // The source is the input of the compilation.
     let variant = Variant { grid: GridSource::Native, part: Part::Compiled(b"") };
     let known = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
     if let Some(known) = known.filter(Image::is_compiled) {
@@ -88,7 +88,7 @@ fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Na
     Ok(Native::Product(blas.get(gpu, driver)?, routine))
 }
 
-/// Loads a compiled kernel, if the device takes it with blocks of this size.
+/// Loads a compiled kernel if the device can run it with this block size.
 fn load(
     gpu: &Arc<Gpu>,
     driver: c_int,
@@ -114,7 +114,7 @@ fn load(
     Ok(kernel)
 }
 
-/// Bytes of all parameters; an error if the kernel takes others than are declared.
+/// Returns the bytes of all parameters; an error if they differ from the declared ones.
 fn block_size(
     entry: &str,
     interface: &NativeInterface,
@@ -128,18 +128,18 @@ fn block_size(
     }
 }
 
-/// Offset and bytes of each parameter that a kernel takes, where the driver tells.
+/// Returns offset and size of each parameter of a kernel, where the driver supports it.
 fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
-    /// More than any kernel has: they take 32 kibibytes at most.
+    /// An upper bound: kernels have at most 32 KiB of parameters.
     const MOST: usize = 32 << 10;
     let symbol = gpu.api.newer(c"cuFuncGetParamInfo")?;
-    // SAFETY: the driver's header declares the function so.
+    // SAFETY: the signature is that of the driver's header.
     let ask: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
         unsafe { std::mem::transmute(symbol) };
     let mut found = Vec::new();
     for index in 0..MOST {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: the function is alive; the driver writes two numbers.
+        // SAFETY: the function is alive; the driver writes two integers.
         match unsafe { ask(function, index, &raw mut offset, &raw mut size) } {
             Code::SUCCESS => found.push((offset, size)),
             Code::INVALID_VALUE => return Some(found),
@@ -149,8 +149,8 @@ fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     None
 }
 
-/// Whether a kernel that takes so many bytes can be given as many as declared: a structure may end
-/// in padding that single values do not have.
+/// Returns whether `declared` bytes of values fill a kernel's `taken` bytes: a structure may end in
+/// padding.
 fn fits(taken: usize, declared: usize) -> bool {
     (taken..taken + 8).contains(&declared)
 }
@@ -187,7 +187,7 @@ fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError
     })
 }
 
-/// The device's code for a source; or PTX with a zero at the end, to be compiled as it is loaded.
+/// Returns a cubin for a source, or zero-terminated PTX to be compiled when it is loaded.
 fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     let ptx = match job.spec.language {
         Language::CudaC => match cuda_c(gpu, driver, job)? {
@@ -203,9 +203,8 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
 }
 
-/// Whether PTX has shared memory that begins at multiples of more than 16 bytes, of a size that
-/// only its launch knows. The driver's linker forgets about that, and has it begin behind whatever
-/// else there is.
+/// Returns whether PTX has dynamic shared memory with an alignment above 16 bytes. The driver's
+/// linker drops that alignment, and places it directly after static shared memory.
 fn aligns_shared(ptx: &str) -> bool {
     ptx.split(".extern").skip(1).any(|rest| {
         let line = &rest[..rest.find(';').unwrap_or(rest.len())];
@@ -215,15 +214,14 @@ fn aligns_shared(ptx: &str) -> bool {
     })
 }
 
-/// Whether PTX is for one architecture alone, such as `sm_90a`. The driver's linker compiles it as
-/// part of something larger, where products of tensor cores no longer overlap with what else there
-/// is.
+/// Returns whether PTX targets one architecture only, such as `sm_90a`. The driver's linker
+/// compiles it as relocatable code, in which `wgmma` instructions are serialised.
 fn is_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
     line.is_some_and(|line| first_name(line).ends_with('a'))
 }
 
-/// CUDA C through NVRTC.
+/// Compiles CUDA C by NVRTC.
 fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
@@ -250,7 +248,7 @@ fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, help: String) -> Gp
     })
 }
 
-/// What the driver's compiler refuses is the source's fault.
+/// Turns an error of the driver's compiler into one of the source.
 fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
     match error {
         GpuError::Driver(DriverError {
@@ -270,7 +268,7 @@ fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
     }
 }
 
-/// Refuses PTX without the kernel asked for, and says which there are.
+/// Rejects PTX without the requested kernel; the error lists its kernels.
 fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
     let found = entries(ptx);
     if found.contains(&job.entry) {
@@ -287,29 +285,29 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
     Err(source_error(gpu, job, log, format!("it has no kernel of that name: {how}")))
 }
 
-/// Names of the kernels in PTX.
+/// Returns the names of the kernels in PTX.
 fn entries(ptx: &str) -> Vec<&str> {
     ptx.split(".entry").skip(1).map(first_name).filter(|name| !name.is_empty()).collect()
 }
 
-/// The name that a text begins with.
+/// Returns the identifier that a text starts with.
 fn first_name(text: &str) -> &str {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '%')));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Parameters in one block, as the driver takes them instead of a list.
+/// Kernel parameters in one block, an alternative to a list.
 #[derive(Default)]
 pub(crate) struct Packed {
-    /// Whole words, so that the block begins at a multiple of 8.
+    /// Words, so that the block is 8-byte aligned.
     words: Vec<u64>,
     size: usize,
     extra: [usize; 5],
 }
 
 impl Packed {
-    /// Puts the parameters of a launch in the place of those before.
+    /// Replaces the parameters of the previous launch.
     pub(crate) fn pack(
         &mut self,
         interface: &NativeInterface,
@@ -324,7 +322,7 @@ impl Packed {
         params::extend(&mut self.words, &bytes);
     }
 
-    /// What the driver reads: where the block is, and how long.
+    /// Returns the `extra` argument of the launch: the block's address and size.
     pub(crate) fn extra(&mut self) -> *mut *mut c_void {
         /// `CU_LAUNCH_PARAM_BUFFER_POINTER`.
         const BUFFER: usize = 1;
@@ -378,14 +376,14 @@ mod tests {
         let mut packed = Packed::default();
         let range = Range { address: 0x7000_0000_1000, size: 20 };
         packed.pack(&interface, 20, &[range], &[9; 4]);
-        // A second launch takes the place of the first.
+        // A second launch replaces the first one's.
         packed.pack(&interface, 20, &[range], &[1, 2, 3, 4]);
         let extra = packed.extra();
-        // SAFETY: five words are there.
+        // SAFETY: there are five words.
         let [one, block, two, size, end] = unsafe { extra.cast::<[usize; 5]>().read() };
         assert_eq!((one, two, end), (1, 2, 0));
         let size = std::ptr::with_exposed_provenance::<usize>(size);
-        // SAFETY: the number of bytes is there, and so many bytes at the block.
+        // SAFETY: the pointers are those of the size and of the block.
         let bytes = unsafe {
             let start = std::ptr::with_exposed_provenance::<u8>(block);
             std::slice::from_raw_parts(start, *size)

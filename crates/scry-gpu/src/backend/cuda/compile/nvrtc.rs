@@ -1,4 +1,4 @@
-//! CUDA C as PTX: NVIDIA's compiler library NVRTC, opened when it is first needed.
+//! Compiles CUDA C to PTX by NVIDIA's library NVRTC, opened at its first use.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use crate::backend::cuda::ffi::library::functions;
 use crate::backend::cuda::ffi::toolkit::Wanted;
 use crate::backend::cuda::ffi::types::Handle;
 
-/// What NVRTC is called.
+/// Names of the NVRTC library.
 const NVRTC: Wanted = Wanted {
     name: "NVRTC",
     #[cfg(not(windows))]
@@ -26,17 +26,17 @@ const NVRTC: Wanted = Wanted {
              in WGSL and PTX need nothing of that",
 };
 
-/// What a call of NVRTC returns.
+/// The status that an NVRTC call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Status(c_int);
 
 impl Status {
     const SUCCESS: Self = Self(0);
-    /// The source was refused: the log says why.
+    /// The source has errors, which are in the log.
     const COMPILATION: Self = Self(6);
 
-    /// NVRTC's name for it.
+    /// Returns NVRTC's name of the status.
     fn name(self) -> String {
         let name = match self.0 {
             1 => "NVRTC_ERROR_OUT_OF_MEMORY",
@@ -57,7 +57,7 @@ pub(crate) enum ProgramMark {}
 pub(crate) type Program = Handle<ProgramMark>;
 
 functions! {
-    /// The functions of NVRTC 11.2 and newer, without `nvrtc`.
+    /// The functions of NVRTC 11.2 and newer, without the prefix `nvrtc`.
     Api -> Status {
         version = c"nvrtcVersion" (*mut c_int, *mut c_int);
         get_num_supported_archs = c"nvrtcGetNumSupportedArchs" (*mut c_int);
@@ -77,45 +77,45 @@ functions! {
     }
 }
 
-/// NVRTC, opened.
+/// The opened library.
 pub(crate) struct Nvrtc {
     api: Api,
-    /// As the driver's: 12080 is CUDA 12.8.
+    /// Encoded as the driver's: 12080 is CUDA 12.8.
     version: c_int,
-    /// The architectures that it compiles for, such as 90.
+    /// The supported architectures, such as 90.
     archs: Vec<c_int>,
 }
 
-/// A GPU and the driver in front of it.
+/// A GPU and its driver's version.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Device {
-    /// Ten times the major number of its compute capability, plus the minor one.
+    /// The compute capability: 10 × major + minor.
     pub(crate) capability: c_int,
-    /// The newest CUDA that the driver knows.
+    /// The CUDA version of the driver.
     pub(crate) driver: c_int,
 }
 
-/// What NVRTC made of a source.
+/// The output of NVRTC.
 #[derive(Debug)]
 pub(crate) enum Built {
     /// For the driver's assembler.
     Ptx(String),
-    /// For the device as it is.
+    /// Machine code for the device.
     Cubin(Vec<u8>),
 }
 
-/// Why NVRTC made nothing of a source.
+/// Why NVRTC failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The source is wrong; what the compiler says of it.
+    /// The source has errors; the compiler's log.
     Rejected(String),
-    /// Something else; a call and what it returned.
+    /// Another failure: the call and its status.
     Failed(&'static str, String),
 }
 
 impl Nvrtc {
-    /// NVRTC, opened at the first call that succeeds, and kept. The newest CUDA that the driver
-    /// knows decides which of several is taken.
+    /// Returns the library of the process, opened at the first call. The driver's CUDA version
+    /// decides which of several versions is preferred.
     pub(crate) fn shared(driver: c_int) -> Result<&'static Self, GpuError> {
         static SHARED: OnceLock<Nvrtc> = OnceLock::new();
         if let Some(nvrtc) = SHARED.get() {
@@ -131,13 +131,13 @@ impl Nvrtc {
         let api = Api::of(library).map_err(|missing| NVRTC.lacks(&name, missing))?;
         log::debug!("cuda: NVRTC is {}", api.library.name());
         let (mut major, mut minor, mut count) = (0, 0, 0);
-        // SAFETY: NVRTC writes numbers there.
+        // SAFETY: NVRTC writes integers.
         let (version, counted) = unsafe {
             let version = (api.version)(&raw mut major, &raw mut minor);
             (version, (api.get_num_supported_archs)(&raw mut count))
         };
         let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: there is room for as many numbers as NVRTC said.
+        // SAFETY: there is room for as many integers as NVRTC reported.
         let listed = unsafe { (api.get_supported_archs)(archs.as_mut_ptr()) };
         match [version, counted, listed].into_iter().find(|status| *status != Status::SUCCESS) {
             Some(status) => Err(NVRTC.broken(format!("{name} failed with {}", status.name()))),
@@ -145,19 +145,18 @@ impl Nvrtc {
         }
     }
 
-    /// The file that was opened.
+    /// Returns the library's file.
     pub(crate) fn file(&self) -> &str {
         self.api.library.name()
     }
 
-    /// The version as people write it: `12.8`.
+    /// Returns the version as text, such as `12.8`.
     pub(crate) fn version_text(&self) -> String {
         format!("{}.{}", self.version / 1000, self.version % 1000 / 10)
     }
 
-    /// The architecture to compile for: PTX for the newest one that is not newer than the device.
-    /// PTX of a compiler newer than the driver would be refused by it, so that there it is the
-    /// device's own code, if the compiler knows the device.
+    /// Returns the target: PTX for the newest architecture up to the device's. A driver older than
+    /// NVRTC would reject its PTX: then the target is machine code, if NVRTC supports the device.
     fn architecture(&self, device: Device) -> (&'static str, c_int) {
         let known = self.archs.iter().copied();
         if self.version > device.driver && self.archs.contains(&device.capability) {
@@ -167,7 +166,7 @@ impl Nvrtc {
         ("compute", best.or(known.min()).unwrap_or(device.capability))
     }
 
-    /// Compiles a source without zero bytes, for a device.
+    /// Compiles a source without zero bytes for a device.
     pub(crate) fn compile(
         &self,
         source: &str,
@@ -193,7 +192,7 @@ impl Nvrtc {
     }
 }
 
-/// A program of NVRTC's.
+/// An `nvrtcProgram`.
 struct Compiled<'a> {
     api: &'a Api,
     raw: Program,
@@ -204,7 +203,7 @@ impl<'a> Compiled<'a> {
         let source = c_text("the source", source)?;
         let name = c_text("the name of the kernel", &format!("{entry}.cu"))?;
         let mut raw = Program::NULL;
-        // SAFETY: both texts end with a zero, there are no headers, and NVRTC writes a handle.
+        // SAFETY: both texts are zero-terminated, there are no headers, and NVRTC writes a handle.
         let status = unsafe {
             (api.create_program)(
                 &raw mut raw,
@@ -224,7 +223,7 @@ impl<'a> Compiled<'a> {
             options.iter().map(|it| c_text("an option", it)).collect::<Result<_, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|it| it.as_ptr()).collect();
         let count = pointers.len() as c_int;
-        // SAFETY: the program is alive, and there are as many texts that end with a zero.
+        // SAFETY: the program is alive, and there are `count` zero-terminated options.
         Ok(unsafe { (self.api.compile_program)(self.raw, count, pointers.as_ptr()) })
     }
 
@@ -243,7 +242,7 @@ impl<'a> Compiled<'a> {
         self.bytes("nvrtcGetCUBIN", get_cubin_size, get_cubin)
     }
 
-    /// What a pair of functions gives: one says how long it is, the other writes it.
+    /// Reads an output through a pair of functions: one returns the size, the other copies.
     fn bytes(
         &self,
         call: &'static str,
@@ -251,10 +250,10 @@ impl<'a> Compiled<'a> {
         write: unsafe extern "C" fn(Program, *mut c_char) -> Status,
     ) -> Result<Vec<u8>, Failure> {
         let mut length = 0;
-        // SAFETY: the program is alive; NVRTC writes a number.
+        // SAFETY: the program is alive; NVRTC writes an integer.
         check(call, unsafe { size(self.raw, &raw mut length) })?;
         let mut bytes = vec![0u8; length];
-        // SAFETY: as above; there is room for as many bytes as NVRTC said.
+        // SAFETY: as above; there is room for as many bytes as NVRTC reported.
         check(call, unsafe { write(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -262,7 +261,7 @@ impl<'a> Compiled<'a> {
 
 impl Drop for Compiled<'_> {
     fn drop(&mut self) {
-        // SAFETY: the program is alive, and nobody else has it.
+        // SAFETY: the program is alive, and only this value has its handle.
         let status = unsafe { (self.api.destroy_program)(&raw mut self.raw) };
         if status != Status::SUCCESS {
             log::debug!("cuda: nvrtcDestroyProgram failed with {}", status.name());
@@ -282,7 +281,7 @@ fn c_text(what: &str, text: &str) -> Result<CString, Failure> {
     CString::new(text).map_err(refused)
 }
 
-/// The text before the first zero.
+/// Returns the text before the first zero.
 fn text(bytes: Vec<u8>) -> String {
     let text = CStr::from_bytes_until_nul(&bytes).map_or(&*bytes, CStr::to_bytes);
     String::from_utf8_lossy(text).trim_end().to_owned()
@@ -299,7 +298,7 @@ mod tests {
             if (i < n) x[i] = 2.0f * x[i];
         }"#;
 
-    /// NVRTC, or the reason why it is not there.
+    /// Returns NVRTC; prints why it is absent otherwise.
     fn nvrtc() -> Option<&'static Nvrtc> {
         match Nvrtc::shared(H100.driver) {
             Ok(nvrtc) => Some(nvrtc),
@@ -333,7 +332,7 @@ mod tests {
             Built::Cubin(cubin) => assert!(cubin.starts_with(b"\x7fELF")),
             Built::Ptx(ptx) => panic!("{ptx}"),
         }
-        // A device that the compiler has never heard of takes PTX for an older one.
+        // For a device newer than NVRTC the target is PTX of an older one.
         let (kind, arch) = nvrtc.architecture(Device { capability: 999, driver: 11000 });
         assert_eq!((kind, Some(arch)), ("compute", nvrtc.archs.iter().copied().max()));
     }

@@ -1,8 +1,8 @@
-//! What becomes of a WGSL program: PTX, and how the kernel is launched.
+//! Translation of a WGSL program: PTX and the launch's parameters.
 //!
-//! The disk cache keeps what was compiled by a digest of the PTX, and beside it what the generator
-//! said of the program. A process whose generator is the same one need not translate at all, which
-//! takes longer than to load what was compiled; any other generator finds nothing there.
+//! The disk cache stores cubins by a digest of the PTX, and the rest of each translation beside
+//! them. A process with the same generator skips the translation, which is slower than loading the
+//! cubin; any other generator misses.
 
 use std::thread;
 
@@ -15,24 +15,24 @@ use crate::backend::cuda::device::Gpu;
 use crate::cache::{Digest, DiskCache, Part, Reader, Variant, Writer};
 use crate::core::driver::CompileJob;
 
-/// A program in PTX.
+/// A WGSL program translated to PTX.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Translation {
-    /// The kernel's name in the code.
+    /// The kernel's symbol.
     pub(crate) entry: String,
-    /// What a launch passes, in order.
+    /// Kernel parameters, in order.
     pub(crate) params: Vec<Param>,
-    /// Bytes of shared memory that a launch asks for.
+    /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
     /// Length and hash of the PTX.
     pub(crate) digest: Digest,
-    /// The PTX, unless the translation was found on disk.
+    /// The PTX; `None` if the translation is from the disk cache.
     text: Option<String>,
 }
 
 impl Translation {
-    /// The translation that the disk cache has from a generator like ours, or a new one. `bounded`
-    /// as in [`PtxOptions`].
+    /// Returns the disk cache's translation by the same generator, or a new one. `bounded` is as in
+    /// [`PtxOptions`].
     pub(crate) fn find_or_make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
         let found = disk(job).and_then(|disk| disk.load(job.key, variant(job, &tag(bounded))));
         match found.and_then(|bytes| Self::from_bytes(&bytes)) {
@@ -52,8 +52,8 @@ impl Translation {
         Ok(ptx(job.program, job.checked, &options)?.into())
     }
 
-    /// The PTX, made again if this translation was found on disk. It is that of `digest`, unless
-    /// the file was not what it should have been.
+    /// Adds the PTX, which is generated again if the translation is from the disk cache. It matches
+    /// `digest` unless the file was damaged.
     pub(crate) fn with_text(
         self,
         gpu: &Gpu,
@@ -68,12 +68,12 @@ impl Translation {
         Ok((whole, text))
     }
 
-    /// Whether it was made now, rather than found on disk.
+    /// Returns whether it was generated now.
     pub(crate) fn is_new(&self) -> bool {
         self.text.is_some()
     }
 
-    /// Keeps what there is to know of the PTX, for processes with the same generator.
+    /// Stores everything but the PTX, for processes with the same generator.
     pub(crate) fn store(&self, job: &CompileJob<'_>, bounded: bool) {
         if let Some(disk) = disk(job) {
             disk.store(job.key, variant(job, &tag(bounded)), &self.to_bytes());
@@ -114,7 +114,7 @@ impl From<Ptx> for Translation {
     }
 }
 
-/// The disk cache of a job. What is wrong on purpose has no place among what is right.
+/// Returns the disk cache of a job; `None` for kernels with deliberate faults.
 pub(crate) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
     job.cache.filter(|_| !mutation::is_requested())
 }
@@ -123,14 +123,14 @@ fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
     Variant { grid: job.grid, part: Part::Translation(tag) }
 }
 
-/// Identifies the generator and its options, apart from those that the device and the key decide.
+/// Identifies the generator and its options, except those in the device and the key.
 fn tag(bounded: bool) -> [u8; 9] {
     let mut tag = [u8::from(bounded); 9];
     tag[1..].copy_from_slice(&scry_ptx::build_id().to_le_bytes());
     tag
 }
 
-/// A parameter as a number for its kind, and its own numbers.
+/// Encodes a parameter as a tag and its values.
 fn words_of(param: Param) -> [u32; 4] {
     match param {
         Param::Buffer(buffer) => [0, buffer, 0, 0],
@@ -158,8 +158,8 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
     }
 }
 
-/// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
-/// to end the program.
+/// Generates PTX where the stack is large enough. A panic becomes an error: it is a bug, but must
+/// not abort the program.
 fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
@@ -226,7 +226,7 @@ mod tests {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
         }
         assert_eq!(Translation::from_bytes(&[&bytes[..], &[0]].concat()), None, "a byte more");
-        // The last parameter's words stand at the end.
+        // The last parameter's words are at the end.
         let mut unknown = bytes.clone();
         let kind = bytes.len() - 32;
         unknown[kind] = 99;

@@ -1,26 +1,26 @@
-//! Who is calling the driver.
+//! Counts driver calls in progress, so that waits never block in the driver.
 //!
-//! Some calls wait for the device, such as those that load code, and keep every other call from
-//! the context meanwhile. If the device is executing a kernel that does not end, a thread that
-//! waits for that kernel must therefore make no call that could have to wait: it would never come
-//! to say that the time is over. It asks only while nobody else is in the driver.
+//! Some calls, such as those that load code, wait for the device and block every other call on the
+//! context meanwhile. A thread that waits for a kernel that does not terminate must therefore make
+//! no call that could block, or it would miss its timeout. It queries the driver only while no
+//! other call is in progress.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The calls in progress of this process: one context of a device serves all who open it.
+/// Calls in progress of this process: all users share the device's primary context.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// In place of a number: one call in progress, and nobody else enters.
+/// In place of a count: one exclusive call is in progress.
 const ALONE: u32 = u32::MAX;
 
-/// A call in progress, or several of one thread.
+/// A call in progress, or several nested ones of one thread.
 pub(crate) struct Call {
     alone: bool,
 }
 
 impl Call {
-    /// Begins a call. Who is alone is so for no more than the time of a question.
+    /// Begins a call. Exclusive calls are short queries, so this spins.
     pub(crate) fn enter() -> Self {
         while CALLS.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_more).is_err() {
             hint::spin_loop();
@@ -28,10 +28,10 @@ impl Call {
         Self { alone: false }
     }
 
-    /// Begins a call if there is no other, and keeps others from beginning.
+    /// Begins an exclusive call, or returns `None` if there is another one.
     pub(crate) fn alone() -> Option<Self> {
         let taken = CALLS.compare_exchange(0, ALONE, Ordering::Acquire, Ordering::Relaxed);
-        // Not `then_some`: a call that is not taken must not be dropped either.
+        // Not `then_some`: a rejected call must not be dropped either.
         taken.is_ok().then(|| Self { alone: true })
     }
 }

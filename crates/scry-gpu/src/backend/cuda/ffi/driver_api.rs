@@ -1,6 +1,6 @@
 //! The CUDA driver's functions, opened at run time.
 //!
-//! Names and types are those of CUDA 12.0, so that every driver since then will do.
+//! Names and types are those of CUDA 12.0, so that every newer driver has them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -14,13 +14,13 @@ use super::types::{
 use crate::backend::Absence;
 use crate::lifecycle::fork_guard::Process;
 
-/// Where the driver's library is looked for.
+/// Names of the driver's library, in search order.
 #[cfg(not(windows))]
 const LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"];
 #[cfg(windows)]
 const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
 
-/// The oldest driver that is enough: CUDA 12.0.
+/// The oldest supported driver: CUDA 12.0.
 const OLDEST: c_int = 12000;
 
 const INSTALL: &str = "on a machine with an NVIDIA GPU, install NVIDIA's driver 525 or newer; in a \
@@ -29,7 +29,7 @@ const UPDATE: &str = "update NVIDIA's driver to 525 or newer";
 
 functions! {
     /// The functions of the driver. Fields are named after the functions, without `cu` and the
-    /// version.
+    /// version suffix.
     Api -> Code {
         init = c"cuInit" (c_uint);
         get_error_name = c"cuGetErrorName" (Code, *mut *const c_char);
@@ -119,14 +119,14 @@ functions! {
 /// The driver, opened and initialised.
 pub(crate) struct Cuda {
     pub(crate) api: Api,
-    /// The newest CUDA that it knows: 12080 is CUDA 12.8.
+    /// The driver's CUDA version: 12080 is CUDA 12.8.
     pub(crate) version: c_int,
-    /// Where it was initialised.
+    /// The process that initialised it.
     process: Process,
 }
 
 impl Cuda {
-    /// The driver of the process, opened at the first call that succeeds, and kept.
+    /// Returns the driver of the process. It is opened at the first call and stays loaded.
     pub(crate) fn shared() -> Result<&'static Self, Absence> {
         static SHARED: OnceLock<Cuda> = OnceLock::new();
         let driver = match SHARED.get() {
@@ -148,33 +148,33 @@ impl Cuda {
         let version = version(&library)?;
         let name = library.name().to_owned();
         let api = Api::of(library).map_err(|missing| lacks(&name, missing))?;
-        // SAFETY: the first call, as the driver wants it.
+        // SAFETY: it is the first call, as the driver requires.
         let initialised = unsafe { (api.init)(0) };
         initialised.ok().map_err(|code| api.not_initialised(code))?;
         Ok(Self { api, version, process })
     }
 
-    /// The version as people write it: `12.8`.
+    /// Returns the version as text, such as `12.8`.
     pub(crate) fn version_text(&self) -> String {
         version_text(self.version)
     }
 }
 
 impl Api {
-    /// The name under which the library was found.
+    /// Returns the name under which the library was found.
     pub(crate) fn library_name(&self) -> &str {
         self.library.name()
     }
 
-    /// Where a function begins that only newer drivers have.
+    /// Returns the address of a function that only newer drivers have.
     pub(crate) fn newer(&self, symbol: &'static CStr) -> Option<*const c_void> {
         self.library.function(symbol).ok()
     }
 
-    /// The driver's name for a code and what it says of it.
+    /// Returns the driver's name and description of a code.
     pub(crate) fn describe(&self, code: Code) -> Option<(String, String)> {
         let mut texts = [std::ptr::null(); 2];
-        // SAFETY: the driver writes the address of a text of its own, or null.
+        // SAFETY: the driver writes the address of a static string, or null.
         let codes = unsafe {
             [
                 (self.get_error_name)(code, &raw mut texts[0]),
@@ -184,7 +184,7 @@ impl Api {
         if codes != [Code::SUCCESS; 2] || texts.iter().any(|text| text.is_null()) {
             return None;
         }
-        // SAFETY: both are texts that end with a zero and are never freed.
+        // SAFETY: both are zero-terminated and never freed.
         let [name, meaning] = texts.map(|text| unsafe { CStr::from_ptr(text) });
         Some((name.to_string_lossy().into_owned(), meaning.to_string_lossy().into_owned()))
     }
@@ -205,14 +205,14 @@ impl Api {
     }
 }
 
-/// The driver's version, if that is new enough. It tells before it has been initialised.
+/// Returns the driver's version if it is supported. The query works before initialisation.
 fn version(library: &Library) -> Result<c_int, Absence> {
     let symbol = library.function(c"cuDriverGetVersion");
     let symbol = symbol.map_err(|missing| lacks(library.name(), missing))?;
-    // SAFETY: the driver's header declares the function so.
+    // SAFETY: the signature is that of the driver's header.
     let get: unsafe extern "C" fn(*mut c_int) -> Code = unsafe { std::mem::transmute(symbol) };
     let mut version = 0;
-    // SAFETY: the driver writes a number there.
+    // SAFETY: the driver writes an integer.
     let code = unsafe { get(&raw mut version) };
     code.ok().map_err(|Code(code)| Absence {
         reason: format!("cuDriverGetVersion of {} failed with {code}", library.name()),
@@ -243,7 +243,7 @@ fn lacks(library: &str, missing: Missing) -> Absence {
     }
 }
 
-/// Why there is no CUDA in a child of a process that has used it.
+/// Returns why CUDA is absent in a child of a process that has used it.
 fn forked() -> Absence {
     Absence {
         reason: "CUDA was in use before this process was forked off, and does not work in such a \
@@ -255,7 +255,8 @@ fn forked() -> Absence {
     }
 }
 
-/// What to do if the driver has no device: undo what hides them, or mend the driver.
+/// Returns the help for a driver without devices: unset variables that hide them, or fix the
+/// driver.
 pub(crate) fn no_device_help() -> String {
     const HIDES: &str = "CUDA_VISIBLE_DEVICES";
     let hidden = std::env::var_os(HIDES).map(|value| {

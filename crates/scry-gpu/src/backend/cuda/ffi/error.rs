@@ -1,4 +1,4 @@
-//! The driver's codes as errors that say what happened and what to do.
+//! Driver codes as errors with help.
 
 use super::driver_api::Api;
 use super::types::Code;
@@ -6,7 +6,7 @@ use crate::api::error::{
     DEFECT, DRIVER_FAILED, DeviceLostError, DriverError, GpuError, OutOfMemoryError,
 };
 
-/// After these the context is gone, whatever comes next.
+/// Codes after which the context is lost.
 const STICKY: [u32; 18] = [
     4,   // DEINITIALIZED
     214, // ECC_UNCORRECTABLE
@@ -28,12 +28,12 @@ const STICKY: [u32; 18] = [
     999, // UNKNOWN
 ];
 
-/// Whether the context is gone after this code.
+/// Returns whether the context is lost after this code.
 pub(crate) fn is_sticky(code: Code) -> bool {
     STICKY.contains(&code.0)
 }
 
-/// The error for a call on `device` that returned `code`.
+/// Returns the error for a call on `device` that returned `code`.
 pub(crate) fn failed(api: &Api, device: &str, call: &'static str, code: Code) -> GpuError {
     classified(device, call, code, describe(api, code))
 }
@@ -56,7 +56,7 @@ fn classified(device: &str, call: &'static str, code: Code, text: String) -> Gpu
     GpuError::Driver(DriverError::new(device, call, text, help))
 }
 
-/// The error for a device that is gone.
+/// Returns the error for a lost device.
 pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }

@@ -1,4 +1,4 @@
-//! Which of the toolkit's libraries are there, for those who ask before they need one.
+//! Which of the toolkit's libraries are installed.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ use crate::api::library::{LibraryState, LibraryStatus};
 use crate::backend::cuda::compile::nvrtc::Nvrtc;
 use crate::backend::cuda::queue::cublas;
 
-/// Opens each library as the first call that needs it would.
+/// Opens each library as its first user would.
 pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
     vec![
         LibraryStatus {
@@ -33,13 +33,13 @@ fn cublas() -> Result<(String, String)> {
     cublas::file_and_version(driver())
 }
 
-/// The newest CUDA that the driver knows. Without a driver there is no version to prefer: the
-/// newest library goes first.
+/// Returns the driver's CUDA version. Without a driver no version is preferred: the newest library
+/// comes first.
 fn driver() -> c_int {
     Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version)
 }
 
-/// What became of the opening, which gives file and version.
+/// Converts the result of opening a library.
 fn state(opened: Result<(String, String)>) -> LibraryState {
     match opened {
         Ok((file, version)) => LibraryState::Found { file, version },

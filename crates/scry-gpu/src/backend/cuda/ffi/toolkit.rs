@@ -1,4 +1,4 @@
-//! Libraries of NVIDIA's toolkit, which nothing but a call that needs them looks for.
+//! Libraries of NVIDIA's toolkit, opened at their first use.
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use super::library::{Library, Missing};
 use crate::api::error::{GpuError, LibraryError};
 
-/// Where a toolkit is without further word.
+/// Default install folders of the toolkit.
 #[cfg(not(windows))]
 const USUAL: [&str; 1] = ["/usr/local/cuda"];
 #[cfg(windows)]
 const USUAL: [&str; 0] = [];
 
-/// Variables that say where the toolkit is.
+/// Environment variables that name the toolkit's folder.
 const VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
 
-/// Where in a toolkit its libraries are.
+/// Library folders within a toolkit.
 #[cfg(not(windows))]
 const FOLDERS: [&str; 2] = ["lib64", "lib"];
 #[cfg(windows)]
@@ -23,17 +23,17 @@ const FOLDERS: [&str; 2] = ["bin", "bin/x64"];
 
 /// A library of the toolkit.
 pub(crate) struct Wanted {
-    /// As people call it.
+    /// The library's common name.
     pub(crate) name: &'static str,
-    /// What its files are called, newest first, each with the CUDA that it is of: 12 is CUDA 12.
+    /// File names, newest first, each with its major CUDA version.
     pub(crate) files: &'static [(c_int, &'static str)],
-    /// How to get it.
+    /// How to install it.
     pub(crate) help: &'static str,
 }
 
 impl Wanted {
-    /// Opens the library: first in the versions that a driver for CUDA `driver` (12080 is 12.8)
-    /// knows, newest first.
+    /// Opens the library. Versions that a driver for CUDA `driver` (12080 is 12.8) supports come
+    /// first, newest first.
     pub(crate) fn open(&self, driver: c_int) -> Result<Library, GpuError> {
         self.open_from(driver, &roots())
     }
@@ -52,7 +52,7 @@ impl Wanted {
         Err(self.absent(roots, &remarks))
     }
 
-    /// The files in the order in which they are tried.
+    /// Returns the files in search order.
     fn in_order(&self, driver: c_int) -> impl Iterator<Item = &'static str> {
         let known = move |version: c_int| version * 1000 <= driver;
         let first = self.files.iter().filter(move |(version, _)| known(*version));
@@ -73,7 +73,7 @@ impl Wanted {
         self.unavailable(problem)
     }
 
-    /// The error for a library that lacks a function.
+    /// Returns the error for a library that lacks a function.
     pub(crate) fn lacks(&self, file: &str, missing: Missing) -> GpuError {
         GpuError::Library(LibraryError {
             function: None,
@@ -83,7 +83,7 @@ impl Wanted {
         })
     }
 
-    /// The error for a library that is there and does not work.
+    /// Returns the error for a library that is installed but does not work.
     pub(crate) fn broken(&self, problem: String) -> GpuError {
         self.unavailable(problem)
     }
@@ -94,14 +94,14 @@ impl Wanted {
     }
 }
 
-/// Whether what the system said of a file is more than that there is none.
+/// Returns whether the system's error means more than that there is no such file.
 fn is_there(said: &str, place: &str) -> bool {
     let path = Path::new(place);
     let missing = ["No such file", "cannot find", "could not be found", "(os error 126)"];
     path.is_absolute() && path.exists() || !missing.iter().any(|words| said.contains(words))
 }
 
-/// The folders of toolkits.
+/// Returns the toolkit folders.
 fn roots() -> Vec<PathBuf> {
     let named = VARIABLES.iter().filter_map(std::env::var_os).filter(|it| !it.is_empty());
     let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
@@ -110,7 +110,7 @@ fn roots() -> Vec<PathBuf> {
     roots
 }
 
-/// Where a file may be: where the system looks, and in toolkits.
+/// Returns the paths where a file may be: the system's search path and the toolkits.
 fn places(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
     let in_root = |root: &PathBuf| FOLDERS.map(|folder| root.join(folder).join(file));
     let in_roots: Vec<PathBuf> = roots.iter().flat_map(in_root).collect();

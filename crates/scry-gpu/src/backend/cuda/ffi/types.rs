@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a call returns.
+/// The status that a driver call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Code(pub(crate) c_uint);
@@ -19,13 +19,13 @@ impl Code {
     /// Work is not done yet.
     pub(crate) const NOT_READY: Self = Self(600);
 
-    /// An error unless the call succeeded.
+    /// Returns an error unless the call succeeded.
     pub(crate) fn ok(self) -> Result<(), Self> {
         if self == Self::SUCCESS { Ok(()) } else { Err(self) }
     }
 }
 
-/// An object of the driver's, named by an address that means nothing here.
+/// An opaque handle of a driver object.
 #[repr(transparent)]
 pub(crate) struct Handle<K>(usize, PhantomData<fn() -> K>);
 
@@ -33,7 +33,7 @@ impl<K> Handle<K> {
     /// No object.
     pub(crate) const NULL: Self = Self(0, PhantomData);
 
-    /// Whether this is no object.
+    /// Returns whether this is no object.
     pub(crate) fn is_null(self) -> bool {
         self.0 == 0
     }
@@ -59,7 +59,7 @@ impl<K> fmt::Debug for Handle<K> {
     }
 }
 
-/// Marks handles.
+/// Marker types for handles.
 pub(crate) mod mark {
     pub(crate) enum Context {}
     pub(crate) enum Event {}
@@ -84,10 +84,10 @@ pub(crate) type MemoryPool = Handle<mark::MemoryPool>;
 pub(crate) type Module = Handle<mark::Module>;
 pub(crate) type Stream = Handle<mark::Stream>;
 
-/// The number of a device.
+/// The ordinal of a device.
 pub(crate) type Device = c_int;
 
-/// An address in the space that the host and all devices share.
+/// A unified virtual address.
 pub(crate) type DevicePtr = u64;
 
 /// `CUdevice_attribute`.
@@ -106,7 +106,7 @@ pub(crate) mod attribute {
     pub(crate) const SHARED_MEMORY_OPTIN: c_int = 97;
     pub(crate) const MEMORY_POOLS: c_int = 115;
     pub(crate) const STREAM_WRITE_64: c_int = 122;
-    /// The model and the vendor, 16 bits each; newer drivers only.
+    /// PCI device and vendor id, 16 bits each; newer drivers only.
     pub(crate) const PCI_MODEL: c_int = 139;
 }
 
@@ -128,19 +128,20 @@ pub(crate) mod jit {
     pub(crate) const INFO_LOG_SIZE: c_int = 4;
     pub(crate) const ERROR_LOG: c_int = 5;
     pub(crate) const ERROR_LOG_SIZE: c_int = 6;
-    /// `CU_JIT_INPUT_PTX`: what is given is PTX.
+    /// `CU_JIT_INPUT_PTX`: the input is PTX.
     pub(crate) const INPUT_PTX: c_int = 1;
 }
 
-/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the one that has no name.
+/// `CU_STREAM_NON_BLOCKING`: the stream does not synchronise with the default stream.
 pub(crate) const STREAM_NON_BLOCKING: c_uint = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
 pub(crate) const EVENT_WITHOUT_TIMING: c_uint = 2;
-/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`: for all contexts, and for kernels.
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`: for all contexts, mapped into the
+/// device.
 pub(crate) const HOST_MEMORY: c_uint = 1 | 2;
-/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: how many free bytes the pool keeps; a `u64`.
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`: bytes of free memory that the pool keeps; a `u64`.
 pub(crate) const POOL_RELEASE_THRESHOLD: c_int = 4;
-/// `CU_MEMORYTYPE_UNIFIED`: the address says where the memory is.
+/// `CU_MEMORYTYPE_UNIFIED`: the memory type follows from the address.
 pub(crate) const MEMORY_UNIFIED: c_int = 4;
 
 /// `CUDA_KERNEL_NODE_PARAMS_v2`.
@@ -153,7 +154,7 @@ pub(crate) struct KernelNode {
     pub(crate) shared_bytes: c_uint,
     pub(crate) params: *mut *mut c_void,
     pub(crate) extra: *mut *mut c_void,
-    /// Another way to name the function; null.
+    /// `CUkernel`, an alternative to the function; null.
     pub(crate) kernel: usize,
     pub(crate) context: Context,
 }
@@ -170,7 +171,7 @@ pub(crate) struct LaunchConfig {
     pub(crate) attribute_count: c_uint,
 }
 
-/// `CUlaunchAttribute`: its value begins behind its padded number.
+/// `CUlaunchAttribute`: the value follows the padded id.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
@@ -179,8 +180,8 @@ pub(crate) struct LaunchAttribute {
 }
 
 impl LaunchAttribute {
-    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel waits itself for the
-    /// launch before it in the stream.
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel waits for the previous
+    /// launch in the stream by `griddepcontrol.wait`.
     pub(crate) const WAITS_ITSELF: Self = Self { id: 6, value: [1, 0, 0, 0, 0, 0, 0, 0] };
 }
 
@@ -206,7 +207,7 @@ pub(crate) struct MemsetNode {
     pub(crate) height: usize,
 }
 
-/// One side of a [`MemcpyNode`].
+/// The source or the destination of a [`MemcpyNode`].
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct CopySide {
@@ -248,7 +249,7 @@ pub(crate) struct PoolProperties {
 }
 
 impl PoolProperties {
-    /// A pool of a device's memory, for this process alone.
+    /// A pool of device memory that is not shared with other processes.
     pub(crate) fn on(device: Device) -> Self {
         Self {
             // `CU_MEM_ALLOCATION_TYPE_PINNED` in `CU_MEM_LOCATION_TYPE_DEVICE`.
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn structures_are_laid_out_as_the_driver_reads_them() {
-        // The numbers are what a C compiler gives for cuda.h of CUDA 12.8.
+        // The sizes are those of cuda.h of CUDA 12.8, as a C compiler reports them.
         assert_eq!(size_of::<KernelNode>(), 72);
         assert_eq!(offset_of!(KernelNode, params), 40);
         assert_eq!(offset_of!(KernelNode, context), 64);

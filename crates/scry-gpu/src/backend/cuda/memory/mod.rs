@@ -1,4 +1,4 @@
-//! Allocations: device memory from a pool, and pinned memory of the host.
+//! Allocations: device memory from a pool, and pinned host memory.
 
 mod pinned;
 
@@ -15,41 +15,41 @@ use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::backend::named_buffer;
 use crate::core::driver::MemoryKind;
 
-/// Memory is allocated in multiples of this many bytes: kernels and fills of words reach the end.
+/// Allocation granularity in bytes: kernels and fills access whole words up to the end.
 const UNIT: u64 = 16;
 
 /// The device's memory.
 pub(super) struct Heap {
-    /// What memory is allocated from; null if the device has no pools.
+    /// The pool; null if the device does not support pools.
     pool: MemoryPool,
-    /// Orders allocations and frees, and nothing else: it never waits for work. What was freed is
-    /// not in use, so that it may be used again at once, by every stream.
+    /// Orders allocations and frees only, and never waits for work. Freed memory is not in use, so
+    /// every stream may reuse it at once.
     stream: Stream,
     pinned: Mutex<Shelves>,
-    /// Bytes of device memory that allocations hold.
+    /// Bytes of device memory in live allocations.
     held: AtomicU64,
     gpu: Arc<Gpu>,
 }
 
-/// Memory that kernels and the host can name by address.
+/// An allocation that kernels or the host address.
 pub(super) struct Block {
     /// Its address on the device; a multiple of 256.
     pub(super) address: DevicePtr,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub(super) size: u64,
-    /// Bytes that there are.
+    /// Allocated bytes.
     capacity: u64,
     kind: MemoryKind,
-    /// Where the host has it, if it does.
+    /// The host's address of pinned memory.
     host: Option<Place>,
     heap: Arc<Heap>,
 }
 
 impl Heap {
-    /// An empty heap.
+    /// Creates an empty heap.
     pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
         let _current = gpu.current()?;
-        // From here on the drop cleans up.
+        // From here on, the drop frees everything.
         let mut heap = Self {
             pool: MemoryPool::NULL,
             stream: Stream::NULL,
@@ -63,7 +63,7 @@ impl Heap {
         Ok(Arc::new(heap))
     }
 
-    /// Bytes of device memory that allocations hold.
+    /// Returns the bytes of device memory in live allocations.
     #[cfg(test)]
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -76,7 +76,7 @@ impl Heap {
         let code = unsafe { (api.mem_pool_create)(&raw mut self.pool, &raw const properties) };
         gpu.check("cuMemPoolCreate", code)?;
         let mut threshold = u64::MAX;
-        // SAFETY: this attribute is a number of 64 bits.
+        // SAFETY: the value of this attribute is a `u64`.
         let code = unsafe {
             let (attribute, value) = (types::POOL_RELEASE_THRESHOLD, &raw mut threshold);
             (api.mem_pool_set_attribute)(self.pool, attribute, value.cast::<c_void>())
@@ -126,7 +126,7 @@ impl Heap {
         Ok(address)
     }
 
-    /// Takes memory that every stream may use at once.
+    /// Allocates memory that every stream may use at once.
     fn take(&self, capacity: u64) -> Result<DevicePtr, Code> {
         let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
         let api = self.gpu.api;
@@ -140,29 +140,29 @@ impl Heap {
         unsafe {
             (api.mem_alloc_from_pool_async)(&raw mut address, bytes, self.pool, self.stream)
                 .ok()?;
-            // Nothing is ever waited for on this stream, so this takes no time.
+            // Nothing ever waits on this stream, so this returns at once.
             (api.stream_synchronize)(self.stream).ok()?;
         }
         Ok(address)
     }
 
-    /// Gives what the pool keeps back to the system; false if there is no pool.
+    /// Returns the pool's free memory to the system; false if there is no pool.
     fn trim(&self) -> bool {
         if self.pool.is_null() {
             return false;
         }
-        // SAFETY: the pool is alive. What is freed but not yet known to be is waited for first.
+        // SAFETY: the pool is alive. Frees that are still pending are waited for first.
         unsafe {
             let _ = (self.gpu.api.stream_synchronize)(self.stream).ok();
             (self.gpu.api.mem_pool_trim_to)(self.pool, 0).ok().is_ok()
         }
     }
 
-    /// Gives back memory that no unfinished submission uses.
+    /// Frees memory that no unfinished submission uses.
     fn give(&self, address: DevicePtr, capacity: u64) {
         self.held.fetch_sub(capacity, Ordering::Relaxed);
         let api = self.gpu.api;
-        // SAFETY: the address is that of an allocation, whose owner gave it away.
+        // SAFETY: the address is that of an allocation whose owner is being dropped.
         let code = unsafe {
             match self.pool.is_null() {
                 true => (api.mem_free)(address),
@@ -183,7 +183,7 @@ impl Heap {
         Ok(lock(&self.pinned).cut(slab, capacity))
     }
 
-    /// Has the driver pin memory.
+    /// Allocates pinned memory.
     fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
         let mut pinned = self.pin_now(capacity);
         if pinned == Err(Code::OUT_OF_MEMORY) {
@@ -203,7 +203,7 @@ impl Heap {
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
         // SAFETY: the context is current; the driver writes an address.
         unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) }.ok()?;
-        // SAFETY: the memory was allocated for kernels too; the driver writes an address.
+        // SAFETY: the memory was allocated mapped into the device; the driver writes an address.
         let code = unsafe { (api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
         let place = NonNull::new(host.cast::<u8>()).map(|host| Place { host, address });
         let place = place.ok_or(Code::OUT_OF_MEMORY)?;
@@ -212,7 +212,7 @@ impl Heap {
     }
 
     fn unpin(&self, place: Place) {
-        // SAFETY: nobody uses the memory, which was allocated by `pin_now`.
+        // SAFETY: nothing uses the memory, which `pin_now` allocated.
         let code = unsafe { (self.gpu.api.mem_free_host)(place.host.as_ptr().cast()) };
         self.gpu.note("cuMemFreeHost", code);
     }
@@ -228,7 +228,7 @@ impl Heap {
         })
     }
 
-    /// The error for memory that ran out: how much there is, and how much of it is held here.
+    /// Returns the error for exhausted memory, with the free bytes and those held here.
     fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
         let memory = match self.gpu.memory() {
             Ok((free, total)) => format!("{free} of the device's {total} bytes are free"),
@@ -270,12 +270,12 @@ impl Drop for Heap {
         pinned.into_iter().for_each(|place| self.unpin(place));
         let api = self.gpu.api;
         if !self.stream.is_null() {
-            // SAFETY: every block holds an `Arc` of this, so that nobody uses the stream any more.
+            // SAFETY: every allocation holds an `Arc` of this, so nothing uses the stream any more.
             let code = unsafe { (api.stream_destroy)(self.stream) };
             self.gpu.note("cuStreamDestroy", code);
         }
         if !self.pool.is_null() {
-            // SAFETY: all memory from the pool was given back, for the same reason.
+            // SAFETY: all memory of the pool was freed, for the same reason.
             let code = unsafe { (api.mem_pool_destroy)(self.pool) };
             self.gpu.note("cuMemPoolDestroy", code);
         }
@@ -283,16 +283,16 @@ impl Drop for Heap {
 }
 
 impl Block {
-    /// Copies bytes in.
+    /// Copies bytes to the allocation.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
-        // SAFETY: `mapped` checked that the range lies in the block, which lives as long as
-        // `self`; by the driver's contract nothing else touches the range meanwhile.
+        // SAFETY: `mapped` checked that the range is within the allocation, which lives as long as
+        // `self`; by the driver's contract nothing else accesses the range meanwhile.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
         Ok(())
     }
 
-    /// Copies bytes out.
+    /// Copies bytes from the allocation.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Readback, "read", offset, out.len())?;
         // SAFETY: as in `write`; the device's writes were made visible to the host.
@@ -300,7 +300,7 @@ impl Block {
         Ok(())
     }
 
-    /// The host's address of a range, which must lie within the allocation.
+    /// Returns the host's address of a range within the allocation.
     fn mapped(
         &self,
         kind: MemoryKind,
@@ -311,7 +311,7 @@ impl Block {
         let end = offset.checked_add(len as u64);
         match (self.host, end) {
             (Some(place), Some(end)) if end <= self.size && self.kind == kind => {
-                // SAFETY: the offset is within the allocation, so within the address space.
+                // SAFETY: the offset is within the allocation.
                 Ok(unsafe { place.host.add(offset as usize) }.as_ptr())
             }
             _ => {

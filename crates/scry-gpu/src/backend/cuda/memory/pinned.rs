@@ -1,38 +1,38 @@
-//! Pinned memory of the host that nobody uses at present, kept for those who ask next.
+//! A free list of pinned host memory.
 //!
-//! To pin memory takes the driver long, and to let go of it longer: it waits for the device. So
-//! small blocks are cut from slabs, which are kept, and of large ones so many bytes are.
+//! Pinning memory is slow in the driver, and unpinning is slower: it waits for the device. So small
+//! blocks are cut from slabs, which are kept, and large blocks are kept up to a limit.
 
 use std::ptr::NonNull;
 
 use crate::backend::cuda::ffi::types::DevicePtr;
 
-/// Blocks up to this size are cut from slabs.
+/// Maximum bytes of a block that is cut from a slab.
 pub(crate) const SMALL: u64 = 64 << 10;
 
 /// Bytes of a slab.
 pub(crate) const SLAB: u64 = 1 << 20;
 
-/// Bytes of the smallest block, and what all addresses are multiples of.
+/// Bytes of the smallest block, and the alignment of all blocks.
 const LEAST: u64 = 256;
 
-/// Most bytes of large blocks to keep.
+/// Maximum bytes of free large blocks.
 const LIMIT: u64 = 256 << 20;
 
-/// Memory of the host that the device sees.
+/// The host and device addresses of pinned memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) host: NonNull<u8>,
     pub(crate) address: DevicePtr,
 }
 
-// SAFETY: an address, which whoever holds it has to use rightly.
+// SAFETY: it is an address; its users are responsible for the accesses.
 unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// What lies so many bytes behind.
+    /// Returns the address `bytes` further on.
     fn behind(self, bytes: u64) -> Self {
         let host = self.host.as_ptr().wrapping_add(bytes as usize);
         let host = NonNull::new(host).expect("a slab does not span the end of memory");
@@ -40,25 +40,25 @@ impl Place {
     }
 }
 
-/// Blocks that nobody uses, by size.
+/// Free blocks by size.
 #[derive(Default)]
 pub(crate) struct Shelves {
-    /// Sorted by capacity, of which there are few.
+    /// By capacity, in ascending order; there are few capacities.
     free: Vec<(u64, Vec<Place>)>,
-    /// Bytes of the large ones.
+    /// Bytes of the large blocks.
     large: u64,
-    /// All slabs, whoever uses them.
+    /// All slabs, in use or not.
     slabs: Vec<Place>,
 }
 
-/// Bytes of the block for so many bytes: at most an eighth more if it is large.
+/// Returns the capacity of a block for `size` bytes: at most an eighth more for large ones.
 pub(crate) fn capacity(size: u64) -> u64 {
     let power = size.max(LEAST).next_power_of_two();
     if power <= SMALL { power } else { size.next_multiple_of(power / 16) }
 }
 
 impl Shelves {
-    /// A block of a capacity, if there is one.
+    /// Removes a block of a capacity, if there is one.
     pub(crate) fn take(&mut self, capacity: u64) -> Option<Place> {
         let place = self.shelf(capacity).pop()?;
         if capacity > SMALL {
@@ -67,7 +67,7 @@ impl Shelves {
         Some(place)
     }
 
-    /// Keeps a block that was used. Gives it back if there are too many.
+    /// Keeps a free block. Returns it if it is beyond the limit.
     pub(crate) fn put(&mut self, capacity: u64, place: Place) -> Option<Place> {
         if capacity > SMALL {
             if self.large + capacity > LIMIT {
@@ -79,7 +79,7 @@ impl Shelves {
         None
     }
 
-    /// The free ones of a capacity.
+    /// Returns the free list of a capacity.
     fn shelf(&mut self, capacity: u64) -> &mut Vec<Place> {
         let at = self.free.partition_point(|(of, _)| *of < capacity);
         if self.free.get(at).is_none_or(|(of, _)| *of != capacity) {
@@ -88,7 +88,7 @@ impl Shelves {
         &mut self.free[at].1
     }
 
-    /// Cuts a slab into blocks, and gives the first.
+    /// Cuts a slab into blocks, and returns the first.
     pub(crate) fn cut(&mut self, slab: Place, capacity: u64) -> Place {
         self.slabs.push(slab);
         let others = (1..SLAB / capacity).rev().map(|nth| slab.behind(nth * capacity));
@@ -96,7 +96,7 @@ impl Shelves {
         slab
     }
 
-    /// Takes out large blocks that nobody uses.
+    /// Removes all free large blocks.
     pub(crate) fn empty(&mut self) -> Vec<Place> {
         self.large = 0;
         let mut large = Vec::new();
@@ -106,7 +106,7 @@ impl Shelves {
         large
     }
 
-    /// Takes out everything. Nobody uses any of it.
+    /// Removes everything. None of it may be in use.
     pub(crate) fn take_down(&mut self) -> Vec<Place> {
         let mut all = self.empty();
         self.free.clear();

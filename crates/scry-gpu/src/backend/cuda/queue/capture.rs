@@ -1,4 +1,4 @@
-//! Work that is captured from a stream instead of done.
+//! Stream capture: work issued to a stream is recorded instead of executed.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types;
 
-/// What was captured from a stream.
+/// A graph captured from a stream.
 pub(crate) struct Captured<'a> {
     pub(super) raw: types::Graph,
     gpu: &'a Gpu,
 }
 
-/// Has `issue` put work into a stream of its own, and gives that work without doing it. The context
-/// is current.
+/// Captures the work that `issue` puts into a new stream. The context must be current.
 pub(crate) fn captured<'a>(
     gpu: &'a Arc<Gpu>,
     issue: impl FnOnce(types::Stream) -> Result<()>,
 ) -> Result<Captured<'a>> {
-    /// `CU_STREAM_CAPTURE_MODE_RELAXED`: libraries load code at their first call, also now.
+    /// `CU_STREAM_CAPTURE_MODE_RELAXED`: a library may load code at its first call, even during
+    /// capture.
     const RELAXED: u32 = 2;
     let stream = Stream::new(gpu)?;
-    // SAFETY: the stream is alive, and nobody else has it.
+    // SAFETY: the stream is alive, and only this function has it.
     let code = unsafe { (gpu.api.stream_begin_capture)(stream.raw, RELAXED) };
     gpu.check("cuStreamBeginCapture", code)?;
     let issued = issue(stream.raw);
@@ -38,7 +38,7 @@ impl Drop for Captured<'_> {
         if self.raw.is_null() || self.gpu.is_given_up() {
             return;
         }
-        // SAFETY: whoever took it over made a copy.
+        // SAFETY: the graph was copied where it was added as a child graph.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
         self.gpu.note("cuGraphDestroy", code);
     }

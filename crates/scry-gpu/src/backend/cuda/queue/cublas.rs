@@ -1,7 +1,7 @@
-//! Matrix products by cuBLAS, NVIDIA's library, opened when it is first needed.
+//! Matrix products by cuBLAS, NVIDIA's library, opened at its first use.
 //!
-//! A handle of cuBLAS belongs to one device, and so does the workspace of its kernels: all products
-//! are issued to the main stream, one after the other, and so are recordings that have some.
+//! A cuBLAS handle and the workspace of its kernels belong to one device: all products are issued
+//! to the main stream, in order, and so are recordings that contain any.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ use crate::backend::cuda::ffi::library::functions;
 use crate::backend::cuda::ffi::toolkit::Wanted;
 use crate::backend::cuda::ffi::types::{DevicePtr, Handle, Stream};
 
-/// What cuBLAS is called.
+/// Names of the cuBLAS library.
 const CUBLAS: Wanted = Wanted {
     name: "cuBLAS",
     #[cfg(not(windows))]
@@ -33,10 +33,10 @@ const CUBLAS: Wanted = Wanted {
              scry_gpu::shaders::matmul needs nothing of that",
 };
 
-/// Bytes of the workspace: as much as NVIDIA recommends for Hopper, more than for those before it.
+/// Bytes of the workspace: NVIDIA's recommendation for Hopper, which is above that for older GPUs.
 const WORKSPACE: usize = 32 << 20;
 
-/// `CUBLAS_OP_N`: a matrix as it is.
+/// `CUBLAS_OP_N`: the matrix is not transposed.
 const AS_IT_IS: c_int = 0;
 /// `CUBLAS_GEMM_DEFAULT`: cuBLAS chooses the algorithm.
 const ANY_ALGORITHM: c_int = -1;
@@ -55,12 +55,12 @@ mod compute {
     use std::ffi::c_int;
 
     pub(super) const F32: c_int = 68;
-    /// Every step in 32 bits, whatever the environment asks for.
+    /// Every step in f32, whatever the environment asks for.
     pub(super) const F32_PEDANTIC: c_int = 69;
     pub(super) const TF32: c_int = 77;
 }
 
-/// What a call of cuBLAS returns.
+/// The status that a cuBLAS call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Status(c_int);
@@ -69,7 +69,7 @@ impl Status {
     const SUCCESS: Self = Self(0);
     const ALLOC_FAILED: Self = Self(3);
 
-    /// cuBLAS's name for it, with advice where there is some.
+    /// Returns cuBLAS's name of the status, with advice where there is some.
     fn name(self) -> String {
         let name = match self.0 {
             1 => "CUBLAS_STATUS_NOT_INITIALIZED: the library does not work with this driver",
@@ -91,7 +91,7 @@ pub(crate) enum BlasMark {}
 pub(crate) type BlasHandle = Handle<BlasMark>;
 
 functions! {
-    /// The functions of cuBLAS 11.4 and newer, without `cublas` and the version.
+    /// The functions of cuBLAS 11.4 and newer, without the prefix `cublas` and the version.
     Api -> Status {
         create = c"cublasCreate_v2" (*mut BlasHandle);
         destroy = c"cublasDestroy_v2" (BlasHandle);
@@ -106,7 +106,7 @@ functions! {
     }
 }
 
-/// The library of the process, opened at the first call that succeeds, and kept.
+/// Returns the library of the process. It is opened at the first call and stays loaded.
 fn shared(driver: c_int) -> Result<&'static Api> {
     static SHARED: OnceLock<Api> = OnceLock::new();
     if let Some(api) = SHARED.get() {
@@ -119,14 +119,14 @@ fn shared(driver: c_int) -> Result<&'static Api> {
     Ok(SHARED.get_or_init(|| api))
 }
 
-/// The file of the library, opened if it is not yet, and its version as people write it: `12.8.4`.
+/// Returns the library's file, which is opened if necessary, and its version, such as `12.8.4`.
 pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
     let api = shared(driver)?;
     let file = api.library.name();
-    // Major number, minor number and patch are properties 0, 1 and 2.
+    // The properties 0, 1 and 2 are the major version, the minor version and the patch level.
     let mut version = [0; 3];
     for (property, value) in (0..).zip(&mut version) {
-        // SAFETY: cuBLAS writes a number.
+        // SAFETY: cuBLAS writes an integer.
         let status = unsafe { (api.get_property)(property, value) };
         if status != Status::SUCCESS {
             let why = format!("cublasGetProperty of {file} failed with {}", status.name());
@@ -136,12 +136,12 @@ pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
     Ok((file.to_owned(), version.map(|number| number.to_string()).join(".")))
 }
 
-/// cuBLAS on one device, made when it is first needed.
+/// The cuBLAS handle of a device, created at its first use.
 #[derive(Default)]
 pub(crate) struct Slot(Mutex<Option<Arc<Blas>>>);
 
 impl Slot {
-    /// cuBLAS, for a device whose driver knows CUDA `driver`.
+    /// Returns the handle. `driver` is the CUDA version that the driver supports.
     pub(crate) fn get(&self, gpu: &Arc<Gpu>, driver: c_int) -> Result<Arc<Blas>> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(blas) = &*slot {
@@ -153,18 +153,18 @@ impl Slot {
     }
 }
 
-/// A handle of cuBLAS, and memory for its own use.
+/// A cuBLAS handle and its workspace.
 pub(crate) struct Blas {
     api: &'static Api,
     raw: BlasHandle,
     workspace: DevicePtr,
-    /// The stream that products go to. Whoever issues one keeps it meanwhile.
+    /// The stream that the handle is bound to. The lock is held while a product is issued.
     stream: Mutex<Stream>,
     gpu: Arc<Gpu>,
 }
 
-/// A product of row-major matrices, C = A × B. Addresses are those of live blocks with room for
-/// m × k, k × n and m × n elements.
+/// A product of row-major matrices, C = A × B. The addresses are those of live allocations with
+/// room for m × k, k × n and m × n elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Product {
     pub(crate) routine: Routine,
@@ -177,8 +177,8 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// The product with these bindings and immediates. `None` unless there are three of each, and
-    /// the matrices fit their bindings.
+    /// Returns the product of these bindings and immediates; `None` unless there are three of each
+    /// and the matrices fit their bindings.
     pub(crate) fn new(routine: Routine, bindings: &[Range], immediates: &[u8]) -> Option<Self> {
         let (words, []) = immediates.as_chunks::<4>() else { return None };
         let size = |word: &[u8; 4]| {
@@ -187,7 +187,7 @@ impl Product {
         let (&[m, n, k], &[a, b, c]) = (words, bindings) else { return None };
         let [m, n, k] = [size(&m)?, size(&n)?, size(&k)?];
         let fits = |range: Range, rows: c_int, columns: c_int| {
-            // Both are positive, and the product of two 31-bit numbers and a small one fits.
+            // Both are positive, and the product of two 31-bit integers and an element size fits.
             rows as u64 * columns as u64 * element_size(routine) <= range.size
         };
         let all_fit = fits(a, m, k) && fits(b, k, n) && fits(c, m, n);
@@ -205,7 +205,7 @@ impl Blas {
             return Err(failed(gpu, "cublasCreate", status));
         }
         let stream = Mutex::new(Stream::NULL);
-        // From here on the drop tidies up.
+        // From here on, the drop frees everything.
         let mut blas = Self { api, raw, workspace: 0, stream, gpu: Arc::clone(gpu) };
         // SAFETY: the context is current; the driver writes an address.
         let code = unsafe { (gpu.api.mem_alloc)(&raw mut blas.workspace, WORKSPACE) };
@@ -213,7 +213,7 @@ impl Blas {
         Ok(blas)
     }
 
-    /// Has products go to a stream. cuBLAS forgets the workspace whenever the stream is set.
+    /// Binds the handle to a stream. cuBLAS resets the workspace whenever the stream is set.
     fn bind(&self, bound: &mut Stream, stream: Stream) -> Result<()> {
         if *bound == stream {
             return Ok(());
@@ -223,17 +223,17 @@ impl Blas {
         let status = unsafe { (self.api.set_stream)(self.raw, stream) };
         self.check("cublasSetStream", status)?;
         let workspace = self.workspace as usize as *mut c_void;
-        // SAFETY: the workspace lives as long as the handle, and no two products use it at a time.
+        // SAFETY: the workspace lives as long as the handle, and products on it are ordered.
         let status = unsafe { (self.api.set_workspace)(self.raw, workspace, WORKSPACE) };
         self.check("cublasSetWorkspace", status)?;
         *bound = stream;
         Ok(())
     }
 
-    /// What a product does, to be recorded. The context is current.
+    /// Captures a product for a recording. The context must be current.
     pub(crate) fn captured(&self, product: &Product) -> Result<Captured<'_>> {
         let captured = capture::captured(&self.gpu, |stream| self.multiply(stream, product));
-        // The stream is gone, and the next one may have its name.
+        // The stream was destroyed, and a later one may get the same handle.
         *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Stream::NULL;
         captured
     }
@@ -246,11 +246,10 @@ impl Blas {
         let (element, compute) = types(routine);
         let pointer = |address: DevicePtr| address as usize as *mut c_void;
         let (one, zero) = (1.0f32, 0.0f32);
-        // cuBLAS counts along columns first. Seen that way a row-major matrix is its transpose, and
-        // the transpose of C is that of B times that of A.
+        // cuBLAS matrices are column-major. A row-major matrix is the transpose of a column-major
+        // one, and the transpose of C is that of B times that of A.
         // SAFETY: the handle is alive, and the scales are read before the call returns. The
-        // matrices have room for as many elements as their sizes say, and live until the work is
-        // done.
+        // matrices have as many elements as their sizes require, and live until the work is done.
         let status = unsafe {
             (self.api.gemm_ex)(
                 self.raw,
@@ -285,7 +284,7 @@ impl Blas {
     }
 }
 
-/// Bytes of an element.
+/// Returns the bytes of an element.
 fn element_size(routine: Routine) -> u64 {
     match routine {
         Routine::F32 | Routine::Tf32 => 4,
@@ -293,7 +292,7 @@ fn element_size(routine: Routine) -> u64 {
     }
 }
 
-/// Type of the elements, and how products are computed.
+/// Returns the element type and the compute type.
 fn types(routine: Routine) -> (c_int, c_int) {
     match routine {
         Routine::F32 => (data::F32, compute::F32_PEDANTIC),
@@ -320,13 +319,13 @@ fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
 impl Drop for Blas {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: nobody uses the handle any more, and all products are done.
+        // SAFETY: nothing uses the handle any more, and all products are done.
         let status = unsafe { (self.api.destroy)(self.raw) };
         if status != Status::SUCCESS {
             log::debug!("cuda: cublasDestroy failed with {}", status.name());
         }
         if self.workspace != 0 {
-            // SAFETY: it was allocated so, and no product uses it any more.
+            // SAFETY: the address is that of an allocation which no product uses any more.
             let code = unsafe { (self.gpu.api.mem_free)(self.workspace) };
             if let Err(error) = self.gpu.check("cuMemFree", code) {
                 log::debug!("cuda: {error}");

@@ -1,4 +1,4 @@
-//! Parameters that a kernel lists one by one, tensor maps among them.
+//! Parameters that a kernel's interface declares one by one, tensor maps among them.
 
 use std::ffi::{c_int, c_uint};
 
@@ -11,9 +11,8 @@ use crate::api::native::{
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, DevicePtr};
 
-/// `cuTensorMapEncodeTiled`: the map, what its elements are, how many dimensions it has, the
-/// address, elements along each, strides, elements of a tile, from one to the next of them, how
-/// channels lie, the swizzle, how much the second-level cache fetches, what lies outside.
+/// `cuTensorMapEncodeTiled`: map, data type, rank, address, dimensions, strides, box dimensions,
+/// element strides, interleave, swizzle, L2 promotion, out-of-bounds fill.
 type Encode = unsafe extern "C" fn(
     *mut Encoded,
     c_uint,
@@ -29,19 +28,19 @@ type Encode = unsafe extern "C" fn(
     c_uint,
 ) -> Code;
 
-/// A tensor map as the device reads it.
+/// An encoded tensor map, `CUtensorMap`.
 #[repr(C, align(64))]
 struct Encoded([u64; 16]);
 
-/// How a kernel with listed parameters is launched.
+/// How a kernel with declared parameters is launched.
 pub(crate) struct Listed {
     pub(crate) interface: NativeInterface,
-    /// There if tensor maps are among the parameters.
+    /// `Some` if there are tensor maps among the parameters.
     encode: Option<Encode>,
 }
 
 impl Listed {
-    /// For a kernel of this interface; an error if the driver is too old for its parameters.
+    /// Prepares launches with this interface; an error if the driver is too old for its parameters.
     pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
         let parameters = interface.listed().unwrap_or_default();
         let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
@@ -49,7 +48,7 @@ impl Listed {
         Ok(Self { interface: interface.clone(), encode })
     }
 
-    /// Puts the parameters of a launch in the place of those before.
+    /// Replaces the parameters of the previous launch.
     pub(crate) fn pack(
         &self,
         gpu: &Gpu,
@@ -80,8 +79,8 @@ impl Listed {
     }
 }
 
-/// Refuses a kernel that takes other parameters than are listed; the driver tells offset and bytes
-/// of each, where it does. It knows best where they stand.
+/// Rejects a kernel whose parameters differ from the declared ones. Where the driver supports it,
+/// it reports the offset and size of each parameter.
 pub(crate) fn check(
     entry: &str,
     interface: &NativeInterface,
@@ -105,7 +104,7 @@ pub(crate) fn check(
     }
 }
 
-/// A number of 4 or 8 bytes as a word, which begins with it.
+/// Returns a value of 4 or 8 bytes as the low bytes of a word.
 fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
@@ -113,7 +112,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Result<Encoded> {
-    /// From one element of a tile to the next, along each dimension.
+    /// Element strides within a tile, along each dimension.
     const STEPS: [u32; 5] = [1; 5];
     /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
     const PLAIN: c_uint = 0;
@@ -124,8 +123,8 @@ fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Re
     let mut out = Encoded([0; 16]);
     let (element, swizzle) = (element_code(map.element), swizzle_code(map.swizzle));
     let TensorMap { dims, strides, tile, .. } = map;
-    // SAFETY: the driver's header declares the function so; it reads as many numbers as there are
-    // dimensions, of strides one less, and writes the map, which is aligned as it wants.
+    // SAFETY: the signature is that of the driver's header. The function reads `rank` values of
+    // each array, one fewer of the strides, and writes the map, which has the required alignment.
     let code = unsafe {
         encode(
             &raw mut out,
@@ -166,12 +165,12 @@ fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
     }
 }
 
-/// The driver's function, which came with Hopper.
+/// Looks up the driver's function, which was added for Hopper.
 fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
     let Some(symbol) = gpu.api.newer(c"cuTensorMapEncodeTiled") else {
         return Err(too_old(gpu.api.library_name(), driver));
     };
-    // SAFETY: the driver's header declares the function so.
+    // SAFETY: the signature is that of the driver's header.
     Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, Encode>(symbol) })
 }
 

@@ -1,4 +1,4 @@
-//! What commands mean in terms of the driver: addresses, sizes and parameters.
+//! Encodes commands for the driver: addresses, sizes and kernel parameters.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) type Blocks = Slots<MemoryMark, Arc<Block>>;
 /// The driver's kernels.
 pub(crate) type Kernels = Slots<KernelMark, Kernel>;
 
-/// What the ids in steps mean.
+/// Resolves the ids in steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) blocks: &'a Blocks,
@@ -32,15 +32,15 @@ pub(crate) struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// Whether a dispatch is of a kernel that polls.
+    /// Returns whether a dispatch's kernel polls for cancellation.
     pub(crate) fn polls(&self, dispatch: &Dispatch) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         kernel.is_some_and(|kernel| kernel.params.contains(&Param::Epoch))
     }
 
-    /// Whether a command has to be on the main stream: what must not overlap its like. Products
-    /// share a workspace. The blocks of an indirect launch may wait for each other, so that all of
-    /// them have to become resident.
+    /// Returns whether a command must be on the main stream, because it must not overlap others of
+    /// its kind: cuBLAS products share a workspace, and the blocks of an indirect launch may wait
+    /// for each other, so that all of them have to become resident.
     pub(crate) fn is_for_main(&self, command: &Command) -> bool {
         match command {
             Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_product(dispatch),
@@ -48,13 +48,13 @@ impl Tables<'_> {
         }
     }
 
-    /// Whether a dispatch is cuBLAS's affair, of which nobody knows what kernels it is.
+    /// Returns whether a dispatch is a cuBLAS product, whose kernels are unknown.
     fn is_product(&self, dispatch: &Dispatch) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
     }
 
-    /// Whether a dispatch may begin while the one just before it still runs.
+    /// Returns whether a dispatch may start before the previous one has finished (PDL).
     pub(crate) fn begins_early(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         let early = kernel.and_then(|kernel| kernel.native.as_ref()?.early());
@@ -62,18 +62,18 @@ impl Tables<'_> {
         !self.is_product(before) && overlap::begins_early(early, dispatch, before)
     }
 
-    /// Threads of a workgroup of a dispatch.
+    /// Returns the threads of a workgroup of a dispatch.
     pub(crate) fn workgroup(&self, dispatch: &Dispatch) -> u64 {
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
         size.iter().map(|n| u64::from(*n)).product()
     }
 }
 
-/// A command that the driver can be told.
+/// An encoded command.
 pub(crate) enum Op<'s> {
-    /// Writes a pattern `count` times.
+    /// Writes a 32-bit pattern `count` times.
     Fill { dst: DevicePtr, pattern: u32, count: usize },
-    /// Copies so many bytes.
+    /// Copies `size` bytes.
     Copy { src: DevicePtr, dst: DevicePtr, size: usize },
     /// Launches a kernel.
     Launch(Launch<'s>),
@@ -83,7 +83,7 @@ pub(crate) enum Op<'s> {
 
 /// A launch.
 pub(crate) struct Launch<'s> {
-    /// Whether it must not overlap others of which this holds.
+    /// Whether it is an indirect launch, two of which must not overlap.
     pub(crate) indirect: bool,
     pub(crate) function: Function,
     pub(crate) groups: [u32; 3],
@@ -92,16 +92,16 @@ pub(crate) struct Launch<'s> {
     pub(crate) passed: Passed<'s>,
 }
 
-/// Where the parameters of a launch are.
+/// The kernel parameters of a launch.
 pub(crate) enum Passed<'s> {
-    /// Each by its address.
+    /// A pointer to each value, `kernelParams`.
     List(&'s mut [*mut c_void]),
-    /// All in one block.
+    /// One block of all values, `extra`.
     Block(&'s mut Packed),
 }
 
 impl Passed<'_> {
-    /// The list and the block, as the driver takes them: one of the two is null.
+    /// Returns `kernelParams` and `extra` for the driver; one of them is null.
     pub(crate) fn pointers(self) -> [*mut *mut c_void; 2] {
         let none = std::ptr::null_mut();
         match self {
@@ -111,7 +111,7 @@ impl Passed<'_> {
     }
 }
 
-/// Room for one command, kept from one to the next.
+/// Buffers for encoding one command, reused for the next.
 #[derive(Default)]
 pub(crate) struct Scratch {
     bindings: Vec<Range>,
@@ -119,7 +119,7 @@ pub(crate) struct Scratch {
     packed: Packed,
 }
 
-/// Turns commands into what the driver can be told.
+/// Encodes commands for the driver.
 pub(crate) struct Encoder<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) tables: Tables<'a>,
@@ -128,7 +128,7 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// What a command means.
+    /// Encodes a command.
     pub(crate) fn encode(&mut self, command: &Command) -> Result<Op<'_>> {
         match command {
             Command::Fill { dst, pattern } => self.fill(*dst, *pattern),
@@ -158,13 +158,13 @@ impl<'a> Encoder<'a> {
         Ok(Op::Copy { src: from.address, dst: to.address, size })
     }
 
-    /// A count that the driver takes.
+    /// Converts a byte count for the driver.
     fn bytes(&self, call: &'static str, count: u64) -> Result<usize> {
         let refused = |_| self.gpu.refused(call, format!("{count} are more than there can be"));
         usize::try_from(count).map_err(refused)
     }
 
-    /// The addresses of a span that lies within its allocation.
+    /// Returns the addresses of a range within its allocation.
     fn range(&self, call: &'static str, span: Span) -> Result<Range> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
@@ -216,8 +216,8 @@ impl<'a> Encoder<'a> {
         }))
     }
 
-    /// The grid of a launch, and for an indirect one the address of its workgroup counts, which the
-    /// kernel reads; the grid does not depend on them.
+    /// Returns the grid of a launch. For an indirect one the grid is fixed; the kernel reads the
+    /// workgroup counts at the address that is also returned.
     fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
         let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
         match (&dispatch.groups, kernel.resident) {
@@ -238,7 +238,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The kernel of a dispatch, whose bindings and immediates fit it.
+    /// Returns the kernel of a dispatch after it has checked bindings and immediates.
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
         let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
         let id = dispatch.kernel;
@@ -248,7 +248,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// What to say of a dispatch that does not fit its kernel.
+/// Returns the error text for a dispatch that does not fit its kernel.
 fn misfit(dispatch: &Dispatch, bindings: &[Range]) -> String {
     format!(
         "kernel {:?} does not take the bindings {bindings:?} and {} bytes of immediates",

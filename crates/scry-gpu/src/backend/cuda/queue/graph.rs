@@ -1,9 +1,9 @@
-//! Recordings: graphs that the driver launches as a whole.
+//! Recordings: CUDA graphs.
 //!
-//! All commands of a segment wait for all of the one before. A product by cuBLAS also waits for the
-//! product before it, since they share a workspace, and an indirect launch for the one before it,
-//! since all blocks of one have to become resident. A product's kernels are cuBLAS's own affair:
-//! they are captured from a stream.
+//! All commands of a segment depend on all of the previous segment. A cuBLAS product also depends
+//! on the previous product, because they share a workspace, and an indirect launch on the previous
+//! one, because all blocks of either have to become resident. cuBLAS chooses the kernels of a
+//! product, so they are captured from a stream.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::backend::cuda::ffi::types::{
 };
 use crate::core::command::{Command, Step};
 
-/// Most bytes that one node copies: rows are not longer than 2 GiB.
+/// Maximum bytes of a copy node: rows are limited to 2 GiB.
 const COPIED: usize = 1 << 30;
 
-/// Steps prepared for repeated execution.
+/// An instantiated graph of recorded steps.
 pub(crate) struct Graph {
-    /// None if there is nothing to do.
+    /// `None` if the graph is empty.
     exec: Option<types::GraphExec>,
-    /// Whether a kernel in it polls.
+    /// Whether a kernel of the graph polls for cancellation.
     pub(crate) polls: bool,
     gpu: Arc<Gpu>,
 }
 
 impl Graph {
-    /// Starts it.
+    /// Launches the graph.
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: it lives, with what it uses, for as long as work of it is unfinished: so the
-        // driver's contract is.
+        // SAFETY: by the driver's contract, the graph and the memory that it uses live until its
+        // work is finished.
         self.exec.map_or(Ok(()), |exec| unsafe { stream.launch(exec) })
     }
 }
@@ -45,14 +45,14 @@ impl Drop for Graph {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
         if let Some(exec) = self.exec {
-            // SAFETY: no unfinished work uses it.
+            // SAFETY: no unfinished work uses the graph.
             let code = unsafe { (self.gpu.api.graph_exec_destroy)(exec) };
             self.gpu.note("cuGraphExecDestroy", code);
         }
     }
 }
 
-/// Prepares steps; the context is current. The stream brings the graph to the device.
+/// Records steps and uploads the graph through the stream. The context must be current.
 pub(crate) fn record(
     gpu: &Arc<Gpu>,
     stream: &Stream,
@@ -84,15 +84,15 @@ pub(crate) fn record(
     Ok(graph)
 }
 
-/// A graph that grows segment by segment.
+/// A graph under construction, segment by segment.
 struct Builder<'a> {
     raw: types::Graph,
     layers: Layers<GraphNode>,
-    /// The last product by cuBLAS.
+    /// The last cuBLAS product.
     product: Option<GraphNode>,
     /// The last indirect launch.
     indirect: Option<GraphNode>,
-    /// Whether the next launch may begin while the one before it still runs.
+    /// Whether the next launch may start before the previous one has finished (PDL).
     early: bool,
     connect: Option<Connect>,
     gpu: &'a Gpu,
@@ -119,12 +119,11 @@ impl<'a> Builder<'a> {
         self.layers.present.is_empty()
     }
 
-    /// What is added from here on waits for all that was added before. There will be about so many
-    /// nodes.
+    /// Begins a segment that depends on all nodes so far. `nodes` is an estimate of its size.
     fn begin_segment(&mut self, nodes: usize) -> Result<()> {
         if self.layers.next(nodes) {
             let junction = self.node("cuGraphAddEmptyNode", |api, node, graph, before| {
-                // SAFETY: as `node` says.
+                // SAFETY: see `node`.
                 unsafe { (api.graph_add_empty_node)(node, graph, before.as_ptr(), before.len()) }
             })?;
             self.layers.join(junction);
@@ -145,12 +144,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds what cuBLAS does for a product.
+    /// Adds the captured graph of a cuBLAS product.
     fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
         let waits_for = self.layers.before_and(self.product);
         let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
-            // SAFETY: as `node` says; the driver copies the graph that was captured.
+            // SAFETY: see `node`; the driver copies the captured graph.
             unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
         })?;
         self.product = Some(node);
@@ -185,13 +184,13 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Has a launch follow the one before it as soon as that one lets it.
+    /// Adds a programmatic dependency (PDL) of a launch on the previous one.
     fn follow_early(&self, connect: Connect, node: GraphNode) -> Result<()> {
         /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
         const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
         let before = self.layers.before.as_ptr();
-        // SAFETY: the driver's header declares the function so; the graph is alive, and both nodes
-        // are launches of it.
+        // SAFETY: the signature is that of the driver's header; the graph is alive, and both nodes
+        // are its kernel nodes.
         let code = unsafe { connect(self.raw, before, &raw const node, &EDGE, 1) };
         self.gpu.check("cuGraphAddDependencies", code)
     }
@@ -202,8 +201,7 @@ impl<'a> Builder<'a> {
         let context = self.gpu.context;
         let node = self.node("cuGraphAddMemsetNode", |api, node, graph, before| {
             let (waits_for, count) = (before.as_ptr(), before.len());
-            // SAFETY: as `node` says; whoever made the command checked that the range lies in a
-            // live block.
+            // SAFETY: see `node`; the encoder checked that the range is within a live allocation.
             unsafe {
                 (api.graph_add_memset_node)(
                     node,
@@ -225,8 +223,7 @@ impl<'a> Builder<'a> {
         let context = self.gpu.context;
         let node = self.node("cuGraphAddMemcpyNode", |api, node, graph, before| {
             let (waits_for, count) = (before.as_ptr(), before.len());
-            // SAFETY: as `node` says; whoever made the command checked that both ranges lie in
-            // live blocks.
+            // SAFETY: see `node`; the encoder checked that both ranges are within live allocations.
             unsafe {
                 (api.graph_add_memcpy_node)(
                     node,
@@ -242,8 +239,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Has `add` put a node into the graph, which is alive, behind others of it. The driver writes
-    /// the node's handle.
+    /// Adds a node to the graph by `add`, to which the driver writes the node's handle. The graph
+    /// is alive, and the dependencies are nodes of it.
     fn node(
         &self,
         call: &'static str,
@@ -269,13 +266,13 @@ impl Drop for Builder<'_> {
         if self.gpu.is_given_up() {
             return;
         }
-        // SAFETY: what is launched is made of a copy.
+        // SAFETY: the instantiated graph is a copy.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
         self.gpu.note("cuGraphDestroy", code);
     }
 }
 
-/// `cuGraphAddDependencies_v2`: from these nodes, to those, by such edges, so many.
+/// `cuGraphAddDependencies_v2`: graph, from, to, edge data, count.
 type Connect = unsafe extern "C" fn(
     types::Graph,
     *const GraphNode,
@@ -284,14 +281,14 @@ type Connect = unsafe extern "C" fn(
     usize,
 ) -> Code;
 
-/// The function by which edges are more than order: it came with CUDA 12.3.
+/// Looks up the function that adds typed edges, which is new in CUDA 12.3.
 fn find_connect(api: &Api) -> Option<Connect> {
     let symbol = api.newer(c"cuGraphAddDependencies_v2")?;
-    // SAFETY: the driver's header declares the function so.
+    // SAFETY: the signature is that of the driver's header.
     Some(unsafe { std::mem::transmute::<*const c_void, Connect>(symbol) })
 }
 
-/// Nodes of the present segment, and what they wait for.
+/// Nodes of the current segment and their common dependencies.
 struct Layers<N> {
     before: Vec<N>,
     present: Vec<N>,
@@ -304,8 +301,8 @@ impl<N> Default for Layers<N> {
 }
 
 impl<N> Layers<N> {
-    /// Begins a segment of so many nodes. True if it should wait for one node in which those before
-    /// come together: otherwise there would be an edge for each pair.
+    /// Begins a segment of about `nodes` nodes. Returns whether it should depend on one joining
+    /// node: otherwise every pair of nodes of both segments would need an edge.
     fn next(&mut self, nodes: usize) -> bool {
         if !self.present.is_empty() {
             std::mem::swap(&mut self.before, &mut self.present);
@@ -314,7 +311,8 @@ impl<N> Layers<N> {
         self.before.len() > 1 && nodes > 1
     }
 
-    /// What a node of the present segment waits for, and one more node if it is not among that.
+    /// Returns the dependencies of a node of the current segment, and `earlier` if it is not one of
+    /// them.
     fn before_and(&self, earlier: Option<N>) -> Vec<N>
     where
         N: Copy + PartialEq,
@@ -323,19 +321,19 @@ impl<N> Layers<N> {
         self.before.iter().copied().chain(earlier).collect()
     }
 
-    /// Has the segment wait for this node alone.
+    /// Makes the segment depend on this node alone.
     fn join(&mut self, junction: N) {
         self.before.clear();
         self.before.push(junction);
     }
 }
 
-/// Bytes to be copied, in pieces that a node can copy: offsets and sizes.
+/// Splits a copy into chunks that fit a node: offsets and sizes.
 fn pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..size).step_by(COPIED).map(move |offset| (offset, COPIED.min(size - offset)))
 }
 
-/// One row of bytes, wherever its address says that it is.
+/// Describes one row of bytes at an address.
 fn side(device: DevicePtr, size: usize) -> CopySide {
     CopySide {
         x: 0,
@@ -370,7 +368,7 @@ fn launch_node(launch: Launch<'_>) -> KernelNode {
 mod tests {
     use super::*;
 
-    /// The edges of a graph of segments of so many nodes, and how many nodes it has.
+    /// Returns the edges of a graph with segments of these sizes, and its number of nodes.
     fn edges(segments: &[usize]) -> (Vec<(usize, usize)>, usize) {
         let (mut layers, mut edges, mut nodes) = (Layers::default(), Vec::new(), 0);
         let mut add = |before: &[usize]| {

@@ -7,8 +7,8 @@ use crate::api::error::Result;
 use crate::backend::cuda::ffi::types::{LaunchAttribute, LaunchConfig};
 
 impl Stream {
-    /// Does a command. A launch that is `early` may begin while the one before it in the stream
-    /// still runs: it waits for that one itself.
+    /// Issues a command. A launch with `early` uses programmatic dependent launch: it may start
+    /// before the previous one in the stream has finished, and waits for it in the kernel.
     pub(crate) fn issue(&self, op: Op<'_>, early: bool) -> Result<()> {
         match op {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
@@ -28,16 +28,16 @@ impl Stream {
             attributes: &LaunchAttribute::WAITS_ITSELF,
             attribute_count: early.into(),
         };
-        // SAFETY: the function is that of a kernel that is alive, with as many parameters,
-        // each of which can be read as far as the kernel says. What the kernel is given is
-        // alive until the work is done, and it stays within that.
+        // SAFETY: the kernel is alive; there are as many parameters as it has, each readable up to
+        // the declared size. The memory that is passed lives until the work is done, and the kernel
+        // stays within it.
         let code = unsafe {
             (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, block)
         };
         self.gpu.check("cuLaunchKernelEx", code)
     }
 
-    /// Multiplies with cuBLAS, whose own codes do not tell whether the device is lost.
+    /// Multiplies with cuBLAS, whose status codes do not report the loss of the device.
     fn multiply(&self, blas: &Blas, product: &Product) -> Result<()> {
         let issued = blas.multiply(self.raw, product);
         issued.map_err(|error| self.check_health().err().unwrap_or(error))

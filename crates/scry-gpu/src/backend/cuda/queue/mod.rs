@@ -1,4 +1,4 @@
-//! The queue: from steps to launches, copies and graphs, and the timeline that orders them.
+//! The queue: encodes steps as launches, copies and graphs; the timeline orders them.
 
 mod capture;
 pub(super) mod cublas;

@@ -1,31 +1,31 @@
-//! Which commands may overlap, and whether it pays to let them.
+//! Which commands may overlap, and when overlap is worth its cost.
 //!
-//! Barriers cut steps into segments. What is in one segment may overlap: it can be spread over
-//! several streams, which are forked off the main one by an event and joined to it by events.
+//! Barriers divide steps into segments. The commands of a segment may overlap: they can be
+//! distributed over several streams, which fork off the main stream by an event and join it by
+//! events.
 
 use crate::core::command::{Command, Dispatch, Groups, Span, Step};
 
-/// Streams that share the commands of a segment that is spread: the main one, and those at its
-/// side.
+/// Streams that share the commands of a segment: the main one and the side streams.
 pub(crate) const LANES: usize = 4;
 
-/// Dispatches with room beside them from which on a segment is always spread. To fork and to join
-/// takes the host about ten short calls, half as many as it takes to launch so many kernels.
+/// Small dispatches from which on a segment is always distributed. Forking and joining costs the
+/// host about ten short calls, half of what this many launches cost.
 const SPREAD: usize = 8;
 
-/// As many if the device is behind with earlier work: then the host's time is free.
+/// The same where the device is still busy with earlier work: the host's time is free then.
 const SPREAD_BEHIND: usize = 2;
 
-/// A dispatch has room beside it if its threads are at most one in so many of those that the device
-/// holds at once. The rest of a device is soon too little to be worth a fork.
+/// A dispatch is small if its threads are at most 1/ROOM of those resident on the device. With
+/// larger ones too little of the device remains to be worth a fork.
 const ROOM: u64 = 2;
 
-/// The steps between barriers.
+/// Splits steps at the barriers.
 pub(crate) fn segments(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
     steps.split(|step| matches!(step, Step::Barrier(_))).filter(|segment| !segment.is_empty())
 }
 
-/// The commands of a segment.
+/// Returns the commands of a segment.
 pub(crate) fn commands(segment: &[Step]) -> impl Iterator<Item = &Command> {
     segment.iter().filter_map(|step| match step {
         Step::Run(command) => Some(command),
@@ -33,7 +33,7 @@ pub(crate) fn commands(segment: &[Step]) -> impl Iterator<Item = &Command> {
     })
 }
 
-/// The launches among steps.
+/// Returns the dispatches among steps.
 pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
     commands(steps).filter_map(|command| match command {
         Command::Dispatch(dispatch) => Some(dispatch),
@@ -41,32 +41,32 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
     })
 }
 
-/// Whether a launch may begin while the one just before it still runs, if it waits itself for that
-/// one to be done before it touches anything but the bindings that it reads `early`.
+/// Returns whether a launch may start before the previous one has finished (PDL), given that its
+/// kernel executes `griddepcontrol.wait` before it accesses anything but the bindings that it reads
+/// `early`.
 ///
-/// Why that is right: a launch begins when the one before has ended, or each block of it has let
-/// the next one begin or has ended. Kernels let the next one begin only after they have waited
-/// themselves, and blocks do not end before. So when a launch begins, all that came before the one
-/// before it is done and can be seen: it runs beside that one alone, and what it reads early is
-/// safe unless that one writes there. All else it reads and writes after it has waited, when the
-/// one before is done, and what that wrote can be seen. A kernel that does not wait itself follows
-/// everything, as ever; who comes after it begins at the earliest when each of its blocks has
-/// ended. Whoever waits for a launch to be done knows that all before is, since no launch is done
-/// before it has waited.
+/// Proof: a launch starts when each block of the previous one has executed
+/// `griddepcontrol.launch_dependents` or has ended. Kernels launch dependents only after their own
+/// `griddepcontrol.wait`, and no block ends before it. So when a launch starts, everything before
+/// its predecessor is complete and visible: it overlaps only its predecessor, and early reads are
+/// safe unless the predecessor writes there. All other accesses come after the wait, when the
+/// predecessor's writes are visible. A kernel without PDL runs after everything before it, and its
+/// dependents start at the earliest when each of its blocks has ended. When a launch is complete so
+/// is everything before it, because no launch completes before it has waited.
 ///
-/// A command that is no launch, a product by cuBLAS, the end of a submission, several launches
-/// before one, and what is timed keep all order.
+/// A command that is not a launch, a cuBLAS product, the end of a submission, a segment of several
+/// launches, and timed work are fully ordered.
 pub(crate) fn begins_early(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let mut read = early.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
     !read.any(|read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read)))
 }
 
-/// Whether two spans share a byte.
+/// Returns whether two ranges share a byte.
 fn overlap(a: Span, b: Span) -> bool {
     a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 
-/// The launch that a segment consists of, if it is nothing else.
+/// Returns the dispatch if the segment consists of a single one.
 pub(crate) fn lone_dispatch(segment: &[Step]) -> Option<&Dispatch> {
     match segment {
         [Step::Run(Command::Dispatch(dispatch))] => Some(dispatch),
@@ -74,16 +74,17 @@ pub(crate) fn lone_dispatch(segment: &[Step]) -> Option<&Dispatch> {
     }
 }
 
-/// How work is spread on a device.
+/// How segments are distributed on a device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// Threads that the device holds at once.
+    /// Threads that are resident on the device at once.
     pub(crate) threads: u64,
 }
 
 impl Plan {
-    /// Over how many streams a segment is spread, up to [`LANES`]. `workgroup` gives the threads of
-    /// a workgroup of a dispatch; `is_behind` says whether the device has earlier work to do.
+    /// Returns over how many streams a segment is distributed, up to [`LANES`]. `workgroup` returns
+    /// the threads of a dispatch's workgroup; `is_behind` whether the device is busy with earlier
+    /// work.
     pub(crate) fn lanes(
         &self,
         segment: &[Step],
@@ -106,7 +107,7 @@ impl Plan {
             Groups::Direct(groups) => {
                 groups.map(u64::from).into_iter().fold(1, u64::saturating_mul)
             }
-            // As many as the device holds.
+            // As many as are resident on the device.
             Groups::Indirect(_) => u64::MAX,
         };
         groups.saturating_mul(workgroup).saturating_mul(ROOM) <= self.threads
@@ -132,7 +133,7 @@ mod tests {
         Slots::default().insert(())
     }
 
-    /// A launch of so many workgroups.
+    /// A launch of `groups` workgroups.
     fn run(groups: u32) -> Step {
         let groups = Groups::Direct([1, groups, 1]);
         let (bindings, immediates) = (Vec::new(), Vec::new());
@@ -157,7 +158,7 @@ mod tests {
         Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch }
     }
 
-    /// Lanes on a device that is idle, and on one that is behind, for workgroups of 64 threads.
+    /// Lanes on an idle and on a busy device, for workgroups of 64 threads.
     fn lanes(segment: &[Step]) -> (usize, usize) {
         let of = |is_behind| PLAN.lanes(segment, |_| 64, || is_behind);
         (of(false), of(true))
@@ -187,11 +188,11 @@ mod tests {
             let dispatch = launch(&[(w, 64, 64, false), (x, 0, 64, false), (y, 0, 64, true)]);
             begins_early(early, &dispatch, &launch(before))
         };
-        // The weights are written, all or one byte of them.
+        // The weights are overwritten, all or one byte of them.
         assert!(!after(&[(w, 0, 256, true)], &[0]));
         assert!(!after(&[(x, 0, 4, false), (w, 127, 1, true)], &[0]));
         assert!(!after(&[(w, 0, 65, true)], &[0]));
-        // They are read, or what lies beside them is written.
+        // They are read, or the bytes beside them are written.
         assert!(after(&[(w, 64, 64, false), (y, 0, 64, true)], &[0]));
         assert!(after(&[(w, 0, 64, true), (w, 128, 64, true)], &[0]));
         // The activations are written, and the results, which are touched after the wait.
@@ -228,11 +229,11 @@ mod tests {
 
     #[test]
     fn what_fills_the_device_is_not_spread() {
-        // 8 workgroups of 64 threads are half of what it holds.
+        // 8 workgroups of 64 threads are half of the resident threads.
         assert_eq!(lanes(&vec![run(8); 100]), (LANES, LANES));
         assert_eq!(lanes(&vec![run(9); 100]), (1, 1));
         assert_eq!(lanes(&vec![run(u32::MAX); 100]), (1, 1));
-        // Among large ones there are small ones.
+        // A mixture of large and small dispatches.
         assert_eq!(lanes(&[run(99), run(1), run(99), run(2)]), (1, 2));
     }
 

@@ -1,29 +1,29 @@
-//! The parameters of a launch, as the driver reads them.
+//! Kernel parameters of a launch, in the driver's format.
 
 use std::ffi::c_void;
 
 use scry_ptx::Param;
 
-/// Bytes in the device's memory, by address.
+/// A range of device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) address: u64,
     pub(crate) size: u64,
 }
 
-/// What every launch is given alike: where the numbers are that kernels poll.
+/// Parameters common to all launches: the words that kernels poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Polled {
-    /// Address of the number of the work being executed.
+    /// Address of the number of the submission being executed.
     pub(crate) epoch: u64,
-    /// Address of the number of the last work that has to end.
+    /// Address of the number of the last cancelled submission.
     pub(crate) stop: u64,
 }
 
-/// What one launch is given.
+/// Arguments of one launch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given<'a> {
-    /// The bindings, in the order of the interface; a folded kernel has its fold parameters last.
+    /// The bindings, in the order of the interface; grid linearisation's parameters are last.
     pub(crate) bindings: &'a [Range],
     pub(crate) immediates: &'a [u8],
     /// Address of the workgroup counts of an indirect launch.
@@ -31,20 +31,20 @@ pub(crate) struct Given<'a> {
     pub(crate) polled: Polled,
 }
 
-/// The parameters of one launch. Used for one after the other, it allocates no more.
+/// The kernel parameters of a launch; its buffers are reused for the next.
 #[derive(Default)]
 pub(crate) struct Parameters {
-    /// Their values, each from a word on.
+    /// The values, each at the start of a word.
     words: Vec<u64>,
-    /// At which word each begins.
+    /// The first word of each value.
     starts: Vec<usize>,
-    /// Where each is, once somebody has asked.
+    /// A pointer to each value, filled by [`Parameters::pointers`].
     pointers: Vec<*mut c_void>,
 }
 
 impl Parameters {
-    /// Puts the parameters of a launch in the place of those before. `None` if the kernel asks for
-    /// a binding that it is not given, or for fewer immediates.
+    /// Replaces the parameters of the previous launch. `None` if the kernel has more bindings or
+    /// bytes of immediates than are passed.
     pub(crate) fn pack(&mut self, params: &[Param], given: Given<'_>) -> Option<()> {
         self.clear();
         for param in params {
@@ -57,19 +57,19 @@ impl Parameters {
         Some(())
     }
 
-    /// Forgets the parameters of the launch before.
+    /// Clears the parameters.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.starts.clear();
     }
 
-    /// Adds a parameter of so many words.
+    /// Adds a parameter of several words.
     pub(crate) fn push(&mut self, words: &[u64]) {
         self.starts.push(self.words.len());
         self.words.extend_from_slice(words);
     }
 
-    /// A pointer to each parameter, for the driver to read.
+    /// Returns a pointer to each parameter, as `kernelParams`.
     pub(crate) fn pointers(&mut self) -> &mut [*mut c_void] {
         self.pointers.clear();
         let words = self.words.as_mut_ptr();
@@ -78,10 +78,10 @@ impl Parameters {
         &mut self.pointers
     }
 
-    /// Adds a block of immediates, with zeros behind them.
+    /// Adds a block of immediates, padded with zeros.
     fn push_block(&mut self, bytes: u32, immediates: &[u8]) -> Option<()> {
         let start = self.words.len();
-        // A parameter has a place of its own, even one of no bytes.
+        // Each parameter has its own word, even an empty one.
         let words = (bytes as usize).div_ceil(size_of::<u64>()).max(1);
         if immediates.len() > bytes as usize {
             return None;
@@ -92,7 +92,7 @@ impl Parameters {
     }
 }
 
-/// Adds bytes as they lie in memory; what is left of the last word is zeros.
+/// Adds bytes as they are in memory, padded with zeros to a whole word.
 pub(crate) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
     let (whole, rest) = bytes.as_chunks();
     words.extend(whole.iter().map(|word| u64::from_ne_bytes(*word)));
@@ -103,12 +103,11 @@ pub(crate) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
     }
 }
 
-// SAFETY: the pointers are made afresh from the words whenever somebody asks for them, and lead
-// nowhere else.
+// SAFETY: the pointers are recomputed from the words at each use, and point only into them.
 unsafe impl Send for Parameters {}
 
-/// The value of a parameter of one word, or of half a word: the device is little-endian, and so is
-/// every host that it works with.
+/// Returns the value of a parameter of 4 or 8 bytes: the device is little-endian, and so is every
+/// supported host.
 fn word(param: Param, given: Given<'_>) -> Option<u64> {
     let binding = |nth: u32| given.bindings.get(nth as usize);
     match param {
@@ -135,12 +134,12 @@ mod tests {
         Range { address: 0x3000, size: 12 },
     ];
 
-    /// What the driver would read of each parameter: so many bytes.
+    /// Returns the bytes that the driver would read of each parameter.
     fn read(parameters: &mut Parameters, sizes: &[usize]) -> Vec<Vec<u8>> {
         assert_eq!(parameters.starts.len(), sizes.len());
         let pointers = parameters.pointers();
         let nth = |n: usize, size: usize| {
-            // SAFETY: each pointer is to so many bytes at least.
+            // SAFETY: each pointer is valid for at least `size` bytes.
             unsafe { std::slice::from_raw_parts(pointers[n].cast::<u8>(), size).to_vec() }
         };
         sizes.iter().enumerate().map(|(n, size)| nth(n, *size)).collect()

@@ -1,6 +1,6 @@
-//! Streams, which do one thing after the other, and events, by which they wait for each other.
+//! Streams and the events that order them.
 //!
-//! All calls but the drops want the context to be current.
+//! All calls but the drops require the context to be current.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{self, Code, DevicePtr};
 
-/// A stream of its own: it waits for no other unless told to.
+/// A non-blocking stream.
 pub(crate) struct Stream {
     pub(crate) raw: types::Stream,
     pub(super) gpu: Arc<Gpu>,
 }
 
 impl Stream {
-    /// An empty stream.
+    /// Creates a stream.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let mut raw = types::Stream::NULL;
         // SAFETY: the driver writes a handle.
@@ -27,21 +27,22 @@ impl Stream {
 
     /// Writes a 32-bit pattern `count` times.
     pub(crate) fn fill(&self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
-        // SAFETY: whoever made the command checked that the range lies in a live block.
+        // SAFETY: the encoder checked that the range is within a live allocation.
         let code = unsafe { (self.gpu.api.memset_d32_async)(dst, pattern, count, self.raw) };
         self.gpu.check("cuMemsetD32Async", code)
     }
 
     pub(super) fn copy(&self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
-        // SAFETY: whoever made the command checked that both ranges lie in live blocks. Host
-        // memory among them is pinned, so that nothing is left of the call when it returns.
+        // SAFETY: the encoder checked that both ranges are within live allocations. Host memory
+        // among them is pinned, so that the copy is asynchronous.
         let code = unsafe { (self.gpu.api.memcpy_async)(dst, src, size, self.raw) };
         self.gpu.check("cuMemcpyAsync", code)
     }
 
-    /// Writes a number, after all that is before it is done and to be seen.
+    /// Writes a 64-bit value once all earlier work is complete and visible.
     ///
     /// # Safety
+    ///
     /// The address is that of 8 bytes that stay alive until the stream has written them.
     pub(crate) unsafe fn write(&self, address: DevicePtr, value: u64) -> Result<()> {
         // SAFETY: the caller's.
@@ -49,17 +50,18 @@ impl Stream {
         self.gpu.check("cuStreamWriteValue64", code)
     }
 
-    /// Starts a graph.
+    /// Launches a graph.
     ///
     /// # Safety
-    /// The graph is alive, and so is what it uses, until it is done.
+    ///
+    /// The graph and the memory that it uses stay alive until it is done.
     pub(crate) unsafe fn launch(&self, graph: types::GraphExec) -> Result<()> {
         // SAFETY: the caller's.
         let code = unsafe { (self.gpu.api.graph_launch)(graph, self.raw) };
         self.gpu.check("cuGraphLaunch", code)
     }
 
-    /// An error if something went wrong on the device.
+    /// Returns an error if work on the device has failed.
     pub(crate) fn check_health(&self) -> Result<()> {
         // SAFETY: the stream is alive.
         match unsafe { (self.gpu.api.stream_query)(self.raw) } {
@@ -68,14 +70,14 @@ impl Stream {
         }
     }
 
-    /// Has the event happen when all is done that is in the stream so far.
+    /// Records the event: it completes when all work so far in the stream is done.
     pub(crate) fn record(&self, event: &Event) -> Result<()> {
         // SAFETY: stream and event are alive, and of one context.
         let code = unsafe { (self.gpu.api.event_record)(event.raw, self.raw) };
         self.gpu.check("cuEventRecord", code)
     }
 
-    /// Goes on only after the event as it was recorded last.
+    /// Makes later work wait for the event as it was last recorded.
     pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
         // SAFETY: as above.
         let code = unsafe { (self.gpu.api.stream_wait_event)(self.raw, event.raw, 0) };
@@ -86,25 +88,25 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: nobody uses it any more; what is in it is done.
+        // SAFETY: nothing uses the stream any more, and its work is done.
         let code = unsafe { (self.gpu.api.stream_destroy)(self.raw) };
         self.gpu.note("cuStreamDestroy", code);
     }
 }
 
-/// Something that happens in a stream.
+/// A CUDA event.
 pub(crate) struct Event {
     raw: types::Event,
     gpu: Arc<Gpu>,
 }
 
 impl Event {
-    /// An event that streams wait for.
+    /// Creates an event for ordering streams.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         Self::with(gpu, types::EVENT_WITHOUT_TIMING)
     }
 
-    /// An event that knows when it happened.
+    /// Creates an event that records the time of its completion.
     pub(crate) fn timed(gpu: &Arc<Gpu>) -> Result<Self> {
         Self::with(gpu, 0)
     }
@@ -117,7 +119,7 @@ impl Event {
         Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
-    /// Whether it has happened.
+    /// Returns whether the event is complete.
     pub(crate) fn has_happened(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         match unsafe { (self.gpu.api.event_query)(self.raw) } {
@@ -127,10 +129,10 @@ impl Event {
         }
     }
 
-    /// The time from this event to a later one; both are timed and have happened.
+    /// Returns the time from this event to a later one; both are timed and complete.
     pub(crate) fn until(&self, later: &Self) -> Result<Duration> {
         let mut milliseconds = 0f32;
-        // SAFETY: the events are alive; the driver writes a number.
+        // SAFETY: the events are alive; the driver writes a float.
         let code = unsafe {
             (self.gpu.api.event_elapsed_time)(&raw mut milliseconds, self.raw, later.raw)
         };
@@ -142,34 +144,34 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: nobody uses it any more.
+        // SAFETY: nothing uses the event any more.
         let code = unsafe { (self.gpu.api.event_destroy)(self.raw) };
         self.gpu.note("cuEventDestroy", code);
     }
 }
 
-/// Streams at the side of the main one, and what forks them off it and joins them to it.
+/// Side streams, with the events that fork them off the main one and join them to it.
 pub(crate) struct Sides {
-    /// With the event of each, recorded when it is done.
+    /// Each with an event that is recorded when its work is issued.
     streams: Vec<(Stream, Event)>,
     forked: Event,
 }
 
 impl Sides {
-    /// So many.
+    /// Creates `count` side streams.
     pub(crate) fn new(gpu: &Arc<Gpu>, count: usize) -> Result<Self> {
         let one = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));
         let streams = (0..count).map(one).collect::<Result<_>>()?;
         Ok(Self { streams, forked: Event::new(gpu)? })
     }
 
-    /// Has the first `count` go on from where the main stream is.
+    /// Makes the first `count` wait for the work so far in the main stream.
     pub(crate) fn fork(&self, main: &Stream, count: usize) -> Result<()> {
         main.record(&self.forked)?;
         self.streams[..count].iter().try_for_each(|(side, _)| side.wait_for(&self.forked))
     }
 
-    /// Has the main stream go on after the first `count`.
+    /// Makes the main stream wait for the first `count`.
     pub(crate) fn join(&self, main: &Stream, count: usize) -> Result<()> {
         self.streams[..count].iter().try_for_each(|(side, done)| {
             side.record(done)?;
@@ -177,7 +179,7 @@ impl Sides {
         })
     }
 
-    /// The stream of a lane; 0 is the main one.
+    /// Returns the stream of a lane; 0 is the main one.
     pub(crate) fn lane<'s>(&'s self, main: &'s Stream, lane: usize) -> &'s Stream {
         match lane.checked_sub(1) {
             None => main,

@@ -1,4 +1,4 @@
-//! The queue: one submission a call, each with the next number of the timeline.
+//! The queue: each call submits once, with the next number of the timeline.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::backend::cuda::ffi::types::attribute;
 use crate::backend::cuda::lock;
 use crate::core::command::{Command, Dispatch, Step};
 
-/// Timed submissions that are kept for a caller who may yet ask for the times.
+/// Maximum timed submissions whose times are kept until they are read.
 const TIMERS_KEPT: usize = 64;
 
-/// How long work of a submission that was broken off may take.
+/// Timeout for the work of a submission that failed half-way.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Executes what is submitted, in order.
+/// Executes submissions in order.
 pub(crate) struct Queue {
     state: Mutex<State>,
     plan: Plan,
@@ -33,16 +33,16 @@ pub(crate) struct Queue {
 struct State {
     /// The number of the last submission.
     last: u64,
-    /// Made when first needed.
+    /// Created at their first use.
     sides: Option<Sides>,
     timers: Vec<(u64, Timer)>,
-    /// Events for timers.
+    /// Free events for timers.
     pool: Pool,
     scratch: Scratch,
 }
 
 impl Queue {
-    /// A queue with nothing in it.
+    /// Creates an empty queue.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         Ok(Self {
             state: Mutex::default(),
@@ -57,7 +57,7 @@ impl Queue {
         lock(&self.state).last
     }
 
-    /// Submits steps; gives the number that is reached once they are done.
+    /// Submits steps and returns the submission's number.
     pub(crate) fn submit(&self, tables: Tables<'_>, steps: &[Step], timed: bool) -> Result<u64> {
         let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
@@ -73,7 +73,7 @@ impl Queue {
         Ok(number)
     }
 
-    /// Submits a graph; gives the number that is reached once it is done.
+    /// Submits a graph and returns the submission's number.
     pub(crate) fn replay(&self, graph: &Graph) -> Result<u64> {
         let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
@@ -85,17 +85,17 @@ impl Queue {
         self.close(current, state, begun, issued)
     }
 
-    /// Prepares steps for repeated execution.
+    /// Records steps as a graph.
     pub(crate) fn record(&self, tables: Tables<'_>, steps: &[Step]) -> Result<Graph> {
         let _current = self.gpu.current()?;
-        // Not the queue's room, whose owner may be a while.
+        // Not the queue's scratch: a submission may hold its lock for a while.
         let mut scratch = Scratch::default();
         let (gpu, polled) = (&self.gpu, self.timeline.polled);
         let mut encoder = Encoder { gpu, tables, polled, scratch: &mut scratch };
         graph::record(gpu, &self.timeline.main, &mut encoder, steps)
     }
 
-    /// Ends a submission that was issued as far as it went.
+    /// Ends a submission, even if it could be issued only in part.
     fn close(
         &self,
         current: Current<'_>,
@@ -118,8 +118,8 @@ impl Queue {
         Err(self.broken_off(current, state, error))
     }
 
-    /// Work could be submitted in part only. What was submitted is waited for, because the core
-    /// keeps nothing alive for work that failed.
+    /// Handles a submission that could be issued only in part: waits for the issued part, because
+    /// the core keeps nothing alive for failed work.
     fn broken_off(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
         if matches!(error, GpuError::DeviceLost(_)) {
             return error;
@@ -127,7 +127,7 @@ impl Queue {
         let number = state.last + 1;
         let ended = self.timeline.finish(number).and_then(|()| {
             state.last = number;
-            // A wait asks nothing while a call is in progress, and this would be one.
+            // A wait does not query the driver while a call is in progress, and this would be one.
             drop(current);
             self.timeline.wait(number, PATIENCE)
         });
@@ -139,23 +139,23 @@ impl Queue {
         }
     }
 
-    /// Waits until a submission is done; false if that took longer than `timeout`.
+    /// Waits until a submission is done; returns false on timeout.
     pub(crate) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         self.timeline.wait(number, timeout)
     }
 
-    /// Ends the submissions up to a number; gives the first of them, or the number after them if
-    /// all were done by themselves. `None` if they do not end.
+    /// Cancels the submissions up to a number. Returns the first cancelled one, or the number after
+    /// them if all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.timeline.cancel(number)
     }
 
-    /// Has everything end that polls, without a call to the driver.
+    /// Cancels all work that polls, without a call to the driver.
     pub(crate) fn stop_all(&self) {
         self.timeline.stop(u64::MAX);
     }
 
-    /// The device time of each dispatch of a timed submission that is done.
+    /// Returns the device time of each dispatch of a timed submission that is done.
     pub(crate) fn timings(&self, number: u64) -> Result<Vec<Duration>> {
         let _current = self.gpu.current()?;
         if self.timeline.look()? < number {
@@ -175,17 +175,17 @@ impl Queue {
     }
 }
 
-/// A submission being issued.
+/// A submission that is being issued.
 struct Run<'a> {
     queue: &'a Queue,
     tables: Tables<'a>,
     state: &'a mut State,
     timer: Option<Timer>,
-    /// Whether the device was given anything to do.
+    /// Whether anything was issued to the device.
     begun: bool,
-    /// Whether kernels read the number of this submission.
+    /// Whether the submission's number was written for kernels that poll.
     announced: bool,
-    /// The last command of the main stream, if that is a launch behind which nothing came.
+    /// The last command of the main stream, if it is a launch.
     last: Option<&'a Dispatch>,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Issues a command to the main stream alone.
+    /// Issues a command to the main stream.
     fn follow(&mut self, command: &'a Command) -> Result<()> {
         let tables = self.tables;
         let dispatch = match command {
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
         self.issue(command, 0, early)
     }
 
-    /// Over how many streams a segment is spread. What is timed has the device for itself.
+    /// Returns over how many streams to distribute a segment; timed work is not distributed.
     fn lanes(&self, segment: &[Step]) -> usize {
         let Queue { plan, timeline, .. } = self.queue;
         let is_behind = || timeline.look().is_ok_and(|reached| reached < self.state.last);
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Issues a segment to several streams in turn. They are joined whatever happens.
+    /// Issues a segment to several streams, round-robin. They are joined even on errors.
     fn spread(&mut self, segment: &[Step], lanes: usize) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
         if self.state.sides.is_none() {
@@ -267,7 +267,7 @@ impl<'a> Run<'a> {
 }
 
 impl State {
-    /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
+    /// Keeps a timer until its times are read; drops the oldest ones beyond the limit.
     fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
         self.timers.push((number, timer));
         while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
@@ -276,7 +276,7 @@ impl State {
     }
 }
 
-/// Threads that a device holds at once.
+/// Returns how many threads are resident on the device at once.
 fn resident_threads(gpu: &Gpu) -> Result<u64> {
     let processors = gpu.attribute(attribute::MULTIPROCESSORS)?;
     let threads = gpu.attribute(attribute::THREADS_PER_MULTIPROCESSOR)?;

@@ -1,8 +1,8 @@
-//! The timeline: the stream that orders all work, how far it has come, and how work is ended.
+//! The timeline: orders submissions by the main stream, tracks their progress, and cancels them.
 //!
-//! Submissions are numbered. When one is done the device writes its number where the host sees it,
-//! so that to look takes no call. Kernels with loops that may not end read the number of the work
-//! being executed, and from time to time that of the last work that has to end.
+//! Submissions are numbered. When one is done, the device writes its number to mapped host memory,
+//! so that progress is read without a driver call. Kernels with loops that may not terminate poll
+//! two numbers: that of the submission being executed, and that of the last cancelled one.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -19,23 +19,22 @@ use crate::backend::cuda::ffi::types::{self, DevicePtr};
 use crate::backend::cuda::lock;
 use crate::backend::shared::poll::Wait;
 
-/// How long the first of the submissions that are to end may take to notice, and each one after it.
+/// Timeout for the first cancelled submission to end, and for each one after it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How often the driver is asked, during a wait, whether something went wrong on the device: then
-/// no number will ever come.
+/// Interval at which a wait queries the driver for errors: after one, no number is written any
+/// more.
 const HEALTH: Duration = Duration::from_millis(1);
 
-/// Looks without a wait from one such question to the next.
+/// Polls without a wait between two such queries.
 const LOOKS: u32 = 64;
 
-/// Numbers that host and device share, in the host's memory, each in a line of the cache of its
-/// own.
+/// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
 #[repr(C, align(64))]
 struct Shared {
-    /// The last submission that is done.
+    /// The last completed submission.
     done: Line,
-    /// The last submission that has to end. It only grows.
+    /// The last cancelled submission. It only grows.
     stop: Line,
 }
 
@@ -44,29 +43,29 @@ struct Line(AtomicU64);
 
 /// All work of a device, in order.
 pub(crate) struct Timeline {
-    /// What orders it.
+    /// The stream that orders all work.
     pub(crate) main: Stream,
-    /// What kernels poll.
+    /// The addresses that kernels poll.
     pub(crate) polled: Polled,
     shared: NonNull<Shared>,
-    /// Where the device sees [`Shared::done`].
+    /// Device address of [`Shared::done`].
     done: DevicePtr,
-    /// The highest number seen so far.
+    /// The highest completed number seen so far.
     reached: AtomicU64,
     looks: AtomicU32,
-    /// What happens when submissions are done, where the device cannot write numbers.
+    /// Events at the ends of submissions, where the device cannot write values.
     events: Mutex<VecDeque<(u64, Event)>>,
     gpu: Arc<Gpu>,
 }
 
-// SAFETY: what is shared with the device is accessed by atomic operations alone, and lives as long
-// as the timeline.
+// SAFETY: memory shared with the device is accessed atomically only, and lives as long as the
+// timeline.
 unsafe impl Send for Timeline {}
 // SAFETY: as above.
 unsafe impl Sync for Timeline {}
 
 impl Timeline {
-    /// A timeline at 0.
+    /// Creates a timeline at 0.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let _current = gpu.current()?;
         let main = Stream::new(gpu)?;
@@ -84,23 +83,23 @@ impl Timeline {
         // SAFETY: the driver writes an address. If this fails, the drop frees the rest.
         let code = unsafe { (gpu.api.mem_alloc)(&raw mut timeline.polled.epoch, size_of::<u64>()) };
         gpu.check("cuMemAlloc", code)?;
-        // What is in it is nobody's to read before a submission is announced.
+        // The memory is undefined: kernels read it only after a submission was announced.
         Ok(timeline)
     }
 
-    /// Has kernels from here on read that they are part of this submission.
+    /// Writes the number of the submission that the following kernels belong to.
     pub(crate) fn announce(&self, number: u64) -> Result<()> {
         let epoch = self.polled.epoch;
         if self.gpu.writes_values {
             // SAFETY: the word lives as long as the timeline.
             return unsafe { self.main.write(epoch, number) };
         }
-        // The device is little-endian. Nobody reads between the halves: kernels come after both.
+        // The device is little-endian. No kernel runs between the writes of both halves.
         self.main.fill(epoch, number as u32, 1)?;
         self.main.fill(epoch + 4, (number >> 32) as u32, 1)
     }
 
-    /// Ends a submission: once all before it is done, its number is reached.
+    /// Ends a submission: its number is written once all earlier work is done.
     pub(crate) fn finish(&self, number: u64) -> Result<()> {
         if self.gpu.writes_values {
             // SAFETY: the word lives as long as the timeline.
@@ -112,13 +111,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// The highest number known to be reached, without a look.
+    /// Returns the highest number seen, without reading the device's.
     pub(crate) fn known(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// The number reached. The device must not be given up: in a forked child the memory is not
-    /// there.
+    /// Returns the completed number. The device must not be abandoned: a forked child does not have
+    /// the shared memory.
     pub(crate) fn look(&self) -> Result<u64> {
         let number = match self.gpu.writes_values {
             true => self.shared().done.0.load(Ordering::Acquire),
@@ -128,7 +127,7 @@ impl Timeline {
     }
 
     fn look_at_events(&self) -> Result<u64> {
-        // Destroyed when the question is answered: that is another call.
+        // Destroyed after the query has ended, because that is another call.
         let mut happened = Vec::new();
         let Some(_current) = self.gpu.current_for_question()? else { return Ok(self.known()) };
         let mut events = lock(&self.events);
@@ -144,11 +143,11 @@ impl Timeline {
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: it was allocated for this, and is freed with the timeline.
+        // SAFETY: the memory was allocated for this type, and is freed with the timeline.
         unsafe { self.shared.as_ref() }
     }
 
-    /// Waits until a number is reached; false if that took longer than `timeout`.
+    /// Waits until a number is completed; returns false on timeout.
     pub(crate) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         if self.known() >= number {
             return Ok(true);
@@ -177,7 +176,7 @@ impl Timeline {
         Ok(false)
     }
 
-    /// For those who look again and again rather than wait.
+    /// Queries the driver for errors from time to time, for callers that poll.
     fn ask_at_times(&self) -> Result<()> {
         match self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS {
             0 => self.check_health(),
@@ -192,8 +191,8 @@ impl Timeline {
         }
     }
 
-    /// Ends the submissions up to a number, as far as they notice; gives the first of them, or the
-    /// number after them if all were done by themselves. `None` if they do not end.
+    /// Cancels the submissions up to a number, as far as their kernels poll. Returns the first
+    /// cancelled one, or the number after them if all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.gpu.check_alive()?;
         let before = self.look()?;
@@ -202,7 +201,7 @@ impl Timeline {
         Ok(have_ended.then(|| first_unreached(before, number)))
     }
 
-    /// Has kernels of submissions up to a number end when they look.
+    /// Tells kernels of submissions up to a number to exit at their next poll.
     pub(crate) fn stop(&self, number: u64) {
         if !self.gpu.is_given_up() {
             self.shared().stop.0.fetch_max(number, Ordering::AcqRel);
@@ -210,9 +209,9 @@ impl Timeline {
     }
 }
 
-/// Waits for one submission after the other to end, from `reached` on; false if none did in the
-/// time of a wait. There may be many, and other processes may have their share of the device: as
-/// long as one after the other ends, all will.
+/// Waits for the submissions from `reached` on to end one by one; false if none ended within the
+/// timeout. There may be many, and other processes may share the device: progress is all that is
+/// required.
 fn end_in_turn(
     mut reached: u64,
     wait: impl Fn() -> Result<bool>,
@@ -228,13 +227,13 @@ fn end_in_turn(
     Ok(true)
 }
 
-/// The first submission up to `number` that was not done when those up to `reached` were; the one
-/// after it if all were.
+/// Returns the first submission up to `number` that was not complete when those up to `reached`
+/// were, or the one after it.
 fn first_unreached(reached: u64, number: u64) -> u64 {
     reached.min(number).saturating_add(1)
 }
 
-/// Memory of the host that the device sees, and where it sees it.
+/// Allocates host memory mapped into the device; returns both addresses.
 fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
     let mut place: *mut c_void = std::ptr::null_mut();
     let size = size_of::<Shared>();
@@ -242,7 +241,7 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
     let code = unsafe { (gpu.api.mem_host_alloc)(&raw mut place, size, types::HOST_MEMORY) };
     gpu.check("cuMemHostAlloc", code)?;
     let mut address = 0;
-    // SAFETY: the driver writes an address; the place is what it gave.
+    // SAFETY: the driver writes an address; `place` is its allocation.
     let code = unsafe { (gpu.api.mem_host_get_device_pointer)(&raw mut address, place, 0) };
     if let Err(error) = gpu.check("cuMemHostGetDevicePointer", code) {
         free_shared(gpu, place);
@@ -251,7 +250,7 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
     let Some(shared) = NonNull::new(place.cast::<Shared>()) else {
         return Err(gpu.refused("cuMemHostAlloc", "it gave no memory".to_owned()));
     };
-    // SAFETY: the memory begins a page, is large enough, and nobody else has it yet.
+    // SAFETY: the memory is page-aligned, large enough, and not yet shared.
     unsafe {
         let zero = || Line(AtomicU64::new(0));
         shared.write(Shared { done: zero(), stop: zero() });
@@ -260,7 +259,7 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
 }
 
 fn free_shared(gpu: &Gpu, place: *mut c_void) {
-    // SAFETY: it was allocated so, and nobody uses it any more.
+    // SAFETY: it was allocated by `cuMemHostAlloc`, and nothing uses it any more.
     let code = unsafe { (gpu.api.mem_free_host)(place) };
     gpu.note("cuMemFreeHost", code);
 }
@@ -286,7 +285,7 @@ mod tests {
         assert_eq!(first_unreached(0, 1), 1);
         assert_eq!(first_unreached(4, 9), 5);
         assert_eq!(first_unreached(8, 9), 9);
-        // All were done, and more than were to end.
+        // All were complete, and more than were cancelled.
         assert_eq!(first_unreached(9, 9), 10);
         assert_eq!(first_unreached(12, 9), 10);
         assert_eq!(first_unreached(u64::MAX, u64::MAX), u64::MAX);
@@ -294,7 +293,7 @@ mod tests {
 
     #[test]
     fn as_long_as_one_after_the_other_ends_all_are_waited_for() {
-        // Each wait ends one submission, as far as some last one.
+        // Each wait ends one submission, up to the last one that ends.
         let ended = |last: u64| {
             let done = std::cell::Cell::new(4);
             let wait = || {

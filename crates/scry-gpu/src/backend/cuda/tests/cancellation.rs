@@ -1,4 +1,4 @@
-//! Work that does not end by itself.
+//! Cancellation of kernels that do not terminate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 use crate::core::submission_queue::MAX_IN_FLIGHT;
 
-/// A kernel that does not end before somebody else writes 7 into its buffer, which nobody does.
+/// A kernel that loops until its buffer contains 7, which nothing writes.
 const ENDLESS: &str = "
     @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
     @compute @workgroup_size(64)
@@ -14,7 +14,7 @@ const ENDLESS: &str = "
         while atomicLoad(&data[0]) != 7u { atomicAdd(&data[1], 1u); }
     }";
 
-/// A driver with the device for itself.
+/// Opens a driver with exclusive use of the device.
 fn driver() -> Option<Opened> {
     opened(Turn::alone())
 }
@@ -23,14 +23,14 @@ fn endless(driver: &dyn Driver) -> Step {
     endless_of(driver, 300)
 }
 
-/// An endless step of so many workgroups.
+/// An endless step of `groups` workgroups.
 fn endless_of(driver: &dyn Driver, groups: u32) -> Step {
     let kernel = driver.compiled(ENDLESS, GridSource::Native);
     let data = driver.uploaded(&[0, 0]);
     dispatch(kernel, &[(span(data, 8), true)], [groups, 1, 1])
 }
 
-/// A step that leaves so many in the first word.
+/// A step that writes `pattern` to the first word.
 fn mark(of: Span, pattern: u32) -> Step {
     run(Command::Fill { dst: Span { size: 4, ..of }, pattern })
 }
@@ -39,7 +39,7 @@ fn submitted(driver: &dyn Driver, steps: &[Step]) -> Point {
     driver.submit(Work::Once(steps), false).unwrap()
 }
 
-/// Ends work up to a point: soon, if no other process has its share of the device.
+/// Cancels up to a submission: quick, unless other processes share the device.
 fn ended(driver: &dyn Driver, point: Point) -> Option<Point> {
     let start = Instant::now();
     let first = driver.cancel(point).unwrap();
@@ -94,11 +94,11 @@ fn a_replay_ends_and_the_next_one_is_another_submission() {
     }
 }
 
-/// If the driver blocked, the host could not come to end the work in front.
+/// If the driver blocked, the host could not cancel the work in front.
 #[test]
 fn as_many_submissions_as_there_may_be_fit_behind_an_endless_one() {
     let Some(driver) = driver() else { return };
-    // Few, so that all of them together end soon.
+    // Few, so that all of them end soon.
     let endless = endless_of(&*driver, 3);
     let have_fit = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn as_many_submissions_as_there_may_be_fit_behind_an_endless_one() {
             let start = Instant::now();
             while !have_fit.load(Ordering::Acquire) {
                 if start.elapsed() > Duration::from_secs(5) {
-                    // So that the test ends.
+                    // Lets the test end.
                     let _ = driver.cancel(Point(u64::MAX));
                     panic!("the driver blocked");
                 }

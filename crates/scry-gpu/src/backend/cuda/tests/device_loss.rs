@@ -1,4 +1,4 @@
-//! A context that is gone: in a child process, since no other device of this one would survive it.
+//! A lost context: in a child process, because no other device of the process would survive it.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use crate::api::error::{GpuError, Result};
 use crate::cache::KernelKey;
 use crate::core::driver::{CompileJob, KernelId, MemoryKind};
 
-/// A kernel that, unchecked, writes 16 GB behind its buffer.
+/// A kernel that, unchecked, writes 16 GB past the end of its buffer.
 const STRAY: &str = "
     var<immediate> far: u32;
     @group(0) @binding(0) var<storage, read_write> data: array<u32>;
     @compute @workgroup_size(1)
     fn stray() { data[far] = 1u; }";
 
-/// Environment variable that tells a child process of a test that it is one.
+/// Environment variable that marks the child process.
 const CHILD: &str = "SCRY_TEST_CHILD";
 
 fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
@@ -71,7 +71,7 @@ fn child() {
     let stray = dispatch_with(kernel, &[(data, true)], [1; 3], &far);
     let recording = driver.record(&[compute_barrier()]).unwrap();
     let start = Instant::now();
-    // The kernel may be done for before all of the submission is made.
+    // The kernel may fail before the whole submission is issued.
     let submitted = driver.submit(Work::Once(&[stray]), true);
     let point = submitted.as_ref().map_or(Point(1), |point| *point);
     assert_lost("wait", submitted.and_then(|point| driver.wait(point, LONG)));

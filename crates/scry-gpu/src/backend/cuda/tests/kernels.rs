@@ -1,4 +1,4 @@
-//! Kernels: what they are given, what they take of the device, and what is kept of them.
+//! Kernels: arguments, resources and the disk cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -43,7 +43,7 @@ fn with_job<R>(
     })
 }
 
-/// The PTX of a program.
+/// Returns the PTX of a program.
 fn ptx(gpu: &Gpu, source: &str) -> String {
     with_job(source, None, |job| {
         let made = Translation::make(gpu, job, true).unwrap();
@@ -175,7 +175,7 @@ fn whatever_the_disk_cache_lost_or_spoiled_is_made_anew() {
     }
 }
 
-/// The only file of a kind in a cache.
+/// Returns the only file of a kind in a cache.
 fn file_of(folder: &Path, kind: Kind) -> PathBuf {
     let files = crate::cache::list(&folder.join("scry-gpu"));
     let [file] = files.iter().filter(|file| file.kind == kind).collect::<Vec<_>>()[..] else {

@@ -1,4 +1,4 @@
-//! Allocations: what is asked of them, and what becomes of them.
+//! Allocations and transfers.
 
 use super::*;
 use crate::api::error::GpuError;
@@ -73,7 +73,7 @@ fn memory_is_taken_back_and_used_again() {
     let Some(gpu) = gpu() else { return };
     let heap = Heap::new(&gpu).unwrap();
     let size = 256 << 20;
-    // More than there is, a part at a time.
+    // More than the device has, one allocation at a time.
     for _ in 0..2 * gpu.info.memory / size {
         drop(heap.allocate(MemoryKind::Device, size, "").unwrap());
     }

@@ -1,4 +1,4 @@
-//! The driver's methods, driven directly, on the first CUDA device there is.
+//! Tests of the driver's methods on the first CUDA device.
 
 mod cancellation;
 mod device_loss;
@@ -21,11 +21,11 @@ use crate::backend::tests::{
 use crate::core::command::{Command, Span, Step};
 use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
 
-/// All drivers of a process share the device's context, where calls such as those that load code
-/// wait for kernels, and all others for them. So no test runs beside one whose kernels do not end.
+/// All drivers of a process share the context, where calls such as those that load code wait for
+/// kernels, and all others wait for them. So no test runs beside one with endless kernels.
 static TURN: RwLock<()> = RwLock::new(());
 
-/// Who may run beside a test.
+/// Whether other tests may run at the same time.
 enum Turn {
     Shared { _guard: RwLockReadGuard<'static, ()> },
     Alone { _guard: RwLockWriteGuard<'static, ()> },
@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// A driver, dropped before the turn is over.
+/// A driver, dropped before the lock is released.
 struct Opened {
     driver: Box<dyn Driver>,
     _turn: Turn,
@@ -55,7 +55,7 @@ impl Deref for Opened {
     }
 }
 
-/// The first device; `None`, said aloud, where there is no CUDA and none is required.
+/// Opens the first device; `None`, with a message, where there is no CUDA and none is required.
 fn driver() -> Option<Opened> {
     opened(Turn::shared())
 }
@@ -64,7 +64,7 @@ fn opened(turn: Turn) -> Option<Opened> {
     adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _turn: turn })
 }
 
-/// The first device, opened alone.
+/// Opens the first device without a queue.
 fn gpu() -> Option<Arc<Gpu>> {
     adapter().map(|adapter| adapter.open_gpu().unwrap())
 }
@@ -81,7 +81,7 @@ fn adapter() -> Option<CudaAdapter> {
     }
 }
 
-/// Submits a recording again.
+/// Replays a recording several times.
 fn replayed(driver: &dyn Driver, steps: &[Step], times: usize) {
     let recording = driver.record(steps).unwrap();
     let points = (0..times).map(|_| driver.submit(Work::Replay(recording), false).unwrap());

@@ -1,4 +1,4 @@
-//! Submissions, as all drivers take them, and those that are spread over streams.
+//! Submissions: those that all drivers support, and those distributed over streams.
 
 use super::*;
 
@@ -74,7 +74,7 @@ const PARTS: u64 = 24;
 /// Words of a part.
 const WORDS: u64 = 64;
 
-/// A kernel whose results tell what it read.
+/// A kernel whose results depend on all that it read.
 const MIX: &str = "
     @group(0) @binding(0) var<storage, read> src: array<u32>;
     @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
@@ -88,8 +88,8 @@ fn part(of: Span, nth: u64) -> Span {
     Span { offset: of.offset + nth % PARTS * size, size, ..of }
 }
 
-/// Segments of many small launches, each of which reads what another one wrote in the segment
-/// before; with a fill and a copy here and there.
+/// Segments of many small launches, each of which reads the output of another one in the segment
+/// before, with some fills and copies.
 fn mixed(driver: &dyn Driver, a: Span, b: Span, rounds: u64) -> Vec<Step> {
     let kernel = driver.compiled(MIX, GridSource::Native);
     let round = |n: u64| {
@@ -103,7 +103,7 @@ fn mixed(driver: &dyn Driver, a: Span, b: Span, rounds: u64) -> Vec<Step> {
     (0..rounds).flat_map(round).collect()
 }
 
-/// What [`mixed`] leaves in both buffers.
+/// Computes what [`mixed`] leaves in both buffers.
 fn mixed_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
     let index = |part: u64, word: u64| (part % PARTS * WORDS + word) as usize;
     for n in 0..rounds {
@@ -207,7 +207,7 @@ fn a_long_recording_replays_in_order() {
 
 #[test]
 fn each_launch_of_a_timed_submission_has_its_time() {
-    // Beside others a launch may be long in coming: the driver loads their code meanwhile.
+    // Not beside others: a launch may be delayed while the driver loads code.
     let Some(driver) = opened(Turn::alone()) else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);
