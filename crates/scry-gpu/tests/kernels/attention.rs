@@ -128,22 +128,22 @@ fn check_all<T: Number>(element: PtxType) {
 }
 
 #[test]
-fn attention_of_f16_is_that_of_the_reference() {
+fn f16_attention_matches_reference() {
     check_all::<f16>(PtxType::F16);
 }
 
 #[test]
-fn attention_of_bf16_is_that_of_the_reference() {
+fn bf16_attention_matches_reference() {
     check_all::<bf16>(PtxType::Bf16);
 }
 
 #[test]
-fn attention_of_f32_is_that_of_the_reference() {
+fn f32_attention_matches_reference() {
     check_all::<f32>(PtxType::F32);
 }
 
 #[test]
-fn heads_of_queries_share_keys_and_a_bias_is_added() {
+fn grouped_heads_and_bias_match_reference() {
     for kernels in kernels() {
         let (heads, queries, keys) = (6, 65, 131);
         for element in [PtxType::F16, PtxType::F32] {

@@ -87,7 +87,7 @@ fn check_quantised(kernels: &Kernels, format: BlockFormat) {
 }
 
 #[test]
-fn quantised_products_in_a_chain_are_those_one_by_one() {
+fn chained_quantised_products_match_sequential() {
     for kernels in kernels() {
         BlockFormat::ALL.into_iter().for_each(|format| check_quantised(&kernels, format));
     }
@@ -141,6 +141,6 @@ fn check_products(kernels: &Kernels) {
 }
 
 #[test]
-fn products_of_matrices_in_a_chain_are_those_one_by_one() {
+fn chained_matmuls_match_sequential() {
     kernels().iter().for_each(check_products);
 }

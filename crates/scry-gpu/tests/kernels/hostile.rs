@@ -24,7 +24,7 @@ fn product(kernels: &Kernels, gemm: &Gemm, was: f32) -> Vec<f32> {
 }
 
 #[test]
-fn factors_of_every_kind_do_what_the_formula_says() {
+fn special_alpha_and_beta_follow_formula() {
     let with = |k, alpha, beta| {
         let epilogue = Epilogue { alpha, beta, bias: true, ..Epilogue::NONE };
         Gemm { epilogue, ..Gemm::new(33, 65, k, PtxType::F32) }
@@ -48,7 +48,7 @@ fn factors_of_every_kind_do_what_the_formula_says() {
 }
 
 #[test]
-fn halves_are_multiplied_alike_whatever_the_precision_of_binary32() {
+fn f32_precision_leaves_f16_unchanged() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let (m, n, k) = (129, 257, 1000);
@@ -105,7 +105,7 @@ impl Moved {
 }
 
 #[test]
-fn many_threads_share_the_memory_between_steps() {
+fn threads_share_scratch_memory() {
     for kernels in kernels() {
         let products: Vec<_> = (0..8).map(|nth| Moved::new(kernels.device(), nth)).collect();
         let want: Vec<_> = products.iter().map(|product| product.computed(&kernels)).collect();
@@ -125,7 +125,7 @@ fn many_threads_share_the_memory_between_steps() {
 }
 
 #[test]
-fn a_recording_outlives_buffers_and_kernels() {
+fn recording_outlives_buffers_and_kernels() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let own = succeed(Kernels::new(gpu));
@@ -151,7 +151,7 @@ fn a_recording_outlives_buffers_and_kernels() {
 }
 
 #[test]
-fn nothing_is_done_to_no_rows_and_no_weights() {
+fn empty_operations_write_nothing() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let none = succeed(gpu.alloc::<f32>(0));
@@ -190,7 +190,7 @@ fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
 }
 
 #[test]
-fn every_size_is_taken_or_refused_in_words() {
+fn every_size_runs_or_is_rejected() {
     let kernels = checked();
     let gpu = kernels.device();
     let numbers = || succeed(gpu.alloc::<f32>(768));
@@ -245,7 +245,7 @@ fn compiled(gpu: &Device, text: &str) -> Result<scry_gpu::Kernel, GpuError> {
 }
 
 #[test]
-fn texts_that_are_no_kernels_are_refused_and_harm_nothing() {
+fn invalid_ptx_is_rejected_harmlessly() {
     let replaced = |from: &str, to: &str| GOOD.replace(from, to);
     let texts = [
         String::new(),

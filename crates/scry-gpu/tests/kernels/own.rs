@@ -191,7 +191,7 @@ fn saxpy(a: f32, n: usize) -> Plan {
 }
 
 #[test]
-fn numbers_and_pointers_arrive_in_the_order_of_the_list() {
+fn parameters_arrive_in_declared_order() {
     for kernels in kernels() {
         let gpu = kernels.device();
         for n in [1, 7, 127, 128, 4097] {
@@ -227,7 +227,7 @@ fn bits(buffer: &Buffer<f32>) -> Vec<u32> {
 }
 
 #[test]
-fn tensor_maps_reach_all_of_a_matrix_and_nothing_else() {
+fn tensor_maps_cover_exactly_the_matrix() {
     for kernels in kernels() {
         let gpu = kernels.device();
         for (rows, columns, pitch) in [(1, 1, 4), (7, 33, 40), (127, 129, 132), (1023, 7, 16)] {
@@ -245,7 +245,7 @@ fn tensor_maps_reach_all_of_a_matrix_and_nothing_else() {
 }
 
 #[test]
-fn steps_follow_each_other_through_memory_between_them() {
+fn scratch_memory_orders_steps() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let copy = TileCopy { rows: 257, columns: 1001, pitch: 1004, cluster: 1 };
@@ -261,7 +261,7 @@ fn steps_follow_each_other_through_memory_between_them() {
 }
 
 #[test]
-fn a_recording_replays_plans_with_tensor_maps() {
+fn recordings_replay_tensor_map_plans() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let copy = TileCopy { rows: 33, columns: 100, pitch: 100, cluster: 1 };
@@ -283,7 +283,7 @@ fn a_recording_replays_plans_with_tensor_maps() {
 }
 
 #[test]
-fn the_device_tells_how_much_memory_is_free_and_what_it_was_handed() {
+fn reports_free_memory_and_launch_count() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let free = succeed(gpu.free_memory());

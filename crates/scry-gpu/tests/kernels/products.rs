@@ -64,7 +64,7 @@ fn check<T: Number>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
 }
 
 #[test]
-fn products_of_every_type_are_those_of_the_reference() {
+fn matmul_of_every_type_matches_reference() {
     for kernels in kernels() {
         for sides in SHAPES {
             check::<bf16>(&kernels, Engine::Scry, sides);
@@ -75,7 +75,7 @@ fn products_of_every_type_are_those_of_the_reference() {
 }
 
 #[test]
-fn cublas_multiplies_where_it_is_asked_to() {
+fn cublas_engine_multiplies() {
     for kernels in kernels() {
         let one = poisoned::<f32>(kernels.device(), 1);
         let by = |out| kernels.matmul_by(Engine::Cublas, &one, &one, out, 1, 1, 1);
@@ -92,7 +92,7 @@ fn cublas_multiplies_where_it_is_asked_to() {
 }
 
 #[test]
-fn nothing_is_multiplied_where_there_is_nothing() {
+fn empty_matmul_launches_nothing() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let (none, out) = (succeed(gpu.alloc::<bf16>(0)), poisoned::<bf16>(gpu, 6));
@@ -110,7 +110,7 @@ fn nothing_is_multiplied_where_there_is_nothing() {
 
 /// `relu(2 * a^T * b + 3 * out + bias)` for each of a batch, with `b` by columns.
 #[test]
-fn a_product_in_full_is_that_of_the_reference() {
+fn full_gemm_matches_reference() {
     let (m, n, k, batch) = (65, 129, 33, 3);
     for kernels in kernels() {
         let gpu = kernels.device();
@@ -137,7 +137,7 @@ fn a_product_in_full_is_that_of_the_reference() {
 }
 
 #[test]
-fn operands_that_are_parts_of_others_are_multiplied_in_place() {
+fn slices_are_multiplied_in_place() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let case = Case::<bf16>::new([40, 24, 16]);

@@ -22,7 +22,7 @@ fn weights(format: BlockFormat, blocks: &[u8]) -> Vec<f32> {
 }
 
 #[test]
-fn blocks_are_those_of_the_host() {
+fn quantised_blocks_match_host() {
     for kernels in kernels() {
         let gpu = kernels.device();
         for format in BlockFormat::ALL {
@@ -54,7 +54,7 @@ fn check_numbers<T: Number>(kernels: &Kernels) {
 }
 
 #[test]
-fn numbers_are_those_of_the_host() {
+fn dequantised_weights_match_host() {
     for kernels in kernels() {
         check_numbers::<f32>(&kernels);
         check_numbers::<f16>(&kernels);
@@ -94,7 +94,7 @@ fn check<X: Number, Y: Number>(
 }
 
 #[test]
-fn products_of_few_columns_are_those_of_the_reference() {
+fn few_column_products_match_reference() {
     for kernels in kernels() {
         for format in BlockFormat::ALL {
             for (sides, columns) in
@@ -109,7 +109,7 @@ fn products_of_few_columns_are_those_of_the_reference() {
 }
 
 #[test]
-fn products_of_many_columns_are_those_of_the_reference() {
+fn many_column_products_match_reference() {
     for kernels in kernels() {
         for format in BlockFormat::ALL {
             for (sides, columns) in [([1, 256], 9), ([33, 768], 65), ([127, 1024], 33)] {

@@ -21,7 +21,7 @@ fn refusal(kernels: &Kernels, buffers: &[&dyn Binding]) -> String {
 }
 
 #[test]
-fn buffers_that_do_not_fit_are_refused() {
+fn rejects_buffers_that_do_not_fit() {
     let kernels = checked();
     let gpu = kernels.device();
     let ten = succeed(gpu.alloc::<f32>(10)).with_label("ten");
@@ -52,7 +52,7 @@ fn buffers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn parts_of_one_buffer_may_be_given_where_they_do_not_overlap() {
+fn disjoint_slices_are_accepted() {
     let (kernels, log) = pretended([9, 0]);
     let both = succeed(kernels.device().upload(&[1.0f32; 22]));
     let (y, x) = (succeed(both.slice(..12)), succeed(both.slice(12..)));
@@ -63,7 +63,7 @@ fn parts_of_one_buffer_may_be_given_where_they_do_not_overlap() {
 }
 
 #[test]
-fn another_devices_buffers_and_batches_are_refused() {
+fn rejects_other_devices_buffers_and_batches() {
     let (one, other) = (checked(), checked());
     let here = succeed(one.device().alloc::<f32>(10));
     let there = succeed(other.device().alloc::<f32>(10));
@@ -81,7 +81,7 @@ fn another_devices_buffers_and_batches_are_refused() {
 }
 
 #[test]
-fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
+fn missing_capability_error_names_kernel() {
     for (capability, present) in [([8, 6], "8.6"), ([10, 0], "10.0")] {
         let (kernels, log) = pretended(capability);
         let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
@@ -108,7 +108,7 @@ fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
 }
 
 #[test]
-fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
+fn oversized_scratch_error_names_use() {
     let mut info = testing::null_info();
     (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(132));
     info.limits.max_workgroup_memory = 227 << 10;
@@ -126,7 +126,7 @@ fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
 }
 
 #[test]
-fn grids_beyond_the_device_name_function_and_sizes() {
+fn oversized_grid_error_names_function() {
     let mut info = testing::null_info();
     (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(132));
     info.limits.max_workgroup_memory = 227 << 10;
@@ -144,7 +144,7 @@ fn grids_beyond_the_device_name_function_and_sizes() {
 }
 
 #[test]
-fn steps_that_take_what_a_plan_does_not_have_are_refused() {
+fn rejects_steps_with_missing_buffers() {
     let kernels = checked();
     let buffer = || succeed(kernels.device().alloc::<f32>(10));
     let said = |place| {
@@ -187,7 +187,7 @@ impl PtxKernel for Renamed {
 }
 
 #[test]
-fn a_programs_own_kernel_is_never_taken_for_one_of_the_crate() {
+fn own_kernels_never_alias_library_kernels() {
     let kernels = checked();
     let buffer = || succeed(kernels.device().alloc::<f32>(64));
     let [x, weight, y] = [buffer(), buffer(), buffer()];
@@ -206,7 +206,7 @@ fn a_programs_own_kernel_is_never_taken_for_one_of_the_crate() {
 }
 
 #[test]
-fn devices_of_other_backends_are_refused() {
+fn rejects_devices_of_other_backends() {
     let error = Kernels::new(&succeed(Device::open("null"))).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -217,7 +217,7 @@ fn devices_of_other_backends_are_refused() {
 }
 
 #[test]
-fn shared_memory_beyond_the_device_is_refused() {
+fn rejects_excessive_shared_memory() {
     let mut info = testing::null_info();
     (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(1));
     let kernels = succeed(Kernels::new(&testing::observed(info).0));
@@ -364,7 +364,7 @@ mod texts {
     }
 
     #[test]
-    fn every_entry_point_says_what_does_not_fit() {
+    fn every_entry_point_reports_misfits() {
         let found = refusals(&checked()).concat();
         let file = root().join(FILE);
         if std::env::var_os("SCRY_BLESS").is_some() {
@@ -430,7 +430,7 @@ mod misshapen {
     }
 
     #[test]
-    fn grids_that_are_no_whole_clusters_are_refused() {
+    fn rejects_grids_with_partial_clusters() {
         assert_eq!(
             refusal(Misshapen { grid: [3, 1, 1], cluster: 2, rows: 9 }),
             "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, which are no whole clusters of 2 x \
@@ -444,7 +444,7 @@ mod misshapen {
     }
 
     #[test]
-    fn tensor_maps_that_reach_beyond_their_buffer_are_refused() {
+    fn rejects_tensor_maps_beyond_buffer() {
         assert_eq!(
             refusal(Misshapen { grid: [2, 2, 1], cluster: 1, rows: 10 }),
             "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
@@ -470,7 +470,7 @@ mod listed {
     }
 
     #[test]
-    fn lists_that_no_launch_could_follow_are_refused() {
+    fn rejects_impossible_parameter_lists() {
         let text = |parameters, bindings| compiled(parameters, bindings).unwrap_err().to_string();
         assert_eq!(
             text(vec![NativeParameter::Pointer(1)], 1),
@@ -486,7 +486,7 @@ mod listed {
     }
 
     #[test]
-    fn a_launch_gives_each_value_and_nothing_else() {
+    fn launch_passes_exactly_its_parameters() {
         let kernels = checked();
         let gpu = kernels.device();
         let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Long];

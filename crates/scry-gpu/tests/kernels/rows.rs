@@ -151,16 +151,16 @@ fn check_all<T: Number>() {
 }
 
 #[test]
-fn rows_of_f32_are_those_of_the_reference() {
+fn f32_rows_match_reference() {
     check_all::<f32>();
 }
 
 #[test]
-fn rows_of_f16_are_those_of_the_reference() {
+fn f16_rows_match_reference() {
     check_all::<f16>();
 }
 
 #[test]
-fn rows_of_bf16_are_those_of_the_reference() {
+fn bf16_rows_match_reference() {
     check_all::<bf16>();
 }

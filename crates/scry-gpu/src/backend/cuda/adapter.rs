@@ -93,12 +93,12 @@ fn why_none(unusable: &[String]) -> Absence {
 }
 
 /// A device whose attributes are read.
-struct Asked {
+struct DeviceQuery {
     cuda: &'static Cuda,
     device: Device,
 }
 
-impl Asked {
+impl DeviceQuery {
     fn check(&self, call: &str, code: Code) -> Result<(), String> {
         let explain = |code| format!("{call}: {}", error::explain(&self.cuda.api, code));
         code.ok().map_err(explain)
@@ -166,52 +166,52 @@ fn probe(cuda: &'static Cuda, ordinal: c_int, index: usize) -> Result<Probe, Str
     let mut device = 0;
     // SAFETY: the driver writes an integer.
     let code = unsafe { (cuda.api.device_get)(&raw mut device, ordinal) };
-    let asked = Asked { cuda, device };
-    asked.check("cuDeviceGet", code)?;
-    let name = asked.name()?;
-    let target = asked.target(&name)?;
-    if asked.attribute(attribute::COMPUTE_MODE) == PROHIBITED as u32 {
+    let query = DeviceQuery { cuda, device };
+    query.check("cuDeviceGet", code)?;
+    let name = query.name()?;
+    let target = query.target(&name)?;
+    if query.attribute(attribute::COMPUTE_MODE) == PROHIBITED as u32 {
         return Err(format!("{name} is in a mode in which nobody may compute on it"));
     }
     Ok(Probe {
         cuda,
         device,
         target,
-        has_pools: asked.attribute(attribute::MEMORY_POOLS) != 0,
-        writes_values: asked.attribute(attribute::STREAM_WRITE_64) != 0,
-        info: info(&asked, index, name)?,
+        has_pools: query.attribute(attribute::MEMORY_POOLS) != 0,
+        writes_values: query.attribute(attribute::STREAM_WRITE_64) != 0,
+        info: info(&query, index, name)?,
     })
 }
 
-fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String> {
-    let memory = asked.memory()?;
+fn info(query: &DeviceQuery, index: usize, name: String) -> Result<DeviceInfo, String> {
+    let memory = query.memory()?;
     let build = driver_build();
-    let version = asked.cuda.version_text();
-    let is_integrated = asked.attribute(attribute::INTEGRATED) != 0;
+    let version = query.cuda.version_text();
+    let is_integrated = query.attribute(attribute::INTEGRATED) != 0;
     Ok(DeviceInfo {
         index,
         name,
         backend: BackendKind::Cuda,
         kind: if is_integrated { DeviceKind::Integrated } else { DeviceKind::Discrete },
         vendor_id: NVIDIA,
-        device_id: asked.attribute(attribute::PCI_MODEL) >> 16,
-        uuid: asked.uuid(),
-        driver_uuid: Some(driver_uuid(asked.cuda.version, build.as_deref())),
-        pci: Some(asked.pci()),
+        device_id: query.attribute(attribute::PCI_MODEL) >> 16,
+        uuid: query.uuid(),
+        driver_uuid: Some(driver_uuid(query.cuda.version, build.as_deref())),
+        pci: Some(query.pci()),
         driver: match build {
             Some(build) => format!("NVIDIA {build}"),
             None => format!("NVIDIA, for CUDA {version}"),
         },
         api_version: version,
-        compute_capability: Some(asked.capability()),
-        multiprocessors: Some(asked.attribute(attribute::MULTIPROCESSORS)),
+        compute_capability: Some(query.capability()),
+        multiprocessors: Some(query.attribute(attribute::MULTIPROCESSORS)),
         memory,
         // Available once the device is open: reading it requires a context.
         memory_budget: None,
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::all(),
-        limits: limits(memory, asked.attribute(attribute::SHARED_MEMORY_OPTIN)),
+        limits: limits(memory, query.attribute(attribute::SHARED_MEMORY_OPTIN)),
         workarounds: Vec::new(),
     })
 }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parameters_of_the_largest_kernel_fit() {
+    fn largest_kernels_parameters_fit() {
         let limits = limits(80 << 30, 0);
         let buffers = limits.max_storage_bindings + limits.max_uniform_bindings;
         // Address and length of each, the immediates, and grid parameters, epoch and stop.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_build_is_found_in_what_the_kernel_module_says() {
+    fn kernel_module_text_contains_build() {
         let old = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 2023\n";
         assert_eq!(build_in(old), Some("535.129.03"));
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release\n";
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_of_different_builds_have_different_identities() {
+    fn driver_builds_have_distinct_uuids() {
         let identity = |build| driver_uuid(12080, Some(build));
         assert_ne!(identity("570.86.15"), identity("570.86.16"));
         assert_eq!(&identity("570.133.20"), b"12080 570.133.20");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_no_device_names_those_left_out() {
+    fn absence_names_unsupported_devices() {
         let absence = why_none(&["GTX 1080 has compute capability 6.1, below 7.5".to_owned()]);
         assert!(absence.reason.contains("GTX 1080") && absence.help.contains("Turing"));
         assert!(why_none(&[]).reason.contains("no device"));

@@ -31,7 +31,7 @@ pub(super) struct Gpu {
     /// The process that opened the device.
     process: Process,
     /// Set once the device is abandoned: nothing waits for it or frees its memory any more.
-    given_up: AtomicBool,
+    abandoned: AtomicBool,
     /// Why the context was lost.
     lost: OnceLock<String>,
 }
@@ -55,7 +55,7 @@ impl Gpu {
             has_pools: probe.has_pools,
             writes_values: probe.writes_values,
             process,
-            given_up: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             lost: OnceLock::new(),
         };
         let (free, _) = gpu.memory()?;
@@ -78,9 +78,9 @@ impl Gpu {
     }
 
     /// As [`Gpu::current`], for a query; `None` if the query might block on another thread's call.
-    pub(super) fn current_for_question(&self) -> Result<Option<Current<'_>>> {
+    pub(super) fn current_for_query(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
-        Call::alone().map(|call| self.current_for(call)).transpose()
+        Call::exclusive().map(|call| self.current_for(call)).transpose()
     }
 
     fn current_for(&self, call: Call) -> Result<Current<'_>> {
@@ -128,7 +128,7 @@ impl Gpu {
 
     /// Abandons the device, which may hang, and returns the error that says so.
     pub(super) fn hangs(&self, reason: String) -> GpuError {
-        self.give_up();
+        self.abandon_device();
         error::lost(&self.info.name, reason)
     }
 
@@ -144,7 +144,7 @@ impl Gpu {
 
     /// Returns an error if the device was lost or abandoned.
     pub(super) fn check_alive(&self) -> Result<()> {
-        if !self.is_given_up() {
+        if !self.is_abandoned() {
             return Ok(());
         }
         let reason = match self.lost.get() {
@@ -156,14 +156,14 @@ impl Gpu {
     }
 
     /// Abandons the device: nothing waits for it or frees its memory any more.
-    pub(super) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Release);
+    pub(super) fn abandon_device(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// Returns whether objects are leaked instead of destroyed: those of a lost context are gone
     /// with it, and in a forked child they belong to the parent.
-    pub(super) fn is_given_up(&self) -> bool {
-        let gone = self.lost.get().is_some() || self.given_up.load(Ordering::Acquire);
+    pub(super) fn is_abandoned(&self) -> bool {
+        let gone = self.lost.get().is_some() || self.abandoned.load(Ordering::Acquire);
         gone || self.process.was_left()
     }
 
@@ -180,7 +180,7 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        let hangs = self.given_up.load(Ordering::Acquire) && self.lost.get().is_none();
+        let hangs = self.abandoned.load(Ordering::Acquire) && self.lost.get().is_none();
         if hangs || self.process.was_left() {
             return;
         }

@@ -47,7 +47,7 @@ use crate::core::driver::{
 use crate::core::id::Slots;
 
 /// Timeout for pending work when a device is dropped.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Finds the CUDA devices.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
@@ -106,7 +106,7 @@ impl Driver for CudaDriver {
 
     fn free(&self, memory: MemoryId) {
         // Then the memory is leaked; and in a forked child the lock may stay locked.
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         // Freed after the lock is released.
@@ -140,7 +140,7 @@ impl Driver for CudaDriver {
     }
 
     fn release(&self, kernel: KernelId) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
@@ -154,7 +154,7 @@ impl Driver for CudaDriver {
     }
 
     fn forget(&self, recording: RecordingId) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
@@ -195,16 +195,16 @@ impl Driver for CudaDriver {
 
     fn abandon(&self) {
         self.queue.stop_all();
-        self.gpu.give_up();
+        self.gpu.abandon_device();
     }
 }
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
-        match self.queue.wait(self.queue.last(), PATIENCE) {
+        match self.queue.wait(self.queue.last(), DROP_TIMEOUT) {
             Ok(true) => {}
             outcome => {
                 log::error!(
@@ -212,7 +212,7 @@ impl Drop for CudaDriver {
                      leaked",
                     self.gpu.info.name
                 );
-                self.gpu.give_up();
+                self.gpu.abandon_device();
             }
         }
     }

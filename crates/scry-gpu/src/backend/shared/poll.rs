@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_with_the_wait_and_stay_in_their_limits() {
+    fn pauses_grow_within_limits() {
         let micros = Duration::from_micros;
         assert_eq!(pause_after(micros(79)), None);
         assert_eq!(pause_after(micros(80)), Some(micros(20)));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_over_when_its_time_is_up_and_not_before() {
+    fn wait_ends_exactly_at_timeout() {
         assert!(!Wait::new(Duration::ZERO).pause());
         assert_eq!(Wait::new(Duration::ZERO).left(), None);
         let wait = Wait::new(Duration::from_millis(2));

@@ -53,9 +53,9 @@ pub(crate) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     let ptx = CString::new(ptx).map_err(|error| gpu.refused("cuLinkAddData", error.to_string()))?;
     linker.add(kernel, &ptx)?;
     let cubin = linker.complete(kernel)?;
-    let said = text(&linker.logs.info);
-    if !said.is_empty() {
-        log::debug!("cuda: kernel `{kernel}`: {said}");
+    let log_text = text(&linker.logs.info);
+    if !log_text.is_empty() {
+        log::debug!("cuda: kernel `{kernel}`: {log_text}");
     }
     Ok(cubin)
 }
@@ -155,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_kernel_and_have_what_the_compiler_said() {
+    fn errors_contain_kernel_and_log() {
         let error = || {
             let code = "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned();
             GpuError::Driver(DriverError::new("GPU", "cuLinkAddData", code, "update it"))
         };
-        let told = explained(error(), "double", "ptxas fatal: Unresolved extern").to_string();
+        let text = explained(error(), "double", "ptxas fatal: Unresolved extern").to_string();
         assert_eq!(
-            told,
+            text,
             "cuLinkAddData failed on GPU: kernel `double`: CUDA_ERROR_INVALID_PTX (218): a PTX JIT \
              compilation failed; the driver's compiler says:\nptxas fatal: Unresolved extern\n\
              help: update it"
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_ends_at_the_first_zero() {
+    fn log_ends_at_first_zero() {
         let mut logs = Logs::new();
         let (_, [info, size, ..]) = logs.options();
         assert_eq!((info.cast(), size.addr()), (logs.info.as_mut_ptr(), LOG - 1));

@@ -123,9 +123,9 @@ fn compiled_before(
     translation: &Translation,
 ) -> Result<Option<Kernel>> {
     let stored = translation::disk(job).and_then(|it| it.load(job.key, variant(job, translation)));
-    let known = stored.map(|cubin| image(job, translation, cubin));
-    if let Some(known) = known.filter(Image::is_compiled) {
-        match Kernel::load(gpu, &known, signature(job)) {
+    let cached = stored.map(|cubin| image(job, translation, cubin));
+    if let Some(cached) = cached.filter(Image::is_compiled) {
+        match Kernel::load(gpu, &cached, signature(job)) {
             Ok(kernel) => return Ok(Some(kernel)),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
         }

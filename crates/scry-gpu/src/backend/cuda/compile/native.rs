@@ -9,7 +9,7 @@ use super::{Image, Kernel, Signature};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, Function, attribute, function_attribute};
 use crate::backend::cuda::queue::cublas::{Blas, Slot};
-use crate::backend::cuda::queue::declared_params::{self, Listed};
+use crate::backend::cuda::queue::declared_params::{self, DeclaredParams};
 use crate::backend::cuda::queue::params::{self, Range};
 
 use crate::api::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
@@ -22,7 +22,7 @@ pub(crate) enum Native {
     /// With its parameters in one block; the maximum bytes of the block.
     Packed(NativeInterface, usize),
     /// With its parameters one by one, as declared.
-    Listed(Listed),
+    Declared(DeclaredParams),
     /// By cuBLAS.
     Product(Arc<Blas>, Routine),
 }
@@ -32,7 +32,7 @@ impl Native {
     pub(crate) fn early(&self) -> Option<&[usize]> {
         match self {
             Self::Packed(interface, _) => interface.early(),
-            Self::Listed(listed) => listed.interface.early(),
+            Self::Declared(declared) => declared.interface.early(),
             Self::Product(..) => None,
         }
     }
@@ -65,9 +65,9 @@ pub(crate) fn compile(
     };
     // The source is the input of the compilation.
     let variant = Variant { grid: GridSource::Native, part: Part::Compiled(b"") };
-    let known = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
-    if let Some(known) = known.filter(Image::is_compiled) {
-        match load(gpu, driver, &known, job, signature) {
+    let cached = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
+    if let Some(cached) = cached.filter(Image::is_compiled) {
+        match load(gpu, driver, &cached, job, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
         }
@@ -107,7 +107,7 @@ fn load(
     kernel.native = Some(match interface.listed() {
         Some(_) => {
             declared_params::check(job.entry, interface, taken.as_deref())?;
-            Native::Listed(Listed::new(gpu, driver, interface)?)
+            Native::Declared(DeclaredParams::new(gpu, driver, interface)?)
         }
         None => Native::Packed(interface.clone(), block_size(job.entry, interface, taken)?),
     });
@@ -131,13 +131,13 @@ fn block_size(
 /// Returns offset and size of each parameter of a kernel, where the driver supports it.
 fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     /// An upper bound: kernels have at most 32 KiB of parameters.
-    const MOST: usize = 32 << 10;
+    const MAX_PARAM_BYTES: usize = 32 << 10;
     let symbol = gpu.api.newer(c"cuFuncGetParamInfo")?;
     // SAFETY: the signature is that of the driver's header.
     let ask: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
         unsafe { std::mem::transmute(symbol) };
     let mut found = Vec::new();
-    for index in 0..MOST {
+    for index in 0..MAX_PARAM_BYTES {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is alive; the driver writes two integers.
         match unsafe { ask(function, index, &raw mut offset, &raw mut size) } {
@@ -215,7 +215,7 @@ fn aligns_shared(ptx: &str) -> bool {
 }
 
 /// Returns whether PTX targets one architecture only, such as `sm_90a`. The driver's linker
-/// compiles it as relocatable code, in which `wgmma` instructions are serialised.
+/// compiles it as relocatable code, in which tensor core instructions no longer overlap others.
 fn is_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
     line.is_some_and(|line| first_name(line).ends_with('a'))
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_that_the_linker_would_move_is_noticed() {
+    fn detects_overaligned_dynamic_shared_memory() {
         assert!(aligns_shared("\n.extern .shared .align 1024 .b8 shared0[];\n"));
         assert!(aligns_shared(".extern .func f;\n.extern\t.shared .align 32 .b8 s[];"));
         assert!(!aligns_shared(".extern .shared .align 16 .b8 s[];"));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn code_for_one_architecture_alone_is_noticed() {
+    fn detects_architecture_specific_ptx() {
         assert!(is_specific(".version 8.0\n.target sm_90a\n.address_size 64"));
         assert!(is_specific("// a\n  .target sm_100a, debug\n"));
         assert!(!is_specific(".version 8.0\n.target sm_90\n// .target sm_90a"));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_one_block_that_the_driver_finds() {
+    fn parameters_are_packed_in_one_block() {
         let x = NativeBinding::read("x", Scalar::F32).with_length();
         let interface = NativeInterface::new([x], [1; 3]).immediates(4);
         let mut packed = Packed::default();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_were_not_declared_are_told_of() {
+    fn rejects_undeclared_parameters() {
         assert!(fits(36, 36) && fits(36, 40) && fits(0, 0));
         assert!(!fits(36, 32) && !fits(36, 44) && !fits(8, 16));
         let interface = NativeInterface::new(2, [1; 3]).immediates(12);

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use crate::api::error::GpuError;
 use crate::backend::cuda::ffi::library::functions;
-use crate::backend::cuda::ffi::toolkit::Wanted;
+use crate::backend::cuda::ffi::toolkit::ToolkitLibrary;
 use crate::backend::cuda::ffi::types::Handle;
 
 /// Names of the NVRTC library.
-const NVRTC: Wanted = Wanted {
+const NVRTC: ToolkitLibrary = ToolkitLibrary {
     name: "NVRTC",
     #[cfg(not(windows))]
     files: &[
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn cuda_c_becomes_ptx_with_the_kernel_in_it() {
+    fn cuda_c_compiles_to_ptx() {
         let Some(nvrtc) = nvrtc() else { return };
         match nvrtc.compile(TWICE, "twice", Device { driver: nvrtc.version, ..H100 }).unwrap() {
             Built::Ptx(ptx) => {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_a_compiler_newer_than_the_driver_is_the_devices_own() {
+    fn newer_nvrtc_targets_machine_code() {
         let Some(nvrtc) = nvrtc() else { return };
         let capability = nvrtc.archs[0];
         match nvrtc.compile(TWICE, "twice", Device { capability, driver: 11000 }).unwrap() {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_says_is_told() {
+    fn errors_contain_compiler_log() {
         let Some(nvrtc) = nvrtc() else { return };
         let wrong = "extern \"C\" __global__ void k() {\n  no_such_thing = 1;\n}";
         match nvrtc.compile(wrong, "k", H100) {

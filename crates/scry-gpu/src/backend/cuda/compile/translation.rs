@@ -114,7 +114,7 @@ impl From<Ptx> for Translation {
     }
 }
 
-/// Returns the disk cache of a job; `None` for kernels with deliberate faults.
+/// Returns the disk cache of a job; `None` under mutation testing.
 pub(crate) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
     job.cache.filter(|_| !mutation::is_requested())
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
+    fn translation_lists_launch_parameters() {
         let Translation { entry, params, text, .. } = translation(GridSource::Folded);
         let text = text.unwrap();
         assert_eq!(entry, "double");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_read_back_without_the_text() {
+    fn translation_round_trips_without_text() {
         for grid in [GridSource::Native, GridSource::Folded, GridSource::Counts] {
             let translation = translation(grid);
             assert_eq!(translation.params.contains(&Param::Counts), grid == GridSource::Counts);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_bytes_are_no_translation() {
+    fn rejects_damaged_translations() {
         let bytes = translation(GridSource::Folded).to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_and_options_have_tags_of_their_own() {
+    fn generator_options_have_distinct_tags() {
         assert_ne!(tag(false), tag(true));
         assert_eq!(tag(true)[1..], scry_ptx::build_id().to_le_bytes());
     }

@@ -12,37 +12,37 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// In place of a count: one exclusive call is in progress.
-const ALONE: u32 = u32::MAX;
+const EXCLUSIVE: u32 = u32::MAX;
 
 /// A call in progress, or several nested ones of one thread.
 pub(crate) struct Call {
-    alone: bool,
+    exclusive: bool,
 }
 
 impl Call {
     /// Begins a call. Exclusive calls are short queries, so this spins.
     pub(crate) fn enter() -> Self {
-        while CALLS.fetch_update(Ordering::Acquire, Ordering::Relaxed, one_more).is_err() {
+        while CALLS.fetch_update(Ordering::Acquire, Ordering::Relaxed, increment).is_err() {
             hint::spin_loop();
         }
-        Self { alone: false }
+        Self { exclusive: false }
     }
 
     /// Begins an exclusive call, or returns `None` if there is another one.
-    pub(crate) fn alone() -> Option<Self> {
-        let taken = CALLS.compare_exchange(0, ALONE, Ordering::Acquire, Ordering::Relaxed);
+    pub(crate) fn exclusive() -> Option<Self> {
+        let acquired = CALLS.compare_exchange(0, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
         // Not `then_some`: a rejected call must not be dropped either.
-        taken.is_ok().then(|| Self { alone: true })
+        acquired.is_ok().then(|| Self { exclusive: true })
     }
 }
 
-fn one_more(calls: u32) -> Option<u32> {
-    (calls != ALONE).then(|| calls + 1)
+fn increment(calls: u32) -> Option<u32> {
+    (calls != EXCLUSIVE).then(|| calls + 1)
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if self.alone {
+        if self.exclusive {
             CALLS.store(0, Ordering::Release);
         } else {
             CALLS.fetch_sub(1, Ordering::Release);
@@ -55,19 +55,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_alone_while_others_call() {
+    fn exclusive_call_fails_while_others_run() {
         let first = Call::enter();
         let second = Call::enter();
-        assert!(Call::alone().is_none());
+        assert!(Call::exclusive().is_none());
         assert!(CALLS.load(Ordering::Relaxed) >= 2, "who is refused changes nothing");
         drop(first);
-        assert!(Call::alone().is_none());
+        assert!(Call::exclusive().is_none());
         drop(second);
     }
 
     #[test]
-    fn a_number_grows_but_never_into_the_mark_of_one_alone() {
-        assert_eq!(one_more(0), Some(1));
-        assert_eq!(one_more(ALONE), None);
+    fn count_stays_below_exclusive_mark() {
+        assert_eq!(increment(0), Some(1));
+        assert_eq!(increment(EXCLUSIVE), None);
     }
 }

@@ -21,11 +21,11 @@ const LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/li
 const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
 
 /// The oldest supported driver: CUDA 12.0.
-const OLDEST: c_int = 12000;
+const MIN_VERSION: c_int = 12000;
 
 const INSTALL: &str = "on a machine with an NVIDIA GPU, install NVIDIA's driver 525 or newer; in a \
     container, start it with the GPU (docker run --gpus all)";
-const UPDATE: &str = "update NVIDIA's driver to 525 or newer";
+const UPDATE_DRIVER: &str = "update NVIDIA's driver to 525 or newer";
 
 functions! {
     /// The functions of the driver. Fields are named after the functions, without `cu` and the
@@ -140,8 +140,8 @@ impl Cuda {
     }
 
     fn open(names: &[&str]) -> Result<Self, Absence> {
-        let library = Library::open(names).map_err(|said| Absence {
-            reason: format!("NVIDIA's driver library could not be opened: {said}"),
+        let library = Library::open(names).map_err(|message| Absence {
+            reason: format!("NVIDIA's driver library could not be opened: {message}"),
             help: INSTALL.to_owned(),
         })?;
         let process = Process::current();
@@ -216,19 +216,19 @@ fn version(library: &Library) -> Result<c_int, Absence> {
     let code = unsafe { get(&raw mut version) };
     code.ok().map_err(|Code(code)| Absence {
         reason: format!("cuDriverGetVersion of {} failed with {code}", library.name()),
-        help: UPDATE.to_owned(),
+        help: UPDATE_DRIVER.to_owned(),
     })?;
     check_version(version)
 }
 
 fn check_version(version: c_int) -> Result<c_int, Absence> {
-    if version >= OLDEST {
+    if version >= MIN_VERSION {
         return Ok(version);
     }
-    let (found, oldest) = (version_text(version), version_text(OLDEST));
+    let (found, oldest) = (version_text(version), version_text(MIN_VERSION));
     Err(Absence {
         reason: format!("NVIDIA's driver is for CUDA {found}, older than {oldest}"),
-        help: UPDATE.to_owned(),
+        help: UPDATE_DRIVER.to_owned(),
     })
 }
 
@@ -239,7 +239,7 @@ fn version_text(version: c_int) -> String {
 fn lacks(library: &str, missing: Missing) -> Absence {
     Absence {
         reason: format!("{library} has no function {}", missing.name()),
-        help: UPDATE.to_owned(),
+        help: UPDATE_DRIVER.to_owned(),
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_not_there_is_an_absence_with_its_remedy() {
+    fn missing_library_is_absence_with_help() {
         let absence = Cuda::open(&["libscry-is-not-here.so.1"]).err().unwrap();
         assert!(absence.reason.contains("libscry-is-not-here.so.1"), "{absence:?}");
         assert!(absence.help.contains("install NVIDIA's driver"), "{absence:?}");
@@ -279,17 +279,17 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_library_without_the_functions_is_an_absence_that_names_one() {
+    fn missing_function_is_named_absence() {
         let absence = Cuda::open(&["libc.so.6"]).err().unwrap();
         assert_eq!(absence.reason, "libc.so.6 has no function cuDriverGetVersion");
         assert!(absence.help.contains("update"), "{absence:?}");
     }
 
     #[test]
-    fn drivers_before_cuda_12_are_refused_by_their_version() {
+    fn rejects_drivers_before_cuda_12() {
         assert_eq!(check_version(12000), Ok(12000));
         let absence = check_version(11080).unwrap_err();
         assert_eq!(absence.reason, "NVIDIA's driver is for CUDA 11.8, older than 12.0");
-        assert_eq!(absence.help, UPDATE);
+        assert_eq!(absence.help, UPDATE_DRIVER);
     }
 }

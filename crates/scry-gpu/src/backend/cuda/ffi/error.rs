@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_end_the_context_are_the_loss_of_the_device() {
+    fn sticky_codes_lose_the_device() {
         for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
             let error = of(code);
             assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn other_codes_leave_the_device() {
+    fn other_codes_keep_the_device() {
         for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
             let error = of(code);
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_told_with_the_limits_to_look_at() {
+    fn system_limits_appear_in_help() {
         let GpuError::Driver(error) = of(304) else { panic!("{}", of(304)) };
         assert!(error.help().contains("ulimit -n"), "{error}");
     }
 
     #[test]
-    fn memory_that_runs_out_is_its_own_error() {
+    fn out_of_memory_has_own_error() {
         assert!(matches!(of(2), GpuError::OutOfMemory(_)));
         assert!(of(2).to_string().contains("drop buffers"));
     }

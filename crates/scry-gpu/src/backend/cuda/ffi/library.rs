@@ -17,7 +17,7 @@ impl Library {
     /// # Errors
     /// What the system says of each.
     pub(crate) fn open(names: &[&str]) -> Result<Self, String> {
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         for name in names {
             // SAFETY: the names are those of libraries of NVIDIA's driver and toolkit, whose
             // initialisers ask nothing of us.
@@ -26,11 +26,11 @@ impl Library {
                     let raw = ManuallyDrop::new(raw);
                     return Ok(Self { raw, name: (*name).to_owned() });
                 }
-                Err(error) => said.push(error.to_string()),
+                Err(error) => messages.push(error.to_string()),
             }
         }
-        said.dedup();
-        Err(said.join("; "))
+        messages.dedup();
+        Err(messages.join("; "))
     }
 
     /// The name under which it was found.
@@ -104,15 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says_of_each_name_is_told() {
+    fn open_error_lists_each_name() {
         let names = ["libscry-is-not-here.so.1", "libscry-is-not-here.so"];
-        let said = Library::open(&names).err().unwrap();
-        assert!(names.iter().all(|name| said.contains(name)), "{said}");
+        let messages = Library::open(&names).err().unwrap();
+        assert!(names.iter().all(|name| messages.contains(name)), "{messages}");
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_was_opened_stays_loaded_when_it_is_dropped() {
+    fn dropped_library_stays_loaded() {
         let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libscry-stays.so").to_str().unwrap().to_owned();

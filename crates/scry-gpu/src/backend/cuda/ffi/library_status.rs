@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_library_is_found_with_its_version_or_absent_with_what_was_tried() {
+    fn status_has_version_or_search_path() {
         let found = libraries();
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
         assert_eq!(names, ["NVRTC", "cuBLAS"]);
@@ -71,16 +71,16 @@ mod tests {
                     assert!(minor.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
                 }
                 LibraryState::Absent { reason, help } => {
-                    let told = format!("{reason}; {help}");
+                    let text = format!("{reason}; {help}");
                     let words = [tried, "install NVIDIA's CUDA toolkit"];
-                    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+                    assert!(words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
                 }
             }
         }
     }
 
     #[test]
-    fn an_absence_is_told_apart_from_other_errors() {
+    fn absence_differs_from_other_errors() {
         let absent = GpuError::Library(LibraryError {
             function: None,
             library: "NVRTC",

@@ -8,9 +8,9 @@ use crate::api::error::{GpuError, LibraryError};
 
 /// Default install folders of the toolkit.
 #[cfg(not(windows))]
-const USUAL: [&str; 1] = ["/usr/local/cuda"];
+const DEFAULT_ROOTS: [&str; 1] = ["/usr/local/cuda"];
 #[cfg(windows)]
-const USUAL: [&str; 0] = [];
+const DEFAULT_ROOTS: [&str; 0] = [];
 
 /// Environment variables that name the toolkit's folder.
 const VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
@@ -22,7 +22,7 @@ const FOLDERS: [&str; 2] = ["lib64", "lib"];
 const FOLDERS: [&str; 2] = ["bin", "bin/x64"];
 
 /// A library of the toolkit.
-pub(crate) struct Wanted {
+pub(crate) struct ToolkitLibrary {
     /// The library's common name.
     pub(crate) name: &'static str,
     /// File names, newest first, each with its major CUDA version.
@@ -31,7 +31,7 @@ pub(crate) struct Wanted {
     pub(crate) help: &'static str,
 }
 
-impl Wanted {
+impl ToolkitLibrary {
     /// Opens the library. Versions that a driver for CUDA `driver` (12080 is 12.8) supports come
     /// first, newest first.
     pub(crate) fn open(&self, driver: c_int) -> Result<Library, GpuError> {
@@ -41,10 +41,10 @@ impl Wanted {
     fn open_from(&self, driver: c_int, roots: &[PathBuf]) -> Result<Library, GpuError> {
         let mut remarks = Vec::new();
         for file in self.in_order(driver) {
-            for place in places(file, roots) {
-                match Library::open(&[&place]) {
+            for path in paths(file, roots) {
+                match Library::open(&[&path]) {
                     Ok(library) => return Ok(library),
-                    Err(said) if is_there(&said, &place) => remarks.push(said),
+                    Err(message) if exists(&message, &path) => remarks.push(message),
                     Err(_) => {}
                 }
             }
@@ -95,23 +95,23 @@ impl Wanted {
 }
 
 /// Returns whether the system's error means more than that there is no such file.
-fn is_there(said: &str, place: &str) -> bool {
-    let path = Path::new(place);
+fn exists(message: &str, path: &str) -> bool {
+    let path = Path::new(path);
     let missing = ["No such file", "cannot find", "could not be found", "(os error 126)"];
-    path.is_absolute() && path.exists() || !missing.iter().any(|words| said.contains(words))
+    path.is_absolute() && path.exists() || !missing.iter().any(|words| message.contains(words))
 }
 
 /// Returns the toolkit folders.
 fn roots() -> Vec<PathBuf> {
     let named = VARIABLES.iter().filter_map(std::env::var_os).filter(|it| !it.is_empty());
     let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
-    roots.extend(USUAL.iter().map(PathBuf::from));
+    roots.extend(DEFAULT_ROOTS.iter().map(PathBuf::from));
     roots.dedup();
     roots
 }
 
 /// Returns the paths where a file may be: the system's search path and the toolkits.
-fn places(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
+fn paths(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
     let in_root = |root: &PathBuf| FOLDERS.map(|folder| root.join(folder).join(file));
     let in_roots: Vec<PathBuf> = roots.iter().flat_map(in_root).collect();
     let in_roots = in_roots.into_iter().map(|path| path.to_string_lossy().into_owned());
@@ -122,7 +122,7 @@ fn places(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    const NOTHING: Wanted = Wanted {
+    const MISSING: ToolkitLibrary = ToolkitLibrary {
         name: "Nothing",
         files: &[
             (13, "libscry-none.so.13"),
@@ -133,34 +133,34 @@ mod tests {
     };
 
     #[test]
-    fn an_absence_tells_what_was_looked_for_and_where_and_what_to_do() {
-        let error = NOTHING.open_from(12000, &[PathBuf::from("/scry/none")]).err().unwrap();
+    fn absence_lists_files_folders_and_help() {
+        let error = MISSING.open_from(12000, &[PathBuf::from("/scry/none")]).err().unwrap();
         let text = error.to_string();
         assert!(text.starts_with("Nothing is not available: none of libscry-none.so.13"), "{text}");
         assert!(text.contains("nor in /scry/none; help: make it"), "{text}");
     }
 
     #[test]
-    fn versions_that_the_driver_knows_come_first() {
-        let order = |driver| NOTHING.in_order(driver).map(|it| &it[16..]).collect::<Vec<_>>();
+    fn supported_versions_come_first() {
+        let order = |driver| MISSING.in_order(driver).map(|it| &it[16..]).collect::<Vec<_>>();
         assert_eq!(order(13000), ["13", "12", "11"]);
         assert_eq!(order(12080), ["12", "11", "13"]);
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_file_that_is_no_library_is_told_of() {
+    fn reports_files_that_do_not_open() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("lib64")).unwrap();
         std::fs::write(root.path().join("lib64/libscry-none.so.12"), "text").unwrap();
-        let error = NOTHING.open_from(12000, &[root.path().to_owned()]).err().unwrap();
+        let error = MISSING.open_from(12000, &[root.path().to_owned()]).err().unwrap();
         let text = error.to_string();
         assert!(text.contains("did not open: ") && text.contains("lib64/libscry-none"), "{text}");
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_library_is_found_in_the_folder_of_a_toolkit() {
+    fn finds_library_in_toolkit_folder() {
         let found = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"];
         let Some(libc) = found.iter().find(|path| Path::new(path).exists()) else {
             eprintln!("skipped: the C library is elsewhere");
@@ -170,10 +170,10 @@ mod tests {
         std::fs::create_dir(root.path().join("lib64")).unwrap();
         let copy = root.path().join("lib64/libscry-none.so.12");
         std::os::unix::fs::symlink(libc, &copy).unwrap();
-        let library = NOTHING.open_from(12000, &[root.path().to_owned()]).unwrap();
+        let library = MISSING.open_from(12000, &[root.path().to_owned()]).unwrap();
         assert_eq!(Path::new(library.name()), copy);
         let missing = library.function(c"nvrtcVersion").unwrap_err();
-        let text = NOTHING.lacks(library.name(), missing).to_string();
+        let text = MISSING.lacks(library.name(), missing).to_string();
         assert!(text.contains("has no function nvrtcVersion"), "{text}");
     }
 }

@@ -182,7 +182,8 @@ pub(crate) struct LaunchAttribute {
 impl LaunchAttribute {
     /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel waits for the previous
     /// launch in the stream by `griddepcontrol.wait`.
-    pub(crate) const WAITS_ITSELF: Self = Self { id: 6, value: [1, 0, 0, 0, 0, 0, 0, 0] };
+    pub(crate) const PROGRAMMATIC_STREAM_SERIALIZATION: Self =
+        Self { id: 6, value: [1, 0, 0, 0, 0, 0, 0, 0] };
 }
 
 /// `CUgraphEdgeData`.
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn structures_are_laid_out_as_the_driver_reads_them() {
+    fn structure_layouts_match_cuda_h() {
         // The sizes are those of cuda.h of CUDA 12.8, as a C compiler reports them.
         assert_eq!(size_of::<KernelNode>(), 72);
         assert_eq!(offset_of!(KernelNode, params), 40);

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use self::pinned::{Place, Shelves};
+use self::pinned::{FreeBlocks, PinnedBlock};
 use super::device::Gpu;
 use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
 use super::lock;
@@ -16,7 +16,7 @@ use crate::backend::named_buffer;
 use crate::core::driver::MemoryKind;
 
 /// Allocation granularity in bytes: kernels and fills access whole words up to the end.
-const UNIT: u64 = 16;
+const GRANULARITY: u64 = 16;
 
 /// The device's memory.
 pub(super) struct Heap {
@@ -25,9 +25,9 @@ pub(super) struct Heap {
     /// Orders allocations and frees only, and never waits for work. Freed memory is not in use, so
     /// every stream may reuse it at once.
     stream: Stream,
-    pinned: Mutex<Shelves>,
+    pinned: Mutex<FreeBlocks>,
     /// Bytes of device memory in live allocations.
-    held: AtomicU64,
+    allocated: AtomicU64,
     gpu: Arc<Gpu>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Block {
     capacity: u64,
     kind: MemoryKind,
     /// The host's address of pinned memory.
-    host: Option<Place>,
+    host: Option<PinnedBlock>,
     heap: Arc<Heap>,
 }
 
@@ -54,7 +54,7 @@ impl Heap {
             pool: MemoryPool::NULL,
             stream: Stream::NULL,
             pinned: Mutex::default(),
-            held: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
             gpu: Arc::clone(gpu),
         };
         if gpu.has_pools {
@@ -65,8 +65,8 @@ impl Heap {
 
     /// Returns the bytes of device memory in live allocations.
     #[cfg(test)]
-    pub(super) fn held(&self) -> u64 {
-        self.held.load(Ordering::Relaxed)
+    pub(super) fn allocated(&self) -> u64 {
+        self.allocated.load(Ordering::Relaxed)
     }
 
     fn make_pool(&mut self) -> Result<()> {
@@ -101,7 +101,7 @@ impl Heap {
         let _current = self.gpu.current()?;
         let (address, capacity, host) = match kind {
             MemoryKind::Device => {
-                let capacity = size.next_multiple_of(UNIT);
+                let capacity = size.next_multiple_of(GRANULARITY);
                 (self.device_memory(capacity, size, label)?, capacity, None)
             }
             MemoryKind::Upload | MemoryKind::Readback => {
@@ -114,20 +114,20 @@ impl Heap {
     }
 
     fn device_memory(&self, capacity: u64, size: u64, label: &str) -> Result<DevicePtr> {
-        let mut taken = self.take(capacity);
-        if taken == Err(Code::OUT_OF_MEMORY) && self.trim() {
-            taken = self.take(capacity);
+        let mut address = self.allocate_device(capacity);
+        if address == Err(Code::OUT_OF_MEMORY) && self.trim() {
+            address = self.allocate_device(capacity);
         }
-        let address = taken.map_err(|code| match code {
+        let address = address.map_err(|code| match code {
             Code::OUT_OF_MEMORY => self.out_of_memory(size, label),
             code => self.gpu.failed("cuMemAllocFromPoolAsync", code),
         })?;
-        self.held.fetch_add(capacity, Ordering::Relaxed);
+        self.allocated.fetch_add(capacity, Ordering::Relaxed);
         Ok(address)
     }
 
     /// Allocates memory that every stream may use at once.
-    fn take(&self, capacity: u64) -> Result<DevicePtr, Code> {
+    fn allocate_device(&self, capacity: u64) -> Result<DevicePtr, Code> {
         let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
         let api = self.gpu.api;
         let mut address = 0;
@@ -159,8 +159,8 @@ impl Heap {
     }
 
     /// Frees memory that no unfinished submission uses.
-    fn give(&self, address: DevicePtr, capacity: u64) {
-        self.held.fetch_sub(capacity, Ordering::Relaxed);
+    fn free(&self, address: DevicePtr, capacity: u64) {
+        self.allocated.fetch_sub(capacity, Ordering::Relaxed);
         let api = self.gpu.api;
         // SAFETY: the address is that of an allocation whose owner is being dropped.
         let code = unsafe {
@@ -172,7 +172,7 @@ impl Heap {
         self.gpu.note("cuMemFreeAsync", code);
     }
 
-    fn host_memory(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
+    fn host_memory(&self, capacity: u64, size: u64, label: &str) -> Result<PinnedBlock> {
         if let Some(place) = lock(&self.pinned).take(capacity) {
             return Ok(place);
         }
@@ -184,10 +184,10 @@ impl Heap {
     }
 
     /// Allocates pinned memory.
-    fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
+    fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<PinnedBlock> {
         let mut pinned = self.pin_now(capacity);
         if pinned == Err(Code::OUT_OF_MEMORY) {
-            let idle = lock(&self.pinned).empty();
+            let idle = lock(&self.pinned).take_large();
             idle.into_iter().for_each(|place| self.unpin(place));
             pinned = self.pin_now(capacity);
         }
@@ -197,7 +197,7 @@ impl Heap {
         })
     }
 
-    fn pin_now(&self, capacity: u64) -> Result<Place, Code> {
+    fn pin_now(&self, capacity: u64) -> Result<PinnedBlock, Code> {
         let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
         let api = self.gpu.api;
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
@@ -205,13 +205,13 @@ impl Heap {
         unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) }.ok()?;
         // SAFETY: the memory was allocated mapped into the device; the driver writes an address.
         let code = unsafe { (api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
-        let place = NonNull::new(host.cast::<u8>()).map(|host| Place { host, address });
+        let place = NonNull::new(host.cast::<u8>()).map(|host| PinnedBlock { host, address });
         let place = place.ok_or(Code::OUT_OF_MEMORY)?;
         code.ok().inspect_err(|_| self.unpin(place))?;
         Ok(place)
     }
 
-    fn unpin(&self, place: Place) {
+    fn unpin(&self, place: PinnedBlock) {
         // SAFETY: nothing uses the memory, which `pin_now` allocated.
         let code = unsafe { (self.gpu.api.mem_free_host)(place.host.as_ptr().cast()) };
         self.gpu.note("cuMemFreeHost", code);
@@ -228,17 +228,17 @@ impl Heap {
         })
     }
 
-    /// Returns the error for exhausted memory, with the free bytes and those held here.
+    /// Returns the error for exhausted memory, with the free bytes and those allocated here.
     fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
         let memory = match self.gpu.memory() {
             Ok((free, total)) => format!("{free} of the device's {total} bytes are free"),
             Err(_) => format!("the device has {} bytes", self.gpu.info.memory),
         };
-        let held = self.held.load(Ordering::Relaxed);
+        let allocated = self.allocated.load(Ordering::Relaxed);
         self.ran_out(
             size,
             label,
-            format!("{memory}, and this Device's buffers hold {held}"),
+            format!("{memory}, and this Device's buffers hold {allocated}"),
             "drop buffers that are no longer used, end other programs that use the GPU, or work in \
              parts",
         )
@@ -266,7 +266,7 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        let pinned = lock(&self.pinned).take_down();
+        let pinned = lock(&self.pinned).take_all();
         pinned.into_iter().for_each(|place| self.unpin(place));
         let api = self.gpu.api;
         if !self.stream.is_null() {
@@ -328,10 +328,10 @@ impl Drop for Block {
         let heap = &self.heap;
         let Some(_current) = heap.gpu.current_to_free() else { return };
         match self.host {
-            None => heap.give(self.address, self.capacity),
+            None => heap.free(self.address, self.capacity),
             Some(place) => {
-                let unkept = lock(&heap.pinned).put(self.capacity, place);
-                unkept.into_iter().for_each(|place| heap.unpin(place));
+                let excess = lock(&heap.pinned).put(self.capacity, place);
+                excess.into_iter().for_each(|place| heap.unpin(place));
             }
         }
     }

@@ -14,26 +14,26 @@ pub(crate) const SMALL: u64 = 64 << 10;
 pub(crate) const SLAB: u64 = 1 << 20;
 
 /// Bytes of the smallest block, and the alignment of all blocks.
-const LEAST: u64 = 256;
+const MIN_BLOCK: u64 = 256;
 
 /// Maximum bytes of free large blocks.
 const LIMIT: u64 = 256 << 20;
 
 /// The host and device addresses of pinned memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PinnedBlock {
     pub(crate) host: NonNull<u8>,
     pub(crate) address: DevicePtr,
 }
 
 // SAFETY: it is an address; its users are responsible for the accesses.
-unsafe impl Send for Place {}
+unsafe impl Send for PinnedBlock {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for PinnedBlock {}
 
-impl Place {
+impl PinnedBlock {
     /// Returns the address `bytes` further on.
-    fn behind(self, bytes: u64) -> Self {
+    fn offset_by(self, bytes: u64) -> Self {
         let host = self.host.as_ptr().wrapping_add(bytes as usize);
         let host = NonNull::new(host).expect("a slab does not span the end of memory");
         Self { host, address: self.address + bytes }
@@ -42,25 +42,25 @@ impl Place {
 
 /// Free blocks by size.
 #[derive(Default)]
-pub(crate) struct Shelves {
+pub(crate) struct FreeBlocks {
     /// By capacity, in ascending order; there are few capacities.
-    free: Vec<(u64, Vec<Place>)>,
+    free: Vec<(u64, Vec<PinnedBlock>)>,
     /// Bytes of the large blocks.
     large: u64,
     /// All slabs, in use or not.
-    slabs: Vec<Place>,
+    slabs: Vec<PinnedBlock>,
 }
 
 /// Returns the capacity of a block for `size` bytes: at most an eighth more for large ones.
 pub(crate) fn capacity(size: u64) -> u64 {
-    let power = size.max(LEAST).next_power_of_two();
+    let power = size.max(MIN_BLOCK).next_power_of_two();
     if power <= SMALL { power } else { size.next_multiple_of(power / 16) }
 }
 
-impl Shelves {
+impl FreeBlocks {
     /// Removes a block of a capacity, if there is one.
-    pub(crate) fn take(&mut self, capacity: u64) -> Option<Place> {
-        let place = self.shelf(capacity).pop()?;
+    pub(crate) fn take(&mut self, capacity: u64) -> Option<PinnedBlock> {
+        let place = self.free_list(capacity).pop()?;
         if capacity > SMALL {
             self.large -= capacity;
         }
@@ -68,19 +68,19 @@ impl Shelves {
     }
 
     /// Keeps a free block. Returns it if it is beyond the limit.
-    pub(crate) fn put(&mut self, capacity: u64, place: Place) -> Option<Place> {
+    pub(crate) fn put(&mut self, capacity: u64, place: PinnedBlock) -> Option<PinnedBlock> {
         if capacity > SMALL {
             if self.large + capacity > LIMIT {
                 return Some(place);
             }
             self.large += capacity;
         }
-        self.shelf(capacity).push(place);
+        self.free_list(capacity).push(place);
         None
     }
 
     /// Returns the free list of a capacity.
-    fn shelf(&mut self, capacity: u64) -> &mut Vec<Place> {
+    fn free_list(&mut self, capacity: u64) -> &mut Vec<PinnedBlock> {
         let at = self.free.partition_point(|(of, _)| *of < capacity);
         if self.free.get(at).is_none_or(|(of, _)| *of != capacity) {
             self.free.insert(at, (capacity, Vec::new()));
@@ -89,15 +89,15 @@ impl Shelves {
     }
 
     /// Cuts a slab into blocks, and returns the first.
-    pub(crate) fn cut(&mut self, slab: Place, capacity: u64) -> Place {
+    pub(crate) fn cut(&mut self, slab: PinnedBlock, capacity: u64) -> PinnedBlock {
         self.slabs.push(slab);
-        let others = (1..SLAB / capacity).rev().map(|nth| slab.behind(nth * capacity));
-        self.shelf(capacity).extend(others);
+        let others = (1..SLAB / capacity).rev().map(|nth| slab.offset_by(nth * capacity));
+        self.free_list(capacity).extend(others);
         slab
     }
 
     /// Removes all free large blocks.
-    pub(crate) fn empty(&mut self) -> Vec<Place> {
+    pub(crate) fn take_large(&mut self) -> Vec<PinnedBlock> {
         self.large = 0;
         let mut large = Vec::new();
         for (_, places) in self.free.iter_mut().filter(|(capacity, _)| *capacity > SMALL) {
@@ -107,8 +107,8 @@ impl Shelves {
     }
 
     /// Removes everything. None of it may be in use.
-    pub(crate) fn take_down(&mut self) -> Vec<Place> {
-        let mut all = self.empty();
+    pub(crate) fn take_all(&mut self) -> Vec<PinnedBlock> {
+        let mut all = self.take_large();
         self.free.clear();
         all.append(&mut self.slabs);
         all
@@ -119,13 +119,13 @@ impl Shelves {
 mod tests {
     use super::*;
 
-    fn place(address: u64) -> Place {
+    fn block_at(address: u64) -> PinnedBlock {
         let host = NonNull::new(std::ptr::without_provenance_mut(address as usize)).unwrap();
-        Place { host, address }
+        PinnedBlock { host, address }
     }
 
     #[test]
-    fn blocks_are_large_enough_and_waste_little() {
+    fn block_capacities_waste_little() {
         for size in [1, 255, 256, 257, 4096, 65536] {
             let capacity = capacity(size);
             assert!(
@@ -140,30 +140,30 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_is_cut_into_blocks_that_do_not_overlap() {
-        let mut shelves = Shelves::default();
-        let mut found = vec![shelves.cut(place(SLAB), 4096).address];
-        while let Some(place) = shelves.take(4096) {
+    fn slab_blocks_do_not_overlap() {
+        let mut blocks = FreeBlocks::default();
+        let mut found = vec![blocks.cut(block_at(SLAB), 4096).address];
+        while let Some(place) = blocks.take(4096) {
             assert_eq!(place.host.as_ptr().addr() as u64, place.address);
             found.push(place.address);
         }
         let expected: Vec<u64> = (0..256).map(|nth| SLAB + nth * 4096).collect();
         assert_eq!(found, expected);
-        assert_eq!(shelves.take(8192), None);
-        assert_eq!(shelves.take_down(), [place(SLAB)]);
+        assert_eq!(blocks.take(8192), None);
+        assert_eq!(blocks.take_all(), [block_at(SLAB)]);
     }
 
     #[test]
-    fn large_blocks_are_kept_up_to_a_limit() {
-        let mut shelves = Shelves::default();
-        assert_eq!(shelves.put(LIMIT / 2, place(4096)), None);
-        assert_eq!(shelves.put(LIMIT / 2, place(8192)), None);
-        assert_eq!(shelves.put(SLAB, place(256)), Some(place(256)));
-        assert_eq!(shelves.take(LIMIT / 2), Some(place(8192)));
-        assert_eq!(shelves.put(SLAB, place(256)), None);
-        assert_eq!(shelves.put(256, place(512)), None, "small ones are always kept");
-        assert_eq!(shelves.empty(), [place(256), place(4096)]);
-        assert_eq!(shelves.put(LIMIT, place(4096)), None, "the limit is as it was");
-        assert_eq!(shelves.take(256), Some(place(512)));
+    fn large_blocks_have_a_limit() {
+        let mut blocks = FreeBlocks::default();
+        assert_eq!(blocks.put(LIMIT / 2, block_at(4096)), None);
+        assert_eq!(blocks.put(LIMIT / 2, block_at(8192)), None);
+        assert_eq!(blocks.put(SLAB, block_at(256)), Some(block_at(256)));
+        assert_eq!(blocks.take(LIMIT / 2), Some(block_at(8192)));
+        assert_eq!(blocks.put(SLAB, block_at(256)), None);
+        assert_eq!(blocks.put(256, block_at(512)), None, "small ones are always kept");
+        assert_eq!(blocks.take_large(), [block_at(256), block_at(4096)]);
+        assert_eq!(blocks.put(LIMIT, block_at(4096)), None, "the limit is as it was");
+        assert_eq!(blocks.take(256), Some(block_at(512)));
     }
 }

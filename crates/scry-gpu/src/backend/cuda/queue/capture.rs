@@ -35,7 +35,7 @@ pub(crate) fn captured<'a>(
 
 impl Drop for Captured<'_> {
     fn drop(&mut self) {
-        if self.raw.is_null() || self.gpu.is_given_up() {
+        if self.raw.is_null() || self.gpu.is_abandoned() {
             return;
         }
         // SAFETY: the graph was copied where it was added as a child graph.

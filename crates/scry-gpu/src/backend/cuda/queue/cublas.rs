@@ -12,11 +12,11 @@ use crate::api::error::{GpuError, OutOfMemoryError, Result};
 use crate::api::native::Routine;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::library::functions;
-use crate::backend::cuda::ffi::toolkit::Wanted;
+use crate::backend::cuda::ffi::toolkit::ToolkitLibrary;
 use crate::backend::cuda::ffi::types::{DevicePtr, Handle, Stream};
 
 /// Names of the cuBLAS library.
-const CUBLAS: Wanted = Wanted {
+const CUBLAS: ToolkitLibrary = ToolkitLibrary {
     name: "cuBLAS",
     #[cfg(not(windows))]
     files: &[
@@ -34,12 +34,12 @@ const CUBLAS: Wanted = Wanted {
 };
 
 /// Bytes of the workspace: NVIDIA's recommendation for Hopper, which is above that for older GPUs.
-const WORKSPACE: usize = 32 << 20;
+const WORKSPACE_SIZE: usize = 32 << 20;
 
 /// `CUBLAS_OP_N`: the matrix is not transposed.
-const AS_IT_IS: c_int = 0;
+const NO_TRANSPOSE: c_int = 0;
 /// `CUBLAS_GEMM_DEFAULT`: cuBLAS chooses the algorithm.
-const ANY_ALGORITHM: c_int = -1;
+const DEFAULT_ALGORITHM: c_int = -1;
 
 /// `cudaDataType`.
 mod data {
@@ -208,7 +208,7 @@ impl Blas {
         // From here on, the drop frees everything.
         let mut blas = Self { api, raw, workspace: 0, stream, gpu: Arc::clone(gpu) };
         // SAFETY: the context is current; the driver writes an address.
-        let code = unsafe { (gpu.api.mem_alloc)(&raw mut blas.workspace, WORKSPACE) };
+        let code = unsafe { (gpu.api.mem_alloc)(&raw mut blas.workspace, WORKSPACE_SIZE) };
         gpu.check("cuMemAlloc", code)?;
         Ok(blas)
     }
@@ -224,7 +224,7 @@ impl Blas {
         self.check("cublasSetStream", status)?;
         let workspace = self.workspace as usize as *mut c_void;
         // SAFETY: the workspace lives as long as the handle, and products on it are ordered.
-        let status = unsafe { (self.api.set_workspace)(self.raw, workspace, WORKSPACE) };
+        let status = unsafe { (self.api.set_workspace)(self.raw, workspace, WORKSPACE_SIZE) };
         self.check("cublasSetWorkspace", status)?;
         *bound = stream;
         Ok(())
@@ -253,8 +253,8 @@ impl Blas {
         let status = unsafe {
             (self.api.gemm_ex)(
                 self.raw,
-                AS_IT_IS,
-                AS_IT_IS,
+                NO_TRANSPOSE,
+                NO_TRANSPOSE,
                 n,
                 m,
                 k,
@@ -270,7 +270,7 @@ impl Blas {
                 element,
                 n,
                 compute,
-                ANY_ALGORITHM,
+                DEFAULT_ALGORITHM,
             )
         };
         self.check("cublasGemmEx", status)
@@ -307,7 +307,7 @@ fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
         return GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
             device: gpu.info.name.clone(),
-            requested: WORKSPACE as u64,
+            requested: WORKSPACE_SIZE as u64,
             label: "cuBLAS".to_owned(),
             detail: format!("{call} failed with {}", status.name()),
             help: "drop buffers".to_owned(),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_taken_only_if_the_matrices_fit() {
+    fn matrices_must_fit_their_bindings() {
         let of = |sizes, bytes: [u64; 3]| {
             let range = |nth: usize| Range { address: 0x100 * (nth as u64 + 1), size: bytes[nth] };
             let bindings = [0, 1, 2].map(range);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn single_precision_is_never_less_unless_by_name() {
+    fn f32_is_pedantic_unless_tf32() {
         assert_eq!(types(Routine::F32), (0, 69));
         assert_eq!(types(Routine::Tf32), (0, 77));
         assert_eq!(types(Routine::F16), (2, 68));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_library_the_error_says_how_to_get_it() {
+    fn missing_cublas_error_has_help() {
         match shared(12080) {
             Ok(api) => eprintln!("cuBLAS is present: {}", api.library.name()),
             Err(error) => {

@@ -33,13 +33,13 @@ type Encode = unsafe extern "C" fn(
 struct Encoded([u64; 16]);
 
 /// How a kernel with declared parameters is launched.
-pub(crate) struct Listed {
+pub(crate) struct DeclaredParams {
     pub(crate) interface: NativeInterface,
     /// `Some` if there are tensor maps among the parameters.
     encode: Option<Encode>,
 }
 
-impl Listed {
+impl DeclaredParams {
     /// Prepares launches with this interface; an error if the driver is too old for its parameters.
     pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
         let parameters = interface.listed().unwrap_or_default();
@@ -113,13 +113,13 @@ fn word(bytes: &[u8]) -> u64 {
 
 fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Result<Encoded> {
     /// Element strides within a tile, along each dimension.
-    const STEPS: [u32; 5] = [1; 5];
+    const ELEMENT_STRIDES: [u32; 5] = [1; 5];
     /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
-    const PLAIN: c_uint = 0;
+    const NO_INTERLEAVE: c_uint = 0;
     /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
-    const FETCHED: c_uint = 2;
+    const L2_PROMOTION: c_uint = 2;
     /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: zeros.
-    const OUTSIDE: c_uint = 0;
+    const ZERO_FILL: c_uint = 0;
     let mut out = Encoded([0; 16]);
     let (element, swizzle) = (element_code(map.element), swizzle_code(map.swizzle));
     let TensorMap { dims, strides, tile, .. } = map;
@@ -134,11 +134,11 @@ fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Re
             dims.as_ptr(),
             strides.as_ptr(),
             tile.as_ptr(),
-            STEPS.as_ptr(),
-            PLAIN,
+            ELEMENT_STRIDES.as_ptr(),
+            NO_INTERLEAVE,
             swizzle,
-            FETCHED,
-            OUTSIDE,
+            L2_PROMOTION,
+            ZERO_FILL,
         )
     };
     gpu.check("cuTensorMapEncodeTiled", code)?;
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_driver_is_told_by_the_function_that_it_lacks() {
+    fn old_driver_error_names_function() {
         let text = too_old("libcuda.so.1", 12000).to_string();
         let expected = "cuTensorMapEncodeTiled is not available: libcuda.so.1, for CUDA 12.0, has";
         assert!(text.starts_with(expected), "{text}");
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn parameters_other_than_those_listed_are_told_of() {
+    fn rejects_differing_parameters() {
         let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Pointer(0)];
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
-        let told = |taken| check("k", &interface, taken);
-        assert_eq!(told(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
-        assert_eq!(told(None), Ok(()));
-        let text = told(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
+        let checked = |taken| check("k", &interface, taken);
+        assert_eq!(checked(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
+        assert_eq!(checked(None), Ok(()));
+        let text = checked(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
         let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
                         those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
         assert!(text.starts_with(expected), "{text}");

@@ -7,7 +7,7 @@ use scry_ptx::Param;
 
 use super::cublas::{Blas, Product};
 use super::overlap;
-use super::params::{Given, Parameters, Polled, Range};
+use super::params::{Arguments, Parameters, Polled, Range};
 use crate::api::error::Result;
 use crate::backend::cuda::compile::Kernel;
 use crate::backend::cuda::compile::native::{Native, Packed};
@@ -55,11 +55,11 @@ impl Tables<'_> {
     }
 
     /// Returns whether a dispatch may start before the previous one has finished (PDL).
-    pub(crate) fn begins_early(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
+    pub(crate) fn uses_pdl(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         let early = kernel.and_then(|kernel| kernel.native.as_ref()?.early());
         let (Some(early), Some(before)) = (early, before) else { return false };
-        !self.is_product(before) && overlap::begins_early(early, dispatch, before)
+        !self.is_product(before) && overlap::uses_pdl(early, dispatch, before)
     }
 
     /// Returns the threads of a workgroup of a dispatch.
@@ -89,18 +89,18 @@ pub(crate) struct Launch<'s> {
     pub(crate) groups: [u32; 3],
     pub(crate) workgroup: [u32; 3],
     pub(crate) dynamic_shared: u32,
-    pub(crate) passed: Passed<'s>,
+    pub(crate) params: KernelParams<'s>,
 }
 
 /// The kernel parameters of a launch.
-pub(crate) enum Passed<'s> {
+pub(crate) enum KernelParams<'s> {
     /// A pointer to each value, `kernelParams`.
     List(&'s mut [*mut c_void]),
     /// One block of all values, `extra`.
     Block(&'s mut Packed),
 }
 
-impl Passed<'_> {
+impl KernelParams<'_> {
     /// Returns `kernelParams` and `extra` for the driver; one of them is null.
     pub(crate) fn pointers(self) -> [*mut *mut c_void; 2] {
         let none = std::ptr::null_mut();
@@ -183,27 +183,27 @@ impl<'a> Encoder<'a> {
         let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());
         let (groups, counts) = self.groups(kernel, dispatch)?;
         let Scratch { bindings, parameters, packed } = &mut *self.scratch;
-        let passed = match &kernel.native {
+        let params = match &kernel.native {
             Some(Native::Product(blas, routine)) => {
                 let product = Product::new(*routine, bindings, immediates);
-                let misfit = || self.gpu.refused("cublasGemmEx", misfit(dispatch, bindings));
-                return Ok(Op::Product(blas, product.ok_or_else(misfit)?));
+                let mismatch = || self.gpu.refused("cublasGemmEx", mismatch(dispatch, bindings));
+                return Ok(Op::Product(blas, product.ok_or_else(mismatch)?));
             }
             Some(Native::Packed(interface, size)) => {
                 packed.pack(interface, *size, bindings, immediates);
-                Passed::Block(packed)
+                KernelParams::Block(packed)
             }
-            Some(Native::Listed(listed)) => {
-                listed.pack(self.gpu, parameters, bindings, immediates)?;
-                Passed::List(parameters.pointers())
+            Some(Native::Declared(declared)) => {
+                declared.pack(self.gpu, parameters, bindings, immediates)?;
+                KernelParams::List(parameters.pointers())
             }
             None => {
-                let given = Given { bindings, immediates, counts, polled };
-                if parameters.pack(&kernel.params, given).is_none() {
-                    let why = misfit(dispatch, bindings);
+                let arguments = Arguments { bindings, immediates, counts, polled };
+                if parameters.pack(&kernel.params, arguments).is_none() {
+                    let why = mismatch(dispatch, bindings);
                     return Err(self.gpu.refused("cuLaunchKernel", why));
                 }
-                Passed::List(parameters.pointers())
+                KernelParams::List(parameters.pointers())
             }
         };
         Ok(Op::Launch(Launch {
@@ -212,7 +212,7 @@ impl<'a> Encoder<'a> {
             groups,
             workgroup: kernel.block,
             dynamic_shared: kernel.dynamic_shared,
-            passed,
+            params,
         }))
     }
 
@@ -249,7 +249,7 @@ impl<'a> Encoder<'a> {
 }
 
 /// Returns the error text for a dispatch that does not fit its kernel.
-fn misfit(dispatch: &Dispatch, bindings: &[Range]) -> String {
+fn mismatch(dispatch: &Dispatch, bindings: &[Range]) -> String {
     format!(
         "kernel {:?} does not take the bindings {bindings:?} and {} bytes of immediates",
         dispatch.kernel,

@@ -21,7 +21,7 @@ use crate::backend::cuda::ffi::types::{
 use crate::core::command::{Command, Step};
 
 /// Maximum bytes of a copy node: rows are limited to 2 GiB.
-const COPIED: usize = 1 << 30;
+const MAX_COPY: usize = 1 << 30;
 
 /// An instantiated graph of recorded steps.
 pub(crate) struct Graph {
@@ -66,8 +66,8 @@ pub(crate) fn record(
     for segment in overlap::segments(steps) {
         builder.begin_segment(segment.len())?;
         for command in overlap::commands(segment) {
-            builder.early = match command {
-                Command::Dispatch(dispatch) => encoder.tables.begins_early(dispatch, before),
+            builder.pdl = match command {
+                Command::Dispatch(dispatch) => encoder.tables.uses_pdl(dispatch, before),
                 _ => false,
             };
             builder.add(encoder.encode(command)?)?;
@@ -93,7 +93,7 @@ struct Builder<'a> {
     /// The last indirect launch.
     indirect: Option<GraphNode>,
     /// Whether the next launch may start before the previous one has finished (PDL).
-    early: bool,
+    pdl: bool,
     connect: Option<Connect>,
     gpu: &'a Gpu,
 }
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
             layers: Layers::default(),
             product: None,
             indirect: None,
-            early: false,
+            pdl: false,
             connect: find_connect(gpu.api),
             gpu,
         })
@@ -122,11 +122,11 @@ impl<'a> Builder<'a> {
     /// Begins a segment that depends on all nodes so far. `nodes` is an estimate of its size.
     fn begin_segment(&mut self, nodes: usize) -> Result<()> {
         if self.layers.next(nodes) {
-            let junction = self.node("cuGraphAddEmptyNode", |api, node, graph, before| {
+            let join_node = self.node("cuGraphAddEmptyNode", |api, node, graph, before| {
                 // SAFETY: see `node`.
                 unsafe { (api.graph_add_empty_node)(node, graph, before.as_ptr(), before.len()) }
             })?;
-            self.layers.join(junction);
+            self.layers.join(join_node);
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
     fn add(&mut self, op: Op<'_>) -> Result<()> {
         match op {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
-            Op::Copy { src, dst, size } => pieces(size).try_for_each(|(offset, size)| {
+            Op::Copy { src, dst, size } => chunks(size).try_for_each(|(offset, size)| {
                 self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
             }),
             Op::Launch(launch) if launch.indirect => self.start_indirect(&launch_node(launch)),
@@ -146,7 +146,7 @@ impl<'a> Builder<'a> {
 
     /// Adds the captured graph of a cuBLAS product.
     fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
-        let waits_for = self.layers.before_and(self.product);
+        let waits_for = self.layers.dependencies_with(self.product);
         let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
             // SAFETY: see `node`; the driver copies the captured graph.
@@ -158,7 +158,7 @@ impl<'a> Builder<'a> {
     }
 
     fn start(&mut self, params: &KernelNode) -> Result<()> {
-        let connect = self.connect.filter(|_| self.early);
+        let connect = self.connect.filter(|_| self.pdl);
         let node = self.node("cuGraphAddKernelNode", |api, node, graph, before| {
             let count = if connect.is_some() { 0 } else { before.len() };
             let waits_for = before.as_ptr();
@@ -167,12 +167,12 @@ impl<'a> Builder<'a> {
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.layers.present.push(node);
-        connect.map_or(Ok(()), |connect| self.follow_early(connect, node))
+        connect.map_or(Ok(()), |connect| self.add_pdl_edge(connect, node))
     }
 
     /// Adds an indirect launch, behind the one before it.
     fn start_indirect(&mut self, params: &KernelNode) -> Result<()> {
-        let waits_for = self.layers.before_and(self.indirect);
+        let waits_for = self.layers.dependencies_with(self.indirect);
         let node = self.node("cuGraphAddKernelNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
             // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a programmatic dependency (PDL) of a launch on the previous one.
-    fn follow_early(&self, connect: Connect, node: GraphNode) -> Result<()> {
+    fn add_pdl_edge(&self, connect: Connect, node: GraphNode) -> Result<()> {
         /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
         const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
         let before = self.layers.before.as_ptr();
@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
     }
 
     fn copy(&mut self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
-        let (src, dst) = (side(src, size), side(dst, size));
+        let (src, dst) = (copy_side(src, size), copy_side(dst, size));
         let params = MemcpyNode { src, dst, width: size, height: 1, depth: 1 };
         let context = self.gpu.context;
         let node = self.node("cuGraphAddMemcpyNode", |api, node, graph, before| {
@@ -263,7 +263,7 @@ impl<'a> Builder<'a> {
 
 impl Drop for Builder<'_> {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         // SAFETY: the instantiated graph is a copy.
@@ -313,7 +313,7 @@ impl<N> Layers<N> {
 
     /// Returns the dependencies of a node of the current segment, and `earlier` if it is not one of
     /// them.
-    fn before_and(&self, earlier: Option<N>) -> Vec<N>
+    fn dependencies_with(&self, earlier: Option<N>) -> Vec<N>
     where
         N: Copy + PartialEq,
     {
@@ -322,19 +322,19 @@ impl<N> Layers<N> {
     }
 
     /// Makes the segment depend on this node alone.
-    fn join(&mut self, junction: N) {
+    fn join(&mut self, join_node: N) {
         self.before.clear();
-        self.before.push(junction);
+        self.before.push(join_node);
     }
 }
 
 /// Splits a copy into chunks that fit a node: offsets and sizes.
-fn pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..size).step_by(COPIED).map(move |offset| (offset, COPIED.min(size - offset)))
+fn chunks(size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..size).step_by(MAX_COPY).map(move |offset| (offset, MAX_COPY.min(size - offset)))
 }
 
 /// Describes one row of bytes at an address.
-fn side(device: DevicePtr, size: usize) -> CopySide {
+fn copy_side(device: DevicePtr, size: usize) -> CopySide {
     CopySide {
         x: 0,
         y: 0,
@@ -351,7 +351,7 @@ fn side(device: DevicePtr, size: usize) -> CopySide {
 }
 
 fn launch_node(launch: Launch<'_>) -> KernelNode {
-    let [params, extra] = launch.passed.pointers();
+    let [params, extra] = launch.params.pointers();
     KernelNode {
         function: launch.function,
         grid: launch.groups,
@@ -378,8 +378,8 @@ mod tests {
         };
         for count in segments {
             if layers.next(*count) {
-                let junction = add(&layers.before);
-                layers.join(junction);
+                let join_node = add(&layers.before);
+                layers.join(join_node);
             }
             for _ in 0..*count {
                 let node = add(&layers.before);
@@ -390,47 +390,47 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_has_one_edge_a_node() {
+    fn chain_has_one_edge_per_node() {
         assert_eq!(edges(&[1, 1, 1]), (vec![(0, 1), (1, 2)], 3));
         assert_eq!(edges(&[3]), (vec![], 3));
     }
 
     #[test]
-    fn one_node_and_several_need_no_node_between_them() {
+    fn single_nodes_need_no_join() {
         assert_eq!(edges(&[1, 2, 1]), (vec![(0, 1), (0, 2), (1, 3), (2, 3)], 4));
     }
 
     #[test]
-    fn several_come_together_before_several() {
+    fn wide_segments_meet_in_join() {
         let (edges, nodes) = edges(&[2, 3]);
         assert_eq!(edges, [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]);
         assert_eq!(nodes, 6);
     }
 
     #[test]
-    fn all_of_a_segment_wait_for_all_of_the_one_before() {
+    fn segments_depend_on_their_predecessors() {
         let (edges, nodes) = edges(&[100, 100, 1, 7, 7]);
         assert_eq!(nodes, 217);
         assert_eq!(edges.len(), 200 + 100 + 7 + 7 + 7);
     }
 
     #[test]
-    fn what_must_not_overlap_waits_for_the_one_before_once() {
+    fn exclusive_nodes_are_chained_once() {
         let mut layers = Layers::default();
-        assert_eq!(layers.before_and(None), [0; 0]);
+        assert_eq!(layers.dependencies_with(None), [0; 0]);
         layers.present.push(1);
-        assert_eq!(layers.before_and(Some(1)), [1], "in one segment");
+        assert_eq!(layers.dependencies_with(Some(1)), [1], "in one segment");
         layers.next(1);
-        assert_eq!(layers.before_and(Some(1)), [1], "from one segment to the next");
-        assert_eq!(layers.before_and(Some(0)), [1, 0], "from an earlier one");
+        assert_eq!(layers.dependencies_with(Some(1)), [1], "from one segment to the next");
+        assert_eq!(layers.dependencies_with(Some(0)), [1, 0], "from an earlier one");
     }
 
     #[test]
-    fn long_copies_go_in_pieces_that_leave_nothing_out() {
-        let all = |size| pieces(size).collect::<Vec<_>>();
+    fn long_copies_split_without_gaps() {
+        let all = |size| chunks(size).collect::<Vec<_>>();
         assert_eq!(all(4), [(0, 4)]);
-        assert_eq!(all(COPIED), [(0, COPIED)]);
-        let large = 2 * COPIED + 5;
-        assert_eq!(all(large), [(0, COPIED), (COPIED, COPIED), (2 * COPIED, 5)]);
+        assert_eq!(all(MAX_COPY), [(0, MAX_COPY)]);
+        let large = 2 * MAX_COPY + 5;
+        assert_eq!(all(large), [(0, MAX_COPY), (MAX_COPY, MAX_COPY), (2 * MAX_COPY, 5)]);
     }
 }

@@ -7,26 +7,26 @@ use crate::api::error::Result;
 use crate::backend::cuda::ffi::types::{LaunchAttribute, LaunchConfig};
 
 impl Stream {
-    /// Issues a command. A launch with `early` uses programmatic dependent launch: it may start
+    /// Issues a command. A launch with `pdl` uses programmatic dependent launch: it may start
     /// before the previous one in the stream has finished, and waits for it in the kernel.
-    pub(crate) fn issue(&self, op: Op<'_>, early: bool) -> Result<()> {
+    pub(crate) fn issue(&self, op: Op<'_>, pdl: bool) -> Result<()> {
         match op {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
-            Op::Launch(launch) => self.start(launch, early),
+            Op::Launch(launch) => self.start(launch, pdl),
             Op::Product(blas, product) => self.multiply(blas, &product),
         }
     }
 
-    fn start(&self, launch: Launch<'_>, early: bool) -> Result<()> {
-        let [params, block] = launch.passed.pointers();
+    fn start(&self, launch: Launch<'_>, pdl: bool) -> Result<()> {
+        let [params, block] = launch.params.pointers();
         let config = LaunchConfig {
             grid: launch.groups,
             block: launch.workgroup,
             shared_bytes: launch.dynamic_shared,
             stream: self.raw,
-            attributes: &LaunchAttribute::WAITS_ITSELF,
-            attribute_count: early.into(),
+            attributes: &LaunchAttribute::PROGRAMMATIC_STREAM_SERIALIZATION,
+            attribute_count: pdl.into(),
         };
         // SAFETY: the kernel is alive; there are as many parameters as it has, each readable up to
         // the declared size. The memory that is passed lives until the work is done, and the kernel

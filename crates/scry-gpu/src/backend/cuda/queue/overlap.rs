@@ -11,14 +11,14 @@ pub(crate) const LANES: usize = 4;
 
 /// Small dispatches from which on a segment is always distributed. Forking and joining costs the
 /// host about ten short calls, half of what this many launches cost.
-const SPREAD: usize = 8;
+const MIN_DISPATCHES: usize = 8;
 
 /// The same where the device is still busy with earlier work: the host's time is free then.
-const SPREAD_BEHIND: usize = 2;
+const MIN_DISPATCHES_BUSY: usize = 2;
 
-/// A dispatch is small if its threads are at most 1/ROOM of those resident on the device. With
-/// larger ones too little of the device remains to be worth a fork.
-const ROOM: u64 = 2;
+/// A dispatch is small if its threads are at most one in this many of those resident on the device.
+/// With larger ones too little of the device remains to be worth a fork.
+const SMALL_FRACTION: u64 = 2;
 
 /// Splits steps at the barriers.
 pub(crate) fn segments(steps: &[Step]) -> impl Iterator<Item = &[Step]> {
@@ -56,7 +56,7 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 ///
 /// A command that is not a launch, a cuBLAS product, the end of a submission, a segment of several
 /// launches, and timed work are fully ordered.
-pub(crate) fn begins_early(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
+pub(crate) fn uses_pdl(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let mut read = early.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
     !read.any(|read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read)))
 }
@@ -83,26 +83,26 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Returns over how many streams a segment is distributed, up to [`LANES`]. `workgroup` returns
-    /// the threads of a dispatch's workgroup; `is_behind` whether the device is busy with earlier
+    /// the threads of a dispatch's workgroup; `is_busy` whether the device is busy with earlier
     /// work.
     pub(crate) fn lanes(
         &self,
         segment: &[Step],
         workgroup: impl Fn(&Dispatch) -> u64,
-        is_behind: impl FnOnce() -> bool,
+        is_busy: impl FnOnce() -> bool,
     ) -> usize {
-        if segment.len() < SPREAD_BEHIND {
+        if segment.len() < MIN_DISPATCHES_BUSY {
             return 1;
         }
-        let with_room = dispatches(segment).filter(|of| self.has_room(of, workgroup(of)));
-        let count = with_room.take(SPREAD).count();
-        match count >= SPREAD || count >= SPREAD_BEHIND && is_behind() {
+        let small = dispatches(segment).filter(|of| self.is_small(of, workgroup(of)));
+        let count = small.take(MIN_DISPATCHES).count();
+        match count >= MIN_DISPATCHES || count >= MIN_DISPATCHES_BUSY && is_busy() {
             true => count.min(LANES),
             false => 1,
         }
     }
 
-    fn has_room(&self, dispatch: &Dispatch, workgroup: u64) -> bool {
+    fn is_small(&self, dispatch: &Dispatch, workgroup: u64) -> bool {
         let groups = match dispatch.groups {
             Groups::Direct(groups) => {
                 groups.map(u64::from).into_iter().fold(1, u64::saturating_mul)
@@ -110,7 +110,7 @@ impl Plan {
             // As many as are resident on the device.
             Groups::Indirect(_) => u64::MAX,
         };
-        groups.saturating_mul(workgroup).saturating_mul(ROOM) <= self.threads
+        groups.saturating_mul(workgroup).saturating_mul(SMALL_FRACTION) <= self.threads
     }
 }
 
@@ -160,12 +160,12 @@ mod tests {
 
     /// Lanes on an idle and on a busy device, for workgroups of 64 threads.
     fn lanes(segment: &[Step]) -> (usize, usize) {
-        let of = |is_behind| PLAN.lanes(segment, |_| 64, || is_behind);
+        let of = |is_busy| PLAN.lanes(segment, |_| 64, || is_busy);
         (of(false), of(true))
     }
 
     #[test]
-    fn barriers_cut_steps_and_nothing_is_lost_between_them() {
+    fn barriers_divide_steps_into_segments() {
         let lengths = |steps: &[Step]| segments(steps).map(<[Step]>::len).collect::<Vec<_>>();
         assert_eq!(lengths(&[]), [0; 0]);
         assert_eq!(lengths(&[BARRIER, BARRIER]), [0; 0]);
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_begins_early_unless_the_one_before_writes_what_it_reads_early() {
+    fn pdl_requires_disjoint_early_reads() {
         let mut slots = Slots::default();
         let [w, x, y] = [(); 3].map(|()| slots.insert(()));
         let after = |before: &[(MemoryId, u64, u64, bool)], early: &[usize]| {
             // Weights, activations, results.
             let dispatch = launch(&[(w, 64, 64, false), (x, 0, 64, false), (y, 0, 64, true)]);
-            begins_early(early, &dispatch, &launch(before))
+            uses_pdl(early, &dispatch, &launch(before))
         };
         // The weights are overwritten, all or one byte of them.
         assert!(!after(&[(w, 0, 256, true)], &[0]));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_launch_that_stands_alone_can_be_followed_early() {
+    fn pdl_requires_lone_predecessor() {
         let lone = |steps: &[Step]| {
             segments(steps).map(|segment| lone_dispatch(segment).is_some()).collect::<Vec<_>>()
         };
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_never_spread() {
+    fn chains_are_never_distributed() {
         assert_eq!(lanes(&[run(1)]), (1, 1));
         assert_eq!(lanes(&[]), (1, 1));
     }
 
     #[test]
-    fn many_small_dispatches_are_spread_and_few_only_where_the_host_has_time() {
+    fn few_dispatches_distribute_only_when_busy() {
         let small = |count| lanes(&vec![run(1); count]);
         assert_eq!(small(2), (1, 2));
         assert_eq!(small(3), (1, 3));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_the_device_is_not_spread() {
+    fn large_dispatches_are_not_distributed() {
         // 8 workgroups of 64 threads are half of the resident threads.
         assert_eq!(lanes(&vec![run(8); 100]), (LANES, LANES));
         assert_eq!(lanes(&vec![run(9); 100]), (1, 1));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn indirect_launches_have_no_room_beside_them() {
+    fn indirect_launches_are_never_small() {
         let counts = Span { memory: memory(), offset: 0, size: Groups::SIZE };
         let Step::Run(Command::Dispatch(direct)) = run(1) else { unreachable!() };
         let indirect = Dispatch { groups: Groups::Indirect(Box::new(counts)), ..direct };
@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn transfers_alone_are_not_spread() {
+    fn transfers_alone_are_not_distributed() {
         assert_eq!(lanes(&vec![fill(); 100]), (1, 1));
         assert_eq!(lanes(&[fill(), run(1), fill()]), (1, 1));
     }
 
     #[test]
-    fn the_device_is_asked_only_if_it_matters() {
+    fn queries_device_only_if_needed() {
         let never = || panic!("it does not matter");
         assert_eq!(PLAN.lanes(&vec![run(1); 8], |_| 64, never), LANES);
         assert_eq!(PLAN.lanes(&[run(1), fill()], |_| 64, never), 1);

@@ -22,7 +22,7 @@ pub(crate) struct Polled {
 
 /// Arguments of one launch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct Arguments<'a> {
     /// The bindings, in the order of the interface; grid linearisation's parameters are last.
     pub(crate) bindings: &'a [Range],
     pub(crate) immediates: &'a [u8],
@@ -45,13 +45,13 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// Replaces the parameters of the previous launch. `None` if the kernel has more bindings or
     /// bytes of immediates than are passed.
-    pub(crate) fn pack(&mut self, params: &[Param], given: Given<'_>) -> Option<()> {
+    pub(crate) fn pack(&mut self, params: &[Param], arguments: Arguments<'_>) -> Option<()> {
         self.clear();
         for param in params {
             self.starts.push(self.words.len());
             match *param {
-                Param::Immediates(bytes) => self.push_block(bytes, given.immediates)?,
-                _ => self.words.push(word(*param, given)?),
+                Param::Immediates(bytes) => self.push_block(bytes, arguments.immediates)?,
+                _ => self.words.push(word(*param, arguments)?),
             }
         }
         Some(())
@@ -108,17 +108,17 @@ unsafe impl Send for Parameters {}
 
 /// Returns the value of a parameter of 4 or 8 bytes: the device is little-endian, and so is every
 /// supported host.
-fn word(param: Param, given: Given<'_>) -> Option<u64> {
-    let binding = |nth: u32| given.bindings.get(nth as usize);
+fn word(param: Param, arguments: Arguments<'_>) -> Option<u64> {
+    let binding = |nth: u32| arguments.bindings.get(nth as usize);
     match param {
         Param::Buffer(nth) => binding(nth).map(|range| range.address),
         Param::Length { buffer, .. } => {
             binding(buffer).map(|range| u64::from(param.elements(range.size)))
         }
-        Param::Fold => given.bindings.last().map(|range| range.address),
-        Param::Counts => given.counts,
-        Param::Epoch => Some(given.polled.epoch),
-        Param::Stop => Some(given.polled.stop),
+        Param::Fold => arguments.bindings.last().map(|range| range.address),
+        Param::Counts => arguments.counts,
+        Param::Epoch => Some(arguments.polled.epoch),
+        Param::Stop => Some(arguments.polled.stop),
         Param::Immediates(_) => None,
     }
 }
@@ -150,10 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn parameters_come_in_the_order_that_the_kernel_names() {
+    fn parameters_follow_the_kernels_order() {
         let mut parameters = Parameters::default();
         let immediates = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        let given = Given {
+        let arguments = Arguments {
             bindings: &BINDINGS,
             immediates: &immediates,
             counts: Some(0x700),
@@ -169,7 +169,7 @@ mod tests {
             Param::Epoch,
             Param::Stop,
         ];
-        parameters.pack(&params, given).unwrap();
+        parameters.pack(&params, arguments).unwrap();
         let got = read(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
         let expected = [
             word(0x2_0000_0000),
@@ -185,32 +185,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_block_of_immediates_is_zero_even_after_other_launches() {
+    fn immediates_are_zero_padded() {
         let mut parameters = Parameters::default();
-        let given = |immediates| Given { bindings: &[], immediates, counts: None, polled: POLLED };
-        parameters.pack(&[Param::Immediates(16)], given(&[0xff; 16])).unwrap();
-        parameters.pack(&[Param::Immediates(16)], given(&[7; 5])).unwrap();
+        let arguments =
+            |immediates| Arguments { bindings: &[], immediates, counts: None, polled: POLLED };
+        parameters.pack(&[Param::Immediates(16)], arguments(&[0xff; 16])).unwrap();
+        parameters.pack(&[Param::Immediates(16)], arguments(&[7; 5])).unwrap();
         let got = read(&mut parameters, &[16]);
         assert_eq!(got[0], [7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        parameters.pack(&[Param::Immediates(0)], given(&[])).unwrap();
+        parameters.pack(&[Param::Immediates(0)], arguments(&[])).unwrap();
         assert_eq!(read(&mut parameters, &[0]), [[0; 0]]);
-        parameters.pack(&[], given(&[])).unwrap();
+        parameters.pack(&[], arguments(&[])).unwrap();
         assert_eq!(read(&mut parameters, &[]), [[0; 0]; 0]);
     }
 
     #[test]
-    fn what_the_kernel_is_not_given_is_noticed() {
+    fn missing_arguments_are_detected() {
         let mut parameters = Parameters::default();
-        let given =
-            Given { bindings: &BINDINGS, immediates: &[0; 5], counts: None, polled: POLLED };
-        assert_eq!(parameters.pack(&[Param::Buffer(3)], given), None);
+        let arguments =
+            Arguments { bindings: &BINDINGS, immediates: &[0; 5], counts: None, polled: POLLED };
+        assert_eq!(parameters.pack(&[Param::Buffer(3)], arguments), None);
         assert_eq!(
-            parameters.pack(&[Param::Length { buffer: 3, offset: 0, stride: 4 }], given),
+            parameters.pack(&[Param::Length { buffer: 3, offset: 0, stride: 4 }], arguments),
             None
         );
-        assert_eq!(parameters.pack(&[Param::Immediates(4)], given), None);
-        assert_eq!(parameters.pack(&[Param::Counts], given), None);
-        let nothing = Given { bindings: &[], ..given };
+        assert_eq!(parameters.pack(&[Param::Immediates(4)], arguments), None);
+        assert_eq!(parameters.pack(&[Param::Counts], arguments), None);
+        let nothing = Arguments { bindings: &[], ..arguments };
         assert_eq!(parameters.pack(&[Param::Fold], nothing), None);
         assert_eq!(parameters.pack(&[Param::Immediates(5)], nothing), Some(()));
     }

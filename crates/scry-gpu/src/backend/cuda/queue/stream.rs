@@ -151,13 +151,13 @@ impl Drop for Event {
 }
 
 /// Side streams, with the events that fork them off the main one and join them to it.
-pub(crate) struct Sides {
+pub(crate) struct SideStreams {
     /// Each with an event that is recorded when its work is issued.
     streams: Vec<(Stream, Event)>,
     forked: Event,
 }
 
-impl Sides {
+impl SideStreams {
     /// Creates `count` side streams.
     pub(crate) fn new(gpu: &Arc<Gpu>, count: usize) -> Result<Self> {
         let one = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));

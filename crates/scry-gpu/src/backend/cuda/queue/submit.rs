@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::encode::{Encoder, Scratch, Tables};
 use super::graph::{self, Graph};
 use super::overlap::{self, LANES, Plan};
-use super::stream::Sides;
+use super::stream::SideStreams;
 use super::timeline::Timeline;
 use super::timing::{Pool, Timer};
 use crate::api::error::{GpuError, Result};
@@ -19,7 +19,7 @@ use crate::core::command::{Command, Dispatch, Step};
 const TIMERS_KEPT: usize = 64;
 
 /// Timeout for the work of a submission that failed half-way.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Executes submissions in order.
 pub(crate) struct Queue {
@@ -34,7 +34,7 @@ struct State {
     /// The number of the last submission.
     last: u64,
     /// Created at their first use.
-    sides: Option<Sides>,
+    sides: Option<SideStreams>,
     timers: Vec<(u64, Timer)>,
     /// Free events for timers.
     pool: Pool,
@@ -62,13 +62,13 @@ impl Queue {
         let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
         let timer = timed.then(Timer::default);
-        let (begun, announced, last) = (false, false, None);
-        let mut run = Run { queue: self, tables, state, timer, begun, announced, last };
+        let (has_issued, announced, last) = (false, false, None);
+        let mut run = Run { queue: self, tables, state, timer, has_issued, announced, last };
         let issued = run.segments(steps);
-        let Run { begun, timer, .. } = run;
-        let number = self.close(current, state, begun, issued)?;
+        let Run { has_issued, timer, .. } = run;
+        let number = self.close(current, state, has_issued, issued)?;
         if let Some(timer) = timer {
-            state.keep_timer(number, timer, self.timeline.known());
+            state.keep_timer(number, timer, self.timeline.last_seen());
         }
         Ok(number)
     }
@@ -81,8 +81,8 @@ impl Queue {
             self.timeline.announce(state.last + 1)?;
         }
         let issued = graph.launch(&self.timeline.main);
-        let begun = issued.is_ok();
-        self.close(current, state, begun, issued)
+        let has_issued = issued.is_ok();
+        self.close(current, state, has_issued, issued)
     }
 
     /// Records steps as a graph.
@@ -100,12 +100,12 @@ impl Queue {
         &self,
         current: Current<'_>,
         state: &mut State,
-        begun: bool,
+        has_issued: bool,
         issued: Result<()>,
     ) -> Result<u64> {
         let number = state.last + 1;
         let error = match issued {
-            Err(error) if !begun => return Err(error),
+            Err(error) if !has_issued => return Err(error),
             Err(error) => error,
             Ok(()) => match self.timeline.finish(number) {
                 Ok(()) => {
@@ -115,12 +115,12 @@ impl Queue {
                 Err(error) => error,
             },
         };
-        Err(self.broken_off(current, state, error))
+        Err(self.drain_failed(current, state, error))
     }
 
     /// Handles a submission that could be issued only in part: waits for the issued part, because
     /// the core keeps nothing alive for failed work.
-    fn broken_off(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
+    fn drain_failed(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
         if matches!(error, GpuError::DeviceLost(_)) {
             return error;
         }
@@ -129,13 +129,15 @@ impl Queue {
             state.last = number;
             // A wait does not query the driver while a call is in progress, and this would be one.
             drop(current);
-            self.timeline.wait(number, PATIENCE)
+            self.timeline.wait(number, DRAIN_TIMEOUT)
         });
         match ended {
             Ok(true) => error,
-            Ok(false) => self.gpu.hangs(format!("{error}; what has begun does not finish")),
+            Ok(false) => self.gpu.hangs(format!("{error}; what has has_issued does not finish")),
             Err(lost @ GpuError::DeviceLost(_)) => lost,
-            Err(also) => self.gpu.hangs(format!("{error}; what has begun cannot be ended: {also}")),
+            Err(also) => {
+                self.gpu.hangs(format!("{error}; what has has_issued cannot be ended: {also}"))
+            }
         }
     }
 
@@ -158,7 +160,7 @@ impl Queue {
     /// Returns the device time of each dispatch of a timed submission that is done.
     pub(crate) fn timings(&self, number: u64) -> Result<Vec<Duration>> {
         let _current = self.gpu.current()?;
-        if self.timeline.look()? < number {
+        if self.timeline.poll()? < number {
             let why = format!("submission {number} is not done");
             return Err(self.gpu.refused("timings", why));
         }
@@ -182,7 +184,7 @@ struct Run<'a> {
     state: &'a mut State,
     timer: Option<Timer>,
     /// Whether anything was issued to the device.
-    begun: bool,
+    has_issued: bool,
     /// Whether the submission's number was written for kernels that poll.
     announced: bool,
     /// The last command of the main stream, if it is a launch.
@@ -203,38 +205,38 @@ impl<'a> Run<'a> {
             self.last = None;
         }
         match self.lanes(segment) {
-            1 => overlap::commands(segment).try_for_each(|command| self.follow(command)),
-            lanes => self.spread(segment, lanes),
+            1 => overlap::commands(segment).try_for_each(|command| self.issue_in_order(command)),
+            lanes => self.distribute(segment, lanes),
         }
     }
 
     /// Issues a command to the main stream.
-    fn follow(&mut self, command: &'a Command) -> Result<()> {
+    fn issue_in_order(&mut self, command: &'a Command) -> Result<()> {
         let tables = self.tables;
         let dispatch = match command {
             Command::Dispatch(dispatch) if self.timer.is_none() => Some(dispatch),
             _ => None,
         };
-        let early = dispatch.is_some_and(|it| tables.begins_early(it, self.last));
+        let pdl = dispatch.is_some_and(|it| tables.uses_pdl(it, self.last));
         self.last = dispatch;
-        self.issue(command, 0, early)
+        self.issue(command, 0, pdl)
     }
 
     /// Returns over how many streams to distribute a segment; timed work is not distributed.
     fn lanes(&self, segment: &[Step]) -> usize {
         let Queue { plan, timeline, .. } = self.queue;
-        let is_behind = || timeline.look().is_ok_and(|reached| reached < self.state.last);
+        let is_busy = || timeline.poll().is_ok_and(|reached| reached < self.state.last);
         match self.timer {
             Some(_) => 1,
-            None => plan.lanes(segment, |dispatch| self.tables.workgroup(dispatch), is_behind),
+            None => plan.lanes(segment, |dispatch| self.tables.workgroup(dispatch), is_busy),
         }
     }
 
     /// Issues a segment to several streams, round-robin. They are joined even on errors.
-    fn spread(&mut self, segment: &[Step], lanes: usize) -> Result<()> {
+    fn distribute(&mut self, segment: &[Step], lanes: usize) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
         if self.state.sides.is_none() {
-            self.state.sides = Some(Sides::new(gpu, LANES - 1)?);
+            self.state.sides = Some(SideStreams::new(gpu, LANES - 1)?);
         }
         self.last = None;
         self.sides().fork(&timeline.main, lanes - 1)?;
@@ -245,11 +247,11 @@ impl<'a> Run<'a> {
         issued
     }
 
-    fn sides(&self) -> &Sides {
+    fn sides(&self) -> &SideStreams {
         self.state.sides.as_ref().expect("they are made before they are used")
     }
 
-    fn issue(&mut self, command: &Command, lane: usize, early: bool) -> Result<()> {
+    fn issue(&mut self, command: &Command, lane: usize, pdl: bool) -> Result<()> {
         let lane = if lane > 0 && self.tables.is_for_main(command) { 0 } else { lane };
         let Queue { gpu, timeline, .. } = self.queue;
         let State { sides, scratch, pool, .. } = &mut *self.state;
@@ -258,8 +260,8 @@ impl<'a> Run<'a> {
         let mut encoder = Encoder { gpu, tables: self.tables, polled: timeline.polled, scratch };
         let op = encoder.encode(command)?;
         let timer = self.timer.as_mut().filter(|_| matches!(command, Command::Dispatch(_)));
-        self.begun = true;
-        let Some(timer) = timer else { return stream.issue(op, early) };
+        self.has_issued = true;
+        let Some(timer) = timer else { return stream.issue(op, pdl) };
         timer.stamp(gpu, stream, pool)?;
         stream.issue(op, false)?;
         timer.stamp(gpu, stream, pool)

@@ -20,26 +20,26 @@ use crate::backend::cuda::lock;
 use crate::backend::shared::poll::Wait;
 
 /// Timeout for the first cancelled submission to end, and for each one after it.
-const PATIENCE: Duration = Duration::from_millis(500);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Interval at which a wait queries the driver for errors: after one, no number is written any
 /// more.
-const HEALTH: Duration = Duration::from_millis(1);
+const QUERY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Polls without a wait between two such queries.
-const LOOKS: u32 = 64;
+const POLLS_PER_QUERY: u32 = 64;
 
 /// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
 #[repr(C, align(64))]
 struct Shared {
     /// The last completed submission.
-    done: Line,
+    done: CacheLine,
     /// The last cancelled submission. It only grows.
-    stop: Line,
+    stop: CacheLine,
 }
 
 #[repr(C, align(64))]
-struct Line(AtomicU64);
+struct CacheLine(AtomicU64);
 
 /// All work of a device, in order.
 pub(crate) struct Timeline {
@@ -52,7 +52,7 @@ pub(crate) struct Timeline {
     done: DevicePtr,
     /// The highest completed number seen so far.
     reached: AtomicU64,
-    looks: AtomicU32,
+    polls: AtomicU32,
     /// Events at the ends of submissions, where the device cannot write values.
     events: Mutex<VecDeque<(u64, Event)>>,
     gpu: Arc<Gpu>,
@@ -76,7 +76,7 @@ impl Timeline {
             shared,
             done: address + std::mem::offset_of!(Shared, done) as u64,
             reached: AtomicU64::new(0),
-            looks: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
             events: Mutex::default(),
             gpu: Arc::clone(gpu),
         };
@@ -112,13 +112,13 @@ impl Timeline {
     }
 
     /// Returns the highest number seen, without reading the device's.
-    pub(crate) fn known(&self) -> u64 {
+    pub(crate) fn last_seen(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
     /// Returns the completed number. The device must not be abandoned: a forked child does not have
     /// the shared memory.
-    pub(crate) fn look(&self) -> Result<u64> {
+    pub(crate) fn poll(&self) -> Result<u64> {
         let number = match self.gpu.writes_values {
             true => self.shared().done.0.load(Ordering::Acquire),
             false => self.look_at_events()?,
@@ -129,9 +129,9 @@ impl Timeline {
     fn look_at_events(&self) -> Result<u64> {
         // Destroyed after the query has ended, because that is another call.
         let mut happened = Vec::new();
-        let Some(_current) = self.gpu.current_for_question()? else { return Ok(self.known()) };
+        let Some(_current) = self.gpu.current_for_query()? else { return Ok(self.last_seen()) };
         let mut events = lock(&self.events);
-        let mut reached = self.known();
+        let mut reached = self.last_seen();
         while let Some((number, event)) = events.front() {
             if !event.has_happened()? {
                 break;
@@ -149,27 +149,27 @@ impl Timeline {
 
     /// Waits until a number is completed; returns false on timeout.
     pub(crate) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
-        if self.known() >= number {
+        if self.last_seen() >= number {
             return Ok(true);
         }
         self.gpu.check_alive()?;
-        if self.look()? >= number {
+        if self.poll()? >= number {
             return Ok(true);
         }
         if timeout.is_zero() {
-            return self.ask_at_times().map(|()| false);
+            return self.query_occasionally().map(|()| false);
         }
         let wait = Wait::new(timeout);
-        let mut next_question = HEALTH;
+        let mut next_query = QUERY_INTERVAL;
         while wait.pause() {
             self.gpu.check_alive()?;
-            if self.look()? >= number {
+            if self.poll()? >= number {
                 return Ok(true);
             }
             let waited = wait.waited();
-            if waited >= next_question {
+            if waited >= next_query {
                 self.check_health()?;
-                next_question = waited + HEALTH;
+                next_query = waited + QUERY_INTERVAL;
             }
         }
         self.check_health()?;
@@ -177,15 +177,15 @@ impl Timeline {
     }
 
     /// Queries the driver for errors from time to time, for callers that poll.
-    fn ask_at_times(&self) -> Result<()> {
-        match self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS {
+    fn query_occasionally(&self) -> Result<()> {
+        match self.polls.fetch_add(1, Ordering::Relaxed) % POLLS_PER_QUERY {
             0 => self.check_health(),
             _ => Ok(()),
         }
     }
 
     fn check_health(&self) -> Result<()> {
-        match self.gpu.current_for_question()? {
+        match self.gpu.current_for_query()? {
             Some(_current) => self.main.check_health(),
             None => Ok(()),
         }
@@ -195,15 +195,16 @@ impl Timeline {
     /// cancelled one, or the number after them if all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.gpu.check_alive()?;
-        let before = self.look()?;
+        let before = self.poll()?;
         self.stop(number);
-        let have_ended = end_in_turn(before, || self.wait(number, PATIENCE), || self.look())?;
+        let have_ended =
+            wait_one_by_one(before, || self.wait(number, CANCEL_TIMEOUT), || self.poll())?;
         Ok(have_ended.then(|| first_unreached(before, number)))
     }
 
     /// Tells kernels of submissions up to a number to exit at their next poll.
     pub(crate) fn stop(&self, number: u64) {
-        if !self.gpu.is_given_up() {
+        if !self.gpu.is_abandoned() {
             self.shared().stop.0.fetch_max(number, Ordering::AcqRel);
         }
     }
@@ -212,13 +213,13 @@ impl Timeline {
 /// Waits for the submissions from `reached` on to end one by one; false if none ended within the
 /// timeout. There may be many, and other processes may share the device: progress is all that is
 /// required.
-fn end_in_turn(
+fn wait_one_by_one(
     mut reached: u64,
     wait: impl Fn() -> Result<bool>,
-    look: impl Fn() -> Result<u64>,
+    poll: impl Fn() -> Result<u64>,
 ) -> Result<bool> {
     while !wait()? {
-        let now = look()?;
+        let now = poll()?;
         if now == reached {
             return Ok(false);
         }
@@ -252,7 +253,7 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
     };
     // SAFETY: the memory is page-aligned, large enough, and not yet shared.
     unsafe {
-        let zero = || Line(AtomicU64::new(0));
+        let zero = || CacheLine(AtomicU64::new(0));
         shared.write(Shared { done: zero(), stop: zero() });
     }
     Ok((shared, address))
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_was_ended_is_the_one_after_the_last_that_was_done() {
+    fn first_cancelled_follows_last_completed() {
         assert_eq!(first_unreached(0, 1), 1);
         assert_eq!(first_unreached(4, 9), 5);
         assert_eq!(first_unreached(8, 9), 9);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn as_long_as_one_after_the_other_ends_all_are_waited_for() {
+    fn waits_while_progress_continues() {
         // Each wait ends one submission, up to the last one that ends.
         let ended = |last: u64| {
             let done = std::cell::Cell::new(4);
@@ -300,7 +301,7 @@ mod tests {
                 done.set(last.min(done.get() + 1));
                 Ok(done.get() == 9)
             };
-            (end_in_turn(4, wait, || Ok(done.get())), done.get())
+            (wait_one_by_one(4, wait, || Ok(done.get())), done.get())
         };
         assert_eq!(ended(9), (Ok(true), 9));
         assert_eq!(ended(7), (Ok(false), 7));
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_numbers_do_not_share_lines_of_the_cache() {
+    fn shared_numbers_have_own_cache_lines() {
         assert_eq!(std::mem::offset_of!(Shared, done) % 64, 0);
         assert_eq!(std::mem::offset_of!(Shared, stop) % 64, 0);
         assert_eq!(size_of::<Shared>(), 128);

@@ -16,7 +16,7 @@ const ENDLESS: &str = "
 
 /// Opens a driver with exclusive use of the device.
 fn driver() -> Option<Opened> {
-    opened(Turn::alone())
+    opened(Access::exclusive())
 }
 
 fn endless(driver: &dyn Driver) -> Step {
@@ -52,7 +52,7 @@ fn next(point: Point) -> Point {
 }
 
 #[test]
-fn an_endless_kernel_ends_and_the_device_goes_on() {
+fn cancellation_keeps_the_device_usable() {
     let Some(driver) = driver() else { return };
     let marked = span(driver.device_memory(4), 4);
     let endless = endless(&*driver);
@@ -68,7 +68,7 @@ fn an_endless_kernel_ends_and_the_device_goes_on() {
 }
 
 #[test]
-fn those_that_wait_their_turn_end_as_well_and_later_ones_do_not() {
+fn cancels_queued_but_not_later_submissions() {
     let Some(driver) = driver() else { return };
     let marked = span(driver.device_memory(4), 4);
     let endless = endless(&*driver);
@@ -84,7 +84,7 @@ fn those_that_wait_their_turn_end_as_well_and_later_ones_do_not() {
 }
 
 #[test]
-fn a_replay_ends_and_the_next_one_is_another_submission() {
+fn cancelling_replay_spares_the_next() {
     let Some(driver) = driver() else { return };
     let recording = driver.record(&[endless(&*driver)]).unwrap();
     for _ in 0..3 {
@@ -96,7 +96,7 @@ fn a_replay_ends_and_the_next_one_is_another_submission() {
 
 /// If the driver blocked, the host could not cancel the work in front.
 #[test]
-fn as_many_submissions_as_there_may_be_fit_behind_an_endless_one() {
+fn queue_accepts_submissions_behind_endless_kernel() {
     let Some(driver) = driver() else { return };
     // Few, so that all of them end soon.
     let endless = endless_of(&*driver, 3);
@@ -126,7 +126,7 @@ fn as_many_submissions_as_there_may_be_fit_behind_an_endless_one() {
 }
 
 #[test]
-fn what_is_done_is_not_ended() {
+fn completed_work_is_not_cancelled() {
     let Some(driver) = driver() else { return };
     let marked = span(driver.device_memory(4), 4);
     let point = submitted(&*driver, &[mark(marked, 3)]);
@@ -136,7 +136,7 @@ fn what_is_done_is_not_ended() {
 }
 
 #[test]
-fn an_endless_kernel_among_many_launches_is_ended() {
+fn cancels_endless_kernel_among_launches() {
     let Some(driver) = driver() else { return };
     let kernel = driver.compiled(APPEND, GridSource::Native);
     let data = driver.uploaded(&vec![0; 20 * 64]);
@@ -151,7 +151,7 @@ fn an_endless_kernel_among_many_launches_is_ended() {
 }
 
 #[test]
-fn dropping_a_driver_in_the_middle_of_endless_work_takes_no_longer_than_its_patience() {
+fn drop_times_out_on_endless_work() {
     let Some(driver) = driver() else { return };
     let point = submitted(&*driver, &[endless(&*driver)]);
     let start = Instant::now();

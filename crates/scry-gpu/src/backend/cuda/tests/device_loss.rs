@@ -39,7 +39,7 @@ fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
 }
 
 #[test]
-fn a_stray_access_is_the_loss_of_the_device_and_nothing_hangs() {
+fn stray_access_loses_device_without_hang() {
     if driver().is_none() {
         return;
     }
@@ -49,9 +49,9 @@ fn a_stray_access_is_the_loss_of_the_device_and_nothing_hangs() {
         .env(CHILD, "1")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("lost as it should be"), "{told}");
+    assert!(output.status.success() && text.contains("lost as it should be"), "{text}");
 }
 
 fn assert_lost<T: std::fmt::Debug>(what: &str, outcome: Result<T>) {

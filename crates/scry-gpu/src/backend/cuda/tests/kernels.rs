@@ -52,7 +52,7 @@ fn ptx(gpu: &Gpu, source: &str) -> String {
 }
 
 #[test]
-fn a_kernel_sees_a_span_as_its_whole_buffer() {
+fn kernel_sees_range_as_whole_buffer() {
     let Some(driver) = driver() else { return };
     let (src, dst) = (driver.uploaded(&[3; 1024]), driver.device_memory(4096));
     let kernel = driver.compiled(DOUBLE, GridSource::Native);
@@ -67,7 +67,7 @@ fn a_kernel_sees_a_span_as_its_whole_buffer() {
 }
 
 #[test]
-fn uniforms_immediates_and_workgroup_memory_arrive() {
+fn passes_uniforms_immediates_and_workgroup_memory() {
     let Some(driver) = driver() else { return };
     let source = "
         struct Scale { by: u32, add: u32 }
@@ -90,7 +90,7 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
 }
 
 #[test]
-fn workgroup_memory_may_be_as_large_as_the_limit_says() {
+fn workgroup_memory_reaches_the_limit() {
     let Some(driver) = driver() else { return };
     let words = driver.info().limits.max_workgroup_memory / 4;
     let source = format!(
@@ -112,8 +112,8 @@ fn workgroup_memory_may_be_as_large_as_the_limit_says() {
 }
 
 #[test]
-fn products_of_matrices_keep_their_tiles_in_registers() {
-    let _turn = Turn::shared();
+fn matmul_keeps_tiles_in_registers() {
+    let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     for source in [shaders::matmul::COARSE_64X64, shaders::matmul::COARSE_8X8] {
         let kernel = compiled(&gpu, source, None);
@@ -123,8 +123,8 @@ fn products_of_matrices_keep_their_tiles_in_registers() {
 }
 
 #[test]
-fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
-    let _turn = Turn::shared();
+fn unusable_cache_entries_are_recompiled() {
+    let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().unwrap();
     let identity = DeviceIdentity::of(&gpu.info).unwrap();
@@ -153,8 +153,8 @@ fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
 }
 
 #[test]
-fn whatever_the_disk_cache_lost_or_spoiled_is_made_anew() {
-    let _turn = Turn::shared();
+fn damaged_cache_files_are_replaced() {
+    let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().unwrap();
     let identity = DeviceIdentity::of(&gpu.info).unwrap();
@@ -185,7 +185,7 @@ fn file_of(folder: &Path, kind: Kind) -> PathBuf {
 }
 
 #[test]
-fn a_generator_that_changed_runs_nothing_that_was_kept_before() {
+fn changed_generator_misses_the_cache() {
     let Some(driver) = driver() else { return };
     crate::backend::tests::generators_share_no_kernels(&*driver);
 }

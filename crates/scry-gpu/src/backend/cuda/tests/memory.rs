@@ -6,7 +6,7 @@ use crate::backend::cuda::memory::Heap;
 use crate::core::driver::MemoryKind;
 
 #[test]
-fn an_odd_copy_moves_exactly_its_bytes() {
+fn odd_copy_moves_exactly_its_bytes() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
@@ -18,7 +18,7 @@ fn an_odd_copy_moves_exactly_its_bytes() {
 }
 
 #[test]
-fn a_fill_of_a_part_leaves_the_rest() {
+fn partial_fill_keeps_the_rest() {
     let Some(driver) = driver() else { return };
     let memory = driver.device_memory(32);
     let fill = |offset, size, pattern| {
@@ -30,7 +30,7 @@ fn a_fill_of_a_part_leaves_the_rest() {
 }
 
 #[test]
-fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
+fn oversized_allocation_error_names_limit() {
     let Some(driver) = driver() else { return };
     let limit = driver.info().limits.max_buffer_size;
     for size in [limit + 1, 1 << 60, u64::MAX] {
@@ -42,7 +42,7 @@ fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
 }
 
 #[test]
-fn running_out_of_memory_says_how_much_there_is_and_harms_nothing() {
+fn out_of_memory_error_has_sizes() {
     let Some(driver) = driver() else { return };
     // The context itself takes some of it.
     let all = driver.info().limits.max_buffer_size;
@@ -56,7 +56,7 @@ fn running_out_of_memory_says_how_much_there_is_and_harms_nothing() {
 }
 
 #[test]
-fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
+fn rejects_invalid_ranges_and_kinds() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[1, 2]);
     let device = driver.device_memory(8);
@@ -68,8 +68,8 @@ fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
 }
 
 #[test]
-fn memory_is_taken_back_and_used_again() {
-    let _turn = Turn::shared();
+fn freed_memory_is_reused() {
+    let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let heap = Heap::new(&gpu).unwrap();
     let size = 256 << 20;
@@ -77,7 +77,7 @@ fn memory_is_taken_back_and_used_again() {
     for _ in 0..2 * gpu.info.memory / size {
         drop(heap.allocate(MemoryKind::Device, size, "").unwrap());
     }
-    assert_eq!(heap.held(), 0);
+    assert_eq!(heap.allocated(), 0);
     let first = heap.allocate(MemoryKind::Upload, 1000, "").unwrap();
     let second = heap.allocate(MemoryKind::Upload, 1000, "").unwrap();
     assert!(first.address.abs_diff(second.address) >= 1000);
@@ -88,8 +88,8 @@ fn memory_is_taken_back_and_used_again() {
 }
 
 #[test]
-fn the_context_that_was_current_is_put_back() {
-    let _turn = Turn::shared();
+fn previous_context_is_restored() {
+    let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let current = || {
         let mut context = crate::backend::cuda::ffi::types::Context::NULL;

@@ -23,28 +23,28 @@ use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
 
 /// All drivers of a process share the context, where calls such as those that load code wait for
 /// kernels, and all others wait for them. So no test runs beside one with endless kernels.
-static TURN: RwLock<()> = RwLock::new(());
+static DEVICE_LOCK: RwLock<()> = RwLock::new(());
 
 /// Whether other tests may run at the same time.
-enum Turn {
+enum Access {
     Shared { _guard: RwLockReadGuard<'static, ()> },
-    Alone { _guard: RwLockWriteGuard<'static, ()> },
+    Exclusive { _guard: RwLockWriteGuard<'static, ()> },
 }
 
-impl Turn {
+impl Access {
     fn shared() -> Self {
-        Self::Shared { _guard: TURN.read().unwrap_or_else(PoisonError::into_inner) }
+        Self::Shared { _guard: DEVICE_LOCK.read().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    fn alone() -> Self {
-        Self::Alone { _guard: TURN.write().unwrap_or_else(PoisonError::into_inner) }
+    fn exclusive() -> Self {
+        Self::Exclusive { _guard: DEVICE_LOCK.write().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 
 /// A driver, dropped before the lock is released.
 struct Opened {
     driver: Box<dyn Driver>,
-    _turn: Turn,
+    _access: Access,
 }
 
 impl Deref for Opened {
@@ -57,11 +57,11 @@ impl Deref for Opened {
 
 /// Opens the first device; `None`, with a message, where there is no CUDA and none is required.
 fn driver() -> Option<Opened> {
-    opened(Turn::shared())
+    opened(Access::shared())
 }
 
-fn opened(turn: Turn) -> Option<Opened> {
-    adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _turn: turn })
+fn opened(access: Access) -> Option<Opened> {
+    adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _access: access })
 }
 
 /// Opens the first device without a queue.

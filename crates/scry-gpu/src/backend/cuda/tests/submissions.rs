@@ -3,43 +3,43 @@
 use super::*;
 
 #[test]
-fn a_chain_of_dispatches_runs_in_order() {
+fn dispatch_chain_runs_in_order() {
     let Some(driver) = driver() else { return };
     bodies::a_chain_of_dispatches_runs_in_order(&*driver);
 }
 
 #[test]
-fn a_list_of_any_length_runs_once_and_in_order() {
+fn any_length_runs_once_in_order() {
     let Some(driver) = driver() else { return };
     bodies::lists_run_once_in_order(&*driver);
 }
 
 #[test]
-fn a_launch_has_its_own_bindings_whatever_came_before() {
+fn each_launch_has_own_bindings() {
     let Some(driver) = driver() else { return };
     bodies::each_launch_uses_its_own_bindings(&*driver);
 }
 
 #[test]
-fn points_grow_and_waits_for_any_of_them_end() {
+fn submission_numbers_grow_and_complete() {
     let Some(driver) = driver() else { return };
     bodies::points_grow_and_waits_for_any_of_them_end(&*driver);
 }
 
 #[test]
-fn an_empty_submission_is_done_after_those_before_it() {
+fn empty_submission_completes_in_order() {
     let Some(driver) = driver() else { return };
     bodies::empty_submissions_finish_in_order(&*driver);
 }
 
 #[test]
-fn a_recording_replays_and_replays_may_overlap() {
+fn recordings_replay_and_may_overlap() {
     let Some(driver) = driver() else { return };
     bodies::replays_may_overlap(&*driver);
 }
 
 #[test]
-fn a_wait_ends_at_its_timeout() {
+fn wait_ends_at_its_timeout() {
     let Some(driver) = driver() else { return };
     bodies::a_wait_ends_at_its_timeout(&*driver);
 }
@@ -63,7 +63,7 @@ fn dropping_a_busy_driver_waits_for_it() {
 }
 
 #[test]
-fn an_abandoned_driver_neither_waits_nor_takes_work() {
+fn abandoned_driver_neither_waits_nor_submits() {
     let Some(driver) = driver() else { return };
     bodies::abandoned_drivers_refuse_work(driver.driver);
 }
@@ -117,7 +117,7 @@ fn mixed_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
 }
 
 #[test]
-fn launches_that_are_spread_see_what_those_before_a_barrier_wrote() {
+fn distributed_launches_respect_barriers() {
     let Some(driver) = driver() else { return };
     let count = PARTS * WORDS;
     let (mut a, mut b): (Vec<u32>, Vec<u32>) =
@@ -134,7 +134,7 @@ fn launches_that_are_spread_see_what_those_before_a_barrier_wrote() {
 }
 
 #[test]
-fn what_is_refused_half_way_is_done_so_far_and_harms_nothing() {
+fn partial_submission_completes_its_prefix() {
     let Some(driver) = driver() else { return };
     let data = driver.uploaded(&[0; 24 * 64]);
     let whole = span(data, PARTS * WORDS * 4);
@@ -159,7 +159,7 @@ fn what_is_refused_half_way_is_done_so_far_and_harms_nothing() {
 }
 
 #[test]
-fn copies_and_fills_in_recordings_move_exactly_their_bytes() {
+fn recorded_transfers_move_exactly_their_bytes() {
     let Some(driver) = driver() else { return };
     let from = driver.uploaded(&(0..100).collect::<Vec<u32>>());
     let to = driver.device_memory(400);
@@ -187,14 +187,14 @@ fn copies_and_fills_in_recordings_move_exactly_their_bytes() {
 }
 
 #[test]
-fn a_recording_of_nothing_can_be_replayed() {
+fn empty_recording_can_be_replayed() {
     let Some(driver) = driver() else { return };
     replayed(&*driver, &[], 2);
     replayed(&*driver, &[full_barrier(), compute_barrier()], 2);
 }
 
 #[test]
-fn a_long_recording_replays_in_order() {
+fn long_recording_replays_in_order() {
     let Some(driver) = driver() else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);
@@ -206,9 +206,9 @@ fn a_long_recording_replays_in_order() {
 }
 
 #[test]
-fn each_launch_of_a_timed_submission_has_its_time() {
+fn timed_submission_times_each_launch() {
     // Not beside others: a launch may be delayed while the driver loads code.
-    let Some(driver) = opened(Turn::alone()) else { return };
+    let Some(driver) = opened(Access::exclusive()) else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);
     let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
