@@ -4,6 +4,7 @@ mod cycles;
 mod examples;
 mod faults;
 mod imports;
+mod modules;
 mod packages;
 mod paths;
 mod performance;
@@ -75,6 +76,7 @@ pub(crate) fn run() -> Result<()> {
     shape::check(&sources, &mut findings);
     rules::check(&sources, &mut findings);
     cycles::check(&sources, &mut findings);
+    modules::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
     examples::check(&sources, &mut findings);
     packages::check(&root, &files, &mut findings)?;

@@ -15,6 +15,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
+#[path = "../../src/lower/tests/alu.rs"]
 mod alu;
 mod code;
 mod collective;

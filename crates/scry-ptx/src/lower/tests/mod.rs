@@ -1,6 +1,5 @@
 //! Tests of the translation.
 
-#[path = "../../../tests/execute/alu.rs"]
 mod alu;
 mod arith;
 mod copies;

@@ -1,0 +1,108 @@
+//! Our CUDA device beside PyTorch (with cuBLAS for matrix products) and beside our own Vulkan
+//! device: the same WGSL on the same GPU in the same run. See README.md.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use scry_gpu::Device;
+
+mod compile;
+mod gemm;
+mod latency;
+mod streams;
+
+use scry_bench::table::Table;
+use scry_bench::torch::Torch;
+
+/// Compares the CUDA device with PyTorch and Vulkan. Exits with 1 if a goal is missed, with 2 if a
+/// result is wrong or something could not be measured.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this part: gemm, streams, latency or compile; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Measurements of each number.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    samples: usize,
+    /// Our device, as `Device::open` selects it.
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// Our device to compare with; `none` leaves it out.
+    #[arg(long, default_value = "vulkan")]
+    vulkan: String,
+    /// The Python that has PyTorch.
+    #[arg(long, default_value = "python3")]
+    python: String,
+    /// Be a process that compiles one kernel, and print the seconds that takes.
+    #[arg(long, hide = true)]
+    compile_child: bool,
+}
+
+/// All that is compared.
+pub struct Bench {
+    ours: Device,
+    vulkan: Option<Device>,
+    torch: Torch,
+    samples: usize,
+    table: Table,
+}
+
+/// A part of the comparison.
+type Part = fn(&mut Bench) -> Result<()>;
+
+const PARTS: [(&str, Part); 4] = [
+    ("gemm", gemm::run),
+    ("streams", streams::run),
+    ("latency", latency::run),
+    ("compile", compile::run),
+];
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("bench_cuda_compare: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool> {
+    if arguments.compile_child {
+        return compile::child(&arguments.device).map(|()| true);
+    }
+    if arguments.samples == 0 {
+        bail!("--samples must be at least 1");
+    }
+    let names = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("there is no part `{unknown}`, only {}", names.join(", "));
+    }
+    let vulkan = &arguments.vulkan;
+    let mut bench = Bench {
+        ours: Device::open(&arguments.device)?,
+        vulkan: if vulkan == "none" { None } else { Some(Device::open(vulkan)?) },
+        torch: Torch::start(&arguments.python, include_str!("torch.py"))?,
+        samples: arguments.samples,
+        table: Table::default(),
+    };
+    let describe = |device: &Device| format!("{} ({})", device.name(), device.info().driver);
+    println!("ours:   {}", describe(&bench.ours));
+    println!("vulkan: {}", bench.vulkan.as_ref().map_or("left out".to_owned(), describe));
+    println!("peer:   {}", bench.torch.name);
+    bench.table.heading();
+    for (name, part) in PARTS {
+        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
+            part(&mut bench)?;
+        }
+    }
+    Ok(bench.table.finish())
+}
+
+/// The middle of some measurements.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,166 @@
+//! Kernels that wait for memory: saxpy, copies and sums of vectors that no cache holds.
+
+use anyhow::{Result, ensure};
+use scry_gpu::{Batch, Buffer, Device, Kernel, Launch, shaders};
+
+use crate::{Bench, median};
+use scry_bench::data;
+use scry_bench::table::{Goal, Row};
+
+/// Elements: a multiple of everything, and a multiple of nothing.
+const LENGTHS: [usize; 2] = [1 << 27, (1 << 27) + 3];
+
+/// Launches in a measurement.
+const REPEATS: usize = 5;
+
+/// `y = x`, four elements an invocation.
+const COPY: &str = include_str!("../../kernels/copy_vec4.wgsl");
+
+/// Workgroups of the first pass of a sum.
+const SUM_GROUPS: u32 = 1024;
+
+/// What is measured: our name and PyTorch's, and bytes moved for an element.
+const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
+
+/// The kernels, and what they work on.
+struct Streams {
+    device: Device,
+    /// For vectors, and for what is left.
+    saxpy: [Kernel; 2],
+    copy: Kernel,
+    sums: [Kernel; 2],
+    x: Buffer<f32>,
+    y: Buffer<f32>,
+    partial: Buffer<f32>,
+    sum: Buffer<f32>,
+}
+
+/// Compares all of them.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    LENGTHS.iter().try_for_each(|n| compare(bench, *n))
+}
+
+fn compare(bench: &mut Bench, n: usize) -> Result<()> {
+    let x = data::random(3, n);
+    let streams = Streams::new(&bench.ours, &x)?;
+    let mut times = [const { [const { Vec::new() }; 2] }; 3];
+    for turn in 0..=bench.samples {
+        for (nth, (name, _)) in NAMES.iter().enumerate() {
+            let now = [streams.measure(nth)?, bench.torch.measure(name, &[n, REPEATS])?];
+            if turn > 0 {
+                times[nth].iter_mut().zip(now).for_each(|(times, now)| times.push(now));
+            }
+        }
+    }
+    streams.check(&x)?;
+    let medians = times.map(|pair| pair.map(median));
+    // The fastest copy of either kind, for each byte that it moves.
+    let copy = medians[0][0].min(medians[0][1]) / (8 * n) as f64;
+    for ((name, bytes), [ours, theirs]) in NAMES.into_iter().zip(medians) {
+        let moved = (bytes * n) as f64;
+        let title = format!("{name} {}", length(n));
+        let rate = format!("{:.0} GB/s", moved / ours / 1e9);
+        let goal = if name == "sum" { Goal::AtLeast(1.0) } else { Goal::None };
+        bench.table.row(&Row { name: &title, rate, ours, peer: "PyTorch", theirs, goal });
+        if name == "saxpy" {
+            let (theirs, goal) = (copy * moved, Goal::AtLeast(0.97));
+            let peer = "best copy";
+            bench.table.row(&Row { name: &title, rate: String::new(), ours, peer, theirs, goal });
+        }
+    }
+    Ok(())
+}
+
+/// Such as `2^27+3`.
+fn length(n: usize) -> String {
+    let log = n.ilog2();
+    match n - (1 << log) {
+        0 => format!("2^{log}"),
+        rest => format!("2^{log}+{rest}"),
+    }
+}
+
+impl Streams {
+    fn new(device: &Device, x: &[f32]) -> Result<Self> {
+        use shaders::{reduce, saxpy};
+        let whole = x.len().is_multiple_of(4);
+        let pick = |vec4, scalar| device.compile(if whole { vec4 } else { scalar });
+        Ok(Self {
+            saxpy: [device.compile(saxpy::SAXPY_VEC4)?, device.compile(saxpy::SAXPY)?],
+            copy: device.compile(COPY)?,
+            sums: [pick(reduce::SUM_VEC4, reduce::SUM)?, device.compile(reduce::SUM)?],
+            x: device.upload(x)?,
+            y: device.upload(x)?,
+            partial: device.alloc(SUM_GROUPS as usize)?,
+            sum: device.alloc(1)?,
+            device: device.clone(),
+        })
+    }
+
+    /// Seconds of one of [`NAMES`].
+    fn measure(&self, nth: usize) -> Result<f64> {
+        let mut batch = self.device.batch();
+        // A sum needs two, and saxpy one more for the incomplete last vector.
+        let launches = match nth {
+            0 => 1,
+            1 => 1 + usize::from(!self.x.len().is_multiple_of(4)),
+            _ => 2,
+        };
+        for _ in 0..REPEATS {
+            match nth {
+                0 => self.add_copy(&mut batch)?,
+                1 => self.add_saxpy(&mut batch)?,
+                _ => self.add_sum(&mut batch)?,
+            }
+        }
+        let times: Vec<f64> = batch.submit_timed()?.iter().map(|t| t.as_secs_f64()).collect();
+        Ok(median(times.chunks(launches).map(|one| one.iter().sum()).collect()))
+    }
+
+    fn add_copy(&self, batch: &mut Batch) -> Result<()> {
+        let whole = self.x.len() / 4 * 4;
+        let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
+        let groups = u32::try_from(whole.div_ceil(4 * 256))?;
+        let launch = Launch::workgroups([groups, 1, 1]);
+        batch.run(&self.copy, &[&x, &y], launch)?;
+        Ok(())
+    }
+
+    fn add_saxpy(&self, batch: &mut Batch) -> Result<()> {
+        let whole = self.x.len() / 4 * 4;
+        let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
+        batch.run_with_immediates(&self.saxpy[0], &[&x, &y], whole / 4, &0.5f32)?;
+        if whole < self.x.len() {
+            let (x, y) = (self.x.slice(whole..)?, self.y.slice(whole..)?);
+            batch.run_with_immediates(&self.saxpy[1], &[&x, &y], x.len(), &0.5f32)?;
+        }
+        Ok(())
+    }
+
+    fn add_sum(&self, batch: &mut Batch) -> Result<()> {
+        let [first, last] = &self.sums;
+        let launch = |groups: u32| Launch::workgroups([groups, 1, 1]);
+        batch.run(first, &[&self.x, &self.partial], launch(SUM_GROUPS))?;
+        batch.run(last, &[&self.partial, &self.sum], launch(1))?;
+        Ok(())
+    }
+
+    /// Checks the results of one round of each.
+    fn check(&self, x: &[f32]) -> Result<()> {
+        let whole = x.len() / 4 * 4;
+        let mut batch = self.device.batch();
+        batch.fill(&self.y, 2.0)?;
+        self.add_copy(&mut batch)?;
+        self.add_saxpy(&mut batch)?;
+        self.add_sum(&mut batch)?;
+        batch.submit()?;
+        let copied = |i: usize| if i < whole { x[i] } else { 2.0 };
+        data::check("saxpy", &self.y.download()?, |i| 0.5f32.mul_add(x[i], copied(i)))?;
+        let want: f64 = x.iter().map(|x| f64::from(*x)).sum();
+        let got = f64::from(self.sum.download()?[0]);
+        // The sum of the magnitudes is half the length, and each is added about 20 times.
+        let bound = 20.0 * f64::from(f32::EPSILON) * x.len() as f64 / 2.0;
+        ensure!((got - want).abs() <= bound, "the sum is {got}, it should be {want}");
+        Ok(())
+    }
+}

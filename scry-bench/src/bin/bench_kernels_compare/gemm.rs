@@ -1,0 +1,222 @@
+//! Products of matrices beside cuBLAS, which PyTorch calls, and by cuBLAS through our own device.
+
+use anyhow::{Result, ensure};
+use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, Prepared};
+use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
+use scry_ptx::PtxType;
+
+use crate::Bench;
+use crate::chain::replay;
+use crate::clock::{Caches, median};
+use crate::number::{Draw, Number};
+use scry_bench::table::{Goal, Row};
+
+/// Sides m, n and k, and how fast it has to be beside cuBLAS.
+type Case = ([usize; 3], f64);
+
+/// Of bfloat16.
+const CASES: [Case; 8] = [
+    ([2048; 3], 0.85),
+    ([4096; 3], 0.85),
+    ([8192; 3], 0.85),
+    ([4096, 4096, 14336], 0.85),
+    ([4097, 4095, 1023], 2.5),
+    ([16, 4096, 4096], 1.2),
+    ([8192, 64, 8192], 1.0),
+    ([32768, 256, 128], 1.0),
+];
+
+/// Sides of products one after the other, as [`CASES`] have them: what streams weights.
+const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
+
+/// Bytes of alternating weights: more than the caches hold.
+const TURNING: usize = 320 << 20;
+
+/// Products that are drawn, their longest side, and the least that each has to reach.
+const DRAWN: (usize, usize, f64) = (20, 8192, 0.6);
+
+/// Compares all products.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    if let Some(seed) = bench.drawn {
+        let mut draw = Draw(seed);
+        let (count, most, least) = DRAWN;
+        return (0..count).try_for_each(|nth| {
+            // One in two is of any size, the others of any order of magnitude.
+            let side = |()| if nth % 2 == 0 { draw.uniform(most) } else { draw.size(most) };
+            let sides = [(); 3].map(side);
+            compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))
+        });
+    }
+    for (sides, least) in CASES {
+        compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))?;
+    }
+    for (sides, least) in CHAINED {
+        compare_chained(bench, sides, least)?;
+    }
+    for (sides, least) in &CASES[..4] {
+        compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*least))?;
+    }
+    compare::<f32>(bench, [4096; 3], Precision::Full, Goal::AtLeast(0.92))?;
+    compare::<f32>(bench, [4096; 3], Precision::Tf32x3, Goal::AtLeast(1.3))
+}
+
+/// The operands of a product, and what is to be computed.
+struct Product<T> {
+    gemm: Gemm,
+    a: Buffer<T>,
+    b: Buffer<T>,
+    out: Buffer<T>,
+}
+
+fn compare<T: Number>(
+    bench: &mut Bench,
+    sides: [usize; 3],
+    precision: Precision,
+    goal: Goal,
+) -> Result<()> {
+    let product = Product::<T>::new(bench, sides, precision)?;
+    let buffers: [&dyn Binding; 3] = [&product.a, &product.b, &product.out];
+    let prepared = bench.kernels.gemm(&product.gemm, &buffers)?;
+    product.check(&prepared)?;
+    let [m, n, k] = sides;
+    let how = match precision {
+        Precision::Full => String::new(),
+        other => format!(" {other:?}"),
+    };
+    let name = format!("gemm {} {m}x{n}x{k}{how}", T::NAME);
+    let peer = (format!("gemm {}", T::NAME), vec![m, n, k]);
+    let bytes = (m * k + k * n + m * n) * size_of::<T>();
+    bench.row(&name, &prepared, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), bytes, goal)?;
+    if precision != Precision::Full || bench.drawn.is_some() {
+        return Ok(());
+    }
+    let Product { a, b, out, .. } = &product;
+    match bench.kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k) {
+        Ok(cublas) => bench.by_cublas(&name, &cublas, (m * n * k) as f64, bytes),
+        Err(GpuError::Library(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Compares products one after the other, of alternating weights: in a recording, and in a
+/// graph of PyTorch's.
+fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Result<()> {
+    let kernels = bench.kernels.clone();
+    let product = Product::<bf16>::new(bench, [m, n, k], Precision::Full)?;
+    product.check(&kernels.gemm(&product.gemm, &[&product.a, &product.b, &product.out])?)?;
+    let count = TURNING.div_ceil(product.b.byte_size() as usize);
+    let turns = (0..count).map(|_| {
+        let copy = kernels.device().alloc::<bf16>(n * k)?;
+        product.b.copy_to(&copy)?;
+        Ok(copy)
+    });
+    let turns: Vec<Buffer<bf16>> = turns.collect::<Result<_>>()?;
+    let prepare = |b| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
+    let prepared = turns.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
+    let (recording, launches) = bench.chain(&prepared)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..=bench.samples {
+        let seconds = [
+            replay(&recording)? / launches as f64,
+            bench.torch.measure("used chain bf16", &[m, n, k, count])?,
+        ];
+        if turn > 0 {
+            ours.push(seconds[0]);
+            theirs.push(seconds[1]);
+        }
+    }
+    let (ours, theirs) = (median(ours)?, median(theirs)?);
+    bench.table.row(&Row {
+        name: &format!("gemm bf16 {m}x{n}x{k}, chained"),
+        rate: format!("{:.2} TB/s", (2 * n * k) as f64 / ours / 1e12),
+        ours,
+        peer: "PyTorch",
+        theirs,
+        goal: Goal::AtLeast(least),
+    });
+    Ok(())
+}
+
+impl Bench {
+    /// Measures, and prints a row; `work` is what a unit of the rate counts, and `bytes` those of
+    /// operands and results. Where caches matter that are not flushed, another row says how long
+    /// it takes if they are.
+    pub fn row(
+        &mut self,
+        name: &str,
+        prepared: &Prepared<'_>,
+        peer: (String, Vec<usize>),
+        (unit, work): (&str, f64),
+        bytes: usize,
+        goal: Goal,
+    ) -> Result<()> {
+        let caches = Caches::of(bytes);
+        let mut row = |name: &str, caches, goal| -> Result<()> {
+            let (peer, samples) = ((&*peer.0, &*peer.1), self.samples);
+            let times = self.clock.compare(prepared, &mut self.torch, peer, caches, samples)?;
+            let [ours, theirs] = times;
+            let rate = format!("{:.1} {unit}", work / ours / 1e12);
+            self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
+            Ok(())
+        };
+        row(name, caches, goal)?;
+        if caches == Caches::Used && Caches::matter(bytes) {
+            row(&format!("{name} flushed"), Caches::Flushed, Goal::None)?;
+        }
+        Ok(())
+    }
+
+    /// Prints the time of cuBLAS, called through our device.
+    fn by_cublas(
+        &mut self,
+        name: &str,
+        cublas: &Prepared<'_>,
+        work: f64,
+        bytes: usize,
+    ) -> Result<()> {
+        let caches = Caches::of(bytes);
+        let times = (0..self.samples).map(|_| self.clock.seconds(cublas, caches));
+        let seconds = median(times.collect::<Result<_>>()?)?;
+        println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
+        Ok(())
+    }
+}
+
+impl<T: Number> Product<T> {
+    fn new(bench: &Bench, [m, n, k]: [usize; 3], precision: Precision) -> Result<Self> {
+        let (device, mut draw) = (bench.kernels.device(), Draw(1));
+        let element = match T::NAME {
+            "f16" => PtxType::F16,
+            "bf16" => PtxType::Bf16,
+            _ => PtxType::F32,
+        };
+        let mut gemm = Gemm::new(m as u64, n as u64, k as u64, element);
+        gemm.precision = precision;
+        Ok(Self {
+            gemm,
+            a: device.upload(&draw.elements::<T>(m * k))?,
+            b: device.upload(&draw.elements::<T>(k * n))?,
+            out: device.upload(&vec![T::of(f32::NAN); m * n])?,
+        })
+    }
+
+    /// Computes it once, and compares elements spread over all tiles with sums in 64 bits.
+    fn check(&self, prepared: &Prepared<'_>) -> Result<()> {
+        prepared.run()?;
+        let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
+        let (a, b) = (self.a.download()?, self.b.download()?);
+        let out = self.out.download()?;
+        ensure!(out.iter().all(|x| x.wide().is_finite()), "{:?}: not all was written", self.gemm);
+        for at in (0..m * n).step_by((m * n).div_ceil(200) | 1) {
+            let (row, column) = (at / n, at % n);
+            let sum: f64 = (0..k).map(|l| a[row * k + l].wide() * b[l * n + column].wide()).sum();
+            let error = (out[at].wide() - sum).abs();
+            ensure!(
+                error <= T::BOUND * k as f64,
+                "{row}, {column} is {}, not {sum}",
+                out[at].wide()
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The kernel library for NVIDIA GPUs beside PyTorch, which calls cuBLAS, cuDNN and kernels of
+//! its own. See README.md.
+
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use clap::Parser;
+use scry_gpu::Device;
+use scry_gpu::cuda::kernels::Kernels;
+
+mod attention;
+mod chain;
+mod clock;
+mod gemm;
+mod number;
+mod quant;
+mod rows;
+
+use clock::{Caches, Clock};
+use scry_bench::table::Table;
+use scry_bench::torch::Torch;
+
+/// Compares the kernel library with PyTorch. Exits with 1 if a goal is missed, with 2 if a
+/// result is wrong or something could not be measured.
+#[derive(Parser)]
+struct Arguments {
+    /// Only this part: gemm, rows, attention or quant; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Draws shapes for the parts that have them, instead of those that have goals.
+    #[arg(long)]
+    shapes: bool,
+    /// What shapes are drawn with; another number each time unless given.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Measurements of each number.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    samples: usize,
+    /// Our device, as `Device::open` selects it.
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// The Python that has PyTorch.
+    #[arg(long, default_value = "python3")]
+    python: String,
+}
+
+/// All that is compared.
+pub struct Bench {
+    kernels: Kernels,
+    clock: Clock,
+    torch: Torch,
+    samples: usize,
+    /// What shapes are drawn with, if they are to be drawn.
+    drawn: Option<u64>,
+    table: Table,
+}
+
+/// A part of the comparison.
+type Part = fn(&mut Bench) -> Result<()>;
+
+const PARTS: [(&str, Part); 4] = [
+    ("gemm", gemm::run),
+    ("rows", rows::run),
+    ("attention", attention::run),
+    ("quant", quant::run),
+];
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("bench_kernels_compare: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool> {
+    if arguments.samples == 0 {
+        bail!("--samples must be at least 1");
+    }
+    let names = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("there is no part `{unknown}`, only {}", names.join(", "));
+    }
+    let device = Device::open(&arguments.device)?;
+    let mut bench = Bench {
+        kernels: Kernels::new(&device)?,
+        clock: Clock::new(&device)?,
+        torch: Torch::start(&arguments.python, include_str!("torch.py"))?,
+        samples: arguments.samples,
+        drawn: arguments.shapes.then(|| arguments.seed.unwrap_or_else(now)),
+        table: Table::default(),
+    };
+    println!("ours: {} ({})", device.name(), device.info().driver);
+    println!("peer: {}", bench.torch.name);
+    println!("{}", Caches::rule());
+    if let Some(seed) = bench.drawn {
+        println!("shapes are drawn with --seed {seed}");
+    }
+    bench.table.heading();
+    for (name, part) in PARTS {
+        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
+            part(&mut bench)?;
+        }
+    }
+    Ok(bench.table.finish())
+}
+
+/// A number that is another one each time.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,96 @@
+//! Quantised matrices times a vector, beside the speed at which our own device copies: reading the
+//! weights is all that takes time.
+
+use anyhow::{Result, ensure};
+use scry_gpu::Buffer;
+use scry_gpu::cuda::kernels::BlockFormat;
+
+use crate::Bench;
+use crate::number::Draw;
+use scry_bench::table::{Goal, Row};
+
+/// Rows and columns of the weights.
+const SHAPES: [[usize; 2]; 2] = [[4096, 14336], [14336, 4096]];
+
+/// What of the speed of a copy each format has to reach.
+const GOALS: [(BlockFormat, f64); 4] = [
+    (BlockFormat::Q4K, 0.75),
+    (BlockFormat::Q5K, 0.70),
+    (BlockFormat::Q6K, 0.75),
+    (BlockFormat::Q8_0, 0.75),
+];
+
+/// Columns of activations that are measured.
+const COLUMNS: [usize; 3] = [1, 4, 8];
+
+/// Alternating copies of the weights: together more than the caches hold.
+const TURNS: usize = 10;
+
+/// Compares all formats; no shapes are drawn.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    if bench.drawn.is_some() {
+        return Ok(());
+    }
+    let speed = copy_speed(bench)?;
+    println!("our copy: {:.2} TB/s, read and written", speed / 1e12);
+    for shape in SHAPES {
+        for (format, least) in GOALS {
+            compare(bench, shape, (format, least), speed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a second, read and written, of a large copy within the device.
+fn copy_speed(bench: &Bench) -> Result<f64> {
+    const BYTES: usize = 1 << 30;
+    const COPIES: usize = 10;
+    let device = bench.kernels.device();
+    let (from, to) = (device.alloc::<u8>(BYTES)?, device.alloc::<u8>(BYTES)?);
+    let mut batch = device.batch();
+    for _ in 0..COPIES {
+        batch.copy(&from, &to)?;
+    }
+    let seconds = bench.replayed(&batch.record()?)?;
+    Ok((2 * BYTES * COPIES) as f64 / seconds)
+}
+
+fn compare(
+    bench: &mut Bench,
+    [rows, k]: [usize; 2],
+    (format, least): (BlockFormat, f64),
+    speed: f64,
+) -> Result<()> {
+    let kernels = bench.kernels.clone();
+    let (device, mut draw) = (kernels.device(), Draw(1));
+    let bytes = rows * k / format.block_len() * format.block_bytes();
+    let numbers = device.upload(&draw.elements::<f32>(rows * k))?;
+    let blocks = device.alloc::<u8>(bytes)?;
+    kernels.quantize(format, &numbers, &blocks, rows * k)?.run()?;
+    let turns = (0..TURNS).map(|_| {
+        let copy = device.alloc::<u8>(bytes)?;
+        blocks.copy_to(&copy)?;
+        Ok(copy)
+    });
+    let turns: Vec<Buffer<u8>> = turns.collect::<Result<_>>()?;
+    for columns in COLUMNS {
+        let x = device.upload(&draw.elements::<f32>(k * columns))?;
+        let y = device.alloc::<f32>(rows * columns)?;
+        let prepare =
+            |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
+        let prepared = turns.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
+        let (recording, count) = bench.chain(&prepared)?;
+        let seconds = bench.replayed(&recording)? / count as f64;
+        let finite = y.download()?.iter().all(|y| y.is_finite());
+        ensure!(finite, "{format:?}: not all was written");
+        bench.table.row(&Row {
+            name: &format!("{format:?} {rows}x{k}, {columns} columns"),
+            rate: format!("{:.2} TB/s", bytes as f64 / seconds / 1e12),
+            ours: seconds,
+            peer: "our copy",
+            theirs: bytes as f64 / speed,
+            goal: if columns == 1 { Goal::AtLeast(least) } else { Goal::None },
+        });
+    }
+    Ok(())
+}

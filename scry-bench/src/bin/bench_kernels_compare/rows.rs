@@ -1,0 +1,98 @@
+//! Softmax and layer norm beside PyTorch's.
+
+use anyhow::{Result, ensure};
+use scry_gpu::Buffer;
+use scry_gpu::cuda::kernels::Prepared;
+
+use crate::Bench;
+use crate::number::{Draw, Number};
+use scry_bench::table::Goal;
+
+/// Rows and their length, and how fast softmax and layer norm have to be.
+type Case = ([usize; 2], [f64; 2]);
+
+const CASES: [Case; 3] =
+    [([16384, 4096], [1.4, 1.3]), ([128, 131_072], [2.0, 4.0]), ([65536, 128], [1.2, 4.0])];
+
+/// Row lengths that are drawn, from the shortest to the longest, and elements of a matrix.
+const DRAWN: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
+
+/// How fast what is drawn has to be.
+const LEAST: f64 = 0.6;
+
+/// What is added below the root.
+const EPSILON: f32 = 1e-5;
+
+/// Compares all shapes.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    let Some(seed) = bench.drawn else {
+        return CASES.iter().try_for_each(|(shape, least)| {
+            compare::<f32>(bench, *shape, least.map(Goal::AtLeast))
+        });
+    };
+    let (mut draw, (count, [least, most], elements)) = (Draw(seed), DRAWN);
+    (0..count).try_for_each(|_| {
+        let length = draw.size(most / least) * least + draw.size(least) - 1;
+        compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(LEAST); 2])
+    })
+}
+
+fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) -> Result<()> {
+    let ([count, length], device) = (shape, bench.kernels.device().clone());
+    let mut draw = Draw(1);
+    let x = device.upload(&draw.elements::<T>(count * length))?;
+    let [weight, bias] = [(); 2].map(|()| device.upload(&draw.elements::<T>(length)));
+    let (weight, bias) = (weight?, bias?);
+    let y = device.alloc::<T>(count * length)?;
+    let kernels = bench.kernels.clone();
+    let softmax = kernels.softmax(&x, &y, shape)?;
+    let norm = kernels.layer_norm(&x, Some(&weight), Some(&bias), &y, shape, EPSILON)?;
+    // One read and one write.
+    let bytes = 2 * count * length * size_of::<T>();
+    for ((name, prepared), goal) in [("softmax", softmax), ("layer_norm", norm)].iter().zip(goals) {
+        check(name, prepared, [&x, &weight, &bias, &y], length)?;
+        let title = format!("{name} {} {count}x{length}", T::NAME);
+        let peer = (format!("{name} {}", T::NAME), vec![count, length]);
+        bench.row(&title, prepared, peer, ("TB/s", bytes as f64), bytes, goal)?;
+    }
+    Ok(())
+}
+
+/// Computes it once, and compares some rows with 64 bits.
+fn check<T: Number>(
+    name: &str,
+    prepared: &Prepared<'_>,
+    [x, weight, bias, y]: [&Buffer<T>; 4],
+    length: usize,
+) -> Result<()> {
+    y.fill(T::of(f32::NAN))?;
+    prepared.run()?;
+    let wide = |data: Vec<T>| data.into_iter().map(T::wide).collect::<Vec<f64>>();
+    let (weight, bias) = (wide(weight.download()?), wide(bias.download()?));
+    let rows = x.len() / length;
+    for row in (0..rows).step_by(rows.div_ceil(20) | 1).chain([rows - 1]) {
+        let part = row * length..(row + 1) * length;
+        let (x, y) = (wide(x.slice(part.clone())?.download()?), y.slice(part)?.download()?);
+        let want = if name == "softmax" { softmax(&x) } else { norm(&x, &weight, &bias) };
+        let scale = want.iter().fold(0.0, |scale: f64, x| scale.max(x.abs()));
+        for (got, want) in y.into_iter().map(T::wide).zip(want) {
+            let close = (got - want).abs() <= T::BOUND * scale;
+            ensure!(close, "{name}, row {row}: {got}, it should be {want}");
+        }
+    }
+    Ok(())
+}
+
+fn softmax(row: &[f64]) -> Vec<f64> {
+    let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = row.iter().map(|x| (x - max).exp()).sum();
+    row.iter().map(|x| (x - max).exp() / sum).collect()
+}
+
+fn norm(row: &[f64], weight: &[f64], bias: &[f64]) -> Vec<f64> {
+    let mean = row.iter().sum::<f64>() / row.len() as f64;
+    let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / row.len() as f64;
+    let factor = 1.0 / (variance + f64::from(EPSILON)).sqrt();
+    let normed = row.iter().zip(weight).zip(bias);
+    normed.map(|((x, weight), bias)| (x - mean) * factor * weight + bias).collect()
+}

@@ -1,0 +1,52 @@
+//! One module style: the module of a folder is its `mod.rs`, and no `#[path]` in `src/`.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, Source};
+
+/// Finds modules in another style.
+pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
+    let folders: BTreeSet<&str> =
+        sources.iter().filter_map(|source| Some(source.path.rsplit_once('/')?.0)).collect();
+    for source in sources {
+        let path = &*source.path;
+        if let Some(folder) = path.strip_suffix(".rs").filter(|folder| folders.contains(folder)) {
+            let what =
+                format!("the module of a folder is its mod.rs: move this to {folder}/mod.rs");
+            findings.push(Finding::new(path, 1, "modules", what));
+        }
+        if path.contains("/src/") {
+            let lines = source.text.lines().zip(1..);
+            for (_, line) in lines.filter(|(text, _)| text.trim_start().starts_with("#[path")) {
+                let what = "a module of `src/` stands where its name says, without #[path]";
+                findings.push(Finding::new(path, line, "modules", what));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<(String, usize)> {
+        let parse = |(path, text): &(&str, &str)| Source::parse(path, (*text).to_owned()).unwrap();
+        let sources: Vec<Source> = files.iter().map(parse).collect();
+        let mut findings = Vec::new();
+        check(&sources, &mut findings);
+        findings.into_iter().map(|finding| (finding.path, finding.line)).collect()
+    }
+
+    #[test]
+    fn a_file_beside_its_folder_is_found() {
+        let files = [("c/src/a.rs", "mod b;"), ("c/src/a/b.rs", ""), ("c/src/ab/mod.rs", "")];
+        assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn a_path_attribute_in_src_is_found() {
+        let text = "//! Text.\n#[path = \"x.rs\"]\nmod y;";
+        let files = [("c/src/a.rs", text), ("c/tests/a.rs", text), ("c/src/b/mod.rs", "mod c;")];
+        assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 2)]);
+    }
+}
