@@ -11,7 +11,7 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
-use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
@@ -19,7 +19,7 @@ use steps::check_steps;
 
 const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
+const ORDERS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
 /// Warpgroups, columns and blocks of split-K clusters: that are sent sums into memory of their own
 /// or where stages were, and that have all sums themselves, few or many.
@@ -47,7 +47,7 @@ fn all() -> Vec<Plan> {
     for [m, n, k] in sizes {
         for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
             for element in [PtxType::F16, PtxType::Bf16] {
-                plans.push(Gemm::new(m, n, k, element).with_orders(a, b).plan(H200));
+                plans.push(Gemm::new(m, n, k, element).with_layouts(a, b).plan(H200));
             }
         }
         for precision in [Precision::Tf32, Precision::Tf32x3] {
@@ -57,7 +57,7 @@ fn all() -> Vec<Plan> {
         let gemm = Gemm::new(m, n, k, PtxType::F16);
         plans.push(finished(gemm).plan(H200));
         plans.push(finished(Gemm { output: PtxType::F32, ..gemm }).plan(H200));
-        let turned = Layout::packed(Order::Columns, m, n);
+        let turned = MatrixLayout::packed(Layout::ColMajor, m, n);
         plans.push(finished(Gemm { out: turned, ..gemm }).plan(H200));
     }
     for tile in [Tile::new(2, 256, 2), Tile::new(3, 128, 1), Tile::new(1, 64, 1)] {
@@ -68,7 +68,9 @@ fn all() -> Vec<Plan> {
     for (groups, columns, team) in TEAMS {
         let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
         let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
-        plans.push(gemm.with_orders(Order::Rows, Order::Columns).plan_with(H200, Some(choice)));
+        plans.push(
+            gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice)),
+        );
     }
     plans.push(finished(Gemm::new(5, 7, 0, PtxType::Bf16)).plan(H200));
     plans.into_iter().map(Result::unwrap).collect()
@@ -118,7 +120,8 @@ fn sums_of_a_team_are_sent() {
     for (groups, columns, team) in TEAMS {
         let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
         let gemm = Gemm::new(300, 200, 2000, PtxType::Bf16);
-        let plan = gemm.with_orders(Order::Rows, Order::Columns).plan_with(H200, Some(choice));
+        let plan =
+            gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice));
         let text = plan.unwrap().steps[0].kernel.emit_ptx();
         // Large tiles are read, those of one block are there.
         let (sums, sent) = (columns / 2, team > 1 && columns < 192);
@@ -189,7 +192,7 @@ fn weights_are_read_early_where_they_are_most_of_what_is_read() {
 #[test]
 fn the_copy_engine_writes_lines_of_whole_pieces_only() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
-    gemm.out.leading = 1008;
+    gemm.out.ld = 1008;
     let plan = gemm.plan_with(H200, with(Tile::new(2, 128, 1))).unwrap();
     assert!(names(&plan)[1].ends_with("_unaligned"), "{:?}", names(&plan));
     let parts = Some(Choice { tile: Tile::new(2, 128, 1), splits: 2, flipped: false });
@@ -261,7 +264,7 @@ fn what_tensor_cores_do_not_take_is_refused() {
     assert!(text.contains("precision is that of binary32"), "{text}");
     let side = 1 << 27;
     let vast = Gemm {
-        a: Layout { leading: 8, ..Layout::packed(Order::Rows, side, 8) },
+        a: MatrixLayout { ld: 8, ..MatrixLayout::packed(Layout::RowMajor, side, 8) },
         ..Gemm::new(side, side, 8, PtxType::F16)
     };
     let wide = Some(Choice { tile: Tile::new(3, 256, 1), splits: 1, flipped: false });
@@ -273,7 +276,8 @@ fn what_tensor_cores_do_not_take_is_refused() {
 
 #[test]
 fn lines_of_one_number_are_copied_before_the_copy_engine_reads_them() {
-    let line = Gemm::new(1024, 1024, 1, PtxType::F32).with_orders(Order::Rows, Order::Columns);
+    let line =
+        Gemm::new(1024, 1024, 1, PtxType::F32).with_layouts(Layout::RowMajor, Layout::ColMajor);
     let plan = Gemm { precision: Precision::Tf32, ..line }.plan(H200).unwrap();
     let maps = plan.steps.iter().flat_map(|step| step.kernel.interface().parameters);
     let strides = maps.filter_map(|parameter| match parameter {

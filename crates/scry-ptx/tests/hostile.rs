@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use proptest::sample::select;
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
-use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
 use scry_ptx::kernels::rows::Rows;
@@ -71,12 +71,12 @@ fn sometimes<T: std::fmt::Debug>(
 }
 
 /// A layout of such a matrix without gaps, or any.
-fn layout(rows: u64, columns: u64) -> impl Strategy<Value = Layout> {
-    let order = select(&[Order::Rows, Order::Columns][..]);
-    (order, sometimes(size()), sometimes(size())).prop_map(move |(order, leading, stride)| {
-        let packed = Layout::packed(order, rows, columns);
-        let leading = leading.unwrap_or(packed.leading);
-        Layout { leading, stride: stride.unwrap_or(packed.stride), ..packed }
+fn layout(rows: u64, columns: u64) -> impl Strategy<Value = MatrixLayout> {
+    let order = select(&[Layout::RowMajor, Layout::ColMajor][..]);
+    (order, sometimes(size()), sometimes(size())).prop_map(move |(order, ld, stride)| {
+        let packed = MatrixLayout::packed(order, rows, columns);
+        let ld = ld.unwrap_or(packed.ld);
+        MatrixLayout { ld, stride: stride.unwrap_or(packed.stride), ..packed }
     })
 }
 

@@ -10,7 +10,9 @@ mod steps;
 
 use std::collections::BTreeMap;
 
-use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, GemmKernel, Layout, Order, Precision};
+use scry_ptx::kernels::gemm::{
+    Activation, Epilogue, Gemm, GemmKernel, Layout, MatrixLayout, Precision,
+};
 use scry_ptx::kernels::{GpuSpec, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
 
@@ -27,7 +29,7 @@ const LARGE: GpuSpec =
 const SMALL: GpuSpec = GpuSpec { shared_memory: 99 << 10, ..A100 };
 const T4: GpuSpec = GpuSpec { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 };
 const OURS: [&str; 5] = ["dot", "ffma", "mma", "naive", "tiled"];
-const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
+const ORDERS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
 fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
@@ -64,13 +66,13 @@ fn products() -> Vec<Gemm> {
     for [m, n, k] in sizes {
         for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
             for element in [PtxType::F32, PtxType::F16, PtxType::Bf16] {
-                gemms.push(Gemm::new(m, n, k, element).with_orders(a, b));
+                gemms.push(Gemm::new(m, n, k, element).with_layouts(a, b));
             }
             let precision = Precision::Tf32;
-            let single = Gemm::new(m, n, k, PtxType::F32).with_orders(a, b);
+            let single = Gemm::new(m, n, k, PtxType::F32).with_layouts(a, b);
             gemms.push(Gemm { precision, ..single });
         }
-        let turned = Layout::packed(Order::Columns, m, n);
+        let turned = MatrixLayout::packed(Layout::ColMajor, m, n);
         for element in [PtxType::F32, PtxType::Bf16] {
             gemms.push(finished(Gemm::new(m, n, k, element)));
             gemms.push(finished(Gemm { out: turned, ..Gemm::new(m, n, k, element) }));
@@ -166,7 +168,7 @@ fn shapes_choose_the_way() {
     assert_eq!(skinny[1], "gemm_reduce_f32");
     let lines = |m, n| {
         let gemm = Gemm::new(m, n, 4096, PtxType::F32);
-        planned(H200, gemm.with_orders(Order::Rows, Order::Columns))
+        planned(H200, gemm.with_layouts(Layout::RowMajor, Layout::ColMajor))
     };
     assert_eq!(lines(3, 4096), ["gemm_dot_f32_tn_m4_vec"]);
     assert_eq!(lines(4096, 1), ["gemm_dot_f32_tn_m1_vec"]);
@@ -216,7 +218,7 @@ fn what_tiles_do_not_take_is_computed_one_by_one() {
     let gemm = Gemm::new(100, 100, 100, PtxType::F32);
     assert_eq!(planned(T4, gemm), ["gemm_tiled16_f32"]);
     let mut far = gemm;
-    far.a.leading = 1 << 33;
+    far.a.ld = 1 << 33;
     assert_eq!(planned(H200, far), ["gemm_tiled16_f32"]);
     let halves = Gemm::new(100, 100, 100, PtxType::Bf16);
     let plan = halves.plan(T4).expect("the arguments are in order");
@@ -259,7 +261,8 @@ fn products_too_large_for_any_device_are_planned_or_refused() {
 
 #[test]
 fn an_operand_is_not_turned_into_lines_that_are_too_long() {
-    let deep = Gemm::new(65, 4, 1 << 26, PtxType::F32).with_orders(Order::Columns, Order::Rows);
+    let deep =
+        Gemm::new(65, 4, 1 << 26, PtxType::F32).with_layouts(Layout::ColMajor, Layout::RowMajor);
     let names = planned(A100, Gemm { precision: Precision::Tf32, ..deep });
     assert!(matches!(&names[..], [one] if one.contains("naive") || one.contains("tiled")));
 }
@@ -271,11 +274,11 @@ fn sizes_beyond_every_device_are_planned_or_refused_without_overflow() {
     for [m, n, k] in sizes.chain([[1, 4096, 4096], [65, 4, 1 << 26]]) {
         for element in [PtxType::F32, PtxType::F16] {
             for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
-                let mut gemm = Gemm::new(m, n, k, element).with_orders(a, b);
+                let mut gemm = Gemm::new(m, n, k, element).with_layouts(a, b);
                 // Of one line and one matrix nothing asks where the next one is.
                 (gemm.a.stride, gemm.b.stride) = (u64::MAX, u64::MAX);
-                if m == 1 && a == Order::Rows {
-                    gemm.a.leading = u64::MAX;
+                if m == 1 && a == Layout::RowMajor {
+                    gemm.a.ld = u64::MAX;
                 }
                 let _ = [H200, A100, T4].map(|machine| gemm.plan(machine).map(|plan| names(&plan)));
             }

@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Order};
+use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Layout};
 use scry_gpu::{Binding, GpuError, bf16, f16};
 use scry_ptx::PtxType;
 
@@ -114,7 +114,8 @@ fn full_gemm_matches_reference() {
     let (m, n, k, batch) = (65, 129, 33, 3);
     for kernels in kernels() {
         let gpu = kernels.device();
-        let mut gemm = Gemm::new(m, n, k, PtxType::F16).with_orders(Order::Columns, Order::Columns);
+        let mut gemm =
+            Gemm::new(m, n, k, PtxType::F16).with_layouts(Layout::ColMajor, Layout::ColMajor);
         gemm.batch = batch;
         gemm.epilogue =
             Epilogue { alpha: 2.0, beta: 3.0, bias: true, activation: Activation::Relu };

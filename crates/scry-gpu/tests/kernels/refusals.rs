@@ -236,8 +236,8 @@ mod texts {
 
     use scry_gpu::Buffer;
     use scry_gpu::cuda::kernels::{
-        Attention, BlockFormat, Engine, Gemm, Layout, Norm, NormKind, Order, Prepared, PtxType,
-        Rows,
+        Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, Prepared,
+        PtxType, Rows,
     };
 
     use super::*;
@@ -353,7 +353,7 @@ mod texts {
         let of_halves = Gemm::new(3, 3, 3, PtxType::Bf16);
         product("gemm of another type", kernels.gemm(&of_halves, &[x, y, w]));
         let mut overlapping = Gemm::new(3, 3, 3, PtxType::Bf16);
-        overlapping.out = Layout { order: Order::Rows, leading: 2, stride: 9 };
+        overlapping.out = MatrixLayout { order: Layout::RowMajor, ld: 2, stride: 9 };
         product(
             "gemm of lines that overlap",
             kernels.gemm(&overlapping, &[halves, halves, halves]),

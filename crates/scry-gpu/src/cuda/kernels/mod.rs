@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use attention::{Attention, AttentionBias, Strides};
 pub use prepared::Prepared;
-pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
+pub use products::{Activation, Engine, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
 pub use rows::{Norm, NormKind, Rows, Softmax};
 pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};

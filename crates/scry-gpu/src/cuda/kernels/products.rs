@@ -1,7 +1,7 @@
 //! Products of matrices.
 
 use scry_ptx::PtxType;
-pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 
 use super::check::Call;
 use super::error::refused;

@@ -23,47 +23,47 @@ use super::PlanError;
 use super::launch::{BufferAccess, BufferParameter};
 use crate::types::PtxType;
 
-/// The storage order of a matrix.
+/// Which dimension of a matrix is contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum Layout {
     /// Rows are contiguous (C order).
-    Rows,
+    RowMajor,
     /// Columns are contiguous (Fortran order).
-    Columns,
+    ColMajor,
 }
 
-impl Order {
-    /// Returns the order of the transposed matrix.
+impl Layout {
+    /// Returns the layout of the transposed matrix.
     #[must_use]
     pub const fn flipped(self) -> Self {
         match self {
-            Self::Rows => Self::Columns,
-            Self::Columns => Self::Rows,
+            Self::RowMajor => Self::ColMajor,
+            Self::ColMajor => Self::RowMajor,
         }
     }
 }
 
 /// The memory layout of a batch of matrices, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Layout {
-    /// The contiguous dimension.
-    pub order: Order,
+pub struct MatrixLayout {
+    /// Row-major or column-major.
+    pub order: Layout,
     /// The leading dimension: the stride from one row (or column) to the next.
-    pub leading: u64,
+    pub ld: u64,
     /// The stride from one matrix of the batch to the next: 0 to broadcast one matrix, which only
     /// operands may be.
     pub stride: u64,
 }
 
-impl Layout {
+impl MatrixLayout {
     /// Returns the layout of matrices without gaps.
     #[must_use]
-    pub const fn packed(order: Order, rows: u64, columns: u64) -> Self {
-        let leading = match order {
-            Order::Rows => columns,
-            Order::Columns => rows,
+    pub const fn packed(order: Layout, rows: u64, columns: u64) -> Self {
+        let ld = match order {
+            Layout::RowMajor => columns,
+            Layout::ColMajor => rows,
         };
-        Self { order, leading, stride: rows.saturating_mul(columns) }
+        Self { order, ld, stride: rows.saturating_mul(columns) }
     }
 
     /// Returns the contiguous elements per row (or column) of a matrix of this size, and the number
@@ -71,8 +71,8 @@ impl Layout {
     #[must_use]
     pub const fn lines(&self, rows: u64, columns: u64) -> (u64, u64) {
         match self.order {
-            Order::Rows => (columns, rows),
-            Order::Columns => (rows, columns),
+            Layout::RowMajor => (columns, rows),
+            Layout::ColMajor => (rows, columns),
         }
     }
 
@@ -82,7 +82,7 @@ impl Layout {
         if line == 0 || lines == 0 || batch == 0 {
             return Some(0);
         }
-        let matrix = self.leading.checked_mul(lines - 1)?.checked_add(line)?;
+        let matrix = self.ld.checked_mul(lines - 1)?.checked_add(line)?;
         self.stride.checked_mul(batch - 1)?.checked_add(matrix)
     }
 }
@@ -122,11 +122,11 @@ pub struct Gemm {
     /// Precision of `f32` operands.
     pub precision: Precision,
     /// Layout of `a`, `m` × `k`.
-    pub a: Layout,
+    pub a: MatrixLayout,
     /// Layout of `b`, `k` × `n`.
-    pub b: Layout,
+    pub b: MatrixLayout,
     /// Layout of `out`, `m` × `n`.
-    pub out: Layout,
+    pub out: MatrixLayout,
     /// The epilogue.
     pub epilogue: Epilogue,
 }
@@ -146,18 +146,18 @@ impl Gemm {
             element,
             output: element,
             precision: Precision::Full,
-            a: Layout::packed(Order::Rows, m, k),
-            b: Layout::packed(Order::Rows, k, n),
-            out: Layout::packed(Order::Rows, m, n),
+            a: MatrixLayout::packed(Layout::RowMajor, m, k),
+            b: MatrixLayout::packed(Layout::RowMajor, k, n),
+            out: MatrixLayout::packed(Layout::RowMajor, m, n),
             epilogue: Epilogue::NONE,
         }
     }
 
-    /// Returns the same GEMM with operands in these orders, without gaps.
+    /// Returns the same GEMM with operands in these layouts, without gaps.
     #[must_use]
-    pub const fn with_orders(mut self, a: Order, b: Order) -> Self {
-        self.a = Layout::packed(a, self.m, self.k);
-        self.b = Layout::packed(b, self.k, self.n);
+    pub const fn with_layouts(mut self, a: Layout, b: Layout) -> Self {
+        self.a = MatrixLayout::packed(a, self.m, self.k);
+        self.b = MatrixLayout::packed(b, self.k, self.n);
         self
     }
 
@@ -165,7 +165,7 @@ impl Gemm {
     /// bias, which would be per row.
     #[must_use]
     pub(crate) fn flipped(self) -> Self {
-        let flip = |layout: Layout| Layout { order: layout.order.flipped(), ..layout };
+        let flip = |layout: MatrixLayout| MatrixLayout { order: layout.order.flipped(), ..layout };
         let (m, n) = (self.n, self.m);
         Self { m, n, a: flip(self.b), b: flip(self.a), out: flip(self.out), ..self }
     }
@@ -252,14 +252,14 @@ impl Gemm {
 /// Returns the minimum number of elements of a buffer, if its rows do not overlap.
 fn extent(
     name: &'static str,
-    layout: Layout,
+    layout: MatrixLayout,
     rows: u64,
     columns: u64,
     batch: u64,
 ) -> Result<u64, PlanError> {
     let (line, lines) = layout.lines(rows, columns);
-    if layout.leading < line && lines > 1 {
-        let problem = format!("in lines of {line} elements, {} apart", layout.leading);
+    if layout.ld < line && lines > 1 {
+        let problem = format!("in lines of {line} elements, {} apart", layout.ld);
         return Err(refusal(name, problem, "lines may not overlap"));
     }
     layout.extent(rows, columns, batch).filter(|len| *len < 1 << 60).ok_or_else(|| {
@@ -286,12 +286,13 @@ mod tests {
         let mut gemm = Gemm::new(3, 5, 7, PtxType::Bf16);
         assert_eq!(lens(&gemm), [21, 35, 15]);
         gemm.batch = 4;
-        gemm.a.leading = 8;
+        gemm.a.ld = 8;
         gemm.b.stride = 0;
         gemm.epilogue.bias = true;
         assert_eq!(lens(&gemm), [3 * 21 + 2 * 8 + 7, 35, 5, 60]);
-        let gemm = Gemm::new(3, 5, 7, PtxType::F16).with_orders(Order::Columns, Order::Columns);
-        assert_eq!((gemm.a.leading, gemm.b.leading), (3, 7));
+        let gemm =
+            Gemm::new(3, 5, 7, PtxType::F16).with_layouts(Layout::ColMajor, Layout::ColMajor);
+        assert_eq!((gemm.a.ld, gemm.b.ld), (3, 7));
         assert_eq!(lens(&Gemm::new(0, 5, 7, PtxType::F16)), [0, 35, 0]);
     }
 
@@ -300,8 +301,8 @@ mod tests {
         let gemm = Gemm::new(3, 5, 7, PtxType::F16);
         let flipped = gemm.flipped();
         assert_eq!((flipped.m, flipped.n), (5, 3));
-        assert_eq!(flipped.a, Layout::packed(Order::Columns, 5, 7));
-        assert_eq!(flipped.out, Layout::packed(Order::Columns, 5, 3));
+        assert_eq!(flipped.a, MatrixLayout::packed(Layout::ColMajor, 5, 7));
+        assert_eq!(flipped.out, MatrixLayout::packed(Layout::ColMajor, 5, 3));
         assert_eq!(flipped.flipped(), gemm);
     }
 
@@ -316,7 +317,7 @@ mod tests {
         gemm = Gemm { output: PtxType::Bf16, ..good };
         assert!(said(gemm).contains("output is bf16 for operands of f16"), "{}", said(gemm));
         gemm = good;
-        gemm.a.leading = 6;
+        gemm.a.ld = 6;
         assert!(said(gemm).contains("a is in lines of 7 elements, 6 apart"), "{}", said(gemm));
         gemm = Gemm { batch: 2, ..good };
         gemm.out.stride = 14;

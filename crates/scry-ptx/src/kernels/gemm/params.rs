@@ -25,7 +25,7 @@ impl Launched {
     /// Returns what [`Terms::declare`] declares.
     pub(super) fn interface(&self) -> KernelInterface {
         let gemm = &self.gemm;
-        let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
+        let sides = [gemm.m, gemm.n, gemm.k, gemm.a.ld, gemm.b.ld];
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
         parameters.extend(Sink::parameters(gemm, self.division.part_stride(gemm)));
         parameters.extend(sides.map(|side| Parameter::U32(side as u32)));
@@ -42,7 +42,7 @@ pub(super) struct Terms<'k> {
     /// Rows and columns of the result.
     pub ends: [Val<'k, u32>; 2],
     depth: Val<'k, u32>,
-    leading: [Val<'k, u32>; 2],
+    ld: [Val<'k, u32>; 2],
     strides: [Val<'k, u64>; 2],
     order: TileOrder<'k>,
 }
@@ -60,7 +60,7 @@ pub(super) struct Operand<'k> {
     /// Base address.
     pub base: Ptr<'k, Global, u8>,
     /// Leading dimension in elements.
-    pub leading: Val<'k, u32>,
+    pub ld: Val<'k, u32>,
     /// First row or column of the tile, and the operand's extent there.
     pub start: Val<'k, u32>,
     pub whole: Val<'k, u32>,
@@ -76,7 +76,7 @@ impl<'k> Terms<'k> {
             results: Results::declare(k, sink),
             ends: ["m", "n"].map(|name| k.number(name)),
             depth: k.number("k"),
-            leading: ["a_leading", "b_leading"].map(|name| k.number(name)),
+            ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
             order: TileOrder::declare(k),
         }
@@ -92,7 +92,7 @@ impl<'k> Terms<'k> {
             let product = at.batch.convert::<u64>("") * self.strides[side];
             Operand {
                 base: self.operands[side].at_wide(product * u64::from(size)),
-                leading: self.leading[side],
+                ld: self.ld[side],
                 start,
                 whole: self.ends[side],
                 begin,

@@ -2,7 +2,7 @@
 
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
-use super::{Gemm, Order};
+use super::{Gemm, Layout};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
@@ -122,8 +122,8 @@ impl PtxKernel for Reduce {
         buffers.extend(product.into_iter().skip(2));
         let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
         let (row, column) = match out.order {
-            Order::Rows => (out.leading, 1),
-            Order::Columns => (1, out.leading),
+            Layout::RowMajor => (out.ld, 1),
+            Layout::ColMajor => (1, out.ld),
         };
         parameters.push(Parameter::U32(self.splits));
         let distances = [self.partial, self.row, self.column, out.stride, row, column];

@@ -3,7 +3,7 @@
 //! 16-bit elements are moved in 32-bit words: a row that begins in the middle of a word is
 //! assembled from neighbouring words with funnel shifts. One launch repacks one or two operands.
 
-use super::Layout;
+use super::MatrixLayout;
 use super::memory::wide;
 use crate::asm::Opcode;
 use crate::kernels::name::Name;
@@ -26,7 +26,7 @@ const PIECE: u32 = 2 * 32 * WORDS;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     /// Its layout.
-    pub layout: Layout,
+    pub layout: MatrixLayout,
     /// Elements along the contiguous dimension.
     pub line: u64,
     /// Rows per matrix.
@@ -39,7 +39,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Creates the operand; a batch with stride 0 is one matrix.
-    pub(super) fn new(layout: Layout, rows: u64, columns: u64, batch: u64) -> Self {
+    pub(super) fn new(layout: MatrixLayout, rows: u64, columns: u64, batch: u64) -> Self {
         let (line, lines) = layout.lines(rows, columns);
         let batch = if layout.stride == 0 { 1 } else { batch };
         let len = layout.extent(rows, columns, batch).expect("the product's buffers were checked");
@@ -47,10 +47,10 @@ impl Source {
     }
 
     /// Returns the repacked layout: the row stride is a multiple of 128 bytes.
-    pub(super) fn target(&self) -> Layout {
-        let leading = self.line.next_multiple_of(64);
-        let stride = if self.layout.stride == 0 { 0 } else { leading * self.lines };
-        Layout { leading, stride, ..self.layout }
+    pub(super) fn target(&self) -> MatrixLayout {
+        let ld = self.line.next_multiple_of(64);
+        let stride = if self.layout.stride == 0 { 0 } else { ld * self.lines };
+        MatrixLayout { ld, stride, ..self.layout }
     }
 
     /// Returns the bytes of the repacked operand.
@@ -72,7 +72,7 @@ impl Source {
         [
             Parameter::Pointer(at),
             Parameter::Pointer(at + 1),
-            Parameter::U64(self.layout.leading),
+            Parameter::U64(self.layout.ld),
             Parameter::U64(self.layout.stride),
             Parameter::U64(self.len),
             Parameter::U32(self.line as u32),
@@ -95,7 +95,7 @@ pub(super) struct Align {
 struct Side<'k> {
     from: Ptr<'k, Global, u32>,
     to: Ptr<'k, Global, u32>,
-    leading: Val<'k, u64>,
+    ld: Val<'k, u64>,
     stride: Val<'k, u64>,
     len: Val<'k, u64>,
     line: Val<'k, u32>,
@@ -161,7 +161,7 @@ impl<'k> Side<'k> {
         Self {
             from: k.pointer(&format!("from{nth}")),
             to: k.pointer(&format!("to{nth}")),
-            leading: k.number(&format!("leading{nth}")),
+            ld: k.number(&format!("leading{nth}")),
             stride: k.number(&format!("stride{nth}")),
             len: k.number(&format!("len{nth}")),
             line: k.number(&format!("line{nth}")),
@@ -179,7 +179,7 @@ impl<'k> Side<'k> {
             let first = (item - nth_line * pieces) * PIECE;
             let matrix = nth_line / self.lines;
             let start = wide(matrix) * self.stride
-                + wide(nth_line - matrix * self.lines) * self.leading
+                + wide(nth_line - matrix * self.lines) * self.ld
                 + wide(first);
             let padded = (self.line + 63) & !63;
             let to = wide(nth_line) * wide(padded) + wide(first);
@@ -245,8 +245,8 @@ fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<
 }
 
 /// Whether TMA supports the layout of an operand or result.
-pub(super) fn fits(layout: &Layout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
+pub(super) fn fits(layout: &MatrixLayout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
     let (_, lines) = layout.lines(rows, columns);
     let whole = |distance: u64| (distance * size).is_multiple_of(16) && distance * size < 1 << 40;
-    (lines <= 1 || whole(layout.leading)) && (batch <= 1 || whole(layout.stride))
+    (lines <= 1 || whole(layout.ld)) && (batch <= 1 || whole(layout.stride))
 }

@@ -8,7 +8,7 @@
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of};
-use super::{Gemm, Layout, Order, refusal};
+use super::{Gemm, Layout, MatrixLayout, refusal};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
@@ -90,10 +90,10 @@ impl GemmKernel {
 }
 
 /// Returns the row, column and batch strides, in elements.
-fn distances(layout: &Layout) -> [u64; 3] {
+fn distances(layout: &MatrixLayout) -> [u64; 3] {
     match layout.order {
-        Order::Rows => [layout.leading, 1, layout.stride],
-        Order::Columns => [1, layout.leading, layout.stride],
+        Layout::RowMajor => [layout.ld, 1, layout.stride],
+        Layout::ColMajor => [1, layout.ld, layout.stride],
     }
 }
 

@@ -41,7 +41,7 @@ impl Sink {
             reads: epilogue.reads(),
             bias,
             activation: epilogue.activation,
-            quads: [gemm.n, gemm.out.leading, gemm.out.stride].iter().all(|n| n % 4 == 0),
+            quads: [gemm.n, gemm.out.ld, gemm.out.stride].iter().all(|n| n % 4 == 0),
         }
     }
 
@@ -71,7 +71,7 @@ impl Sink {
     pub(super) fn parameters(gemm: &Gemm, part_stride: u64) -> [Parameter; 5] {
         let epilogue = &gemm.epilogue;
         [
-            Parameter::U32(gemm.out.leading as u32),
+            Parameter::U32(gemm.out.ld as u32),
             Parameter::U64(gemm.out.stride),
             Parameter::U64(part_stride),
             Parameter::F32(epilogue.alpha),
@@ -86,7 +86,7 @@ pub(super) struct Results<'k> {
     sink: Sink,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
-    leading: Val<'k, u32>,
+    ld: Val<'k, u32>,
     stride: Val<'k, u64>,
     part_stride: Val<'k, u64>,
     factors: Factors<'k>,
@@ -100,7 +100,7 @@ impl<'k> Results<'k> {
             sink,
             bias,
             out: k.pointer("out"),
-            leading: k.number("out_leading"),
+            ld: k.number("out_leading"),
             stride: k.number("out_stride"),
             part_stride: k.number("part_stride"),
             factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
@@ -145,7 +145,7 @@ impl<'k> Writer<'_, 'k> {
         let (k, row) = (self.results.k, self.first[0] + offset);
         k.when(row.lt(self.ends[0]), || {
             let wide = |x: Val<'k, u32>| x.convert::<u64>("");
-            let line = wide(row) * wide(self.results.leading) + wide(self.first[1]);
+            let line = wide(row) * wide(self.results.ld) + wide(self.first[1]);
             write(&Row { writer: self, row, element: self.matrix + line });
         });
     }

@@ -2,7 +2,7 @@
 //! terms.
 
 use super::memory::wide;
-use super::{Layout, Order};
+use super::{Layout, MatrixLayout};
 use crate::asm::Opcode;
 use crate::kernels::name::Name;
 use crate::kernels::{
@@ -24,7 +24,7 @@ const PADDED: u32 = SIDE + 1;
 #[derive(Debug, Clone)]
 pub(super) struct Split {
     /// Its layout.
-    pub layout: Layout,
+    pub layout: MatrixLayout,
     /// Whether it is K-major already.
     pub inner: bool,
     /// Elements along K.
@@ -39,26 +39,31 @@ pub(super) struct Split {
 
 impl Split {
     /// Creates the operand from its sizes along M or N, and along K.
-    pub(super) fn new(layout: Layout, [outer, depth]: [u64; 2], inner: bool, batch: u64) -> Self {
+    pub(super) fn new(
+        layout: MatrixLayout,
+        [outer, depth]: [u64; 2],
+        inner: bool,
+        batch: u64,
+    ) -> Self {
         let batch = if layout.stride == 0 { 1 } else { batch };
         Self { layout, inner, depth, outer, batch, parts: 1 }
     }
 
     /// Returns the leading dimension of the result.
-    fn leading(&self) -> u64 {
+    fn ld(&self) -> u64 {
         self.depth.next_multiple_of(SIDE.into())
     }
 
     /// Returns the layout of the result: the matrices of the high terms, then those of the low
     /// terms.
-    pub(super) fn target(&self) -> Layout {
+    pub(super) fn target(&self) -> MatrixLayout {
         let inner = if self.inner { self.layout.order } else { self.layout.order.flipped() };
         let stride = if self.layout.stride == 0 { 0 } else { self.matrix() };
-        Layout { order: inner, leading: self.leading(), stride }
+        MatrixLayout { order: inner, ld: self.ld(), stride }
     }
 
     fn matrix(&self) -> u64 {
-        self.leading() * self.outer
+        self.ld() * self.outer
     }
 
     /// Returns the bytes of the result.
@@ -79,7 +84,7 @@ impl Split {
     fn len(&self) -> u64 {
         let (line, lines) =
             if self.inner { (self.depth, self.outer) } else { (self.outer, self.depth) };
-        let packed = Layout { order: Order::Rows, ..self.layout };
+        let packed = MatrixLayout { order: Layout::RowMajor, ..self.layout };
         packed.extent(lines, line, self.batch).expect("the product's buffers were checked")
     }
 }
@@ -89,9 +94,9 @@ struct Move<'k> {
     k: &'k Code,
     from: Ptr<'k, Global, f32>,
     to: Ptr<'k, Global, f32>,
-    leading: Val<'k, u64>,
+    ld: Val<'k, u64>,
     stride: Val<'k, u64>,
-    to_leading: Val<'k, u64>,
+    to_ld: Val<'k, u64>,
     to_matrix: Val<'k, u64>,
     to_part: Val<'k, u64>,
     depth: Val<'k, u32>,
@@ -148,8 +153,7 @@ impl PtxKernel for Split {
             },
         ];
         let matrix = self.matrix();
-        let sizes =
-            [self.layout.leading, self.layout.stride, self.leading(), matrix, matrix * self.batch];
+        let sizes = [self.layout.ld, self.layout.stride, self.ld(), matrix, matrix * self.batch];
         let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
         parameters.extend(sizes.map(Parameter::U64));
         parameters.extend([self.depth, self.outer].map(|side| Parameter::U32(side as u32)));
@@ -160,7 +164,7 @@ impl PtxKernel for Split {
 impl<'k> Move<'k> {
     fn new(k: &'k Code) -> Self {
         let (from, to) = (k.pointer("from"), k.pointer("to"));
-        let [leading, stride, to_leading, to_matrix, to_part] =
+        let [ld, stride, to_ld, to_matrix, to_part] =
             ["leading", "stride", "to_leading", "to_matrix", "to_part"].map(|name| k.number(name));
         let (depth, outer): (Val<'_, u32>, _) = (k.number("depth"), k.number("outer"));
         let across = (depth + (SIDE - 1)) / SIDE;
@@ -170,9 +174,9 @@ impl<'k> Move<'k> {
             k,
             from,
             to,
-            leading,
+            ld,
             stride,
-            to_leading,
+            to_ld,
             to_matrix,
             to_part,
             depth,
@@ -193,7 +197,7 @@ impl<'k> Move<'k> {
         nth: Val<'a, u32>,
         within: Val<'a, bool>,
     ) -> Val<'a, f32> {
-        let at = wide(self.k.block_id(2)) * self.stride + wide(line) * self.leading + wide(nth);
+        let at = wide(self.k.block_id(2)) * self.stride + wide(line) * self.ld + wide(nth);
         let value = self.k.var::<f32>(0.0);
         self.k.when(within, || value.set(self.from.at_wide(at).load_constant()));
         value.get()
@@ -242,7 +246,7 @@ impl<'k> Move<'k> {
         parts: u32,
     ) {
         let matrix = wide(self.k.block_id(2)) * self.to_matrix;
-        let at = matrix + wide(outer) * self.to_leading + wide(depth);
+        let at = matrix + wide(outer) * self.to_ld + wide(depth);
         let big = rounded(value);
         self.to.at_wide(at).store(big);
         if parts == 2 {

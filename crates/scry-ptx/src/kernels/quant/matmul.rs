@@ -4,7 +4,7 @@
 use super::format::BlockFormat;
 use super::matvec_shape::{MOST_COLUMNS, MatVec, refusal};
 use super::unpack::dequantize_plan;
-use crate::kernels::gemm::{Gemm, Order};
+use crate::kernels::gemm::{Gemm, Layout};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
 use crate::types::PtxType;
 
@@ -78,7 +78,7 @@ impl MatMul {
     /// contiguous.
     fn gemm(&self) -> Gemm {
         let gemm = Gemm::new(self.columns, self.rows, self.k, self.activations);
-        Gemm { output: self.output, ..gemm.with_orders(Order::Rows, Order::Columns) }
+        Gemm { output: self.output, ..gemm.with_layouts(Layout::RowMajor, Layout::ColMajor) }
     }
 }
 

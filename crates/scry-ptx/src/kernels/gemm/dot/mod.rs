@@ -15,7 +15,7 @@ mod strided_columns;
 use super::epilogue::Factors;
 use super::memory::{load_number, load_number_where, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of_team};
-use super::{Gemm, Layout, Order};
+use super::{Gemm, Layout, MatrixLayout};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PtxKernel,
@@ -100,12 +100,12 @@ impl Dot {
 
     /// Whether `b` is strided along K.
     fn has_columns_across(&self) -> bool {
-        self.gemm.b.order == Order::Rows
+        self.gemm.b.order == Layout::RowMajor
     }
 
     /// Whether `a` is strided along K.
     fn is_across(&self) -> bool {
-        self.gemm.a.order == Order::Columns
+        self.gemm.a.order == Layout::ColMajor
     }
 
     /// Columns per block.
@@ -129,8 +129,8 @@ impl Dot {
     /// Whether rows are 16-byte aligned, so that vector loads can be used.
     fn by_pieces(&self) -> bool {
         let size = u64::from(self.gemm.element.size());
-        let whole = |layout: &Layout| {
-            [layout.leading, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
+        let whole = |layout: &MatrixLayout| {
+            [layout.ld, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
         };
         let along = !self.is_across() && !self.has_columns_across();
         along && whole(&self.gemm.a) && whole(&self.gemm.b)
@@ -143,7 +143,7 @@ impl Dot {
     /// Row and column stride of the result, in elements.
     fn distances(&self) -> [u64; 2] {
         let out = &self.gemm.out;
-        if out.order == Order::Rows { [out.leading, 1] } else { [1, out.leading] }
+        if out.order == Layout::RowMajor { [out.ld, 1] } else { [1, out.ld] }
     }
 }
 
@@ -198,7 +198,7 @@ impl PtxKernel for Dot {
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
         parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
         let [row, column] = self.distances();
-        let distances = [a.leading, b.leading, a.stride, b.stride, row, column, out.stride];
+        let distances = [a.ld, b.ld, a.stride, b.stride, row, column, out.stride];
         parameters.extend(distances.map(Parameter::U64));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
         parameters.extend(self.division().parameters());
@@ -215,7 +215,7 @@ struct Terms<'k> {
     m: Val<'k, u32>,
     n: Val<'k, u32>,
     depth: Val<'k, u32>,
-    leading: [Val<'k, u64>; 2],
+    ld: [Val<'k, u64>; 2],
     strides: [Val<'k, u64>; 2],
     /// Row, column and batch stride of the result, in elements.
     to: [Val<'k, u64>; 3],
@@ -238,7 +238,7 @@ impl<'k> Terms<'k> {
             m: k.number("m"),
             n: k.number("n"),
             depth: k.number("k"),
-            leading: ["a_leading", "b_leading"].map(|name| k.number(name)),
+            ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
             to: ["to_row", "to_column", "to_product"].map(|name| k.number(name)),
             factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
@@ -253,7 +253,7 @@ impl<'k> Terms<'k> {
         let line = |side: usize, nth: Val<'k, u32>, last: Val<'k, u32>| {
             let line = wide(nth.min(last - 1));
             let next_to = side == 0 && dot.is_across();
-            let line = if next_to { line } else { line * self.leading[side] };
+            let line = if next_to { line } else { line * self.ld[side] };
             let first = wide(at.batch) * self.strides[side] + line;
             self.operands[side].at_wide(first * u64::from(element.size()))
         };
@@ -309,7 +309,7 @@ impl<'k> Terms<'k> {
             let side = |side: usize| {
                 let apart = side == 0 && dot.is_across();
                 let offset = |depth: &Val<'k, u32>| {
-                    let depth = if apart { wide(*depth) * self.leading[0] } else { wide(*depth) };
+                    let depth = if apart { wide(*depth) * self.ld[0] } else { wide(*depth) };
                     depth * u64::from(element.size())
                 };
                 let offsets: Vec<_> = places.iter().map(offset).collect();

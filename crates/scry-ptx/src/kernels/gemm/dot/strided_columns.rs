@@ -50,7 +50,7 @@ fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) 
     k.for_range(warp * lines, terms.depth, WARPS * dot.team * lines, |first| {
         let depths: Vec<_> = (0..lines).map(|nth| first + nth).collect();
         let there: Vec<_> = depths.iter().map(|depth| depth.lt(terms.depth)).collect();
-        let across = |depth: &Val<'k, u32>, side: usize| wide(*depth) * terms.leading[side];
+        let across = |depth: &Val<'k, u32>, side: usize| wide(*depth) * terms.ld[side];
         let columns = columns.map(|column| {
             let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
                 let from = b.at_wide((across(depth, 1) + wide(column)) * size);
@@ -62,7 +62,7 @@ fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) 
             let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
                 let offset = match dot.is_across() {
                     true => across(depth, 0) + wide(*row),
-                    false => wide(*row) * terms.leading[0] + wide(*depth),
+                    false => wide(*row) * terms.ld[0] + wide(*depth),
                 };
                 load_number_where(a.at_wide(offset * size), element, *there)
             };

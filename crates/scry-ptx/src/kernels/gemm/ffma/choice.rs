@@ -1,7 +1,7 @@
 //! The tile shapes of the FFMA kernel.
 
 use super::{Copying, Ffma, Launched, Tile};
-use crate::kernels::gemm::{Gemm, Order};
+use crate::kernels::gemm::{Gemm, Layout};
 
 /// Large tiles need fewer loads per multiply-add; small ones distribute small GEMMs over all
 /// multiprocessors. Elongated ones are for narrow matrices.
@@ -31,8 +31,8 @@ const fn tile(
 fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
     let Gemm { m, n, a, b, .. } = *gemm;
     [
-        Copying::new(&a, Order::Columns, m, tile.rows, tile),
-        Copying::new(&b, Order::Rows, n, tile.columns, tile),
+        Copying::new(&a, Layout::ColMajor, m, tile.rows, tile),
+        Copying::new(&b, Layout::RowMajor, n, tile.columns, tile),
     ]
 }
 

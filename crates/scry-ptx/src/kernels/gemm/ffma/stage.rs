@@ -6,7 +6,7 @@
 
 use super::Tile;
 use crate::kernels::gemm::params::Operand;
-use crate::kernels::gemm::{Layout, Order};
+use crate::kernels::gemm::{Layout, MatrixLayout};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
 /// How an operand is copied.
@@ -21,8 +21,14 @@ pub(super) enum Copying {
 impl Copying {
     /// Chooses the copy for an operand whose layout along M or N is contiguous in the layout
     /// `across`; `whole` is its extent there, `side` the tile's.
-    pub(super) fn new(layout: &Layout, across: Order, whole: u64, side: u32, tile: &Tile) -> Self {
-        let quads = [layout.leading, layout.stride, whole].iter().all(|n| n % 4 == 0);
+    pub(super) fn new(
+        layout: &MatrixLayout,
+        across: Layout,
+        whole: u64,
+        side: u32,
+        tile: &Tile,
+    ) -> Self {
+        let quads = [layout.ld, layout.stride, whole].iter().all(|n| n % 4 == 0);
         let enough = side / 4 * tile.depth >= tile.threads();
         match layout.order == across {
             true if quads && enough => Self::Across(4),
@@ -125,15 +131,15 @@ impl<'k> Copier<'k> {
         let element = |step: &(u32, u32)| {
             let (deep, at) = (depth + step.0, (first + step.1).min(last));
             match copying {
-                Copying::Along => at.mul_add(operand.leading, deep),
-                Copying::Across(_) => deep.mul_add(operand.leading, at),
+                Copying::Along => at.mul_add(operand.ld, deep),
+                Copying::Across(_) => deep.mul_add(operand.ld, at),
             }
         };
         let piece = |step: &(u32, u32)| (step.0, element(step), (step.0 * pitch + step.1) * 4);
         let one = k.constant(1u32).copied();
         let (across, along) = match copying {
-            Copying::Along => (operand.leading, one),
-            Copying::Across(_) => (one, operand.leading),
+            Copying::Along => (operand.ld, one),
+            Copying::Across(_) => (one, operand.ld),
         };
         let wide = |x: Val<'k, u32>| x.convert::<u64>("");
         let line = wide(along) << 2;

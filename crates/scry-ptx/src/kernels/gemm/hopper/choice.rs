@@ -3,7 +3,7 @@
 
 use super::variant::{LINE, Tile};
 use crate::kernels::GpuSpec;
-use crate::kernels::gemm::{Gemm, Layout};
+use crate::kernels::gemm::{Gemm, MatrixLayout};
 
 /// How a GEMM is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,9 +185,9 @@ impl Task {
     }
 
     /// Cost of loading a row of a tile relative to an aligned one, in quarters.
-    fn quarters(&self, layout: &Layout) -> u32 {
+    fn quarters(&self, layout: &MatrixLayout) -> u32 {
         let elements = u64::from(LINE / self.gemm.element.size());
-        if layout.leading.is_multiple_of(elements) { 4 } else { 9 }
+        if layout.ld.is_multiple_of(elements) { 4 } else { 9 }
     }
 
     /// Cycles of a tile's epilogue.

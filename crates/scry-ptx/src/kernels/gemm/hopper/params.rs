@@ -3,14 +3,14 @@
 use super::schedule::Schedule;
 use super::variant::{Store, WARP_ROWS, tensor_element};
 use super::{Bias, HopperGemm, Major, producer, tiles};
-use crate::kernels::gemm::{Gemm, Layout, Order};
+use crate::kernels::gemm::{Gemm, Layout, MatrixLayout};
 use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
 /// An operand: its matrices; in TF32x3 those of the low terms follow.
 struct Operand {
-    layout: Layout,
+    layout: MatrixLayout,
     line: u64,
     lines: u64,
     /// Matrices per term.
@@ -24,13 +24,13 @@ struct Operand {
 }
 
 impl HopperGemm {
-    fn operand(&self, layout: &Layout, major: Major, outer: u64, tile: [u32; 2]) -> Operand {
+    fn operand(&self, layout: &MatrixLayout, major: Major, outer: u64, tile: [u32; 2]) -> Operand {
         let Gemm { k: inner, batch, .. } = self.gemm;
         let (line, lines) = if major == Major::Inner { (inner, outer) } else { (outer, inner) };
         let batched = layout.stride != 0;
         let matrices = if batched { batch } else { 1 };
-        let stride = if batched { layout.stride } else { layout.leading * lines };
-        let layout = Layout { stride, ..*layout };
+        let stride = if batched { layout.stride } else { layout.ld * lines };
+        let layout = MatrixLayout { stride, ..*layout };
         let count = matrices * u64::from(self.variant.parts);
         Operand { layout, line, lines, matrices, count, batched, tile }
     }
@@ -68,7 +68,7 @@ impl HopperGemm {
             Bias::Columns => buffers.push(read("bias", element, n)),
             Bias::Rows => buffers.push(read("bias", element, m)),
         }
-        let (lines, line) = if out.order == Order::Rows { (m, self.line()) } else { (n, m) };
+        let (lines, line) = if out.order == Layout::RowMajor { (m, self.line()) } else { (n, m) };
         let len = extent(&out, lines, line, batch * u64::from(self.cut.splits));
         buffers.push(BufferParameter { name: "out", access: BufferAccess::Write, element, len });
         buffers
@@ -112,23 +112,21 @@ impl HopperGemm {
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
                 vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
             }
-            Store::Lanes | Store::Team(_) => vec![
-                Parameter::Pointer(at),
-                Parameter::U64(out.leading),
-                Parameter::U64(out.stride),
-            ],
+            Store::Lanes | Store::Team(_) => {
+                vec![Parameter::Pointer(at), Parameter::U64(out.ld), Parameter::U64(out.stride)]
+            }
         }
     }
 }
 
 /// Returns the elements of `count` matrices of `lines` rows.
-fn extent(layout: &Layout, lines: u64, line: u64, count: u64) -> u64 {
-    let layout = Layout { order: Order::Rows, ..*layout };
+fn extent(layout: &MatrixLayout, lines: u64, line: u64, count: u64) -> u64 {
+    let layout = MatrixLayout { order: Layout::RowMajor, ..*layout };
     layout.extent(lines, line, count).expect("the product's buffers were checked")
 }
 
 /// Returns the tensor map of matrices that are copied by tiles.
-fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
+fn map(layout: &MatrixLayout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
     let bytes = u64::from(element.size());
     // The stride of a single row or matrix is never used and may be any.
     let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
@@ -136,7 +134,7 @@ fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> Ten
         element: tensor_element(element),
         offset: 0,
         dims: size.to_vec(),
-        strides: vec![apart(layout.leading, size[1]), apart(layout.stride, size[2])],
+        strides: vec![apart(layout.ld, size[1]), apart(layout.stride, size[2])],
         tile: vec![tile[0], tile[1], 1],
         swizzle: Swizzle::B128,
     }

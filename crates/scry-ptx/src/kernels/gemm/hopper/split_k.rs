@@ -10,7 +10,7 @@
 use super::schedule::{Part, Schedule};
 use super::store::{Place, Results};
 use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
-use crate::kernels::gemm::Order;
+use crate::kernels::gemm::Layout;
 use crate::kernels::gemm::memory::{load_number, store_number, wide};
 use crate::typed::hopper::{Barrier, Sums};
 use crate::typed::{Code, Ptr, Shared, Val};
@@ -224,7 +224,7 @@ fn write_read<'k>(
 /// Returns row and column of an element, counted in the layout of the result.
 fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     match variant.store {
-        Store::Team(Order::Columns) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
+        Store::Team(Layout::ColMajor) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
         _ => [nth / variant.tile.columns, nth % variant.tile.columns],
     }
 }
@@ -269,8 +269,8 @@ fn write_one<'k>(
     };
     let Variant { output, finish, .. } = results.variant;
     let (row, column) = (part.row + row, part.column + column);
-    let (line, within) = if order == Order::Rows { (row, column) } else { (column, row) };
-    let element = wide(part.result) * lines.stride + wide(line) * lines.leading + wide(within);
+    let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
+    let element = wide(part.result) * lines.stride + wide(line) * lines.ld + wide(within);
     let to = lines.start.at_wide(element * u64::from(output.size()));
     results.k.when(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);

@@ -35,7 +35,7 @@ pub(super) enum Place<'k> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lines<'k> {
     pub start: Ptr<'k, Global, u8>,
-    pub leading: Val<'k, u64>,
+    pub ld: Val<'k, u64>,
     pub stride: Val<'k, u64>,
 }
 
@@ -59,7 +59,7 @@ impl<'k> Results<'k> {
             Store::Tiles => Place::Map(k.tensor_map("out")),
             Store::Lanes | Store::Team(_) => Place::Memory(Lines {
                 start: k.pointer("out"),
-                leading: k.number("out_leading"),
+                ld: k.number("out_leading"),
                 stride: k.number("out_stride"),
             }),
         };

@@ -15,9 +15,9 @@ impl<'k> Results<'k> {
     /// Stages finished results, and stores them from shared memory.
     pub(super) fn write_words<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let k = self.k;
-        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.leading;
+        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.ld;
         let start = lines.start.at_wide((first + wide(warp.column)) * 2);
-        let between = lines.leading * 2;
+        let between = lines.ld * 2;
         let rows = (self.m - warp.row.min(self.m)).min(WARP_ROWS);
         for slab in 0..sums.columns() / COLUMNS {
             k.sync_warp();

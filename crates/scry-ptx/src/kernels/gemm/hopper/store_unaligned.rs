@@ -21,9 +21,9 @@ impl<'k> Results<'k> {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let wide = |value: Val<'a, u32>| value.convert::<u64>("");
         let size = u64::from(self.variant.output.size());
-        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.leading;
+        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.ld;
         let rows = lines.start.at_wide(first * size);
-        let between = lines.leading * size;
+        let between = lines.ld * size;
         for slab in 0..sums.columns().div_ceil(columns) {
             let eights = slab * columns / 8..sums.columns().min((slab + 1) * columns) / 8;
             let width = 8 * eights.len() as u32;

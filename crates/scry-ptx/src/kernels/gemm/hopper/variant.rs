@@ -1,7 +1,7 @@
 //! The compile-time parameters of a kernel: types, the tile shape, and how results are stored.
 
 use crate::kernels::TensorMapElement;
-use crate::kernels::gemm::{Activation, Epilogue, Order};
+use crate::kernels::gemm::{Activation, Epilogue, Layout};
 use crate::kernels::name::Name;
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
@@ -81,7 +81,7 @@ pub enum Store {
     /// By each lane: rows may be unaligned, and `out` may be read.
     Lanes,
     /// By all threads of a split-K cluster, after the reduction, into this layout.
-    Team(Order),
+    Team(Layout),
 }
 
 /// The compile-time part of the epilogue.
@@ -333,8 +333,10 @@ impl Variant {
         let name = match store {
             Store::Tiles => name,
             Store::Lanes => name.with("unaligned"),
-            Store::Team(Order::Rows) => name.with(format_args!("splitk{}", tile.team)).with("row"),
-            Store::Team(Order::Columns) => {
+            Store::Team(Layout::RowMajor) => {
+                name.with(format_args!("splitk{}", tile.team)).with("row")
+            }
+            Store::Team(Layout::ColMajor) => {
                 name.with(format_args!("splitk{}", tile.team)).with("col")
             }
         };

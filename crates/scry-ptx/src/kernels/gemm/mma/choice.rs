@@ -1,7 +1,7 @@
 //! The tile shapes of the MMA kernel.
 
 use super::{Launched, Lines, Mma, Tile};
-use crate::kernels::gemm::{Gemm, Order};
+use crate::kernels::gemm::{Gemm, Layout};
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
 
@@ -31,7 +31,7 @@ pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
 /// Returns the operands' layouts.
 fn lines(gemm: &Gemm) -> [Lines; 2] {
     let size = gemm.element.size();
-    [Lines::new(&gemm.a, Order::Columns, size), Lines::new(&gemm.b, Order::Rows, size)]
+    [Lines::new(&gemm.a, Layout::ColMajor, size), Lines::new(&gemm.b, Layout::RowMajor, size)]
 }
 
 /// Returns the bytes of shared memory that a block needs.

@@ -5,7 +5,7 @@
 
 use super::tile::Tile;
 use crate::kernels::gemm::params::Operand;
-use crate::kernels::gemm::{Layout, Order};
+use crate::kernels::gemm::{Layout, MatrixLayout};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
 /// Bytes per chunk.
@@ -24,7 +24,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Creates it for an operand whose layout along M or N is contiguous in the layout `across`.
-    pub(super) fn new(layout: &Layout, across: Order, size: u32) -> Self {
+    pub(super) fn new(layout: &MatrixLayout, across: Layout, size: u32) -> Self {
         Self { along: layout.order != across, size }
     }
 
@@ -114,12 +114,12 @@ impl<'k> Copier<'k> {
         let (line, piece) = (k.thread_id() / per_line, k.thread_id() % per_line);
         let at = piece * lines.piece();
         let room = operand.whole - operand.start;
-        let (leading, size) = (wide(operand.leading), u64::from(lines.size));
+        let (ld, size) = (wide(operand.ld), u64::from(lines.size));
         let pieces = if lines.along {
-            let row = |nth: u32| (line + nth * step).min(room - 1).mul_add(operand.leading, at);
+            let row = |nth: u32| (line + nth * step).min(room - 1).mul_add(operand.ld, at);
             Pieces::Along((0..side / step).map(row).collect())
         } else {
-            let (count, next) = (lines.depth() / step, leading * (u64::from(step) * size));
+            let (count, next) = (lines.depth() / step, ld * (u64::from(step) * size));
             Pieces::Across { count, lines: step, next, width: lines.bytes((room - at).cast()) }
         };
         let stage = k.constant(u64::from(DEEP)).copied();
@@ -127,7 +127,7 @@ impl<'k> Copier<'k> {
             k,
             lines,
             from: k.var(operand.base.to_bits() + lines.first(operand, line, at) * size),
-            pitch: if lines.along { stage } else { leading * u64::from(DEEP) },
+            pitch: if lines.along { stage } else { ld * u64::from(DEEP) },
             pieces,
             depth: if lines.along { at } else { line },
             left: k.var(operand.depth.cast::<i32>()),
@@ -179,10 +179,10 @@ impl Lines {
         at: Val<'k, u32>,
     ) -> Val<'k, u64> {
         let (start, begin) = (wide(operand.start), wide(operand.begin));
-        let leading = wide(operand.leading);
+        let ld = wide(operand.ld);
         match self.along {
-            true => start * leading + begin,
-            false => (begin + wide(line)) * leading + start + wide(at),
+            true => start * ld + begin,
+            false => (begin + wide(line)) * ld + start + wide(at),
         }
     }
 

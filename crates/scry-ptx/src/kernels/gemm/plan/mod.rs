@@ -8,7 +8,7 @@ use super::hopper::{
 use super::reduce::Reduce;
 use super::repack::{Align, Source, fits};
 use super::tf32::Split;
-use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
+use super::{Epilogue, Gemm, Layout, MatrixLayout, Precision, refusal};
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -87,7 +87,7 @@ impl Product {
             a: Place::Argument(0),
             b: Place::Argument(1),
         };
-        if asked.out.order == Order::Columns { product.turned() } else { product }
+        if asked.out.order == Layout::ColMajor { product.turned() } else { product }
     }
 
     /// Returns the transposed GEMM.
@@ -136,13 +136,13 @@ impl Product {
         let Gemm { m, n, k, batch, .. } = self.gemm;
         let parts = self.parts();
         let operands = [
-            (&mut self.gemm.a, &mut self.a, [m, k], Order::Rows),
-            (&mut self.gemm.b, &mut self.b, [n, k], Order::Columns),
+            (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
+            (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
         ];
         for (layout, place, [outer, depth], order) in operands {
             let inner = layout.order == order;
             let (rows, columns) =
-                if order == Order::Rows { (outer, depth) } else { (depth, outer) };
+                if order == Layout::RowMajor { (outer, depth) } else { (depth, outer) };
             if inner && parts == 1 && fits(layout, rows, columns, batch, 4) {
                 continue;
             }
@@ -164,7 +164,7 @@ impl Product {
     }
 
     fn task(&self, machine: GpuSpec) -> Task {
-        let outer = (self.gemm.a.order == Order::Columns, self.gemm.b.order == Order::Rows);
+        let outer = (self.gemm.a.order == Layout::ColMajor, self.gemm.b.order == Layout::RowMajor);
         let by_tiles = self.by_tiles();
         Task { gemm: self.gemm, outer, by_tiles, parts: self.parts(), machine }
     }
@@ -175,8 +175,8 @@ impl Product {
             element: self.gemm.element,
             parts: self.parts(),
             output,
-            a: major(self.gemm.a.order, Order::Rows),
-            b: major(self.gemm.b.order, Order::Columns),
+            a: major(self.gemm.a.order, Layout::RowMajor),
+            b: major(self.gemm.b.order, Layout::ColMajor),
             tile,
             once: Once::default(),
             store,
@@ -240,16 +240,16 @@ impl Product {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
         let variant = self.variant(choice.tile, PtxType::F32, store, Finish::NONE);
-        let leading = self.gemm.n.next_multiple_of(4);
-        let out = Layout { order: Order::Rows, leading, stride: leading * self.gemm.m };
+        let ld = self.gemm.n.next_multiple_of(4);
+        let out = MatrixLayout { order: Layout::RowMajor, ld, stride: ld * self.gemm.m };
         let gemm = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
         HopperGemm::new(gemm, variant, choice.splits, machine)
     }
 
     /// Returns the kernel that reduces another kernel's partial results.
     fn reduce(&self, kernel: &HopperGemm) -> Reduce {
-        let Layout { leading, stride, .. } = kernel.gemm.out;
-        let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
+        let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
+        let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
         let Cut { splits, .. } = kernel.cut;
         Reduce { gemm: self.asked, splits, partial: stride, row, column }
     }
@@ -257,14 +257,14 @@ impl Product {
 
 /// Normalises layouts: a single row or column of contiguous elements counts as K-major.
 fn straightened(asked: &Gemm) -> Gemm {
-    let along = |layout: Layout, lines: u64, order: Order| match layout {
-        Layout { leading: 1, stride, .. } if lines == 1 && layout.order != order => {
-            Layout { order, leading: asked.k, stride }
+    let along = |layout: MatrixLayout, lines: u64, order: Layout| match layout {
+        MatrixLayout { ld: 1, stride, .. } if lines == 1 && layout.order != order => {
+            MatrixLayout { order, ld: asked.k, stride }
         }
         _ => layout,
     };
-    let a = along(asked.a, asked.m, Order::Rows);
-    Gemm { a, b: along(asked.b, asked.n, Order::Columns), ..*asked }
+    let a = along(asked.a, asked.m, Layout::RowMajor);
+    Gemm { a, b: along(asked.b, asked.n, Layout::ColMajor), ..*asked }
 }
 
 /// Allocates scratch memory for an operand, which is read from there by later steps.

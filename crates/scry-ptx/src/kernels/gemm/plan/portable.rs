@@ -11,7 +11,7 @@ use crate::kernels::gemm::repack::fits;
 use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::store::Sink;
 use crate::kernels::gemm::tf32::Split;
-use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
+use crate::kernels::gemm::{Epilogue, Gemm, Layout, MatrixLayout, Precision, refusal};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -140,8 +140,8 @@ impl Unit {
 impl Product {
     /// Whether element offsets within a tile fit in 32 bits.
     fn is_near(&self) -> bool {
-        let near = |layout: &Layout| layout.leading < FARTHEST;
-        near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.leading < 1 << 32
+        let near = |layout: &MatrixLayout| layout.ld < FARTHEST;
+        near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.ld < 1 << 32
     }
 
     /// Returns the GEMM or its transpose for the skinny-GEMM kernel, if it fits: enough columns for
@@ -153,13 +153,13 @@ impl Product {
         let hopper = halves && machine.is_hopper();
         let worth_it = |gemm: &Gemm| {
             let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
-            let along = gemm.a.order == Order::Rows && gemm.b.order == Order::Columns;
+            let along = gemm.a.order == Layout::RowMajor && gemm.b.order == Layout::ColMajor;
             (copied && Dot::is_soon(gemm, machine)) || (!hopper && many && along)
         };
         let good = both.into_iter().filter(|product| Dot::takes(&product.gemm));
         let good = good.filter(|product| worth_it(&product.gemm));
         // K-major operands are read faster.
-        good.min_by_key(|product| product.gemm.b.order == Order::Rows)
+        good.min_by_key(|product| product.gemm.b.order == Layout::RowMajor)
     }
 
     /// Whether tensor cores support the 16-bit operands' layouts.
@@ -185,13 +185,13 @@ impl Product {
             return self.align_halves(plan);
         }
         let operands = [
-            (&mut self.gemm.a, &mut self.a, [m, k], Order::Rows),
-            (&mut self.gemm.b, &mut self.b, [n, k], Order::Columns),
+            (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
+            (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
         ];
         for (layout, place, [outer, depth], order) in operands {
             let inner = layout.order == order;
             let (rows, columns) =
-                if order == Order::Rows { (outer, depth) } else { (depth, outer) };
+                if order == Layout::RowMajor { (outer, depth) } else { (depth, outer) };
             if fits(layout, rows, columns, batch, 4) {
                 continue;
             }
@@ -278,15 +278,15 @@ impl Product {
             return Ok(plan);
         }
         let Gemm { m, n, batch, .. } = self.gemm;
-        let leading = n.next_multiple_of(4);
-        let (partial, parts) = (leading * m, u64::from(choice.parts));
-        let out = Layout { order: Order::Rows, leading, stride: partial * parts };
+        let ld = n.next_multiple_of(4);
+        let (partial, parts) = (ld * m, u64::from(choice.parts));
+        let out = MatrixLayout { order: Layout::RowMajor, ld, stride: partial * parts };
         let sums = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
         let kernel = self.kernel(&sums, choice.unit, Sink::sums(), division)?;
         let scratch = Place::Scratch(plan.scratch.len());
         plan.scratch.push(partial.saturating_mul(4 * parts).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
-        let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
+        let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
         let reduce = Reduce { gemm: self.asked, splits: choice.parts, partial, row, column };
         finish(plan, &self.asked, reduce, Some(scratch))
     }
