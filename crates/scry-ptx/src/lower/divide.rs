@@ -147,14 +147,15 @@ fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
 }
 
 fn unsigned_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: u128) -> Reg {
-    let Factor { before, factor, after, is_short } = Factor::new(ty.class().bits(), divisor);
-    let factor = Operand::Imm { bits: factor, ty };
+    let MagicNumber { before, multiplier, after, is_short } =
+        MagicNumber::new(ty.class().bits(), divisor);
+    let multiplier = Operand::Imm { bits: multiplier, ty };
     let a = shifted(b, ty, a, before);
-    let high = b.typed("mul.hi", ty, &[a.into(), factor]);
+    let high = b.typed("mul.hi", ty, &[a.into(), multiplier]);
     if !is_short {
         return shifted(b, ty, high, after);
     }
-    // The factor's highest bit is missing: the dividend has to be added, which may carry.
+    // The multiplier's highest bit is missing: the dividend has to be added, which may carry.
     let rest = b.typed("sub", wrapping(ty), &[a.into(), high.into()]);
     let half = shifted(b, ty, rest, 1);
     let sum = b.typed("add", wrapping(ty), &[half.into(), high.into()]);
@@ -168,9 +169,9 @@ fn shifted(b: &mut Body, ty: PtxType, a: Reg, by: u32) -> Reg {
 /// The quotient is rounded down, and one too low where the dividend is negative.
 fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let width = ty.class().bits();
-    let (factor, after) = signed_factor(width, divisor.unsigned_abs());
-    let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: factor, ty }]);
-    if factor >> (width - 1) == 1 {
+    let (multiplier, after) = signed_multiplier(width, divisor.unsigned_abs());
+    let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: multiplier, ty }]);
+    if multiplier >> (width - 1) == 1 {
         // As a signed integer the multiplier is less by 2^width.
         high = b.typed("add", wrapping(ty), &[high.into(), a.into()]);
     }
@@ -182,16 +183,16 @@ fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     }
 }
 
-/// How to divide an unsigned integer: `((a >> before) * factor) >> (width + after)`.
-struct Factor {
+/// How to divide an unsigned integer: `((a >> before) * multiplier) >> (width + after)`.
+struct MagicNumber {
     before: u32,
-    factor: u64,
+    multiplier: u64,
     after: u32,
-    /// Whether 2^width has to be added to the factor.
+    /// Whether 2^width has to be added to the multiplier.
     is_short: bool,
 }
 
-impl Factor {
+impl MagicNumber {
     /// For a divisor that is no power of two.
     fn new(width: u32, divisor: u128) -> Self {
         let direct = Self::fitting(width, divisor, 0);
@@ -200,33 +201,33 @@ impl Factor {
         direct.or_else(halved).unwrap_or_else(|| Self::short(width, divisor))
     }
 
-    /// With a factor of `width` bits, for dividends whose `before` lowest bits are shifted out. It
+    /// With a multiplier of `width` bits, for dividends whose `before` lowest bits are shifted out. It
     /// suffices that the product exceeds the power of two by less than the reciprocal of the
     /// greatest dividend.
     fn fitting(width: u32, divisor: u128, before: u32) -> Option<Self> {
         (0..width - before).find_map(|after| {
-            let factor = (1u128 << (width + after)).div_ceil(divisor);
-            let excess = factor * divisor - (1 << (width + after));
-            let fits = excess <= 1 << (after + before) && factor >> width == 0;
-            fits.then_some(Self { before, factor: factor as u64, after, is_short: false })
+            let multiplier = (1u128 << (width + after)).div_ceil(divisor);
+            let excess = multiplier * divisor - (1 << (width + after));
+            let fits = excess <= 1 << (after + before) && multiplier >> width == 0;
+            fits.then_some(Self { before, multiplier: multiplier as u64, after, is_short: false })
         })
     }
 
-    /// With a factor of one bit more.
+    /// With a multiplier of one bit more.
     fn short(width: u32, divisor: u128) -> Self {
         let after = u128::BITS - (divisor - 1).leading_zeros();
-        let factor = (((1u128 << after) - divisor) << width) / divisor + 1;
-        Self { before: 0, factor: factor as u64, after, is_short: true }
+        let multiplier = (((1u128 << after) - divisor) << width) / divisor + 1;
+        Self { before: 0, multiplier: multiplier as u64, after, is_short: true }
     }
 }
 
 /// Returns the magic multiplier and the shift of a signed division by a positive constant that is
 /// not a power of two.
-fn signed_factor(width: u32, divisor: u128) -> (u64, u32) {
+fn signed_multiplier(width: u32, divisor: u128) -> (u64, u32) {
     let fitting = |after: u32| {
         let power = 1u128 << (width + after);
-        let factor = power / divisor + 1;
-        (factor * divisor - power <= 2 << after).then_some((factor as u64, after))
+        let multiplier = power / divisor + 1;
+        (multiplier * divisor - power <= 2 << after).then_some((multiplier as u64, after))
     };
     (0..width - 1).find_map(fitting).expect("the divisor is less than 2^(width - 1)")
 }

@@ -98,8 +98,8 @@ impl Lowering<'_> {
         let results: Vec<Reg> = added.iter().map(|_| self.b.reg(PtxType::B32)).collect();
         let shape = if steps.len() == 1 { "m16n8k8" } else { "m16n8k16" };
         let opcode = Opcode::new("mma.sync.aligned").with(shape).with("row.col");
-        let (sums, factors) = (ptx_type(sum), ptx_type(Type::F16));
-        let opcode = opcode.ty(sums).ty(factors).ty(factors).ty(sums);
+        let (accumulators, operands) = (ptx_type(sum), ptx_type(Type::F16));
+        let opcode = opcode.ty(accumulators).ty(operands).ty(operands).ty(accumulators);
         let args = vec![vector(&results), vector(&left), vector(&right), vector(&added)];
         self.b.require(6, 5);
         self.b.emit(opcode, args);
@@ -176,7 +176,7 @@ impl Lowering<'_> {
         self.widen(ty, register)
     }
 
-    /// The lane that holds a pair of the left factor's row.
+    /// The lane that holds a pair of the left operand's row.
     fn row(&mut self, lane: Reg, pair: u32, mask: Operand) -> Source {
         let route = Route::quad(Operand::u32(pair));
         if mask == EVERYONE {
@@ -187,7 +187,7 @@ impl Lowering<'_> {
         Source { route, is_there: Some(self.is_in(from, mask)) }
     }
 
-    /// The lanes that hold a pair of the right factor's two columns.
+    /// The lanes that hold a pair of the right operand's two columns.
     fn columns(&mut self, lane: Reg, pair: u32, mask: Operand) -> [Source; 2] {
         let mut column = |at| {
             let within = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(3)]);

@@ -1,7 +1,7 @@
 //! Ampere features (`sm_80`): asynchronous copies to shared memory (`cp.async`), and tensor cores
 //! with operands in registers (`mma.sync`).
 
-use super::hopper::Factors;
+use super::hopper::MmaType;
 use super::value::{Arg, Element, Val};
 use super::{Code, Global, Ptr, Shared, Var};
 use crate::asm::{self, Opcode};
@@ -105,16 +105,20 @@ impl Code {
     /// half of K; of `b` the same of column `lane / 4`.
     pub fn multiply_add(
         &self,
-        factors: Factors,
-        sums: &[Var<'_, f32>; 4],
+        mma_type: MmaType,
+        accumulators: &[Var<'_, f32>; 4],
         left: [Val<'_, u32>; 4],
         right: [Val<'_, u32>; 2],
     ) {
-        let (shape, name) = (format!("m16n8k{}", factors.depth()), factors.name());
+        let (shape, name) = (format!("m16n8k{}", mma_type.k_dim()), mma_type.name());
         let opcode = Opcode::new("mma.sync.aligned").with(&shape).with("row.col.f32");
-        let sums = asm::Arg::Vector(sums.iter().map(|sum| sum.reg().into()).collect());
+        let accumulators =
+            asm::Arg::Vector(accumulators.iter().map(|sum| sum.reg().into()).collect());
         let left = asm::Arg::Vector(left.map(Arg::operand).into());
         let right = asm::Arg::Vector(right.map(Arg::operand).into());
-        self.emit(opcode.with(name).with(name).with("f32"), [sums.clone(), left, right, sums]);
+        self.emit(
+            opcode.with(name).with(name).with("f32"),
+            [accumulators.clone(), left, right, accumulators],
+        );
     }
 }

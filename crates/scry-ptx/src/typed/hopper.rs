@@ -302,14 +302,14 @@ impl<'k> Matrix<'k> {
 /// pair of 8 columns `c`, at `[4 * c ..]`: row `16 * (t / 32) + t % 32 / 4`, columns
 /// `8 * c + 2 * (t % 4)` and the next one; then the same, 8 rows further down.
 #[derive(Debug, Clone)]
-pub struct Sums<'k> {
+pub struct Accumulators<'k> {
     k: &'k Code,
     regs: Vec<Reg>,
 }
 
 /// The operand types of an MMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Factors {
+pub enum MmaType {
     /// f16.
     F16,
     /// Bfloat16.
@@ -318,10 +318,10 @@ pub enum Factors {
     Tf32,
 }
 
-impl Factors {
+impl MmaType {
     /// K of one instruction.
     #[must_use]
-    pub const fn depth(self) -> u32 {
+    pub const fn k_dim(self) -> u32 {
         match self {
             Self::F16 | Self::Bf16 => 16,
             Self::Tf32 => 8,
@@ -337,7 +337,7 @@ impl Factors {
     }
 }
 
-/// The left factor of a product.
+/// The left operand of an MMA.
 #[derive(Debug, Clone, Copy)]
 pub enum Left<'k> {
     /// In shared memory, by its descriptor.
@@ -356,7 +356,7 @@ pub struct Transposed {
     pub right: bool,
 }
 
-impl<'k> Sums<'k> {
+impl<'k> Accumulators<'k> {
     /// Sums of 64 rows and a multiple of 8 columns (8 to 256), which hold nothing yet.
     #[must_use]
     pub fn new(k: &'k Code, columns: u32) -> Self {
@@ -394,19 +394,19 @@ impl<'k> Sums<'k> {
     /// does not hold. Between [`Code::begin_products`] and [`Code::commit_products`].
     pub fn multiply(
         &self,
-        factors: Factors,
+        mma_type: MmaType,
         left: Left<'_>,
         right: Val<'_, u64>,
         added: Val<'_, bool>,
         transposed: Transposed,
     ) {
-        let shape = format!("m64n{}k{}", self.columns(), factors.depth());
-        let name = factors.name();
+        let shape = format!("m64n{}k{}", self.columns(), mma_type.k_dim());
+        let name = mma_type.name();
         let opcode = Opcode::new("wgmma.mma_async.sync.aligned").with(&shape).with("f32");
-        let sums = self.regs.iter().map(|reg| (*reg).into()).collect();
-        let mut args = vec![asm::Arg::Vector(sums), left.arg(), right.reg().into()];
+        let accumulators = self.regs.iter().map(|reg| (*reg).into()).collect();
+        let mut args = vec![asm::Arg::Vector(accumulators), left.arg(), right.reg().into()];
         args.extend([added.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
-        if factors != Factors::Tf32 {
+        if mma_type != MmaType::Tf32 {
             if matches!(left, Left::Shared(_)) {
                 args.push(Operand::u32(transposed.left.into()).into());
             }

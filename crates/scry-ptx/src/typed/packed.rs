@@ -82,7 +82,7 @@ impl Code {
         sign: Sign,
         a: [Val<'k, u32>; A],
         b: [Val<'k, u32>; B],
-        sums: [Val<'k, i32>; 4],
+        accumulators: [Val<'k, i32>; 4],
     ) -> [Val<'k, i32>; 4] {
         assert!(matches!((A, B), (2, 1) | (4, 2)), "there is no such product");
         let name = if A == 4 { "m16n8k32" } else { "m16n8k16" };
@@ -94,7 +94,7 @@ impl Code {
             vector(&results.map(Operand::Reg)),
             vector(&a.map(Arg::operand)),
             vector(&b.map(Arg::operand)),
-            vector(&sums.map(|sum| Operand::Reg(sum.reg()))),
+            vector(&accumulators.map(|sum| Operand::Reg(sum.reg()))),
         ];
         self.emit(opcode, args);
         results.map(|result| self.wrap(result))

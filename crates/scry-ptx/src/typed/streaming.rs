@@ -160,8 +160,8 @@ mod tests {
             let [c] = x.cast::<u16>().load_where(None, 0);
             y.store_where(Some(some), [a, b]);
             y.cast::<u16>().offset(8).store_where(None, [c]);
-            let sums = [halves(a), bfloats(b)].map(|[low, high]| (low + high).cast());
-            y.store_where(None, sums);
+            let accumulators = [halves(a), bfloats(b)].map(|[low, high]| (low + high).cast());
+            y.store_where(None, accumulators);
         });
         let text = PtxModule::new(Target::SM_80).with(kernel).to_string();
         assemble(&text, Target::SM_80);

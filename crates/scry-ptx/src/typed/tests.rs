@@ -1,6 +1,8 @@
 //! The text that the typed layer emits, and whether ptxas accepts it.
 
-use super::hopper::{Barrier, Factors, Left, Matrix, Sums, Swizzle, Transposed, descriptor};
+use super::hopper::{
+    Accumulators, Barrier, Left, Matrix, MmaType, Swizzle, Transposed, descriptor,
+};
 use super::{Bf16x2, Code, Sign, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxEntry, PtxModule, Target};
@@ -146,15 +148,16 @@ fn product(k: &Code) {
         k.fetch_tile_for(tiles.at(8192), map, [zero, zero, zero], full, both);
     });
     full.wait(0u32);
-    let sums = Sums::new(k, 64);
+    let accumulators = Accumulators::new(k, 64);
     let (a, b) = (descriptor(tiles, 16, 1024, Swizzle::B128), tiles.at(8192));
     let b = descriptor(b, 16, 1024, Swizzle::B128);
     k.begin_products();
     let fresh = k.constant(0u32).differs(0);
-    sums.multiply(Factors::Bf16, Left::Shared(a), b, fresh, Transposed::default());
+    accumulators.multiply(MmaType::Bf16, Left::Shared(a), b, fresh, Transposed::default());
     k.commit_products();
     k.wait_products(0);
-    (0..sums.columns() as usize / 2).for_each(|nth| y.at(nth as u32).store(sums.get(nth)));
+    (0..accumulators.columns() as usize / 2)
+        .for_each(|nth| y.at(nth as u32).store(accumulators.get(nth)));
     full.arrive_in(k.cluster_rank() ^ 1);
     k.write_tile(tiles, map, [k.thread_id(), k.thread_id()]);
     k.commit_tiles();
@@ -193,9 +196,9 @@ fn what_ampere_brought_is_written_as_its_assembler_takes_it() {
         k.commit_copies();
         k.wait_copies(2);
         let (a, b) = (k.load_matrices(tile), k.load_matrices_transposed(tile));
-        let sums = std::array::from_fn(|_| k.var(0.0f32));
-        k.multiply_add(Factors::Tf32, &sums, a, [b[0], b[1]]);
-        k.multiply_add(Factors::Bf16, &sums, a, [b[2], b[3]]);
+        let accumulators = std::array::from_fn(|_| k.var(0.0f32));
+        k.multiply_add(MmaType::Tf32, &accumulators, a, [b[0], b[1]]);
+        k.multiply_add(MmaType::Bf16, &accumulators, a, [b[2], b[3]]);
     });
     for line in [
         "cp.async.cg.shared.global [%r0], [%d1], 16;",
@@ -246,8 +249,8 @@ fn bytes_are_taken_out_multiplied_and_copied() {
         let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
         let _ = k.dot4(a.byte(2), b, a.signed_byte(3));
         let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
-        let sums = [k.constant(0i32).copied(); 4];
-        let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], sums);
+        let accumulators = [k.constant(0i32).copied(); 4];
+        let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], accumulators);
     });
     let expected = [
         "ld.param.b32 %r0, [a];",

@@ -45,7 +45,7 @@ impl Combine {
         lens(&self.of, self.pieces).map(|len| 4 * len)
     }
 
-    fn depth(&self) -> u32 {
+    fn lane_columns(&self) -> u32 {
         self.of.head_dim.div_ceil(32)
     }
 }
@@ -53,7 +53,7 @@ impl Combine {
 impl PtxKernel for Combine {
     fn name(&self) -> String {
         let name = Name::new("attention_combine").with(self.of.element.name());
-        name.with(format_args!("d{}", 32 * self.depth())).build()
+        name.with(format_args!("d{}", 32 * self.lane_columns())).build()
     }
 
     fn default_target(&self) -> Target {
@@ -61,8 +61,10 @@ impl PtxKernel for Combine {
     }
 
     fn write(&self, target: Target) -> PtxEntry {
-        let (depth, element) = (self.depth(), self.of.element);
-        typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| combine(k, depth, element))
+        let (lane_columns, element) = (self.lane_columns(), self.of.element);
+        typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| {
+            combine(k, lane_columns, element)
+        })
     }
 
     fn launch(&self) -> LaunchShape {
@@ -89,26 +91,26 @@ impl PtxKernel for Combine {
     }
 }
 
-fn combine(k: &Code, depth: u32, element: PtxType) {
+fn combine(k: &Code, lane_columns: u32, element: PtxType) {
     let row = Row::new(k);
     let out = k.pointer::<u8>("out");
     let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
     let [heads, queries] = ["heads", "queries"].map(|name| k.number::<u32>(name));
     let counts = ["head_dim", "pieces", "rows"].map(|name| k.number::<u32>(name));
-    let (total, sums) = row.gather(depth, counts);
-    let shared = k.shared::<f32>(WARPS * (32 * depth + 1), 4);
+    let (total, accumulators) = row.gather(lane_columns, counts);
+    let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
     let total = row.together(shared, total);
     let factor = total.equals(0.0).select::<f32>(0.0, total.recip());
     let (head, query) = (row.number / queries, row.number % queries);
     let at = [head / heads, head % heads, query];
     let [batch, head, query] = [0, 1, 2].map(|axis| wide(at[axis]) * strides[axis]);
-    for (nth, sum) in sums.into_iter().enumerate() {
+    for (nth, sum) in accumulators.into_iter().enumerate() {
         let (tile, column) = (shared.at(WARPS + 32 * WARPS * nth as u32), row.column(nth as u32));
         tile.at(row.warp * 32 + row.lane).store(sum);
         k.sync();
         k.when(row.warp.equals(0) & column.lt(counts[0]), || {
-            let sums = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
-            let sum = sums.reduce(|a, b| a + b).expect("there are several warps");
+            let accumulators = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
+            let sum = accumulators.reduce(|a, b| a + b).expect("there are several warps");
             write(element, out, batch + head + query + wide(column), sum * factor);
         });
     }
@@ -117,7 +119,7 @@ fn combine(k: &Code, depth: u32, element: PtxType) {
 /// The row of a block, and its operands.
 struct Row<'k> {
     k: &'k Code,
-    sums: Ptr<'k, Global, f32>,
+    accumulators: Ptr<'k, Global, f32>,
     extents: Ptr<'k, Global, f32>,
     number: Val<'k, u32>,
     lane: Val<'k, u32>,
@@ -126,8 +128,8 @@ struct Row<'k> {
 
 impl<'k> Row<'k> {
     fn new(k: &'k Code) -> Self {
-        let (sums, extents) = (k.pointer("sums"), k.pointer("extents"));
-        Self { k, sums, extents, number: k.block_id(0), lane: k.lane(), warp: k.warp() }
+        let (accumulators, extents) = (k.pointer("sums"), k.pointer("extents"));
+        Self { k, accumulators, extents, number: k.block_id(0), lane: k.lane(), warp: k.warp() }
     }
 
     fn column(&self, nth: u32) -> Val<'k, u32> {
@@ -142,19 +144,19 @@ impl<'k> Row<'k> {
     /// Returns the total and the sums of the slices that this warp reduces.
     fn gather(
         &self,
-        depth: u32,
+        lane_columns: u32,
         [head_dim, pieces, rows]: [Val<'k, u32>; 3],
     ) -> (Val<'k, f32>, Vec<Val<'k, f32>>) {
         let k = self.k;
         let most = self.greatest(pieces, rows);
         let total = k.var(0.0f32);
-        let all: Vec<_> = (0..depth).map(|_| k.var(0.0f32)).collect();
+        let all: Vec<_> = (0..lane_columns).map(|_| k.var(0.0f32)).collect();
         k.for_range(self.warp, pieces, WARPS, |piece| {
             let nth = self.of_part(piece, rows);
             let [high, sum] = self.extents.at_wide(nth * 2).load_constant_vector();
             let weight = (high - most).exp2();
             total.set(sum.mul_add(weight, total.get()));
-            let from = self.sums.at_wide(nth * wide(head_dim));
+            let from = self.accumulators.at_wide(nth * wide(head_dim));
             for (nth, all) in all.iter().enumerate() {
                 let column = self.column(nth as u32);
                 k.when(column.lt(head_dim), || {

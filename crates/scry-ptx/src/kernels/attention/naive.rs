@@ -28,7 +28,7 @@ impl Naive {
     }
 
     /// Registers per lane for the columns of a row.
-    fn depth(&self) -> u32 {
+    fn lane_columns(&self) -> u32 {
         self.of.head_dim.div_ceil(32)
     }
 }
@@ -37,7 +37,7 @@ impl PtxKernel for Naive {
     fn name(&self) -> String {
         let element = self.of.element.name();
         let name = Name::new("attention_naive").with(element);
-        let name = name.with(format_args!("d{}", 32 * self.depth()));
+        let name = name.with(format_args!("d{}", 32 * self.lane_columns()));
         let name = name.with_if(self.of.causal, "causal");
         match &self.of.bias {
             Some(bias) => name.with(format_args!("bias{}", bias.element.name())).build(),
@@ -91,7 +91,7 @@ impl<'k> Operand<'k> {
 struct Writer<'k, 'a> {
     k: &'k Code,
     of: &'a Attention,
-    depth: u32,
+    lane_columns: u32,
     operands: Vec<Operand<'k>>,
     counts: [Val<'k, u32>; 7],
     scale: Val<'k, f32>,
@@ -110,7 +110,15 @@ impl<'k, 'a> Writer<'k, 'a> {
         let counts = ["batch", "heads", "group", "queries", "keys", "head_dim", "column"];
         let counts = counts.map(|name| k.number(name));
         let (scale, lane) = (k.number("scale"), k.lane());
-        Self { k, of: &kernel.of, depth: kernel.depth(), operands, counts, scale, lane }
+        Self {
+            k,
+            of: &kernel.of,
+            lane_columns: kernel.lane_columns(),
+            operands,
+            counts,
+            scale,
+            lane,
+        }
     }
 
     fn row(&self) {
@@ -132,7 +140,7 @@ impl<'k, 'a> Writer<'k, 'a> {
             });
             value.get()
         };
-        (0..self.depth).map(column).collect()
+        (0..self.lane_columns).map(column).collect()
     }
 
     /// Computes one row with online softmax: running maximum, sum of weights and weighted sum of
@@ -141,7 +149,8 @@ impl<'k, 'a> Writer<'k, 'a> {
         let k = self.k;
         let query = self.columns(&self.operands[0], row);
         let (most, total) = (k.var(f32::NEG_INFINITY), k.var(0.0f32));
-        let sums: Vec<Var<'k, f32>> = (0..self.depth).map(|_| k.var(0.0f32)).collect();
+        let accumulators: Vec<Var<'k, f32>> =
+            (0..self.lane_columns).map(|_| k.var(0.0f32)).collect();
         let [_, _, group, _, keys, ..] = self.counts;
         let seen = if self.of.causal { (row[2] + 1).min(keys) } else { keys };
         k.for_range(0, seen, 1, |key| {
@@ -153,12 +162,12 @@ impl<'k, 'a> Writer<'k, 'a> {
             let (shrink, weight) = ((most.get() - shift).exp2(), (score - shift).exp2());
             total.set(total.get().mul_add(shrink, weight));
             let values = self.columns(&self.operands[2], other);
-            for (sum, value) in sums.iter().zip(values) {
+            for (sum, value) in accumulators.iter().zip(values) {
                 sum.set(sum.get().mul_add(shrink, value * weight));
             }
             most.set(greater);
         });
-        self.finish(row, total.get(), &sums);
+        self.finish(row, total.get(), &accumulators);
     }
 
     /// Returns the score of a key times log2(e), so that exponentials become powers of 2.
@@ -178,11 +187,11 @@ impl<'k, 'a> Writer<'k, 'a> {
         (score + read(bias.element, operand.at, index)) * LOG2_E
     }
 
-    fn finish(&self, row: [Val<'k, u32>; 3], total: Val<'k, f32>, sums: &[Var<'k, f32>]) {
+    fn finish(&self, row: [Val<'k, u32>; 3], total: Val<'k, f32>, accumulators: &[Var<'k, f32>]) {
         let out = &self.operands[self.operands.len() - 1];
         let first = out.index(row);
         let none = total.equals(0.0);
-        for (nth, sum) in sums.iter().enumerate() {
+        for (nth, sum) in accumulators.iter().enumerate() {
             let column = self.lane + 32 * nth as u32;
             let result = none.select::<f32>(0.0, sum.get() / total);
             self.k.when(column.lt(self.counts[5]), || {

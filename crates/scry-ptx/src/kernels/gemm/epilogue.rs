@@ -69,14 +69,14 @@ impl Default for Epilogue {
 
 /// `alpha` and `beta` as values of a kernel.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Factors<'k> {
+pub(crate) struct EpilogueScalars<'k> {
     /// Scale of the accumulator.
     pub alpha: Val<'k, f32>,
     /// Scale of the previous content of `out`.
     pub beta: Val<'k, f32>,
 }
 
-impl<'k> Factors<'k> {
+impl<'k> EpilogueScalars<'k> {
     /// Computes a result from its accumulator, the previous content where that is read, and the
     /// bias where there is one.
     pub(crate) fn finish(

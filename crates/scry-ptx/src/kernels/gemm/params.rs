@@ -41,7 +41,7 @@ pub(super) struct Terms<'k> {
     pub results: Results<'k>,
     /// Rows and columns of the result.
     pub ends: [Val<'k, u32>; 2],
-    depth: Val<'k, u32>,
+    k_dim: Val<'k, u32>,
     ld: [Val<'k, u32>; 2],
     strides: [Val<'k, u64>; 2],
     order: TileOrder<'k>,
@@ -51,7 +51,7 @@ pub(super) struct Terms<'k> {
 pub(super) struct Task<'k> {
     pub at: Place<'k>,
     /// Elements along K of its slice.
-    pub depth: Val<'k, u32>,
+    pub k_dim: Val<'k, u32>,
     pub operands: [Operand<'k>; 2],
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Operand<'k> {
     pub whole: Val<'k, u32>,
     /// First element along K, and their number.
     pub begin: Val<'k, u32>,
-    pub depth: Val<'k, u32>,
+    pub k_dim: Val<'k, u32>,
 }
 
 impl<'k> Terms<'k> {
@@ -75,7 +75,7 @@ impl<'k> Terms<'k> {
             operands: ["a", "b"].map(|name| k.pointer(name)),
             results: Results::declare(k, sink),
             ends: ["m", "n"].map(|name| k.number(name)),
-            depth: k.number("k"),
+            k_dim: k.number("k"),
             ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
             order: TileOrder::declare(k),
@@ -86,8 +86,8 @@ impl<'k> Terms<'k> {
     /// columns, and elements of `size` bytes.
     pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
         let at = tile_of(k, &self.order, tile);
-        let begin = at.part * self.order.part_depth;
-        let depth = (self.depth - begin).min(self.order.part_depth);
+        let begin = at.part * self.order.part_k_dim;
+        let k_dim = (self.k_dim - begin).min(self.order.part_k_dim);
         let operands = [(0, at.row), (1, at.column)].map(|(side, start)| {
             let product = at.batch.convert::<u64>("") * self.strides[side];
             Operand {
@@ -96,9 +96,9 @@ impl<'k> Terms<'k> {
                 start,
                 whole: self.ends[side],
                 begin,
-                depth,
+                k_dim,
             }
         });
-        Task { at, depth, operands }
+        Task { at, k_dim, operands }
     }
 }

@@ -16,20 +16,20 @@ pub(in crate::kernels) struct Division {
     pub tiles: [u32; 2],
     /// Slices of K, and the length of each but the last.
     pub parts: u32,
-    pub part_depth: u32,
+    pub part_k_dim: u32,
     pub batch: u32,
 }
 
 impl Division {
     /// Divides a GEMM into tiles of this size, with about this many slices of K, each a multiple of
-    /// `depth`.
-    pub(super) fn new(gemm: &Gemm, tile: [u32; 2], depth: u32, parts: u32) -> Self {
-        let steps = gemm.k.div_ceil(depth.into()).max(1);
+    /// `k_dim`.
+    pub(super) fn new(gemm: &Gemm, tile: [u32; 2], k_dim: u32, parts: u32) -> Self {
+        let steps = gemm.k.div_ceil(k_dim.into()).max(1);
         let part_steps = steps.div_ceil(parts.into());
         Self {
             tiles: [gemm.m.div_ceil(tile[0].into()) as u32, gemm.n.div_ceil(tile[1].into()) as u32],
             parts: steps.div_ceil(part_steps) as u32,
-            part_depth: (part_steps * u64::from(depth)) as u32,
+            part_k_dim: (part_steps * u64::from(k_dim)) as u32,
             batch: gemm.batch as u32,
         }
     }
@@ -49,7 +49,7 @@ impl Division {
 
     /// Returns what [`TileOrder::declare`] declares.
     pub(super) fn parameters(&self) -> [Parameter; 4] {
-        [self.tiles[0], self.tiles[1], self.part_depth, self.batch].map(Parameter::U32)
+        [self.tiles[0], self.tiles[1], self.part_k_dim, self.batch].map(Parameter::U32)
     }
 }
 
@@ -57,14 +57,14 @@ impl Division {
 pub(super) struct TileOrder<'k> {
     tiles: [Val<'k, u32>; 2],
     /// Elements along K per slice.
-    pub part_depth: Val<'k, u32>,
+    pub part_k_dim: Val<'k, u32>,
     batch: Val<'k, u32>,
 }
 
 impl<'k> TileOrder<'k> {
     pub(super) fn declare(k: &'k Code) -> Self {
         let tiles = ["tile_rows", "tile_columns"].map(|name| k.number(name));
-        Self { tiles, part_depth: k.number("part_depth"), batch: k.number("batch") }
+        Self { tiles, part_k_dim: k.number("part_depth"), batch: k.number("batch") }
     }
 }
 

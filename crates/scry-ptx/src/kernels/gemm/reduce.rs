@@ -1,6 +1,6 @@
 //! Split-K reduction: adds up partial results, always in the same order, and applies the epilogue.
 
-use super::epilogue::Factors;
+use super::epilogue::EpilogueScalars;
 use super::memory::{load_number, store_number, wide};
 use super::{Gemm, Layout};
 use crate::kernels::name::Name;
@@ -67,7 +67,7 @@ struct Terms<'k> {
     m: Val<'k, u32>,
     n: Val<'k, u32>,
     slice: Val<'k, u32>,
-    factors: Factors<'k>,
+    scalars: EpilogueScalars<'k>,
 }
 
 impl PtxKernel for Reduce {
@@ -147,7 +147,7 @@ impl<'k> Terms<'k> {
             m: k.number("m"),
             n: k.number("n"),
             slice: k.number("slice"),
-            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
         }
     }
 
@@ -179,7 +179,7 @@ impl Reduce {
         let bias =
             terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, false));
         let was = epilogue.reads().then(|| load_number(to, element, false));
-        let value = terms.factors.finish(epilogue.activation, sum, was, bias);
+        let value = terms.scalars.finish(epilogue.activation, sum, was, bias);
         store_number(to, element, value);
     }
 }

@@ -5,7 +5,7 @@
 //! caches. The tiled one stages square tiles of both operands in shared memory, so that each
 //! element is read once per row or column of the tile.
 
-use super::epilogue::Factors;
+use super::epilogue::EpilogueScalars;
 use super::memory::{load_number, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::{Gemm, Layout, MatrixLayout, refusal};
@@ -181,8 +181,8 @@ struct Terms<'k> {
     out: Matrix<'k>,
     m: Val<'k, u32>,
     n: Val<'k, u32>,
-    depth: Val<'k, u32>,
-    factors: Factors<'k>,
+    k_dim: Val<'k, u32>,
+    scalars: EpilogueScalars<'k>,
     order: TileOrder<'k>,
 }
 
@@ -192,7 +192,7 @@ impl<'k> Terms<'k> {
         let (a, b) = (k.pointer("a"), k.pointer("b"));
         let bias = epilogue.bias.then(|| k.pointer("bias"));
         let out = k.pointer("out");
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.number(name));
+        let [m, n, k_dim] = ["m", "n", "k"].map(|name| k.number(name));
         let matrix = |name: &str, base, element| {
             let distance = |of: &str| k.number(&format!("{name}_{of}"));
             Matrix { base, element, distances: ["row", "column", "matrix"].map(distance) }
@@ -205,8 +205,8 @@ impl<'k> Terms<'k> {
             out: matrix("out", out, output),
             m,
             n,
-            depth,
-            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+            k_dim,
+            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
             order: TileOrder::declare(k),
         }
     }
@@ -216,9 +216,9 @@ impl<'k> Terms<'k> {
     fn sum(&self, at: &Place<'k>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
         let (row, column) = ((at.row + row).min(self.m - 1), (at.column + column).min(self.n - 1));
         let sum = self.k.var::<f32>(0.0);
-        self.k.for_range(0, self.depth, 1, |depth| {
-            let a = self.a.read(at.batch, row, depth);
-            sum.set(a.mul_add(self.b.read(at.batch, depth, column), sum.get()));
+        self.k.for_range(0, self.k_dim, 1, |k_index| {
+            let a = self.a.read(at.batch, row, k_index);
+            sum.set(a.mul_add(self.b.read(at.batch, k_index, column), sum.get()));
         });
         sum.get()
     }
@@ -235,22 +235,22 @@ impl<'k> Terms<'k> {
         let (a, b) = (k.shared::<f32>(tile * tile, 16), k.shared::<f32>(tile * tile, 16));
         let mine = row * tile + column;
         let sum = k.var::<f32>(0.0);
-        k.for_range(0, self.depth, tile, |first| {
+        k.for_range(0, self.k_dim, tile, |first| {
             a.at(mine).store(self.bring(
                 &self.a,
                 at,
                 [at.row + row, first + column],
-                [self.m, self.depth],
+                [self.m, self.k_dim],
             ));
             b.at(mine).store(self.bring(
                 &self.b,
                 at,
                 [first + row, at.column + column],
-                [self.depth, self.n],
+                [self.k_dim, self.n],
             ));
             k.sync();
-            for depth in 0..tile {
-                let (a, b) = (a.at(row * tile).at(depth), b.at(column).at(depth * tile));
+            for k_index in 0..tile {
+                let (a, b) = (a.at(row * tile).at(k_index), b.at(column).at(k_index * tile));
                 sum.set(a.load().mul_add(b.load(), sum.get()));
             }
             k.sync();
@@ -289,7 +289,7 @@ impl<'k> Terms<'k> {
                 load_number(bias.at_wide(bytes), element, true)
             });
             let was = epilogue.reads().then(|| load_number(to, element, false));
-            let value = self.factors.finish(epilogue.activation, sum, was, bias);
+            let value = self.scalars.finish(epilogue.activation, sum, was, bias);
             store_number(to, element, value);
         });
     }

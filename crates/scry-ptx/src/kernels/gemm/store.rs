@@ -1,6 +1,6 @@
 //! Stores results from registers, neighbours of a row at a time, through the epilogue.
 
-use super::epilogue::Factors;
+use super::epilogue::EpilogueScalars;
 use super::{Activation, Gemm};
 use crate::kernels::Parameter;
 use crate::kernels::name::Name;
@@ -46,7 +46,7 @@ impl Sink {
     }
 
     /// Returns that of partial results, in rows padded to multiples of four.
-    pub(super) const fn sums() -> Self {
+    pub(super) const fn accumulators() -> Self {
         Self {
             output: PtxType::F32,
             reads: false,
@@ -89,7 +89,7 @@ pub(super) struct Results<'k> {
     ld: Val<'k, u32>,
     stride: Val<'k, u64>,
     part_stride: Val<'k, u64>,
-    factors: Factors<'k>,
+    scalars: EpilogueScalars<'k>,
 }
 
 impl<'k> Results<'k> {
@@ -103,7 +103,7 @@ impl<'k> Results<'k> {
             ld: k.number("out_leading"),
             stride: k.number("out_stride"),
             part_stride: k.number("part_stride"),
-            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
         }
     }
 
@@ -154,23 +154,23 @@ impl<'k> Writer<'_, 'k> {
 impl<'k> Row<'_, 'k> {
     /// Stores 1, 2 or 4 neighbours, `offset` columns after the first one, as far as they are in
     /// bounds.
-    pub(super) fn write<const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
+    pub(super) fn write<const N: usize>(&self, offset: u32, accumulators: [Val<'k, f32>; N]) {
         match self.writer.results.sink.output {
-            PtxType::F16 => self.write_as::<F16, N>(offset, sums),
-            PtxType::Bf16 => self.write_as::<Bf16, N>(offset, sums),
-            _ => self.write_as::<f32, N>(offset, sums),
+            PtxType::F16 => self.write_as::<F16, N>(offset, accumulators),
+            PtxType::Bf16 => self.write_as::<Bf16, N>(offset, accumulators),
+            _ => self.write_as::<f32, N>(offset, accumulators),
         }
     }
 
-    fn write_as<T: Number, const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
+    fn write_as<T: Number, const N: usize>(&self, offset: u32, accumulators: [Val<'k, f32>; N]) {
         let (results, end) = (self.writer.results, self.writer.ends[1]);
         let (k, column) = (results.k, self.writer.first[1] + offset);
         let at = results.out.cast::<T>().at_wide(self.element).at(offset);
         if results.sink.quads {
-            k.when(column.lt(end), || self.neighbours::<T, N>(column, at, sums));
+            k.when(column.lt(end), || self.neighbours::<T, N>(column, at, accumulators));
             return;
         }
-        for (nth, sum) in sums.into_iter().enumerate() {
+        for (nth, sum) in accumulators.into_iter().enumerate() {
             let column = column + nth as u32;
             k.when(column.lt(end), || self.neighbours::<T, 1>(column, at.at(nth as u32), [sum]));
         }
@@ -180,7 +180,7 @@ impl<'k> Row<'_, 'k> {
         &self,
         column: Val<'k, u32>,
         at: Ptr<'k, Global, T>,
-        sums: [Val<'k, f32>; N],
+        accumulators: [Val<'k, f32>; N],
     ) {
         let results = self.writer.results;
         let sink = results.sink;
@@ -188,7 +188,7 @@ impl<'k> Row<'_, 'k> {
         let bias = self.bias::<T, N>(column);
         let done: [Val<'k, T>; N] = std::array::from_fn(|nth| {
             let (was, bias) = (was.map(|was| was[nth]), bias.map(|bias| bias[nth]));
-            narrowed(results.factors.finish(sink.activation, sums[nth], was, bias))
+            narrowed(results.scalars.finish(sink.activation, accumulators[nth], was, bias))
         });
         at.store_vector(done);
     }

@@ -28,7 +28,7 @@ pub(super) struct Split {
     /// Whether it is K-major already.
     pub inner: bool,
     /// Elements along K.
-    pub depth: u64,
+    pub k_dim: u64,
     /// Elements along M or N.
     pub outer: u64,
     /// Number of matrices.
@@ -41,17 +41,17 @@ impl Split {
     /// Creates the operand from its sizes along M or N, and along K.
     pub(super) fn new(
         layout: MatrixLayout,
-        [outer, depth]: [u64; 2],
+        [outer, k_dim]: [u64; 2],
         inner: bool,
         batch: u64,
     ) -> Self {
         let batch = if layout.stride == 0 { 1 } else { batch };
-        Self { layout, inner, depth, outer, batch, parts: 1 }
+        Self { layout, inner, k_dim, outer, batch, parts: 1 }
     }
 
     /// Returns the leading dimension of the result.
     fn ld(&self) -> u64 {
-        self.depth.next_multiple_of(SIDE.into())
+        self.k_dim.next_multiple_of(SIDE.into())
     }
 
     /// Returns the layout of the result: the matrices of the high terms, then those of the low
@@ -72,7 +72,7 @@ impl Split {
     }
 
     fn tiles(&self) -> [u64; 2] {
-        [self.depth, self.outer].map(|side| side.div_ceil(SIDE.into()))
+        [self.k_dim, self.outer].map(|side| side.div_ceil(SIDE.into()))
     }
 
     /// Whether the number of tiles is in range.
@@ -83,7 +83,7 @@ impl Split {
 
     fn len(&self) -> u64 {
         let (line, lines) =
-            if self.inner { (self.depth, self.outer) } else { (self.outer, self.depth) };
+            if self.inner { (self.k_dim, self.outer) } else { (self.outer, self.k_dim) };
         let packed = MatrixLayout { order: Layout::RowMajor, ..self.layout };
         packed.extent(lines, line, self.batch).expect("the product's buffers were checked")
     }
@@ -99,10 +99,10 @@ struct Move<'k> {
     to_ld: Val<'k, u64>,
     to_matrix: Val<'k, u64>,
     to_part: Val<'k, u64>,
-    depth: Val<'k, u32>,
+    k_dim: Val<'k, u32>,
     outer: Val<'k, u32>,
     /// First element along K.
-    first_depth: Val<'k, u32>,
+    first_k_index: Val<'k, u32>,
     /// First element along M or N.
     first_outer: Val<'k, u32>,
 }
@@ -156,7 +156,7 @@ impl PtxKernel for Split {
         let sizes = [self.layout.ld, self.layout.stride, self.ld(), matrix, matrix * self.batch];
         let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
         parameters.extend(sizes.map(Parameter::U64));
-        parameters.extend([self.depth, self.outer].map(|side| Parameter::U32(side as u32)));
+        parameters.extend([self.k_dim, self.outer].map(|side| Parameter::U32(side as u32)));
         KernelInterface { buffers, parameters }
     }
 }
@@ -166,10 +166,10 @@ impl<'k> Move<'k> {
         let (from, to) = (k.pointer("from"), k.pointer("to"));
         let [ld, stride, to_ld, to_matrix, to_part] =
             ["leading", "stride", "to_leading", "to_matrix", "to_part"].map(|name| k.number(name));
-        let (depth, outer): (Val<'_, u32>, _) = (k.number("depth"), k.number("outer"));
-        let across = (depth + (SIDE - 1)) / SIDE;
+        let (k_dim, outer): (Val<'_, u32>, _) = (k.number("depth"), k.number("outer"));
+        let across = (k_dim + (SIDE - 1)) / SIDE;
         let down = k.block_id(0) / across;
-        let first_depth = (k.block_id(0) - down * across) * SIDE;
+        let first_k_index = (k.block_id(0) - down * across) * SIDE;
         Self {
             k,
             from,
@@ -179,9 +179,9 @@ impl<'k> Move<'k> {
             to_ld,
             to_matrix,
             to_part,
-            depth,
+            k_dim,
             outer,
-            first_depth,
+            first_k_index,
             first_outer: down * SIDE,
         }
     }
@@ -205,17 +205,17 @@ impl<'k> Move<'k> {
 
     /// Converts a tile that is K-major already.
     fn lines(&self, parts: u32) {
-        let depth = self.first_depth + self.k.thread_id();
+        let k_index = self.first_k_index + self.k.thread_id();
         let outer = self.first_outer + self.row();
         let values: Vec<_> = (0..SIDE / AT_ONCE)
             .map(|nth| {
                 let outer = outer + nth * AT_ONCE;
-                let within = depth.lt(self.depth) & outer.lt(self.outer);
-                (outer, within, self.read(outer, depth, within))
+                let within = k_index.lt(self.k_dim) & outer.lt(self.outer);
+                (outer, within, self.read(outer, k_index, within))
             })
             .collect();
         for (outer, within, value) in values {
-            self.k.when(within, || self.write(outer, depth, value, parts));
+            self.k.when(within, || self.write(outer, k_index, value, parts));
         }
     }
 
@@ -224,29 +224,29 @@ impl<'k> Move<'k> {
         let (k, x, y) = (self.k, self.k.thread_id(), self.row());
         let tile = k.shared::<f32>(SIDE * PADDED, 4);
         for nth in 0..SIDE / AT_ONCE {
-            let (outer, line) = (self.first_outer + x, self.first_depth + y + nth * AT_ONCE);
-            let within = outer.lt(self.outer) & line.lt(self.depth);
+            let (outer, line) = (self.first_outer + x, self.first_k_index + y + nth * AT_ONCE);
+            let within = outer.lt(self.outer) & line.lt(self.k_dim);
             let value = self.read(line, outer, within);
             place(tile, y + nth * AT_ONCE, x).store(value);
         }
         k.sync();
         for nth in 0..SIDE / AT_ONCE {
-            let (depth, outer) = (self.first_depth + x, self.first_outer + y + nth * AT_ONCE);
+            let (k_index, outer) = (self.first_k_index + x, self.first_outer + y + nth * AT_ONCE);
             let value = place(tile, x, y + nth * AT_ONCE).load();
-            let within = depth.lt(self.depth) & outer.lt(self.outer);
-            k.when(within, || self.write(outer, depth, value, parts));
+            let within = k_index.lt(self.k_dim) & outer.lt(self.outer);
+            k.when(within, || self.write(outer, k_index, value, parts));
         }
     }
 
     fn write<'a>(
         &'a self,
         outer: Val<'a, u32>,
-        depth: Val<'a, u32>,
+        k_index: Val<'a, u32>,
         value: Val<'a, f32>,
         parts: u32,
     ) {
         let matrix = wide(self.k.block_id(2)) * self.to_matrix;
-        let at = matrix + wide(outer) * self.to_ld + wide(depth);
+        let at = matrix + wide(outer) * self.to_ld + wide(k_index);
         let big = rounded(value);
         self.to.at_wide(at).store(big);
         if parts == 2 {

@@ -142,10 +142,10 @@ impl<'k> Work<'k> {
 impl<'k> Values<'k> {
     /// Accumulates the products with 8 weights.
     fn times(&self, k: &'k Code, weights: &Eighth<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
-        let dot = |factors: [Val<'k, u32>; 2]| {
+        let dot = |words: [Val<'k, u32>; 2]| {
             let [whole, rest] = self.digits.map(|digits| {
-                let low = k.dot4(factors[0], digits[0], 0);
-                k.dot4(factors[1], digits[1], low).convert::<f32>("rn")
+                let low = k.dot4(words[0], digits[0], 0);
+                k.dot4(words[1], digits[1], low).convert::<f32>("rn")
             });
             rest.mul_add(1.0 / 128.0, whole)
         };

@@ -275,10 +275,10 @@ fn products(present: Present, times: usize, lane: usize) -> [i64; 4] {
     })
 }
 
-fn check_product(present: Present, factor: Type, sum: Type, times: usize) {
+fn check_product(present: Present, operand: Type, sum: Type, times: usize) {
     let kir = kernel(present, |b, lane| {
-        let a = [0, 1, 2, 3].map(|nth| read(b, factor, lane, nth));
-        let right = [4, 5].map(|nth| read(b, factor, lane, nth));
+        let a = [0, 1, 2, 3].map(|nth| read(b, operand, lane, nth));
+        let right = [4, 5].map(|nth| read(b, operand, lane, nth));
         let mut c = [6, 7, 8, 9].map(|nth| read(b, sum, lane, nth));
         for _ in 0..times {
             c = b.multiply_add(a, right, c).try_into().expect("there are four");
@@ -288,12 +288,15 @@ fn check_product(present: Present, factor: Type, sum: Type, times: usize) {
         }
     });
     let held =
-        |lane: usize, nth: usize| bits(if nth < 6 { factor } else { sum }, number(lane, nth));
+        |lane: usize, nth: usize| bits(if nth < 6 { operand } else { sum }, number(lane, nth));
     for target in TARGETS {
         let got = run(&kir, target, present, held);
         for lane in present.lanes() {
             let want = products(present, times, lane).map(|number| bits(sum, number));
-            assert_eq!(got[lane], want, "{present:x?} {factor} {sum} {times} {target} lane {lane}");
+            assert_eq!(
+                got[lane], want,
+                "{present:x?} {operand} {sum} {times} {target} lane {lane}"
+            );
         }
     }
 }
@@ -301,10 +304,10 @@ fn check_product(present: Present, factor: Type, sum: Type, times: usize) {
 #[test]
 fn products_of_matrices_are_those_of_their_elements() {
     for present in PRESENT {
-        for (factor, sum) in
+        for (operand, sum) in
             [(Type::F16, Type::F16), (Type::F16, Type::F32), (Type::F32, Type::F32)]
         {
-            (1..=3).for_each(|times| check_product(present, factor, sum, times));
+            (1..=3).for_each(|times| check_product(present, operand, sum, times));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::layout::{Places, Walk};
 use super::params::Params;
 use super::strip::Strip;
 use super::{Form, Output, Variant, epilogue};
-use crate::typed::hopper::{Factors, Left, Matrix, Sums, Swizzle, Transposed};
+use crate::typed::hopper::{Accumulators, Left, Matrix, MmaType, Swizzle, Transposed};
 use crate::typed::{Code, Val};
 use crate::types::PtxType;
 
@@ -100,8 +100,8 @@ impl<'k> Consumer<'k, '_> {
 
 /// MMAs.
 impl<'k> Consumer<'k, '_> {
-    fn factors(&self) -> Factors {
-        if self.strip.variant.element == PtxType::F16 { Factors::F16 } else { Factors::Bf16 }
+    fn mma_type(&self) -> MmaType {
+        if self.strip.variant.element == PtxType::F16 { MmaType::F16 } else { MmaType::Bf16 }
     }
 
     /// Issues the MMAs of queries and the next tile of keys.
@@ -119,7 +119,7 @@ impl<'k> Consumer<'k, '_> {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
             let (left, added) = (Left::Shared(query), self.truth(nth > 0));
-            self.strip.scores.multiply(self.factors(), left, key, added, Transposed::default());
+            self.strip.scores.multiply(self.mma_type(), left, key, added, Transposed::default());
         }
         k.commit_products();
     }
@@ -132,7 +132,7 @@ impl<'k> Consumer<'k, '_> {
     fn start_values(&self) {
         self.strip.shrink();
         self.values.wait_full();
-        self.multiply_values(&self.strip.sums, 0, true);
+        self.multiply_values(&self.strip.accumulators, 0, true);
     }
 
     /// Accumulates weights times the next tile of values. Tensor cores do not round to nearest when
@@ -145,7 +145,7 @@ impl<'k> Consumer<'k, '_> {
             self.values.wait_full();
             let columns =
                 if 2 * self.strip.variant.width > SUMS { 64 } else { self.strip.variant.width };
-            let fresh = Sums::new(self.strip.k, columns);
+            let fresh = Accumulators::new(self.strip.k, columns);
             for first in (0..self.strip.variant.width).step_by(columns as usize) {
                 self.add_fresh(&fresh, first);
             }
@@ -154,14 +154,14 @@ impl<'k> Consumer<'k, '_> {
     }
 
     /// Adds a tile's own accumulators, from a column on.
-    fn add_fresh(&self, fresh: &Sums<'k>, first: u32) {
+    fn add_fresh(&self, fresh: &Accumulators<'k>, first: u32) {
         self.multiply_values(fresh, first, false);
         self.strip.k.wait_products(0);
-        self.strip.add_sums(fresh, first);
+        self.strip.add_accumulators(fresh, first);
     }
 
     /// Issues the MMAs of weights and some columns of the next tile of values.
-    fn multiply_values(&self, sums: &Sums<'k>, column: u32, added: bool) {
+    fn multiply_values(&self, accumulators: &Accumulators<'k>, column: u32, added: bool) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         let values = self.values.as_values();
         let transposed = Transposed { left: false, right: true };
@@ -174,7 +174,7 @@ impl<'k> Consumer<'k, '_> {
             let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
             let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);
             let (left, added) = (Left::Registers(weights), self.truth(added || nth > 0));
-            sums.multiply(self.factors(), left, value, added, transposed);
+            accumulators.multiply(self.mma_type(), left, value, added, transposed);
         }
         k.commit_products();
     }

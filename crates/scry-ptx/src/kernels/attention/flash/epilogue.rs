@@ -17,7 +17,7 @@ pub(super) fn write(consumer: &Consumer<'_, '_>) {
     match &strip.params.out {
         Out::Tiles(map) => tiles(consumer, *map),
         Out::Rows(rows) => each_row(strip, rows),
-        Out::Partial(sums, extents) => partial(strip, *sums, *extents),
+        Out::Partial(accumulators, extents) => partial(strip, *accumulators, *extents),
     }
 }
 
@@ -73,7 +73,7 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
             let first = (chunk * 32 + pair * 8) as usize;
             let word = |nth: usize| {
                 let low = first + 2 * nth;
-                rounding.word([strip.sums.get(low), strip.sums.get(low + 1)])
+                rounding.word([strip.accumulators.get(low), strip.accumulators.get(low + 1)])
             };
             let at = at.offset(layout.query_chunk(0, chunk).into());
             k.store_matrices(at, [0, 1, 2, 3].map(word));
@@ -84,11 +84,11 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
 /// Stores this thread's elements of a row.
 fn row<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, f32>) {
     let to = to.at(strip.column);
-    for nth in of_row(&strip.sums, half).step_by(2) {
+    for nth in of_row(&strip.accumulators, half).step_by(2) {
         let column = 8 * (nth / 4) as u32;
         for odd in 0..2 {
             let inside = (strip.column + (column + odd)).lt(strip.params.head_dim);
-            let value = strip.sums.get(nth + odd as usize);
+            let value = strip.accumulators.get(nth + odd as usize);
             strip.k.when(inside, || to.at(column + odd).store(value));
         }
     }
@@ -98,10 +98,10 @@ fn row<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, f32>) {
 fn row_of_halves<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, u32>) {
     let to = to.at(strip.column >> 1);
     let rounding = Rounding::to(strip.variant.element);
-    for nth in of_row(&strip.sums, half).step_by(2) {
+    for nth in of_row(&strip.accumulators, half).step_by(2) {
         let column = 8 * (nth / 4) as u32;
         let inside = (strip.column + column).lt(strip.params.head_dim);
-        let word = rounding.word([strip.sums.get(nth), strip.sums.get(nth + 1)]);
+        let word = rounding.word([strip.accumulators.get(nth), strip.accumulators.get(nth + 1)]);
         strip.k.when(inside, || to.at(column / 2).store(word));
     }
 }
@@ -121,7 +121,11 @@ pub(super) fn each_row<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
 
 /// Stores partial results for [`Combine`](super::super::combine): accumulators, and for each row
 /// its scaled maximum and its total.
-fn partial<'k>(strip: &Strip<'k, '_>, sums: Ptr<'k, Global, f32>, extents: Ptr<'k, Global, f32>) {
+fn partial<'k>(
+    strip: &Strip<'k, '_>,
+    accumulators: Ptr<'k, Global, f32>,
+    extents: Ptr<'k, Global, f32>,
+) {
     let (params, task) = (strip.params, strip.task);
     for half in 0..2 {
         let extent = strip.extent(half);
@@ -130,7 +134,7 @@ fn partial<'k>(strip: &Strip<'k, '_>, sums: Ptr<'k, Global, f32>, extents: Ptr<'
             let [batch, head, query] = strip.query(half);
             let head = (task.part * params.batch + batch) * params.heads + head;
             let nth = wide(head) * wide(params.queries) + wide(query);
-            row(strip, half, sums.at_wide(nth * wide(params.head_dim)));
+            row(strip, half, accumulators.at_wide(nth * wide(params.head_dim)));
             strip.k.when(strip.column.equals(0), || {
                 extents.at_wide(nth * 2).store_vector(extent);
             });

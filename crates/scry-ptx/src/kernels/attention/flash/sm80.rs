@@ -7,7 +7,7 @@
 use super::params::{Params, Rows};
 use super::strip::Strip;
 use super::{Variant, epilogue};
-use crate::typed::hopper::Factors;
+use crate::typed::hopper::MmaType;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
@@ -161,10 +161,10 @@ impl<'k> Warps<'k, '_> {
         [0, 1, 2, 3].map(|step: u32| row.plus_bytes(((second + 2 * step) ^ swap) << 4))
     }
 
-    fn factors(&self) -> Factors {
+    fn mma_type(&self) -> MmaType {
         match self.strip.variant.element {
-            PtxType::F16 => Factors::F16,
-            _ => Factors::Bf16,
+            PtxType::F16 => MmaType::F16,
+            _ => MmaType::Bf16,
         }
     }
 
@@ -184,8 +184,8 @@ impl<'k> Warps<'k, '_> {
                 let at = keys[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
                 let [a, b, c, d] = k.load_matrices(at);
                 let columns = 2 * rows as usize;
-                k.multiply_add(self.factors(), &scores.tile(columns), left, [a, b]);
-                k.multiply_add(self.factors(), &scores.tile(columns + 1), left, [c, d]);
+                k.multiply_add(self.mma_type(), &scores.tile(columns), left, [a, b]);
+                k.multiply_add(self.mma_type(), &scores.tile(columns + 1), left, [c, d]);
             }
         }
     }
@@ -193,7 +193,7 @@ impl<'k> Warps<'k, '_> {
     /// Accumulates weights times the values of a tile.
     fn values(&self) {
         let (k, lane) = (self.k(), self.k().lane());
-        let Strip { sums, variant, weights, .. } = &self.strip;
+        let Strip { accumulators, variant, weights, .. } = &self.strip;
         let tile = self.tile(From::Values, self.stage.get());
         let values = self.rows(tile, lane & 15, lane >> 4);
         for rows in 0..variant.tile.keys / 16 {
@@ -204,8 +204,8 @@ impl<'k> Warps<'k, '_> {
                 let at = values[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
                 let [a, b, c, d] = k.load_matrices_transposed(at);
                 let columns = 2 * step as usize;
-                k.multiply_add(self.factors(), &sums.tile(columns), left, [a, b]);
-                k.multiply_add(self.factors(), &sums.tile(columns + 1), left, [c, d]);
+                k.multiply_add(self.mma_type(), &accumulators.tile(columns), left, [a, b]);
+                k.multiply_add(self.mma_type(), &accumulators.tile(columns + 1), left, [c, d]);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Online softmax, tile by tile: running maxima and totals.
 
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::Accumulators;
 use crate::typed::{Arg, Code, Val, Var};
 
 /// A row of scores is held by four neighbouring lanes.
@@ -27,7 +27,7 @@ pub(super) struct Row<'k> {
 }
 
 /// Returns the score registers of one of a thread's two rows.
-pub(super) fn of_row(scores: &Sums<'_>, row: usize) -> impl Iterator<Item = usize> + use<> {
+pub(super) fn of_row(scores: &Accumulators<'_>, row: usize) -> impl Iterator<Item = usize> + use<> {
     (0..scores.columns() as usize / 2).filter(move |nth| nth / 2 % 2 == row)
 }
 
@@ -39,7 +39,7 @@ impl<'k> Softmax<'k> {
     }
 
     /// Replaces scores by their weights. `hidden` says that a whole row may be minus infinity.
-    pub fn weigh(&self, scores: &Sums<'k>, hidden: bool) {
+    pub fn weigh(&self, scores: &Accumulators<'k>, hidden: bool) {
         for (nth, row) in self.rows.iter().enumerate() {
             let shift = self.raise(row, greatest(scores, nth), hidden);
             let less = -shift;
@@ -73,13 +73,13 @@ impl<'k> Softmax<'k> {
     }
 }
 
-fn greatest<'k>(scores: &Sums<'k>, row: usize) -> Val<'k, f32> {
+fn greatest<'k>(scores: &Accumulators<'k>, row: usize) -> Val<'k, f32> {
     folded(scores, row, |a, b| a.max(b))
 }
 
 /// Reduces the values of a row in two independent chains.
 fn folded<'k>(
-    scores: &Sums<'k>,
+    scores: &Accumulators<'k>,
     row: usize,
     combine: impl Fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, f32>,
 ) -> Val<'k, f32> {
@@ -91,8 +91,8 @@ fn folded<'k>(
 }
 
 /// Scales accumulators, with one factor per row.
-pub(super) fn scaled<'k>(sums: &Sums<'k>, by: [impl Arg<f32>; 2]) {
+pub(super) fn scaled<'k>(accumulators: &Accumulators<'k>, by: [impl Arg<f32>; 2]) {
     for (row, by) in by.into_iter().enumerate() {
-        of_row(sums, row).for_each(|nth| sums.set(nth, sums.get(nth) * by));
+        of_row(accumulators, row).for_each(|nth| accumulators.set(nth, accumulators.get(nth) * by));
     }
 }

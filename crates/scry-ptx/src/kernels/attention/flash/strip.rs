@@ -7,7 +7,7 @@ use super::params::Params;
 use super::schedule::Task;
 use super::softmax::{Softmax, of_row, scaled};
 use crate::kernels::attention::scalar::Rounding;
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::Accumulators;
 use crate::typed::{Code, Val, Var};
 
 /// A thread's part of 64 rows: of every 8 columns two neighbours in two rows.
@@ -22,12 +22,12 @@ pub(super) struct Strip<'k, 'a> {
     pub row: Val<'k, u32>,
     /// Its first column of every 8.
     pub column: Val<'k, u32>,
-    pub scores: Sums<'k>,
+    pub scores: Accumulators<'k>,
     /// The weights of a tile, for each of their terms.
     pub weights: Vec<Vec<Var<'k, u32>>>,
     softmax: Softmax<'k>,
     /// Accumulators of the result.
-    pub sums: Sums<'k>,
+    pub accumulators: Accumulators<'k>,
 }
 
 impl<'k, 'a> Strip<'k, 'a> {
@@ -45,8 +45,8 @@ impl<'k, 'a> Strip<'k, 'a> {
         let words = variant.tile.keys / 4;
         let weights = (0..variant.parts).map(|_| (0..words).map(|_| k.var(0u32)).collect());
         let scale = if variant.bias.is_some() { k.constant(1.0f32) } else { params.scale };
-        let sums = Sums::new(k, variant.width);
-        (0..variant.width as usize / 2).for_each(|nth| sums.set(nth, 0.0));
+        let accumulators = Accumulators::new(k, variant.width);
+        (0..variant.width as usize / 2).for_each(|nth| accumulators.set(nth, 0.0));
         Self {
             k,
             variant,
@@ -55,10 +55,10 @@ impl<'k, 'a> Strip<'k, 'a> {
             first_row,
             row,
             column: (thread & 3) * 2,
-            scores: Sums::new(k, variant.tile.keys),
+            scores: Accumulators::new(k, variant.tile.keys),
             weights: weights.collect(),
             softmax: Softmax::new(k, scale),
-            sums,
+            accumulators,
         }
     }
 
@@ -140,16 +140,16 @@ impl<'k> Strip<'k, '_> {
     /// Applies the correction of the online softmax to the accumulators.
     pub fn shrink(&self) {
         let rows = &self.softmax.rows;
-        scaled(&self.sums, [rows[0].shrink.get(), rows[1].shrink.get()]);
+        scaled(&self.accumulators, [rows[0].shrink.get(), rows[1].shrink.get()]);
     }
 
     /// Applies it to some columns, from the first one on, and adds new accumulators.
-    pub fn add_sums(&self, fresh: &Sums<'k>, first: u32) {
+    pub fn add_accumulators(&self, fresh: &Accumulators<'k>, first: u32) {
         for (row, state) in self.softmax.rows.iter().enumerate() {
             for nth in of_row(fresh, row) {
                 let at = nth + first as usize / 2;
-                let sum = self.sums.get(at).mul_add(state.shrink.get(), fresh.get(nth));
-                self.sums.set(at, sum);
+                let sum = self.accumulators.get(at).mul_add(state.shrink.get(), fresh.get(nth));
+                self.accumulators.set(at, sum);
             }
         }
     }
@@ -160,7 +160,7 @@ impl<'k> Strip<'k, '_> {
             let total = self.softmax.total(row);
             total.equals(0.0).select::<f32>(0.0, total.recip())
         };
-        scaled(&self.sums, [factor(0), factor(1)]);
+        scaled(&self.accumulators, [factor(0), factor(1)]);
     }
 
     /// Returns the scaled maximum and the total of a row.

@@ -12,7 +12,7 @@
 mod cluster_reduce;
 mod strided_columns;
 
-use super::epilogue::Factors;
+use super::epilogue::EpilogueScalars;
 use super::memory::{load_number, load_number_where, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of_team};
 use super::{Gemm, Layout, MatrixLayout};
@@ -178,7 +178,7 @@ impl PtxKernel for Dot {
             }
             let column = at.column + (k.thread_id() >> 5) * self.columns();
             k.when(column.lt(terms.n), || {
-                let sum = terms.of_lane(&terms.sums(self, &at, column));
+                let sum = terms.of_lane(&terms.accumulators(self, &at, column));
                 terms.finish_lane(self, &at, column, sum);
             });
         });
@@ -214,12 +214,12 @@ struct Terms<'k> {
     out: Ptr<'k, Global, u8>,
     m: Val<'k, u32>,
     n: Val<'k, u32>,
-    depth: Val<'k, u32>,
+    k_dim: Val<'k, u32>,
     ld: [Val<'k, u64>; 2],
     strides: [Val<'k, u64>; 2],
     /// Row, column and batch stride of the result, in elements.
     to: [Val<'k, u64>; 3],
-    factors: Factors<'k>,
+    scalars: EpilogueScalars<'k>,
     order: TileOrder<'k>,
 }
 
@@ -237,17 +237,17 @@ impl<'k> Terms<'k> {
             out: k.pointer("out"),
             m: k.number("m"),
             n: k.number("n"),
-            depth: k.number("k"),
+            k_dim: k.number("k"),
             ld: ["a_leading", "b_leading"].map(|name| k.number(name)),
             strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
             to: ["to_row", "to_column", "to_product"].map(|name| k.number(name)),
-            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+            scalars: EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") },
             order: TileOrder::declare(k),
         }
     }
 
     /// Returns the accumulators of each row with each column of the warp, reduced over its lanes.
-    fn sums(&self, dot: &Dot, at: &Place<'k>, column: Val<'k, u32>) -> Vec<Val<'k, f32>> {
+    fn accumulators(&self, dot: &Dot, at: &Place<'k>, column: Val<'k, u32>) -> Vec<Val<'k, f32>> {
         let (k, element) = (self.k, dot.gemm.element);
         // Rows and columns beyond the end are clamped to the last one; their results are dropped.
         let line = |side: usize, nth: Val<'k, u32>, last: Val<'k, u32>| {
@@ -262,55 +262,55 @@ impl<'k> Terms<'k> {
             (0..dot.rows()).map(row).collect(),
             (0..dot.columns()).map(|nth| line(1, column + nth, self.n)).collect(),
         ];
-        let sums: Vec<_> = (0..dot.rows() * dot.columns()).map(|_| k.var(0.0f32)).collect();
+        let accumulators: Vec<_> = (0..dot.rows() * dot.columns()).map(|_| k.var(0.0f32)).collect();
         match dot.by_pieces() {
-            true => self.add_pieces(dot, &lines, &sums),
-            false => self.add_numbers(dot, &lines, &sums),
+            true => self.add_pieces(dot, &lines, &accumulators),
+            false => self.add_numbers(dot, &lines, &accumulators),
         }
-        sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
+        accumulators.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
     }
 
     /// Accumulates with vector loads while all lanes have data, several loads in flight; then the
     /// rest element by element.
-    fn add_pieces(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
+    fn add_pieces(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let done = k.var(0u32);
         k.repeat(|exit| {
-            exit.when((done.get() + step).gt(self.depth));
+            exit.when((done.get() + step).gt(self.k_dim));
             let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * PIECE;
             let read = |line: &Ptr<'k, Global, u8>| dot.read(line.at_wide(at));
             let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
             add(
                 &all.map(|side| side.into_iter().map(|line| numbers(&line, element)).collect()),
-                sums,
+                accumulators,
             );
             done.set(done.get() + step);
         });
-        k.for_range(done.get() + k.lane(), self.depth, 32, |depth| {
+        k.for_range(done.get() + k.lane(), self.k_dim, 32, |k_index| {
             let read = |line: &Ptr<'k, Global, u8>| {
-                let at = line.at_wide(wide(depth) * u64::from(element.size()));
+                let at = line.at_wide(wide(k_index) * u64::from(element.size()));
                 vec![load_number(at, element, true)]
             };
-            add(&lines.each_ref().map(|side| side.iter().map(read).collect()), sums);
+            add(&lines.each_ref().map(|side| side.iter().map(read).collect()), accumulators);
         });
     }
 
     /// Accumulates element by element, several loads in flight; beyond the end elements are zero.
-    fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
+    fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, element, loads) = (self.k, dot.gemm.element, dot.loads());
         let (first, lanes) = match (dot.shared, dot.team) {
             (false, _) => (k.lane(), 32),
             (true, 1) => (k.thread_id(), 32 * WARPS),
             (true, team) => (k.cluster_rank() * (32 * WARPS) + k.thread_id(), 32 * WARPS * team),
         };
-        k.for_range(first, self.depth, lanes * loads, |first| {
+        k.for_range(first, self.k_dim, lanes * loads, |first| {
             let places: Vec<_> = (0..loads).map(|nth| first + nth * lanes).collect();
-            let there: Vec<_> = places.iter().map(|depth| depth.lt(self.depth)).collect();
+            let there: Vec<_> = places.iter().map(|k_index| k_index.lt(self.k_dim)).collect();
             let side = |side: usize| {
                 let apart = side == 0 && dot.is_across();
-                let offset = |depth: &Val<'k, u32>| {
-                    let depth = if apart { wide(*depth) * self.ld[0] } else { wide(*depth) };
-                    depth * u64::from(element.size())
+                let offset = |k_index: &Val<'k, u32>| {
+                    let k_index = if apart { wide(*k_index) * self.ld[0] } else { wide(*k_index) };
+                    k_index * u64::from(element.size())
                 };
                 let offsets: Vec<_> = places.iter().map(offset).collect();
                 let read = |line: &Ptr<'k, Global, u8>| {
@@ -321,21 +321,23 @@ impl<'k> Terms<'k> {
                 };
                 lines[side].iter().map(read).collect::<Vec<_>>()
             };
-            add(&[side(0), side(1)], sums);
+            add(&[side(0), side(1)], accumulators);
         });
     }
 
     /// Returns the sum whose result this lane writes.
-    fn of_lane(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
+    fn of_lane(&self, accumulators: &[Val<'k, f32>]) -> Val<'k, f32> {
         let lane = self.k.lane();
-        (1..).zip(&sums[1..]).fold(sums[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine))
+        (1..)
+            .zip(&accumulators[1..])
+            .fold(accumulators[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine))
     }
 
     /// Returns the same sum, reduced over all warps of the block through shared memory.
-    fn together(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
+    fn together(&self, accumulators: &[Val<'k, f32>]) -> Val<'k, f32> {
         let (k, lane) = (self.k, self.k.lane());
         let memory = k.shared::<f32>(32 * WARPS, 16).at(lane);
-        memory.at(k.warp() * 32).store(self.of_lane(sums));
+        memory.at(k.warp() * 32).store(self.of_lane(accumulators));
         k.sync();
         (1..WARPS).fold(memory.load(), |sum, warp| sum + memory.at(warp * 32).load())
     }
@@ -345,7 +347,7 @@ impl<'k> Terms<'k> {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
         let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
-        let sum = self.together(&self.sums(dot, at, at.column));
+        let sum = self.together(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         inbox.iter().for_each(|_| k.wait_cluster());
         k.when(k.warp().equals(0), || match inbox {
@@ -381,7 +383,7 @@ impl<'k> Terms<'k> {
             let bias =
                 self.bias.map(|bias| load_number(bias.at_wide(wide(biased) * size), element, true));
             let was = epilogue.reads().then(|| load_number(to, element, false));
-            let value = self.factors.finish(epilogue.activation, sum, was, bias);
+            let value = self.scalars.finish(epilogue.activation, sum, was, bias);
             store_number(to, element, value);
         });
     }
@@ -432,9 +434,9 @@ fn half(word: Val<'_, u32>) -> Val<'_, f32> {
 }
 
 /// Accumulates the products of each row with each column.
-fn add<'k>([rows, columns]: &[Vec<Vec<Val<'k, f32>>>; 2], sums: &[Var<'k, f32>]) {
+fn add<'k>([rows, columns]: &[Vec<Vec<Val<'k, f32>>>; 2], accumulators: &[Var<'k, f32>]) {
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
-    for ((row, column), sum) in pairs.zip(sums) {
+    for ((row, column), sum) in pairs.zip(accumulators) {
         for (a, b) in row.iter().zip(column) {
             sum.set(a.mul_add(*b, sum.get()));
         }

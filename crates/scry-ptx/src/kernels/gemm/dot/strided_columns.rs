@@ -16,10 +16,10 @@ pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let (k, values) = (terms.k, dot.rows() * COLUMNS);
     let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
     let memory = k.shared::<f32>(WARPS * values, 16);
-    let sums: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
-    add(terms, dot, at, &sums);
+    let accumulators: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
+    add(terms, dot, at, &accumulators);
     let mine = memory.at(k.warp() * values + k.lane());
-    (0..).zip(&sums).for_each(|(nth, sum)| mine.at(32 * nth).store(sum.get()));
+    (0..).zip(&accumulators).for_each(|(nth, sum)| mine.at(32 * nth).store(sum.get()));
     k.sync();
     let total = |nth: Val<'k, u32>| {
         let from = |warp: u32| memory.at(nth).at(warp * values).load();
@@ -38,7 +38,7 @@ pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
 }
 
 /// Accumulates the warp's rows, several loads in flight. Elements beyond the ends are zero.
-fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) {
+fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, accumulators: &[Var<'k, f32>]) {
     let (k, element, lines) = (terms.k, dot.gemm.element, dot.loads());
     let size = u64::from(element.size());
     let [a, b] = [0, 1]
@@ -47,27 +47,27 @@ fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) 
     let rows: Vec<_> =
         (0..dot.rows()).map(|row| k.constant(row).copied().min(terms.m - 1)).collect();
     let warp = if dot.team > 1 { k.cluster_rank() * WARPS + k.warp() } else { k.warp() };
-    k.for_range(warp * lines, terms.depth, WARPS * dot.team * lines, |first| {
-        let depths: Vec<_> = (0..lines).map(|nth| first + nth).collect();
-        let there: Vec<_> = depths.iter().map(|depth| depth.lt(terms.depth)).collect();
-        let across = |depth: &Val<'k, u32>, side: usize| wide(*depth) * terms.ld[side];
+    k.for_range(warp * lines, terms.k_dim, WARPS * dot.team * lines, |first| {
+        let k_indices: Vec<_> = (0..lines).map(|nth| first + nth).collect();
+        let there: Vec<_> = k_indices.iter().map(|k_index| k_index.lt(terms.k_dim)).collect();
+        let across = |k_index: &Val<'k, u32>, side: usize| wide(*k_index) * terms.ld[side];
         let columns = columns.map(|column| {
-            let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
-                let from = b.at_wide((across(depth, 1) + wide(column)) * size);
+            let read = |(k_index, there): (&Val<'k, u32>, &Val<'k, bool>)| {
+                let from = b.at_wide((across(k_index, 1) + wide(column)) * size);
                 load_number_where(from, element, *there & column.lt(terms.n))
             };
-            depths.iter().zip(&there).map(read).collect::<Vec<_>>()
+            k_indices.iter().zip(&there).map(read).collect::<Vec<_>>()
         });
         let rows = rows.iter().map(|row| {
-            let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
+            let read = |(k_index, there): (&Val<'k, u32>, &Val<'k, bool>)| {
                 let offset = match dot.is_across() {
-                    true => across(depth, 0) + wide(*row),
-                    false => wide(*row) * terms.ld[0] + wide(*depth),
+                    true => across(k_index, 0) + wide(*row),
+                    false => wide(*row) * terms.ld[0] + wide(*k_index),
                 };
                 load_number_where(a.at_wide(offset * size), element, *there)
             };
-            depths.iter().zip(&there).map(read).collect::<Vec<_>>()
+            k_indices.iter().zip(&there).map(read).collect::<Vec<_>>()
         });
-        super::add(&[rows.collect(), columns.into()], sums);
+        super::add(&[rows.collect(), columns.into()], accumulators);
     });
 }

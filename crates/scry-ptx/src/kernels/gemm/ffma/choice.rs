@@ -18,13 +18,13 @@ pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
 
 const fn tile(
     [rows, columns]: [u32; 2],
-    depth: u32,
+    k_dim: u32,
     warps: [u32; 2],
     lanes: [u32; 2],
     blocks: u32,
     rate: u32,
 ) -> Tile {
-    Tile { rows, columns, depth, stages: 4, warps, lanes, blocks, rate }
+    Tile { rows, columns, k_dim, stages: 4, warps, lanes, blocks, rate }
 }
 
 /// Returns how each operand is copied into a tile's pipeline stages.
@@ -39,7 +39,7 @@ fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
 /// Returns the bytes of shared memory that a block needs.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
     let [a, b] = copying(gemm, tile);
-    tile.stages * 4 * tile.depth * (a.pitch(tile.rows) + b.pitch(tile.columns))
+    tile.stages * 4 * tile.k_dim * (a.pitch(tile.rows) + b.pitch(tile.columns))
 }
 
 impl Ffma {

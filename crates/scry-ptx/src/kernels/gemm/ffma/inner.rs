@@ -42,7 +42,7 @@ impl<'k> Reading<'k> {
         let [row, column] = [0, 1]
             .map(|side| warps[side].mul_add(counts[side] * tile.lanes[side], lanes[side] * 4));
         let pitches = [copying[0].pitch(tile.rows), copying[1].pitch(tile.columns)];
-        let columns_at = stages.at(tile.depth * pitches[0]);
+        let columns_at = stages.at(tile.k_dim * pitches[0]);
         let side = |nth: usize, first: Ptr<'k, Shared, f32>| Side {
             quads: counts[nth] / 4,
             lanes: tile.lanes[nth],
@@ -65,9 +65,9 @@ fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
 }
 
 impl<'k> Side<'k> {
-    /// Reads the thread's operand at index `depth` along K of the stage at byte offset `stage`.
-    fn read(&self, stage: Val<'k, u32>, depth: u32) -> Vec<Val<'k, f32>> {
-        let first = self.first.plus_bytes(stage).at(depth * self.pitch);
+    /// Reads the thread's operand at index `k_dim` along K of the stage at byte offset `stage`.
+    fn read(&self, stage: Val<'k, u32>, k_dim: u32) -> Vec<Val<'k, f32>> {
+        let first = self.first.plus_bytes(stage).at(k_dim * self.pitch);
         let quad = |nth: u32| first.at(nth * 4 * self.lanes).load_vector::<4>();
         (0..self.quads).flat_map(quad).collect()
     }
@@ -81,7 +81,7 @@ pub(super) struct Block<'k> {
     pub reading: Reading<'k>,
     pub stages: Ptr<'k, Shared, f32>,
     /// Accumulators, row by row of the thread's columns.
-    pub sums: Vec<Var<'k, f32>>,
+    pub accumulators: Vec<Var<'k, f32>>,
     turns: Turns<'k>,
 }
 
@@ -104,16 +104,16 @@ impl<'k> Block<'k> {
             copiers,
             reading,
             stages,
-            sums: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
+            accumulators: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
             turns: Turns::new(k, tile.stages, stage_bytes),
         }
     }
 
     /// Accumulates over the whole K.
-    pub(super) fn run(&self, depth: Val<'k, u32>) {
+    pub(super) fn run(&self, k_dim: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
-        let steps = (depth + (tile.depth - 1)) / tile.depth;
-        self.begin(depth, steps);
+        let steps = (k_dim + (tile.k_dim - 1)) / tile.k_dim;
+        self.begin(k_dim, steps);
         let current = self.read(0).map(|side| side.into_iter().map(|x| k.var(x)).collect());
         k.for_range(0, steps, 1, |step| self.step(&current, (step + (tile.stages - 1)).lt(steps)));
         k.wait_copies(0);
@@ -121,9 +121,9 @@ impl<'k> Block<'k> {
 
     /// Prologue: starts the copies of all stages but one. Only the first stage may be partial, so
     /// that the others need no bounds checks.
-    fn begin(&self, depth: Val<'k, u32>, steps: Val<'k, u32>) {
+    fn begin(&self, k_dim: Val<'k, u32>, steps: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
-        let first = depth - (steps.max(1) - 1) * tile.depth;
+        let first = k_dim - (steps.max(1) - 1) * tile.k_dim;
         for copier in &self.copiers {
             copier.copy_first(self.stages, first);
             copier.advance(first);
@@ -145,14 +145,14 @@ impl<'k> Block<'k> {
     /// Multiplies a stage, whose first operands are in `current`, and starts the copies of another
     /// one if `more`. Afterwards `current` holds the first operands of the next stage.
     fn step(&self, current: &[Vec<Var<'k, f32>>; 2], more: Val<'k, bool>) {
-        let depth = self.tile.depth;
+        let k_dim = self.tile.k_dim;
         let mut fragments = current.each_ref().map(|side| side.iter().map(|x| x.get()).collect());
-        for nth in 0..depth {
-            if nth + 1 == depth {
+        for nth in 0..k_dim {
+            if nth + 1 == k_dim {
                 self.copiers.iter().for_each(Copier::advance_stage);
                 self.turns.pass();
             }
-            let next = self.read((nth + 1) % depth);
+            let next = self.read((nth + 1) % k_dim);
             if nth == 0 {
                 self.copy(more);
             }
@@ -163,8 +163,8 @@ impl<'k> Block<'k> {
         all.for_each(|(current, next)| current.set(*next));
     }
 
-    fn read(&self, depth: u32) -> Fragments<'k> {
-        self.reading.sides.each_ref().map(|side| side.read(self.turns.multiplied.get(), depth))
+    fn read(&self, k_index: u32) -> Fragments<'k> {
+        self.reading.sides.each_ref().map(|side| side.read(self.turns.multiplied.get(), k_index))
     }
 
     /// Starts the copies of another stage. They are emitted together because ptxas inserts extra
@@ -182,7 +182,7 @@ impl<'k> Block<'k> {
         for (row, a) in left.iter().enumerate() {
             for nth in 0..right.len() {
                 let column = if row % 2 == 0 { nth } else { right.len() - 1 - nth };
-                let sum = self.sums[row * right.len() + column].reg();
+                let sum = self.accumulators[row * right.len() + column].reg();
                 let operands = [a.reg().into(), right[column].reg().into(), sum.into()];
                 let fma = Opcode::typed("fma.rn", PtxType::F32);
                 self.k.edit(|body| body.op_into(sum, fma, &operands));

@@ -29,7 +29,7 @@ pub(crate) struct Tile {
     pub rows: u32,
     pub columns: u32,
     /// Elements along K per stage.
-    pub depth: u32,
+    pub k_dim: u32,
     /// Pipeline stages.
     pub stages: u32,
     /// Rows and columns of warps.
@@ -57,8 +57,8 @@ impl Tile {
 
     /// Appends the tile shape to a kernel's name.
     fn named(&self, name: Name) -> Name {
-        let Self { rows, columns, depth, stages, warps, lanes, .. } = self;
-        let name = name.with(format_args!("{rows}x{columns}x{depth}"));
+        let Self { rows, columns, k_dim, stages, warps, lanes, .. } = self;
+        let name = name.with(format_args!("{rows}x{columns}x{k_dim}"));
         let name = name.with(format_args!("s{stages}"));
         let name = name.with(format_args!("w{}x{}", warps[0], warps[1]));
         name.with(format_args!("l{}", lanes[0]))
@@ -77,11 +77,11 @@ pub(crate) struct Ffma {
 impl Ffma {
     /// Bytes of `a` in a stage.
     fn left_bytes(&self) -> u32 {
-        4 * self.tile.depth * self.a.pitch(self.tile.rows)
+        4 * self.tile.k_dim * self.a.pitch(self.tile.rows)
     }
 
     fn stage_bytes(&self) -> u32 {
-        self.left_bytes() + 4 * self.tile.depth * self.b.pitch(self.tile.columns)
+        self.left_bytes() + 4 * self.tile.k_dim * self.b.pitch(self.tile.columns)
     }
 
     fn body(&self, k: &Code) {
@@ -91,7 +91,7 @@ impl Ffma {
         let copiers = self.copiers(k, &task.operands);
         let reading = Reading::new(k, &self.tile, [self.a, self.b], stages);
         let block = Block::new(k, &self.tile, copiers, reading, stages, self.stage_bytes());
-        block.run(task.depth);
+        block.run(task.k_dim);
         self.store(k, &terms, &task, &block);
     }
 

@@ -29,7 +29,7 @@ impl Copying {
         tile: &Tile,
     ) -> Self {
         let quads = [layout.ld, layout.stride, whole].iter().all(|n| n % 4 == 0);
-        let enough = side / 4 * tile.depth >= tile.threads();
+        let enough = side / 4 * tile.k_dim >= tile.threads();
         match layout.order == across {
             true if quads && enough => Self::Across(4),
             true => Self::Across(1),
@@ -67,30 +67,30 @@ impl Copying {
     /// offset of each.
     fn pieces<'k>(self, side: u32, tile: &Tile, thread: Val<'k, u32>) -> Pieces<'k> {
         let (threads, lines) = (tile.threads(), side / self.width());
-        let count = lines * tile.depth / threads;
+        let count = lines * tile.k_dim / threads;
         match self {
             Self::Along => Pieces {
-                depth: thread % tile.depth,
-                side: thread / tile.depth,
-                steps: (0..count).map(|nth| (0, nth * (threads / tile.depth))).collect(),
+                k_index: thread % tile.k_dim,
+                side: thread / tile.k_dim,
+                steps: (0..count).map(|nth| (0, nth * (threads / tile.k_dim))).collect(),
             },
             Self::Across(width) if lines <= threads => Pieces {
-                depth: thread / lines,
+                k_index: thread / lines,
                 side: thread % lines * width,
                 steps: (0..count).map(|nth| (nth * (threads / lines), 0)).collect(),
             },
             Self::Across(width) => {
                 let turns = lines / threads;
                 let step = |nth: u32| (nth / turns, nth % turns * threads * width);
-                let depth = thread.code().constant(0u32).copied();
-                Pieces { depth, side: thread * width, steps: (0..count).map(step).collect() }
+                let k_index = thread.code().constant(0u32).copied();
+                Pieces { k_index, side: thread * width, steps: (0..count).map(step).collect() }
             }
         }
     }
 }
 
 struct Pieces<'k> {
-    depth: Val<'k, u32>,
+    k_index: Val<'k, u32>,
     side: Val<'k, u32>,
     steps: Vec<(u32, u32)>,
 }
@@ -105,7 +105,7 @@ pub(super) struct Copier<'k> {
     pitch: Val<'k, u64>,
     stage_pitch: Val<'k, u64>,
     /// Index along K of the first copy.
-    depth: Val<'k, u32>,
+    k_index: Val<'k, u32>,
     /// For each copy: its offset along K from the first one, its element offset from the begin of
     /// the tile, and its byte offset in a stage from the first one.
     pieces: Vec<(u32, Val<'k, u32>, u32)>,
@@ -124,12 +124,12 @@ impl<'k> Copier<'k> {
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
-        let Pieces { depth, side: first, steps } = copying.pieces(side, tile, k.thread_id());
+        let Pieces { k_index, side: first, steps } = copying.pieces(side, tile, k.thread_id());
         let (pitch, width) = (copying.pitch(side), copying.width());
         // Elements beyond the end are clamped to existing ones; their results are dropped.
         let last = operand.whole - operand.start - width;
         let element = |step: &(u32, u32)| {
-            let (deep, at) = (depth + step.0, (first + step.1).min(last));
+            let (deep, at) = (k_index + step.0, (first + step.1).min(last));
             match copying {
                 Copying::Along => at.mul_add(operand.ld, deep),
                 Copying::Across(_) => deep.mul_add(operand.ld, at),
@@ -149,10 +149,10 @@ impl<'k> Copier<'k> {
             width,
             from: k.var(operand.base.cast::<f32>().at_wide(start).to_bits()),
             pitch: line,
-            stage_pitch: line * u64::from(tile.depth),
-            depth,
+            stage_pitch: line * u64::from(tile.k_dim),
+            k_index,
             pieces: steps.iter().map(piece).collect(),
-            to: ((depth * pitch + first) << 2) + offset,
+            to: ((k_index * pitch + first) << 2) + offset,
         }
     }
 
@@ -173,18 +173,18 @@ impl<'k> Copier<'k> {
         self.k.copy_async_if(condition, to, from, 4 * self.width);
     }
 
-    /// Copies the elements below `depth` along K into a stage, and stores zeros above.
-    pub(super) fn copy_first(&self, stage: Ptr<'k, Shared, f32>, depth: Val<'k, u32>) {
+    /// Copies the elements below `k_dim` along K into a stage, and stores zeros above.
+    pub(super) fn copy_first(&self, stage: Ptr<'k, Shared, f32>, k_dim: Val<'k, u32>) {
         for nth in 0..self.len() {
             let (to, from) = self.ends(nth, stage);
-            let bytes = (self.depth + self.pieces[nth].0).lt(depth).select(4 * self.width, 0u32);
+            let bytes = (self.k_index + self.pieces[nth].0).lt(k_dim).select(4 * self.width, 0u32);
             self.k.copy_async_or_zero(to, from, 4 * self.width, bytes);
         }
     }
 
-    /// Advances by `depth` elements along K.
-    pub(super) fn advance(&self, depth: Val<'k, u32>) {
-        self.from.set(self.from.get() + depth.convert::<u64>("") * self.pitch);
+    /// Advances by `k_dim` elements along K.
+    pub(super) fn advance(&self, k_dim: Val<'k, u32>) {
+        self.from.set(self.from.get() + k_dim.convert::<u64>("") * self.pitch);
     }
 
     /// Advances to the next stage.

@@ -38,8 +38,9 @@ impl Ffma {
             writer.row(Tile::place(row, self.tile.lanes[0]), |line| {
                 for quad in 0..columns / 4 {
                     let at = (row * columns + 4 * quad) as usize;
-                    let sums = std::array::from_fn(|nth| block.sums[at + nth].get());
-                    line.write::<4>(4 * self.tile.lanes[1] * quad, sums);
+                    let accumulators =
+                        std::array::from_fn(|nth| block.accumulators[at + nth].get());
+                    line.write::<4>(4 * self.tile.lanes[1] * quad, accumulators);
                 }
             });
         }
@@ -58,8 +59,9 @@ impl Ffma {
             k.sync_warp();
             for quad in 0..columns / 4 {
                 let at = (row * columns + 4 * quad) as usize;
-                let sums: [_; 4] = std::array::from_fn(|nth| block.sums[at + nth].get());
-                to.at(4 * across * quad).store_vector(sums);
+                let accumulators: [_; 4] =
+                    std::array::from_fn(|nth| block.accumulators[at + nth].get());
+                to.at(4 * across * quad).store_vector(accumulators);
             }
             k.sync_warp();
             for line in 0..down {

@@ -105,7 +105,7 @@ impl Task {
     }
 
     /// Returns the stages per slice of K, or `None` if a slice would be empty.
-    fn part_depth(&self, pieces: u32) -> Option<u64> {
+    fn part_k_dim(&self, pieces: u32) -> Option<u64> {
         let (stages, pieces) = (self.stages(), u64::from(pieces));
         let each = stages.div_ceil(pieces.max(1)).max(1);
         (stages.div_ceil(each) == pieces).then_some(each)
@@ -114,7 +114,7 @@ impl Task {
     /// Whether the slices of K are long enough to be worth a reduction.
     fn is_worth_it(&self, choice: &Choice) -> bool {
         let pieces = choice.splits * choice.tile.team;
-        self.part_depth(pieces).is_some_and(|each| pieces == 1 || each >= 4)
+        self.part_k_dim(pieces).is_some_and(|each| pieces == 1 || each >= 4)
     }
 
     /// Returns why no kernel supports the choice, if so.
@@ -134,7 +134,7 @@ impl Task {
             (!matches!(cluster, 1 | 2), "for no cluster of 1 or 2"),
             (!matches!(team, 1 | 2 | 4 | 8), "for no team of 1, 2, 4 or 8"),
             (cluster > 1 && (team > 1 || flipped), "for a team of clusters"),
-            (self.part_depth(splits).is_none(), "in parts of which some are empty"),
+            (self.part_k_dim(splits).is_none(), "in parts of which some are empty"),
             (splits > 1 && (team > 1 || flipped), "for a team that adds nothing up"),
         ];
         flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
@@ -150,9 +150,9 @@ impl Task {
             .saturating_mul(columns.div_ceil(tile.columns.into()))
             .saturating_mul(u64::from(splits))
             .saturating_mul(batch);
-        let depth = self.stages().div_ceil(u64::from(splits * tile.team));
+        let k_dim = self.stages().div_ceil(u64::from(splits * tile.team));
         let waves = clusters.div_ceil(self.at_once(&tile));
-        let part = depth * self.stage_cycles(choice) + self.results_cycles(choice);
+        let part = k_dim * self.stage_cycles(choice) + self.results_cycles(choice);
         let (computing, moving) =
             (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
         let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };

@@ -5,7 +5,7 @@ use super::schedule::{Part, Schedule};
 use super::split_k;
 use super::store::Results;
 use super::variant::{GROUP_ROWS, LINE, Major, Store, Variant, WARPGROUP};
-use crate::typed::hopper::{Left, Sums, Swizzle, Transposed, descriptor};
+use crate::typed::hopper::{Accumulators, Left, Swizzle, Transposed, descriptor};
 use crate::typed::{Code, Ptr, Shared, Val};
 
 /// Bytes of eight rows, the swizzle atom.
@@ -14,11 +14,11 @@ const ATOM: u32 = 8 * LINE;
 /// The operand tiles of a warpgroup, in the first stage.
 struct Tiles<'k> {
     variant: Variant,
-    sums: Sums<'k>,
+    accumulators: Accumulators<'k>,
     /// Accumulators of a single stage in TF32x3, which are added to the others in `f32`: tensor
     /// cores truncate instead of rounding when they accumulate, and these errors would add up over
     /// K.
-    stage_sums: Option<Sums<'k>>,
+    stage_accumulators: Option<Accumulators<'k>>,
     a: Val<'k, u64>,
     b: Val<'k, u64>,
     /// The constant true predicate.
@@ -40,15 +40,15 @@ pub(super) fn write(
     k.wait_for_launch_before();
     schedule.each(|part| {
         tiles.clear();
-        match &tiles.stage_sums {
+        match &tiles.stage_accumulators {
             None => accumulate(k, &tiles, &ring, &part),
-            Some(sums) => accumulate_parts(k, &tiles, sums, &ring, &part),
+            Some(accumulators) => accumulate_parts(k, &tiles, accumulators, &ring, &part),
         }
         match variant.store {
             Store::Team(_) => {
-                split_k::write(k, memory, schedule, results, &tiles.sums, &part);
+                split_k::write(k, memory, schedule, results, &tiles.accumulators, &part);
             }
-            _ => results.write(&tiles.sums, &part),
+            _ => results.write(&tiles.accumulators, &part),
         }
     });
     results.finish();
@@ -75,19 +75,19 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
 fn accumulate_parts(
     k: &Code,
     tiles: &Tiles<'_>,
-    sums: &Sums<'_>,
+    accumulators: &Accumulators<'_>,
     ring: &Ring<'_>,
     part: &Part<'_>,
 ) {
     k.for_range(part.begin, part.end, 1, |_| {
         ring.wait_full();
         k.begin_products();
-        tiles.multiply_parts(sums, ring.index());
+        tiles.multiply_parts(accumulators, ring.index());
         k.commit_products();
         k.wait_products(0);
         ring.release(ring.index());
-        for nth in 0..sums.columns() as usize / 2 {
-            tiles.sums.set(nth, tiles.sums.get(nth) + sums.get(nth));
+        for nth in 0..accumulators.columns() as usize / 2 {
+            tiles.accumulators.set(nth, tiles.accumulators.get(nth) + accumulators.get(nth));
         }
         ring.advance();
     });
@@ -100,8 +100,9 @@ impl<'k> Tiles<'k> {
         let columns = memory.offset(variant.a_bytes().into());
         Self {
             variant,
-            sums: Sums::new(k, variant.tile.columns),
-            stage_sums: (variant.parts == 2).then(|| Sums::new(k, variant.tile.columns)),
+            accumulators: Accumulators::new(k, variant.tile.columns),
+            stage_accumulators: (variant.parts == 2)
+                .then(|| Accumulators::new(k, variant.tile.columns)),
             a: matrix(rows, variant.a),
             b: matrix(columns, variant.b),
             always: k.constant(0u32).equals(0),
@@ -110,11 +111,12 @@ impl<'k> Tiles<'k> {
     }
 
     fn clear(&self) {
-        (0..self.sums.columns() as usize / 2).for_each(|nth| self.sums.set(nth, 0.0));
+        (0..self.accumulators.columns() as usize / 2)
+            .for_each(|nth| self.accumulators.set(nth, 0.0));
     }
 
     /// Accumulates a stage: the small terms first.
-    fn multiply_parts(&self, sums: &Sums<'k>, stage: Val<'k, u32>) {
+    fn multiply_parts(&self, accumulators: &Accumulators<'k>, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
         let transposed = Transposed::default();
@@ -123,10 +125,10 @@ impl<'k> Tiles<'k> {
             let (a, b) = (a + offset, b + offset);
             let a = a + u64::from(left * (variant.a_part() >> 4));
             let b = b + u64::from(right * (variant.b_part() >> 4));
-            for step in 0..variant.depth() / variant.factors().depth() {
+            for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
                 let left = Left::Shared(a + advance(Major::Inner, step));
                 let right = b + advance(Major::Inner, step);
-                sums.multiply(variant.factors(), left, right, added, transposed);
+                accumulators.multiply(variant.mma_type(), left, right, added, transposed);
                 added = self.always;
             }
         }
@@ -139,10 +141,10 @@ impl<'k> Tiles<'k> {
         let transposed =
             Transposed { left: variant.a == Major::Outer, right: variant.b == Major::Outer };
         let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
-        for step in 0..variant.depth() / variant.factors().depth() {
+        for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
             let left = Left::Shared(a + advance(variant.a, step));
             let right = b + advance(variant.b, step);
-            self.sums.multiply(variant.factors(), left, right, self.always, transposed);
+            self.accumulators.multiply(variant.mma_type(), left, right, self.always, transposed);
         }
     }
 }

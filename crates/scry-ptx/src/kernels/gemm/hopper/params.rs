@@ -98,7 +98,7 @@ impl HopperGemm {
 
     fn cut_parameters(&self) -> Vec<Parameter> {
         let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
-        let stages = self.gemm.k.div_ceil(self.variant.depth().into()) as u32;
+        let stages = self.gemm.k.div_ceil(self.variant.k_dim().into()) as u32;
         let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.team);
         let batch = self.gemm.batch as u32;
         Schedule::parameters(&self.cut, [rows, columns], batch, [stages, split_stages])

@@ -25,7 +25,7 @@ pub(super) struct Operands<'k> {
 /// The TMA loads of an operand into a stage.
 struct Copy<'k> {
     to: Ptr<'k, Shared, u8>,
-    depth: Val<'k, u32>,
+    k_index: Val<'k, u32>,
     full: Barrier<'k>,
     /// The L2 eviction policy of data that is read once.
     policy: Option<Policy<'k>>,
@@ -66,12 +66,12 @@ impl<'k> Producer<'k> {
         let Self { variant, operands, .. } = self;
         self.begin(variant.early == Early::A);
         let policy = variant.once.a.then(|| self.k.evict_first());
-        self.each(operands.a_batched, |ring, part, matrix, depth| {
+        self.each(operands.a_batched, |ring, part, matrix, k_index| {
             let full = ring.expect();
             for nth in 0..variant.parts {
                 let to = ring.stage().offset((nth * variant.a_part()).into());
                 let matrix = matrix + operands.a_matrices * nth;
-                let copy = Copy { to, depth, full, policy };
+                let copy = Copy { to, k_index, full, policy };
                 copy.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
             }
         });
@@ -82,12 +82,12 @@ impl<'k> Producer<'k> {
         let Self { variant, operands, schedule, .. } = self;
         self.begin(variant.early == Early::B);
         let policy = variant.once.b.then(|| self.k.evict_first());
-        self.each(operands.b_batched, |ring, part, matrix, depth| {
+        self.each(operands.b_batched, |ring, part, matrix, k_index| {
             let full = ring.wait_empty();
             for nth in 0..variant.parts {
                 let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
                 let matrix = matrix + operands.b_matrices * nth;
-                let copy = Copy { to, depth, full, policy };
+                let copy = Copy { to, k_index, full, policy };
                 copy.columns(variant, schedule, operands.b, part, matrix);
             }
         });
@@ -113,7 +113,7 @@ impl<'k> Producer<'k> {
         self.schedule.each(|part| {
             let matrix = part.batch * batched;
             self.k.for_range(part.begin, part.end, 1, |nth| {
-                bring(&ring, &part, matrix, nth * self.variant.depth());
+                bring(&ring, &part, matrix, nth * self.variant.k_dim());
                 ring.advance();
             });
         });
@@ -131,10 +131,10 @@ impl<'k> Copy<'k> {
         batch: Val<'k, u32>,
     ) {
         match major {
-            Major::Inner => self.fetch(self.to, map, [self.depth, first, batch]),
+            Major::Inner => self.fetch(self.to, map, [self.k_index, first, batch]),
             Major::Outer => (0..extent / SLAB).for_each(|slab| {
                 let to = self.to.offset((slab * SLAB * LINE).into());
-                self.fetch(to, map, [first + slab * SLAB, self.depth, batch]);
+                self.fetch(to, map, [first + slab * SLAB, self.k_index, batch]);
             }),
         }
     }
@@ -166,7 +166,7 @@ impl<'k> Copy<'k> {
         match major {
             Major::Inner => {
                 let to = self.to.plus_bytes(rank * (share * LINE));
-                let at = [self.depth, part.column + rank * share, batch];
+                let at = [self.k_index, part.column + rank * share, batch];
                 k.fetch_tile_for(to, map, at, self.full, everyone);
             }
             Major::Outer => {
@@ -174,7 +174,7 @@ impl<'k> Copy<'k> {
                 (0..tile.columns / SLAB).for_each(|slab| {
                     let to = self.to.offset((slab * SLAB * LINE).into());
                     let to = to.plus_bytes(rank * (lines * LINE));
-                    let at = [part.column + slab * SLAB, self.depth + rank * lines, batch];
+                    let at = [part.column + slab * SLAB, self.k_index + rank * lines, batch];
                     k.fetch_tile_for(to, map, at, self.full, everyone);
                 });
             }
@@ -185,8 +185,8 @@ impl<'k> Copy<'k> {
 /// Returns the TMA box of `a`: contiguous and other dimension, in elements.
 pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     match variant.a {
-        Major::Inner => [variant.depth(), variant.tile.rows()],
-        Major::Outer => [SLAB, variant.depth()],
+        Major::Inner => [variant.k_dim(), variant.tile.rows()],
+        Major::Outer => [SLAB, variant.k_dim()],
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {
-        Major::Inner => [variant.depth(), tile.columns / tile.cluster],
-        Major::Outer => [SLAB, variant.depth() / tile.cluster],
+        Major::Inner => [variant.k_dim(), tile.columns / tile.cluster],
+        Major::Outer => [SLAB, variant.k_dim() / tile.cluster],
     }
 }

@@ -34,9 +34,9 @@ pub(super) struct Schedule<'k> {
     bands: Val<'k, u32>,
     last_band: Divisor<'k>,
     /// Stages over the whole K.
-    depth: Val<'k, u32>,
+    k_dim: Val<'k, u32>,
     /// Stages per slice of K.
-    split_depth: Val<'k, u32>,
+    split_k_dim: Val<'k, u32>,
 }
 
 /// Maximum number of work items, over all matrices of the batch.
@@ -115,8 +115,8 @@ impl<'k> Schedule<'k> {
             band_tiles: divisor("band_tiles"),
             bands: k.number("bands"),
             last_band: divisor("last_band"),
-            depth: k.number("depth"),
-            split_depth: k.number("split_depth"),
+            k_dim: k.number("depth"),
+            split_k_dim: k.number("split_depth"),
         }
     }
 
@@ -126,7 +126,7 @@ impl<'k> Schedule<'k> {
         cut: &Cut,
         [rows, columns]: [u32; 2],
         batch: u32,
-        depths: [u32; 2],
+        k_dims: [u32; 2],
     ) -> Vec<Parameter> {
         let Cut { splits, band, .. } = *cut;
         let mut parameters = vec![Parameter::U32(rows * columns * splits * batch)];
@@ -134,7 +134,7 @@ impl<'k> Schedule<'k> {
         parameters.extend(divisors.into_iter().flat_map(Divisor::parameters));
         parameters.push(Parameter::U32(rows / band));
         parameters.extend(Divisor::parameters(rows % band));
-        parameters.extend(depths.map(Parameter::U32));
+        parameters.extend(k_dims.map(Parameter::U32));
         parameters
     }
 
@@ -160,8 +160,8 @@ impl<'k> Schedule<'k> {
     pub(super) fn of_team(&self) -> Part<'_> {
         let Tile { team, .. } = self.variant.tile;
         let part = self.part(self.k.block_id(0) / team);
-        let begin = self.rank() * self.split_depth;
-        Part { begin, end: (begin + self.split_depth).min(self.depth), ..part }
+        let begin = self.rank() * self.split_k_dim;
+        Part { begin, end: (begin + self.split_k_dim).min(self.k_dim), ..part }
     }
 
     /// Returns the `nth` work item. Rasterization goes down the rows of a band, then along the
@@ -179,14 +179,14 @@ impl<'k> Schedule<'k> {
         let [column, row] = height.divide(within);
         let [batch, split] = self.splits.divide(result);
         let Variant { tile, .. } = self.variant;
-        let begin = split * self.split_depth;
+        let begin = split * self.split_k_dim;
         Part {
             row: self.tile_row(band * self.band.number + row) * tile.rows(),
             column: column * tile.columns,
             batch,
             result,
             begin,
-            end: (begin + self.split_depth).min(self.depth),
+            end: (begin + self.split_k_dim).min(self.k_dim),
         }
     }
 

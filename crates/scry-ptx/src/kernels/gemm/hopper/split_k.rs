@@ -12,7 +12,7 @@ use super::store::{Place, Results};
 use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Layout;
 use crate::kernels::gemm::memory::{load_number, store_number, wide};
-use crate::typed::hopper::{Barrier, Sums};
+use crate::typed::hopper::{Accumulators, Barrier};
 use crate::typed::{Code, Ptr, Shared, Val};
 
 /// The named barrier of the consumer warpgroups.
@@ -25,19 +25,19 @@ const fn pitch(variant: &Variant) -> u32 {
 
 /// Sums that a thread receives from each block, and how many of them are contiguous.
 struct Share {
-    sums: u32,
+    accumulators: u32,
     width: u32,
 }
 
 impl Share {
     const fn of(variant: &Variant) -> Self {
-        let sums = variant.tile.columns / (2 * variant.tile.team);
-        let width = if sums.is_multiple_of(4) { 4 } else { 1 + (sums + 1) % 2 };
-        Self { sums, width }
+        let accumulators = variant.tile.columns / (2 * variant.tile.team);
+        let width = if accumulators.is_multiple_of(4) { 4 } else { 1 + (accumulators + 1) % 2 };
+        Self { accumulators, width }
     }
 
     const fn pieces(&self) -> u32 {
-        self.sums / self.width
+        self.accumulators / self.width
     }
 }
 
@@ -75,13 +75,13 @@ impl<'k> Inbox<'k> {
     }
 
     /// Sends all blocks their shares. All blocks must be running, with their mbarriers initialised.
-    fn send(&self, sums: &Sums<'k>, rank: Val<'k, u32>) {
+    fn send(&self, accumulators: &Accumulators<'k>, rank: Val<'k, u32>) {
         let share = Share::of(&self.variant);
         for piece in 0..share.pieces() {
             let place = self.place(rank, self.k.constant(piece));
             for block in 0..self.variant.tile.team {
-                let first = block * share.sums + piece * share.width;
-                let values = (first..first + share.width).map(|nth| sums.get(nth as usize));
+                let first = block * share.accumulators + piece * share.width;
+                let values = (first..first + share.width).map(|nth| accumulators.get(nth as usize));
                 place.send(block, &values.collect::<Vec<_>>(), self.full);
             }
         }
@@ -95,8 +95,8 @@ impl<'k> Inbox<'k> {
             2 => from(block).load_vector::<2>().to_vec(),
             _ => vec![from(block).load()],
         });
-        let add = |sums: Vec<Val<'k, f32>>, more: Vec<Val<'k, f32>>| {
-            sums.into_iter().zip(more).map(|(a, b)| a + b).collect()
+        let add = |accumulators: Vec<Val<'k, f32>>, more: Vec<Val<'k, f32>>| {
+            accumulators.into_iter().zip(more).map(|(a, b)| a + b).collect()
         };
         all.collect::<Vec<_>>().into_iter().reduce(add).expect("a team has a block")
     }
@@ -119,18 +119,18 @@ pub(super) fn write(
     memory: Ptr<'_, Shared, u8>,
     schedule: &Schedule<'_>,
     results: &Results<'_>,
-    sums: &Sums<'_>,
+    accumulators: &Accumulators<'_>,
     part: &Part<'_>,
 ) {
     let variant = results.variant;
     if variant.is_alone() {
-        write_own(k, results, part, sums);
+        write_own(k, results, part, accumulators);
     } else if variant.has_inbox() {
         k.sync_warp();
         k.wait_cluster();
-        write_sent(&Inbox::new(k, variant, memory), schedule.rank(), results, sums, part);
+        write_sent(&Inbox::new(k, variant, memory), schedule.rank(), results, accumulators, part);
     } else {
-        share(k, variant, memory, sums);
+        share(k, variant, memory, accumulators);
         meet(k, variant);
         write_read(k, memory, schedule.rank(), results, part);
         if variant.tile.team > 1 {
@@ -145,9 +145,9 @@ pub(super) fn write(
 }
 
 /// Stores the results of a block that is alone in its cluster.
-fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, sums: &Sums<'_>) {
-    for nth in 0..sums.columns() / 2 {
-        write_nth(k, results, part, k.constant(nth), sums.get(nth as usize));
+fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, accumulators: &Accumulators<'_>) {
+    for nth in 0..accumulators.columns() / 2 {
+        write_nth(k, results, part, k.constant(nth), accumulators.get(nth as usize));
     }
 }
 
@@ -156,15 +156,15 @@ fn write_sent<'k>(
     inbox: &Inbox<'k>,
     rank: Val<'k, u32>,
     results: &Results<'k>,
-    sums: &Sums<'k>,
+    accumulators: &Accumulators<'k>,
     part: &Part<'k>,
 ) {
     let (k, share) = (inbox.k, Share::of(&results.variant));
-    inbox.send(sums, rank);
+    inbox.send(accumulators, rank);
     inbox.full.wait(0);
     k.for_range(0, share.pieces(), 1, |piece| {
         let totals = inbox.total(piece);
-        let first = rank * share.sums + piece * share.width;
+        let first = rank * share.accumulators + piece * share.width;
         for (nth, sum) in (0..).zip(totals) {
             write_nth(k, results, part, first + nth, sum);
         }
@@ -172,14 +172,14 @@ fn write_sent<'k>(
 }
 
 /// Stores the accumulators over the pipeline stages, once all MMAs are complete.
-fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_>) {
+fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, accumulators: &Accumulators<'_>) {
     k.sync_some(BARRIER, variant.tile.groups * WARPGROUP);
     let row = first_row(k);
     let to = memory.cast::<f32>().at(row * pitch(&variant) + (k.lane() & 3) * 2);
-    for eight in 0..sums.columns() / 8 {
+    for eight in 0..accumulators.columns() / 8 {
         for nth in 0..4 {
             let at = eight * 8 + nth % 2 + nth / 2 * 8 * pitch(&variant);
-            to.at(at).store(sums.get((4 * eight + nth) as usize));
+            to.at(at).store(accumulators.get((4 * eight + nth) as usize));
         }
     }
 }
@@ -210,12 +210,12 @@ fn write_read<'k>(
     k.for_range(first, tile.rows() * tile.columns, step * batch, |nth| {
         let places = (0..batch).map(|other| within_tile(&results.variant, nth + step * other));
         let places: Vec<_> = places.collect();
-        let sums = places.iter().map(|[row, column]| {
+        let accumulators = places.iter().map(|[row, column]| {
             let at = *row * pitch(&results.variant) + *column;
             total(memory.cast::<f32>().at(at), tile.team)
         });
-        let sums: Vec<_> = sums.collect();
-        for (place, sum) in places.into_iter().zip(sums) {
+        let accumulators: Vec<_> = accumulators.collect();
+        for (place, sum) in places.into_iter().zip(accumulators) {
             write_one(results, part, place, sum);
         }
     });
@@ -275,7 +275,7 @@ fn write_one<'k>(
     results.k.when(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);
         let was = finish.reads.then(|| load_number(to, output, false));
-        let value = results.factors.finish(finish.activation, sum, was, bias);
+        let value = results.scalars.finish(finish.activation, sum, was, bias);
         store_number(to, output, value);
     });
 }

@@ -2,9 +2,9 @@
 
 use super::schedule::Part;
 use super::variant::{Bias, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
-use crate::kernels::gemm::epilogue::Factors;
+use crate::kernels::gemm::epilogue::EpilogueScalars;
 use crate::kernels::gemm::memory::load_number;
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::Accumulators;
 use crate::typed::{Bf16x2, Code, F16x2, Global, Ptr, Shared, Val, pack};
 use crate::types::PtxType;
 
@@ -15,7 +15,7 @@ pub(super) struct Results<'k> {
     pub variant: Variant,
     pub place: Place<'k>,
     pub bias: Option<Ptr<'k, Global, u8>>,
-    pub factors: Factors<'k>,
+    pub scalars: EpilogueScalars<'k>,
     pub m: Val<'k, u32>,
     pub n: Val<'k, u32>,
     /// The block's staging buffer; in [`Warp`], the warp's.
@@ -64,14 +64,14 @@ impl<'k> Results<'k> {
             }),
         };
         let bias = (variant.finish.bias != Bias::None).then(|| k.pointer("bias"));
-        let factors = Factors { alpha: k.number("alpha"), beta: k.number("beta") };
+        let scalars = EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") };
         let (m, n) = (k.number("m"), k.number("n"));
         let staging = memory.offset(variant.staging_at().into());
-        Self { k, variant, place, bias, factors, m, n, staging }
+        Self { k, variant, place, bias, scalars, m, n, staging }
     }
 
     /// Stores the results of a work item.
-    pub(super) fn write(&self, sums: &Sums<'_>, part: &Part<'_>) {
+    pub(super) fn write(&self, accumulators: &Accumulators<'_>, part: &Part<'_>) {
         let number = self.k.warp();
         let warp = Warp {
             staging: self.staging.plus_bytes(number * (STAGING * STAGINGS)),
@@ -80,8 +80,8 @@ impl<'k> Results<'k> {
             result: part.result,
         };
         match self.place {
-            Place::Map(map) => self.write_tiles(map, sums, &warp),
-            Place::Memory(lines) => self.write_lanes(&lines, sums, &warp),
+            Place::Map(map) => self.write_tiles(map, accumulators, &warp),
+            Place::Memory(lines) => self.write_lanes(&lines, accumulators, &warp),
         }
     }
 
@@ -93,9 +93,14 @@ impl<'k> Results<'k> {
     }
 
     /// Stores through TMA, slab by slab, double-buffered.
-    fn write_tiles<'a>(&'a self, map: Val<'a, u64>, sums: &Sums<'a>, warp: &Warp<'a>) {
+    fn write_tiles<'a>(
+        &'a self,
+        map: Val<'a, u64>,
+        accumulators: &Accumulators<'a>,
+        warp: &Warp<'a>,
+    ) {
         let (k, columns) = (self.k, self.variant.staged_columns());
-        let (leader, slabs) = (k.lane().equals(0), sums.columns() / columns);
+        let (leader, slabs) = (k.lane().equals(0), accumulators.columns() / columns);
         // With an odd number of slabs, the last one used the buffer of the next tile's first slab.
         let first = if slabs.is_multiple_of(STAGINGS) { STAGINGS - 1 } else { 0 };
         for slab in 0..slabs {
@@ -103,7 +108,7 @@ impl<'k> Results<'k> {
             k.when(leader, || k.wait_tiles(if slab == 0 { first } else { STAGINGS - 1 }));
             k.sync_warp();
             for eight in slab * columns / 8..(slab + 1) * columns / 8 {
-                self.arrange(staging, sums, warp, eight);
+                self.arrange(staging, accumulators, warp, eight);
             }
             k.fence_async();
             k.sync_warp();
@@ -119,16 +124,16 @@ impl<'k> Results<'k> {
     pub(super) fn arrange<'a>(
         &'a self,
         staging: Ptr<'a, Shared, u8>,
-        sums: &Sums<'a>,
+        accumulators: &Accumulators<'a>,
         warp: &Warp<'a>,
         eight: u32,
     ) {
         let local = eight % (self.variant.staged_columns() / 8);
         if self.variant.output == PtxType::F32 {
-            put_floats(staging, local, self.finished(sums, warp, eight));
+            put_floats(staging, local, self.finished(accumulators, warp, eight));
         } else if eight.is_multiple_of(2) {
-            let [a, b] = self.halves(self.finished(sums, warp, eight));
-            let [c, d] = self.halves(self.finished(sums, warp, eight + 1));
+            let [a, b] = self.halves(self.finished(accumulators, warp, eight));
+            let [c, d] = self.halves(self.finished(accumulators, warp, eight + 1));
             self.k.store_matrices(matrix_line(staging, local), [a, b, c, d]);
         }
     }
@@ -142,7 +147,12 @@ impl<'k> Results<'k> {
 
     /// Returns the finished results of 8 columns in the thread's registers: two of a row, two of
     /// the row 8 below.
-    fn finished<'a>(&'a self, sums: &Sums<'a>, warp: &Warp<'a>, eight: u32) -> [Val<'a, f32>; 4] {
+    fn finished<'a>(
+        &'a self,
+        accumulators: &Accumulators<'a>,
+        warp: &Warp<'a>,
+        eight: u32,
+    ) -> [Val<'a, f32>; 4] {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + eight * 8);
         let bias = |nth: u32| match self.variant.finish.bias {
@@ -152,8 +162,8 @@ impl<'k> Results<'k> {
         };
         let activation = self.variant.finish.activation;
         std::array::from_fn(|nth| {
-            let sum = sums.get(4 * eight as usize + nth);
-            self.factors.finish(activation, sum, None, bias(nth as u32))
+            let sum = accumulators.get(4 * eight as usize + nth);
+            self.scalars.finish(activation, sum, None, bias(nth as u32))
         })
     }
 

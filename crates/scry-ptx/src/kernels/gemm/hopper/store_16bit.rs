@@ -5,7 +5,7 @@ use super::store::{Lines, Results, Warp};
 use super::variant::{LINE, WARP_ROWS};
 use crate::asm::Opcode;
 use crate::kernels::gemm::memory::wide;
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::Accumulators;
 use crate::typed::{Arg, Global, Ptr, Shared, Val};
 
 /// Columns of a row per store of a warp: two per lane.
@@ -13,16 +13,21 @@ const COLUMNS: u32 = 64;
 
 impl<'k> Results<'k> {
     /// Stages finished results, and stores them from shared memory.
-    pub(super) fn write_words<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+    pub(super) fn write_words<'a>(
+        &'a self,
+        lines: &Lines<'a>,
+        accumulators: &Accumulators<'a>,
+        warp: &Warp<'a>,
+    ) {
         let k = self.k;
         let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.ld;
         let start = lines.start.at_wide((first + wide(warp.column)) * 2);
         let between = lines.ld * 2;
         let rows = (self.m - warp.row.min(self.m)).min(WARP_ROWS);
-        for slab in 0..sums.columns() / COLUMNS {
+        for slab in 0..accumulators.columns() / COLUMNS {
             k.sync_warp();
             for eight in slab * COLUMNS / 8..(slab + 1) * COLUMNS / 8 {
-                self.arrange(warp.staging, sums, warp, eight);
+                self.arrange(warp.staging, accumulators, warp, eight);
             }
             k.sync_warp();
             let column = warp.column + slab * COLUMNS;

@@ -4,32 +4,42 @@
 use super::store::{Lines, Results, Warp, put_floats};
 use super::variant::{Bias, LINE, WARP_ROWS};
 use crate::kernels::gemm::memory::{load_number, store_number};
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::Accumulators;
 use crate::typed::{Global, Ptr, Shared, Val};
 
 impl<'k> Results<'k> {
     /// Stores words of two where 16-bit results are overwritten; otherwise single elements.
-    pub(super) fn write_lanes<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+    pub(super) fn write_lanes<'a>(
+        &'a self,
+        lines: &Lines<'a>,
+        accumulators: &Accumulators<'a>,
+        warp: &Warp<'a>,
+    ) {
         match self.variant.writes_words() {
-            true => self.write_words(lines, sums, warp),
-            false => self.write_columns(lines, sums, warp),
+            true => self.write_words(lines, accumulators, warp),
+            false => self.write_columns(lines, accumulators, warp),
         }
     }
 
     /// Stages accumulators; the lane that stores a column applies the epilogue.
-    fn write_columns<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+    fn write_columns<'a>(
+        &'a self,
+        lines: &Lines<'a>,
+        accumulators: &Accumulators<'a>,
+        warp: &Warp<'a>,
+    ) {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let wide = |value: Val<'a, u32>| value.convert::<u64>("");
         let size = u64::from(self.variant.output.size());
         let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.ld;
         let rows = lines.start.at_wide(first * size);
         let between = lines.ld * size;
-        for slab in 0..sums.columns().div_ceil(columns) {
-            let eights = slab * columns / 8..sums.columns().min((slab + 1) * columns) / 8;
+        for slab in 0..accumulators.columns().div_ceil(columns) {
+            let eights = slab * columns / 8..accumulators.columns().min((slab + 1) * columns) / 8;
             let width = 8 * eights.len() as u32;
             k.sync_warp();
             for eight in eights {
-                let values = std::array::from_fn(|nth| sums.get(4 * eight as usize + nth));
+                let values = std::array::from_fn(|nth| accumulators.get(4 * eight as usize + nth));
                 put_floats(warp.staging, eight % (columns / 8), values);
             }
             k.sync_warp();
@@ -75,7 +85,7 @@ impl<'k> Results<'k> {
     ) {
         let (finish, element) = (self.variant.finish, self.variant.output);
         let was = finish.reads.then(|| load_number(to, element, false));
-        store_number(to, element, self.factors.finish(finish.activation, sum, was, bias));
+        store_number(to, element, self.scalars.finish(finish.activation, sum, was, bias));
     }
 
     /// Returns the bias of a result.

@@ -3,7 +3,7 @@
 use crate::kernels::TensorMapElement;
 use crate::kernels::gemm::{Activation, Epilogue, Layout};
 use crate::kernels::name::Name;
-use crate::typed::hopper::Factors;
+use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
 
 /// Maximum bytes of shared memory per block.
@@ -208,17 +208,17 @@ impl Finish {
 
 impl Variant {
     /// Returns the operand types and layouts of the MMA instructions.
-    pub(super) const fn factors(&self) -> Factors {
+    pub(super) const fn mma_type(&self) -> MmaType {
         match self.element {
-            PtxType::F16 => Factors::F16,
-            PtxType::Bf16 => Factors::Bf16,
-            _ => Factors::Tf32,
+            PtxType::F16 => MmaType::F16,
+            PtxType::Bf16 => MmaType::Bf16,
+            _ => MmaType::Tf32,
         }
     }
 
     /// Elements along K per stage.
     #[must_use]
-    pub const fn depth(&self) -> u32 {
+    pub const fn k_dim(&self) -> u32 {
         LINE / self.element.size()
     }
 

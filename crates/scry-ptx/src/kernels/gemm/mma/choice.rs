@@ -2,7 +2,7 @@
 
 use super::{Launched, Lines, Mma, Tile};
 use crate::kernels::gemm::{Gemm, Layout};
-use crate::typed::hopper::Factors;
+use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
 
 /// Large tiles need fewer reads of shared memory, which is the bottleneck, per MMA; small ones
@@ -24,8 +24,8 @@ const fn tile(
 }
 
 /// Returns the elements along K per stage, for elements of `size` bytes.
-pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
-    Lines { along: true, size }.depth()
+pub(in crate::kernels::gemm) const fn k_dim(size: u32) -> u32 {
+    Lines { along: true, size }.k_dim()
 }
 
 /// Returns the operands' layouts.
@@ -43,12 +43,12 @@ pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
 impl Mma {
     /// Creates a GEMM with a tile shape. Rows of its operands must be 16-byte aligned.
     pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
-        let factors = match product.gemm.element {
-            PtxType::F16 => Factors::F16,
-            PtxType::Bf16 => Factors::Bf16,
-            _ => Factors::Tf32,
+        let mma_type = match product.gemm.element {
+            PtxType::F16 => MmaType::F16,
+            PtxType::Bf16 => MmaType::Bf16,
+            _ => MmaType::Tf32,
         };
         let lines = lines(&product.gemm);
-        Self { product, tile, factors, lines }
+        Self { product, tile, mma_type, lines }
     }
 }

@@ -4,7 +4,7 @@ use super::stage::{Copier, Lines};
 use super::tile::Tile;
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::Turns;
-use crate::typed::hopper::Factors;
+use crate::typed::hopper::MmaType;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
 /// What a warp reads of an operand in a stage.
@@ -83,12 +83,12 @@ impl<'k> Side<'k> {
 pub(super) struct Block<'k> {
     pub k: &'k Code,
     pub tile: Tile,
-    pub factors: Factors,
+    pub mma_type: MmaType,
     pub copiers: [Copier<'k>; 2],
     pub sides: [Side<'k>; 2],
     pub stages: Ptr<'k, Shared, u8>,
     /// Accumulators: for every 16 rows of the warp, every 8 columns.
-    pub sums: Vec<[Var<'k, f32>; 4]>,
+    pub accumulators: Vec<[Var<'k, f32>; 4]>,
     pub turns: Turns<'k>,
 }
 
@@ -99,7 +99,7 @@ type Current<'k> = [Vec<[Var<'k, u32>; 4]>; 2];
 
 impl<'k> Block<'k> {
     /// Accumulates over the whole K.
-    pub(super) fn run(&self, depth: Val<'k, u32>) {
+    pub(super) fn run(&self, k_dim: Val<'k, u32>) {
         let (k, ahead) = (self.k, self.tile.stages - 1);
         for stage in 0..ahead {
             self.copy(self.stages.offset((stage * self.turns.stage_bytes).into()));
@@ -109,14 +109,14 @@ impl<'k> Block<'k> {
         k.sync();
         let current =
             self.read(0).map(|side| side.into_iter().map(|f| f.map(|x| k.var(x))).collect());
-        let steps = (depth + (self.depth() - 1)) / self.depth();
+        let steps = (k_dim + (self.k_dim() - 1)) / self.k_dim();
         k.for_range(0, steps, 1, |_| self.step(&current));
         k.wait_copies(0);
     }
 
     /// Elements along K per stage.
-    fn depth(&self) -> u32 {
-        self.sides[0].lines.depth()
+    fn k_dim(&self) -> u32 {
+        self.sides[0].lines.k_dim()
     }
 
     fn copy(&self, stage: Ptr<'k, Shared, u8>) {
@@ -126,7 +126,7 @@ impl<'k> Block<'k> {
     /// Multiplies a stage, whose first fragments are in `current`, and starts the copies of another
     /// one. Afterwards `current` holds the first fragments of the next stage.
     fn step(&self, current: &Current<'k>) {
-        let steps = self.depth() / self.factors.depth();
+        let steps = self.k_dim() / self.mma_type.k_dim();
         let mut fragments: Fragments<'k> =
             current.each_ref().map(|side| side.iter().map(|f| f.map(Var::get)).collect());
         for nth in 0..steps {
@@ -147,8 +147,8 @@ impl<'k> Block<'k> {
     fn read(&self, step: u32) -> Fragments<'k> {
         let read = |side: &Side<'k>| side.read(self.turns.multiplied.get(), step);
         let fragments = self.sides.each_ref().map(read);
-        match self.factors {
-            Factors::Tf32 => {
+        match self.mma_type {
+            MmaType::Tf32 => {
                 fragments.map(|side| side.into_iter().map(|f| f.map(rounded)).collect())
             }
             _ => fragments,
@@ -161,8 +161,9 @@ impl<'k> Block<'k> {
                 let right = right[column / 2];
                 let eight =
                     if column % 2 == 0 { [right[0], right[1]] } else { [right[2], right[3]] };
-                let sums = &self.sums[row * 2 * self.sides[1].count as usize + column];
-                self.k.multiply_add(self.factors, sums, *left, eight);
+                let accumulators =
+                    &self.accumulators[row * 2 * self.sides[1].count as usize + column];
+                self.k.multiply_add(self.mma_type, accumulators, *left, eight);
             }
         }
     }

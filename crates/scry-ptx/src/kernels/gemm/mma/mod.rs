@@ -15,14 +15,14 @@ use inner::{Block, Side};
 use stage::{Copier, Lines};
 pub(crate) use tile::Tile;
 
-pub(super) use choice::{TILES, depth, shared_bytes};
+pub(super) use choice::{TILES, k_dim, shared_bytes};
 
 use super::multistage::Turns;
 use super::params::{Launched, Task, Terms};
 use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::hopper::Factors;
+use crate::typed::hopper::MmaType;
 use crate::typed::{self, Code, Ptr, Shared};
 
 /// A GEMM on tensor cores; rows of its operands must be 16-byte aligned.
@@ -30,7 +30,7 @@ use crate::typed::{self, Code, Ptr, Shared};
 pub(crate) struct Mma {
     product: Launched,
     tile: Tile,
-    factors: Factors,
+    mma_type: MmaType,
     lines: [Lines; 2],
 }
 
@@ -63,7 +63,7 @@ impl Mma {
             Copier::new(k, self.lines[nth], self.side(nth), &self.tile, operand, offset)
         });
         let block = self.block(k, copiers, stages);
-        block.run(task.depth);
+        block.run(task.k_dim);
         self.store(k, &terms, &task, &block);
     }
 
@@ -87,15 +87,15 @@ impl Mma {
                 count: size / 16,
             }
         });
-        let sums = sides[0].count * sides[1].count * 2;
+        let accumulators = sides[0].count * sides[1].count * 2;
         Block {
             k,
             tile: self.tile,
-            factors: self.factors,
+            mma_type: self.mma_type,
             copiers,
             sides,
             stages,
-            sums: (0..sums).map(|_| [0; 4].map(|_| k.var(0.0f32))).collect(),
+            accumulators: (0..accumulators).map(|_| [0; 4].map(|_| k.var(0.0f32))).collect(),
             turns: Turns::new(k, self.tile.stages, self.stage_bytes()),
         }
     }
@@ -109,9 +109,9 @@ impl Mma {
         for row in 0..2 * rows.count {
             writer.row(8 * row, |line| {
                 for eight in 0..eights {
-                    let sums = &block.sums[(row / 2 * eights + eight) as usize];
+                    let accumulators = &block.accumulators[(row / 2 * eights + eight) as usize];
                     let pair = [2 * (row % 2), 2 * (row % 2) + 1];
-                    line.write(8 * eight, pair.map(|nth| sums[nth as usize].get()));
+                    line.write(8 * eight, pair.map(|nth| accumulators[nth as usize].get()));
                 }
             });
         }
@@ -120,10 +120,10 @@ impl Mma {
 
 impl PtxKernel for Mma {
     fn name(&self) -> String {
-        let (operands, exact) = match self.factors {
-            Factors::F16 => ("f16", PtxType::F16),
-            Factors::Bf16 => ("bf16", PtxType::Bf16),
-            Factors::Tf32 => ("tf32", PtxType::F32),
+        let (operands, exact) = match self.mma_type {
+            MmaType::F16 => ("f16", PtxType::F16),
+            MmaType::Bf16 => ("bf16", PtxType::Bf16),
+            MmaType::Tf32 => ("tf32", PtxType::F32),
         };
         let sink = &self.product.sink;
         let name = Name::new("gemm_mma").with(operands);

@@ -39,7 +39,7 @@ impl Lines {
     }
 
     /// Elements along K per stage.
-    pub(super) const fn depth(self) -> u32 {
+    pub(super) const fn k_dim(self) -> u32 {
         DEEP / self.size
     }
 
@@ -61,7 +61,7 @@ impl Lines {
 
     /// Bytes of an operand in a stage, for `side` elements along M or N.
     pub(super) const fn bytes_of(self, side: u32) -> u32 {
-        self.pitch(side) * if self.along { side } else { self.depth() }
+        self.pitch(side) * if self.along { side } else { self.k_dim() }
     }
 
     /// Returns the swizzled position of a chunk in a row.
@@ -81,7 +81,7 @@ pub(super) struct Copier<'k> {
     pitch: Val<'k, u64>,
     pieces: Pieces<'k>,
     /// Index along K of the first chunk, and the remaining elements along K from the stage's begin.
-    depth: Val<'k, u32>,
+    k_index: Val<'k, u32>,
     left: Var<'k, i32>,
     /// Byte offset of the first chunk in a stage, and from one chunk to the next.
     to: Val<'k, u32>,
@@ -119,7 +119,7 @@ impl<'k> Copier<'k> {
             let row = |nth: u32| (line + nth * step).min(room - 1).mul_add(operand.ld, at);
             Pieces::Along((0..side / step).map(row).collect())
         } else {
-            let (count, next) = (lines.depth() / step, ld * (u64::from(step) * size));
+            let (count, next) = (lines.k_dim() / step, ld * (u64::from(step) * size));
             Pieces::Across { count, lines: step, next, width: lines.bytes((room - at).cast()) }
         };
         let stage = k.constant(u64::from(DEEP)).copied();
@@ -129,8 +129,8 @@ impl<'k> Copier<'k> {
             from: k.var(operand.base.to_bits() + lines.first(operand, line, at) * size),
             pitch: if lines.along { stage } else { ld * u64::from(DEEP) },
             pieces,
-            depth: if lines.along { at } else { line },
-            left: k.var(operand.depth.cast::<i32>()),
+            k_index: if lines.along { at } else { line },
+            left: k.var(operand.k_dim.cast::<i32>()),
             to: line * pitch + lines.place(piece, line) * PIECE + offset,
             to_next: step * pitch,
         }
@@ -138,7 +138,7 @@ impl<'k> Copier<'k> {
 
     /// Copies the next tile into a stage; elements beyond the operand's end are zero.
     pub(super) fn copy(&self, stage: Ptr<'k, Shared, u8>) {
-        let left = self.left.get() - self.depth.cast::<i32>();
+        let left = self.left.get() - self.k_index.cast::<i32>();
         let to = |nth: u32| stage.plus_bytes(self.to).offset((nth * self.to_next).into());
         match &self.pieces {
             Pieces::Along(elements) => {
@@ -158,7 +158,7 @@ impl<'k> Copier<'k> {
             }
         }
         self.from.set(self.from.get() + self.pitch);
-        self.left.set(self.left.get() - self.lines.depth() as i32);
+        self.left.set(self.left.get() - self.lines.k_dim() as i32);
     }
 }
 

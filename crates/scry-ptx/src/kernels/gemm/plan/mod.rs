@@ -139,14 +139,14 @@ impl Product {
             (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
             (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
         ];
-        for (layout, place, [outer, depth], order) in operands {
+        for (layout, place, [outer, k_dim], order) in operands {
             let inner = layout.order == order;
             let (rows, columns) =
-                if order == Layout::RowMajor { (outer, depth) } else { (depth, outer) };
+                if order == Layout::RowMajor { (outer, k_dim) } else { (k_dim, outer) };
             if inner && parts == 1 && fits(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split { parts, ..Split::new(*layout, [outer, depth], inner, batch) };
+            let split = Split { parts, ..Split::new(*layout, [outer, k_dim], inner, batch) };
             if !split.fits() {
                 return Err(too_many_lines(outer));
             }

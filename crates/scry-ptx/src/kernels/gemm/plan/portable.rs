@@ -129,10 +129,10 @@ impl Unit {
     }
 
     /// Elements along K per stage.
-    fn depth(self, size: u32) -> u32 {
+    fn k_dim(self, size: u32) -> u32 {
         match self {
-            Self::Ffma(tile) => tile.depth,
-            Self::Mma(_) => mma::depth(size),
+            Self::Ffma(tile) => tile.k_dim,
+            Self::Mma(_) => mma::k_dim(size),
         }
     }
 }
@@ -188,14 +188,14 @@ impl Product {
             (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
             (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
         ];
-        for (layout, place, [outer, depth], order) in operands {
+        for (layout, place, [outer, k_dim], order) in operands {
             let inner = layout.order == order;
             let (rows, columns) =
-                if order == Layout::RowMajor { (outer, depth) } else { (depth, outer) };
+                if order == Layout::RowMajor { (outer, k_dim) } else { (k_dim, outer) };
             if fits(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split::new(*layout, [outer, depth], inner, batch);
+            let split = Split::new(*layout, [outer, k_dim], inner, batch);
             if !split.fits() {
                 return Err(too_many_lines(outer));
             }
@@ -221,15 +221,15 @@ impl Product {
     }
 
     fn division(&self, choice: &Choice) -> Division {
-        let depth = choice.unit.depth(self.gemm.element.size());
-        Division::new(&self.gemm, choice.unit.tile(), depth, choice.parts)
+        let k_dim = choice.unit.k_dim(self.gemm.element.size());
+        Division::new(&self.gemm, choice.unit.tile(), k_dim, choice.parts)
     }
 
     /// Whether no slice of K is empty, or too short to be worth the reduction.
     fn can_divide(&self, choice: &Choice) -> bool {
         let division = self.division(choice);
-        let depth = choice.unit.depth(self.gemm.element.size());
-        division.parts == choice.parts && division.part_depth >= 4 * depth
+        let k_dim = choice.unit.k_dim(self.gemm.element.size());
+        division.parts == choice.parts && division.part_k_dim >= 4 * k_dim
     }
 
     /// Returns the modelled cycles of a choice. They may exceed 64 bits.
@@ -244,7 +244,7 @@ impl Product {
         // A small grid does not fill a multiprocessor, but each block runs faster than at full
         // occupancy.
         let share = most + load.min(most);
-        let work = rows * columns * u128::from(division.part_depth);
+        let work = rows * columns * u128::from(division.part_k_dim);
         let computing = load * work * 2 * most / (rate * share) + load.div_ceil(most) * BLOCK;
         LAUNCH + computing.max(self.memory_cycles()) + self.adding_cycles(choice)
     }
@@ -281,8 +281,9 @@ impl Product {
         let ld = n.next_multiple_of(4);
         let (partial, parts) = (ld * m, u64::from(choice.parts));
         let out = MatrixLayout { order: Layout::RowMajor, ld, stride: partial * parts };
-        let sums = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
-        let kernel = self.kernel(&sums, choice.unit, Sink::sums(), division)?;
+        let accumulators =
+            Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
+        let kernel = self.kernel(&accumulators, choice.unit, Sink::accumulators(), division)?;
         let scratch = Place::Scratch(plan.scratch.len());
         plan.scratch.push(partial.saturating_mul(4 * parts).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });

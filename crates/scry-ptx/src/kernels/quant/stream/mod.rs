@@ -27,7 +27,7 @@ use crate::typed::hopper::Barrier;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 use pipeline::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
-use span_mma::{Factors, Fold};
+use span_mma::{Fold, SpanOperands};
 
 /// Consumer warps.
 const WORKERS: u32 = 2 * GROUP;
@@ -380,7 +380,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         let Block { k, image, len, layout, .. } = *self.block;
         let part = self.lane & 3;
         let memory = self.turn.memory();
-        let factors = Factors {
+        let operands = SpanOperands {
             k,
             part,
             fold: self.fold,
@@ -391,7 +391,7 @@ impl<'k, 'b> Worker<'k, 'b> {
             line: (self.lane >> 2) & (layout.lines() - 1),
             blocks: (len - span * SPAN) >> 5,
         };
-        let products = factors.product(format);
+        let products = operands.product(format);
         let scales = [0, 1].map(|next| {
             let column = (part * 2 + next) >> layout.digits.ilog2();
             image.scale(span, column & (layout.room - 1)).load()

@@ -68,7 +68,7 @@ impl<'k> Fold<'k> {
 
 /// The weights of a lane's two rows, and the limbs of its column.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Factors<'k> {
+pub(super) struct SpanOperands<'k> {
     pub(super) k: &'k Code,
     /// The lane's index modulo 4.
     pub(super) part: Val<'k, u32>,
@@ -88,7 +88,7 @@ pub(super) struct Factors<'k> {
 /// One value for each of a lane's accumulators.
 type Four<T> = [T; 4];
 
-impl<'k> Factors<'k> {
+impl<'k> SpanOperands<'k> {
     /// Returns the accumulators, without the scales of the columns.
     pub(super) fn product(&self, format: BlockFormat) -> Four<Val<'k, f32>> {
         match format {
@@ -140,9 +140,9 @@ fn word<'k>(at: Ptr<'k, Shared, u8>) -> Val<'k, u32> {
 fn accumulate<'k>(
     sums: Four<Val<'k, i32>>,
     dots: Four<Val<'k, i32>>,
-    factors: [Val<'k, i32>; 2],
+    scales: [Val<'k, i32>; 2],
 ) -> Four<Val<'k, i32>> {
-    std::array::from_fn(|i| dots[i].mul_add(factors[i / 2], sums[i]))
+    std::array::from_fn(|i| dots[i].mul_add(scales[i / 2], sums[i]))
 }
 
 /// Offsets of the integers' bits in `Q4K` and `Q5K`.
@@ -177,7 +177,7 @@ impl<'k> Head<'k> {
 }
 
 /// `Q4K` and `Q5K`.
-impl<'k> Factors<'k> {
+impl<'k> SpanOperands<'k> {
     fn affine(&self, place: &Affine) -> Four<Val<'k, f32>> {
         let (ways, fold) = (self.fold.ways, &self.fold);
         let heads = self.rows.map(Head::load);
@@ -189,8 +189,8 @@ impl<'k> Factors<'k> {
         for set in 0..8 / ways {
             let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
             let chain = (0..ways).fold(self.zeros(), |dots, nth| {
-                let factors = bits.next(set * ways + nth);
-                self.k.multiply_bytes(Sign::Unsigned, factors, fold.only(nth, digits), dots)
+                let weights = bits.next(set * ways + nth);
+                self.k.multiply_bytes(Sign::Unsigned, weights, fold.only(nth, digits), dots)
             });
             let half = if ways == 1 { set as usize % 2 } else { 0 };
             let scales = heads.map(|head| fold.scale(&head.scales, set, false));
@@ -212,7 +212,7 @@ impl<'k> Factors<'k> {
 
     fn bits(&self, place: &Affine) -> Bits<'k, '_> {
         let high = place.high_bits.map(|bytes| self.pairs(bytes));
-        Bits { factors: self, low_bits: place.low_bits, high, low: self.pairs(place.low_bits) }
+        Bits { operands: self, low_bits: place.low_bits, high, low: self.pairs(place.low_bits) }
     }
 
     /// Loads 8 bytes of both rows.
@@ -234,7 +234,7 @@ impl<'k> Factors<'k> {
 
 /// The integers of `Q4K` and `Q5K`, group by group.
 struct Bits<'k, 'f> {
-    factors: &'f Factors<'k>,
+    operands: &'f SpanOperands<'k>,
     low_bits: i64,
     high: Option<[[Val<'k, u32>; 2]; 2]>,
     /// The low bits of two groups.
@@ -245,7 +245,7 @@ impl<'k> Bits<'k, '_> {
     /// Returns those of both rows, as an MMA operand.
     fn next(&mut self, group: u32) -> [Val<'k, u32>; 4] {
         if group.is_multiple_of(2) && group > 0 {
-            self.low = self.factors.pairs(self.low_bits + 16 * i64::from(group));
+            self.low = self.operands.pairs(self.low_bits + 16 * i64::from(group));
         }
         let [a, b] = [0, 1].map(|row| {
             let high = self.high.map(|high| high[row]);
@@ -272,7 +272,7 @@ fn integers<'k>(low: Val<'k, u32>, high: Option<Val<'k, u32>>, group: u32) -> Va
 
 /// `Q6K`: 16 groups of 16 weights. Limbs of 4 weights each are followed by those 16 further on, so
 /// that a lane reads its part of two groups at once.
-impl<'k> Factors<'k> {
+impl<'k> SpanOperands<'k> {
     fn centred(&self) -> Four<Val<'k, f32>> {
         let scales = [0, 4, 8, 12].map(|first| self.rows.map(|row| word(row.offset(192 + first))));
         let scales = [0, 1].map(|row| scales.map(|words| words[row]));
@@ -280,15 +280,15 @@ impl<'k> Factors<'k> {
         for half in 0..2 {
             let high = [0, 16].map(|i| self.words(128 + 32 * half + i, 4));
             let low = [0, 16, 32, 48].map(|i| self.words(64 * half + i, 4));
-            let factors: [_; 8] = std::array::from_fn(|nth| {
+            let weights: [_; 8] = std::array::from_fn(|nth| {
                 let (group, side) = (nth / 2, nth % 2);
                 let low = low[2 * (group % 2) + side];
                 [0, 1].map(|row| six_bits(low[row], high[side][row], group as u32))
             });
-            for (nth, dots) in self.sets(half as u32, &factors).into_iter().enumerate() {
+            for (nth, dots) in self.sets(half as u32, &weights).into_iter().enumerate() {
                 let set = 8 / self.fold.ways * half as u32 + nth as u32;
-                let factors = [0, 1].map(|row| self.fold.scale(&scales[row], set, true));
-                sums = accumulate(sums, dots, factors);
+                let scales = [0, 1].map(|row| self.fold.scale(&scales[row], set, true));
+                sums = accumulate(sums, dots, scales);
             }
         }
         let offsets = self.times_sums(self.words(192, 4));
@@ -297,13 +297,13 @@ impl<'k> Factors<'k> {
     }
 
     /// Multiplies 8 groups with their limbs, set by set.
-    fn sets(&self, half: u32, factors: &[[Val<'k, u32>; 2]; 8]) -> Vec<Four<Val<'k, i32>>> {
+    fn sets(&self, half: u32, weights: &[[Val<'k, u32>; 2]; 8]) -> Vec<Four<Val<'k, i32>>> {
         let (k, ways, fold) = (self.k, self.fold.ways, &self.fold);
         let stride = 32 * self.lines;
         if ways == 1 {
             let at = self.digits(k.constant(0)).offset(i64::from(4 * half * stride));
             let pairs = (0..4).map(|pair| at.offset(i64::from(pair * stride)).load_vector::<2>());
-            let digits = pairs.flatten().zip(factors);
+            let digits = pairs.flatten().zip(weights);
             return digits
                 .map(|(digits, a)| k.multiply_bytes(Sign::Signed, *a, [digits], self.zeros()))
                 .collect();
@@ -313,7 +313,7 @@ impl<'k> Factors<'k> {
             let first = i64::from((4 * half + ways / 2 * nth) * stride);
             let digits = at.offset(first).load();
             (0..ways / 2).fold(self.zeros(), |dots, pair| {
-                let [a, b] = [0, 1].map(|side| factors[(nth * ways + 2 * pair + side) as usize]);
+                let [a, b] = [0, 1].map(|side| weights[(nth * ways + 2 * pair + side) as usize]);
                 let [low, high] = [0, 1].map(|side| fold.only(2 * pair + side, [digits])[0]);
                 k.multiply_bytes(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
             })
@@ -335,7 +335,7 @@ fn six_bits<'k>(low: Val<'k, u32>, high: Val<'k, u32>, group: u32) -> Val<'k, u3
 }
 
 /// `Q8_0`.
-impl<'k> Factors<'k> {
+impl<'k> SpanOperands<'k> {
     fn plain(&self) -> Four<Val<'k, f32>> {
         let (ways, fold) = (self.fold.ways, &self.fold);
         let at = self.digits(fold.slot);
@@ -347,8 +347,8 @@ impl<'k> Factors<'k> {
             let dots = (0..ways).fold(start, |dots, nth| {
                 let block = 34 * i64::from(set * ways + nth);
                 let (low, high) = (self.words(block + 2, 4), self.words(block + 18, 4));
-                let factors = [low[0], low[1], high[0], high[1]];
-                self.k.multiply_bytes(Sign::Signed, factors, fold.only(nth, digits), dots)
+                let weights = [low[0], low[1], high[0], high[1]];
+                self.k.multiply_bytes(Sign::Signed, weights, fold.only(nth, digits), dots)
             });
             let exists = self.blocks.gt(fold.own + set * ways);
             let d = scaled.map(|row| {
