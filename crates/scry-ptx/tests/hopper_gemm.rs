@@ -23,7 +23,8 @@ const ORDERS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
 /// Warpgroups, columns and blocks of split-K clusters: that are sent sums into memory of their own
 /// or where stages were, and that have all sums themselves, few or many.
-const TEAMS: [(u32, u32, u32); 5] = [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
+const SPLIT_TILES: [(u32, u32, u32); 5] =
+    [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
 
 fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
@@ -65,8 +66,9 @@ fn all() -> Vec<Plan> {
         let gemm = Gemm { epilogue: bias, ..Gemm::new(512, 512, 512, PtxType::Bf16) };
         plans.push(gemm.plan_with(H200, with(tile)));
     }
-    for (groups, columns, team) in TEAMS {
-        let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
+    for (groups, columns, split_k) in SPLIT_TILES {
+        let choice =
+            Choice { tile: Tile::split(groups, columns, split_k), splits: 1, flipped: true };
         let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
         plans.push(
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice)),
@@ -117,18 +119,19 @@ fn shapes_choose_the_way() {
 /// A barrier of the cluster that orders memory would have everybody wait for all of it.
 #[test]
 fn sums_of_a_team_are_sent() {
-    for (groups, columns, team) in TEAMS {
-        let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
+    for (groups, columns, split_k) in SPLIT_TILES {
+        let choice =
+            Choice { tile: Tile::split(groups, columns, split_k), splits: 1, flipped: true };
         let gemm = Gemm::new(300, 200, 2000, PtxType::Bf16);
         let plan =
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice));
         let text = plan.unwrap().steps[0].kernel.emit_ptx();
         // Large tiles are read, those of one block are there.
-        let (sums, sent) = (columns / 2, team > 1 && columns < 192);
-        let sends = if sent { sums / (sums / team).min(4) } else { 0 };
-        assert_eq!(text.matches("st.async").count() as u32, sends, "{groups} {columns} {team}");
+        let (sums, sent) = (columns / 2, split_k > 1 && columns < 192);
+        let sends = if sent { sums / (sums / split_k).min(4) } else { 0 };
+        assert_eq!(text.matches("st.async").count() as u32, sends, "{groups} {columns} {split_k}");
         let orders = text.contains("barrier.cluster.arrive.release");
-        assert_eq!(orders, team > 1 && !sent, "{groups} {columns} {team}");
+        assert_eq!(orders, split_k > 1 && !sent, "{groups} {columns} {split_k}");
     }
 }
 

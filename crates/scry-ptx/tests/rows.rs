@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
-use scry_ptx::kernels::rows::{Rows, Team};
+use scry_ptx::kernels::rows::{Rows, ThreadGroup};
 use scry_ptx::kernels::softmax::{self, Softmax};
 use scry_ptx::kernels::{
     GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan, PlanError, PtxKernel,
@@ -306,8 +306,8 @@ fn what_does_not_fit_is_refused_by_name() {
 #[test]
 fn a_team_holds_the_row_or_is_refused() {
     let plan = |threads, blocks, vectors| {
-        let team = Team { threads, blocks, vectors };
-        softmax::plan_for(Softmax::Linear, rows(9, 4096, PtxType::F32), team, HOPPER)
+        let thread_group = ThreadGroup { threads, blocks, vectors };
+        softmax::plan_for(Softmax::Linear, rows(9, 4096, PtxType::F32), thread_group, HOPPER)
     };
     assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4"]);
     assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4"]);

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
+use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, combined};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
@@ -59,8 +59,13 @@ pub fn plan(norm: Norm, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError>
 ///
 /// # Errors
 /// As [`plan`], and if the thread group cannot hold a row.
-pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: GpuSpec) -> Result<Plan, PlanError> {
-    super::rows::plan_for(Arc::new(norm), rows, team, machine)
+pub fn plan_for(
+    norm: Norm,
+    rows: Rows,
+    thread_group: ThreadGroup,
+    machine: GpuSpec,
+) -> Result<Plan, PlanError> {
+    super::rows::plan_for(Arc::new(norm), rows, thread_group, machine)
 }
 
 /// The statistics of layer norm are the mean relative to the row's first element, the sum of

@@ -8,7 +8,7 @@
 use std::f32::consts::{LN_2, LOG2_E};
 use std::sync::Arc;
 
-use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
+use super::rows::{Context, Item, RowOp, Rows, Stats, ThreadGroup, combined};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
@@ -38,10 +38,10 @@ pub fn plan(softmax: Softmax, rows: Rows, machine: GpuSpec) -> Result<Plan, Plan
 pub fn plan_for(
     softmax: Softmax,
     rows: Rows,
-    team: Team,
+    thread_group: ThreadGroup,
     machine: GpuSpec,
 ) -> Result<Plan, PlanError> {
-    super::rows::plan_for(Arc::new(softmax), rows, team, machine)
+    super::rows::plan_for(Arc::new(softmax), rows, thread_group, machine)
 }
 
 /// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.

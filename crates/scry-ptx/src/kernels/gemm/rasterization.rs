@@ -81,18 +81,18 @@ pub(super) struct Place<'k> {
 
 /// Returns this block's tile; the block exits if it has none.
 pub(super) fn tile_of<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) -> Place<'k> {
-    tile_of_team(k, order, size, 1)
+    tile_of_cluster(k, order, size, 1)
 }
 
 /// The same for a power of two of blocks that share a tile.
-pub(super) fn tile_of_team<'k>(
+pub(super) fn tile_of_cluster<'k>(
     k: &'k Code,
     order: &TileOrder<'k>,
     size: [u32; 2],
-    team: u32,
+    split_k: u32,
 ) -> Place<'k> {
     let [down, across] = order.tiles;
-    let block = if team > 1 { k.block_id(0) / team } else { k.block_id(0) };
+    let block = if split_k > 1 { k.block_id(0) / split_k } else { k.block_id(0) };
     let batch = k.block_id(2).mul_add(k.block_count(1), k.block_id(1));
     k.when(batch.ge(order.batch), || k.ret());
     let tiles = down * across;

@@ -1,6 +1,6 @@
 //! Reduction over a row, within a thread group and over its slices.
 
-use super::thread_group::Team;
+use super::thread_group::ThreadGroup;
 use super::{Context, RowOp, Stats};
 use crate::typed::{Global, Memory, Ptr, Shared, Val};
 
@@ -8,21 +8,21 @@ use crate::typed::{Global, Memory, Ptr, Shared, Val};
 pub(super) struct Exchange<'k, 'a> {
     pub op: &'a dyn RowOp,
     pub context: Context<'k>,
-    pub team: Team,
+    pub thread_group: ThreadGroup,
     /// Values per slice in memory: 2 or 4.
     pub slot: u32,
 }
 
 impl<'k> Exchange<'k, '_> {
     /// Reduces over the thread group, from the statistics of each warp.
-    pub fn team(&self, warp: &Stats<'k>) -> Stats<'k> {
-        let (k, team) = (self.context.k, self.team);
-        if team.size() <= 32 {
+    pub fn thread_group(&self, warp: &Stats<'k>) -> Stats<'k> {
+        let (k, thread_group) = (self.context.k, self.thread_group);
+        if thread_group.size() <= 32 {
             return warp.clone();
         }
-        let slots = team.warps() * team.blocks;
+        let slots = thread_group.warps() * thread_group.blocks;
         let all = k.shared::<f32>(slots * self.slot, 16);
-        if team.blocks > 1 {
+        if thread_group.blocks > 1 {
             self.tell_cluster(all, warp);
         } else {
             let own = all.at(k.warp() * self.slot);
@@ -39,11 +39,11 @@ impl<'k> Exchange<'k, '_> {
 
     /// Sends each warp's statistics to all blocks of the cluster, one block per lane.
     fn tell_cluster(&self, all: Ptr<'k, Shared, f32>, warp: &Stats<'k>) {
-        let (k, team) = (self.context.k, self.team);
-        let slot = k.cluster_rank().mul_add(team.warps(), k.warp());
+        let (k, thread_group) = (self.context.k, self.thread_group);
+        let slot = k.cluster_rank().mul_add(thread_group.warps(), k.warp());
         let slot = all.at(slot * self.slot);
         k.wait_cluster();
-        k.when(k.lane().lt(team.blocks), || match self.slot {
+        k.when(k.lane().lt(thread_group.blocks), || match self.slot {
             2 => slot.store_in(k.lane(), self.padded::<2>(warp)),
             _ => slot.store_in(k.lane(), self.padded::<4>(warp)),
         });

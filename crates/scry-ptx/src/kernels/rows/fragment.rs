@@ -33,12 +33,12 @@ impl<'k> Part<'k> {
         let mut part = Self { format, items: vec![], vectors: vec![], edges: vec![], first };
         let (own, absent) = (format.at(row, first), format.filled(absent));
         let once = cut.k.evict_first();
-        for round in 0..cut.team.vectors {
+        for round in 0..cut.thread_group.vectors {
             let present = cut.present(middle, start, round);
             let at = own.offset(format.bytes(cut.distance(round)));
             part.add_vector(at.load_once(once, present, absent), present);
         }
-        for round in 0..if cut.ragged() { cut.team.edges(format) } else { 0 } {
+        for round in 0..if cut.ragged() { cut.thread_group.edges(format) } else { 0 } {
             let (column, present) = cut.edge(middle, start, round);
             let word = format.load_one(format.at(row, column), Some(present), absent);
             part.add_edge(word, Edge { present, column });

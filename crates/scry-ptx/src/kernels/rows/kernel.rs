@@ -9,7 +9,7 @@ use super::fragment::Part;
 use super::op::{Context, RowOp};
 use super::partition::Cut;
 use super::shape::{Rows, argument};
-use super::thread_group::Team;
+use super::thread_group::ThreadGroup;
 use crate::kernels::{
     BufferAccess, BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PlanError,
     PtxKernel,
@@ -36,13 +36,13 @@ pub(super) struct RowKernel {
     op: Arc<dyn RowOp>,
     rows: Rows,
     format: Format,
-    team: Team,
+    thread_group: ThreadGroup,
     role: Role,
     /// Thread groups that share a row.
     parts: u32,
     /// Number of blocks.
     grid: u32,
-    /// The prefetch distance of [`Team::ahead`], for rows that are not split.
+    /// The prefetch distance of [`ThreadGroup::ahead`], for rows that are not split.
     ahead: Option<u32>,
 }
 
@@ -51,20 +51,22 @@ impl RowKernel {
         op: Arc<dyn RowOp>,
         rows: Rows,
         format: Format,
-        team: Team,
+        thread_group: ThreadGroup,
         role: Role,
         machine: GpuSpec,
     ) -> Result<Self, PlanError> {
         let vectors = (rows.length / u64::from(format.per_vector())) as u32;
-        let parts = if role == Role::Whole { 1 } else { vectors.div_ceil(team.capacity()).max(1) };
-        let blocks = rows.count.div_ceil(team.rows().into()) * u64::from(team.blocks * parts);
+        let parts =
+            if role == Role::Whole { 1 } else { vectors.div_ceil(thread_group.capacity()).max(1) };
+        let blocks = rows.count.div_ceil(thread_group.rows().into())
+            * u64::from(thread_group.blocks * parts);
         if blocks >= 1 << 31 || rows.count >= 1 << 32 {
             let problem = format!("{} rows of {} elements", rows.count, rows.length);
             let help = "compute several parts of the matrix, of fewer rows";
             return Err(argument(&*op, "count", problem, help));
         }
-        let ahead = team.ahead(format, machine).filter(|_| role == Role::Whole);
-        Ok(Self { op, rows, format, team, role, parts, grid: blocks as u32, ahead })
+        let ahead = thread_group.ahead(format, machine).filter(|_| role == Role::Whole);
+        Ok(Self { op, rows, format, thread_group, role, parts, grid: blocks as u32, ahead })
     }
 
     /// Values per slice in memory: 2 or 4, of which some may be unused.
@@ -124,7 +126,7 @@ impl PtxKernel for RowKernel {
             Role::Gather => name.with("stats"),
             Role::Apply => name.with("apply"),
         };
-        let Team { threads, blocks, vectors } = self.team;
+        let ThreadGroup { threads, blocks, vectors } = self.thread_group;
         let name = name.with(self.rows.element.name());
         let name = name.with(format_args!("{blocks}x{threads}x{vectors}"));
         let (unit, whole) = (self.unit(), self.format.per_vector());
@@ -132,21 +134,21 @@ impl PtxKernel for RowKernel {
     }
 
     fn default_target(&self) -> Target {
-        if self.team.blocks > 1 { Target::SM_90 } else { Target::SM_80 }
+        if self.thread_group.blocks > 1 { Target::SM_90 } else { Target::SM_80 }
     }
 
     fn write(&self, target: Target) -> PtxEntry {
-        let block = [self.team.block(), 1, 1];
+        let block = [self.thread_group.block(), 1, 1];
         let mut kernel =
             typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
-        let blocks = self.team.blocks;
-        kernel.min_blocks = self.team.residents(&*self.op, self.rows, self.format);
+        let blocks = self.thread_group.blocks;
+        kernel.min_blocks = self.thread_group.residents(&*self.op, self.rows, self.format);
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
     }
 
     fn launch(&self) -> LaunchShape {
-        let block = [self.team.block(), 1, 1];
+        let block = [self.thread_group.block(), 1, 1];
         LaunchShape { grid: [self.grid, 1, 1], block, dynamic_shared: 0 }
     }
 
@@ -203,8 +205,8 @@ impl<'k, 'a> Writer<'k, 'a> {
     }
 
     fn write(&self) {
-        let team = self.kernel.team;
-        if team.blocks > 1 {
+        let thread_group = self.kernel.thread_group;
+        if thread_group.blocks > 1 {
             self.k.appear_in_cluster();
         }
         let (row, nth) = self.place();
@@ -214,15 +216,16 @@ impl<'k, 'a> Writer<'k, 'a> {
             self.prefetch(row, ahead);
         }
         let context = self.context(&cut);
-        let exchange = Exchange { op: &*self.kernel.op, context, team, slot: self.kernel.slot() };
+        let exchange =
+            Exchange { op: &*self.kernel.op, context, thread_group, slot: self.kernel.slot() };
         match self.kernel.role {
             Role::Whole => {
                 let group = self.kernel.op.stats(&context, &mut part.items);
-                let stats = exchange.team(&group);
+                let stats = exchange.thread_group(&group);
                 self.finish(&context, &cut, &part, [&stats, &group]);
             }
             Role::Gather => {
-                let stats = exchange.team(&self.kernel.op.stats(&context, &mut part.items));
+                let stats = exchange.thread_group(&self.kernel.op.stats(&context, &mut part.items));
                 exchange.leave(self.slots(row).at(nth * self.kernel.slot()), &stats);
             }
             Role::Apply => {
@@ -235,12 +238,15 @@ impl<'k, 'a> Writer<'k, 'a> {
 
     /// Returns the row of this thread group, and the slice of it.
     fn place(&self) -> (Val<'k, u32>, Val<'k, u32>) {
-        let (k, team) = (self.k, self.kernel.team);
+        let (k, thread_group) = (self.k, self.kernel.thread_group);
         let block = k.block_id(0);
         let Some(parts) = self.parts else {
-            let row = (block >> team.blocks.ilog2()) * team.rows();
-            let row =
-                if team.rows() > 1 { row + (k.thread_id() >> team.threads.ilog2()) } else { row };
+            let row = (block >> thread_group.blocks.ilog2()) * thread_group.rows();
+            let row = if thread_group.rows() > 1 {
+                row + (k.thread_id() >> thread_group.threads.ilog2())
+            } else {
+                row
+            };
             return (row, k.constant(0u32));
         };
         // The first launch's last rows are processed first, since some of them are still in L2.
@@ -261,11 +267,11 @@ impl<'k, 'a> Writer<'k, 'a> {
 
     fn cut(&self, row: Val<'k, u32>, nth: Val<'k, u32>) -> Cut<'k> {
         let kernel = self.kernel;
-        let one = kernel.team.rows() == 1;
+        let one = kernel.thread_group.rows() == 1;
         Cut {
             k: self.k,
             format: kernel.format,
-            team: kernel.team,
+            thread_group: kernel.thread_group,
             unit: kernel.unit(),
             split: kernel.role != Role::Whole,
             alive: (!one).then(|| row.lt(self.count)),
@@ -277,7 +283,7 @@ impl<'k, 'a> Writer<'k, 'a> {
 
     fn context(&self, cut: &Cut<'k>) -> Context<'k> {
         let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
-        let lanes = self.kernel.team.lanes();
+        let lanes = self.kernel.thread_group.lanes();
         // 16-bit floats are better unpacked twice than held as `f32`.
         let replaces = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
         Context { k: self.k, lanes, length: self.length, first, replaces, number: self.number }

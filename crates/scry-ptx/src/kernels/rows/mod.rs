@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 pub(crate) use op::{Context, Item, RowOp, Stats, combined};
 pub use shape::Rows;
-pub use thread_group::Team;
+pub use thread_group::ThreadGroup;
 
 use super::{GpuSpec, Place, Plan, PlanError, Step};
 use kernel::{Role, RowKernel};
@@ -35,8 +35,8 @@ use kernel::{Role, RowKernel};
 /// Returns the launches for these rows on this GPU.
 pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
-    match Team::choose(&*op, rows, machine) {
-        Some(team) => plan_for(op, rows, team, machine),
+    match ThreadGroup::choose(&*op, rows, machine) {
+        Some(thread_group) => plan_for(op, rows, thread_group, machine),
         None => split(op, rows, machine),
     }
 }
@@ -45,13 +45,13 @@ pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<P
 pub(crate) fn plan_for(
     op: Arc<dyn RowOp>,
     rows: Rows,
-    team: Team,
+    thread_group: ThreadGroup,
     machine: GpuSpec,
 ) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
     let format = rows.format(&*op)?;
-    team.check(&*op, rows, format)?;
-    let kernel = RowKernel::new(op, rows, format, team, Role::Whole, machine)?;
+    thread_group.check(&*op, rows, format)?;
+    let kernel = RowKernel::new(op, rows, format, thread_group, Role::Whole, machine)?;
     if rows.count == 0 {
         return Ok(Plan { arguments: kernel.buffers(), ..Plan::default() });
     }
@@ -61,9 +61,9 @@ pub(crate) fn plan_for(
 /// Returns two launches, with the statistics of each slice of each row between them.
 fn split(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     let format = rows.format(&*op)?;
-    let team = Team::part(format, &*op);
-    let gather = RowKernel::new(op.clone(), rows, format, team, Role::Gather, machine)?;
-    let apply = RowKernel::new(op, rows, format, team, Role::Apply, machine)?;
+    let thread_group = ThreadGroup::part(format, &*op);
+    let gather = RowKernel::new(op.clone(), rows, format, thread_group, Role::Gather, machine)?;
+    let apply = RowKernel::new(op, rows, format, thread_group, Role::Apply, machine)?;
     let arguments = apply.buffers();
     let arguments = arguments[..arguments.len() - 1].to_vec();
     if rows.count == 0 {

@@ -1,7 +1,7 @@
 //! Partition of a row over threads.
 
 use super::format::{Elements, Format};
-use super::thread_group::Team;
+use super::thread_group::ThreadGroup;
 use crate::typed::{Code, Val};
 
 /// Which elements of a row a thread has. The row's vectors are distributed round-robin to the
@@ -9,7 +9,7 @@ use crate::typed::{Code, Val};
 pub(super) struct Cut<'k> {
     pub k: &'k Code,
     pub format: Format,
-    pub team: Team,
+    pub thread_group: ThreadGroup,
     /// Alignment of rows in elements: a vector, or less.
     pub unit: u32,
     /// Whether a row is more than the thread group holds.
@@ -66,15 +66,15 @@ impl<'k> Cut<'k> {
 
     /// Returns the index of the thread's first vector, or edge.
     pub fn start(&self) -> Val<'k, u32> {
-        let (k, team) = (self.k, self.team);
+        let (k, thread_group) = (self.k, self.thread_group);
         let mut start = k.thread_id();
-        if team.rows() > 1 {
-            start = start & (team.threads - 1);
+        if thread_group.rows() > 1 {
+            start = start & (thread_group.threads - 1);
         }
-        if team.blocks > 1 {
-            start = k.cluster_rank().mul_add(team.threads, start);
+        if thread_group.blocks > 1 {
+            start = k.cluster_rank().mul_add(thread_group.threads, start);
         }
-        if self.split { self.nth.mul_add(team.capacity(), start) } else { start }
+        if self.split { self.nth.mul_add(thread_group.capacity(), start) } else { start }
     }
 
     /// Returns whether the thread has a vector in a round: certain in all but the last one, if a
@@ -85,13 +85,13 @@ impl<'k> Cut<'k> {
         start: Val<'k, u32>,
         round: u32,
     ) -> Option<Val<'k, bool>> {
-        let uncertain = self.split || round + 1 == self.team.vectors;
-        uncertain.then(|| (start + round * self.team.size()).lt(middle.vectors))
+        let uncertain = self.split || round + 1 == self.thread_group.vectors;
+        uncertain.then(|| (start + round * self.thread_group.size()).lt(middle.vectors))
     }
 
     /// Returns the elements from a thread's vector to the one in a later round.
     pub fn distance(&self, rounds: u32) -> u32 {
-        rounds * self.team.size() * self.format.per_vector()
+        rounds * self.thread_group.size() * self.format.per_vector()
     }
 
     /// Returns the thread's edge in a round: its column, and whether it is in bounds. Those before
@@ -102,7 +102,7 @@ impl<'k> Cut<'k> {
         start: Val<'k, u32>,
         round: u32,
     ) -> (Val<'k, u32>, Val<'k, bool>) {
-        let nth = start + round * self.team.size();
+        let nth = start + round * self.thread_group.size();
         let inside = middle.vectors * self.format.per_vector();
         let head = middle.head.expect("only ragged rows have edges");
         let column = nth.lt(head).select(nth, nth + inside);

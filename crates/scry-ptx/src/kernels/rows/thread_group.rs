@@ -7,7 +7,7 @@ use crate::kernels::{GpuSpec, PlanError};
 
 /// The threads that hold a row together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Team {
+pub struct ThreadGroup {
     /// Threads per block: a power of two, 1 to 1024, or to 512 with operands for columns. Several
     /// thread groups share a block if they have at most 32.
     pub threads: u32,
@@ -32,7 +32,7 @@ const MOST_BLOCKS: u32 = 8;
 /// Threads per block, if thread groups are smaller.
 const SMALL_BLOCK: u32 = 128;
 
-impl Team {
+impl ThreadGroup {
     /// Returns the thread group for a slice of a split row. Its threads hold less than they could:
     /// the predicates of their elements need registers, too.
     pub(super) fn part(format: Format, op: &dyn RowOp) -> Self {
@@ -162,7 +162,9 @@ impl Team {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
         let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
-        let fits = |team: &Self| team.blocks <= most && team.fits(op, rows, format);
+        let fits = |thread_group: &Self| {
+            thread_group.blocks <= most && thread_group.fits(op, rows, format)
+        };
         let spread = Self::spread(rows, vectors, machine).min(most);
         let deep = Self::alone(op, rows, format);
         let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));

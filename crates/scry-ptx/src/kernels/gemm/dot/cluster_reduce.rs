@@ -6,7 +6,7 @@ use crate::typed::{Code, Ptr, Shared, Val};
 /// Shared memory of the first block for the partial sums of each block of the cluster.
 pub(super) struct Inbox<'k> {
     k: &'k Code,
-    team: u32,
+    split_k: u32,
     values: u32,
     memory: Ptr<'k, Shared, f32>,
     full: Barrier<'k>,
@@ -14,17 +14,17 @@ pub(super) struct Inbox<'k> {
 
 impl<'k> Inbox<'k> {
     /// Initialises it. [`Code::wait_cluster`] must follow before anything is sent.
-    pub(super) fn new(k: &'k Code, team: u32, values: u32) -> Self {
-        let memory = k.shared::<f32>(team * values, 16);
+    pub(super) fn new(k: &'k Code, split_k: u32, values: u32) -> Self {
+        let memory = k.shared::<f32>(split_k * values, 16);
         let full = Barrier::at(k.shared::<u64>(1, 8));
         k.when(k.thread_id().equals(0), || {
             full.init(1);
             k.fence_barriers();
-            full.arrive_expecting(4 * team * values);
+            full.arrive_expecting(4 * split_k * values);
         });
         k.sync_warp();
         k.appear_in_cluster();
-        Self { k, team, values, memory, full }
+        Self { k, split_k, values, memory, full }
     }
 
     /// Sends a sum of this block to the first one.
@@ -44,6 +44,6 @@ impl<'k> Inbox<'k> {
     /// Returns the sum over all blocks.
     pub(super) fn total(&self, nth: Val<'k, u32>) -> Val<'k, f32> {
         let from = |block: u32| self.memory.at(nth).at(block * self.values).load();
-        (1..self.team).fold(from(0), |sum, block| sum + from(block))
+        (1..self.split_k).fold(from(0), |sum, block| sum + from(block))
     }
 }

@@ -14,7 +14,7 @@ mod strided_columns;
 
 use super::epilogue::EpilogueScalars;
 use super::memory::{load_number, load_number_where, store_number, wide};
-use super::rasterization::{Division, Place, TileOrder, tile_of_team};
+use super::rasterization::{Division, Place, TileOrder, tile_of_cluster};
 use super::{Gemm, Layout, MatrixLayout};
 use crate::kernels::name::Name;
 use crate::kernels::{
@@ -31,7 +31,7 @@ pub(super) const ROWS: u64 = 8;
 /// Warps per block.
 const WARPS: u32 = 8;
 /// Maximum number of blocks that split K for the same columns.
-const TEAM: u32 = 8;
+const MAX_SPLIT_K: u32 = 8;
 /// Load rounds that a small grid may wait for memory before the tensor-core path, with its
 /// repacking kernels, is faster.
 const ROUNDS: u64 = 8;
@@ -50,7 +50,7 @@ pub(super) struct Dot {
     /// Whether the warps of a block split K for the same columns.
     shared: bool,
     /// Blocks of a cluster that split K.
-    team: u32,
+    split_k: u32,
 }
 
 impl Dot {
@@ -60,12 +60,13 @@ impl Dot {
         flipped: bool,
         machine: GpuSpec,
     ) -> Self {
-        let mut dot = Self { gemm: *gemm, buffers, flipped, shared: false, team: 1 };
+        let mut dot = Self { gemm: *gemm, buffers, flipped, shared: false, split_k: 1 };
         let most = 4 * u64::from(machine.multiprocessors);
         dot.shared = !dot.by_pieces() && (dot.has_columns_across() || dot.blocks() < most);
         if dot.shared && machine.target.has(90) {
-            let wanted = gemm.k.div_ceil(dot.at_once()).min(TEAM.into()).min(most / dot.blocks());
-            dot.team = 1 << wanted.max(1).ilog2();
+            let wanted =
+                gemm.k.div_ceil(dot.at_once()).min(MAX_SPLIT_K.into()).min(most / dot.blocks());
+            dot.split_k = 1 << wanted.max(1).ilog2();
         }
         dot
     }
@@ -80,10 +81,10 @@ impl Dot {
     pub(super) fn is_soon(gemm: &Gemm, machine: GpuSpec) -> bool {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
-        dot.team = if machine.target.has(90) { TEAM } else { 1 };
+        dot.split_k = if machine.target.has(90) { MAX_SPLIT_K } else { 1 };
         let few = gemm.n.saturating_mul(gemm.k) <= MANY && !dot.has_columns_across();
         let light = dot.rows() < 8 || few;
-        light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.team))
+        light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.split_k))
     }
 
     /// Blocks per matrix of the batch, not counting those that split K.
@@ -153,16 +154,16 @@ impl PtxKernel for Dot {
         let name = Name::new("gemm_dot").types(*element, *output);
         let name = name.layout(!self.is_across(), !self.has_columns_across());
         let name = name.with(format_args!("m{}", self.rows())).with_if(self.by_pieces(), "vec");
-        let name = match (self.shared, self.team) {
+        let name = match (self.shared, self.split_k) {
             (false, _) => name,
             (true, 1) => name.with("smem"),
-            (true, team) => name.with(format_args!("splitk{team}")),
+            (true, split_k) => name.with(format_args!("splitk{split_k}")),
         };
         epilogue.named(name, self.flipped).build()
     }
 
     fn default_target(&self) -> Target {
-        if self.team > 1 { Target::SM_90 } else { Target::SM_80 }
+        if self.split_k > 1 { Target::SM_90 } else { Target::SM_80 }
     }
 
     fn write(&self, target: Target) -> PtxEntry {
@@ -170,7 +171,7 @@ impl PtxKernel for Dot {
         let mut kernel = typed::kernel(&self.name(), target, block, |k| {
             let terms = Terms::declare(k, self);
             let size = [self.rows(), self.block_columns()];
-            let at = tile_of_team(k, &terms.order, size, self.team);
+            let at = tile_of_cluster(k, &terms.order, size, self.split_k);
             if self.has_columns_across() {
                 return strided_columns::write(&terms, self, &at);
             } else if self.shared {
@@ -182,7 +183,7 @@ impl PtxKernel for Dot {
                 terms.finish_lane(self, &at, column, sum);
             });
         });
-        kernel.cluster = (self.team > 1).then_some([self.team, 1, 1]);
+        kernel.cluster = (self.split_k > 1).then_some([self.split_k, 1, 1]);
         kernel
     }
 
@@ -190,7 +191,7 @@ impl PtxKernel for Dot {
         let grid = self.division().grid().expect("it was checked when the kernel was chosen");
         let [blocks, y, z] = grid;
         let block = [32 * WARPS, 1, 1];
-        LaunchShape { grid: [blocks * self.team, y, z], block, dynamic_shared: 0 }
+        LaunchShape { grid: [blocks * self.split_k, y, z], block, dynamic_shared: 0 }
     }
 
     fn interface(&self) -> KernelInterface {
@@ -298,10 +299,12 @@ impl<'k> Terms<'k> {
     /// Accumulates element by element, several loads in flight; beyond the end elements are zero.
     fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, element, loads) = (self.k, dot.gemm.element, dot.loads());
-        let (first, lanes) = match (dot.shared, dot.team) {
+        let (first, lanes) = match (dot.shared, dot.split_k) {
             (false, _) => (k.lane(), 32),
             (true, 1) => (k.thread_id(), 32 * WARPS),
-            (true, team) => (k.cluster_rank() * (32 * WARPS) + k.thread_id(), 32 * WARPS * team),
+            (true, split_k) => {
+                (k.cluster_rank() * (32 * WARPS) + k.thread_id(), 32 * WARPS * split_k)
+            }
         };
         k.for_range(first, self.k_dim, lanes * loads, |first| {
             let places: Vec<_> = (0..loads).map(|nth| first + nth * lanes).collect();
@@ -346,7 +349,7 @@ impl<'k> Terms<'k> {
     fn shared(&self, dot: &Dot, at: &Place<'k>) {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
-        let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
+        let inbox = (dot.split_k > 1).then(|| Inbox::new(k, dot.split_k, values));
         let sum = self.together(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         inbox.iter().for_each(|_| k.wait_cluster());

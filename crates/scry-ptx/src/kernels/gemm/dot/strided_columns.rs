@@ -14,7 +14,7 @@ pub(super) const COLUMNS: u32 = 64;
 /// Writes the kernel's body.
 pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let (k, values) = (terms.k, dot.rows() * COLUMNS);
-    let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
+    let inbox = (dot.split_k > 1).then(|| Inbox::new(k, dot.split_k, values));
     let memory = k.shared::<f32>(WARPS * values, 16);
     let accumulators: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
     add(terms, dot, at, &accumulators);
@@ -46,8 +46,8 @@ fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, accumulators: &[Var<'k,
     let columns = [0, 32].map(|next| at.column + k.lane() + next);
     let rows: Vec<_> =
         (0..dot.rows()).map(|row| k.constant(row).copied().min(terms.m - 1)).collect();
-    let warp = if dot.team > 1 { k.cluster_rank() * WARPS + k.warp() } else { k.warp() };
-    k.for_range(warp * lines, terms.k_dim, WARPS * dot.team * lines, |first| {
+    let warp = if dot.split_k > 1 { k.cluster_rank() * WARPS + k.warp() } else { k.warp() };
+    k.for_range(warp * lines, terms.k_dim, WARPS * dot.split_k * lines, |first| {
         let k_indices: Vec<_> = (0..lines).map(|nth| first + nth).collect();
         let there: Vec<_> = k_indices.iter().map(|k_index| k_index.lt(terms.k_dim)).collect();
         let across = |k_index: &Val<'k, u32>, side: usize| wide(*k_index) * terms.ld[side];

@@ -22,8 +22,8 @@ impl Choice {
     /// Whether the blocks of a cluster split K. They can store results in any layout, and compute
     /// one tile only.
     #[must_use]
-    pub const fn is_team(&self) -> bool {
-        self.splits == 1 && (self.tile.team > 1 || self.flipped)
+    pub const fn stores_by_cluster(&self) -> bool {
+        self.splits == 1 && (self.tile.split_k > 1 || self.flipped)
     }
 }
 
@@ -59,7 +59,7 @@ const TILE_BYTES: u64 = 27;
 /// Bytes per cycle that a block stores from registers.
 const LANE_BYTES: u64 = 12;
 /// Cycles for the first cluster barrier and access to distributed shared memory.
-const TEAM: u64 = 2500;
+const CLUSTER_CYCLES: u64 = 2500;
 
 /// The inputs of the choice.
 #[derive(Debug, Clone, Copy)]
@@ -95,8 +95,8 @@ impl Task {
             // With three warpgroups, barriers over a cluster cost more than multicast saves.
             let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
             let clusters = clusters.map(move |cluster| Tile::new(groups, columns, cluster));
-            let teams = [2, 4, 8].map(|team| Tile::shared(groups, columns, team));
-            clusters.chain(teams)
+            let split = [2, 4, 8].map(|split_k| Tile::split(groups, columns, split_k));
+            clusters.chain(split)
         })
     }
 
@@ -113,14 +113,14 @@ impl Task {
 
     /// Whether the slices of K are long enough to be worth a reduction.
     fn is_worth_it(&self, choice: &Choice) -> bool {
-        let pieces = choice.splits * choice.tile.team;
+        let pieces = choice.splits * choice.tile.split_k;
         self.part_k_dim(pieces).is_some_and(|each| pieces == 1 || each >= 4)
     }
 
     /// Returns why no kernel supports the choice, if so.
     pub(in crate::kernels::gemm) fn flaw(&self, choice: &Choice) -> Option<&'static str> {
         let Choice { tile, splits, flipped } = *choice;
-        let Tile { groups, columns, cluster, team } = tile;
+        let Tile { groups, columns, cluster, split_k } = tile;
         let outer = if flipped { self.outer.0 } else { self.outer.1 };
         let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
         let flaws = [
@@ -132,10 +132,10 @@ impl Task {
             ),
             (columns > most, "of more columns than there are registers for"),
             (!matches!(cluster, 1 | 2), "for no cluster of 1 or 2"),
-            (!matches!(team, 1 | 2 | 4 | 8), "for no team of 1, 2, 4 or 8"),
-            (cluster > 1 && (team > 1 || flipped), "for a team of clusters"),
+            (!matches!(split_k, 1 | 2 | 4 | 8), "for no team of 1, 2, 4 or 8"),
+            (cluster > 1 && (split_k > 1 || flipped), "for a team of clusters"),
             (self.part_k_dim(splits).is_none(), "in parts of which some are empty"),
-            (splits > 1 && (team > 1 || flipped), "for a team that adds nothing up"),
+            (splits > 1 && (split_k > 1 || flipped), "for a team that adds nothing up"),
         ];
         flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
     }
@@ -150,7 +150,7 @@ impl Task {
             .saturating_mul(columns.div_ceil(tile.columns.into()))
             .saturating_mul(u64::from(splits))
             .saturating_mul(batch);
-        let k_dim = self.stages().div_ceil(u64::from(splits * tile.team));
+        let k_dim = self.stages().div_ceil(u64::from(splits * tile.split_k));
         let waves = clusters.div_ceil(self.at_once(&tile));
         let part = k_dim * self.stage_cycles(choice) + self.results_cycles(choice);
         let (computing, moving) =
@@ -166,7 +166,7 @@ impl Task {
     /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
     fn at_once(&self, tile: &Tile) -> u64 {
         let all = self.machine.multiprocessors;
-        let used = if tile.team > 2 { all - all / 11 } else { all };
+        let used = if tile.split_k > 2 { all - all / 11 } else { all };
         u64::from(used / tile.blocks()).max(1)
     }
 
@@ -196,8 +196,8 @@ impl Task {
         let results = u64::from(tile.rows() * tile.columns);
         let size = if splits > 1 { 4 } else { self.gemm.output.size() };
         let bytes = results * u64::from(size);
-        if choice.is_team() {
-            TEAM + results * u64::from(tile.team) / 4
+        if choice.stores_by_cluster() {
+            CLUSTER_CYCLES + results * u64::from(tile.split_k) / 4
         } else if (splits > 1 || self.by_tiles) && (tile.columns * size).is_multiple_of(LINE) {
             RESULTS + bytes / TILE_BYTES
         } else {

@@ -45,7 +45,7 @@ pub(super) fn write(
             Some(accumulators) => accumulate_parts(k, &tiles, accumulators, &ring, &part),
         }
         match variant.store {
-            Store::Team(_) => {
+            Store::Cluster(_) => {
                 split_k::write(k, memory, schedule, results, &tiles.accumulators, &part);
             }
             _ => results.write(&tiles.accumulators, &part),

@@ -101,7 +101,7 @@ impl HopperGemm {
             }
             Some(parts) => {
                 let clusters = match variant.store {
-                    Store::Team(_) => parts as u32,
+                    Store::Cluster(_) => parts as u32,
                     _ => (machine.multiprocessors / cluster).clamp(1, parts as u32),
                 };
                 let band = band.clamp(1, down);

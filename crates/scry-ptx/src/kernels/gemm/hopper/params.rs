@@ -99,7 +99,7 @@ impl HopperGemm {
     fn cut_parameters(&self) -> Vec<Parameter> {
         let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
         let stages = self.gemm.k.div_ceil(self.variant.k_dim().into()) as u32;
-        let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.team);
+        let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.split_k);
         let batch = self.gemm.batch as u32;
         Schedule::parameters(&self.cut, [rows, columns], batch, [stages, split_stages])
     }
@@ -112,7 +112,7 @@ impl HopperGemm {
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
                 vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
             }
-            Store::Lanes | Store::Team(_) => {
+            Store::Lanes | Store::Cluster(_) => {
                 vec![Parameter::Pointer(at), Parameter::U64(out.ld), Parameter::U64(out.stride)]
             }
         }

@@ -148,8 +148,8 @@ impl<'k> Schedule<'k> {
 
     /// Writes the loop over the block's work items. With split-K over a cluster there is only one.
     pub(super) fn each(&self, write: impl FnOnce(Part<'_>)) {
-        if let Store::Team(_) = self.variant.store {
-            return write(self.of_team());
+        if let Store::Cluster(_) = self.variant.store {
+            return write(self.of_cluster());
         }
         let cluster = self.variant.tile.cluster;
         let (first, step) = (self.k.block_id(0) / cluster, self.k.block_count(0) / cluster);
@@ -157,9 +157,9 @@ impl<'k> Schedule<'k> {
     }
 
     /// Returns the work item of a block in split-K over a cluster.
-    pub(super) fn of_team(&self) -> Part<'_> {
-        let Tile { team, .. } = self.variant.tile;
-        let part = self.part(self.k.block_id(0) / team);
+    pub(super) fn of_cluster(&self) -> Part<'_> {
+        let Tile { split_k, .. } = self.variant.tile;
+        let part = self.part(self.k.block_id(0) / split_k);
         let begin = self.rank() * self.split_k_dim;
         Part { begin, end: (begin + self.split_k_dim).min(self.k_dim), ..part }
     }

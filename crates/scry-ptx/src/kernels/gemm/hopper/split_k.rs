@@ -31,7 +31,7 @@ struct Share {
 
 impl Share {
     const fn of(variant: &Variant) -> Self {
-        let accumulators = variant.tile.columns / (2 * variant.tile.team);
+        let accumulators = variant.tile.columns / (2 * variant.tile.split_k);
         let width = if accumulators.is_multiple_of(4) { 4 } else { 1 + (accumulators + 1) % 2 };
         Self { accumulators, width }
     }
@@ -79,7 +79,7 @@ impl<'k> Inbox<'k> {
         let share = Share::of(&self.variant);
         for piece in 0..share.pieces() {
             let place = self.place(rank, self.k.constant(piece));
-            for block in 0..self.variant.tile.team {
+            for block in 0..self.variant.tile.split_k {
                 let first = block * share.accumulators + piece * share.width;
                 let values = (first..first + share.width).map(|nth| accumulators.get(nth as usize));
                 place.send(block, &values.collect::<Vec<_>>(), self.full);
@@ -90,11 +90,12 @@ impl<'k> Inbox<'k> {
     /// Returns a vector, summed over the blocks.
     fn total(&self, piece: Val<'k, u32>) -> Vec<Val<'k, f32>> {
         let from = |block| self.place(self.k.constant(block), piece);
-        let all = (0..self.variant.tile.team).map(|block| match Share::of(&self.variant).width {
-            4 => from(block).load_vector::<4>().to_vec(),
-            2 => from(block).load_vector::<2>().to_vec(),
-            _ => vec![from(block).load()],
-        });
+        let all =
+            (0..self.variant.tile.split_k).map(|block| match Share::of(&self.variant).width {
+                4 => from(block).load_vector::<4>().to_vec(),
+                2 => from(block).load_vector::<2>().to_vec(),
+                _ => vec![from(block).load()],
+            });
         let add = |accumulators: Vec<Val<'k, f32>>, more: Vec<Val<'k, f32>>| {
             accumulators.into_iter().zip(more).map(|(a, b)| a + b).collect()
         };
@@ -106,7 +107,7 @@ impl<'k> Inbox<'k> {
 pub(super) fn attend(k: &Code, variant: Variant) {
     if variant.has_inbox() {
         k.wait_cluster();
-    } else if variant.tile.team > 1 {
+    } else if variant.tile.split_k > 1 {
         k.sync_cluster();
         k.appear_in_cluster();
         k.wait_cluster();
@@ -133,7 +134,7 @@ pub(super) fn write(
         share(k, variant, memory, accumulators);
         meet(k, variant);
         write_read(k, memory, schedule.rank(), results, part);
-        if variant.tile.team > 1 {
+        if variant.tile.split_k > 1 {
             // The buffer must stay alive until the other blocks have read it. A release and acquire
             // of writes is not needed and would be slow.
             k.finish_reads();
@@ -186,7 +187,7 @@ fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, accumulators: 
 
 /// Waits until all blocks have stored theirs.
 fn meet(k: &Code, variant: Variant) {
-    match variant.tile.team {
+    match variant.tile.split_k {
         1 => k.sync_some(BARRIER, variant.tile.groups * WARPGROUP),
         _ => k.sync_cluster(),
     }
@@ -202,17 +203,17 @@ fn write_read<'k>(
 ) {
     let Variant { tile, .. } = results.variant;
     let threads = tile.groups * WARPGROUP;
-    let (first, step) = (rank * threads + k.thread_id(), threads * tile.team);
+    let (first, step) = (rank * threads + k.thread_id(), threads * tile.split_k);
     // Distributed shared memory has a high latency: several loads are in flight before the first
     // store.
-    let each = tile.columns / (2 * tile.team);
+    let each = tile.columns / (2 * tile.split_k);
     let batch = [8, 4, 2].into_iter().find(|batch| each % batch == 0).unwrap_or(1);
     k.for_range(first, tile.rows() * tile.columns, step * batch, |nth| {
         let places = (0..batch).map(|other| within_tile(&results.variant, nth + step * other));
         let places: Vec<_> = places.collect();
         let accumulators = places.iter().map(|[row, column]| {
             let at = *row * pitch(&results.variant) + *column;
-            total(memory.cast::<f32>().at(at), tile.team)
+            total(memory.cast::<f32>().at(at), tile.split_k)
         });
         let accumulators: Vec<_> = accumulators.collect();
         for (place, sum) in places.into_iter().zip(accumulators) {
@@ -224,17 +225,17 @@ fn write_read<'k>(
 /// Returns row and column of an element, counted in the layout of the result.
 fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     match variant.store {
-        Store::Team(Layout::ColMajor) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
+        Store::Cluster(Layout::ColMajor) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
         _ => [nth / variant.tile.columns, nth % variant.tile.columns],
     }
 }
 
 /// Returns the sum over the blocks of the cluster.
-fn total<'k>(at: Ptr<'k, Shared, f32>, team: u32) -> Val<'k, f32> {
-    if team == 1 {
+fn total<'k>(at: Ptr<'k, Shared, f32>, split_k: u32) -> Val<'k, f32> {
+    if split_k == 1 {
         return at.load();
     }
-    let shares: Vec<_> = (0..team).map(|block| at.load_in(block)).collect();
+    let shares: Vec<_> = (0..split_k).map(|block| at.load_in(block)).collect();
     shares.into_iter().reduce(|sum, share| sum + share).expect("a team has a block")
 }
 
@@ -264,7 +265,8 @@ fn write_one<'k>(
     [row, column]: [Val<'k, u32>; 2],
     sum: Val<'k, f32>,
 ) {
-    let (Place::Memory(lines), Store::Team(order)) = (results.place, results.variant.store) else {
+    let (Place::Memory(lines), Store::Cluster(order)) = (results.place, results.variant.store)
+    else {
         return;
     };
     let Variant { output, finish, .. } = results.variant;

@@ -57,7 +57,7 @@ impl<'k> Results<'k> {
     pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let place = match variant.store {
             Store::Tiles => Place::Map(k.tensor_map("out")),
-            Store::Lanes | Store::Team(_) => Place::Memory(Lines {
+            Store::Lanes | Store::Cluster(_) => Place::Memory(Lines {
                 start: k.pointer("out"),
                 ld: k.number("out_leading"),
                 stride: k.number("out_stride"),

@@ -45,25 +45,25 @@ pub struct Tile {
     pub cluster: u32,
     /// Blocks of a cluster that split K for a tile: 1, 2, 4 or 8. More than 1 requires `cluster` to
     /// be 1.
-    pub team: u32,
+    pub split_k: u32,
 }
 
 impl Tile {
     /// Creates a tile.
     #[must_use]
     pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
-        Self { groups, columns, cluster, team: 1 }
+        Self { groups, columns, cluster, split_k: 1 }
     }
 
     /// Creates a tile whose K is split over a cluster.
     #[must_use]
-    pub const fn shared(groups: u32, columns: u32, team: u32) -> Self {
-        Self { groups, columns, cluster: 1, team }
+    pub const fn split(groups: u32, columns: u32, split_k: u32) -> Self {
+        Self { groups, columns, cluster: 1, split_k }
     }
 
     /// Returns the blocks per cluster.
     pub(super) const fn blocks(&self) -> u32 {
-        self.cluster * self.team
+        self.cluster * self.split_k
     }
 
     /// Returns the rows of a block.
@@ -81,7 +81,7 @@ pub enum Store {
     /// By each lane: rows may be unaligned, and `out` may be read.
     Lanes,
     /// By all threads of a split-K cluster, after the reduction, into this layout.
-    Team(Layout),
+    Cluster(Layout),
 }
 
 /// The compile-time part of the epilogue.
@@ -250,8 +250,8 @@ impl Variant {
     /// Bytes of the staging buffers.
     const fn staging_bytes(&self) -> u32 {
         match self.store {
-            Store::Team(_) if self.has_inbox() => self.inbox_bytes(),
-            Store::Team(_) => 0,
+            Store::Cluster(_) if self.has_inbox() => self.inbox_bytes(),
+            Store::Cluster(_) => 0,
             _ => self.tile.groups * 4 * STAGING * STAGINGS,
         }
     }
@@ -263,12 +263,12 @@ impl Variant {
 
     /// Whether threads store their few results directly: K is not split.
     pub(super) const fn is_alone(&self) -> bool {
-        self.tile.team == 1 && self.tile.columns <= ALONE
+        self.tile.split_k == 1 && self.tile.columns <= ALONE
     }
 
     /// Whether the blocks of a split-K cluster send their sums to receive buffers.
     pub(super) const fn has_inbox(&self) -> bool {
-        self.tile.team > 1 && self.inbox_bytes() <= INBOX
+        self.tile.split_k > 1 && self.inbox_bytes() <= INBOX
     }
 
     /// Number of stages: as many as fit and are useful.
@@ -333,11 +333,11 @@ impl Variant {
         let name = match store {
             Store::Tiles => name,
             Store::Lanes => name.with("unaligned"),
-            Store::Team(Layout::RowMajor) => {
-                name.with(format_args!("splitk{}", tile.team)).with("row")
+            Store::Cluster(Layout::RowMajor) => {
+                name.with(format_args!("splitk{}", tile.split_k)).with("row")
             }
-            Store::Team(Layout::ColMajor) => {
-                name.with(format_args!("splitk{}", tile.team)).with("col")
+            Store::Cluster(Layout::ColMajor) => {
+                name.with(format_args!("splitk{}", tile.split_k)).with("col")
             }
         };
         let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");

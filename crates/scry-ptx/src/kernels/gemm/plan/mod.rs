@@ -224,8 +224,8 @@ impl Product {
     /// Returns the kernel that computes the final results.
     fn whole(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let Gemm { output, out, epilogue, .. } = self.gemm;
-        let store = if choice.is_team() {
-            Store::Team(out.order)
+        let store = if choice.stores_by_cluster() {
+            Store::Cluster(out.order)
         } else if self.by_tiles() && choice.tile.columns.is_multiple_of(128 / output.size()) {
             Store::Tiles
         } else {
