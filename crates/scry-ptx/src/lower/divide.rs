@@ -201,8 +201,8 @@ impl MagicNumber {
         direct.or_else(halved).unwrap_or_else(|| Self::short(width, divisor))
     }
 
-    /// With a multiplier of `width` bits, for dividends whose `before` lowest bits are shifted out. It
-    /// suffices that the product exceeds the power of two by less than the reciprocal of the
+    /// With a multiplier of `width` bits, for dividends whose `before` lowest bits are shifted out.
+    /// It suffices that the product exceeds the power of two by less than the reciprocal of the
     /// greatest dividend.
     fn fitting(width: u32, divisor: u128, before: u32) -> Option<Self> {
         (0..width - before).find_map(|after| {
