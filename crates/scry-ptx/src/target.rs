@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_read_and_written_alike() {
+    fn targets_round_trip_through_text() {
         for name in ["sm_75", "sm_80", "sm_89", "sm_90", "sm_90a"] {
             assert_eq!(name.parse::<Target>().unwrap().to_string(), name);
             assert_eq!(name[3..].parse::<Target>().unwrap().to_string(), name);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_gpu_runs_the_newest_code() {
+    fn newer_gpus_use_the_newest_target() {
         assert_eq!(Target::for_capability(12, 0), Some(Target::SM_90));
         assert_eq!(Target::for_capability(8, 6), Some(Target::SM_80));
         assert_eq!(Target::for_capability(7, 0), None);

@@ -51,7 +51,7 @@ fn kernel(ty: Type, op: AtomicOp, shared: bool, constant: bool) -> Kir {
 }
 
 #[test]
-fn the_assembler_takes_all_atomics() {
+fn all_atomics_assemble() {
     for ty in [Type::I32, Type::U32, Type::I64, Type::U64, Type::F32] {
         for op in ops(ty) {
             for (shared, constant) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -77,7 +77,7 @@ fn assert_has(ty: Type, op: AtomicOp, shared: bool, expected: &[&str]) {
 }
 
 #[test]
-fn instructions_are_those_of_the_type() {
+fn atomic_instructions_match_the_type() {
     let has = |ty, op, expected: &str| assert_has(ty, op, false, &[expected]);
     has(Type::I64, AtomicOp::Add, "atom.relaxed.gpu.global.add.u64 ");
     has(Type::I32, AtomicOp::Add, "atom.relaxed.gpu.global.add.s32 ");
@@ -92,7 +92,7 @@ fn instructions_are_those_of_the_type() {
 }
 
 #[test]
-fn a_difference_is_the_sum_with_the_negation() {
+fn atomic_sub_adds_the_negation() {
     let lines = ["neg.s32 ", "atom.relaxed.cta.shared.add.u32 "];
     assert_has(Type::U32, AtomicOp::Sub, true, &lines);
     assert_has(Type::F32, AtomicOp::Sub, true, &["neg.f32 ", ".shared.add.f32 "]);
@@ -100,7 +100,7 @@ fn a_difference_is_the_sum_with_the_negation() {
 }
 
 #[test]
-fn what_nobody_reads_is_not_fetched() {
+fn unused_atomic_results_emit_red() {
     assert_has(Type::U32, AtomicOp::Add, false, &["red.relaxed.gpu.global.add.u32 "]);
     assert_has(Type::U32, AtomicOp::Max, true, &["red.relaxed.cta.shared.max.u32 "]);
     assert_has(Type::F32, AtomicOp::Sub, false, &["red.relaxed.gpu.global.add.f32 "]);

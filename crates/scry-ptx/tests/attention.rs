@@ -67,7 +67,7 @@ fn all() -> Vec<Plan> {
 }
 
 #[test]
-fn kernels_of_one_name_have_one_text() {
+fn equal_names_have_equal_text() {
     let mut known = BTreeMap::new();
     let others = TYPES.map(|element| square(1000, 80, element).grouped(2));
     let others = others.iter().flat_map(|of| [of.plan(HOPPER), of.plan(AMPERE), of.naive()]);
@@ -82,7 +82,7 @@ fn kernels_of_one_name_have_one_text() {
 }
 
 #[test]
-fn launches_pass_what_kernels_take() {
+fn launches_match_kernel_parameters() {
     for step in all().iter().flat_map(|plan| &plan.steps) {
         let kernel = step.kernel.write(step.kernel.default_target());
         let interface = step.kernel.interface();
@@ -109,7 +109,7 @@ fn nothing_is_spilled() {
 }
 
 #[test]
-fn sizes_and_devices_choose_the_form() {
+fn variants_follow_sizes_and_devices() {
     let whole = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
     assert_eq!(
         names(&whole.plan(HOPPER).unwrap()),
@@ -131,7 +131,7 @@ fn sizes_and_devices_choose_the_form() {
 }
 
 #[test]
-fn halves_are_multiplied_once_and_binary32_six_times() {
+fn f16_needs_one_product_f32_six() {
     let products = |of: Attention| {
         let plan = of.plan(HOPPER).unwrap();
         let text = plan.steps.last().unwrap().kernel.emit_ptx();
@@ -156,7 +156,7 @@ fn schedule(of: Attention) -> (u32, u32, u32) {
 }
 
 #[test]
-fn long_tiles_and_short_ones_are_dealt_out_evenly() {
+fn causal_tiles_are_paired() {
     let of = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
     assert_eq!(schedule(of), (4 * 16 * 32, 132, 0));
     // 1024 pairs are 7.8 rounds: no block waits for long.
@@ -167,7 +167,7 @@ fn long_tiles_and_short_ones_are_dealt_out_evenly() {
 }
 
 #[test]
-fn operands_are_where_they_were_said_to_be() {
+fn tensor_maps_match_the_shape() {
     let of = square(300, 80, PtxType::Bf16).grouped(2);
     let plan = of.plan(HOPPER).unwrap();
     let parameters = plan.steps[0].kernel.interface().parameters;
@@ -179,7 +179,7 @@ fn operands_are_where_they_were_said_to_be() {
 }
 
 #[test]
-fn what_is_passed_between_steps_has_room() {
+fn scratch_buffers_fit_their_contents() {
     for of in [square(300, 77, PtxType::F32), square(9, 64, PtxType::F16).grouped(1)] {
         let of = Attention { keys: 1000, ..of };
         let of = of.grouped(of.kv_heads);
@@ -190,7 +190,7 @@ fn what_is_passed_between_steps_has_room() {
 }
 
 #[test]
-fn nothing_is_launched_for_nothing() {
+fn empty_problems_launch_nothing() {
     let none = Attention::new([0, 4], 3, 3, 64, PtxType::F16).plan(HOPPER).unwrap();
     assert!(none.steps.is_empty());
     assert_eq!(none.arguments.len(), 4);
@@ -199,7 +199,7 @@ fn nothing_is_launched_for_nothing() {
 }
 
 #[test]
-fn what_is_not_well_defined_is_refused() {
+fn invalid_arguments_are_refused() {
     let of = square(300, 128, PtxType::F16);
     assert_eq!(
         refused(&of.grouped(3)),
@@ -226,7 +226,7 @@ fn results_may_lie_in_any_order() {
 }
 
 #[test]
-fn more_batches_than_coordinates_reach_are_refused() {
+fn too_many_batches_are_refused() {
     let many = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
     assert!(refused(&many).contains("batch is 800000000 in 3 parts"));
     // The product of all sizes does not fit a number.

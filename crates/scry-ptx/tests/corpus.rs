@@ -38,7 +38,7 @@ fn translated(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
 }
 
 #[test]
-fn the_text_of_every_kernel_is_as_blessed() {
+fn text_of_kernels_matches_golden_files() {
     let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
     let text = |(name, source): (String, String)| {
         (format!("{name}.ptx"), translated(&source, true, &options).text)
@@ -48,7 +48,7 @@ fn the_text_of_every_kernel_is_as_blessed() {
 }
 
 #[test]
-fn the_assembler_takes_every_kernel_for_every_target() {
+fn every_kernel_assembles_for_every_target() {
     let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
         eprintln!("skipped: SCRY_PTXAS names no assembler");
         return;

@@ -79,7 +79,7 @@ fn all() -> Vec<Plan> {
 }
 
 #[test]
-fn kernels_of_one_name_have_one_text() {
+fn equal_names_have_equal_text() {
     let mut known = BTreeMap::new();
     let other = [1000, 2000, 3000].map(|k| Gemm::new(3000, k + 8, k, PtxType::Bf16).plan(H200));
     let other: Vec<_> = other.into_iter().map(Result::unwrap).collect();
@@ -97,7 +97,7 @@ fn nothing_is_spilled() {
 }
 
 #[test]
-fn steps_pass_what_their_kernels_declare() {
+fn steps_match_kernel_interfaces() {
     all().iter().for_each(check_steps);
 }
 
@@ -138,7 +138,7 @@ fn sums_of_a_team_are_sent() {
 /// Two places take turns; where a tile takes an odd number of turns, the next one begins with the
 /// place that the last one ended with.
 #[test]
-fn results_wait_until_those_before_have_left_their_place() {
+fn staging_is_reused_after_stores_finish() {
     let pending = |columns| {
         let gemm = Gemm::new(4096, 4096, 64, PtxType::Bf16);
         let plan = gemm.plan_with(H200, with(Tile::new(1, columns, 1))).unwrap();
@@ -155,7 +155,7 @@ fn results_wait_until_those_before_have_left_their_place() {
 const WAIT: &str = "cp.async.bulk.wait_group.read ";
 
 #[test]
-fn the_cache_need_not_keep_what_is_read_once() {
+fn operands_read_once_are_evicted_first() {
     let hints = |m, n, k| {
         let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
         let kernel = &plan.steps[0].kernel;
@@ -177,7 +177,7 @@ fn the_cache_need_not_keep_what_is_read_once() {
 
 /// Activations are mostly what the launch before has just made.
 #[test]
-fn weights_are_read_early_where_they_are_most_of_what_is_read() {
+fn dominant_weights_are_prefetched_by_pdl() {
     let early = |m, n, k| {
         let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
         let step = &plan.steps[0];
@@ -193,7 +193,7 @@ fn weights_are_read_early_where_they_are_most_of_what_is_read() {
 
 /// What ends within 16 bytes would be followed by zeros.
 #[test]
-fn the_copy_engine_writes_lines_of_whole_pieces_only() {
+fn tma_stores_need_16_byte_rows() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
     gemm.out.ld = 1008;
     let plan = gemm.plan_with(H200, with(Tile::new(2, 128, 1))).unwrap();
@@ -216,7 +216,7 @@ fn small_products_take_one_launch() {
 }
 
 #[test]
-fn a_stage_is_multiplied_in_steps_of_sixteen() {
+fn mma_count_follows_the_stage() {
     let count = |gemm: Gemm, tile| {
         let plan = gemm.plan_with(H200, with(tile)).unwrap();
         plan.steps.last().unwrap().kernel.emit_ptx().matches("wgmma.mma_async").count()
@@ -231,7 +231,7 @@ fn a_stage_is_multiplied_in_steps_of_sixteen() {
 }
 
 #[test]
-fn operands_of_a_batch_follow_each_other_or_are_the_same() {
+fn batched_operands_are_contiguous_or_broadcast() {
     let mut gemm = Gemm { batch: 3, ..Gemm::new(100, 72, 88, PtxType::F16) };
     gemm.b.stride = 0;
     let plan = gemm.plan(H200).unwrap();
@@ -248,7 +248,7 @@ fn operands_of_a_batch_follow_each_other_or_are_the_same() {
 }
 
 #[test]
-fn nothing_is_launched_for_nothing() {
+fn empty_problems_launch_nothing() {
     let none = Gemm::new(0, 5, 7, PtxType::F16).plan(H200).unwrap();
     assert!(none.steps.is_empty());
     assert_eq!(none.arguments.len(), 3);
@@ -257,7 +257,7 @@ fn nothing_is_launched_for_nothing() {
 }
 
 #[test]
-fn what_tensor_cores_do_not_take_is_refused() {
+fn unsupported_operands_are_refused() {
     let choice = with(Tile::new(2, 128, 1));
     let said = |gemm: Gemm, machine| gemm.plan_with(machine, choice).unwrap_err().to_string();
     let older = GpuSpec { target: Target::SM_90, ..H200 };
@@ -278,7 +278,7 @@ fn what_tensor_cores_do_not_take_is_refused() {
 }
 
 #[test]
-fn lines_of_one_number_are_copied_before_the_copy_engine_reads_them() {
+fn rows_of_one_element_are_repacked() {
     let line =
         Gemm::new(1024, 1024, 1, PtxType::F32).with_layouts(Layout::RowMajor, Layout::ColMajor);
     let plan = Gemm { precision: Precision::Tf32, ..line }.plan(H200).unwrap();

@@ -209,7 +209,7 @@ fn check_map(name: &str, map: &TensorMapSpec, bytes: u64) {
 
 /// Sizes that are meant, of which plans choose the largest tiles.
 #[test]
-fn plans_take_no_more_shared_memory_than_the_device_has() {
+fn plans_respect_the_shared_memory_limit() {
     for machine in MACHINES {
         for element in [PtxType::F16, PtxType::Bf16, PtxType::F32] {
             for [m, n, k] in [[4096, 4096, 4096], [64, 8192, 4096], [16, 4096, 8192]] {
@@ -238,7 +238,7 @@ fn plans_take_no_more_shared_memory_than_the_device_has() {
 }
 
 #[test]
-fn halves_are_multiplied_exactly_whatever_the_precision_of_binary32() {
+fn f32_precision_does_not_affect_f16() {
     for element in [PtxType::F16, PtxType::Bf16] {
         let text = |precision| {
             let plan = Gemm { precision, ..Gemm::new(1000, 700, 300, element) }.plan(MACHINES[0]);

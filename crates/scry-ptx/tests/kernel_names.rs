@@ -112,7 +112,7 @@ fn every_name_follows_the_legend() {
 }
 
 #[test]
-fn every_line_of_the_legend_has_a_kernel() {
+fn every_legend_entry_has_a_kernel() {
     let names = names();
     for (line, fields) in legend() {
         let follows = |name: &String| follows(&name.split('_').collect::<Vec<_>>(), &fields);
@@ -121,7 +121,7 @@ fn every_line_of_the_legend_has_a_kernel() {
 }
 
 #[test]
-fn names_off_the_legend_are_noticed() {
+fn names_outside_the_legend_are_detected() {
     let legend = legend();
     let is_name = |name: &str| {
         let parts: Vec<&str> = name.split('_').collect();

@@ -105,7 +105,7 @@ fn plans() -> Vec<Plan> {
 }
 
 #[test]
-fn kernels_of_one_name_have_one_text() {
+fn equal_names_have_equal_text() {
     let mut known = BTreeMap::new();
     for step in plans().iter().flat_map(|plan| &plan.steps) {
         let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
@@ -126,7 +126,7 @@ fn nothing_is_spilled() {
 }
 
 #[test]
-fn steps_pass_what_their_kernels_declare() {
+fn steps_match_kernel_interfaces() {
     plans().iter().for_each(check_steps);
 }
 
@@ -149,7 +149,7 @@ fn blocks_fit_the_shared_memory_of_small_devices() {
 }
 
 #[test]
-fn a_step_of_the_depth_multiplies_each_sum_once() {
+fn k_step_updates_each_accumulator_once() {
     let count = |gemm: Gemm, what: &str| {
         let plan = gemm.plan(A100).expect("the arguments are in order");
         plan.steps[0].kernel.emit_ptx().matches(what).count()
@@ -182,7 +182,7 @@ fn shapes_choose_the_way() {
 
 /// Tensor cores take lines of 16-byte multiples: others would have to be copied.
 #[test]
-fn few_lines_that_begin_anywhere_take_one_launch() {
+fn few_unaligned_rows_need_one_launch() {
     let halves = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::Bf16));
     assert_eq!(halves(934, 1, 155), ["gemm_dot_bf16_tn_m1_smem"]);
     assert_eq!(halves(42, 2, 450), ["gemm_dot_bf16_nn_m2_smem"]);
@@ -203,7 +203,7 @@ fn few_lines_that_begin_anywhere_take_one_launch() {
 }
 
 #[test]
-fn precision_is_never_less_than_asked_for() {
+fn precision_is_never_below_the_request() {
     let single = Gemm::new(512, 512, 512, PtxType::F32);
     let parts = Gemm { precision: Precision::Tf32x3, ..single };
     assert!(planned(A100, parts)[0].starts_with("gemm_ffma"));
@@ -214,7 +214,7 @@ fn precision_is_never_less_than_asked_for() {
 }
 
 #[test]
-fn what_tiles_do_not_take_is_computed_one_by_one() {
+fn unsuitable_shapes_use_the_tiled_kernel() {
     let gemm = Gemm::new(100, 100, 100, PtxType::F32);
     assert_eq!(planned(T4, gemm), ["gemm_tiled16_f32"]);
     let mut far = gemm;
@@ -226,7 +226,7 @@ fn what_tiles_do_not_take_is_computed_one_by_one() {
 }
 
 #[test]
-fn nothing_is_launched_for_nothing() {
+fn empty_problems_launch_nothing() {
     assert!(planned(A100, Gemm::new(0, 5, 7, PtxType::F32)).is_empty());
     let shallow = planned(A100, finished(Gemm::new(3, 5, 0, PtxType::F32)));
     assert_eq!(shallow, ["gemm_reduce_f32_k0_beta_biasn_gelu"]);
@@ -247,7 +247,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn products_too_large_for_any_device_are_planned_or_refused() {
+fn huge_products_are_planned_or_refused() {
     for [m, n, k] in [[1 << 28, 1 << 28, 1 << 20], [1 << 20, 1 << 20, 1 << 30], [1, 1, 1 << 30]] {
         for element in [PtxType::F32, PtxType::F16] {
             let gemm = Gemm::new(m, n, k, element);
@@ -260,7 +260,7 @@ fn products_too_large_for_any_device_are_planned_or_refused() {
 }
 
 #[test]
-fn an_operand_is_not_turned_into_lines_that_are_too_long() {
+fn too_long_rows_are_not_repacked() {
     let deep =
         Gemm::new(65, 4, 1 << 26, PtxType::F32).with_layouts(Layout::ColMajor, Layout::RowMajor);
     let names = planned(A100, Gemm { precision: Precision::Tf32, ..deep });
@@ -268,7 +268,7 @@ fn an_operand_is_not_turned_into_lines_that_are_too_long() {
 }
 
 #[test]
-fn sizes_beyond_every_device_are_planned_or_refused_without_overflow() {
+fn huge_sizes_do_not_overflow() {
     let huge = [1 << 29, (1 << 31) - 513];
     let sizes = huge.into_iter().flat_map(|m| huge.map(|n| [m, n, 1 << 14]));
     for [m, n, k] in sizes.chain([[1, 4096, 4096], [65, 4, 1 << 26]]) {

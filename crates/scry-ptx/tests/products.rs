@@ -39,7 +39,7 @@ const TYPES: [(Type, Type); 3] =
     [(Type::F16, Type::F16), (Type::F16, Type::F32), (Type::F32, Type::F32)];
 
 #[test]
-fn the_assembler_takes_all_products() {
+fn all_products_assemble() {
     for (factor, sum) in TYPES {
         for (size, some) in [(64, false), (64, true), (20, false), (48, false)] {
             for times in 1..=3 {
@@ -57,7 +57,7 @@ fn assert_count(text: &str, what: &str, count: usize) {
 }
 
 #[test]
-fn whole_warps_multiply_halves_by_tensor_cores() {
+fn whole_warps_use_tensor_cores() {
     let [half, float] = [Type::F16, Type::F32];
     let one = text(&kernel(64, false, half, float, 1), Target::SM_75);
     assert_count(&one, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {", 1);
@@ -67,7 +67,7 @@ fn whole_warps_multiply_halves_by_tensor_cores() {
 }
 
 #[test]
-fn two_products_become_one_instruction_where_there_is_one() {
+fn two_products_fuse_where_possible() {
     let count = |target, times, shape: &str| {
         let text = text(&kernel(64, false, Type::F16, Type::F32, times), target);
         text.matches(shape).count()
@@ -79,7 +79,7 @@ fn two_products_become_one_instruction_where_there_is_one() {
 }
 
 #[test]
-fn floats_are_multiplied_as_they_are() {
+fn f32_products_use_fma() {
     let floats = text(&kernel(64, false, Type::F32, Type::F32, 1), Target::SM_90);
     assert_count(&floats, "mma.sync", 0);
     assert_count(&floats, "fma.rn.f32", 32);
@@ -88,7 +88,7 @@ fn floats_are_multiplied_as_they_are() {
 }
 
 #[test]
-fn lanes_that_are_missing_are_zeros() {
+fn missing_lanes_count_as_zeros() {
     let few = text(&kernel(20, false, Type::F16, Type::F32, 1), Target::SM_90);
     assert_count(&few, "mma.sync", 0);
     assert_count(&few, "selp.b32", 32);
@@ -123,7 +123,7 @@ const TILES: &str = "enable f16; enable wgpu_cooperative_matrix;
     }";
 
 #[test]
-fn cooperative_matrices_of_wgsl_become_tensor_products() {
+fn cooperative_matrices_become_mma() {
     let program = Program::parse(TILES);
     let kir = program.expect("it is right").to_kir(&KirOptions { checked: true });
     let text = text(&kir.expect("it is within the limits"), Target::SM_90);

@@ -60,12 +60,12 @@ fn kernels_neither_spill_nor_use_local_memory() {
 }
 
 #[test]
-fn steps_pass_what_their_kernels_declare_and_wait_as_they_say() {
+fn steps_match_kernel_interfaces() {
     all().iter().for_each(steps::check_steps);
 }
 
 #[test]
-fn kernels_of_a_name_have_the_same_text() {
+fn equal_names_have_equal_text() {
     let mut texts = BTreeMap::new();
     for plan in all() {
         for step in plan.steps {
@@ -78,7 +78,7 @@ fn kernels_of_a_name_have_the_same_text() {
 }
 
 #[test]
-fn hopper_streams_and_others_take_dot_products() {
+fn matvec_variants_follow_the_target() {
     for format in BlockFormat::ALL {
         let one = product(format, 4096, 14336, 1);
         let stream = &one.plan(HOPPER).unwrap().steps[0].kernel;
@@ -97,7 +97,7 @@ fn hopper_streams_and_others_take_dot_products() {
 }
 
 #[test]
-fn digits_of_many_activations_are_made_once() {
+fn activations_are_quantised_once() {
     let few = product(BlockFormat::Q4K, 4096, 14336, 1).plan(HOPPER).unwrap();
     assert_eq!(names(&few), ["matvec_stream_q4k_f32_n1_limbs2_sums32"]);
     let many = product(BlockFormat::Q4K, 4096, 14336, 8).plan(HOPPER).unwrap();
@@ -122,7 +122,7 @@ fn parts(plan: &Plan) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn columns_are_split_where_there_is_no_room_or_too_little_precision() {
+fn columns_split_for_memory_or_precision() {
     let split =
         |k, columns| parts(&product(BlockFormat::Q6K, 64, k, columns).plan(HOPPER).unwrap());
     assert_eq!(split(14336, 8), [(0, 8)]);
@@ -133,7 +133,7 @@ fn columns_are_split_where_there_is_no_room_or_too_little_precision() {
 }
 
 #[test]
-fn shared_memory_is_within_what_a_block_can_have() {
+fn shared_memory_stays_within_limit() {
     for plan in all() {
         for step in plan.steps {
             assert!(step.kernel.launch().dynamic_shared <= 232_448 - 16_896, "{step:?}");
@@ -142,7 +142,7 @@ fn shared_memory_is_within_what_a_block_can_have() {
 }
 
 #[test]
-fn many_columns_are_products_of_halves() {
+fn many_columns_use_16_bit_gemm() {
     let many = MatMul {
         format: BlockFormat::Q4K,
         rows: 4096,
@@ -195,7 +195,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn rows_of_no_whole_blocks_are_refused_however_many_columns_there_are() {
+fn partial_blocks_are_refused() {
     for (columns, output) in [(1, PtxType::F32), (9, PtxType::F32), (8, PtxType::F16)] {
         let format = BlockFormat::Q8_0;
         let odd = MatMul { format, rows: 64, k: 100, columns, activations: PtxType::F16, output };

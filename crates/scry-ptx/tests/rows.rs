@@ -122,7 +122,7 @@ fn choose_all() -> Vec<Plan> {
 }
 
 #[test]
-fn kernels_of_one_name_have_one_text() {
+fn equal_names_have_equal_text() {
     let mut known = BTreeMap::new();
     let others = [(3, 1000), (5000, 1004), (9, 1 << 20)].map(|(a, b)| softmax(a, b, HOPPER));
     for step in all().iter().chain(&others).flat_map(|plan| &plan.steps) {
@@ -165,7 +165,7 @@ impl PtxKernel for OnHopper {
 }
 
 #[test]
-fn nothing_is_spilled_on_hopper_either() {
+fn kernels_do_not_spill_on_hopper() {
     let on_hopper = |plan: &'static Plan| OnHopper(&*plan.steps[0].kernel);
     let does_more = |kernel: &OnHopper| kernel.emit_ptx().contains("prefetch");
     let kernels = reachable().iter().map(on_hopper).filter(does_more);
@@ -197,7 +197,7 @@ fn few_rows_are_spread_over_blocks() {
 }
 
 #[test]
-fn a_row_is_read_once_and_written_once() {
+fn rows_are_read_and_written_once() {
     for (length, edges) in [(4096, 0), (4099, 1)] {
         let text = text(&softmax(1000, length, HOPPER));
         assert_eq!(text.matches("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32").count(), 4);
@@ -211,7 +211,7 @@ fn a_row_is_read_once_and_written_once() {
 }
 
 #[test]
-fn rows_that_are_read_later_are_prefetched_on_hopper() {
+fn later_rows_are_prefetched_on_hopper() {
     let plan = softmax(1000, 4096, HOPPER);
     assert_eq!(text(&plan).matches("cp.async.bulk.prefetch.L2.global").count(), 1);
     let parameters = plan.steps[0].kernel.interface().parameters;
@@ -221,7 +221,7 @@ fn rows_that_are_read_later_are_prefetched_on_hopper() {
 }
 
 #[test]
-fn operands_for_columns_are_vectors_where_rows_are_aligned() {
+fn aligned_column_operands_are_vectorised() {
     let loads = |length| {
         let plan = norm::plan(LAYER, rows(1000, length, PtxType::Bf16), HOPPER).unwrap();
         let text = text(&plan);
@@ -247,7 +247,7 @@ fn blocks_of_a_cluster_exchange_once() {
 }
 
 #[test]
-fn numbers_of_parts_pass_between_two_launches() {
+fn statistics_pass_between_two_launches() {
     let plan = norm::plan(LAYER, rows(5, 1_000_001, PtxType::F32), HOPPER).unwrap();
     let part = 512 * 6 * 4;
     let parts = 1_000_001_u64.div_ceil(part);
@@ -264,7 +264,7 @@ fn numbers_of_parts_pass_between_two_launches() {
 }
 
 #[test]
-fn the_buffers_are_those_of_the_function() {
+fn buffers_match_the_function() {
     let buffers = |plan: Plan| {
         let buffers = plan.arguments.iter();
         buffers.map(|buffer| (buffer.name, buffer.len)).collect::<Vec<_>>()
@@ -288,7 +288,7 @@ fn no_rows_take_no_launch() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name() {
+fn invalid_shapes_are_refused_by_name() {
     let refused = |count, length, element| {
         let rows = rows(count, length, element);
         softmax::plan(Softmax::Linear, rows, HOPPER).unwrap_err().to_string()
@@ -304,7 +304,7 @@ fn what_does_not_fit_is_refused_by_name() {
 }
 
 #[test]
-fn a_team_holds_the_row_or_is_refused() {
+fn thread_group_must_hold_the_row() {
     let plan = |threads, blocks, vectors| {
         let thread_group = ThreadGroup { threads, blocks, vectors };
         softmax::plan_for(Softmax::Linear, rows(9, 4096, PtxType::F32), thread_group, HOPPER)

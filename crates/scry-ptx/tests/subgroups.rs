@@ -103,7 +103,7 @@ fn reduces(op: Reduction, ty: Type) -> bool {
 }
 
 #[test]
-fn the_assembler_takes_all_reductions() {
+fn all_reductions_assemble() {
     for ty in Type::ALL {
         for op in REDUCTIONS.into_iter().filter(|op| reduces(*op, ty)) {
             for extent in EXTENTS {
@@ -130,7 +130,7 @@ fn sources(lane: Value) -> [Source; 7] {
 }
 
 #[test]
-fn the_assembler_takes_all_shuffles() {
+fn all_shuffles_assemble() {
     for ty in Type::ALL {
         for nth in 0..7 {
             for flow in [Flow::Plain, Flow::Branch] {
@@ -144,7 +144,7 @@ fn the_assembler_takes_all_shuffles() {
 }
 
 #[test]
-fn a_whole_subgroup_is_not_asked_who_is_there() {
+fn full_subgroups_need_no_active_mask() {
     let sum = |flow| reduction(64, flow, Type::F32, Reduction::Add, Extent::All);
     let plain = text(&sum(Flow::Plain), Target::SM_80);
     assert!(!plain.contains("activemask"), "{plain}");
@@ -167,7 +167,7 @@ fn a_partial_subgroup_is_known() {
 }
 
 #[test]
-fn integers_are_reduced_by_one_instruction_where_there_is_one() {
+fn integers_use_redux_where_available() {
     let sum = |ty, op| reduction(64, Flow::Branch, ty, op, Extent::All);
     let has = |kir: &Kir, target, expected: &str| {
         let text = text(kir, target);
@@ -183,7 +183,7 @@ fn integers_are_reduced_by_one_instruction_where_there_is_one() {
 }
 
 #[test]
-fn words_of_a_ballot_beyond_the_subgroup_are_zero() {
+fn ballot_words_beyond_subgroup_are_zero() {
     let ballot = |word| {
         kernel(64, Flow::Plain, Type::Bool, &|b, _, value| {
             b.subgroup(SubgroupOp::Ballot { value, word })
@@ -265,7 +265,7 @@ fn after_a_read(writable: bool, decides: Decides) -> Kir {
 }
 
 #[test]
-fn a_condition_that_threads_may_read_differently_keeps_nobody_together() {
+fn racy_conditions_are_not_uniform() {
     use Decides::{ByAssignment, ByCounting, ByLeaving, ByTheNext, Itself};
     for decides in [Itself, ByAssignment, ByLeaving, ByCounting, ByTheNext] {
         let constant = text(&after_a_read(false, decides), Target::SM_80);
@@ -277,7 +277,7 @@ fn a_condition_that_threads_may_read_differently_keeps_nobody_together() {
 }
 
 #[test]
-fn turns_that_are_written_out_have_the_same_barriers() {
+fn unrolled_iterations_keep_their_barriers() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let (lane, counter) = (b.builtin(Builtin::LocalId(0)), b.var(Type::U32));
@@ -302,7 +302,7 @@ fn turns_that_are_written_out_have_the_same_barriers() {
 }
 
 #[test]
-fn who_left_a_loop_early_is_missed_in_its_next_turn() {
+fn lanes_that_left_stay_inactive() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));

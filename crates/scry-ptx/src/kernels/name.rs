@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_of_another_type_are_named() {
+    fn names_state_a_different_output_type() {
         let name = Name::new("gemm").types(PtxType::F16, PtxType::F32).layout(false, false);
         assert_eq!(name.build(), "gemm_f16_f32_nt");
     }

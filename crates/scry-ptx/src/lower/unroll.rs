@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_counted_as_the_loop_would() {
+    fn trip_counts_match_execution() {
         let u32 = |op, first, end, step| count(Type::U32, op, first, end, step);
         assert_eq!(u32(BinaryOp::Lt, 0, 8, 1), Some(8));
         assert_eq!(u32(BinaryOp::Lt, 0, 7, 2), Some(4));

@@ -88,7 +88,7 @@ mod tests {
     use crate::{PtxModule, Target};
 
     #[test]
-    fn a_block_writes_where_another_one_reads() {
+    fn blocks_write_distributed_shared_memory() {
         let mut kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let memory = k.shared::<f32>(64, 16);
             k.appear_in_cluster();

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_waits_for_the_one_before_and_lets_the_next_begin() {
+    fn pdl_emits_wait_and_launch_dependents() {
         let both = "griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;\n";
         for target in [Target::SM_90, Target::SM_90A] {
             assert!(text(target).contains(both), "no {both} in {}", text(target));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn older_targets_wait_for_all_that_was_launched() {
+    fn older_targets_emit_no_pdl() {
         for target in [Target::SM_75, Target::SM_80, Target::SM_89] {
             assert!(!text(target).contains("griddepcontrol"), "{target}");
         }

@@ -152,7 +152,7 @@ mod tests {
     use crate::{PtxModule, Target};
 
     #[test]
-    fn what_is_not_there_is_neither_read_nor_written() {
+    fn predicated_accesses_skip_absent_elements() {
         let kernel = kernel("k", Target::SM_80, [32, 1, 1], |k| {
             let (x, y, n) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"), k.number::<u32>("n"));
             let some = n.lt(7);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_early_does_not_come_from_the_first_cache() {
+    fn loads_before_wait_bypass_l1() {
         let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let (x, y) = (k.pointer::<u16>("x"), k.pointer::<u16>("y"));
             let early = x.load_early();

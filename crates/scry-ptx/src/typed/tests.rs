@@ -50,7 +50,7 @@ fn operators_follow_the_type() {
 }
 
 #[test]
-fn pointers_fold_what_is_known_and_scale_what_is_not() {
+fn pointers_fold_constant_offsets() {
     let lines = instructions(|k| {
         let x = k.pointer::<f32>("x");
         let tile = k.shared::<f32>(64, 16);
@@ -77,13 +77,13 @@ fn pointers_fold_what_is_known_and_scale_what_is_not() {
 }
 
 #[test]
-fn what_lies_before_a_pointer_is_a_negative_number_behind_it() {
+fn pointers_accept_negative_offsets() {
     let lines = instructions(|k| k.pointer::<f32>("x").offset(-4).store(1.0f32));
     assert_eq!(lines.last().unwrap(), "st.global.b32 [%d1+-4], 0f3F800000;");
 }
 
 #[test]
-fn a_loop_is_left_by_a_condition_that_holds() {
+fn loops_exit_on_a_true_condition() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);
         k.for_range(0, k.number::<u32>("n"), 2, |i| {
@@ -113,7 +113,7 @@ fn a_loop_is_left_by_a_condition_that_holds() {
 }
 
 #[test]
-fn a_warp_reduces_in_steps_of_two() {
+fn warp_reduction_is_a_butterfly() {
     let lines = instructions(|k| {
         let _ = k.reduce_warp(k.number::<f32>("x"), 4, |a, b| a.max(b));
     });
@@ -165,7 +165,7 @@ fn product(k: &Code) {
 }
 
 #[test]
-fn what_hopper_brought_is_written_as_its_assembler_takes_it() {
+fn hopper_instructions_assemble() {
     let target = Target::SM_90A;
     let mut kernel = kernel("product", target, [128, 1, 1], product);
     kernel.cluster = Some([2, 1, 1]);
@@ -187,7 +187,7 @@ fn what_hopper_brought_is_written_as_its_assembler_takes_it() {
 }
 
 #[test]
-fn what_ampere_brought_is_written_as_its_assembler_takes_it() {
+fn ampere_instructions_assemble() {
     let lines = instructions(|k| {
         let (x, tile) = (k.pointer::<f32>("x"), k.shared::<f32>(256, 16));
         k.copy_async(tile, x, 16);
@@ -215,7 +215,7 @@ fn what_ampere_brought_is_written_as_its_assembler_takes_it() {
 }
 
 #[test]
-fn parts_of_a_matrix_differ_in_one_word() {
+fn descriptors_differ_in_one_word() {
     let target = Target::SM_90A;
     let kernel = kernel("parts", target, [128, 1, 1], |k| {
         let tile = k.dynamic_shared::<u16>(1024);
@@ -244,7 +244,7 @@ fn parts_of_a_matrix_differ_in_one_word() {
 }
 
 #[test]
-fn bytes_are_taken_out_multiplied_and_copied() {
+fn bytes_are_extracted_multiplied_and_copied() {
     let lines = instructions(|k| {
         let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
         let _ = k.dot4(a.byte(2), b, a.signed_byte(3));

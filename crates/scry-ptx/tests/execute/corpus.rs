@@ -55,7 +55,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn kernels_of_the_corpus_compute_what_the_cpu_does() {
+fn corpus_kernels_match_the_cpu() {
     let (mut compared, mut long) = (0, 0);
     for (name, source) in ["", "bounds", "fuzz", "drivers"].into_iter().flat_map(sources) {
         use GridSource::{Counts, Native};

@@ -64,7 +64,7 @@ fn faults(body: &str, because: &str) {
 }
 
 #[test]
-fn accesses_outside_of_memory_are_found() {
+fn out_of_bounds_accesses_are_detected() {
     gives("st.global.b32 [%d1], %r0", |n| n);
     faults(
         "st.global.b32 [%d1+4], 1",
@@ -81,7 +81,7 @@ fn accesses_outside_of_memory_are_found() {
 }
 
 #[test]
-fn values_that_are_undefined_are_found() {
+fn undefined_values_are_detected() {
     faults("add.u32 %r1, %r2, 1", "a register is read that holds nothing yet");
     faults("setp.lt.u32 %p0, %r0, 9; @%p0 mov.b32 %r1, 5; add.u32 %r2, %r1, 1", "thread [9, 0, 0]");
     faults("ld.local.b32 %r1, [local0]", "not initialised");
@@ -106,7 +106,7 @@ fn threads_that_part_meet_again() {
 }
 
 #[test]
-fn warps_wait_for_each_other_at_barriers() {
+fn barriers_synchronise_warps() {
     gives(
         "shl.b32 %r1, %r0, 2; mov.u32 %r2, shared0; add.u32 %r1, %r1, %r2;
          st.shared.b32 [%r1], %r0; barrier.sync 0; sub.u32 %r3, 39, %r0; shl.b32 %r3, %r3, 2;
@@ -124,7 +124,7 @@ fn warps_wait_for_each_other_at_barriers() {
 }
 
 #[test]
-fn threads_of_a_warp_wait_for_those_that_they_name() {
+fn warp_barriers_wait_for_named_lanes() {
     gives(
         "shfl.sync.down.b32 %r1|%p0, %r0, 1, 31, 4294967295; selp.b32 %r1, %r1, 99, %p0;
          st.global.b32 [%d1], %r1",
@@ -149,7 +149,7 @@ fn threads_of_a_warp_wait_for_those_that_they_name() {
 }
 
 #[test]
-fn what_goes_on_for_ever_is_asked_to_end_and_given_up() {
+fn endless_kernels_are_cancelled() {
     let polls = "mov.u64 %d2, 1610612752; $L0:; ld.volatile.global.u64 %d3, [%d2];
          setp.eq.u64 %p0, %d3, 1; @%p0 ret; bra $L0";
     assert_eq!(run(polls).expect("it polls").0, Ended::WhenAsked);

@@ -116,7 +116,7 @@ fn a_stale_test_ends_no_loop() {
 
 /// What is before the test of a loop happens once more than what is behind.
 #[test]
-fn effects_before_the_test_happen_once_more() {
+fn effects_before_exit_test_run_again() {
     is_right(
         "var i = 1u;
          loop {
@@ -154,7 +154,7 @@ fn wild_indices_stay_within_their_arrays() {
 }
 
 #[test]
-fn indices_that_are_computed_stay_within_their_arrays() {
+fn computed_indices_stay_within_their_arrays() {
     is_right(
         "for (var k = 0u; k < 16u; k++) {
              let w = wild[k];
@@ -168,7 +168,7 @@ fn indices_that_are_computed_stay_within_their_arrays() {
 
 /// What one branch assigns says nothing of the other.
 #[test]
-fn indices_that_branches_assign_stay_within_their_arrays() {
+fn branch_assigned_indices_stay_in_bounds() {
     is_right(
         "for (var k = 0u; k < 16u; k++) {
              var i = wild[k]; var j = wild[15u - k];
@@ -181,7 +181,7 @@ fn indices_that_branches_assign_stay_within_their_arrays() {
 }
 
 #[test]
-fn bounds_that_change_as_the_loop_runs_bound_nothing() {
+fn changing_loop_bounds_bound_nothing() {
     is_right(
         "var n = 4u; var rounds = 0u;
          for (var i = 0u; i < n; i++) {
@@ -202,7 +202,7 @@ fn bounds_that_change_as_the_loop_runs_bound_nothing() {
 
 /// Counters that wrap, and steps that jump over the end.
 #[test]
-fn counters_that_never_arrive_are_stopped() {
+fn endless_counters_are_stopped() {
     let endless = |body| ends(Outcome::Stopped, body);
     endless("for (var i = 10u; i >= 0u; i--) { four[i] = i; }");
     endless("for (var i = 0u; i != 7u; i += 2u) { four[i] = i; }");
@@ -213,7 +213,7 @@ fn counters_that_never_arrive_are_stopped() {
 }
 
 #[test]
-fn counters_that_wrap_stay_within_their_arrays() {
+fn wrapping_counters_stay_in_bounds() {
     is_right("var n = 0u; for (var i = 0xfffffffau; i > 5u; i++) { four[i] = i; }");
     is_right("var n = 0; for (var i = 0x7ffffffa; i > 5; i++) { four[i] = u32(n); n++; }");
     is_right("for (var i = 7; i >= 0; i -= 3) { four[i] = u32(i); }");

@@ -63,7 +63,7 @@ fn every_workgroup_runs_once_with_its_ids() {
 
 /// A block executes one workgroup after another in the same shared memory and registers.
 #[test]
-fn memory_is_zero_at_the_start_of_every_workgroup() {
+fn every_workgroup_starts_with_zeroed_memory() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: array<u32, 1024>;
         var<workgroup> sum: atomic<u32>;
@@ -93,7 +93,7 @@ fn memory_is_zero_at_the_start_of_every_workgroup() {
 }
 
 #[test]
-fn a_return_leaves_the_workgroup_and_not_the_launch() {
+fn return_ends_only_the_workgroup() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: array<u32, 64>;
         fn early(n: u32) -> bool {
@@ -112,7 +112,7 @@ fn a_return_leaves_the_workgroup_and_not_the_launch() {
 }
 
 #[test]
-fn counts_beyond_32_bits_run_nothing() {
+fn workgroup_counts_beyond_u32_run_nothing() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
         @compute @workgroup_size(4, 2, 1)
@@ -140,7 +140,7 @@ fn counts_beyond_32_bits_run_nothing() {
 }
 
 #[test]
-fn many_workgroups_end_when_they_are_asked_to() {
+fn cancellation_stops_many_workgroups() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
         var<workgroup> together: atomic<u32>;
@@ -156,7 +156,7 @@ fn many_workgroups_end_when_they_are_asked_to() {
 }
 
 #[test]
-fn a_workgroup_that_does_not_end_ends_when_it_is_asked_to() {
+fn cancellation_stops_an_endless_workgroup() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
         @compute @workgroup_size(40)

@@ -60,7 +60,7 @@ fn operands<'l>(line: &'l str, opcode: &str) -> Option<[&'l str; 3]> {
 }
 
 #[test]
-fn clamps_that_are_missing_are_found() {
+fn missing_clamps_are_detected() {
     let problem = is_found(|line| {
         let [to, from, _] = operands(line, "min.u32")?;
         Some(format!("mov.b32 {to}, {from};"))
@@ -69,7 +69,7 @@ fn clamps_that_are_missing_are_found() {
 }
 
 #[test]
-fn clamps_that_are_off_by_one_are_found() {
+fn off_by_one_clamps_are_detected() {
     is_found(|line| {
         let [to, from, limit] = operands(line, "min.u32")?;
         let limit: u32 = limit.parse().ok()?;
@@ -78,13 +78,13 @@ fn clamps_that_are_off_by_one_are_found() {
 }
 
 #[test]
-fn comparisons_that_are_off_by_one_are_found() {
+fn off_by_one_comparisons_are_detected() {
     is_found(|line| renamed(line, "setp.ge.u32", "setp.gt.u32"));
     is_found(|line| renamed(line, "setp.gt.u32", "setp.ge.u32"));
 }
 
 #[test]
-fn guards_that_are_inverted_are_found() {
+fn inverted_guards_are_detected() {
     is_found(|line| renamed(line, "@%", "@!%"));
 }
 
@@ -94,7 +94,7 @@ fn dropped(line: &str, opcode: &str) -> Option<String> {
 }
 
 #[test]
-fn instructions_that_are_missing_are_found() {
+fn missing_instructions_are_detected() {
     is_found(|line| dropped(line, "st.global"));
     is_found(|line| dropped(line, "mov.b32 %r"));
     is_found(|line| dropped(line, "bra "));

@@ -42,7 +42,7 @@ fn short_loops_hardly_poll() {
 }
 
 #[test]
-fn each_warp_has_its_time_and_a_period() {
+fn warps_poll_staggered_and_periodically() {
     let polls = polls(&work(8000, [16, 1, 1]), &with_ticks(16)).unwrap();
     for x in 0..16 {
         let of_block = polls.iter().filter(|poll| poll.block[0] == x);

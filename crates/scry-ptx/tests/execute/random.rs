@@ -62,7 +62,7 @@ fn is_like(ran: &Ran, wanted: &Ran) -> bool {
 }
 
 #[test]
-fn random_kernels_compute_what_the_cpu_does() {
+fn random_kernels_match_the_cpu() {
     let ran = |seed, kernel: &scry_fuzz::Kernel| -> Ran {
         let how = How { budget: [1 << 30, 1 << 20], ..How::drawn(seed) };
         match run(&work(kernel.case()), &how) {

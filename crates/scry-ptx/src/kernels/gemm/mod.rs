@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_as_long_as_their_last_element_needs() {
+    fn buffer_lengths_end_at_last_element() {
         let mut gemm = Gemm::new(3, 5, 7, PtxType::Bf16);
         assert_eq!(lens(&gemm), [21, 35, 15]);
         gemm.batch = 4;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transposed_product_lies_in_the_same_memory() {
+    fn transposed_product_uses_the_same_memory() {
         let gemm = Gemm::new(3, 5, 7, PtxType::F16);
         let flipped = gemm.flipped();
         assert_eq!((flipped.m, flipped.n), (5, 3));

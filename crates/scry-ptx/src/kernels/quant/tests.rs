@@ -23,7 +23,7 @@ fn head(d: f32, dmin: f32) -> Vec<u8> {
 }
 
 #[test]
-fn q4k_has_pairs_of_groups_in_nibbles() {
+fn q4k_stores_group_pairs_in_nibbles() {
     let mut block = head(0.5, 0.25);
     // Byte `i` of a pair of groups: weight `i` of the first one below, of the second one above.
     block.extend((0..128u32).map(|at| ((at % 16) | (15 - at % 16) << 4) as u8));
@@ -37,7 +37,7 @@ fn q4k_has_pairs_of_groups_in_nibbles() {
 }
 
 #[test]
-fn q5k_has_fifth_bits_apart() {
+fn q5k_stores_fifth_bits_separately() {
     let mut block = head(2.0, 1.0);
     // Bit `g` of byte `i` is the highest one of weight `i` of group `g`: set where `g` divides `i`.
     let high =
@@ -56,7 +56,7 @@ fn q5k_has_fifth_bits_apart() {
 }
 
 #[test]
-fn q6k_has_four_groups_in_a_byte() {
+fn q6k_stores_four_groups_per_byte() {
     let mut block = Vec::new();
     // Low bits, for each half: groups 0 and 1 below, groups 2 and 3 above, each 32 bytes.
     block.extend((0..128u32).map(|at| ((at % 16) | ((at / 3 % 16) << 4)) as u8));
@@ -90,7 +90,7 @@ fn q8_0_is_a_scale_and_bytes() {
 
 /// Weights that a format represents exactly.
 #[test]
-fn what_blocks_hold_exactly_is_kept() {
+fn representable_weights_round_trip() {
     // Every group uses all integers, the first one the largest scale and offset, 63.
     let affine = |levels: usize| -> Vec<f32> {
         let weight = |nth: usize| {
@@ -121,7 +121,7 @@ fn what_blocks_hold_exactly_is_kept() {
 }
 
 #[test]
-fn zeros_and_constants_and_giants_are_weights_too() {
+fn extreme_weights_are_quantised() {
     for format in BlockFormat::ALL {
         let len = format.block_len();
         let around =

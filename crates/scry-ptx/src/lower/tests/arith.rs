@@ -179,7 +179,7 @@ fn expected(operands: &[Const], make: Make<'_>) -> Option<Const> {
 }
 
 #[test]
-fn functions_of_one_operand_are_what_the_ir_says() {
+fn unary_operations_match_the_ir() {
     for ty in Type::ALL {
         for op in unary_ops(ty) {
             let what = format!("{op:?} {ty}");
@@ -189,7 +189,7 @@ fn functions_of_one_operand_are_what_the_ir_says() {
 }
 
 #[test]
-fn functions_of_two_operands_are_what_the_ir_says() {
+fn binary_operations_match_the_ir() {
     for ty in Type::ALL {
         for op in binary_ops(ty) {
             let what = format!("{op:?} {ty}");
@@ -200,7 +200,7 @@ fn functions_of_two_operands_are_what_the_ir_says() {
 }
 
 #[test]
-fn conversions_are_what_the_ir_says() {
+fn conversions_match_the_ir() {
     for from in Type::ALL {
         for to in Type::ALL.into_iter().filter(|to| *to != from) {
             let what = format!("{from} to {to}");
@@ -218,7 +218,7 @@ fn every_function_of_every_type_assembles() {
 }
 
 #[test]
-fn functions_of_many_numbers_assemble() {
+fn binary_operations_with_constants_assemble() {
     for ty in Type::ALL {
         let kir = support::kernel(&[Source::Read(ty)], &|b, x| {
             let mut results = Vec::new();
@@ -298,7 +298,7 @@ fn remainders_of_floats_round_each_step() {
 }
 
 #[test]
-fn remainders_of_other_floats_are_computed_in_their_widths() {
+fn remainders_keep_the_float_width() {
     let rem = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Rem, x[0], x[1]);
     let of = |ty| support::lines(&support::kernel(&[Source::Read(ty); 2], &rem), Target::SM_75);
     let doubles = [1e15f64, 0.7].map(f64::to_bits);
@@ -309,7 +309,7 @@ fn remainders_of_other_floats_are_computed_in_their_widths() {
 }
 
 #[test]
-fn fused_products_and_bits_of_other_types_are_exact() {
+fn fma_and_bitcasts_are_exact() {
     for ty in FLOATS {
         let make = |b: &mut Builder, x: &[Value]| b.fma(x[0], x[1], x[1]);
         let kir = support::kernel(&[Source::Read(ty), Source::Read(ty)], &make);

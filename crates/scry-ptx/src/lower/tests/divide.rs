@@ -38,7 +38,7 @@ fn dividends(divisor: i128, low: i128, high: i128) -> Vec<i128> {
 }
 
 #[test]
-fn quotients_and_remainders_by_numbers_are_exact() {
+fn division_by_constants_is_exact() {
     for (ty, is_signed) in TYPES {
         let (low, high) = range(ty, is_signed);
         for divisor in divisors(ty, is_signed) {

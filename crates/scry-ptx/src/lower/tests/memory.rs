@@ -8,7 +8,7 @@ use crate::target::Target;
 const LARGEST: u64 = (4 << 30) - 4;
 
 #[test]
-fn scalars_of_the_largest_binding_are_numbered_in_32_bits() {
+fn largest_binding_has_32_bit_indices() {
     for (stride, scalars) in [(4, 1), (12, 3), (16, 4), (2, 1), (24, 6), (1 << 20, 1 << 18)] {
         let length = Param::Length { buffer: 0, offset: 0, stride };
         let elements = u64::from(length.elements(LARGEST));
@@ -30,7 +30,7 @@ fn copy(index: &dyn Fn(&mut Builder) -> Value) -> String {
 }
 
 #[test]
-fn offsets_in_bindings_have_64_bits() {
+fn binding_offsets_have_64_bits() {
     let varies = copy(&|b| b.builtin(Builtin::LocalId(0)));
     assert!(varies.contains("mad.wide.u32 %d"), "{varies}");
     let last = copy(&|b| b.u32((1 << 30) - 2));

@@ -182,7 +182,7 @@ fn check_reduction(op: Reduction, extent: Extent, ty: Type) {
 }
 
 #[test]
-fn reductions_and_scans_take_those_that_are_there() {
+fn reductions_and_scans_skip_inactive_lanes() {
     use Reduction::{Add, And, Max, Min, Mul, Or, Xor};
     for ty in Type::ALL {
         let ops: &[Reduction] = match ty {
@@ -202,7 +202,7 @@ fn reductions_and_scans_take_those_that_are_there() {
 type From = (fn(Value) -> Source, fn(i64, i64) -> i64);
 
 #[test]
-fn shuffles_fetch_from_the_lane_that_is_meant() {
+fn shuffles_read_the_intended_lane() {
     let sources: [From; 7] = [
         (Source::Lane, |_, by| by % 32),
         (Source::Xor, |lane, by| lane ^ (by % 32)),
@@ -240,7 +240,7 @@ fn shuffles_fetch_from_the_lane_that_is_meant() {
 }
 
 #[test]
-fn ballots_and_the_first_lane_are_of_those_that_are_there() {
+fn ballots_skip_inactive_lanes() {
     for present in PRESENT {
         let kir = kernel(present, |b, lane| {
             let value = read(b, Type::Bool, lane, 0);
@@ -302,7 +302,7 @@ fn check_product(present: Present, operand: Type, sum: Type, times: usize) {
 }
 
 #[test]
-fn products_of_matrices_are_those_of_their_elements() {
+fn matrix_products_match_scalar_products() {
     for present in PRESENT {
         for (operand, sum) in
             [(Type::F16, Type::F16), (Type::F16, Type::F32), (Type::F32, Type::F32)]

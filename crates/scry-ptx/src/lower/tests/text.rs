@@ -31,7 +31,7 @@ fn expect_conversion(from: Type, to: Type, expected: &[&str]) {
 }
 
 #[test]
-fn quotients_by_registers_are_made_total() {
+fn division_by_registers_handles_zero() {
     expect_two(
         BinaryOp::Div,
         Type::U32,
@@ -53,7 +53,7 @@ fn quotients_by_registers_are_made_total() {
 }
 
 #[test]
-fn quotients_by_numbers_are_shifts_and_products() {
+fn division_by_constants_uses_multiplication() {
     let unsigned = |number| Some(Const::u32(number));
     let (div, rem) = (BinaryOp::Div, BinaryOp::Rem);
     expect_two(div, Type::U32, unsigned(8), &["shr.u32 %r1, %r0, 3;"]);
@@ -88,13 +88,13 @@ fn shifts_take_amounts_modulo_the_width() {
 }
 
 #[test]
-fn floats_are_divided_approximately_where_that_suffices() {
+fn float_division_is_approximate_where_allowed() {
     expect_two(BinaryOp::Div, Type::F32, None, &["div.full.f32 %r2, %r0, %r1;"]);
     expect_two(BinaryOp::Div, Type::F64, None, &["div.rn.f64 %d4, %d2, %d3;"]);
 }
 
 #[test]
-fn old_targets_compare_halves_as_singles() {
+fn old_targets_compare_f16_as_f32() {
     let min = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Min, x[0], x[1]);
     let halves = [Source::Read(Type::F16); 2];
     expect(Target::SM_80, &halves, &min, &["min.f16 %h2, %h0, %h1;"]);
@@ -108,7 +108,7 @@ fn old_targets_compare_halves_as_singles() {
 }
 
 #[test]
-fn conversions_to_integers_saturate_at_what_both_types_have() {
+fn conversions_to_integers_saturate() {
     let (float, double) = (Type::F32, Type::F64);
     let narrow = ["cvt.rzi.s32.f32 %r1, %r0;", "min.s32 %r2, %r1, 2147483520;"];
     expect_conversion(float, Type::I32, &narrow);
@@ -117,7 +117,7 @@ fn conversions_to_integers_saturate_at_what_both_types_have() {
 }
 
 #[test]
-fn the_signs_of_floats_keep_zeros() {
+fn sign_keeps_signed_zeros() {
     let expected = [
         "and.b32 %r1, %r0, 2147483648;",
         "or.b32 %r2, %r1, 1065353216;",

@@ -46,7 +46,7 @@ fn plain_counters_are_unrolled() {
 
 /// The step is added to what the counter held before the inner loop, which never ends by it.
 #[test]
-fn a_stale_step_is_not_unrolled() {
+fn stale_step_prevents_unrolling() {
     let inner = "var i = 5u;
         while i <= 7u {
             let saved = i;
@@ -69,7 +69,7 @@ fn a_stale_step_is_not_unrolled() {
 
 /// The test reads what the counter held before the loop: it always holds, or never.
 #[test]
-fn a_stale_test_is_not_unrolled() {
+fn stale_exit_test_prevents_unrolling() {
     let body = "var i = 5u;
         loop {
             let saved = i;
@@ -87,7 +87,7 @@ fn a_stale_test_is_not_unrolled() {
 
 /// The test is evaluated once more than the rest of the body, and what comes before it too.
 #[test]
-fn effects_before_the_test_are_not_unrolled() {
+fn effects_before_exit_test_prevent_unrolling() {
     let body = "var i = 1u;
         loop {
             let x = atomicAdd(&counter, 1u);
@@ -99,7 +99,7 @@ fn effects_before_the_test_are_not_unrolled() {
 }
 
 #[test]
-fn two_steps_are_not_unrolled() {
+fn two_steps_prevent_unrolling() {
     let body = "for (var i = 0u; i < 8u; i++) { four[i] = 1u; if four[0] == 3u { i += 2u; } }";
     assert_eq!(trip_counts(body), [None]);
 }

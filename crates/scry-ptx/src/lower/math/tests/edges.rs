@@ -71,7 +71,7 @@ const VALUES: [f64; 14] =
     [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e30, INF, -INF, NAN];
 
 #[test]
-fn angles_on_the_axes_and_at_infinity() {
+fn atan2_on_axes_and_at_infinity() {
     for ty in [Type::F32, Type::F64] {
         let program = program(Function::Two(BinaryOp::Atan2), ty);
         for y in VALUES {
