@@ -4,8 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "support/ledger.rs"]
-mod ledger;
+#[path = "support/resource_snapshot.rs"]
+mod resource_snapshot;
 #[path = "support/steps.rs"]
 mod steps;
 
@@ -105,7 +105,7 @@ fn launches_match_kernel_parameters() {
 
 #[test]
 fn nothing_is_spilled() {
-    ledger::compare("attention.txt", all());
+    resource_snapshot::compare("attention.txt", all());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
-#[path = "support/ledger.rs"]
-mod ledger;
+#[path = "support/resource_snapshot.rs"]
+mod resource_snapshot;
 #[path = "support/steps.rs"]
 mod steps;
 
@@ -93,7 +93,7 @@ fn equal_names_have_equal_text() {
 
 #[test]
 fn nothing_is_spilled() {
-    ledger::compare("gemm_hopper.txt", all());
+    resource_snapshot::compare("gemm_hopper.txt", all());
 }
 
 #[test]

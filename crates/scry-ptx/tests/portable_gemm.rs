@@ -3,8 +3,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
-#[path = "support/ledger.rs"]
-mod ledger;
+#[path = "support/resource_snapshot.rs"]
+mod resource_snapshot;
 #[path = "support/steps.rs"]
 mod steps;
 
@@ -119,10 +119,10 @@ fn equal_names_have_equal_text() {
 fn nothing_is_spilled() {
     let mut plans = plans();
     for plan in &mut plans {
-        // What moves operands and adds sums up is in the ledger of the products on Hopper.
+        // Repacking and reduction kernels are in the snapshot of the Hopper GEMMs.
         plan.steps.retain(|step| OURS.iter().any(|name| step.kernel.name().contains(name)));
     }
-    ledger::compare("gemm_portable.txt", plans);
+    resource_snapshot::compare("gemm_portable.txt", plans);
 }
 
 #[test]

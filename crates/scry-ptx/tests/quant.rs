@@ -2,8 +2,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
-#[path = "support/ledger.rs"]
-mod ledger;
+#[path = "support/resource_snapshot.rs"]
+mod resource_snapshot;
 #[path = "support/steps.rs"]
 mod steps;
 
@@ -56,7 +56,7 @@ fn all() -> Vec<Plan> {
 
 #[test]
 fn kernels_neither_spill_nor_use_local_memory() {
-    ledger::compare("quant.txt", all());
+    resource_snapshot::compare("quant.txt", all());
 }
 
 #[test]

@@ -4,8 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "support/ledger.rs"]
-mod ledger;
+#[path = "support/resource_snapshot.rs"]
+mod resource_snapshot;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -135,7 +135,7 @@ fn equal_names_have_equal_text() {
 
 #[test]
 fn nothing_is_spilled() {
-    ledger::compare("rows.txt", reachable());
+    resource_snapshot::compare("rows.txt", reachable());
 }
 
 /// A kernel as Hopper runs it, where it may do more than the oldest target that has it.
@@ -169,11 +169,14 @@ fn kernels_do_not_spill_on_hopper() {
     let on_hopper = |plan: &'static Plan| OnHopper(&*plan.steps[0].kernel);
     let does_more = |kernel: &OnHopper| kernel.emit_ptx().contains("prefetch");
     let kernels = reachable().iter().map(on_hopper).filter(does_more);
-    ledger::compare("rows_sm_90a.txt", kernels.map(|kernel| Plan::single(Box::new(kernel))));
+    resource_snapshot::compare(
+        "rows_sm_90a.txt",
+        kernels.map(|kernel| Plan::single(Box::new(kernel))),
+    );
 }
 
 #[test]
-fn the_length_chooses_the_team() {
+fn thread_groups_follow_the_row_length() {
     let chosen = |count, length, machine| names(&softmax(count, length, machine)).join(" ");
     assert_eq!(chosen(65536, 32, HOPPER), "softmax_f32_1x8x1");
     assert_eq!(chosen(65536, 128, HOPPER), "softmax_f32_1x32x1");

@@ -1,4 +1,4 @@
-//! What the assembler makes of kernels, as a golden file: registers, shared memory, spills.
+//! Resource snapshots of kernels as golden files: registers, shared memory, spills.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::thread;
 use scry_ptx::Target;
 use scry_ptx::kernels::{Plan, PtxKernel};
 
-/// Compares what the assembler says about the kernels of some plans with a ledger, if the
-/// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` writes the ledger anew.
-/// No kernel may spill registers or use local memory. Without an assembler no plan is asked for.
+/// Compares the assembler's report on the kernels of some plans with a resource snapshot, if the
+/// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` replaces the snapshot.
+/// No kernel may spill registers or use local memory. Without an assembler no plan is computed.
 pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
         eprintln!("skipped: SCRY_PTXAS names no assembler");
@@ -31,7 +31,7 @@ pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     if std::env::var_os("SCRY_BLESS").is_some_and(|v| v == "1") {
         let folder = path.parent().expect("the file is in a folder");
         std::fs::create_dir_all(folder).expect("the folder can be made");
-        std::fs::write(&path, &text).expect("the ledger can be written");
+        std::fs::write(&path, &text).expect("the snapshot can be written");
     }
     let blessed = std::fs::read_to_string(&path)
         .unwrap_or_else(|e| panic!("{}: {e}; SCRY_BLESS=1 writes it", path.display()));
