@@ -264,7 +264,7 @@ fn unsupported_operands_are_refused() {
     let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
     assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
     let text = said(Gemm::new(3, 5, 7, PtxType::F32), H200);
-    assert!(text.contains("precision is that of binary32"), "{text}");
+    assert!(text.contains("precision is full f32"), "{text}");
     let side = 1 << 27;
     let vast = Gemm {
         a: MatrixLayout { ld: 8, ..MatrixLayout::packed(Layout::RowMajor, side, 8) },

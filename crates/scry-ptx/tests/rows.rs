@@ -318,7 +318,7 @@ fn thread_group_must_hold_the_row() {
         [(0, 1, 8), (96, 1, 8), (2048, 1, 1), (128, 3, 4), (32, 2, 8), (64, 1, 17), (64, 16, 1)]
     {
         let error = plan(threads, blocks, vectors).unwrap_err().to_string();
-        assert!(error.contains("see the limits of a team"), "{error}");
+        assert!(error.contains("see the limits of `ThreadGroup`"), "{error}");
     }
     for (threads, vectors) in [(128, 7), (512, 3)] {
         let error = plan(threads, 1, vectors).unwrap_err().to_string();

@@ -205,16 +205,16 @@ impl ThreadGroup {
         let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
         let cluster = [2, 4, MOST_BLOCKS].contains(&blocks) && threads >= 64;
         if !known || !(blocks == 1 || cluster) {
-            let help = "see the limits of a team";
-            return Err(argument(op, "team", format!("{self:?}"), help));
+            let help = "see the limits of `ThreadGroup`";
+            return Err(argument(op, "thread_group", format!("{self:?}"), help));
         }
         let wanted = rows.length / u64::from(format.per_vector());
         let certain = u64::from(self.size() * (vectors - 1));
         let fits = wanted <= self.capacity().into() && (vectors == 1 || wanted > certain);
         if !fits {
             let problem = format!("{self:?}, for rows of {wanted} vectors");
-            let help = "as many vectors for each thread as a row takes, rounded up";
-            return Err(argument(op, "team", problem, help));
+            let help = "pass the vectors of a row divided by the threads, rounded up";
+            return Err(argument(op, "thread_group", problem, help));
         }
         Ok(())
     }

@@ -124,18 +124,24 @@ impl Task {
         let outer = if flipped { self.outer.0 } else { self.outer.1 };
         let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
         let flaws = [
-            (!matches!(groups, 1..=3), "no number of warpgroups from 1 to 3"),
-            (columns == 0 || !columns.is_multiple_of(16), "no multiple of 16 columns"),
+            (!matches!(groups, 1..=3), "with other than 1 to 3 warpgroups"),
+            (columns == 0 || !columns.is_multiple_of(16), "whose columns are not a multiple of 16"),
             (
                 outer && !columns.is_multiple_of(64),
-                "no multiple of 64 columns, along which `b` lies",
+                "whose columns are not a multiple of 64, with `b` N-major",
             ),
-            (columns > most, "of more columns than there are registers for"),
-            (!matches!(cluster, 1 | 2), "for no cluster of 1 or 2"),
-            (!matches!(split_k, 1 | 2 | 4 | 8), "for no team of 1, 2, 4 or 8"),
-            (cluster > 1 && (split_k > 1 || flipped), "for a team of clusters"),
-            (self.part_k_dim(splits).is_none(), "in parts of which some are empty"),
-            (splits > 1 && (split_k > 1 || flipped), "for a team that adds nothing up"),
+            (columns > most, "with more columns than registers can hold"),
+            (!matches!(cluster, 1 | 2), "for a cluster of other than 1 or 2 blocks"),
+            (
+                !matches!(split_k, 1 | 2 | 4 | 8),
+                "split over other than 1, 2, 4 or 8 blocks of a cluster",
+            ),
+            (
+                cluster > 1 && (split_k > 1 || flipped),
+                "that both shares `b` and splits K or is flipped",
+            ),
+            (self.part_k_dim(splits).is_none(), "with empty slices of K"),
+            (splits > 1 && (split_k > 1 || flipped), "that splits K twice or is flipped"),
         ];
         flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
     }

@@ -99,7 +99,7 @@ impl<'k> Inbox<'k> {
         let add = |accumulators: Vec<Val<'k, f32>>, more: Vec<Val<'k, f32>>| {
             accumulators.into_iter().zip(more).map(|(a, b)| a + b).collect()
         };
-        all.collect::<Vec<_>>().into_iter().reduce(add).expect("a team has a block")
+        all.collect::<Vec<_>>().into_iter().reduce(add).expect("a cluster has a block")
     }
 }
 
@@ -236,7 +236,7 @@ fn total<'k>(at: Ptr<'k, Shared, f32>, split_k: u32) -> Val<'k, f32> {
         return at.load();
     }
     let shares: Vec<_> = (0..split_k).map(|block| at.load_in(block)).collect();
-    shares.into_iter().reduce(|sum, share| sum + share).expect("a team has a block")
+    shares.into_iter().reduce(|sum, share| sum + share).expect("a cluster has a block")
 }
 
 /// Returns the first row of the tile whose accumulators the thread holds.

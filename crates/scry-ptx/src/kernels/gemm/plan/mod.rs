@@ -61,7 +61,7 @@ fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
         let help = "ask for a precision that tensor cores have";
-        return Err(refusal("precision", "that of binary32".to_owned(), help));
+        return Err(refusal("precision", "full f32".to_owned(), help));
     }
     Ok(())
 }
