@@ -58,8 +58,8 @@ fn all() -> Vec<Plan> {
         let gemm = Gemm::new(m, n, k, PtxType::F16);
         plans.push(finished(gemm).plan(H200));
         plans.push(finished(Gemm { output: PtxType::F32, ..gemm }).plan(H200));
-        let turned = MatrixLayout::packed(Layout::ColMajor, m, n);
-        plans.push(finished(Gemm { out: turned, ..gemm }).plan(H200));
+        let col_major = MatrixLayout::packed(Layout::ColMajor, m, n);
+        plans.push(finished(Gemm { out: col_major, ..gemm }).plan(H200));
     }
     for tile in [Tile::new(2, 256, 2), Tile::new(3, 128, 1), Tile::new(1, 64, 1)] {
         let bias = Epilogue { bias: true, activation: Activation::Silu, ..Epilogue::NONE };

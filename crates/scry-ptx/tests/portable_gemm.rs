@@ -72,10 +72,10 @@ fn products() -> Vec<Gemm> {
             let single = Gemm::new(m, n, k, PtxType::F32).with_layouts(a, b);
             gemms.push(Gemm { precision, ..single });
         }
-        let turned = MatrixLayout::packed(Layout::ColMajor, m, n);
+        let col_major = MatrixLayout::packed(Layout::ColMajor, m, n);
         for element in [PtxType::F32, PtxType::Bf16] {
             gemms.push(finished(Gemm::new(m, n, k, element)));
-            gemms.push(finished(Gemm { out: turned, ..Gemm::new(m, n, k, element) }));
+            gemms.push(finished(Gemm { out: col_major, ..Gemm::new(m, n, k, element) }));
         }
     }
     gemms

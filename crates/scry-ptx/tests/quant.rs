@@ -104,7 +104,7 @@ fn activations_are_quantised_once() {
     let expected =
         ["matvec_limbs_f32_n8_limbs1_sums32", "matvec_stream_q4k_prepared_n8_limbs1_sums32"];
     assert_eq!(names(&many), expected);
-    // For each of 56 times 256 values of 8 columns: digits, 32 bytes of sums, a scale.
+    // For each of 56 times 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
     assert_eq!(many.scratch, [56 * 8 * (256 + 32 + 4)]);
     assert_eq!(many.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
     assert_eq!(many.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);

@@ -5,7 +5,7 @@ use scry_ir::kir::{
 };
 
 use super::Lowering;
-use super::unroll::{Turns, turns};
+use super::unroll::{CountedLoop, counted_loop};
 use crate::asm::{Label, Opcode};
 use crate::types::{PtxType, Reg};
 
@@ -64,10 +64,12 @@ impl Lowering<'_> {
             }
             Stmt::Store { place, values } => self.store(place, values),
             Stmt::If { condition, accept, reject } => self.branch(*condition, accept, reject),
-            Stmt::Loop { label, body, finite } => match turns(self.kir, before, *label, body) {
-                Some(turns) => self.spell(*label, body, &turns),
-                None => self.repeat(*label, body, *finite),
-            },
+            Stmt::Loop { label, body, finite } => {
+                match counted_loop(self.kir, before, *label, body) {
+                    Some(counted_loop) => self.unroll(*label, body, &counted_loop),
+                    None => self.repeat(*label, body, *finite),
+                }
+            }
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
             Stmt::Barrier(barrier) => self.barrier(stmt, *barrier),
@@ -149,12 +151,12 @@ impl Lowering<'_> {
     }
 
     /// Unrolls a loop completely: the test that exits it holds until after the last iteration.
-    fn spell(&mut self, label: KirLabel, body: &Block, turns: &Turns) {
+    fn unroll(&mut self, label: KirLabel, body: &Block, counted_loop: &CountedLoop) {
         let end = self.b.label();
         self.ends[label.0 as usize] = Some(end);
-        for _ in 0..turns.count {
-            self.block(&body[..turns.test]);
-            self.block(&body[turns.test + 1..]);
+        for _ in 0..counted_loop.count {
+            self.block(&body[..counted_loop.test]);
+            self.block(&body[counted_loop.test + 1..]);
         }
         self.b.place(end);
     }

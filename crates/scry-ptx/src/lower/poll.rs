@@ -7,7 +7,7 @@ use crate::asm::{Address, Arg, Label, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 /// Iterations of a thread between reads of the clock, a power of two.
-const TURNS: u32 = 64;
+const POLL_PERIOD: u32 = 64;
 
 /// Ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations alone say
 /// little: one may need nanoseconds, or wait for all other threads.
@@ -39,7 +39,7 @@ pub(super) struct Pace {
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
     /// Iterations so far, over all such loops.
-    turns: Reg,
+    iterations: Reg,
     /// The clock at the last poll.
     looked: Reg,
     /// The index of this launch.
@@ -59,9 +59,9 @@ impl Lowering<'_> {
         let epoch = self.pointer(Param::Epoch);
         let epoch = self.read(epoch, "ld.volatile.global.u64");
         let stop = self.pointer(Param::Stop);
-        let turns = self.b.copy(PtxType::U32, Operand::u32(0));
+        let iterations = self.b.copy(PtxType::U32, Operand::u32(0));
         let looked = self.first_poll();
-        self.entry.poll = Some(Poll { turns, looked, epoch, stop });
+        self.entry.poll = Some(Poll { iterations, looked, epoch, stop });
     }
 
     /// Decides when each warp polls for the first time in a loop, at the earliest: evenly spread
@@ -93,10 +93,11 @@ impl Lowering<'_> {
 
     /// Branches back at the end of an iteration, or exits the thread if its launch is cancelled.
     pub(super) fn poll(&mut self, top: Label) {
-        let Some(Poll { turns, looked, epoch, stop }) = self.entry.poll else { return };
-        let one = [turns.into(), Operand::u32(1)];
-        self.b.op_into(turns, Opcode::new("add.u32"), &one);
-        let rest = self.b.typed("and", PtxType::B32, &[turns.into(), Operand::u32(TURNS - 1)]);
+        let Some(Poll { iterations, looked, epoch, stop }) = self.entry.poll else { return };
+        let one = [iterations.into(), Operand::u32(1)];
+        self.b.op_into(iterations, Opcode::new("add.u32"), &one);
+        let rest =
+            self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
         self.look((looked, Operand::u32(TICKS)), (epoch, stop), top);

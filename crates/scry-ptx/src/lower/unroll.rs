@@ -6,13 +6,13 @@
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
 
 /// Maximum trip count of an unrolled loop.
-const MAX_TURNS: u32 = 64;
+const MAX_TRIP_COUNT: u32 = 64;
 
 /// Most instructions that a loop may become; moves do not count, they cost nothing.
 const MAX_WEIGHT: u32 = 1024;
 
 /// A loop to unroll.
-pub(super) struct Turns {
+pub(super) struct CountedLoop {
     /// How many.
     pub(super) count: u32,
     /// Position in the body of the statement that leaves the loop after them.
@@ -20,10 +20,15 @@ pub(super) struct Turns {
 }
 
 /// Returns how to unroll a loop that follows some statements of a block, if that is worthwhile.
-pub(super) fn turns(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
-    let turns = counted(kir, before, label, body)?;
-    let weight = weight(kir, body)?.checked_mul(turns.count)?;
-    (weight <= MAX_WEIGHT).then_some(turns)
+pub(super) fn counted_loop(
+    kir: &Kir,
+    before: &[Stmt],
+    label: Label,
+    body: &Block,
+) -> Option<CountedLoop> {
+    let counted_loop = counted(kir, before, label, body)?;
+    let weight = weight(kir, body)?.checked_mul(counted_loop.count)?;
+    (weight <= MAX_WEIGHT).then_some(counted_loop)
 }
 
 /// The trip count, if it is known: a variable goes from a constant in constant steps, and the loop
@@ -31,7 +36,7 @@ pub(super) fn turns(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
 ///
 /// The last evaluation of the instructions before the test, the one after which the loop is left,
 /// is not written out. So none of them may have an effect.
-fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
+fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
     let Stmt::If { condition, accept, reject } = &body[test] else { return None };
     if !accept.is_empty() || reject.as_slice() != [Stmt::Leave(label)] {
@@ -49,7 +54,7 @@ fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Tur
     let first = constant(kir, last_set(before, var)?)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
     let count = count(kir.ty(counter), op, first, end, step)?;
-    Some(Turns { count, test })
+    Some(CountedLoop { count, test })
 }
 
 /// A constant integer of 32 bits.
@@ -108,7 +113,7 @@ fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
 /// Returns the trip count: iterations until a comparison is false.
 fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32> {
     let mut counter = first;
-    for turn in 0..=MAX_TURNS {
+    for trip in 0..=MAX_TRIP_COUNT {
         let holds = match op {
             BinaryOp::Lt => counter < end,
             BinaryOp::Le => counter <= end,
@@ -118,7 +123,7 @@ fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32>
             _ => return None,
         };
         if !holds {
-            return Some(turn);
+            return Some(trip);
         }
         counter += step;
         let fits = match ty {
@@ -139,8 +144,8 @@ fn weight(kir: &Kir, block: &Block) -> Option<u32> {
     for (nth, stmt) in block.iter().enumerate() {
         let inner = match stmt {
             Stmt::Loop { label, body, .. } => {
-                let turns = turns(kir, &block[..nth], *label, body)?;
-                weight(kir, body)?.checked_mul(turns.count)?
+                let counted_loop = counted_loop(kir, &block[..nth], *label, body)?;
+                weight(kir, body)?.checked_mul(counted_loop.count)?
             }
             _ => stmt.blocks().try_fold(0u32, |sum, block| sum.checked_add(weight(kir, block)?))?,
         };

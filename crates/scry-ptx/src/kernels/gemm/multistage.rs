@@ -3,7 +3,7 @@
 use crate::typed::{Code, Var};
 
 /// The current stages.
-pub(super) struct Turns<'k> {
+pub(super) struct StageCursor<'k> {
     k: &'k Code,
     stages: u32,
     /// Bytes per stage.
@@ -14,7 +14,7 @@ pub(super) struct Turns<'k> {
     pub copied: Var<'k, u32>,
 }
 
-impl<'k> Turns<'k> {
+impl<'k> StageCursor<'k> {
     /// Returns the initial cursor for this many stages.
     pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
         let (multiplied, copied) = (k.var(0u32), k.var((stages - 1) * stage_bytes));

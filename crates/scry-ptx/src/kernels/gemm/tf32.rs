@@ -122,7 +122,7 @@ impl PtxKernel for Split {
             let it = Move::new(k);
             match self.inner {
                 true => it.lines(self.parts),
-                false => it.turned(self.parts),
+                false => it.transposed(self.parts),
             }
         })
     }
@@ -220,7 +220,7 @@ impl<'k> Move<'k> {
     }
 
     /// Transposes a tile through shared memory.
-    fn turned(&self, parts: u32) {
+    fn transposed(&self, parts: u32) {
         let (k, x, y) = (self.k, self.k.thread_id(), self.row());
         let tile = k.shared::<f32>(SIDE * PADDED, 4);
         for nth in 0..SIDE / AT_ONCE {

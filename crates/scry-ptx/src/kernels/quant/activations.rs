@@ -28,9 +28,9 @@ const SUMS: u32 = 32;
 ///
 /// The number of columns is padded to 1, 2, 4 or 8, so that all strides are compile-time constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Digits {
+pub(super) struct Limbs {
     /// Limbs per value: 1 or 2.
-    pub(super) digits: u32,
+    pub(super) limbs: u32,
     /// Padded number of columns.
     pub(super) room: u32,
     /// Whether in 32 bytes each 4 are followed by those 16 further on.
@@ -39,22 +39,22 @@ pub(super) struct Digits {
     pub(super) summed: Option<u32>,
 }
 
-impl Digits {
+impl Limbs {
     /// Returns the layout that the MMA kernel of a format reads.
     pub(super) const fn of(format: BlockFormat, columns: u32) -> Self {
-        let digits = if columns <= 4 { 2 } else { 1 };
+        let limbs = if columns <= 4 { 2 } else { 1 };
         let (interleaved, summed) = match format {
             BlockFormat::Q4K | BlockFormat::Q5K => (false, Some(32)),
             BlockFormat::Q6K => (true, Some(16)),
             BlockFormat::Q8_0 => (true, None),
         };
-        Self { digits, room: columns.next_power_of_two(), interleaved, summed }
+        Self { limbs, room: columns.next_power_of_two(), interleaved, summed }
     }
 
     /// Appends the compile-time part to a kernel's name.
     pub(super) fn named(self, name: Name) -> Name {
         let name = name.with(format_args!("n{}", self.room));
-        let name = name.with(format_args!("limbs{}", self.digits));
+        let name = name.with(format_args!("limbs{}", self.limbs));
         let name = name.with_if(self.interleaved, "interleaved");
         match self.summed {
             Some(width) => name.with(format_args!("sums{width}")),
@@ -64,7 +64,7 @@ impl Digits {
 
     /// Number of limbs over all columns.
     pub(super) const fn lines(self) -> u32 {
-        self.room * self.digits
+        self.room * self.limbs
     }
 
     /// Bytes of `k` values of each column, a multiple of 16.
@@ -79,9 +79,9 @@ impl Digits {
 /// Limbs in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Image<'k, S> {
-    layout: Digits,
+    layout: Limbs,
     k: &'k Code,
-    pub(super) digits: Ptr<'k, S, u32>,
+    pub(super) limbs: Ptr<'k, S, u32>,
     sums: Ptr<'k, S, u32>,
     scales: Ptr<'k, S, f32>,
 }
@@ -97,7 +97,7 @@ impl<'k, S: Memory> Image<'k, S> {
     /// Creates the layout of blocks of 256 values at an address.
     pub(super) fn new(
         k: &'k Code,
-        layout: Digits,
+        layout: Limbs,
         at: Ptr<'k, S, u32>,
         spans: Val<'k, u32>,
     ) -> Self {
@@ -107,13 +107,13 @@ impl<'k, S: Memory> Image<'k, S> {
             Some(_) => sums.plus_bytes(spans * (lines * SUMS)),
             None => sums,
         };
-        Self { layout, k, digits: at, sums, scales: behind.cast() }
+        Self { layout, k, limbs: at, sums, scales: behind.cast() }
     }
 
     /// Returns the address of the 32 bytes of a limb for the first 32 of 256 values; the next ones
     /// are `lines * 32` bytes further on.
     pub(super) fn group(&self, span: Val<'k, u32>, line: Val<'k, u32>) -> Ptr<'k, S, u32> {
-        self.digits.plus_bytes(span * (self.layout.lines() * SPAN)).plus_bytes(line * 32)
+        self.limbs.plus_bytes(span * (self.layout.lines() * SPAN)).plus_bytes(line * 32)
     }
 
     /// Returns the address of the sums of 256 limbs.
@@ -138,11 +138,11 @@ impl<'k, S: Memory> Image<'k, S> {
         let (scale, inverse) = self.scale_of(values);
         self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
         let mut rest = values.map(|value| value * inverse);
-        for digit in 0..self.layout.digits {
+        for limb in 0..self.layout.limbs {
             // The nearest integer is in the low bits of the sum.
             let sums = rest.map(|value| value + ROUNDER);
             let words = [0, 4].map(|first| self.packed([0, 1, 2, 3].map(|i| sums[first + i])));
-            self.write_digits(&held, digit, words);
+            self.write_limbs(&held, limb, words);
             rest = std::array::from_fn(|i| (rest[i] - (sums[i] - ROUNDER)) * 128.0);
         }
     }
@@ -164,8 +164,8 @@ impl<'k, S: Memory> Image<'k, S> {
         a.permute(b, 0x0040u32).permute(c.permute(d, 0x0040u32), 0x5410u32)
     }
 
-    fn write_digits(&self, held: &Held<'k>, digit: u32, words: [Val<'k, u32>; 2]) {
-        let line = held.column * self.layout.digits + digit;
+    fn write_limbs(&self, held: &Held<'k>, limb: u32, words: [Val<'k, u32>; 2]) {
+        let line = held.column * self.layout.limbs + limb;
         let (group, part) = (held.lane >> 2, held.lane & 3);
         let at = self.group(held.span, line).plus_bytes(group * (self.layout.lines() * 32));
         if self.layout.interleaved {

@@ -3,7 +3,7 @@
 //! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
 //! of all columns. The activations are quantised once for all blocks.
 
-use super::activations::{Digits, Image};
+use super::activations::{Image, Limbs};
 use super::format::SPAN;
 use super::lane_weights::Eighth;
 use super::matvec_shape::MatVec;
@@ -20,9 +20,9 @@ const WARPS: u32 = 4;
 /// Rows per warp.
 const ROWS: u32 = 2;
 /// Returns the layout of limbs: in order, two per value.
-pub(super) const fn layout(columns: u32) -> Digits {
+pub(super) const fn layout(columns: u32) -> Limbs {
     let room = columns.next_power_of_two();
-    Digits { digits: 2, room, interleaved: false, summed: None }
+    Limbs { limbs: 2, room, interleaved: false, summed: None }
 }
 
 /// The kernel.
@@ -53,7 +53,7 @@ impl Dot {
 
     fn body(&self, k: &Code) {
         let format = self.product.format;
-        let (weights, digits) = (k.pointer::<u8>("weights"), k.pointer::<u32>("digits"));
+        let (weights, limbs) = (k.pointer::<u8>("weights"), k.pointer::<u32>("digits"));
         let y = k.pointer::<f32>("y");
         let (rows, len) = (k.number::<u32>("rows"), k.number::<u32>("k"));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -62,7 +62,7 @@ impl Dot {
         let work = Work {
             k,
             weights,
-            image: Image::new(k, layout(self.product.columns), digits, spans),
+            image: Image::new(k, layout(self.product.columns), limbs, spans),
             lines: layout(self.product.columns).lines(),
             lane: k.lane(),
             // Rows out of bounds are clamped to the last one.
@@ -121,21 +121,21 @@ impl Dot {
 
 /// The limbs of a lane's 8 values of a column.
 struct Values<'k> {
-    digits: [[Val<'k, u32>; 2]; 2],
+    limbs: [[Val<'k, u32>; 2]; 2],
     scale: Val<'k, f32>,
 }
 
 impl<'k> Work<'k> {
     fn column(&self, span: Val<'k, u32>, column: u32) -> Values<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
-        let digits = [0, 1].map(|digit| {
-            let line = self.k.constant(2 * column + digit);
+        let limbs = [0, 1].map(|limb| {
+            let line = self.k.constant(2 * column + limb);
             let first = self.image.group(span, line.copied());
             let at = first.plus_bytes(group * (self.lines * 32)).at(part * 2);
             at.load_constant_vector()
         });
         let scale = self.image.scale(span, self.k.constant(column).copied());
-        Values { digits, scale: scale.load_constant() }
+        Values { limbs, scale: scale.load_constant() }
     }
 }
 
@@ -143,9 +143,9 @@ impl<'k> Values<'k> {
     /// Accumulates the products with 8 weights.
     fn times(&self, k: &'k Code, weights: &Eighth<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
         let dot = |words: [Val<'k, u32>; 2]| {
-            let [whole, rest] = self.digits.map(|digits| {
-                let low = k.dot4(words[0], digits[0], 0);
-                k.dot4(words[1], digits[1], low).convert::<f32>("rn")
+            let [whole, rest] = self.limbs.map(|limbs| {
+                let low = k.dot4(words[0], limbs[0], 0);
+                k.dot4(words[1], limbs[1], low).convert::<f32>("rn")
             });
             rest.mul_add(1.0 / 128.0, whole)
         };
@@ -184,9 +184,9 @@ impl PtxKernel for Dot {
         let MatVec { rows, k, columns, .. } = self.product;
         let [weights, x, y] = self.product.buffers();
         let len = layout(columns).bytes(k);
-        let digits = BufferParameter { name: "digits", element: PtxType::B8, len, ..x };
+        let limbs = BufferParameter { name: "digits", element: PtxType::B8, len, ..x };
         KernelInterface {
-            buffers: vec![weights, digits, y],
+            buffers: vec![weights, limbs, y],
             parameters: vec![
                 Parameter::Pointer(0),
                 Parameter::Pointer(1),

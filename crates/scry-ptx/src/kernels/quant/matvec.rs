@@ -1,6 +1,6 @@
 //! Quantised matrix-vector products with few columns: the problem, and the choice of kernels.
 
-use super::activations::Digits;
+use super::activations::Limbs;
 use super::dot::{self, Dot};
 use super::matvec_shape::{Columns, MOST_COLUMNS, MatVec};
 use super::quantize_activations::Prepare;
@@ -29,7 +29,7 @@ impl MatVec {
         for part in parts {
             let stream = Stream::new(*self, part, machine).expect("parts are chosen to fit");
             match stream.prepared() {
-                Some(digits) => plan.add_prepared(*self, part, digits, Box::new(stream)),
+                Some(limbs) => plan.add_prepared(*self, part, limbs, Box::new(stream)),
                 None => plan.add(Box::new(stream), Place::Argument(1)),
             }
         }
@@ -79,15 +79,15 @@ impl Plan {
         &mut self,
         product: MatVec,
         columns: Columns,
-        digits: Digits,
+        limbs: Limbs,
         kernel: Box<dyn PtxKernel>,
     ) {
-        let bytes = digits.bytes(product.k);
+        let bytes = limbs.bytes(product.k);
         match self.scratch.first_mut() {
             Some(scratch) => *scratch = bytes.max(*scratch),
             None => self.scratch.push(bytes),
         }
-        let prepare = Prepare::new(digits, product, columns);
+        let prepare = Prepare::new(limbs, product, columns);
         let buffers = vec![Place::Argument(1), Place::Scratch(0)];
         self.steps.push(Step { kernel: Box::new(prepare), buffers });
         self.add(kernel, Place::Scratch(0));

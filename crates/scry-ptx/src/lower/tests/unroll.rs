@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{Kir, KirOptions, Stmt};
 
-use crate::lower::unroll::turns;
+use crate::lower::unroll::counted_loop;
 
 /// A kernel with two buffers and a body.
 fn kernel(body: &str) -> Kir {
@@ -23,7 +23,10 @@ fn trip_counts(body: &str) -> Vec<Option<u32>> {
     fn collect(kir: &Kir, block: &[Stmt], counts: &mut Vec<Option<u32>>) {
         for (nth, stmt) in block.iter().enumerate() {
             if let Stmt::Loop { label, body, .. } = stmt {
-                counts.push(turns(kir, &block[..nth], *label, body).map(|turns| turns.count));
+                counts.push(
+                    counted_loop(kir, &block[..nth], *label, body)
+                        .map(|counted_loop| counted_loop.count),
+                );
             }
             stmt.blocks().for_each(|block| collect(kir, block, counts));
         }

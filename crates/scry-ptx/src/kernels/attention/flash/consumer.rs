@@ -9,7 +9,7 @@ use crate::typed::{Code, Val};
 use crate::types::PtxType;
 
 /// The first of the named barriers by which consumers alternate.
-const TURN: u32 = 1;
+const PING_PONG_BARRIER: u32 = 1;
 /// Maximum columns of accumulators, old and new, in registers.
 const SUMS: u32 = 256;
 
@@ -23,7 +23,7 @@ pub(super) fn compute<'k>(
     if let Some((_, many)) = variant.registers() {
         k.claim_registers(many);
     }
-    first_turn(k, variant, number);
+    release_first_consumer(k, variant, number);
     let walks = [shared.keys().walk(k), shared.values().walk(k)];
     params.each_task(k, variant, |task, parity| {
         let strip = Strip::new(k, variant, params, task, number);
@@ -79,10 +79,10 @@ impl<'k> Consumer<'k, '_> {
         self.strip.weigh(left.get(), true, self.strip.fetch_bias(left.get(), true));
         self.strip.pack();
         self.strip.tiles(left, |tile, hidden| {
-            self.wait_turn();
+            self.wait_for_mma_slot();
             self.start_scores();
             self.start_values();
-            self.end_turn();
+            self.pass_mma_slot();
             let bias = self.strip.fetch_bias(tile, hidden);
             k.wait_products(1);
             self.release(&self.keys);
@@ -197,30 +197,30 @@ impl Consumer<'_, '_> {
 }
 
 /// Lets the first consumer start without waiting.
-fn first_turn(k: &Code, variant: &Variant, number: Val<'_, u32>) {
+fn release_first_consumer(k: &Code, variant: &Variant, number: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
-        k.when(number.equals(last), || k.arrive(TURN, 256));
+        k.when(number.equals(last), || k.arrive(PING_PONG_BARRIER, 256));
     }
 }
 
 /// Consumers issue their MMAs alternately (ping-pong scheduling).
 impl Consumer<'_, '_> {
-    fn takes_turns(&self) -> bool {
+    fn is_ping_pong(&self) -> bool {
         self.strip.variant.tile.consumers > 1
     }
 
-    fn wait_turn(&self) {
-        if self.takes_turns() {
-            self.strip.k.sync_some(self.number + TURN, 256);
+    fn wait_for_mma_slot(&self) {
+        if self.is_ping_pong() {
+            self.strip.k.sync_some(self.number + PING_PONG_BARRIER, 256);
         }
     }
 
-    fn end_turn(&self) {
-        if self.takes_turns() {
+    fn pass_mma_slot(&self) {
+        if self.is_ping_pong() {
             let next = self.number + 1;
             let next = next.equals(self.strip.variant.tile.consumers).select::<u32>(0, next);
-            self.strip.k.arrive(next + TURN, 256);
+            self.strip.k.arrive(next + PING_PONG_BARRIER, 256);
         }
     }
 }

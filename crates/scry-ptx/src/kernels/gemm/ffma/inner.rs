@@ -3,7 +3,7 @@
 use super::Tile;
 use super::stage::{Copier, Copying};
 use crate::asm::Opcode;
-use crate::kernels::gemm::multistage::Turns;
+use crate::kernels::gemm::multistage::StageCursor;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
@@ -82,7 +82,7 @@ pub(super) struct Block<'k> {
     pub stages: Ptr<'k, Shared, f32>,
     /// Accumulators, row by row of the thread's columns.
     pub accumulators: Vec<Var<'k, f32>>,
-    turns: Turns<'k>,
+    cursor: StageCursor<'k>,
 }
 
 /// The operands of a thread at one index along K.
@@ -105,7 +105,7 @@ impl<'k> Block<'k> {
             reading,
             stages,
             accumulators: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
-            turns: Turns::new(k, tile.stages, stage_bytes),
+            cursor: StageCursor::new(k, tile.stages, stage_bytes),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'k> Block<'k> {
         k.commit_copies();
         for stage in 1..tile.stages - 1 {
             let (to, wanted) =
-                (self.stages.offset((stage * self.turns.stage_bytes).into()), steps.gt(stage));
+                (self.stages.offset((stage * self.cursor.stage_bytes).into()), steps.gt(stage));
             self.copiers.iter().for_each(|copier| {
                 (0..copier.len()).for_each(|nth| copier.copy(nth, to, wanted));
                 copier.advance_stage();
@@ -150,7 +150,7 @@ impl<'k> Block<'k> {
         for nth in 0..k_dim {
             if nth + 1 == k_dim {
                 self.copiers.iter().for_each(Copier::advance_stage);
-                self.turns.pass();
+                self.cursor.pass();
             }
             let next = self.read((nth + 1) % k_dim);
             if nth == 0 {
@@ -164,13 +164,13 @@ impl<'k> Block<'k> {
     }
 
     fn read(&self, k_index: u32) -> Fragments<'k> {
-        self.reading.sides.each_ref().map(|side| side.read(self.turns.multiplied.get(), k_index))
+        self.reading.sides.each_ref().map(|side| side.read(self.cursor.multiplied.get(), k_index))
     }
 
     /// Starts the copies of another stage. They are emitted together because ptxas inserts extra
     /// instructions before each copy that follows a read of shared memory.
     fn copy(&self, condition: Val<'k, bool>) {
-        let to = self.stages.plus_bytes(self.turns.copied.get());
+        let to = self.stages.plus_bytes(self.cursor.copied.get());
         for copier in &self.copiers {
             (0..copier.len()).for_each(|nth| copier.copy(nth, to, condition));
         }

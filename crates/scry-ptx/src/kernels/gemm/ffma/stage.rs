@@ -80,8 +80,8 @@ impl Copying {
                 steps: (0..count).map(|nth| (nth * (threads / lines), 0)).collect(),
             },
             Self::Across(width) => {
-                let turns = lines / threads;
-                let step = |nth: u32| (nth / turns, nth % turns * threads * width);
+                let rounds = lines / threads;
+                let step = |nth: u32| (nth / rounds, nth % rounds * threads * width);
                 let k_index = thread.code().constant(0u32).copied();
                 Pieces { k_index, side: thread * width, steps: (0..count).map(step).collect() }
             }

@@ -3,7 +3,7 @@
 use super::stage::{Copier, Lines};
 use super::tile::Tile;
 use crate::asm::Opcode;
-use crate::kernels::gemm::multistage::Turns;
+use crate::kernels::gemm::multistage::StageCursor;
 use crate::typed::hopper::MmaType;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
@@ -89,7 +89,7 @@ pub(super) struct Block<'k> {
     pub stages: Ptr<'k, Shared, u8>,
     /// Accumulators: for every 16 rows of the warp, every 8 columns.
     pub accumulators: Vec<[Var<'k, f32>; 4]>,
-    pub turns: Turns<'k>,
+    pub cursor: StageCursor<'k>,
 }
 
 /// The operands of a warp at one K step.
@@ -102,7 +102,7 @@ impl<'k> Block<'k> {
     pub(super) fn run(&self, k_dim: Val<'k, u32>) {
         let (k, ahead) = (self.k, self.tile.stages - 1);
         for stage in 0..ahead {
-            self.copy(self.stages.offset((stage * self.turns.stage_bytes).into()));
+            self.copy(self.stages.offset((stage * self.cursor.stage_bytes).into()));
             k.commit_copies();
         }
         k.wait_copies(ahead - 1);
@@ -131,12 +131,12 @@ impl<'k> Block<'k> {
             current.each_ref().map(|side| side.iter().map(|f| f.map(Var::get)).collect());
         for nth in 0..steps {
             if nth + 1 == steps {
-                self.turns.pass();
+                self.cursor.pass();
             }
             let next = self.read((nth + 1) % steps);
             self.multiply(&fragments);
             if nth == 0 {
-                self.copy(self.stages.plus_bytes(self.turns.copied.get()));
+                self.copy(self.stages.plus_bytes(self.cursor.copied.get()));
             }
             fragments = next;
         }
@@ -145,7 +145,7 @@ impl<'k> Block<'k> {
     }
 
     fn read(&self, step: u32) -> Fragments<'k> {
-        let read = |side: &Side<'k>| side.read(self.turns.multiplied.get(), step);
+        let read = |side: &Side<'k>| side.read(self.cursor.multiplied.get(), step);
         let fragments = self.sides.each_ref().map(read);
         match self.mma_type {
             MmaType::Tf32 => {

@@ -17,7 +17,7 @@ pub(crate) use tile::Tile;
 
 pub(super) use choice::{TILES, k_dim, shared_bytes};
 
-use super::multistage::Turns;
+use super::multistage::StageCursor;
 use super::params::{Launched, Task, Terms};
 use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
 use crate::module::PtxEntry;
@@ -96,7 +96,7 @@ impl Mma {
             sides,
             stages,
             accumulators: (0..accumulators).map(|_| [0; 4].map(|_| k.var(0.0f32))).collect(),
-            turns: Turns::new(k, self.tile.stages, self.stage_bytes()),
+            cursor: StageCursor::new(k, self.tile.stages, self.stage_bytes()),
         }
     }
 

@@ -87,11 +87,11 @@ impl Product {
             a: Place::Argument(0),
             b: Place::Argument(1),
         };
-        if asked.out.order == Layout::ColMajor { product.turned() } else { product }
+        if asked.out.order == Layout::ColMajor { product.transposed() } else { product }
     }
 
     /// Returns the transposed GEMM.
-    fn turned(&self) -> Self {
+    fn transposed(&self) -> Self {
         Self {
             asked: self.asked,
             gemm: self.gemm.flipped(),
@@ -196,7 +196,7 @@ impl Product {
     /// Adds the launch of the GEMM, and that of the split-K reduction.
     fn launch(&self, mut plan: Plan, machine: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
-            let product = if choice.flipped { self.turned() } else { Self { ..*self } };
+            let product = if choice.flipped { self.transposed() } else { Self { ..*self } };
             let kernel = product.whole(machine, choice)?;
             let bias = kernel.variant.finish.bias != Bias::None;
             let mut buffers = vec![product.a, product.b];

@@ -147,7 +147,7 @@ impl Product {
     /// Returns the GEMM or its transpose for the skinny-GEMM kernel, if it fits: enough columns for
     /// all multiprocessors, and no tensor cores that support its layout without repacking.
     fn as_dot(&self, machine: GpuSpec) -> Option<Self> {
-        let both = [Self { ..*self }, self.turned()];
+        let both = [Self { ..*self }, self.transposed()];
         let halves = self.gemm.element.size() == 2;
         let copied = halves && !self.is_aligned();
         let hopper = halves && machine.is_hopper();

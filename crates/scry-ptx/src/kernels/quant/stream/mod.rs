@@ -13,7 +13,7 @@
 mod pipeline;
 mod span_mma;
 
-use super::activations::{Digits, Image, Source};
+use super::activations::{Image, Limbs, Source};
 use super::format::{BlockFormat, SPAN};
 use super::matvec_shape::{Columns, MatVec};
 use super::wide;
@@ -59,12 +59,12 @@ impl Stream {
     }
 
     /// Returns the layout of quantised activations, unless each block quantises them itself.
-    pub(super) fn prepared(&self) -> Option<Digits> {
+    pub(super) fn prepared(&self) -> Option<Limbs> {
         (!self.part.are_small(&self.product)).then(|| self.layout())
     }
 
-    fn layout(&self) -> Digits {
-        Digits::of(self.product.format, self.part.count)
+    fn layout(&self) -> Limbs {
+        Limbs::of(self.product.format, self.part.count)
     }
 
     fn image_bytes(&self) -> u64 {
@@ -151,7 +151,7 @@ impl PtxKernel for Stream {
 /// Values that all warps share.
 struct Block<'k> {
     k: &'k Code,
-    layout: Digits,
+    layout: Limbs,
     matrix: Matrix<'k>,
     y: Ptr<'k, Global, f32>,
     /// The first of the columns, and their number.
@@ -174,7 +174,7 @@ struct Block<'k> {
 
 /// The form of the activations.
 enum Given<'k> {
-    Digits(Ptr<'k, Global, u8>, Val<'k, u32>),
+    Limbs(Ptr<'k, Global, u8>, Val<'k, u32>),
     Values(Source<'k>),
 }
 
@@ -189,7 +189,7 @@ impl Stream {
         let ring_at = (bytes + 127) & !127u32;
         let block = self.block(k, [rows, len, first, columns, ring_at, stages], weights, y);
         let given = if self.prepared().is_some() {
-            Given::Digits(x.cast(), bytes)
+            Given::Limbs(x.cast(), bytes)
         } else {
             Given::Values(Source::new(self.product.activations, x, len))
         };
@@ -253,11 +253,11 @@ impl<'k> Block<'k> {
         });
         k.sync_some(FETCH, FETCHERS * 32);
         k.arrive(READY, THREADS);
-        let turn = self.ring.turn(k.constant(0));
+        let cursor = self.ring.cursor(k.constant(0));
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             k.for_range(0, self.chunks, 1, |chunk| {
-                turn.fetch(&self.matrix, [tile, chunk], [number, lane]);
-                turn.advance(1);
+                cursor.fetch(&self.matrix, [tile, chunk], [number, lane]);
+                cursor.advance(1);
             });
         });
     }
@@ -272,10 +272,10 @@ impl<'k> Block<'k> {
             self.prepare(source, warp);
         }
         k.sync_some(READY, THREADS);
-        if let Given::Digits(digits, bytes) = given {
+        if let Given::Limbs(limbs, bytes) = given {
             k.when(warp.equals(0) & k.lane().equals(0), || {
                 self.arrived.arrive_expecting(*bytes);
-                k.fetch_bytes(self.image.digits, *digits, *bytes, self.arrived);
+                k.fetch_bytes(self.image.limbs, *limbs, *bytes, self.arrived);
             });
             self.arrived.wait(0u32);
         }
@@ -310,7 +310,7 @@ impl<'k> Block<'k> {
 
     /// Columns of a tile's results in shared memory.
     const fn width(&self) -> u32 {
-        8 / self.layout.digits
+        8 / self.layout.limbs
     }
 
     /// Reduces a tile over all warps, and stores it.
@@ -337,7 +337,7 @@ struct Worker<'k, 'b> {
     fold: Fold<'k>,
     /// Byte offsets of the lane's rows in a stage.
     rows: [Val<'k, u32>; 2],
-    turn: pipeline::Turn<'k>,
+    cursor: pipeline::StageCursor<'k>,
     /// Index of the next stage of the tile for this warp's group.
     chunk: Var<'k, u32>,
 }
@@ -355,9 +355,9 @@ impl<'k, 'b> Worker<'k, 'b> {
             // tiles.
             row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
         });
-        let turn = block.ring.turn(group);
+        let cursor = block.ring.cursor(group);
         let fold = Fold::new(block.layout.lines(), lane);
-        Self { block, warp, lane, fold, rows, turn, chunk: k.var(group) }
+        Self { block, warp, lane, fold, rows, cursor, chunk: k.var(group) }
     }
 
     /// Accumulates this warp's share of a tile.
@@ -365,12 +365,12 @@ impl<'k, 'b> Worker<'k, 'b> {
         let (k, chunks) = (self.block.k, self.block.chunks);
         k.repeat(|exit| {
             exit.when(self.chunk.get().ge(chunks));
-            self.turn.wait();
+            self.cursor.wait();
             let span = self.chunk.get() * SPANS + (self.warp & (GROUP - 1));
             k.when(span.lt(self.block.spans), || self.add(format, span, sums));
             k.sync_warp();
-            k.when(self.lane.equals(0), || self.turn.empty().arrive());
-            self.turn.advance(2);
+            k.when(self.lane.equals(0), || self.cursor.empty().arrive());
+            self.cursor.advance(2);
             self.chunk.set(self.chunk.get() + 2);
         });
         self.chunk.set(self.chunk.get() - chunks);
@@ -379,7 +379,7 @@ impl<'k, 'b> Worker<'k, 'b> {
     fn add(&self, format: BlockFormat, span: Val<'k, u32>, sums: [Var<'k, f32>; 4]) {
         let Block { k, image, len, layout, .. } = *self.block;
         let part = self.lane & 3;
-        let memory = self.turn.memory();
+        let memory = self.cursor.memory();
         let operands = SpanOperands {
             k,
             part,
@@ -393,7 +393,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         };
         let products = operands.product(format);
         let scales = [0, 1].map(|next| {
-            let column = (part * 2 + next) >> layout.digits.ilog2();
+            let column = (part * 2 + next) >> layout.limbs.ilog2();
             image.scale(span, column & (layout.room - 1)).load()
         });
         for (i, product) in products.into_iter().enumerate() {
@@ -409,7 +409,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         let at = block.partial.at(rows * width + part * (width / 4));
         for (row, pair) in sums.chunks_exact(2).enumerate() {
             let at = at.at(8 * width * row as u32);
-            match block.layout.digits {
+            match block.layout.limbs {
                 1 => at.store_vector([pair[0].get(), pair[1].get()]),
                 _ => {
                     let sum = pair[1].get().mul_add(1.0 / 128.0, pair[0].get());

@@ -52,7 +52,7 @@ pub(super) struct Ring<'k> {
 /// a phase of an mbarrier must have observed the phase before. The cursor therefore counts over
 /// twice the number of stages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn<'k> {
+pub(super) struct StageCursor<'k> {
     ring: Ring<'k>,
     place: Var<'k, u32>,
     parity: Var<'k, u32>,
@@ -69,12 +69,12 @@ impl<'k> Ring<'k> {
     }
 
     /// Returns a cursor at a stage.
-    pub(super) fn turn(self, first: Val<'k, u32>) -> Turn<'k> {
-        Turn { ring: self, place: self.k.var(first), parity: self.k.var(0u32) }
+    pub(super) fn cursor(self, first: Val<'k, u32>) -> StageCursor<'k> {
+        StageCursor { ring: self, place: self.k.var(first), parity: self.k.var(0u32) }
     }
 }
 
-impl<'k> Turn<'k> {
+impl<'k> StageCursor<'k> {
     /// Whether this is the second of two rounds.
     fn is_second(&self) -> Val<'k, bool> {
         self.place.get().ge(self.ring.stages)
@@ -126,7 +126,7 @@ pub(super) struct Matrix<'k> {
     pub(super) copied: Val<'k, u64>,
 }
 
-impl<'k> Turn<'k> {
+impl<'k> StageCursor<'k> {
     /// Issues the bulk copies of a chunk of the rows of a tile, one lane per row.
     pub(super) fn fetch(
         &self,

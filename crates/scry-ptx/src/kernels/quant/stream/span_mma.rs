@@ -38,12 +38,12 @@ impl<'k> Fold<'k> {
     }
 
     /// Returns the limbs where they are those of the `nth` group of a set, else zeros.
-    fn only<const N: usize>(&self, nth: u32, digits: [Val<'k, u32>; N]) -> [Val<'k, u32>; N] {
+    fn only<const N: usize>(&self, nth: u32, limbs: [Val<'k, u32>; N]) -> [Val<'k, u32>; N] {
         if self.ways == 1 {
-            return digits;
+            return limbs;
         }
         let is = self.slot.equals(nth);
-        digits.map(|digits| is.select(digits, 0))
+        limbs.map(|limbs| is.select(limbs, 0))
     }
 
     /// Returns the scale of the lane's group; a word holds those of 4 groups.
@@ -104,7 +104,7 @@ impl<'k> SpanOperands<'k> {
     }
 
     /// Returns the address of the lane's limbs of 32 values, of the first set.
-    fn digits(&self, group: Val<'k, u32>) -> Ptr<'k, Shared, u32> {
+    fn limbs(&self, group: Val<'k, u32>) -> Ptr<'k, Shared, u32> {
         let at = self.image.group(self.span, self.line).plus_bytes(group * (32 * self.lines));
         at.at(self.part * 2)
     }
@@ -182,15 +182,15 @@ impl<'k> SpanOperands<'k> {
         let (ways, fold) = (self.fold.ways, &self.fold);
         let heads = self.rows.map(Head::load);
         let mut bits = self.bits(place);
-        let at = self.digits(fold.slot);
+        let at = self.limbs(fold.slot);
         // Accumulators of lower and of upper nibbles: without high bits the latter are not shifted,
         // and 16 times as large. In sets of several groups, a lane has one or the other.
         let mut sums = [self.zeros(); 2];
         for set in 0..8 / ways {
-            let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
+            let limbs = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
             let chain = (0..ways).fold(self.zeros(), |dots, nth| {
                 let weights = bits.next(set * ways + nth);
-                self.k.multiply_bytes(Sign::Unsigned, weights, fold.only(nth, digits), dots)
+                self.k.multiply_bytes(Sign::Unsigned, weights, fold.only(nth, limbs), dots)
             });
             let half = if ways == 1 { set as usize % 2 } else { 0 };
             let scales = heads.map(|head| fold.scale(&head.scales, set, false));
@@ -301,20 +301,20 @@ impl<'k> SpanOperands<'k> {
         let (k, ways, fold) = (self.k, self.fold.ways, &self.fold);
         let stride = 32 * self.lines;
         if ways == 1 {
-            let at = self.digits(k.constant(0)).offset(i64::from(4 * half * stride));
+            let at = self.limbs(k.constant(0)).offset(i64::from(4 * half * stride));
             let pairs = (0..4).map(|pair| at.offset(i64::from(pair * stride)).load_vector::<2>());
-            let digits = pairs.flatten().zip(weights);
-            return digits
-                .map(|(digits, a)| k.multiply_bytes(Sign::Signed, *a, [digits], self.zeros()))
+            let limbs = pairs.flatten().zip(weights);
+            return limbs
+                .map(|(limbs, a)| k.multiply_bytes(Sign::Signed, *a, [limbs], self.zeros()))
                 .collect();
         }
-        let at = self.digits(fold.slot >> 1).at(fold.slot & 1);
+        let at = self.limbs(fold.slot >> 1).at(fold.slot & 1);
         let set = |nth: u32| {
             let first = i64::from((4 * half + ways / 2 * nth) * stride);
-            let digits = at.offset(first).load();
+            let limbs = at.offset(first).load();
             (0..ways / 2).fold(self.zeros(), |dots, pair| {
                 let [a, b] = [0, 1].map(|side| weights[(nth * ways + 2 * pair + side) as usize]);
-                let [low, high] = [0, 1].map(|side| fold.only(2 * pair + side, [digits])[0]);
+                let [low, high] = [0, 1].map(|side| fold.only(2 * pair + side, [limbs])[0]);
                 k.multiply_bytes(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
             })
         };
@@ -338,17 +338,17 @@ fn six_bits<'k>(low: Val<'k, u32>, high: Val<'k, u32>, group: u32) -> Val<'k, u3
 impl<'k> SpanOperands<'k> {
     fn plain(&self) -> Four<Val<'k, f32>> {
         let (ways, fold) = (self.fold.ways, &self.fold);
-        let at = self.digits(fold.slot);
+        let at = self.limbs(fold.slot);
         let scaled = self.rows.map(|row| row.plus_bytes(fold.own * 34));
         let mut sums = [self.k.constant(0.0f32); 4];
         for set in 0..8 / ways {
-            let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
+            let limbs = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
             let start = [self.k.constant(MAGIC_BITS); 4];
             let dots = (0..ways).fold(start, |dots, nth| {
                 let block = 34 * i64::from(set * ways + nth);
                 let (low, high) = (self.words(block + 2, 4), self.words(block + 18, 4));
                 let weights = [low[0], low[1], high[0], high[1]];
-                self.k.multiply_bytes(Sign::Signed, weights, fold.only(nth, digits), dots)
+                self.k.multiply_bytes(Sign::Signed, weights, fold.only(nth, limbs), dots)
             });
             let exists = self.blocks.gt(fold.own + set * ways);
             let d = scaled.map(|row| {
