@@ -1,9 +1,9 @@
 //! Kernels of the backward pass: gradients with respect to inputs and bias.
 //!
-//! The gradients of the activations bind `a`, the value that the forward pass left, `b`, the
-//! gradient of the output, and `y`, the gradient of the input (written); they are launched with as
-//! many invocations as there are elements, or a quarter as many in [`vec4`]. The gradients of a
-//! matrix product are products with [`TRANSPOSE`]d operands, that of a bias is [`REDUCE_COLS`].
+//! The gradients of the activations bind `a`, the value saved by the forward pass, `b`, the
+//! gradient of the output, and `y`, the gradient of the input (written); they are launched with one
+//! invocation per element, or per four elements in [`vec4`]. The gradients of a matrix product are
+//! products with [`TRANSPOSE`]d operands, that of a bias is [`REDUCE_COLS`].
 
 pub use super::elementwise::SCALE;
 pub use super::transpose::TRANSPOSE;
@@ -29,14 +29,14 @@ pub const TANH_BACKWARD: &str =
 /// The sum of every column of a matrix.
 ///
 /// Bindings: `x: array<f32>` (rows × columns), `sums: array<f32>` (G × columns, written).
-/// Parameters, two `u32`: rows, columns. Launch by explicit workgroups, (⌈columns/32⌉, G, 1), with
-/// any G of at least 1: each of the G rows of `sums` holds the sums over a share of the rows.
-/// G = 1 is one pass; for tall matrices a larger G keeps the device busy, and a second pass over
-/// the G × columns partial sums with G = 1 finishes the job. Equal launches give equal bits.
+/// Parameters, two `u32`: rows, columns. Launch (⌈columns/32⌉, G, 1) explicit workgroups, with any
+/// G of at least 1: each of the G rows of `sums` contains the sums of a part of the rows. G = 1 is
+/// one pass; for tall matrices a larger G occupies the device, and a second pass over the G ×
+/// columns partial sums with G = 1 adds them up. Equal launches produce equal bits.
 pub const REDUCE_COLS: &str = include_str!("backward/reduce_cols.wgsl");
 
 /// The gradients of the activations for lengths that are multiples of four: they bind
-/// `array<vec4<f32>>` and are launched with a quarter as many invocations.
+/// `array<vec4<f32>>` and are launched with one invocation per four elements.
 pub mod vec4 {
     /// [`RELU_BACKWARD`](super::RELU_BACKWARD), four elements at a time.
     pub const RELU_BACKWARD: &str =

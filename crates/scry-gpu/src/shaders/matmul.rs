@@ -1,7 +1,7 @@
-//! Matrix product: C = A × B, with A of m × k, B of k × n and C of m × n elements.
+//! Matrix product: C = A × B, where A is m × k, B is k × n and C is m × n.
 //!
-//! All kernels bind `a`, `b` (read) and `c` (written) and take the same parameters, three `u32`
-//! in this order: m, n, k. Each is launched over a two-dimensional grid, x along C's columns and y
+//! All kernels bind `a`, `b` (read) and `c` (written) and have the same parameters, three `u32`
+//! in this order: m, n, k. Each is launched on a two-dimensional grid, x along C's columns and y
 //! along its rows; they differ in how many elements of C an invocation computes.
 //!
 //! | kernel | invocations | tile of a workgroup | use it for |
@@ -10,30 +10,30 @@
 //! | [`COARSE_64X64`] | (⌈n/4⌉, ⌈m/4⌉) | 64 × 64 | m and n of some hundreds |
 //! | [`COARSE_8X8`] | (⌈n/8⌉, ⌈m/8⌉) | 128 × 128 | m and n of 2000 and more |
 
-/// One element of C for each invocation; launch (n, m) invocations.
+/// One element of C per invocation; launch (n, m) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
 pub const TILED_16X16: &str = include_str!("matmul/tiled_16x16.wgsl");
 
-/// 4×4 elements of C for each invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
+/// 4×4 elements of C per invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
 pub const COARSE_64X64: &str =
     concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
 
-/// [`COARSE_64X64`] for n and k that are multiples of four; launched alike.
+/// [`COARSE_64X64`] for n and k that are multiples of four, with the same launch.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
 pub const COARSE_64X64_VEC4: &str =
     concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
 
-/// 8×8 elements of C for each invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
+/// 8×8 elements of C per invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
 pub const COARSE_8X8: &str =
     concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));
 
-/// [`COARSE_8X8`] for n and k that are multiples of four; launched alike.
+/// [`COARSE_8X8`] for n and k that are multiples of four, with the same launch.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
 pub const COARSE_8X8_VEC4: &str =

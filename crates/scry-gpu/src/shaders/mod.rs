@@ -1,11 +1,11 @@
-//! WGSL sources of everyday kernels, ready for [`Device::compile`](crate::Device::compile).
+//! WGSL sources of common kernels, for [`Device::compile`](crate::Device::compile).
 //!
-//! Each constant is one whole source with one entry point, `main`, and says what its kernel binds,
-//! which parameters (`var<immediate>`) it takes and how it is launched. Matrices are row-major and
-//! dense; elements are `f32`. Bindings are named in order, all in group 0. Kernels take any size
-//! and keep within 16 KiB of workgroup memory, 256 invocations a workgroup and WebGPU's core
-//! features. Constants that end in `VEC4` move four elements at a time and are the fastest where
-//! the sizes that they name are multiples of four.
+//! Each constant is a complete source with one entry point, `main`. Its documentation lists the
+//! bindings, the parameters (`var<immediate>`) and the launch size. Matrices are row-major and
+//! dense; elements are `f32`. Bindings are listed in order, all in group 0. Kernels support any
+//! size and need at most 16 KiB of workgroup memory, 256 invocations per workgroup and WebGPU's
+//! core features. Constants that end in `VEC4` load and store four elements at a time: they are the fastest,
+//! but require multiples of four for the sizes that they document.
 //!
 //! | family | kernels |
 //! | --- | --- |

@@ -1,9 +1,9 @@
-//! Distances between every point of one set and every point of another.
+//! Distances between all points of two sets.
 
 /// Squared Euclidean distances: `distances[i][j]` = Σ (`queries[i][c]` − `points[j][c]`)².
 ///
-/// Differences are squared as they are, without expanding the square: near points keep their
-/// digits, equal points are at exactly 0, and no distance is negative.
+/// Differences are squared directly, without expanding the square: distances of near points keep
+/// their precision, those of equal points are exactly 0, and none is negative.
 ///
 /// Bindings: `queries: array<f32>` (n_q × d), `points: array<f32>` (n_t × d) and
 /// `distances: array<f32>` (n_q × n_t, written). Parameters, three `u32`: n_q, n_t, d. Each
@@ -13,7 +13,7 @@ pub const EUCLIDEAN_SQUARED: &str = concat!(
     include_str!("pairwise/euclidean_squared.wgsl")
 );
 
-/// [`EUCLIDEAN_SQUARED`] for a d that is a multiple of four; launched alike.
+/// [`EUCLIDEAN_SQUARED`] for a d that is a multiple of four, with the same launch.
 ///
 /// Bindings: `queries: array<vec4<f32>>`, `points: array<vec4<f32>>` and
 /// `distances: array<f32>`. Parameters: n_q, n_t, d, in elements.

@@ -1,35 +1,35 @@
-//! Reductions of a whole vector to one number.
+//! Reductions of a vector to one number.
 //!
-//! Two passes reduce any length. The first, launched with G workgroups, writes one result for each
-//! into `results`, which is G long; the second is the same kernel ([`SUM`] after [`DOT`] and after
-//! the `VEC4` kernels, their scalar namesakes), launched with one workgroup over those G results.
-//! One pass with one workgroup does as well, slower. G = ⌈length/2048⌉ and at most 1024 keeps a
-//! large device busy. The order of the operations depends on the length and on G alone, so that
-//! equal launches give equal bits. An empty vector reduces to the operation's neutral element.
+//! Two passes reduce any length. The first, launched with G workgroups, writes G results to
+//! `results`, one per workgroup; the second reduces them with one workgroup of the same kernel
+//! ([`SUM`] after [`DOT`], the scalar kernel after a `VEC4` one). A single pass with one workgroup
+//! is possible, but slower. G = ⌈length/2048⌉, at most 1024, occupies a large device. The order of
+//! the operations depends only on the length and on G, so equal launches produce equal bits. An
+//! empty vector reduces to the operation's neutral element.
 //!
-//! Launch by explicit workgroups, (G, 1, 1). No parameters.
+//! Launch (G, 1, 1) explicit workgroups. No parameters.
 
 /// The sum of all elements.
 ///
-/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
 pub const SUM: &str = concat!(
     include_str!("reduce/one.wgsl"),
     include_str!("reduce/sum.wgsl"),
     include_str!("reduce/reduce.wgsl")
 );
 
-/// The largest element; a NaN may be passed over.
+/// The largest element; NaNs may be ignored.
 ///
-/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
 pub const MAX: &str = concat!(
     include_str!("reduce/one.wgsl"),
     include_str!("reduce/max.wgsl"),
     include_str!("reduce/reduce.wgsl")
 );
 
-/// The smallest element; a NaN may be passed over.
+/// The smallest element; NaNs may be ignored.
 ///
-/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<f32>`, `results: array<f32>` (written, one per workgroup).
 pub const MIN: &str = concat!(
     include_str!("reduce/one.wgsl"),
     include_str!("reduce/min.wgsl"),
@@ -38,7 +38,7 @@ pub const MIN: &str = concat!(
 
 /// The inner product of two vectors of the same length.
 ///
-/// Bindings: `a: array<f32>`, `b: array<f32>`, `results: array<f32>` (written, one for each
+/// Bindings: `a: array<f32>`, `b: array<f32>`, `results: array<f32>` (written, one per
 /// workgroup). The second pass is [`SUM`].
 pub const DOT: &str = concat!(
     include_str!("reduce/two.wgsl"),
@@ -48,7 +48,7 @@ pub const DOT: &str = concat!(
 
 /// [`SUM`] of a vector whose length is a multiple of four. The second pass is [`SUM`].
 ///
-/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
 pub const SUM_VEC4: &str = concat!(
     include_str!("reduce/one_vec4.wgsl"),
     include_str!("reduce/sum.wgsl"),
@@ -57,7 +57,7 @@ pub const SUM_VEC4: &str = concat!(
 
 /// [`MAX`] of a vector whose length is a multiple of four. The second pass is [`MAX`].
 ///
-/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
 pub const MAX_VEC4: &str = concat!(
     include_str!("reduce/one_vec4.wgsl"),
     include_str!("reduce/max.wgsl"),
@@ -66,7 +66,7 @@ pub const MAX_VEC4: &str = concat!(
 
 /// [`MIN`] of a vector whose length is a multiple of four. The second pass is [`MIN`].
 ///
-/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one for each workgroup).
+/// Bindings: `x: array<vec4<f32>>`, `results: array<f32>` (written, one per workgroup).
 pub const MIN_VEC4: &str = concat!(
     include_str!("reduce/one_vec4.wgsl"),
     include_str!("reduce/min.wgsl"),

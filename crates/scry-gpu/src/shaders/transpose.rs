@@ -1,6 +1,6 @@
 //! Matrix transpose.
 
-/// `y` = transpose of `x`; both are read and written along rows, through a tile.
+/// `y` = transpose of `x`; both are accessed along rows, through a tile in workgroup memory.
 ///
 /// Bindings: `x: array<f32>` (rows × columns) and `y: array<f32>` (columns × rows, written).
 /// Parameters, two `u32`: rows, columns of `x`. Each invocation moves four elements of a column:

@@ -1,4 +1,4 @@
-//! Two contents of one buffer, compared number by number.
+//! Comparison of two contents of a buffer, scalar by scalar.
 
 use std::fmt::Write as _;
 
@@ -7,48 +7,48 @@ use scry_ir::{Scalar, TypeLayout};
 use super::tolerance::Tolerance;
 use super::ulps::{difference, distance, text};
 
-/// What comparing the contents of one buffer found.
+/// Result of a comparison of two contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
-    /// How many numbers were compared. If there are none, nothing is known.
+    /// Number of compared scalars. Zero means that nothing was verified.
     pub numbers: u64,
-    /// How many numbers differ. Floats that differ by less than can be seen, such as the two zeros
-    /// or two NaNs, do not.
+    /// Number of scalars that differ. Floats with distance 0, such as the two zeros or two NaNs,
+    /// are equal.
     pub different: u64,
-    /// The largest distance in units in the last place; [`FAR`](super::FAR) where integers differ,
-    /// or a NaN stands against a number.
+    /// The largest distance in ULPs; [`FAR`](super::FAR) for unequal integers and for a NaN against
+    /// a number.
     pub largest_ulps: u64,
     /// The largest absolute difference of two finite floats.
     pub largest_difference: f64,
-    /// The first number that differs by more than the tolerance.
+    /// The first scalar that differs by more than the tolerance.
     pub first_difference: Option<Difference>,
 }
 
-/// Two numbers that should be the same.
+/// Two scalars that should be equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Which number of the buffer it is, padding not counted.
+    /// Index of the scalar in the buffer, without padding.
     pub index: u64,
-    /// Its place in the variable, such as `[12].position.y`; empty if the variable is a number.
+    /// Path within the variable, such as `[12].position.y`; empty if the variable is a scalar.
     pub place: String,
-    /// The number in the reference.
+    /// The value in the reference.
     pub expected: String,
-    /// The number that was found instead.
+    /// The value of the other content.
     pub found: String,
-    /// Their distance.
+    /// Their distance in ULPs.
     pub ulps: u64,
 }
 
 impl Comparison {
-    /// True if no number differs by more than the tolerance that was given.
+    /// Whether no scalar differs by more than the tolerance.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.first_difference.is_none()
     }
 }
 
-/// Compares two contents of a buffer of a WGSL type. Padding is not looked at. Floats may differ by
-/// `tolerance`: units in the last place, or a [`Tolerance`]; integers may not.
+/// Compares two contents of a buffer of a WGSL type. Padding is ignored. Floats may differ by
+/// `tolerance`: ULPs, or a [`Tolerance`]; integers must be equal.
 ///
 /// ```
 /// use scry_gpu::verify::Tolerance;
@@ -83,9 +83,9 @@ pub fn compare(
     walk.result
 }
 
-/// A step on the way to a number.
+/// A step of the path to a scalar.
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathSegment<'a> {
     Member(&'a str),
     Element(usize),
     Component(usize),
@@ -96,7 +96,7 @@ struct Walk<'a> {
     found: &'a [u8],
     tolerance: Tolerance,
     index: u64,
-    path: Vec<Step<'a>>,
+    path: Vec<PathSegment<'a>>,
     result: Comparison,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             TypeLayout::Vector { len, scalar } => self.vector(*scalar, *len, at),
             TypeLayout::Matrix { columns, rows, scalar, stride } => {
                 for column in 0..usize::from(*columns) {
-                    self.path.push(Step::Element(column));
+                    self.path.push(PathSegment::Element(column));
                     self.vector(*scalar, *rows, at + column * *stride as usize);
                     self.path.pop();
                 }
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
             }
             TypeLayout::Struct { members, .. } => {
                 for member in members {
-                    self.path.push(Step::Member(&member.name));
+                    self.path.push(PathSegment::Member(&member.name));
                     self.visit(&member.layout, at + member.offset as usize);
                     self.path.pop();
                 }
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
 
     fn vector(&mut self, scalar: Scalar, len: u8, at: usize) {
         for component in 0..usize::from(len) {
-            self.path.push(Step::Component(component));
+            self.path.push(PathSegment::Component(component));
             self.number(scalar, at + component * usize::from(scalar.width));
             self.path.pop();
         }
@@ -140,13 +140,13 @@ impl<'a> Walk<'a> {
         for i in 0..len {
             let start = at + i * stride;
             let bytes = start..start + stride;
-            // Most elements are equal to the last bit.
+            // Most elements are bitwise equal.
             let equal = self.expected.get(bytes.clone()).zip(self.found.get(bytes));
             if equal.is_some_and(|(expected, found)| expected == found) {
                 self.index += numbers;
                 continue;
             }
-            self.path.push(Step::Element(i));
+            self.path.push(PathSegment::Element(i));
             self.visit(element, start);
             self.path.pop();
         }
@@ -185,18 +185,18 @@ impl<'a> Walk<'a> {
     fn place(&self) -> String {
         let mut place = String::new();
         for step in &self.path {
-            // Writing to a string does not fail.
+            // Formatting to a string is infallible.
             let _ = match step {
-                Step::Member(name) => write!(place, ".{name}"),
-                Step::Element(i) => write!(place, "[{i}]"),
-                Step::Component(i) => write!(place, ".{}", ["x", "y", "z", "w"][*i]),
+                PathSegment::Member(name) => write!(place, ".{name}"),
+                PathSegment::Element(i) => write!(place, "[{i}]"),
+                PathSegment::Component(i) => write!(place, ".{}", ["x", "y", "z", "w"][*i]),
             };
         }
         place
     }
 }
 
-/// Numbers of a value.
+/// Returns the number of scalars in a value.
 fn count(layout: &TypeLayout) -> u64 {
     match layout {
         TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => 1,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_named_by_its_place() {
+    fn first_difference_has_its_path() {
         let mut bytes = vec![0; 16 + 3 * 16];
         let expected = bytes.clone();
         bytes[16 + 16 + 4] = 1;
@@ -245,14 +245,14 @@ mod tests {
         assert_eq!((found.different, found.largest_ulps), (2, FAR));
         let first = found.first_difference.unwrap();
         assert_eq!((first.place.as_str(), first.index, first.ulps), (".rest[1].v.y", 6, 1));
-        // Within the tolerance of floats it is the integer that differs.
+        // Within the tolerance for floats, the integer is the first difference.
         let first = compare(&layout("Outer"), &expected, &bytes, 1).first_difference.unwrap();
         assert_eq!((first.place.as_str(), first.index), (".rest[2].n", 12));
         assert_eq!((first.expected.as_str(), first.found.as_str()), ("0", "7"));
     }
 
     #[test]
-    fn padding_is_not_looked_at() {
+    fn padding_is_ignored() {
         let mut bytes = vec![0; 48];
         let expected = bytes.clone();
         bytes[12..16].fill(1);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_and_their_largest_difference_found() {
+    fn scalars_are_counted_and_compared() {
         let element = Box::new(TypeLayout::Scalar(Scalar::F32));
         let words = TypeLayout::Array { element, len: None, stride: 4 };
         let bytes =

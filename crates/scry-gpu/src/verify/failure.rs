@@ -1,14 +1,14 @@
-//! Whether two kernels fail for the same reason, for whoever makes a failing kernel smaller.
+//! Whether two kernels fail for the same reason, for test case reduction.
 
 use scry_ir::ShaderErrorKind;
 
 use crate::api::error::{DriverError, GpuError, UnsupportedError};
 
-/// True if two errors come from the same place for the same reason, as far as they tell: the same
-/// call of the driver, the same features that a device lacks, or the same kind of error.
+/// Whether two errors have the same cause, as far as it is known: the same driver call, the same
+/// missing features, or the same kind of error.
 ///
-/// A source that is refused is like no other: what is left of a kernel is mostly refused for
-/// reasons of its own. But where the compiler failed, both are its defects.
+/// Two refused sources never have the same cause, because most reductions of a kernel are refused
+/// for new reasons; two internal errors of the compiler always have.
 ///
 /// ```
 /// use scry_gpu::{CompileOptions, Device, verify::is_same_failure};
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_driver_are_told_apart_by_call_and_code() {
+    fn driver_failures_differ_by_call() {
         let unknown = driver("vkCreateComputePipelines", "ERROR_UNKNOWN");
         assert!(is_same_failure(&unknown, &unknown.clone()));
         assert!(!is_same_failure(&unknown, &driver("vkCreateComputePipelines", "ERROR_OTHER")));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_devices_lack_has_to_be_the_same() {
+    fn missing_features_must_be_equal() {
         use scry_ir::Features;
         let (half, double) = (lacking(Features::F16), lacking(Features::F64));
         assert!(is_same_failure(&half, &half.clone()));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_sources_are_unlike_but_for_defects_of_the_compiler() {
+    fn refused_sources_never_match() {
         assert!(!is_same_failure(&shader("fn f( {}"), &shader("fn f( {}")));
         let GpuError::Shader(mut error) = shader("fn f( {}") else { panic!("it is one") };
         error.kind = ShaderErrorKind::Compiler;

@@ -1,4 +1,4 @@
-//! Kernels run among guard bytes, which show writes out of bounds.
+//! Runs kernels with guard bytes around each binding to detect out-of-bounds writes.
 
 use crate::api::binding::Binding;
 use crate::api::device::Device;
@@ -13,27 +13,27 @@ use super::Output;
 /// Guard bytes on each side of a binding: a multiple of every device's offset alignment.
 const GUARD: usize = 1024;
 
-/// What a kernel did among guard bytes.
+/// Result of a run with guard bytes.
 #[derive(Debug)]
 pub struct GuardedRun {
-    /// The buffers that the kernel writes, after it ran.
+    /// The buffers that the kernel may write, after the run.
     pub outputs: Vec<Output>,
-    /// The bytes that changed although the kernel may not change them, one entry a region.
+    /// Bytes that changed illegally, one entry per region.
     pub damage: Vec<Damage>,
     /// Whether the device's time limit ended the launch.
     pub timed_out: bool,
 }
 
-/// Bytes that changed although the kernel may not change them.
+/// Bytes that changed although the kernel may not write to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Which bytes they are, such as ``the bytes after `x` ``.
+    /// The region, such as ``the bytes after `x` ``.
     pub region: String,
-    /// How many changed.
+    /// Number of changed bytes.
     pub changed: usize,
-    /// Where the first is, from the start of the region.
+    /// Offset of the first changed byte in the region.
     pub first: usize,
-    /// The byte there before the launch, and after it.
+    /// Its value before and after the launch.
     pub values: (u8, u8),
 }
 
@@ -44,12 +44,13 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Runs a kernel on a device with each buffer bound as the middle of a larger one, between others,
-/// and looks for bytes that changed outside of the bindings, in bindings that are only read, and
-/// behind the last whole element of runtime-sized arrays.
+/// Runs a kernel with each binding in the middle of a larger buffer, and reports bytes that changed
+/// outside the bindings, in read-only bindings, and behind the last whole element of runtime-sized
+/// arrays.
 ///
-/// `buffers` are the contents at the start, in the order of the bindings; `seed` decides the guard
-/// bytes. A launch that the device's time limit ends is no error: its buffers are looked at too.
+/// `buffers` are the initial contents, in the order of the bindings; `seed` determines the guard
+/// bytes. A launch that exceeds the device's time limit is not an error: its buffers are checked
+/// too.
 ///
 /// ```
 /// use scry_gpu::{Device, Launch, verify};
@@ -64,7 +65,7 @@ impl std::fmt::Display for Damage {
 /// ```
 ///
 /// # Errors
-/// As [`Device::compile`] and [`Device::run`], but for a timeout after which the device goes on.
+/// As [`Device::compile`] and [`Device::run`], except for a timeout after which the device stays usable.
 pub fn run_guarded(
     device: &Device,
     wgsl: &str,
@@ -93,7 +94,7 @@ pub fn run_guarded(
     Ok(run)
 }
 
-/// A buffer with guard bytes, and another one beside it that nothing is bound to.
+/// A buffer with guard bytes, and an adjacent buffer that is not bound.
 struct Guarded {
     before: Vec<u8>,
     bound: UntypedBuffer,
@@ -117,7 +118,7 @@ impl Guarded {
         self.bound.slice(GUARD..GUARD + self.len)
     }
 
-    /// Adds what the kernel made of the buffer.
+    /// Adds the buffer's output and damage to the result.
     fn inspect(&self, interface: &Interface, nth: usize, run: &mut GuardedRun) -> Result<()> {
         let after = self.bound.download_bytes()?;
         let beside = self.beside.download_bytes()?;
@@ -144,7 +145,7 @@ impl Guarded {
     }
 }
 
-/// How many of `size` bytes a variable has whole elements in.
+/// Returns the bytes of whole elements of a variable in a binding of `size` bytes.
 fn used_bytes(layout: &TypeLayout, size: usize) -> usize {
     let array = |offset: usize, layout: &TypeLayout| match layout {
         TypeLayout::Array { len: None, stride, .. } => {
@@ -168,7 +169,7 @@ fn damage(region: String, was: &[u8], is: &[u8]) -> Option<Damage> {
     Some(Damage { region, changed: changed().count(), first, values: (*was, *is) })
 }
 
-/// Bytes that a kernel is unlikely to write by chance.
+/// Returns pseudo-random bytes that a kernel is unlikely to write by chance.
 fn noise(stream: &mut u64, len: usize) -> Vec<u8> {
     let mut next = || {
         *stream = stream.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_bytes_are_found_and_named() {
+    fn changed_bytes_are_reported() {
         assert_eq!(damage("x".into(), &[1, 2, 3], &[1, 2, 3]), None);
         let found = damage("the bytes after `x`".into(), &[1, 2, 3, 4], &[1, 7, 3, 9]);
         let text = "2 of the bytes after `x` changed, the first at 1: 0x02 is 0x07";
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_has_only_whole_elements() {
+    fn used_bytes_are_whole_elements() {
         let element = || Box::new(TypeLayout::Scalar(scry_ir::Scalar::U32));
         let array = TypeLayout::Array { element: element(), len: None, stride: 16 };
         assert_eq!(used_bytes(&array, 47), 32);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_out_of_bounds_stay_in_the_binding() {
+    fn checked_writes_stay_in_bindings() {
         let Some(info) = Device::list().into_iter().next() else {
             eprintln!("skipped: no device is present");
             return;

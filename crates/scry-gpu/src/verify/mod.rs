@@ -1,7 +1,7 @@
-//! One kernel on several devices: do they compute the same?
+//! Checks that devices compute the same results for a kernel.
 //!
-//! [`assert_backends_agree`] is for tests of programs that bring kernels of their own. The CPU,
-//! which every machine has, is the reference; without it the first device is.
+//! [`assert_backends_agree`] is for tests of programs with their own kernels. The reference is the
+//! CPU, or without it the first device.
 //!
 //! ```
 //! let shader = "
@@ -39,7 +39,7 @@ pub use guard::{Damage, GuardedRun, run_guarded};
 pub use tolerance::Tolerance;
 pub use ulps::FAR;
 
-/// What a buffer holds when a kernel starts: a slice, array or vector of elements.
+/// Initial content of a buffer: a slice, array or vector of elements.
 pub trait Contents: sealed::Sealed {}
 
 mod sealed {
@@ -49,12 +49,12 @@ mod sealed {
     pub trait Sealed {
         /// Copies the elements to a new buffer.
         #[doc(hidden)]
-        fn hold(&self, device: &Device) -> Result<UntypedBuffer>;
+        fn upload_to(&self, device: &Device) -> Result<UntypedBuffer>;
     }
 }
 
 impl<T: Element> sealed::Sealed for Vec<T> {
-    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+    fn upload_to(&self, device: &Device) -> Result<UntypedBuffer> {
         Ok(device.upload(self)?.into())
     }
 }
@@ -62,7 +62,7 @@ impl<T: Element> sealed::Sealed for Vec<T> {
 impl<T: Element> Contents for Vec<T> {}
 
 impl<T: Element, const N: usize> sealed::Sealed for [T; N] {
-    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+    fn upload_to(&self, device: &Device) -> Result<UntypedBuffer> {
         Ok(device.upload(self)?.into())
     }
 }
@@ -70,39 +70,39 @@ impl<T: Element, const N: usize> sealed::Sealed for [T; N] {
 impl<T: Element, const N: usize> Contents for [T; N] {}
 
 impl<T: Element> sealed::Sealed for &[T] {
-    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+    fn upload_to(&self, device: &Device) -> Result<UntypedBuffer> {
         Ok(device.upload(self)?.into())
     }
 }
 
 impl<T: Element> Contents for &[T] {}
 
-/// Contents of which only the bytes are known: what they mean is for the kernel to say.
+/// Content as bytes, interpreted by the kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl sealed::Sealed for Bytes<'_> {
-    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+    fn upload_to(&self, device: &Device) -> Result<UntypedBuffer> {
         device.upload_bytes(None, self.0)
     }
 }
 
 impl Contents for Bytes<'_> {}
 
-/// A kernel with all that it takes to run it, on whatever device.
+/// A kernel, its buffers and its launch, to run on any device.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
     /// The WGSL source.
     pub wgsl: &'a str,
     /// Entry point and overrides.
     pub options: &'a CompileOptions,
-    /// What each buffer holds at the start, in the order of the bindings.
+    /// The initial content of each buffer, in the order of the bindings.
     pub contents: &'a [&'a dyn Contents],
-    /// The size of the launch, and the immediates.
+    /// The grid of the launch, and the immediates.
     pub launch: &'a Launch,
 }
 
-/// A buffer that a kernel writes, after it ran.
+/// A buffer that a kernel may write, after the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Name of the variable.
@@ -113,10 +113,10 @@ pub struct Output {
     pub bytes: Vec<u8>,
 }
 
-/// What a device made of the work, compared with the reference.
+/// Result of a device, compared with the reference.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It ran: the name of each output, and how it compares.
+    /// It ran: the name of each output, and its comparison.
     Ran(Vec<(String, Comparison)>),
     /// The device cannot run the kernel: it lacks a feature, or a limit is too low.
     Unable(GpuError),
@@ -129,7 +129,7 @@ impl Work<'_> {
     /// As [`Device::compile`] and [`Device::run`].
     pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
         let kernel = device.compile_with(self.wgsl, self.options)?;
-        let held = self.contents.iter().map(|contents| contents.hold(device));
+        let held = self.contents.iter().map(|contents| contents.upload_to(device));
         let held = held.collect::<Result<Vec<UntypedBuffer>>>()?;
         let bindings: Vec<&dyn Binding> = held.iter().map(|held| held as &dyn Binding).collect();
         device.run(&kernel, &bindings, self.launch.clone())?;
@@ -142,11 +142,11 @@ impl Work<'_> {
         outputs.collect()
     }
 
-    /// Runs the kernel on a device, and compares with what the reference made of it. Floats may
-    /// differ by `tolerance`: units in the last place, or a [`Tolerance`].
+    /// Runs the kernel on a device, and compares the outputs with the reference's. Floats may
+    /// differ by `tolerance`: ULPs, or a [`Tolerance`].
     ///
     /// # Errors
-    /// As [`Work::run`], but for what the device lacks, which is a verdict.
+    /// As [`Work::run`], except for missing features and limits, which are a verdict.
     pub fn verify(
         &self,
         device: &Device,
@@ -172,10 +172,10 @@ fn is_lacking(error: &GpuError) -> bool {
     matches!(error, GpuError::Unsupported(_) | GpuError::TooLarge(_))
 }
 
-/// Every device that is present and opens, the reference first.
+/// Opens all devices, the reference first.
 ///
 /// # Errors
-/// As [`Device::open`]: a device that is listed but does not open.
+/// As [`Device::open`], for a device that is listed but does not open.
 pub fn devices() -> Result<Vec<Device>> {
     let infos = Device::list();
     let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
@@ -184,18 +184,17 @@ pub fn devices() -> Result<Vec<Device>> {
     Ok(devices)
 }
 
-/// Runs a kernel on every device present, and panics unless all compute what the reference
-/// computes: the CPU, or without it the first device. Each buffer that the kernel writes is
-/// compared; integers must be equal, floats may be `tolerance` apart: units in the last place, or a
-/// [`Tolerance`].
-/// `contents` are the buffers at the start, in the order of the bindings, outputs included.
+/// Runs a kernel on all devices, and panics unless the outputs equal those of the reference: the
+/// CPU, or without it the first device. Each buffer that the kernel writes is compared; integers
+/// must be equal, floats may differ by `tolerance`: ULPs, or a [`Tolerance`]. `contents` are the
+/// initial contents of the buffers, in the order of the bindings, outputs included.
 ///
-/// Devices that cannot run the kernel, for want of a feature, are named on standard error; so is
-/// that there is but one device, which can be compared with nothing.
+/// Devices that lack a feature for the kernel are listed on standard error, and so is a lone
+/// device, which has nothing to be compared with.
 ///
 /// # Panics
-/// With the device, the buffer, the place in it and both numbers if devices disagree; with the
-/// error if the kernel is refused, or no device is present.
+/// If devices disagree, with the device, the buffer, the path in it and both values; if the kernel
+/// is refused; or if there is no device.
 #[track_caller]
 pub fn assert_backends_agree(
     wgsl: &str,
@@ -214,7 +213,7 @@ pub fn assert_backends_agree(
     }
 }
 
-/// Where devices disagree with the first of them, as text.
+/// Formats the first disagreement of a device with the reference.
 fn disagreement(
     work: &Work<'_>,
     devices: &[Device],
@@ -240,7 +239,7 @@ fn disagreement(
     Ok(None)
 }
 
-/// The first output in which a device disagrees with the reference, as text; nothing if they agree.
+/// Formats the first output in which a device disagrees with the reference; `None` if they agree.
 #[must_use]
 pub fn explain(
     outputs: &[(String, Comparison)],
@@ -273,7 +272,7 @@ mod tests {
         @compute @workgroup_size(1)
         fn main(@builtin(global_invocation_id) id: vec3u) { pairs[id.x].b += id.x; }";
 
-    /// The null device takes kernels and computes nothing: it disagrees.
+    /// The null device accepts kernels and computes nothing: it disagrees.
     fn against_null(tolerance: u64, device: &str) -> Option<String> {
         let devices = [Device::open("null").unwrap(), Device::open(device).unwrap()];
         let pairs = [0u8; 24];
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disagreement_is_a_diagnosis() {
+    fn disagreements_name_the_values() {
         assert_eq!(against_null(0, "null"), None);
         let Some(other) = Device::list().into_iter().next() else {
             eprintln!("skipped: no device is present");

@@ -1,9 +1,9 @@
-//! How far the floats of two devices may be apart.
+//! Tolerances for floats of two devices.
 
-/// How far a float may be from the reference's: within `ulps`, or within `atol` and `rtol`. What
-/// either allows agrees. The default allows nothing.
+/// Tolerance of a float: within `ulps`, or within `atol` and `rtol`, of the reference. The default
+/// requires equality.
 ///
-/// Where a number converts to a tolerance, it is a number of units in the last place.
+/// A number converts to a tolerance in ULPs.
 ///
 /// ```
 /// use scry_gpu::verify::Tolerance;
@@ -13,24 +13,24 @@
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tolerance {
-    /// Units in the last place: how many steps from one float to the next.
+    /// Units in the last place (ULPs): the number of steps from one float to the next.
     pub ulps: u64,
-    /// Absolute tolerance, as NumPy's: finite floats agree if
-    /// `|found - expected| <= atol + rtol * |expected|`.
+    /// Absolute tolerance, as in NumPy: finite floats agree if `|found - expected| <= atol + rtol *
+    /// |expected|`.
     pub atol: f64,
     /// Relative tolerance, see [`Tolerance::atol`].
     pub rtol: f64,
 }
 
 impl Tolerance {
-    /// An absolute and a relative tolerance, with NumPy's meaning.
+    /// Creates a tolerance from an absolute and a relative one, as in NumPy.
     #[must_use]
     pub fn close(atol: f64, rtol: f64) -> Self {
         Self { ulps: 0, atol, rtol }
     }
 
-    /// Whether numbers agree that are `ulps` ULPs apart. `apart` is their absolute difference and
-    /// the magnitude of the reference's, if both are finite floats.
+    /// Whether values `ulps` ULPs apart agree. `apart` is their absolute difference and the
+    /// magnitude of the reference, if both are finite floats.
     pub(super) fn allows(&self, ulps: u64, apart: Option<(f64, f64)>) -> bool {
         let close = |(apart, expected): (f64, f64)| apart <= self.atol + self.rtol * expected;
         ulps <= self.ulps || apart.is_some_and(close)

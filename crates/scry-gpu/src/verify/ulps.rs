@@ -1,15 +1,15 @@
-//! How far two numbers of one type are apart.
+//! Distances between scalars of one type.
 
 use half::{bf16, f16};
 use scry_ir::{Scalar, ScalarKind};
 
-/// The distance of numbers that have no distance: integers that differ, and a NaN from a number.
+/// The distance of unequal integers, and of a NaN and a number.
 pub const FAR: u64 = u64::MAX;
 
-/// How far two numbers are apart, given their bytes: for floats how many others lie between
-/// them, plus one, for integers 0 or [`FAR`].
+/// Returns the distance of two scalars, given their bytes: for floats the number of floats between
+/// them plus one, for integers 0 or [`FAR`].
 ///
-/// The two zeros are equal, and so are all NaNs. An infinity follows the largest finite number.
+/// The two zeros are equal, and so are all NaNs. Infinity follows the largest finite number.
 pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
     if a == b {
         return 0;
@@ -24,7 +24,8 @@ pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
     }
 }
 
-/// The absolute difference of two finite floats, given their bytes, and the magnitude of the first.
+/// Returns the absolute difference of two finite floats, given their bytes, and the magnitude of
+/// the first.
 pub(super) fn difference(scalar: Scalar, a: &[u8], b: &[u8]) -> Option<(f64, f64)> {
     if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
         return None;
@@ -33,7 +34,7 @@ pub(super) fn difference(scalar: Scalar, a: &[u8], b: &[u8]) -> Option<(f64, f64
     (a.is_finite() && b.is_finite()).then(|| ((a - b).abs(), a.abs()))
 }
 
-/// The place of a float among all of its type, zero being 0.
+/// Returns the position of a float in the order of its type; zero has position 0.
 fn position(bytes: &[u8]) -> i64 {
     let bits = unsigned(bytes);
     let sign = 1u64 << (8 * bytes.len() - 1);
@@ -64,7 +65,7 @@ fn number(scalar: Scalar, bytes: &[u8]) -> f64 {
     }
 }
 
-/// A number as text; so many digits that two different ones look different.
+/// Formats a scalar, with enough digits to distinguish unequal values.
 pub(super) fn text(scalar: Scalar, bytes: &[u8]) -> String {
     match scalar.kind {
         ScalarKind::Sint => signed(bytes).to_string(),
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_counted_off() {
+    fn float_distances_are_counted() {
         assert_eq!(singles(1.0, 1.0), 0);
         assert_eq!(singles(1.0, 1.0 + f32::EPSILON), 1);
         assert_eq!(singles(-1.0, -1.0 - 2.0 * f32::EPSILON), 2);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nans_are_equal_to_each_other_alone() {
+    fn nans_equal_only_nans() {
         assert_eq!(singles(f32::NAN, f32::from_bits(0xffc0_0001)), 0);
         assert_eq!(singles(f32::NAN, 1.0), FAR);
         let half = Scalar { kind: ScalarKind::Float, width: 2 };
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_of_opposite_signs_have_a_distance() {
+    fn f64_distances_cross_zero() {
         let double = Scalar { kind: ScalarKind::Float, width: 8 };
         let (low, high) = (f64::NEG_INFINITY.to_le_bytes(), f64::INFINITY.to_le_bytes());
         assert_eq!(distance(double, &low, &high), 2 * f64::INFINITY.to_bits());

@@ -1,14 +1,14 @@
-//! Kernels that compute each element of the output from the elements at the same place, in CUDA C.
+//! Elementwise kernels in CUDA C.
 //!
-//! Launched with as many invocations as there are elements; elements beyond the shortest buffer are
-//! left alone. Unary kernels take [`unary`]'s interface, binary ones [`binary`]'s.
+//! Launched with one invocation per element; elements beyond the shortest buffer are not written.
+//! Unary kernels have [`unary`]'s interface, binary ones [`binary`]'s.
 
 use scry_ir::Scalar;
 
 use crate::api::native::{NativeBinding, NativeInterface};
 
-/// The interface of the unary kernels, for one with so many parameters, each an `f32`: bindings `x`
-/// and `y` (written).
+/// The interface of the unary kernels with the given number of `f32` parameters: bindings `x` and
+/// `y` (written).
 #[must_use]
 pub fn unary(parameters: u32) -> NativeInterface {
     let x = NativeBinding::read("x", Scalar::F32).with_length();
@@ -56,18 +56,15 @@ pub const GELU: &str =
 pub const SCALE: &str =
     concat!(include_str!("elementwise/scale.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x where it is positive, else slope · x. Parameter: `slope`.
-/// Interface: [`unary(1)`](unary).
+/// `y` = x where x > 0, else slope · x. Parameter: `slope`. Interface: [`unary(1)`](unary).
 pub const LEAKY_RELU: &str =
     concat!(include_str!("elementwise/leaky_relu.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x where it is positive, else alpha · (eˣ − 1). Parameter: `alpha`. Interface:
-/// [`unary(1)`](unary).
+/// `y` = x where x > 0, else alpha · (eˣ − 1). Parameter: `alpha`. Interface: [`unary(1)`](unary).
 pub const ELU: &str =
     concat!(include_str!("elementwise/elu.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x, but at least low and at most high. Parameters: low and high.
-/// Interface: [`unary(2)`](unary).
+/// `y` = x, clamped to [low, high]. Parameters: low and high. Interface: [`unary(2)`](unary).
 pub const CLAMP: &str =
     concat!(include_str!("elementwise/clamp.cu"), include_str!("elementwise/unary.cu"));
 
@@ -87,6 +84,6 @@ pub const MUL: &str =
 pub const DIV: &str =
     concat!(include_str!("elementwise/div.cu"), include_str!("elementwise/binary.cu"));
 
-/// `y` = x + bias, the bias added to every row of a matrix with as many columns as it is long.
-/// Interface: [`bias_add`].
+/// `y` = x + bias, added to every row of a matrix; the bias has one element per column. Interface:
+/// [`bias_add`].
 pub const BIAS_ADD: &str = include_str!("elementwise/bias_add.cu");

@@ -1,6 +1,6 @@
 // Squared distances in tiles of 64×64: 256 threads, each with 4×4 distances in registers.
-// Coordinates pass through shared memory 16 at a time, coordinate by coordinate. Differences are
-// squared as they are, so that near points lose no digits and no distance is ever negative.
+// Coordinates are staged in shared memory, 16 at a time, coordinate-major. Differences are squared
+// directly: near points suffer no cancellation, and no distance is negative.
 
 #define TILE 64
 #define DEPTH 16
@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
     const float *__restrict__ queries, const float *__restrict__ points,
     float *__restrict__ distances, unsigned query_count, unsigned point_count, unsigned dimensions)
 {
-    // One column more than there are points keeps the threads that write a point apart.
+    // One column of padding avoids bank conflicts of the stores of a point.
     __shared__ float tile_q[DEPTH][TILE + 1];
     __shared__ float tile_p[DEPTH][TILE + 1];
     const unsigned lane = threadIdx.y * 16 + threadIdx.x;

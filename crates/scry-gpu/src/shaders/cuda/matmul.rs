@@ -1,4 +1,4 @@
-//! Matrix product in CUDA C: C = A × B, with A of m × k, B of k × n and C of m × n elements.
+//! Matrix product in CUDA C: C = A × B, where A is m × k, B is k × n and C is m × n.
 //!
 //! Launched as the kernels of the same names in [`shaders::matmul`](crate::shaders::matmul).
 
@@ -18,11 +18,11 @@ pub fn interface() -> NativeInterface {
     NativeInterface::new(bindings, [16, 16, 1]).immediates(12)
 }
 
-/// One element of C for each invocation; launch (n, m) invocations.
+/// One element of C per invocation; launch (n, m) invocations.
 pub const TILED_16X16: &str = include_str!("tiled_16x16.cu");
 
-/// 4×4 elements of C for each invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
+/// 4×4 elements of C per invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
 pub const COARSE_64X64: &str = concat!(include_str!("coarse_64x64.cu"), include_str!("coarse.cu"));
 
-/// 8×8 elements of C for each invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
+/// 8×8 elements of C per invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
 pub const COARSE_8X8: &str = concat!(include_str!("coarse_8x8.cu"), include_str!("coarse.cu"));

@@ -1,10 +1,10 @@
-//! CUDA C sources of the same kernels, ready for
+//! CUDA C sources of the same kernels, for
 //! [`Device::compile_cuda_with`](crate::Device::compile_cuda_with).
 //!
-//! Each constant is one whole source with one kernel, [`ENTRY`]. It binds, takes and computes what
-//! the WGSL kernel of the same name in [`shaders`](crate::shaders) does, and is launched alike; its
-//! interface is what the function named beside it gives. Kernels that take numbers of rows and
-//! columns believe them: buffers have to be as large as those say.
+//! Each constant is a complete source with one kernel, [`ENTRY`]. Bindings, parameters, results and
+//! launch size are those of the WGSL kernel of the same name in [`shaders`](crate::shaders); the
+//! function named in its documentation returns the interface. Sizes passed as parameters are not
+//! checked: the buffers must be large enough for them.
 //!
 //! ```no_run
 //! use scry_gpu::shaders::cuda::{self, matmul};
@@ -17,7 +17,7 @@
 //! let b = gpu.upload(&[1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0])?;
 //! let c = gpu.alloc::<f32>(4)?;
 //! let interface = matmul::interface();
-//! // SAFETY: the buffers are as large as m, n and k say.
+//! // SAFETY: the buffers are large enough for m, n and k.
 //! let kernel = unsafe { gpu.compile_cuda_with(matmul::TILED_16X16, cuda::ENTRY, &interface)? };
 //! gpu.run_with_immediates(&kernel, &[&a, &b, &c], [n, m], &[m, n, k])?;
 //! assert_eq!(c.download()?, [4.0, 5.0, 10.0, 11.0]);

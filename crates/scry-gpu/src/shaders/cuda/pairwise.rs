@@ -1,4 +1,4 @@
-//! Distances between every point of one set and every point of another, in CUDA C.
+//! Distances between all points of two sets, in CUDA C.
 
 use scry_ir::Scalar;
 

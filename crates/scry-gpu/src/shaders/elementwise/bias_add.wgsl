@@ -1,4 +1,4 @@
-// y = x + bias, for every row of a row-major matrix with as many columns as the bias is long.
+// y = x + bias, for every row of a row-major matrix; the bias has one element per column.
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> bias: array<f32>;

@@ -1,9 +1,9 @@
-//! Kernels that compute each element of the output from the elements at the same place.
+//! Elementwise kernels.
 //!
-//! Scalar kernels are launched with as many invocations as there are elements; the same kernels in
-//! [`vec4`] take lengths that are multiples of four, bind `array<vec4<f32>>` and are launched with
-//! a quarter as many. Unary kernels bind `x` (read) and `y` (written), binary ones `a`, `b` (read)
-//! and `y` (written), which must be different buffers.
+//! Scalar kernels are launched with one invocation per element; the same kernels in [`vec4`]
+//! require lengths that are multiples of four, bind `array<vec4<f32>>` and are launched with one
+//! invocation per four elements. Unary kernels bind `x` (read) and `y` (written), binary ones `a`,
+//! `b` (read) and `y` (written), which must be different buffers.
 
 /// `y` = max(x, 0); a NaN stays one.
 ///
@@ -35,17 +35,17 @@ pub const GELU: &str = concat!(include_str!("gelu.wgsl"), include_str!("unary.wg
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `factor`, one `f32`.
 pub const SCALE: &str = concat!(include_str!("scale.wgsl"), include_str!("unary.wgsl"));
 
-/// `y` = x where it is positive, else slope · x.
+/// `y` = x where x > 0, else slope · x.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `slope`, one `f32`.
 pub const LEAKY_RELU: &str = concat!(include_str!("leaky_relu.wgsl"), include_str!("unary.wgsl"));
 
-/// `y` = x where it is positive, else alpha · (eˣ − 1).
+/// `y` = x where x > 0, else alpha · (eˣ − 1).
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `alpha`, one `f32`.
 pub const ELU: &str = concat!(include_str!("elu.wgsl"), include_str!("unary.wgsl"));
 
-/// `y` = x, but at least low and at most high.
+/// `y` = x, clamped to [low, high].
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameters: low and high, two `f32`.
 pub const CLAMP: &str = concat!(include_str!("clamp.wgsl"), include_str!("unary.wgsl"));
@@ -70,7 +70,7 @@ pub const MUL: &str = concat!(include_str!("mul.wgsl"), include_str!("binary.wgs
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
 pub const DIV: &str = concat!(include_str!("div.wgsl"), include_str!("binary.wgsl"));
 
-/// `y` = x + bias, the bias added to every row of a matrix with as many columns as it is long.
+/// `y` = x + bias, added to every row of a matrix; the bias has one element per column.
 ///
 /// Bindings: `x: array<f32>` (rows × columns), `bias: array<f32>` (columns), `y: array<f32>`
 /// (written, as `x`). Launch rows · columns invocations.

@@ -1,4 +1,4 @@
-// The exponent is never positive, so that nothing overflows on either side.
+// The exponent is never positive, so that it never overflows.
 fn apply(x: f32) -> f32 {
     let e = exp(-abs(x));
     return select(e, 1.0, x >= 0.0) / (1.0 + e);

@@ -1,6 +1,6 @@
 // C = A × B in tiles of 64×64: 256 invocations, each with 4×4 elements of C in registers.
-// Both operands pass through workgroup memory 16 deep, in two stages: while one is being
-// multiplied the next is on its way, and one barrier a step is enough.
+// Both operands are staged in workgroup memory, 16 of k at a time, double-buffered: the next stage
+// is loaded while one is multiplied, so one barrier per step is enough.
 
 const DEPTH: u32 = 16u;
 const STAGE: u32 = 256u;
@@ -22,7 +22,7 @@ fn main(
     @builtin(local_invocation_id) local: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    // A's stage is 64 rows of 4 quads, B's 16 rows of 16 quads; each invocation brings one quad.
+    // A's stage is 64 rows of 4 quads, B's 16 rows of 16 quads; each invocation loads one quad.
     let a_row = group.y * 64u + lane / 4u;
     let a_column = (lane % 4u) * 4u;
     let b_row = lane / 16u;

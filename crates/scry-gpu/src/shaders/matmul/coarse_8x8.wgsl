@@ -1,10 +1,10 @@
 
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
-// Both operands pass through workgroup memory 8 deep, in two stages: while one is being
-// multiplied the next is on its way, and one barrier a step is enough. A is kept column by column,
-// so that the eight rows of an invocation are neighbours; in every other four columns each 16 rows
-// change places with the next 16, so that no two invocations write to the same bank at once. The
-// eight columns of an invocation are two quads 64 apart, so that neighbours read neighbouring words.
+// Both operands are staged in workgroup memory, 8 of k at a time, double-buffered: the next stage
+// is loaded while one is multiplied, so one barrier per step is enough. A is stored column by
+// column, so that the eight rows of an invocation are adjacent; in every other four columns each 16
+// rows are swapped with the next 16, which avoids bank conflicts of the stores. The eight columns of
+// an invocation are two quads 64 apart, so that adjacent invocations read adjacent words.
 
 const DEPTH: u32 = 8u;
 const COLUMN: u32 = 128u;
@@ -14,7 +14,7 @@ const STAGE_B: u32 = DEPTH * 32u;
 var<workgroup> tile_a: array<f32, 2u * STAGE_A>;
 var<workgroup> tile_b: array<vec4<f32>, 2u * STAGE_B>;
 
-// Where A's column of a stage keeps eight rows: the place of the first.
+// Returns the index of the first of eight rows in A's column of a stage.
 fn place_of(eight: u32, column: u32) -> u32 {
     return (eight ^ ((column & 4u) / 2u)) * 8u;
 }
@@ -32,8 +32,8 @@ fn main(
     @builtin(local_invocation_id) local: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    // A stage is 128 rows of 2 quads of A and 8 rows of 32 quads of B; each invocation brings one
-    // quad of either.
+    // A stage is 128 rows of 2 quads of A and 8 rows of 32 quads of B; each invocation loads one
+    // quad of each.
     let a_row = group.y * 128u + lane / 2u;
     let a_column = (lane % 2u) * 4u;
     let a_place = a_column * COLUMN + place_of(lane / 16u, a_column) + (lane / 2u) % 8u;

@@ -1,10 +1,10 @@
 // Squared distances in tiles of 64×64: 256 invocations, each with 4×4 distances in registers.
-// Coordinates pass through workgroup memory 16 at a time. Differences are squared as they are, so
-// that near points lose no digits to cancellation and no distance is ever negative.
+// Coordinates are staged in workgroup memory, 16 at a time. Differences are squared directly: near
+// points suffer no cancellation, and no distance is negative.
 
 const DEPTH: u32 = 16u;
-// Quads from one point to the next in a tile: one more than the depth needs, so that the points
-// which neighbouring invocations read lie in different banks.
+// Quads from one point to the next in a tile: one of them is padding, so that adjacent
+// invocations read from different banks.
 const PITCH: u32 = 5u;
 
 var<workgroup> tile_q: array<vec4<f32>, 320>;
@@ -14,7 +14,7 @@ fn add_squares(sum: f32, d: vec4<f32>) -> f32 {
     return fma(d.w, d.w, fma(d.z, d.z, fma(d.y, d.y, fma(d.x, d.x, sum))));
 }
 
-// Adds four coordinates' share to one query's distances from four points.
+// Adds the terms of four coordinates to one query's distances from four points.
 fn accumulate(
     sum: vec4<f32>, q: vec4<f32>, p0: vec4<f32>, p1: vec4<f32>, p2: vec4<f32>, p3: vec4<f32>,
 ) -> vec4<f32> {

@@ -1,5 +1,5 @@
 // One result for each workgroup, over every num_workgroups.x-th run of 2048 values. The eight
-// values of an invocation are 256 apart: reads are along the row, and eight are in flight at once.
+// values of an invocation are 256 apart: loads are coalesced, and eight are in flight at once.
 
 const LANES: u32 = 256u;
 const RUN: u32 = 2048u;
@@ -33,7 +33,7 @@ fn main(
             total = combine(total, combine(low, high));
         }
     }
-    // What is left after the last whole run is shared out among the workgroups, a row each.
+    // The rest after the last whole run is distributed over the workgroups, a row each.
     let rest = n - runs * RUN;
     let rows = (rest + LANES - 1u) / LANES;
     let turns = (rows + groups.x - 1u) / groups.x;

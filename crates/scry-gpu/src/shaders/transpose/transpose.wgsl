@@ -1,5 +1,5 @@
-// Turns a row-major matrix over, in tiles of 32×32 so that both sides are read and written along
-// rows. The tile's pitch of 33 keeps its columns in different banks.
+// Transposes a row-major matrix in tiles of 32×32, so that global accesses are along rows on both
+// sides. The tile's row stride of 33 avoids bank conflicts.
 
 const TILE: u32 = 32u;
 const PITCH: u32 = 33u;

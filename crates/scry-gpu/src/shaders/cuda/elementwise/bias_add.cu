@@ -1,4 +1,4 @@
-// y = x + bias, for every row of a row-major matrix with as many columns as the bias is long.
+// y = x + bias, for every row of a row-major matrix; the bias has one element per column.
 
 extern "C" __global__ void kernel(
     const float *__restrict__ x, const float *__restrict__ bias, float *__restrict__ y,
