@@ -1,8 +1,8 @@
-//! Kernels that earlier processes compiled, one file each.
+//! The disk cache of compiled kernels, one file each.
 //!
-//! A file is written beside its final place and renamed, so that a reader finds the old entry, the
-//! new one or none, whenever the writer stops. Whatever is odd about a file makes it a miss, and no
-//! failure here is ever a failure of the job.
+//! A file is written under a temporary name and renamed, so that a reader finds the old entry, the
+//! new one or none, whenever the writer stops. An invalid file is a miss, and no failure here fails
+//! the job.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::format::{self, MAX_FILE};
-use super::location::{self, Place};
+use super::location::{self, Location};
 use super::{DeviceIdentity, KernelKey, Kind, Variant, entries};
 use crate::core::logging;
 
-/// All files together are kept below this many bytes, give or take what was stored since the last
-/// look.
-const LIMIT: u64 = 256 << 20;
-/// An entry in use is marked as such at most this often.
-const USED_MARK: Duration = Duration::from_secs(24 * 3600);
+/// Maximum size in bytes of all files together, exceeded at most by the bytes stored since the last
+/// sweep.
+const SIZE_LIMIT: u64 = 256 << 20;
+/// Minimum interval between updates of an entry's time of use.
+const MARK_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
-/// The kernels that earlier processes compiled for one device and driver.
+/// The disk cache for one device and driver.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
     base: PathBuf,
@@ -31,18 +31,18 @@ pub(crate) struct DiskCache {
     folder: PathBuf,
     identity: Vec<u8>,
     limit: u64,
-    /// Bytes stored since all files were last looked at.
+    /// Bytes stored since the last sweep.
     unswept: AtomicU64,
 }
 
 impl DiskCache {
-    /// Opens the cache for a device, where the environment says. None if there is to be none, or
-    /// if it cannot be trusted or made; the latter is logged.
+    /// Opens the cache for a device in the configured folder. `None` if the cache is turned off, or
+    /// if the folder cannot be trusted or created; the latter is logged.
     pub(crate) fn open(identity: &DeviceIdentity) -> Option<Self> {
-        match location::place_of_process() {
-            Place::Off => None,
-            Place::In(base) => Self::open_in(&base, identity, LIMIT),
-            Place::Nowhere => {
+        match location::process_location() {
+            Location::Off => None,
+            Location::In(base) => Self::open_in(&base, identity, SIZE_LIMIT),
+            Location::NoHome => {
                 let problem = io::Error::other("the user has no home folder");
                 location::warn_once(Path::new("the user's cache folder"), &problem);
                 None
@@ -50,7 +50,7 @@ impl DiskCache {
         }
     }
 
-    /// Opens the cache for a device in a folder, where it is to keep so many bytes at most.
+    /// Opens the cache for a device in a folder, with a size limit in bytes.
     pub(crate) fn open_in(base: &Path, identity: &DeviceIdentity, limit: u64) -> Option<Self> {
         let device = identity.folder_name();
         match location::prepare(base, &device) {
@@ -60,7 +60,7 @@ impl DiskCache {
                 folder,
                 identity: identity.key_part(),
                 limit,
-                // The first store of a process looks.
+                // The first store of a process sweeps.
                 unswept: AtomicU64::new(limit),
             }),
             Err(problem) => {
@@ -70,7 +70,7 @@ impl DiskCache {
         }
     }
 
-    /// The payload kept for a variant of a kernel, if there is a sound one.
+    /// Returns the payload of a kernel variant, if there is a valid one.
     pub(crate) fn load(&self, key: &KernelKey, variant: Variant<'_>) -> Option<Vec<u8>> {
         let key = format::full_key(&self.identity, key, variant);
         let path = self.path(&key, variant.part.kind());
@@ -79,7 +79,7 @@ impl DiskCache {
         payload
     }
 
-    /// Keeps a payload. Failure is never an error: the first one is logged, and that is all.
+    /// Stores a payload. Failures are not errors: the first one is logged.
     pub(crate) fn store(&self, key: &KernelKey, variant: Variant<'_>, payload: &[u8]) {
         let key = format::full_key(&self.identity, key, variant);
         let file = match format::encode(&key, payload) {
@@ -92,7 +92,7 @@ impl DiskCache {
         };
         let path = self.path(&key, variant.part.kind());
         let written = match replace(&path, &file) {
-            // Somebody cleared the cache while it was in use.
+            // Another process cleared the cache while it was in use.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 location::prepare(&self.base, &self.device).and_then(|_| replace(&path, &file))
             }
@@ -108,14 +108,14 @@ impl DiskCache {
         }
     }
 
-    /// The file of an entry.
+    /// Returns the path of an entry.
     pub(super) fn path(&self, key: &[u8], kind: Kind) -> PathBuf {
         let hash = format::hash(key);
         self.folder.join(format!("{hash:032x}.{}", kind.extension()))
     }
 
-    /// Reads the whole folder only once in a while: other processes store too, and a sum that is
-    /// an eighth off is good enough.
+    /// Sweeps only after an eighth of the limit was stored: other processes store too, and an
+    /// estimate of the size is good enough.
     fn sweep_if_due(&self, stored: u64) {
         let unswept = self.unswept.fetch_add(stored, Ordering::Relaxed);
         if unswept.saturating_add(stored) > self.limit / 8 {
@@ -125,11 +125,11 @@ impl DiskCache {
     }
 }
 
-/// The payload of a file, if it is a sound entry under this key.
+/// Returns the payload of a file, if it is a valid entry under this key.
 fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     let (file, mut bytes) = location::read_private(path, MAX_FILE)?;
     let Some(payload) = format::payload(&bytes, key) else {
-        log::debug!("{}: not a sound entry, passed over", path.display());
+        log::debug!("{}: not a valid entry, skipped", path.display());
         return None;
     };
     bytes.truncate(payload.end);
@@ -138,30 +138,30 @@ fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Notes the use of an entry, so that it is not among the first to go. May fail.
+/// Updates an entry's time of use, for the LRU order. May fail.
 fn mark_used(file: &File) {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     let Ok(age) = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default())
     else {
         return;
     };
-    if age > USED_MARK
+    if age > MARK_INTERVAL
         && let Err(error) = file.set_modified(SystemTime::now())
     {
         log::debug!("the use of a cache entry cannot be noted: {error}");
     }
 }
 
-/// Puts a file in place at once, whole or not at all.
+/// Replaces a file atomically.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = Temporary::create(path)?;
     (&temporary.file).write_all(content)?;
-    // Before the rename: else a power failure could leave the new name with nothing behind it.
+    // Before the rename: otherwise a power failure could leave the new name without content.
     temporary.file.sync_data()?;
     fs::rename(&temporary.path, path)
 }
 
-/// A file beside its final place, removed again unless it was renamed.
+/// A temporary file, removed on drop unless it was renamed.
 struct Temporary {
     path: PathBuf,
     file: File,
@@ -170,7 +170,7 @@ struct Temporary {
 impl Temporary {
     fn create(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Process numbers repeat: containers that share a folder each have their own.
+        // Process ids are not unique: containers that share a folder have their own.
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = PROCESS.get_or_init(|| RandomState::new().hash_one(0));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After the rename there is nothing under this name.
+        // After the rename no file has this name.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,9 +1,8 @@
-//! The compiled kernels on disk: where they are, which there are, and how to be rid of them.
+//! The disk cache of compiled kernels: its location, its entries, and how to clear it.
 //!
-//! The cache is in the platform's folder for such files (`$XDG_CACHE_HOME` or `~/.cache`,
-//! `~/Library/Caches`, `%LOCALAPPDATA%`), or in `$SCRY_CACHE_DIR`; it is turned off by
-//! `SCRY_CACHE_DIR=off`. It looks after itself: at most about 256 MiB are kept, and what was not
-//! used for longest goes first.
+//! The cache is in the platform's cache folder (`$XDG_CACHE_HOME` or `~/.cache`,
+//! `~/Library/Caches`, `%LOCALAPPDATA%`), or in `$SCRY_CACHE_DIR`; `SCRY_CACHE_DIR=off` turns it
+//! off. Its size is limited to about 256 MiB: the least recently used entries are evicted.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,27 +14,27 @@ use crate::cache;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheEntry {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Name of the folder it is in: vendor, model, and a hash of the driver's identity.
+    /// Name of its folder: vendor, model, and a hash of the driver's identity.
     pub device_folder: String,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// When the file was written, or read after it had not been for a day.
+    /// When the file was last written or used, to within a day.
     pub modified: SystemTime,
-    /// The entry point, if the kernel was compiled with one named.
+    /// The entry point, if one was named at compilation.
     pub entry_point: Option<String>,
 }
 
-/// The folder that holds a folder for each device and driver. None if the cache is turned off, or
-/// if the user has no home folder. The folder need not exist.
+/// Returns the folder that contains a folder for each device and driver. `None` if the cache is
+/// turned off, or if the user has no home folder. The folder need not exist.
 #[must_use]
 pub fn directory() -> Option<PathBuf> {
     cache::root()
 }
 
-/// Every kernel on disk, for all devices, those first that were not used for longest. Files that
-/// are not the cache's, and folders that others could write to, are passed over.
+/// Returns all kernels on disk, for all devices, the least recently used first. Other files, and
+/// folders that other users can write to, are skipped.
 #[must_use]
 pub fn entries() -> Vec<CacheEntry> {
     let stored = directory().map(|root| cache::list(&root)).unwrap_or_default();
@@ -57,12 +56,12 @@ pub fn entries() -> Vec<CacheEntry> {
         .collect()
 }
 
-/// Removes every kernel on disk, for all devices, and gives their number. Only the cache's own
-/// files are removed. Processes that use the cache go on without.
+/// Removes all kernels on disk, for all devices, and returns their number. Only the cache's own
+/// files are removed. Processes may use the cache meanwhile.
 ///
 /// # Errors
 ///
-/// If the folder is not the user's alone, or if a file cannot be removed.
+/// If another user can write to the folder, or if a file cannot be removed.
 pub fn clear() -> io::Result<usize> {
     directory().map_or(Ok(0), |root| cache::clear(&root))
 }

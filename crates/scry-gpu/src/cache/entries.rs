@@ -1,4 +1,4 @@
-//! The files of the cache as a whole: listing, clearing, and bounding the sum of their sizes.
+//! The files of the disk cache: listing, clearing, and eviction.
 
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
@@ -9,26 +9,26 @@ use super::format::{self, MAX_FILE};
 use super::location;
 use crate::core::logging;
 
-/// Longer than any write takes: an older temporary file has lost its writer.
+/// Longer than any write takes: an older temporary file was abandoned by its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// An entry counts at least this much, so that their number is bounded too.
-const SMALLEST: u64 = 16 << 10;
+/// Minimum size that an entry counts, so that the number of entries is limited too.
+const MIN_ENTRY_SIZE: u64 = 16 << 10;
 
-/// What a file of the cache is.
+/// The kind of a cache file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A compiled kernel.
     Entry,
-    /// What a generator said of the code that it made of a kernel.
+    /// The code generator's metadata for a kernel.
     Translation,
-    /// A file that is being written, or that its writer left behind.
+    /// A file that is being written, or that was abandoned.
     Temporary,
 }
 
 impl Kind {
     const ALL: [Self; 3] = [Self::Entry, Self::Translation, Self::Temporary];
 
-    /// Extension of the names of such files.
+    /// Returns the file name extension.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Entry => "kernel",
@@ -48,7 +48,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// The entry point that was asked for by name, if one was.
+    /// Returns the named entry point, if there is one.
     pub(crate) fn entry_point(&self) -> Option<String> {
         let mut beginning = Vec::new();
         let file = File::open(&self.path).ok()?;
@@ -57,12 +57,12 @@ impl Stored {
     }
 
     fn weight(&self) -> u64 {
-        self.bytes.max(SMALLEST)
+        self.bytes.max(MIN_ENTRY_SIZE)
     }
 }
 
-/// Every file of ours below `root`, oldest first. Other files are passed over, and so are links
-/// and folders that could be somebody else's.
+/// Returns all cache files below `root`, oldest first. Other files, links, and folders that could
+/// belong to another user are skipped.
 pub(crate) fn list(root: &Path) -> Vec<Stored> {
     let mut found = Vec::new();
     device_folders(root).iter().for_each(|folder| found.append(&mut files(folder)));
@@ -70,8 +70,8 @@ pub(crate) fn list(root: &Path) -> Vec<Stored> {
     found
 }
 
-/// Removes every file of ours below `root`, and the folders that are empty then. The number of
-/// entries removed.
+/// Removes all cache files below `root`, and then the empty folders. Returns the number of removed
+/// entries.
 pub(crate) fn clear(root: &Path) -> io::Result<usize> {
     match location::check_private(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -89,14 +89,14 @@ pub(crate) fn clear(root: &Path) -> io::Result<usize> {
         }
     }
     for folder in device_folders(root) {
-        // Fails if something else is inside, which then stays.
+        // Fails if the folder contains other files, which are kept.
         let _ = fs::remove_dir(folder);
     }
     Ok(removed)
 }
 
-/// Removes what dead writers left, and the entries that were not used for longest, until all
-/// together are three quarters of `limit` if they were more than `limit`.
+/// Removes abandoned temporary files. If the total size exceeds `limit`, evicts the least recently
+/// used entries until it is at most three quarters of `limit`.
 pub(super) fn sweep(root: &Path, limit: u64) {
     let mut entries = Vec::new();
     for file in list(root) {
@@ -128,7 +128,7 @@ pub(super) fn sweep(root: &Path, limit: u64) {
     logging::evicted_from_disk(evicted, bytes);
 }
 
-/// Removes a file. Another process may have been faster, and a file that stays does no harm.
+/// Removes a file. Failures are harmless: another process may have removed it.
 fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
         log::debug!("{}: {error}", path.display());
@@ -155,22 +155,22 @@ fn files(folder: &Path) -> Vec<Stored> {
     files
 }
 
-/// Looks at all in a folder that can be looked at.
-fn for_each_item(folder: &Path, look: &mut dyn FnMut(&DirEntry)) {
+/// Visits all readable items of a folder.
+fn for_each_item(folder: &Path, visit: &mut dyn FnMut(&DirEntry)) {
     let Ok(items) = fs::read_dir(folder) else { return };
-    items.flatten().for_each(|item| look(&item));
+    items.flatten().for_each(|item| visit(&item));
 }
 
-/// What is known of a file, if it is one of ours.
+/// Returns a description of a file, if it is a cache file.
 fn stored(item: &DirEntry) -> Option<Stored> {
     let kind = kind_of(&item.file_name().to_string_lossy())?;
-    // Of the link, if it is one.
+    // Does not follow a link.
     let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;
     let (path, bytes) = (item.path(), metadata.len());
     Some(Stored { path, kind, bytes, modified: metadata.modified().ok()? })
 }
 
-/// Whether a name is one that [`DeviceIdentity`](super::DeviceIdentity) gives.
+/// Whether a name has the form of a [`DeviceIdentity`](super::DeviceIdentity) folder.
 fn is_device_folder(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
     let [vendor, device, driver] = parts[..] else {
@@ -179,7 +179,7 @@ fn is_device_folder(name: &str) -> bool {
     is_hex(vendor) && is_hex(device) && is_hex(driver) && driver.len() == 16
 }
 
-/// What a file is, by its name.
+/// Returns the kind of a file by its name.
 fn kind_of(name: &str) -> Option<Kind> {
     let parts: Vec<&str> = name.split('.').collect();
     let (hash, writer, extension) = match parts[..] {

@@ -1,14 +1,14 @@
-//! The bytes of a cache file.
+//! The format of a cache file.
 //!
 //! ```text
 //! magic [8] | format version u32 | key length u32 | payload length u64 |
 //! key | payload | checksum [16]
 //! ```
 //!
-//! Numbers are little-endian. The key is stored whole and compared whole. The checksum, 128 bits
-//! of SipHash-1-3 over everything before it, is there for corruption: torn writes, bad disks,
-//! mixed-up files. It is no proof of origin, since its key is public; who may write the file at all
-//! is what [`folder`](super::location) looks at.
+//! Numbers are little-endian. The whole key is stored and compared. The checksum, 128 bits of
+//! SipHash-1-3 over everything before it, detects corruption: torn writes, disk errors, mixed-up
+//! files. It does not authenticate, because its key is public; [`location`](super::location) checks
+//! who can write to the file.
 
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use super::{Digest, KernelKey, Variant};
 use crate::api::native::NativeSpec;
 
-/// Largest file that is ever written or read, in bytes.
+/// Maximum size of a file in bytes.
 pub(super) const MAX_FILE: u64 = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"\x89scry\r\n\x1a";
@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 const HEADER: usize = 24;
 const CHECKSUM: usize = 16;
 
-/// Writes fields so that different lists of fields never give the same bytes.
+/// Serialises fields; different lists of fields never produce the same bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(Vec<u8>);
 
@@ -46,8 +46,8 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] wrote: translations, which CUDA alone keeps. Every function returns
-/// `None` where the bytes end too early.
+/// Reads the output of [`Writer`]: metadata of generators, which only CUDA stores. Every function
+/// returns `None` at the end of the bytes.
 #[cfg(feature = "cuda")]
 #[derive(Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
@@ -71,22 +71,22 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes were read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// 128 bits of hash, the same on every machine and in every version of the compiler.
+/// Returns a 128-bit hash that is the same on every machine and in every version of the compiler.
 pub(super) fn hash(bytes: &[u8]) -> u128 {
     let mut hasher = SipHasher13::new_with_keys(0x7363_7279_2d67_7075, 0x6b65_726e_656c_7321);
     hasher.write(bytes);
     hasher.finish128().as_u128()
 }
 
-/// The full key of an entry. The entry point stands first, where [`entry_point`] finds it. Of what
-/// was generated there are length and hash: the source, which decides it up to the generator's
-/// version, is there whole.
+/// Returns the full key of an entry. The entry point comes first, where [`entry_point`] reads it.
+/// Generated code contributes its length and hash: it is a function of the source, which is
+/// included whole, and of the generator's version.
 pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(identity.len() + key.source.len() + 256));
     out.number(key.entry.is_some().into());
@@ -111,7 +111,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.finish()
 }
 
-/// The file that keeps `payload` under `key`, or none if it would be larger than [`MAX_FILE`].
+/// Returns the file for `payload` under `key`, or `None` if it would be larger than [`MAX_FILE`].
 pub(super) fn encode(key: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
     let size = HEADER + key.len() + CHECKSUM;
     let size = size.checked_add(payload.len())?;
@@ -130,7 +130,7 @@ pub(super) fn encode(key: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Where in `file` the payload kept under `key` stands. None if anything at all is odd.
+/// Returns the range of the payload stored under `key` in `file`. `None` if the file is invalid.
 pub(super) fn payload(file: &[u8], key: &[u8]) -> Option<Range<usize>> {
     let (key_length, payload_length) = lengths(file)?;
     let start = HEADER.checked_add(key_length)?;
@@ -143,7 +143,7 @@ pub(super) fn payload(file: &[u8], key: &[u8]) -> Option<Range<usize>> {
     sound.then_some(start..end)
 }
 
-/// Lengths of key and payload, if the file begins as ours do.
+/// Returns the lengths of key and payload, if the file has the cache's header.
 fn lengths(file: &[u8]) -> Option<(usize, usize)> {
     let (magic, rest) = file.split_first_chunk::<8>()?;
     let (version, rest) = rest.split_first_chunk::<4>()?;
@@ -157,8 +157,8 @@ fn lengths(file: &[u8]) -> Option<(usize, usize)> {
     Some((key, payload))
 }
 
-/// The entry point asked for, from the beginning of a file. For people to read: nothing is checked
-/// but that it is text. None if none was named, or if the file is odd.
+/// Returns the named entry point from the beginning of a file. For display: only verified to be
+/// text. `None` if none was named, or if the file is invalid.
 pub(super) fn entry_point(beginning: &[u8]) -> Option<String> {
     lengths(beginning)?;
     let key = beginning.get(HEADER..)?;

@@ -1,10 +1,10 @@
-//! What makes compiled code fit one device and one driver only.
+//! The device and driver that compiled code is valid for.
 
 use crate::api::info::{DeviceInfo, DeviceKind};
 
 use super::format::{Writer, hash};
 
-/// A device together with the driver that compiles for it, and the version of this crate.
+/// A device, the driver that compiles for it, and the version of this crate.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceIdentity {
     vendor_id: u32,
@@ -14,8 +14,8 @@ pub(crate) struct DeviceIdentity {
 }
 
 impl DeviceIdentity {
-    /// The identity of a device, or none if its driver does not say which build it is: code from
-    /// one driver must never reach another.
+    /// Returns the identity of a device, or `None` if its driver does not report its build: code of
+    /// one driver must never be loaded by another.
     pub(crate) fn of(info: &DeviceInfo) -> Option<Self> {
         Self::with_version(info, env!("CARGO_PKG_VERSION"))
     }
@@ -34,7 +34,7 @@ impl DeviceIdentity {
         device.bytes(&info.uuid?);
         device.bytes(info.name.as_bytes());
         device.number(info.subgroup_size.into());
-        // A software device's code runs on the host, and home folders are shared between hosts.
+        // A software device's code runs on the host, and hosts can share home folders.
         if info.kind == DeviceKind::Software {
             device.bytes(host_instructions().as_bytes());
         }
@@ -46,7 +46,7 @@ impl DeviceIdentity {
         })
     }
 
-    /// Everything, as part of the key of each entry.
+    /// Returns all fields, as part of the key of each entry.
     pub(super) fn key_part(&self) -> Vec<u8> {
         let mut part = Writer::default();
         part.bytes(&self.driver);
@@ -54,14 +54,14 @@ impl DeviceIdentity {
         part.finish()
     }
 
-    /// Name of the folder for the device: vendor, model, and a hash of the driver's identity.
+    /// Returns the name of the device's folder: vendor, model, and a hash of the driver's identity.
     pub(super) fn folder_name(&self) -> String {
         let driver = (hash(&self.driver) >> 64) as u64;
         format!("{:04x}-{:04x}-{driver:016x}", self.vendor_id, self.device_id)
     }
 }
 
-/// The instruction set extensions of the host that compilers make use of.
+/// Returns the host's instruction set extensions that compilers use.
 fn host_instructions() -> String {
     let mut found = String::new();
     let mut note = |name: &str, present: bool| {

@@ -1,9 +1,9 @@
-//! Where the cache is, and whether nobody else can have written it.
+//! Location of the cache, and checks that no other user can write to it.
 //!
-//! Drivers run what they find in a cache, so that writing to one is running code as its reader. A
-//! folder is used only if it belongs to the user and others cannot write to it; the same is asked
-//! of each file, of the handle that was opened. On Windows the folder lies in the user's profile,
-//! whose access list keeps others out.
+//! Drivers execute cached code, so writing to a cache is running code as its reader. A folder is
+//! used only if it belongs to the user and others cannot write to it; the same is required of each
+//! file, checked on the open handle. On Windows the folder is in the user's profile, whose access
+//! control list excludes others.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -11,24 +11,24 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What the environment says about the place of the cache.
+/// The configured location of the cache.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// There shall be no cache.
+pub(super) enum Location {
+    /// The cache is turned off.
     Off,
     /// There is no home folder.
-    Nowhere,
-    /// In this folder, which may hold other things too.
+    NoHome,
+    /// In this folder, which may contain other files too.
     In(PathBuf),
 }
 
-/// Reads the place from environment variables.
-pub(super) fn place(variable: impl Fn(&str) -> Option<OsString>) -> Place {
+/// Reads the location from environment variables.
+pub(super) fn configured_location(variable: impl Fn(&str) -> Option<OsString>) -> Location {
     if let Some(given) = variable("SCRY_CACHE_DIR") {
         return if given.is_empty() || given.eq_ignore_ascii_case("off") {
-            Place::Off
+            Location::Off
         } else {
-            std::path::absolute(given).map_or(Place::Nowhere, Place::In)
+            std::path::absolute(given).map_or(Location::NoHome, Location::In)
         };
     }
     let folder = |name: &str| {
@@ -42,28 +42,29 @@ pub(super) fn place(variable: impl Fn(&str) -> Option<OsString>) -> Place {
     } else {
         folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))
     };
-    found.map_or(Place::Nowhere, Place::In)
+    found.map_or(Location::NoHome, Location::In)
 }
 
-/// The place, from the environment of the process.
-pub(super) fn place_of_process() -> Place {
-    place(|name| std::env::var_os(name))
+/// Returns the location from the environment of the process.
+pub(super) fn process_location() -> Location {
+    configured_location(|name| std::env::var_os(name))
 }
 
-/// The folder that holds a folder for each device, if there is to be one. It need not exist.
+/// Returns the folder that contains a folder for each device, unless the cache is turned off. It
+/// need not exist.
 pub(crate) fn root() -> Option<PathBuf> {
-    match place_of_process() {
-        Place::In(base) => Some(root_in(&base)),
-        Place::Off | Place::Nowhere => None,
+    match process_location() {
+        Location::In(base) => Some(root_in(&base)),
+        Location::Off | Location::NoHome => None,
     }
 }
 
-/// [`root`] within a given place.
+/// Returns [`root`] within a given folder.
 pub(super) fn root_in(base: &Path) -> PathBuf {
     base.join("scry-gpu")
 }
 
-/// Makes the folder of a device, or makes sure that an existing one can be trusted.
+/// Creates the folder of a device, or verifies that the existing one can be trusted.
 pub(super) fn prepare(base: &Path, device: &str) -> io::Result<PathBuf> {
     check_base(base)?;
     private_builder().recursive(true).create(base)?;
@@ -74,8 +75,8 @@ pub(super) fn prepare(base: &Path, device: &str) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Fails unless `path` is a folder, not a link to one, that is the user's and that only the user
-/// can write to.
+/// Returns an error unless `path` is a folder, not a link to one, that belongs to the user and that
+/// only the user can write to.
 pub(super) fn check_private(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     let problem = if metadata.is_symlink() {
@@ -106,8 +107,8 @@ fn private_builder() -> DirBuilder {
     builder
 }
 
-/// Fails if whoever owns the place, or its nearest parent that exists, could exchange our folder
-/// for another. This also keeps a process run as root out of another user's home.
+/// Returns an error if another user owns the folder, or its nearest existing parent, and could
+/// replace our folder. This also keeps a process run as root out of another user's home.
 #[cfg(unix)]
 fn check_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -132,7 +133,7 @@ fn check_base(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// In which way somebody else could have written to a file or folder.
+/// Returns how another user could have written to a file or folder.
 #[cfg(unix)]
 fn exposure(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -151,21 +152,21 @@ fn exposure(_: &Metadata) -> Option<String> {
     None
 }
 
-/// The user that this process acts as.
+/// Returns the effective user id of this process.
 #[cfg(unix)]
 pub(super) fn user() -> u32 {
-    // SAFETY: the declaration is POSIX's: no argument, no failure, and a `uid_t`, which is 32 bits
-    // wide on every unix that Rust's standard library supports.
+    // SAFETY: the declaration is POSIX's: no argument, no failure, and a `uid_t`, which has 32 bits
+    // on every unix that Rust's standard library supports.
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }
     geteuid()
 }
 
-/// Reads a file of at most `limit` bytes. None if there is none, or if it is anything but a plain
+/// Reads a file of at most `limit` bytes. `None` if it does not exist, or if it is not a regular
 /// file that only the user can have written.
 pub(super) fn read_private(path: &Path, limit: u64) -> Option<(File, Vec<u8>)> {
-    // Looked at before it is opened: opening a named pipe would block.
+    // Checked before opening: opening a named pipe would block.
     let fits = |metadata: &Metadata| metadata.is_file() && metadata.len() <= limit;
     if !fits(&fs::symlink_metadata(path).ok()?) {
         return None;
@@ -181,7 +182,7 @@ pub(super) fn read_private(path: &Path, limit: u64) -> Option<(File, Vec<u8>)> {
     (bytes.len() == length).then_some((file, bytes))
 }
 
-/// Says once in a process, for each folder, why it is not used.
+/// Logs why a folder is not used, once per process and folder.
 pub(super) fn warn_once(folder: &Path, problem: &io::Error) {
     static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Kernels of this process, by full key.
+//! The memory cache of kernels, by full key.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::Range;
@@ -7,15 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use super::{KernelKey, KeyRef, ValueBits};
 
-/// Kernels kept at once. The one that was not used for longest makes room.
+/// Maximum number of kernels. Beyond it the least recently used one is evicted.
 const CAPACITY: usize = 512;
 
-/// Kernels of one device by key. A hit copies nothing and takes no exclusive lock.
+/// Kernels of one device by key. A hit copies nothing and acquires no exclusive lock.
 #[derive(Debug)]
 pub(crate) struct MemoryCache<V> {
     capacity: usize,
     seed: u64,
-    /// Grows with each use.
+    /// Incremented by each use.
     clock: AtomicU64,
     kept: RwLock<Kept<V>>,
     /// Hashes of the keys that are being built.
@@ -25,7 +25,7 @@ pub(crate) struct MemoryCache<V> {
 
 #[derive(Debug)]
 struct Kept<V> {
-    /// Sorted by hash. Almost always there is one entry for a hash.
+    /// Sorted by hash. Collisions are rare.
     entries: Vec<Entry<V>>,
 }
 
@@ -55,16 +55,16 @@ impl<V> MemoryCache<V> {
         }
     }
 
-    /// The value under `key`, if there is one.
+    /// Returns the value of `key`, if present.
     #[cfg(test)]
     pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<Arc<V>> {
         self.find(hash(self.seed, key), key)
     }
 
-    /// The value under `key`; if there is none, what `build` makes, which is then kept.
+    /// Returns the value of `key`; if absent, builds and inserts it.
     ///
-    /// Threads that ask for the same key meanwhile wait for the first one and get its value. If it
-    /// fails they build for themselves, all at once: nothing of a failure is kept.
+    /// Concurrent threads with the same key wait for the first one and get its value. If it fails
+    /// they all build for themselves: failures are not cached.
     ///
     /// # Errors
     ///
@@ -84,10 +84,10 @@ impl<V> MemoryCache<V> {
         }
         let owned = key.to_key();
         let value = Arc::new(build(&owned)?);
-        Ok(self.keep(hash, owned, value))
+        Ok(self.insert(hash, owned, value))
     }
 
-    /// Number of kernels kept.
+    /// Returns the number of kernels.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.kept.read().unwrap_or_else(PoisonError::into_inner).entries.len()
@@ -100,13 +100,13 @@ impl<V> MemoryCache<V> {
         Some(Arc::clone(&entry.value))
     }
 
-    /// Registers as builder if nobody builds for this hash, else waits until that ends. A thread
-    /// waits once at most: after a failure many may build, none has to queue.
-    fn wait_for_others(&self, hash: u64) -> Option<Turn<'_, V>> {
+    /// Registers as builder if no thread builds for this hash, else waits until that build ends. A
+    /// thread waits at most once: after a failure many may build concurrently.
+    fn wait_for_others(&self, hash: u64) -> Option<BuildGuard<'_, V>> {
         let mut building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         if !building.contains(&hash) {
             building.push(hash);
-            return Some(Turn { cache: self, hash });
+            return Some(BuildGuard { cache: self, hash });
         }
         while building.contains(&hash) {
             building = self.built.wait(building).unwrap_or_else(PoisonError::into_inner);
@@ -114,8 +114,8 @@ impl<V> MemoryCache<V> {
         None
     }
 
-    /// Keeps a value, unless another thread kept one first: then that one is given.
-    fn keep(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
+    /// Inserts a value, unless another thread inserted one first: then that one is returned.
+    fn insert(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         let bucket = kept.bucket(hash);
         if let Some(entry) = kept.entries[bucket.clone()].iter().find(|entry| entry.key == key) {
@@ -124,7 +124,7 @@ impl<V> MemoryCache<V> {
         let used = AtomicU64::new(self.tick());
         kept.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
         let evicted = if kept.entries.len() > self.capacity { kept.remove_oldest() } else { None };
-        // The value goes after the lock: letting go of a kernel may take a while.
+        // The value is dropped after the lock is released: releasing a kernel may take a while.
         drop(kept);
         drop(evicted);
         value
@@ -140,7 +140,7 @@ impl<V> Kept<V> {
         self.entries[self.bucket(hash)].iter().find(|entry| key.matches(&entry.key))
     }
 
-    /// Where the entries of a hash are, or would be.
+    /// Returns the range of entries with a hash, or where to insert one.
     fn bucket(&self, hash: u64) -> Range<usize> {
         let start = self.entries.partition_point(|entry| entry.hash < hash);
         let same = self.entries[start..].iter().take_while(|entry| entry.hash == hash);
@@ -159,13 +159,13 @@ impl<V> Kept<V> {
     }
 }
 
-/// The right to build for a hash, given up when dropped, also by a panic.
-struct Turn<'a, V> {
+/// The exclusive right to build for a hash, released on drop, also by a panic.
+struct BuildGuard<'a, V> {
     cache: &'a MemoryCache<V>,
     hash: u64,
 }
 
-impl<V> Drop for Turn<'_, V> {
+impl<V> Drop for BuildGuard<'_, V> {
     fn drop(&mut self) {
         let building = self.cache.building.lock();
         let mut building = building.unwrap_or_else(PoisonError::into_inner);
@@ -175,9 +175,9 @@ impl<V> Drop for Turn<'_, V> {
     }
 }
 
-/// Hashes the parts of a key, a dispatch's largest cost on the host when it is done bytewise. It
-/// need not be strong: the seed differs from cache to cache, keys are compared whole, and there
-/// are few.
+/// Hashes the parts of a key. Bytewise hashing would be the largest host cost of a dispatch. The
+/// hash need not be strong: the seed differs between caches, keys are compared whole, and there are
+/// few.
 fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     let mut state = [seed, !seed];
     absorb(&mut state, key.source.as_bytes());
@@ -194,10 +194,10 @@ fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     multiply_fold(state[0] ^ MULTIPLIER, state[1])
 }
 
-/// Odd, with ones and zeros well mixed: the golden ratio's fraction.
+/// An odd constant with well-mixed bits: the fraction of the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes in bytes and their number, in two chains of multiplications that overlap.
+/// Mixes in bytes and their length, in two independent chains of multiplications.
 fn absorb(state: &mut [u64; 2], bytes: &[u8]) {
     let mut mix = |block: &[u8; 32]| {
         let word = |at: usize| {
@@ -218,7 +218,7 @@ fn absorb(state: &mut [u64; 2], bytes: &[u8]) {
     state[0] ^= bytes.len() as u64;
 }
 
-/// Both halves of a product, one upon the other.
+/// Returns the exclusive or of both halves of a product.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

@@ -1,7 +1,7 @@
-//! Compiled kernels, kept by full key: in memory, and on disk for later processes.
+//! Caches of compiled kernels by full key: in memory, and on disk for later processes.
 //!
-//! Both caches compare whole keys. A hash only says where to look, so that two kernels whose
-//! hashes are equal are still two kernels.
+//! Both caches compare whole keys. A hash only selects the bucket or file, so kernels with equal
+//! hashes are not confused.
 
 mod disk;
 pub mod disk_cache;
@@ -25,22 +25,22 @@ use scry_ir::{GridSource, OverrideValue};
 
 use crate::api::native::NativeSpec;
 
-/// What a compiled kernel depends on, apart from the device and the driver.
+/// Everything that a compiled kernel depends on, except the device and the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KernelKey {
     /// The source.
     pub source: String,
-    /// The entry point asked for.
+    /// The named entry point.
     pub entry: Option<String>,
     /// The overrides.
     pub overrides: Vec<(String, ValueBits)>,
-    /// Whether accesses and loops are checked.
+    /// Whether bounds and loop checks are enabled.
     pub checked: bool,
-    /// Language and interface; absent for WGSL.
+    /// Language and interface; `None` for WGSL.
     pub native: Option<NativeSpec>,
 }
 
-/// The value of an override by its bits, so that NaN equals itself and −0 is not 0.
+/// The value of an override by its bits, so that NaN equals itself and −0 differs from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ValueBits {
     Bool(bool),
@@ -64,7 +64,7 @@ impl ValueBits {
         }
     }
 
-    /// The kind of value, and its bits.
+    /// Returns the kind of value, and its bits.
     fn numbers(self) -> [u64; 2] {
         match self {
             Self::Bool(value) => [1, value.into()],
@@ -73,26 +73,26 @@ impl ValueBits {
     }
 }
 
-/// Which of the compiled forms of a kernel.
+/// One of the compiled forms of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variant<'a> {
-    /// Where it reads its grid from.
+    /// The source of its grid.
     pub grid: GridSource,
-    /// What is kept of it.
+    /// The cached part.
     pub part: Part<'a>,
 }
 
-/// What is kept of a compiled form of a kernel.
+/// The cached part of a compiled form of a kernel.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CUDA alone keeps translations"))]
 pub(crate) enum Part<'a> {
-    /// What the driver compiled from this generated code; from nothing, if that is the source
-    /// itself. A hash of the code is part of the key: a generator that has changed finds nothing
-    /// that was compiled from its former output, whatever the version of this crate.
+    /// The driver's binary of this generated code, which is empty if the source itself is compiled.
+    /// A hash of the code is part of the key: a changed generator does not find binaries of its
+    /// former output, whatever the version of this crate.
     Compiled(&'a [u8]),
-    /// The same, with the code given by its digest.
+    /// The driver's binary of code with this digest.
     CompiledFrom(Digest),
-    /// What the generator said of the code: its digest, and how it is launched. Saves the
+    /// The code generator's metadata: the digest of the code, and its launch parameters. Saves the
     /// translation, if these bytes identify the generator.
     Translation(&'a [u8]),
 }
@@ -111,7 +111,7 @@ impl Digest {
 }
 
 impl Part<'_> {
-    /// What stands for it in a key.
+    /// Returns the digest that is part of the key.
     fn digest(self) -> Digest {
         match self {
             Self::Compiled(code) => Digest::of(code),
@@ -121,7 +121,7 @@ impl Part<'_> {
         }
     }
 
-    /// The kind of file that holds it.
+    /// Returns the kind of its file.
     fn kind(self) -> Kind {
         match self {
             Self::Compiled(_) | Self::CompiledFrom(_) => Kind::Entry,
@@ -130,23 +130,23 @@ impl Part<'_> {
     }
 }
 
-/// A [`KernelKey`] in borrowed parts, so that a look-up copies no source.
+/// A [`KernelKey`] in borrowed parts, so that a lookup copies no source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyRef<'a> {
     /// The source.
     pub source: &'a str,
-    /// The entry point asked for.
+    /// The named entry point.
     pub entry: Option<&'a str>,
-    /// The overrides, as given. Their order counts: another order is another key.
+    /// The overrides, as given. Their order matters.
     pub overrides: &'a [(String, OverrideValue)],
-    /// Whether accesses and loops are checked.
+    /// Whether bounds and loop checks are enabled.
     pub checked: bool,
-    /// Language and interface; absent for WGSL.
+    /// Language and interface; `None` for WGSL.
     pub native: Option<&'a NativeSpec>,
 }
 
 impl KeyRef<'_> {
-    /// The key with parts of its own.
+    /// Returns the owned key.
     pub(crate) fn to_key(self) -> KernelKey {
         KernelKey {
             source: self.source.to_owned(),
@@ -161,7 +161,7 @@ impl KeyRef<'_> {
         }
     }
 
-    /// Whether `key` is the same key.
+    /// Whether `key` is equal.
     fn matches(self, key: &KernelKey) -> bool {
         self.checked == key.checked
             && self.entry == key.entry.as_deref()

@@ -1,4 +1,4 @@
-//! Many writers at once, and writers that are killed.
+//! Concurrent writers, and killed writers.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use super::*;
 
-/// Kernels that the processes of a test share.
+/// Number of kernels that the processes of a test share.
 const SHARED: u64 = 8;
 
 fn shared_key(index: u64) -> KernelKey {
     key(&format!("@compute fn main() {{ x = {index}; }}"))
 }
 
-/// Stores ever new versions of the shared kernels. Ends by being killed.
-pub(super) fn write_for_ever(base: &Path) {
+/// Stores new versions of the shared kernels until it is killed.
+pub(super) fn write_until_killed(base: &Path) {
     let cache = open(base);
     let mut random = Random(u64::from(std::process::id()));
     println!();
@@ -28,7 +28,7 @@ pub(super) fn write_for_ever(base: &Path) {
 }
 
 #[test]
-fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
+fn fault_38_killed_writers_leave_whole_entries() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     for index in 0..SHARED {
@@ -37,7 +37,7 @@ fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
     let mut random = Random(38);
     let mut replaced = false;
     for _ in 0..if soak() { 10_000 } else { 25 } {
-        let mut command = child("write for ever", folder.path(), "");
+        let mut command = child("write until killed", folder.path(), "");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut lines = output.lines().map_while(Result::ok);
@@ -46,7 +46,7 @@ fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
         child.kill().unwrap();
         child.wait().unwrap();
         for index in 0..SHARED {
-            // A kill loses no write that was made before, so there must be some entry.
+            // A kill does not lose earlier writes, so there must be an entry.
             let found = cache.load(&shared_key(index), PLAIN).expect("the entry is gone");
             replaced |= version_of(&found, index) != 0;
         }
@@ -74,16 +74,16 @@ fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
         let index = random.below(SHARED);
         let version = writer << 12 | turn;
         cache.store(&shared_key(index), PLAIN, &payload(index, version));
-        let found = cache.load(&shared_key(index), PLAIN).expect("nobody removes entries");
+        let found = cache.load(&shared_key(index), PLAIN).expect("no process removes entries");
         version_of(&found, index);
         cache.store(&shared_key(own), PLAIN, &payload(own, version));
-        let found = cache.load(&shared_key(own), PLAIN).expect("nobody removes entries");
+        let found = cache.load(&shared_key(own), PLAIN).expect("no process removes entries");
         assert_eq!(version_of(&found, own), version);
     }
 }
 
 #[test]
-fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
+fn fault_39_concurrent_processes_read_whole_entries() {
     let folder = temporary_folder();
     let base = folder.path();
     let count = if soak() { 16 } else { 3 };
@@ -106,7 +106,7 @@ fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
 }
 
 #[test]
-fn fault_39_threads_that_write_the_same_and_different_keys_read_no_mix() {
+fn fault_39_concurrent_threads_read_whole_entries() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     thread::scope(|scope| {

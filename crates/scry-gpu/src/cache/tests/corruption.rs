@@ -1,4 +1,4 @@
-//! Files that are not what they were.
+//! Corrupt files.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn fixture() -> Fixture {
 }
 
 impl Fixture {
-    /// Fails unless the file, with these bytes, is a miss, and is replaced by the next store.
+    /// Asserts that the file with these bytes is a miss, and is replaced by the next store.
     #[track_caller]
     fn is_a_miss(&self, bytes: &[u8]) {
         fs::write(&self.path, bytes).unwrap();
@@ -42,14 +42,14 @@ impl Fixture {
 }
 
 #[test]
-fn a_sound_entry_is_found() {
+fn valid_entries_are_found() {
     let fixture = fixture();
     fixture.recovers();
     assert_eq!(fs::read(&fixture.path).unwrap(), fixture.sound);
 }
 
 #[test]
-fn fault_37_each_bit_and_each_byte_flipped_is_a_miss() {
+fn fault_37_flipped_bits_are_misses() {
     let fixture = fixture();
     for at in 0..fixture.sound.len() {
         for mask in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
@@ -62,7 +62,7 @@ fn fault_37_each_bit_and_each_byte_flipped_is_a_miss() {
 }
 
 #[test]
-fn fault_37_each_truncation_is_a_miss() {
+fn fault_37_truncations_are_misses() {
     let fixture = fixture();
     for length in 0..fixture.sound.len() {
         fixture.is_a_miss(&fixture.sound[..length]);
@@ -72,7 +72,7 @@ fn fault_37_each_truncation_is_a_miss() {
 }
 
 #[test]
-fn fault_37_trailing_bytes_are_a_miss() {
+fn fault_37_trailing_bytes_are_misses() {
     let fixture = fixture();
     for extra in [1, 7, 16, 4096] {
         let mut bytes = fixture.sound.clone();
@@ -84,14 +84,14 @@ fn fault_37_trailing_bytes_are_a_miss() {
 }
 
 #[test]
-fn fault_37_random_bytes_are_a_miss() {
+fn fault_37_random_bytes_are_misses() {
     let fixture = fixture();
     let mut random = Random(37);
     for _ in 0..500 {
         let length = random.below(1000) as usize;
         let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
         fixture.is_a_miss(&bytes);
-        // Behind a header that is right.
+        // Behind a valid header.
         let mut bytes = fixture.sound.clone();
         bytes[24..].fill_with(|| random.next() as u8);
         fixture.is_a_miss(&bytes);
@@ -100,7 +100,7 @@ fn fault_37_random_bytes_are_a_miss() {
 }
 
 #[test]
-fn fault_37_absurd_lengths_with_a_sound_checksum_are_a_miss() {
+fn fault_37_invalid_lengths_are_misses() {
     let fixture = fixture();
     let lengths = [0, 1, 15, 16, 17, 1 << 31, (1 << 32) - 1, u64::MAX - 39, u64::MAX];
     for key_length in lengths {
@@ -115,7 +115,7 @@ fn fault_37_absurd_lengths_with_a_sound_checksum_are_a_miss() {
 }
 
 #[test]
-fn fault_37_a_right_header_with_a_wrong_payload_is_a_miss() {
+fn fault_37_wrong_payloads_are_misses() {
     let fixture = fixture();
     let other = key("@compute fn main() { return; }");
     fixture.cache.store(&other, PLAIN, PAYLOAD);
@@ -129,16 +129,16 @@ fn fault_37_a_right_header_with_a_wrong_payload_is_a_miss() {
 }
 
 #[test]
-fn fault_37_an_empty_payload_is_neither_kept_nor_found() {
+fn fault_37_empty_payloads_are_refused() {
     let fixture = fixture();
-    fixture.cache.store(&fixture.key, FOLDED, &[]);
-    assert!(!path_of(&fixture.cache, &fixture.key, FOLDED).exists());
+    fixture.cache.store(&fixture.key, LINEARISED, &[]);
+    assert!(!path_of(&fixture.cache, &fixture.key, LINEARISED).exists());
     let full = format::full_key(&device_identity().key_part(), &fixture.key, PLAIN);
     fixture.is_a_miss(&format::encode(&full, &[]).unwrap());
 }
 
 #[test]
-fn fault_37_a_sparse_file_of_4_gib_is_a_miss_that_is_not_read() {
+fn fault_37_huge_files_are_not_read() {
     let fixture = fixture();
     let file = File::options().write(true).open(&fixture.path).unwrap();
     file.set_len(4 << 30).unwrap();
@@ -149,16 +149,16 @@ fn fault_37_a_sparse_file_of_4_gib_is_a_miss_that_is_not_read() {
 }
 
 #[test]
-fn fault_37_what_is_larger_than_the_largest_file_is_not_kept() {
+fn fault_37_oversized_payloads_are_not_stored() {
     let fixture = fixture();
     let payload = vec![1; format::MAX_FILE as usize];
-    fixture.cache.store(&fixture.key, FOLDED, &payload);
-    assert_eq!(fixture.cache.load(&fixture.key, FOLDED), None);
+    fixture.cache.store(&fixture.key, LINEARISED, &payload);
+    assert_eq!(fixture.cache.load(&fixture.key, LINEARISED), None);
     assert_eq!(names(fixture.path.parent().unwrap()).len(), 1);
 }
 
 #[test]
-fn fault_37_a_folder_in_place_of_the_file_is_a_miss() {
+fn fault_37_folders_are_misses() {
     let fixture = fixture();
     fs::remove_file(&fixture.path).unwrap();
     fs::create_dir(&fixture.path).unwrap();
@@ -170,7 +170,7 @@ fn fault_37_a_folder_in_place_of_the_file_is_a_miss() {
 }
 
 #[test]
-fn fault_40_equal_hashes_are_a_miss_since_whole_keys_are_compared() {
+fn fault_40_hash_collisions_are_misses() {
     let fixture = fixture();
     let other = key("@compute fn main() { return; }");
     // As if both keys had the same hash.
@@ -179,7 +179,7 @@ fn fault_40_equal_hashes_are_a_miss_since_whole_keys_are_compared() {
     fixture.recovers();
 }
 
-/// The file with the checksum that its content has.
+/// Returns the file with a valid checksum.
 fn sealed(mut file: Vec<u8>) -> Vec<u8> {
     let end = file.len() - 16;
     let checksum = format::hash(&file[..end]).to_le_bytes();

@@ -40,7 +40,7 @@ fn loads_stores_and_evictions_are_logged() {
     for _ in 0..3 {
         wanted.extend([stored.clone(), hit.clone()]);
     }
-    // The fourth exceeds the limit, and the oldest two make room.
+    // The fourth exceeds the limit, and the oldest two are evicted.
     wanted.extend([stored, "DEBUG disk cache: evicted".to_owned(), hit]);
     let logged: Vec<&str> = text.lines().filter(|line| line.starts_with("DEBUG")).collect();
     let shown: Vec<&str> = logged.iter().map(|line| line.split(" least").next().unwrap()).collect();

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// Fails unless what is stored under one identity is not found under the other, in either folder.
+/// Asserts that an entry of one identity is not found under the other, in either folder.
 #[track_caller]
-fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
+fn assert_separate(a: &DeviceIdentity, b: &DeviceIdentity) {
     let folder = temporary_folder();
     let open = |identity| DiskCache::open_in(folder.path(), identity, 1 << 20).unwrap();
     let (first, second) = (open(a), open(b));
@@ -12,7 +12,7 @@ fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
     first.store(&key, PLAIN, b"payload");
     assert!(first.load(&key, PLAIN).is_some());
     assert_eq!(second.load(&key, PLAIN), None);
-    // As if the names of folder and file were the same.
+    // As if the names of folder and file were equal.
     let from = first.path(&format::full_key(&a.key_part(), &key, PLAIN), PLAIN.part.kind());
     let to = second.path(&format::full_key(&b.key_part(), &key, PLAIN), PLAIN.part.kind());
     if from != to {
@@ -22,7 +22,7 @@ fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
 }
 
 #[test]
-fn fault_40_each_part_of_the_identity_counts() {
+fn fault_40_each_identity_field_matters() {
     let ours = device_identity();
     let changes: [fn(&mut DeviceInfo); 9] = [
         |info| info.vendor_id += 1,
@@ -38,25 +38,25 @@ fn fault_40_each_part_of_the_identity_counts() {
     for change in changes {
         let mut info = device();
         change(&mut info);
-        are_strangers(&ours, &DeviceIdentity::of(&info).unwrap());
+        assert_separate(&ours, &DeviceIdentity::of(&info).unwrap());
     }
 }
 
 #[test]
-fn fault_40_another_version_of_the_crate_is_a_miss() {
+fn fault_40_other_crate_versions_miss() {
     let other = DeviceIdentity::with_version(&device(), "0.0.0").unwrap();
-    are_strangers(&device_identity(), &other);
+    assert_separate(&device_identity(), &other);
 }
 
 #[test]
-fn fault_40_a_software_device_is_known_by_its_host_too() {
+fn fault_40_software_devices_include_the_host() {
     let mut info = device();
     info.kind = DeviceKind::Software;
-    are_strangers(&device_identity(), &DeviceIdentity::of(&info).unwrap());
+    assert_separate(&device_identity(), &DeviceIdentity::of(&info).unwrap());
 }
 
 #[test]
-fn fault_40_a_driver_that_does_not_say_which_it_is_gets_no_cache() {
+fn fault_40_unidentified_drivers_have_no_cache() {
     let mut info = device();
     info.driver_uuid = None;
     assert!(DeviceIdentity::of(&info).is_none());
@@ -66,13 +66,13 @@ fn fault_40_a_driver_that_does_not_say_which_it_is_gets_no_cache() {
 }
 
 #[test]
-fn fault_40_each_part_of_the_kernel_key_counts() {
+fn fault_40_each_key_field_matters() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let original = key("@compute fn main() {}");
     cache.store(&original, PLAIN, b"payload");
-    assert_eq!(cache.load(&original, FOLDED), None);
-    assert_eq!(cache.load(&original, COUNTS), None);
+    assert_eq!(cache.load(&original, LINEARISED), None);
+    assert_eq!(cache.load(&original, INDIRECT), None);
     let changes: [fn(&mut KernelKey); 11] = [
         |key| key.source.push(' '),
         |key| key.entry = None,
@@ -95,12 +95,12 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
 }
 
 #[test]
-fn other_code_of_the_same_source_is_a_miss() {
+fn other_generated_code_is_a_miss() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let key = key("@compute fn main() {}");
     cache.store(&key, PLAIN, b"payload");
-    // As by a generator that was changed, without another version of the crate.
+    // As by a changed generator in the same version of the crate.
     for other in [&b"Generated"[..], b"generate", b"generated ", b""] {
         let changed = Variant { part: Part::Compiled(other), ..PLAIN };
         assert_eq!(cache.load(&key, changed), None);
@@ -112,7 +112,7 @@ fn other_code_of_the_same_source_is_a_miss() {
 }
 
 #[test]
-fn fields_that_run_together_are_different_keys() {
+fn field_boundaries_are_part_of_keys() {
     let mut a = key("bc");
     a.entry = Some("a".to_owned());
     let mut b = key("c");
@@ -131,7 +131,7 @@ fn the_folder_is_named_by_vendor_model_and_driver() {
     assert_eq!(device_identity().folder_name(), name);
 }
 
-/// The values are those of a second implementation, written from SipHash's description.
+/// The expected values are from an independent implementation of SipHash's description.
 #[test]
 fn the_hash_is_siphash_on_every_machine() {
     let nothing = 0x838f_990e_f816_850c_babf_e6ab_e9f4_96c3;

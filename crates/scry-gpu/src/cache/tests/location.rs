@@ -1,27 +1,27 @@
-//! Where the environment puts the cache.
+//! The configured location of the cache.
 
 use std::ffi::OsString;
 
 use super::*;
 use crate::cache::disk_cache;
-use crate::cache::location::{Place, place};
+use crate::cache::location::{Location, configured_location};
 
-fn with(variables: &[(&str, &str)]) -> Place {
-    place(|name| {
+fn with(variables: &[(&str, &str)]) -> Location {
+    configured_location(|name| {
         let (_, value) = variables.iter().find(|(key, _)| *key == name)?;
         Some(OsString::from(value))
     })
 }
 
 #[test]
-fn an_explicit_folder_goes_first_and_off_means_off() {
+fn environment_overrides_the_cache_folder() {
     for off in ["", "off", "OFF"] {
-        assert_eq!(with(&[("SCRY_CACHE_DIR", off), ("HOME", "/home/u")]), Place::Off);
+        assert_eq!(with(&[("SCRY_CACHE_DIR", off), ("HOME", "/home/u")]), Location::Off);
     }
     let given = std::env::temp_dir().join("kernels");
     let text = given.to_str().unwrap();
-    assert_eq!(with(&[("SCRY_CACHE_DIR", text), ("HOME", "/home/u")]), Place::In(given));
-    let Place::In(path) = with(&[("SCRY_CACHE_DIR", "kernels")]) else {
+    assert_eq!(with(&[("SCRY_CACHE_DIR", text), ("HOME", "/home/u")]), Location::In(given));
+    let Location::In(path) = with(&[("SCRY_CACHE_DIR", "kernels")]) else {
         panic!("a relative folder is a folder");
     };
     assert!(path.is_absolute() && path.ends_with("kernels"));
@@ -29,18 +29,18 @@ fn an_explicit_folder_goes_first_and_off_means_off() {
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
 #[test]
-fn the_folder_for_caches_is_the_platforms() {
+fn default_folder_is_the_platforms() {
     let home = ("HOME", "/home/u");
-    assert_eq!(with(&[home]), Place::In("/home/u/.cache".into()));
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "/c")]), Place::In("/c".into()));
-    // The specification has relative folders ignored.
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "c")]), Place::In("/home/u/.cache".into()));
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "")]), Place::In("/home/u/.cache".into()));
-    assert_eq!(with(&[("HOME", "")]), Place::Nowhere);
-    assert_eq!(with(&[]), Place::Nowhere);
+    assert_eq!(with(&[home]), Location::In("/home/u/.cache".into()));
+    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "/c")]), Location::In("/c".into()));
+    // The specification requires relative folders to be ignored.
+    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "c")]), Location::In("/home/u/.cache".into()));
+    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "")]), Location::In("/home/u/.cache".into()));
+    assert_eq!(with(&[("HOME", "")]), Location::NoHome);
+    assert_eq!(with(&[]), Location::NoHome);
 }
 
-/// What the public module says in a process with an environment of its own.
+/// Prints the results of the public module, in a process with its own environment.
 pub(super) fn list_and_print() {
     if let Some(cache) = DiskCache::open(&device_identity()) {
         cache.store(&key("@compute fn main() {}"), PLAIN, b"payload");
@@ -56,7 +56,7 @@ pub(super) fn list_and_print() {
 }
 
 #[test]
-fn the_public_module_lists_and_clears_what_the_environment_names() {
+fn public_functions_respect_the_environment() {
     let folder = temporary_folder();
     let text = run_child(child("list", folder.path(), "").env("SCRY_CACHE_DIR", folder.path()));
     let name = device_identity().folder_name();
@@ -66,7 +66,7 @@ fn the_public_module_lists_and_clears_what_the_environment_names() {
 }
 
 #[test]
-fn a_cache_that_is_off_has_no_folder_and_no_entries() {
+fn disabled_caches_have_no_entries() {
     let folder = temporary_folder();
     let mut command = child("list", folder.path(), "");
     command.current_dir(folder.path());

@@ -19,7 +19,7 @@ fn build(cache: &MemoryCache<String>, key: KeyRef<'_>, value: &str) -> Arc<Strin
 }
 
 #[test]
-fn a_key_that_differs_in_any_part_is_another_key() {
+fn each_key_field_is_compared() {
     let cache = MemoryCache::default();
     let names = [("A".to_owned(), 1.0.into()), ("B".to_owned(), 2.0.into())];
     let negative_zero = [("A".to_owned(), (-0.0).into())];
@@ -54,7 +54,7 @@ fn a_key_that_differs_in_any_part_is_another_key() {
 }
 
 #[test]
-fn an_override_that_is_not_a_number_equals_itself() {
+fn nan_overrides_equal_themselves() {
     let cache = MemoryCache::default();
     let overrides = [("A".to_owned(), f64::NAN.into())];
     let key = KeyRef { overrides: &overrides, ..key("a") };
@@ -63,7 +63,7 @@ fn an_override_that_is_not_a_number_equals_itself() {
 }
 
 #[test]
-fn the_same_address_with_other_content_is_another_key() {
+fn keys_compare_content_not_addresses() {
     let cache = MemoryCache::default();
     let mut source = "aaaa".to_owned();
     build(&cache, key(&source), "a");
@@ -72,7 +72,7 @@ fn the_same_address_with_other_content_is_another_key() {
 }
 
 #[test]
-fn the_kernel_not_used_for_longest_makes_room() {
+fn least_recently_used_kernel_is_evicted() {
     let cache = MemoryCache::with_capacity(3);
     for source in ["a", "b", "c"] {
         build(&cache, key(source), source);
@@ -87,7 +87,7 @@ fn the_kernel_not_used_for_longest_makes_room() {
 }
 
 #[test]
-fn no_more_than_512_kernels_are_kept() {
+fn capacity_is_512_kernels() {
     let cache = MemoryCache::default();
     for index in 0..2000 {
         build(&cache, key(&index.to_string()), "x");
@@ -98,7 +98,7 @@ fn no_more_than_512_kernels_are_kept() {
 }
 
 #[test]
-fn a_failure_is_not_kept() {
+fn failures_are_not_cached() {
     let cache = MemoryCache::<String>::default();
     let failed = cache.get_or_build(key("a"), |_| Err("first"));
     assert_eq!(failed, Err("first"));
@@ -108,7 +108,7 @@ fn a_failure_is_not_kept() {
 }
 
 #[test]
-fn fault_33_a_panic_while_building_blocks_nobody() {
+fn fault_33_panicking_builds_release_waiters() {
     let cache = MemoryCache::<String>::default();
     let panicked = thread::scope(|scope| {
         let build = || cache.get_or_build(key("a"), |_| -> Result<_, ()> { panic!("as planned") });
@@ -119,7 +119,7 @@ fn fault_33_a_panic_while_building_blocks_nobody() {
 }
 
 #[test]
-fn the_same_key_from_16_threads_is_built_once() {
+fn concurrent_builds_run_once() {
     for _ in 0..20 {
         let cache = MemoryCache::default();
         let builds = AtomicUsize::new(0);
@@ -144,7 +144,7 @@ fn the_same_key_from_16_threads_is_built_once() {
 }
 
 #[test]
-fn fault_15_the_same_bad_kernel_from_16_threads_fails_16_times() {
+fn fault_15_concurrent_failures_all_report() {
     let cache = MemoryCache::<()>::default();
     let barrier = Barrier::new(16);
     thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn fault_15_the_same_bad_kernel_from_16_threads_fails_16_times() {
 }
 
 #[test]
-fn threads_with_different_keys_get_their_own_values() {
+fn concurrent_keys_are_independent() {
     let cache = MemoryCache::with_capacity(8);
     thread::scope(|scope| {
         for seed in 0..16 {
@@ -180,7 +180,7 @@ fn threads_with_different_keys_get_their_own_values() {
 
 /// The best of many rounds, since other programs run too.
 #[test]
-fn a_hit_for_2_kib_of_source_takes_no_longer_than_a_microsecond() {
+fn hits_take_at_most_a_microsecond() {
     let cache = MemoryCache::default();
     let sources: Vec<String> =
         (0..500).map(|index| format!("{}{index:04}", "x = x + 1; // text\n".repeat(108))).collect();

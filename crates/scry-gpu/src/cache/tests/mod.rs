@@ -1,4 +1,4 @@
-//! What a cache must survive: corruption, kills, crowds, strangers.
+//! Tests of the caches: corruption, killed writers, concurrency, untrusted files.
 
 mod concurrency;
 mod corruption;
@@ -71,7 +71,7 @@ fn key(source: &str) -> KernelKey {
     }
 }
 
-/// A declared kernel of nothing.
+/// The specification of a native kernel without bindings.
 fn native(language: Language) -> NativeSpec {
     NativeSpec { language, interface: NativeInterface::new(0, [1; 3]) }
 }
@@ -80,18 +80,18 @@ fn open(base: &Path) -> DiskCache {
     DiskCache::open_in(base, &device_identity(), 256 << 20).expect("the folder is ours")
 }
 
-/// What a source becomes, which so says what its kernel does.
+/// The variant for direct launches, compiled from the source itself.
 const PLAIN: Variant<'_> = Variant { grid: GridSource::Native, part: Part::Compiled(b"generated") };
-/// The same for folded launches.
-const FOLDED: Variant<'_> = Variant { grid: GridSource::Folded, ..PLAIN };
-/// The same for indirect launches.
-const COUNTS: Variant<'_> = Variant { grid: GridSource::Counts, ..PLAIN };
+/// The variant for linearised grids.
+const LINEARISED: Variant<'_> = Variant { grid: GridSource::Folded, ..PLAIN };
+/// The variant for indirect launches.
+const INDIRECT: Variant<'_> = Variant { grid: GridSource::Counts, ..PLAIN };
 
 fn path_of(cache: &DiskCache, key: &KernelKey, variant: Variant<'_>) -> PathBuf {
     cache.path(&format::full_key(&device_identity().key_part(), key, variant), variant.part.kind())
 }
 
-/// A folder of the user's alone, whatever modes the process gives new folders.
+/// A folder that only the user can access, whatever the umask.
 fn temporary_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     #[cfg(unix)]
@@ -103,7 +103,7 @@ fn temporary_folder() -> TempDir {
     folder
 }
 
-/// Names in a folder.
+/// Returns the file names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let items = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
@@ -112,12 +112,12 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether the long form of the tests is asked for.
+/// Whether the long form of the tests is requested.
 fn soak() -> bool {
     std::env::var_os("SCRY_SOAK").is_some_and(|value| value == "1")
 }
 
-/// Pseudo-random numbers, SplitMix64's.
+/// Pseudo-random numbers by SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -134,7 +134,7 @@ impl Random {
     }
 }
 
-/// A payload that tells which key and version it is for, in each of its parts.
+/// A payload that encodes its key and version in each of its parts.
 fn payload(key: u64, version: u64) -> Vec<u8> {
     let mut random = Random(key << 32 | version);
     let words = 3 + random.below(2000);
@@ -148,20 +148,20 @@ fn payload(key: u64, version: u64) -> Vec<u8> {
     bytes
 }
 
-/// The version of a payload, which must be whole and for `key`.
+/// Returns the version of a payload, which must be unmixed and for `key`.
 fn version_of(found: &[u8], key: u64) -> u64 {
     let version = u64::from_le_bytes(found[8..16].try_into().unwrap());
     assert!(found == payload(key, version), "a mix of payloads for key {key}");
     version
 }
 
-/// Name of the test that child processes run: what is asked for stands in the environment.
+/// Name of the test that child processes run: the environment selects the task.
 const CHILD: &str = "cache::tests::child_process";
 const CHILD_TASK: &str = "SCRY_CACHE_TEST_TASK";
 const CHILD_FOLDER: &str = "SCRY_CACHE_TEST_FOLDER";
 
-/// This test binary again, about to run a task of [`child_process`]; through a shell that first
-/// runs `before`, if that is not empty.
+/// Returns a command that runs a task of [`child_process`] in this test binary; through a shell
+/// that runs `before` first, if that is not empty.
 fn child(task: &str, folder: &Path, before: &str) -> Command {
     let binary = std::env::current_exe().unwrap();
     let mut command = if before.is_empty() {
@@ -179,7 +179,7 @@ fn child(task: &str, folder: &Path, before: &str) -> Command {
     command
 }
 
-/// Runs a task of [`child_process`] to its end; what it logged and printed.
+/// Runs a task of [`child_process`] to its end; returns its log and output.
 fn run_child(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
@@ -197,7 +197,7 @@ fn child_process() {
     };
     let folder = PathBuf::from(std::env::var_os(CHILD_FOLDER).unwrap());
     match task.to_str().unwrap() {
-        "write for ever" => concurrency::write_for_ever(&folder),
+        "write until killed" => concurrency::write_until_killed(&folder),
         "read and write" => concurrency::read_and_write(&folder),
         "debug log" => debug_log::load_and_store(&folder),
         "list" => location::list_and_print(),

@@ -1,4 +1,4 @@
-//! The sum of all sizes stays bounded, and what dead writers leave goes.
+//! The size limit, and removal of abandoned files.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ fn numbered(index: u64) -> KernelKey {
 }
 
 #[test]
-fn the_entries_not_used_for_longest_make_room() {
+fn least_recently_used_entries_are_evicted() {
     let folder = temporary_folder();
     let limit = 1 << 20;
     let cache = DiskCache::open_in(folder.path(), &device_identity(), limit).unwrap();
@@ -35,7 +35,7 @@ fn the_entries_not_used_for_longest_make_room() {
 }
 
 #[test]
-fn an_entry_in_use_is_not_the_first_to_go() {
+fn recently_used_entries_are_kept() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let day = Duration::from_secs(24 * 3600);
@@ -45,14 +45,14 @@ fn an_entry_in_use_is_not_the_first_to_go() {
         set_age(&path_of(&cache, &numbered(index), PLAIN), age);
     }
     cache.load(&numbered(0), PLAIN).unwrap();
-    // Room for two, by the least that an entry counts, then down to one and a half.
+    // Two entries fit, at their minimum size; the sweep reduces that to one and a half.
     entries::sweep(&location::root_in(folder.path()), 2 * (16 << 10));
     assert!(cache.load(&numbered(0), PLAIN).is_some());
     assert_eq!(cache.load(&numbered(1), PLAIN), None);
 }
 
 #[test]
-fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
+fn fault_38_abandoned_files_are_removed() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let entry = path_of(&cache, &numbered(0), PLAIN);
@@ -70,7 +70,7 @@ fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
 }
 
 #[test]
-fn fault_44_times_in_the_future_do_no_harm() {
+fn fault_44_future_times_are_harmless() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&numbered(0), PLAIN, b"payload");
@@ -83,7 +83,7 @@ fn fault_44_times_in_the_future_do_no_harm() {
 }
 
 #[test]
-fn the_listing_names_entries_and_clearing_removes_only_them() {
+fn clear_removes_only_listed_entries() {
     let folder = temporary_folder();
     let root = location::root_in(folder.path());
     assert_eq!(crate::cache::clear(&root).unwrap(), 0, "there is nothing yet");
@@ -91,8 +91,8 @@ fn the_listing_names_entries_and_clearing_removes_only_them() {
     let mut unnamed = numbered(1);
     unnamed.entry = None;
     cache.store(&numbered(0), PLAIN, b"payload");
-    cache.store(&unnamed, FOLDED, b"payload");
-    let device = path_of(&cache, &unnamed, FOLDED).parent().unwrap().to_owned();
+    cache.store(&unnamed, LINEARISED, b"payload");
+    let device = path_of(&cache, &unnamed, LINEARISED).parent().unwrap().to_owned();
     let others = [
         root.join("notes.txt"),
         device.join("notes.txt"),

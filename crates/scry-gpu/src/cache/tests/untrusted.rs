@@ -1,4 +1,4 @@
-//! Folders and files that somebody else could have written, and folders that cannot be written.
+//! Folders and files that other users can write to, and folders that cannot be written to.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, sy
 use super::*;
 use crate::cache::location::{check_private, prepare, root_in, user};
 
-/// A user that no test runs as.
-const STRANGER: u32 = 54321;
+/// The id of a user that no test runs as.
+const OTHER_USER: u32 = 54321;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -26,7 +26,7 @@ fn problem(base: &Path) -> String {
 }
 
 #[test]
-fn fault_42_folders_and_files_are_made_for_the_user_alone() {
+fn fault_42_files_are_private_to_the_user() {
     let folder = temporary_folder();
     let base = folder.path().join("made/on/the/way");
     let cache = open(&base);
@@ -39,7 +39,7 @@ fn fault_42_folders_and_files_are_made_for_the_user_alone() {
 }
 
 #[test]
-fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
+fn fault_42_writable_folders_are_not_used() {
     for bits in [0o720, 0o702, 0o777, 0o1777] {
         let folder = temporary_folder();
         let cache = open(folder.path());
@@ -55,19 +55,19 @@ fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
 }
 
 #[test]
-fn fault_42_a_place_where_everybody_can_exchange_folders_is_not_used() {
+fn fault_42_replaceable_folders_are_not_used() {
     let folder = temporary_folder();
     set_mode(folder.path(), 0o777);
     assert!(!opens(folder.path()));
     assert!(problem(folder.path()).contains("can be written by everybody"));
     assert!(!opens(&folder.path().join("below")));
-    // As /tmp is: only owners can rename.
+    // As /tmp: only owners can rename.
     set_mode(folder.path(), 0o1777);
     assert!(opens(folder.path()));
 }
 
 #[test]
-fn fault_42_an_entry_that_others_can_write_to_is_a_miss() {
+fn fault_42_writable_entries_are_misses() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&key("a"), PLAIN, b"payload");
@@ -80,9 +80,9 @@ fn fault_42_an_entry_that_others_can_write_to_is_a_miss() {
     assert!(cache.load(&key("a"), PLAIN).is_some());
 }
 
-/// Only root can give files away; others find a foreign file that is there anyway.
+/// Only root can change a file's owner; others test an existing file of root.
 #[test]
-fn fault_42_what_belongs_to_another_user_is_not_used() {
+fn fault_42_foreign_files_are_not_used() {
     if user() != 0 {
         let problem = check_private(Path::new("/usr")).unwrap_err().to_string();
         assert!(problem.contains("belongs to user 0"), "{problem}");
@@ -93,12 +93,12 @@ fn fault_42_what_belongs_to_another_user_is_not_used() {
     let cache = open(folder.path());
     cache.store(&key("a"), PLAIN, b"payload");
     let path = path_of(&cache, &key("a"), PLAIN);
-    chown(&path, Some(STRANGER), None).unwrap();
+    chown(&path, Some(OTHER_USER), None).unwrap();
     assert_eq!(cache.load(&key("a"), PLAIN), None);
     chown(&path, Some(0), None).unwrap();
     assert!(cache.load(&key("a"), PLAIN).is_some());
     for part in [path.parent().unwrap(), &root_in(folder.path()), folder.path()] {
-        chown(part, Some(STRANGER), None).unwrap();
+        chown(part, Some(OTHER_USER), None).unwrap();
         assert!(!opens(folder.path()), "{part:?}");
         assert!(problem(folder.path()).contains("belongs to user 54321"));
         chown(part, Some(0), None).unwrap();
@@ -106,21 +106,21 @@ fn fault_42_what_belongs_to_another_user_is_not_used() {
     assert!(opens(folder.path()));
 }
 
-/// Root with another user's HOME leaves nothing there that the user could not remove.
+/// Root with another user's HOME creates nothing there, which that user could not remove.
 #[test]
-fn fault_42_root_makes_nothing_in_another_users_home() {
+fn fault_42_root_spares_other_home_folders() {
     if user() != 0 {
         assert!(!opens(Path::new("/")), "root's folders are root's");
         return;
     }
     let home = temporary_folder();
-    chown(home.path(), Some(STRANGER), None).unwrap();
+    chown(home.path(), Some(OTHER_USER), None).unwrap();
     assert!(!opens(&home.path().join(".cache")));
     assert!(names(home.path()).is_empty());
 }
 
 #[test]
-fn fault_41_symbolic_links_in_place_of_folders_are_not_followed() {
+fn fault_41_links_to_folders_are_refused() {
     let target = temporary_folder();
     let folder = temporary_folder();
     let root = root_in(folder.path());
@@ -135,14 +135,14 @@ fn fault_41_symbolic_links_in_place_of_folders_are_not_followed() {
     symlink(target.path(), &device).unwrap();
     assert!(!opens(folder.path()));
     if user() == 0 {
-        lchown(&device, Some(STRANGER), None).unwrap();
+        lchown(&device, Some(OTHER_USER), None).unwrap();
         assert!(!opens(folder.path()));
     }
     assert!(names(target.path()).is_empty());
 }
 
 #[test]
-fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
+fn fault_41_links_to_entries_are_replaced() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&key("a"), PLAIN, b"payload");
@@ -158,7 +158,7 @@ fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
 }
 
 #[test]
-fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
+fn fault_37_named_pipes_are_misses() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let path = path_of(&cache, &key("a"), PLAIN);
@@ -168,7 +168,7 @@ fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
 }
 
 #[test]
-fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
+fn fault_41_other_file_types_are_refused() {
     let folder = temporary_folder();
     let file = folder.path().join("file");
     File::create(&file).unwrap();
@@ -180,9 +180,9 @@ fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
     assert!(problem(folder.path()).contains("is not a folder"));
 }
 
-/// Root writes to read-only folders too, and may.
+/// Root can write to read-only folders too.
 #[test]
-fn fault_41_a_read_only_folder_is_never_a_failure() {
+fn fault_41_read_only_folders_are_tolerated() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let device = path_of(&cache, &key("a"), PLAIN).parent().unwrap().to_owned();
@@ -193,7 +193,7 @@ fn fault_41_a_read_only_folder_is_never_a_failure() {
 }
 
 #[test]
-fn fault_41_a_folder_deleted_while_in_use_is_made_again() {
+fn fault_41_deleted_folders_are_recreated() {
     let folder = temporary_folder();
     let base = folder.path().join("base");
     let cache = open(&base);
@@ -202,14 +202,14 @@ fn fault_41_a_folder_deleted_while_in_use_is_made_again() {
     assert_eq!(cache.load(&key("a"), PLAIN), None);
     cache.store(&key("a"), PLAIN, b"payload");
     assert!(cache.load(&key("a"), PLAIN).is_some());
-    // Not by a folder of the wrong kind.
+    // A file instead of a folder.
     fs::remove_dir_all(&base).unwrap();
     File::create(&base).unwrap();
     cache.store(&key("a"), PLAIN, b"payload");
     assert_eq!(cache.load(&key("a"), PLAIN), None);
 }
 
-/// Prints each warning on a line that begins with WARNING.
+/// Prints each warning on a line that starts with WARNING.
 struct Printer;
 
 impl log::Log for Printer {
@@ -224,7 +224,7 @@ impl log::Log for Printer {
     fn flush(&self) {}
 }
 
-/// Opens, stores and loads, over and over, and prints what is logged.
+/// Opens, stores and loads repeatedly, and prints the log.
 pub(super) fn use_and_log(base: &Path) {
     log::set_logger(&Printer).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
@@ -246,7 +246,7 @@ fn warnings(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn fault_41_a_cache_that_works_warns_of_nothing() {
+fn fault_41_working_caches_log_no_warning() {
     let folder = temporary_folder();
     let text = run_child(&mut child("log", folder.path(), ""));
     assert!(warnings(&text).is_empty(), "{text}");
@@ -254,7 +254,7 @@ fn fault_41_a_cache_that_works_warns_of_nothing() {
 }
 
 #[test]
-fn fault_41_a_folder_that_cannot_be_used_gives_one_warning_that_says_what_to_do() {
+fn fault_41_unusable_folders_warn_once() {
     let folder = temporary_folder();
     let file = folder.path().join("file");
     File::create(&file).unwrap();
@@ -269,7 +269,7 @@ fn fault_41_a_folder_that_cannot_be_used_gives_one_warning_that_says_what_to_do(
 
 /// No file can grow past 512 or 1024 bytes, as on a disk that fills up in the middle of a write.
 #[test]
-fn fault_41_a_full_disk_gives_one_warning_and_leaves_nothing_behind() {
+fn fault_41_full_disks_warn_once() {
     let folder = temporary_folder();
     let text = run_child(&mut child("log", folder.path(), "trap '' XFSZ; ulimit -f 1"));
     assert_eq!(warnings(&text).len(), 1, "{text}");
@@ -278,7 +278,7 @@ fn fault_41_a_full_disk_gives_one_warning_and_leaves_nothing_behind() {
     assert!(names(&device).is_empty());
 }
 
-/// Uses up all file descriptors, then the cache, then the cache again with descriptors.
+/// Uses up all file descriptors, then uses the cache, then again with descriptors.
 pub(super) fn use_without_descriptors(base: &Path) {
     let cache = open(base);
     cache.store(&key("a"), PLAIN, b"payload");
@@ -297,7 +297,7 @@ pub(super) fn use_without_descriptors(base: &Path) {
 }
 
 #[test]
-fn fault_36_without_file_descriptors_the_cache_is_a_miss() {
+fn fault_36_missing_descriptors_are_misses() {
     let folder = temporary_folder();
     run_child(&mut child("no descriptors", folder.path(), "ulimit -n 48"));
 }
