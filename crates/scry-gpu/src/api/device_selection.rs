@@ -6,7 +6,7 @@ use crate::api::error::{Attempt, DRIVER_FAILED, GpuError, NoDevice, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::backend::{Absence, BACKENDS, LEFT_OUT};
 use crate::core::driver::{Adapter, Driver};
-use crate::lifecycle::exit_guard::{self, ENDING};
+use crate::lifecycle::exit_guard::{self, EXITING};
 
 /// The environment variable that selects the device of [`Device::auto`](crate::Device::auto).
 pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
@@ -142,7 +142,7 @@ impl Found {
 
 /// Why there is no device of any backend any more.
 fn ended() -> Absence {
-    Absence { reason: ENDING.to_owned(), help: "use devices before that".to_owned() }
+    Absence { reason: EXITING.to_owned(), help: "use devices before that".to_owned() }
 }
 
 /// Why there is no device of a backend that the build leaves out.

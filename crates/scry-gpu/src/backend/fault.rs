@@ -1,4 +1,4 @@
-//! A wrapper around any driver that makes chosen calls fail.
+//! A wrapper around any driver that injects faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,36 +14,36 @@ use crate::core::driver::{
     RecordingId, Work,
 };
 
-/// What a failing call says.
+/// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no memory.
+    /// The call fails for lack of memory.
     OutOfMemory,
     /// The driver refuses the call.
     Refused,
-    /// The device is gone; so say all later calls.
+    /// The device is lost: this call and all later ones fail.
     DeviceLost,
-    /// Waiting never ends: every wait takes its time and reaches nothing, and nothing can be ended.
+    /// Waits never succeed: each one times out, and cancellation fails.
     Hang,
-    /// The same, but what is waited for can be ended.
+    /// As `Hang`, but cancellation succeeds.
     Endless,
 }
 
-/// Which calls fail, and how many there were.
+/// Which calls fail, and the number of calls so far.
 #[derive(Debug)]
 pub struct Plan {
     fault: Fault,
-    /// The number of the call that fails, from 0.
+    /// The index of the call that fails.
     fails_at: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
-    /// The last submission that was ended.
+    /// The last cancelled submission.
     ended: AtomicU64,
 }
 
 impl Plan {
-    /// Call number `fails_at`, from 0, fails with `fault`. Frees and releases cannot fail, and do
-    /// not count.
+    /// Creates a plan in which call number `fails_at`, from 0, fails with `fault`. Frees and
+    /// releases cannot fail, and are not counted.
     #[must_use]
     pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -55,18 +55,18 @@ impl Plan {
         })
     }
 
-    /// Changes the plan: of the calls from now on, number `later`, from 0, fails.
+    /// Changes the plan: call number `later` from now on, from 0, fails.
     pub fn fail_later(&self, later: u64) {
         self.fails_at.store(self.calls() + later, Ordering::Relaxed);
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Whether a wait for `point` is one that does not end.
+    /// Whether a wait for `point` never succeeds.
     fn hangs(&self, point: Point) -> bool {
         let ended = || self.ended.load(Ordering::Relaxed) >= point.0;
         let hangs = match self.fault {
@@ -77,21 +77,21 @@ impl Plan {
         hangs && self.has_failed()
     }
 
-    /// Whether the chosen call was made.
+    /// Whether the failing call was made.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.calls() > self.fails_at.load(Ordering::Relaxed)
     }
 }
 
-/// A driver of which some calls fail by plan.
+/// A driver whose calls fail according to a plan.
 pub(crate) struct FaultDriver {
     pub inner: Box<dyn Driver>,
     pub plan: Arc<Plan>,
 }
 
 impl FaultDriver {
-    /// Counts a call, and fails it if its turn has come.
+    /// Counts a call, and fails it if the plan says so.
     fn count(&self, call: &'static str) -> Result<()> {
         let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
         let device = || self.info().name.clone();

@@ -1,4 +1,4 @@
-//! The registry of backends: one slice.
+//! The table of backends.
 
 #[cfg(feature = "cpu")]
 mod cpu;
@@ -18,7 +18,7 @@ use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
 use crate::core::driver::Adapter;
 
-/// A buffer as errors name it: by its label, if it has one.
+/// Formats a buffer for errors: its label, if it has one.
 #[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
 fn named_buffer(label: &str) -> String {
     match label {
@@ -27,25 +27,25 @@ fn named_buffer(label: &str) -> String {
     }
 }
 
-/// Why a backend has no device, and what would change that.
+/// Why a backend has no device, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub reason: String,
     pub help: String,
 }
 
-/// The devices of a backend, never none.
+/// The devices of a backend, at least one.
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
 /// A backend.
 pub(crate) struct Backend {
-    /// Which one it is.
+    /// The kind of the backend.
     pub kind: BackendKind,
-    /// Finds the devices. An error if there is none.
+    /// Enumerates the devices. An error if there is none.
     pub find: fn() -> Result<Adapters, Absence>,
 }
 
-/// The libraries that CUDA devices open when a call needs them.
+/// Returns the libraries that CUDA devices open on demand.
 pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
     #[cfg(feature = "cuda")]
     let libraries = cuda::libraries();
@@ -54,7 +54,7 @@ pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
     libraries
 }
 
-/// Every backend of this build.
+/// All backends of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(feature = "cuda")]
     Backend { kind: BackendKind::Cuda, find: cuda::find },
@@ -65,7 +65,7 @@ pub(crate) const BACKENDS: &[Backend] = &[
     Backend { kind: BackendKind::Null, find: null::find },
 ];
 
-/// The backends that this build leaves out, with the features that would have them.
+/// The backends that this build excludes, and the features that enable them.
 pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
     #[cfg(not(feature = "cuda"))]
     (BackendKind::Cuda, "cuda"),

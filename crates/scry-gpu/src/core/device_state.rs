@@ -41,7 +41,7 @@ impl DeviceState {
 
     /// An error if the device was lost, or is another process's.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             return Err(self.lost_error(FORKED));
         }
         match self.lost.get() {
@@ -51,8 +51,8 @@ impl DeviceState {
     }
 
     /// Whether the process is another than the one that opened the device.
-    pub(super) fn was_left(&self) -> bool {
-        self.process.was_left()
+    pub(super) fn has_forked(&self) -> bool {
+        self.process.has_forked()
     }
 
     /// Whether the device was lost or given up.

@@ -17,7 +17,7 @@ use crate::core::handles::{MemoryId, MemoryKind, Point, RecordingId};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
-use crate::lifecycle::cancellation::{Cuts, Notice};
+use crate::lifecycle::cancellation::{Cancellations, Reported};
 
 /// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub(crate) struct SubmissionQueue {
     /// Launches handed to the driver so far.
     pub launches: AtomicU64,
     order: Mutex<Order>,
-    cuts: Cuts,
+    cancellations: Cancellations,
     failures: Failures,
 }
 
@@ -136,7 +136,7 @@ impl SubmissionQueue {
             device: DeviceState::new(driver, disk),
             launches: AtomicU64::new(0),
             order: Mutex::default(),
-            cuts: Cuts::default(),
+            cancellations: Cancellations::default(),
             failures: Failures::default(),
         }
     }
@@ -257,18 +257,18 @@ impl SubmissionQueue {
     /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
     /// passes is no error and does the device no harm, unlike the device's time limit.
     pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
-        self.wait_noticing(point, timeout, Notice::All, Told::Reader(None))
+        self.wait_noticing(point, timeout, Reported::Any, Told::Reader(None))
     }
 
     /// Waits until `point` is reached, in order to read from an allocation.
     pub(crate) fn wait_for_reading(&self, point: Point, memory: MemoryId) -> Result<()> {
-        self.wait_noticing(point, None, Notice::All, Told::Reader(Some(memory))).map(|_| ())
+        self.wait_noticing(point, None, Reported::Any, Told::Reader(Some(memory))).map(|_| ())
     }
 
     /// Waits until `point` is reached for the sake of its memory: launches that failed are told to
     /// whoever waits for their results.
     pub(crate) fn wait_for_memory(&self, point: Point) -> Result<()> {
-        self.wait_noticing(point, None, Notice::All, Told::None).map(|_| ())
+        self.wait_noticing(point, None, Reported::Any, Told::None).map(|_| ())
     }
 
     /// [`SubmissionQueue::wait_until`], told of work that was ended early or failed.
@@ -276,12 +276,12 @@ impl SubmissionQueue {
         &self,
         point: Point,
         timeout: Option<Duration>,
-        notice: Notice,
+        reported: Reported,
         told: Told,
     ) -> Result<bool> {
         let start = Instant::now();
         let interrupts = self.interrupts();
-        let cuts = self.cuts.count();
+        let known = self.cancellations.count();
         loop {
             self.check_alive()?;
             let elapsed = start.elapsed();
@@ -291,7 +291,7 @@ impl SubmissionQueue {
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(point, slice))? {
                 self.reap(point);
-                if let Some(limit) = self.cuts.concerning(point, cuts, notice) {
+                if let Some(limit) = self.cancellations.limit_for(point, known, reported) {
                     return Err(self.timed_out(limit, ENDED));
                 }
                 let last = self.lock().last.unwrap_or(point);
@@ -320,7 +320,7 @@ impl SubmissionQueue {
 
     fn wait_for_all(&self, told: Told) -> Result<()> {
         let Some(last) = self.lock().last else { return Ok(()) };
-        self.wait_noticing(last, None, Notice::New, told).map(|_| ())
+        self.wait_noticing(last, None, Reported::DuringWait, told).map(|_| ())
     }
 
     /// Submits commands that a replay needs before it, if there are any; they hold `memories`.
@@ -349,7 +349,7 @@ impl SubmissionQueue {
     /// Ends work up to `point` that did not finish within the time limit; gives the device up if
     /// that cannot be done.
     fn end_work(&self, point: Point, limit: Duration) -> Result<()> {
-        if self.note_loss(self.cuts.cut(&*self.driver, point, limit))? {
+        if self.note_loss(self.cancellations.cancel(&*self.driver, point, limit))? {
             return Ok(());
         }
         self.lose(format!(
@@ -432,7 +432,7 @@ impl Order {
 
 impl Drop for SubmissionQueue {
     fn drop(&mut self) {
-        if self.device.was_left() {
+        if self.device.has_forked() {
             self.device.driver.abandon();
             return;
         }

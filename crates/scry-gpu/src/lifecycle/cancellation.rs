@@ -1,4 +1,4 @@
-//! Submissions that were ended early, and who has to be told.
+//! Cancelled submissions, and which waits report them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,74 +7,79 @@ use std::time::Duration;
 use crate::api::error::Result;
 use crate::core::driver::{Driver, Point};
 
-/// Submissions that were ended together.
-struct Cut {
+/// Submissions that were cancelled together.
+struct Cancellation {
     first: Point,
     last: Point,
-    /// The time limit that was the reason.
+    /// The exceeded time limit.
     limit: Duration,
 }
 
-/// Which submissions that were ended a wait is told of.
+/// Which cancelled submissions a wait reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notice {
-    /// Those that are ended while it waits.
-    New,
-    /// The submission that it waits for as well, whenever that was ended.
-    All,
+pub(crate) enum Reported {
+    /// Those cancelled during the wait.
+    DuringWait,
+    /// Also the submission that it waits for, whenever that was cancelled.
+    Any,
 }
 
-/// All submissions of a device that were ended early.
+/// Any cancelled submissions of a device.
 #[derive(Default)]
-pub(crate) struct Cuts {
-    list: Mutex<Vec<Cut>>,
-    /// Cuts that were begun, so that those who see no more than they know need not lock.
-    begun: AtomicUsize,
+pub(crate) struct Cancellations {
+    list: Mutex<Vec<Cancellation>>,
+    /// Number of cancellations started; if it is zero, readers need not lock.
+    started: AtomicUsize,
 }
 
-impl Cuts {
-    fn lock(&self) -> MutexGuard<'_, Vec<Cut>> {
+impl Cancellations {
+    fn lock(&self) -> MutexGuard<'_, Vec<Cancellation>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there were, for [`Cuts::concerning`].
+    /// Returns the number of cancellations, for `limit_for`.
     pub(crate) fn count(&self) -> usize {
-        if self.begun.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
+        if self.started.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
     }
 
-    /// Ends the submissions up to `point`; false if the driver cannot. They may be done by
-    /// themselves, or ended by another thread, by the time that this comes to them.
-    pub(crate) fn cut(&self, driver: &dyn Driver, point: Point, limit: Duration) -> Result<bool> {
+    /// Cancels the submissions up to `point`; false if the driver cannot. They may have finished,
+    /// or another thread may have cancelled them, before this locks the list.
+    pub(crate) fn cancel(
+        &self,
+        driver: &dyn Driver,
+        point: Point,
+        limit: Duration,
+    ) -> Result<bool> {
         let mut list = self.lock();
-        // Before anybody could notice the cut.
-        self.begun.fetch_add(1, Ordering::Release);
+        // Before any thread can observe the cancellation.
+        self.started.fetch_add(1, Ordering::Release);
         let Some(first) = driver.cancel(point)? else {
             return Ok(false);
         };
         if first <= point {
-            list.push(Cut { first, last: point, limit });
+            list.push(Cancellation { first, last: point, limit });
         }
         Ok(true)
     }
 
-    /// The time limit for which a wait for `point` that began after `known` cuts fails, if it does.
-    /// All waits in progress are told of a cut up to their point, since what they wait for may have
-    /// needed it.
-    pub(crate) fn concerning(
+    /// Returns the time limit with which a wait for `point` fails, if it began after `known`
+    /// cancellations and fails. Any waits in progress report a cancellation up to their point,
+    /// since the work that they wait for may depend on the cancelled one.
+    pub(crate) fn limit_for(
         &self,
         point: Point,
         known: usize,
-        notice: Notice,
+        reported: Reported,
     ) -> Option<Duration> {
-        if self.begun.load(Ordering::Acquire) == 0 {
+        if self.started.load(Ordering::Acquire) == 0 {
             return None;
         }
         let list = self.lock();
-        let concerns = |(index, cut): &(usize, &Cut)| {
+        let concerns = |(index, it): &(usize, &Cancellation)| {
             let is_new = *index >= known;
-            cut.first <= point && (is_new || notice == Notice::All && point <= cut.last)
+            it.first <= point && (is_new || reported == Reported::Any && point <= it.last)
         };
-        list.iter().enumerate().find(concerns).map(|(_, cut)| cut.limit)
+        list.iter().enumerate().find(concerns).map(|(_, it)| it.limit)
     }
 }
 
@@ -83,28 +88,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_are_told_who_wait_for_what_was_ended_or_for_what_follows() {
+    fn waits_for_cancelled_or_later_work_fail() {
         let limit = Duration::from_secs(1);
-        let cuts = Cuts::default();
-        let told = |point, known, notice| cuts.concerning(Point(point), known, notice).is_some();
-        assert!(!told(4, 0, Notice::All));
-        cuts.begun.fetch_add(1, Ordering::Relaxed);
-        cuts.lock().push(Cut { first: Point(3), last: Point(5), limit });
-        assert_eq!(cuts.count(), 1);
-        // Those who waited when it happened, for the submissions themselves or for later ones.
+        let cancellations = Cancellations::default();
+        let fails = |point, known, reported| {
+            cancellations.limit_for(Point(point), known, reported).is_some()
+        };
+        assert!(!fails(4, 0, Reported::Any));
+        cancellations.started.fetch_add(1, Ordering::Relaxed);
+        cancellations.lock().push(Cancellation { first: Point(3), last: Point(5), limit });
+        assert_eq!(cancellations.count(), 1);
+        // Waits in progress, for the cancelled submissions or later ones.
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| told(at, 0, Notice::All)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 0, Reported::Any)),
             [false, true, true, true, true]
         );
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| told(at, 0, Notice::New)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 0, Reported::DuringWait)),
             [false, true, true, true, true]
         );
-        // Those who came later.
+        // Waits that began later.
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| told(at, 1, Notice::All)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 1, Reported::Any)),
             [false, true, true, false, false]
         );
-        assert_eq!([2, 3, 5, 6, 9].map(|at| told(at, 1, Notice::New)), [false; 5]);
+        assert_eq!([2, 3, 5, 6, 9].map(|at| fails(at, 1, Reported::DuringWait)), [false; 5]);
     }
 }

@@ -1,12 +1,12 @@
-//! The end of the process, at which drivers take themselves down while threads may still call them.
+//! Process exit: drivers run their exit handlers while threads may still call them.
 //!
-//! The thread that calls `exit`, or returns from `main`, runs what libraries registered for that,
-//! and others go on meanwhile: a call that comes then finds half of a driver. So once it begins no
-//! call gets through any more, and those in progress are waited for. What was registered last
-//! runs first: this is registered after each device that was opened.
+//! The thread that calls `exit`, or returns from `main`, runs the exit handlers of libraries while
+//! other threads continue: their calls would reach a partly destroyed driver. So once exit begins,
+//! new calls are refused and calls in progress are waited for. Handlers run in reverse order of
+//! registration, so this one is registered after each opened device.
 //!
-//! A forked child has a copy of all this, but none of its parent's threads: it counts its own
-//! calls, from zero, and waits for them as its parent does for its own.
+//! A forked child has a copy of this state, but none of its parent's threads: it counts its own
+//! calls, from zero.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -22,38 +22,38 @@ use crate::core::driver::{
 };
 use crate::lifecycle::fork_guard::Process;
 
-/// How long the end waits for calls in progress. Waits are series of short ones.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long exit waits for calls in progress. Waits are series of short calls.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What to say of a device that is used after that.
-pub(crate) const ENDING: &str = "the process is ending, and with it the driver";
+/// The reason of the device loss after process exit began.
+pub(crate) const EXITING: &str = "the process is ending, and with it the driver";
 
-/// Calls of drivers that may be torn down.
+/// The gate of all calls to drivers with exit handlers.
 static GATE: Gate = Gate(AtomicUsize::new(0));
 
-/// How many calls are in progress, and in the highest bit whether no more get through.
+/// The number of calls in progress; the highest bit is set once new calls are refused.
 struct Gate(AtomicUsize);
 
-/// A call in progress, and the process that it is counted in.
+/// A call in progress, and the process that counts it.
 pub(crate) struct Call<'g>(&'g Gate, Process);
 
 impl Gate {
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
     fn enter(&self) -> Option<Call<'_>> {
-        // First: from here on forks are noticed.
+        // First: forks are counted from here on.
         let process = Process::current();
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         let call = Call(self, process);
         (before & Self::CLOSED == 0).then_some(call)
     }
 
-    /// Lets no call through any more, and waits for those in progress; false if that took too long.
-    fn close(&self, patience: Duration) -> bool {
+    /// Refuses new calls, and waits for those in progress; false after `timeout`.
+    fn close(&self, timeout: Duration) -> bool {
         self.0.fetch_or(Self::CLOSED, Ordering::AcqRel);
         let start = Instant::now();
         while self.0.load(Ordering::Acquire) != Self::CLOSED {
-            if start.elapsed() >= patience {
+            if start.elapsed() >= timeout {
                 return false;
             }
             std::thread::sleep(Duration::from_micros(200));
@@ -61,57 +61,56 @@ impl Gate {
         true
     }
 
-    /// Counts from zero again, for a process in which none of the calls is in progress.
+    /// Resets the count, for a process in which no call is in progress.
     #[cfg(unix)]
-    fn forget_calls(&self) {
+    fn reset(&self) {
         self.0.fetch_and(Self::CLOSED, Ordering::AcqRel);
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        // In a child that was forked in the middle of it the call is not counted.
-        if !self.1.was_left() {
+        // A forked child does not count a call that began in its parent.
+        if !self.1.has_forked() {
             self.0.0.fetch_sub(1, Ordering::Release);
         }
     }
 }
 
-/// Calls of the parent's threads are none of a forked child's. Does only what is allowed between a
-/// `fork` and whatever comes next.
+/// Resets the count in a forked child. Async-signal-safe, as required between `fork` and `exec`.
 #[cfg(unix)]
-pub(crate) fn forked() {
-    GATE.forget_calls();
+pub(crate) fn reset_after_fork() {
+    GATE.reset();
 }
 
-/// Begins a call; none once the process is ending.
+/// Begins a call; `None` once the process is exiting.
 pub(crate) fn call() -> Option<Call<'static>> {
     GATE.enter()
 }
 
-/// Opens a device, whose driver is called as long as the process is not ending.
+/// Opens a device whose driver is not called after process exit has begun.
 pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     let info = adapter.info();
     if !matches!(info.backend, BackendKind::Cuda | BackendKind::Vulkan) {
         return adapter.open();
     }
-    let Some(_call) = call() else { return Err(ended(info)) };
+    let Some(_call) = call() else { return Err(exited(info)) };
     let inner = ManuallyDrop::new(adapter.open()?);
-    close_at_exit();
+    register_exit_handler();
     Ok(Box::new(Guarded { inner }))
 }
 
-fn ended(info: &DeviceInfo) -> GpuError {
+fn exited(info: &DeviceInfo) -> GpuError {
     GpuError::DeviceLost(DeviceLostError {
         function: None,
         device: info.name.clone(),
-        reason: ENDING.to_owned(),
+        reason: EXITING.to_owned(),
     })
 }
 
-/// Has the gate closed when the process ends, before what is registered by now.
+/// Registers the handler that closes the gate, which runs before all handlers registered so far.
 #[cfg(unix)]
-fn close_at_exit() {
+fn register_exit_handler() {
     use std::ffi::c_int;
 
     // SAFETY: the declaration is C's.
@@ -119,23 +118,23 @@ fn close_at_exit() {
         fn atexit(handler: extern "C" fn()) -> c_int;
     }
 
-    // SAFETY: the handler may be called at any time, and lies where this function does.
+    // SAFETY: the handler may be called at any time, and is part of the same library.
     if unsafe { atexit(close) } != 0 {
-        log::warn!("the end of the process is not noticed: atexit failed");
+        log::warn!("process exit is not detected: atexit failed");
     }
 }
 
-/// What the end of the process begins with.
+/// The exit handler.
 #[cfg(unix)]
 extern "C" fn close() {
-    GATE.close(PATIENCE);
+    GATE.close(EXIT_TIMEOUT);
 }
 
-/// Elsewhere other threads are gone before libraries end.
+/// On other systems threads have ended before libraries are unloaded.
 #[cfg(not(unix))]
-fn close_at_exit() {}
+fn register_exit_handler() {}
 
-/// A driver that may be torn down at the end of the process.
+/// A driver that may run exit handlers.
 struct Guarded {
     inner: ManuallyDrop<Box<dyn Driver>>,
 }
@@ -144,12 +143,12 @@ impl Guarded {
     fn call<R>(&self, work: impl FnOnce(&dyn Driver) -> Result<R>) -> Result<R> {
         match call() {
             Some(_call) => work(&**self.inner),
-            None => Err(ended(self.inner.info())),
+            None => Err(exited(self.inner.info())),
         }
     }
 
-    /// What cannot fail is left undone.
-    fn tell(&self, work: impl FnOnce(&dyn Driver)) {
+    /// Calls that return no error are skipped.
+    fn call_infallible(&self, work: impl FnOnce(&dyn Driver)) {
         if let Some(_call) = call() {
             work(&**self.inner);
         }
@@ -166,7 +165,7 @@ impl Driver for Guarded {
     }
 
     fn free(&self, memory: MemoryId) {
-        self.tell(|driver| driver.free(memory));
+        self.call_infallible(|driver| driver.free(memory));
     }
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
@@ -195,7 +194,7 @@ impl Driver for Guarded {
     }
 
     fn release(&self, kernel: KernelId) {
-        self.tell(|driver| driver.release(kernel));
+        self.call_infallible(|driver| driver.release(kernel));
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
@@ -203,7 +202,7 @@ impl Driver for Guarded {
     }
 
     fn forget(&self, recording: RecordingId) {
-        self.tell(|driver| driver.forget(recording));
+        self.call_infallible(|driver| driver.forget(recording));
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
@@ -227,14 +226,14 @@ impl Driver for Guarded {
     }
 
     fn abandon(&self) {
-        self.tell(|driver| driver.abandon());
+        self.call_infallible(|driver| driver.abandon());
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
         if let Some(_call) = call() {
-            // SAFETY: nobody uses it any more, and it is dropped here alone.
+            // SAFETY: nothing uses it any more, and it is dropped only here.
             unsafe { ManuallyDrop::drop(&mut self.inner) };
         }
     }
@@ -249,16 +248,16 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn no_call_gets_through_a_closed_gate() {
+    fn closed_gates_refuse_calls() {
         let gate = Gate(AtomicUsize::new(0));
         drop((gate.enter().unwrap(), gate.enter().unwrap()));
         assert!(gate.close(Duration::ZERO));
         assert!(gate.enter().is_none() && gate.enter().is_none());
-        assert!(gate.close(Duration::ZERO), "who was refused is not waited for");
+        assert!(gate.close(Duration::ZERO), "refused calls are not waited for");
     }
 
     #[test]
-    fn calls_in_progress_are_waited_for_and_not_for_ever() {
+    fn closing_waits_with_a_timeout() {
         let gate = Gate(AtomicUsize::new(0));
         let call = gate.enter().unwrap();
         assert!(!gate.close(Duration::from_millis(2)));
@@ -275,9 +274,9 @@ mod tests {
 
     #[test]
     #[cfg(all(unix, not(miri)))]
-    fn a_forked_child_waits_for_its_own_calls_alone() {
+    fn forked_children_wait_for_own_calls() {
         let _of_the_parent = call().unwrap();
-        // SAFETY: the child touches atomics, starts a thread and ends without returning.
+        // SAFETY: the child touches atomics, starts a thread and exits without returning.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork failed");
         if child == 0 {
@@ -290,15 +289,16 @@ mod tests {
                 drop(own);
             });
             close();
-            // The parent's call, which never ends here, would have cost all of the patience.
-            let well = is_done.load(Ordering::Acquire) && start.elapsed() < PATIENCE;
-            // SAFETY: ends the process.
+            // Waiting for the parent's call, which never ends here, would have taken the whole
+            // timeout.
+            let well = is_done.load(Ordering::Acquire) && start.elapsed() < EXIT_TIMEOUT;
+            // SAFETY: exits the process.
             unsafe { libc::_exit(i32::from(!well)) };
         }
         let mut status = 0;
         // SAFETY: `child` is a child of this process, and `status` outlives the call.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert!(libc::WIFEXITED(status), "{status:#x}");
-        assert_eq!(libc::WEXITSTATUS(status), 0, "its own call was not waited for");
+        assert_eq!(libc::WEXITSTATUS(status), 0, "the child did not wait for its own call");
     }
 }

@@ -1,36 +1,36 @@
-//! Whether this is still the process that a device was opened in.
+//! Detects use of a device in a forked child.
 //!
-//! What a driver keeps does not survive a `fork`: its threads are not in the child, and what it
-//! shares with the device belongs to the parent. So a device remembers how many forks lay behind
-//! its process when it was opened. The count costs a load, where a process id costs a system call.
+//! A driver does not survive `fork`: its threads do not exist in the child, and the state that it
+//! shares with the device belongs to the parent. So a device stores the number of forks before it
+//! was opened. The check costs a load, a process id a system call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Forks between the process that first opened a device and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// What to say of a device that was opened before a fork.
+/// The reason of the device loss after a fork.
 pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child \
      process, where Device::open must come after the fork";
 
-/// A process, as far as forks tell it from others.
+/// A process, identified by its number of forks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The process that this is called in.
+    /// Returns the current process.
     pub(crate) fn current() -> Self {
         count_forks();
         Self(FORKS.load(Ordering::Relaxed))
     }
 
     /// Whether this is called in a child that was forked since.
-    pub(crate) fn was_left(self) -> bool {
+    pub(crate) fn has_forked(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 }
 
-/// Has every fork from now on counted, in the child.
+/// Registers a handler that counts forks in the child.
 #[cfg(unix)]
 fn count_forks() {
     use std::ffi::c_int;
@@ -47,13 +47,14 @@ fn count_forks() {
         ) -> c_int;
     }
 
-    /// Only this: a child of a process with several threads may do little before it is done.
+    /// Counts a fork and resets the count of calls: both are async-signal-safe, as required in the
+    /// child of a process with several threads.
     ///
     /// # Safety
-    /// None is asked for: the type is what POSIX wants.
+    /// No preconditions: the type is POSIX's.
     unsafe extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
-        crate::lifecycle::exit_guard::forked();
+        crate::lifecycle::exit_guard::reset_after_fork();
     }
 
     static REGISTERED: Once = Once::new();
@@ -61,7 +62,7 @@ fn count_forks() {
         // SAFETY: the handler is safe to call at any time.
         let code = unsafe { pthread_atfork(None, None, Some(count)) };
         if code != 0 {
-            log::warn!("forks are not noticed: pthread_atfork failed with {code}");
+            log::warn!("forks are not detected: pthread_atfork failed with {code}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! The end of a process, its forks, and work that is ended early.
+//! Process exit, forks, pinned libraries, and cancellation.
 
 pub(crate) mod cancellation;
 pub(crate) mod exit_guard;

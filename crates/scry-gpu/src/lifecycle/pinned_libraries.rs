@@ -1,23 +1,23 @@
-//! Libraries that have to stay where they are until the process is gone.
+//! Libraries that must stay loaded until the process has exited.
 //!
-//! NVIDIA's driver (580) has threads for each open device, which sleep and wake up in its core
-//! library. As a program ends, one of its libraries unloads that one; whichever thread wakes up
-//! before the process is gone then executes nothing, which is a segmentation fault after all was
-//! done, the likelier the longer other libraries take to end. Its devices are never closed (see
-//! the drop of `Gpu`), so its libraries are held instead.
+//! NVIDIA's driver (580) has threads for each open device, which run code of its core library. At
+//! exit another of its libraries unloads that one; a thread that wakes up before the process has
+//! ended then executes unmapped code: a segmentation fault, more likely the longer other libraries
+//! need to exit. Its devices are never destroyed (see the drop of `Gpu`), so its libraries are
+//! pinned instead.
 
-/// Holds all of NVIDIA's libraries that are loaded for as long as the process lives.
+/// Keeps all loaded NVIDIA libraries loaded for the lifetime of the process.
 #[cfg(target_os = "linux")]
-pub(crate) fn hold_nvidias() {
+pub(crate) fn pin_nvidia_libraries() {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-    libraries(&String::from_utf8_lossy(&maps), "nvidia").into_iter().for_each(hold);
+    libraries(&String::from_utf8_lossy(&maps), "nvidia").into_iter().for_each(pin);
 }
 
-/// Elsewhere this is not known to happen.
+/// On other systems the crash is not known to happen.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn hold_nvidias() {}
+pub(crate) fn pin_nvidia_libraries() {}
 
-/// Files in the process's map of its memory that have code, and a word in their name.
+/// Returns the mapped executable files whose name contains `word`.
 #[cfg(target_os = "linux")]
 fn libraries<'m>(maps: &'m str, word: &str) -> Vec<&'m str> {
     let code = maps.lines().filter(|line| line.contains(" r-xp "));
@@ -29,14 +29,14 @@ fn libraries<'m>(maps: &'m str, word: &str) -> Vec<&'m str> {
     wanted
 }
 
-/// Counts once more who uses a library that is loaded.
+/// Adds a reference to a loaded library.
 #[cfg(target_os = "linux")]
-fn hold(path: &str) {
+fn pin(path: &str) {
     use libloading::os::unix::{Library, RTLD_LAZY};
 
-    /// `RTLD_NOLOAD`: nothing is loaded that is not.
+    /// `RTLD_NOLOAD`: only returns a library that is loaded already.
     const NO_LOAD: std::ffi::c_int = 4;
-    // SAFETY: the library is loaded, so that none of its code runs now.
+    // SAFETY: the library is loaded already, so no initialiser runs.
     match unsafe { Library::open(Some(path), RTLD_LAZY | NO_LOAD) } {
         Ok(library) => std::mem::forget(library),
         Err(error) => log::debug!("vulkan: {path} may be unloaded: {error}"),
@@ -52,7 +52,7 @@ mod tests {
         std::fs::read_to_string("/proc/self/maps").unwrap().contains(path)
     }
 
-    /// A library that nobody else has, under a name with a word.
+    /// Copies a library under a name that contains `word`.
     fn copied(folder: &std::path::Path, word: &str) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let from = libraries(&maps, "libgcc_s");
@@ -62,21 +62,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_stays_loaded_when_its_owner_lets_go() {
+    fn pinned_libraries_stay_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let others = copied(folder.path(), "scry-other");
-        let nvidias = copied(folder.path(), "nvidia-scry");
-        // SAFETY: they are the library of the compiler's runtime.
-        let opened = [&others, &nvidias].map(|path| unsafe { libloading::Library::new(path) });
-        assert!(is_loaded(&others) && is_loaded(&nvidias));
-        hold_nvidias();
+        let nvidia = copied(folder.path(), "nvidia-scry");
+        // SAFETY: both are copies of the compiler's runtime library.
+        let opened = [&others, &nvidia].map(|path| unsafe { libloading::Library::new(path) });
+        assert!(is_loaded(&others) && is_loaded(&nvidia));
+        pin_nvidia_libraries();
         drop(opened);
-        assert!(!is_loaded(&others), "the test would not notice");
-        assert!(is_loaded(&nvidias));
+        assert!(!is_loaded(&others), "the test could not fail");
+        assert!(is_loaded(&nvidia));
     }
 
     #[test]
-    fn files_with_code_are_told_once_by_their_name() {
+    fn each_executable_file_is_listed_once() {
         let maps = "\
 7f00-7f01 r--p 00000000 00:3a 12 /opt/nvidia/lib/libother.so
 7f01-7f02 r-xp 00001000 00:3a 12 /opt/nvidia/lib/libother.so

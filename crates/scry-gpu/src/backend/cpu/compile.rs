@@ -1,6 +1,6 @@
-//! WGSL programs as code for the lockstep machine.
+//! Compiles WGSL programs to code of the lockstep machine.
 //!
-//! The disk cache is not used: compiling takes less time than to read a file and to check it.
+//! The disk cache is not used: compiling is faster than reading and verifying a file.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ use crate::core::driver::{CompileJob, GridSource};
 /// A compiled kernel.
 pub(super) struct Kernel {
     pub(super) code: Code,
-    /// Invocations of a workgroup along x, y and z.
+    /// Workgroup size along x, y and z.
     pub(super) workgroup_size: [u32; 3],
     pub(super) bindings: usize,
 }
@@ -33,8 +33,8 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
     Ok(Kernel { code, workgroup_size, bindings: interface.bindings.len() })
 }
 
-/// The machine's code for a program. All is done where there is stack enough for it, and a panic is
-/// an error: a defect, but no reason to end the program.
+/// Returns the machine's code for a program. Compiles on a stack that is large enough; a panic
+/// becomes an error, so that a defect of the compiler does not abort the process.
 fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
     let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
@@ -44,7 +44,7 @@ fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
     Ok(code?)
 }
 
-/// The error for a kernel that the machine refuses.
+/// Returns the error for a kernel that exceeds a limit of the machine.
 fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
     let Refusal { what, needed, limit } = refusal;
     GpuError::TooLarge(TooLargeError {
@@ -62,7 +62,7 @@ fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
 mod tests {
     use super::*;
 
-    /// Functions that call each other, each with so many branches round the call of the next.
+    /// Returns functions that call each other, with `branches` nested branches around each call.
     fn nested(functions: usize, branches: usize) -> String {
         let level = |function: usize| {
             let open: String =
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_kernel_is_compiled_on_a_small_stack() {
+    fn deep_kernels_compile_on_small_stacks() {
         let program = Program::parse(&nested(12, 80)).unwrap();
         let small = thread::Builder::new().stack_size(128 << 10);
         thread::scope(|scope| {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_too_large_and_what_to_do() {
+    fn refusals_name_the_limit_and_help() {
         let what = "bytes of private memory in an invocation".to_owned();
         let info = super::super::info::info();
         let error = too_large(&info, "k", Refusal { what, needed: 1 << 30, limit: 1 << 20 });

@@ -1,4 +1,4 @@
-//! Steps, with everything looked up that they name.
+//! Resolves the resource ids of steps, and executes the result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,18 +12,18 @@ use crate::core::command::{Bound, Command, Dispatch, Groups, Span as Range, Step
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;
 
-/// Bytes that are filled or copied in a nanosecond, roughly.
+/// Approximate bytes that are filled or copied per nanosecond.
 const BYTES_PER_NANOSECOND: u64 = 8;
 
-/// What steps name.
+/// The resources that steps refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a> {
     pub(super) blocks: &'a Slots<MemoryMark, Arc<Block>>,
     pub(super) kernels: &'a Slots<KernelMark, Arc<Kernel>>,
 }
 
-/// Bytes of an allocation, kept alive.
-struct Place {
+/// A range of an allocation, kept alive.
+struct BlockRange {
     block: Arc<Block>,
     span: Span,
 }
@@ -32,7 +32,7 @@ struct Place {
 struct Launch {
     kernel: Arc<Kernel>,
     bindings: Vec<Span>,
-    /// What the bindings are parts of, and whether the kernel may write it.
+    /// The allocations of the bindings, and whether the kernel may write to them.
     blocks: Vec<(Arc<Block>, bool)>,
     groups: Workgroups,
     immediates: Vec<u8>,
@@ -42,23 +42,23 @@ struct Launch {
 enum Workgroups {
     Direct([u32; 3]),
     /// Read when the launch is executed. Boxed, so that direct launches stay small.
-    Indirect(Box<Place>),
+    Indirect(Box<BlockRange>),
 }
 
 enum Operation {
-    Fill { dst: Place, pattern: u32 },
-    Copy { src: Place, dst: Place },
+    Fill { dst: BlockRange, pattern: u32 },
+    Copy { src: BlockRange, dst: BlockRange },
     Launch(Launch),
 }
 
-/// Steps that can be executed, again and again.
+/// Resolved steps that can be executed repeatedly.
 pub(super) struct Operations {
     list: Vec<Operation>,
-    /// Roughly how long all of them take on one thread; none if that depends on data.
+    /// Approximate time on one thread; `None` if it depends on data.
     cost: Option<Duration>,
 }
 
-/// Looks up what steps name. An error, in words, if something is not there or does not fit.
+/// Resolves steps. Returns an error text if a resource does not exist or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
     // Barriers are few: one allocation, which a `filter_map` could not size.
     let mut list = Vec::with_capacity(steps.len());
@@ -75,20 +75,20 @@ impl Tables<'_> {
     fn operation(self, command: &Command) -> Result<Operation, String> {
         Ok(match command {
             Command::Fill { dst, pattern } => {
-                Operation::Fill { dst: self.place(*dst)?, pattern: *pattern }
+                Operation::Fill { dst: self.range(*dst)?, pattern: *pattern }
             }
             Command::Copy { src, dst } => {
-                Operation::Copy { src: self.place(*src)?, dst: self.place(*dst)? }
+                Operation::Copy { src: self.range(*src)?, dst: self.range(*dst)? }
             }
             Command::Dispatch(dispatch) => Operation::Launch(self.launch(dispatch)?),
         })
     }
 
-    fn place(self, range: Range) -> Result<Place, String> {
+    fn range(self, range: Range) -> Result<BlockRange, String> {
         let missing = || format!("{range:?} is not there");
         let block = self.blocks.get(range.memory).ok_or_else(missing)?;
         let span = block.span(range.offset, range.size).ok_or_else(missing)?;
-        Ok(Place { block: block.clone(), span })
+        Ok(BlockRange { block: block.clone(), span })
     }
 
     fn launch(self, dispatch: &Dispatch) -> Result<Launch, String> {
@@ -105,7 +105,7 @@ impl Tables<'_> {
             immediates: dispatch.immediates.clone(),
         };
         for Bound { span, writes } in &dispatch.bindings {
-            let Place { block, span } = self.place(*span)?;
+            let BlockRange { block, span } = self.range(*span)?;
             launch.bindings.push(span);
             launch.blocks.push((block, *writes));
         }
@@ -122,7 +122,7 @@ impl Tables<'_> {
         match groups {
             Groups::Direct(groups) => Ok(Workgroups::Direct(*groups)),
             Groups::Indirect(counts) if counts.size == Groups::SIZE => {
-                Ok(Workgroups::Indirect(Box::new(self.place(**counts)?)))
+                Ok(Workgroups::Indirect(Box::new(self.range(**counts)?)))
             }
             Groups::Indirect(counts) => {
                 Err(format!("{} bytes are not workgroup counts", counts.size))
@@ -144,19 +144,19 @@ impl Launch {
     fn run(&self, machine: &Machine, stop: &Stop) -> Result<(), Stopped> {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
         // SAFETY: the blocks are held. Operations are executed one after the other, and the core
-        // has the host keep off what they use.
+        // keeps the host from accessing the memory that they use.
         unsafe { machine.run(&self.job(self.groups()), stop) }
     }
 
-    /// The workgroups to run; those of an indirect launch as its counts are now.
+    /// Returns the workgroup counts; those of an indirect launch are read now.
     fn groups(&self) -> [u32; 3] {
         match &self.groups {
             Workgroups::Direct(groups) => *groups,
-            Workgroups::Indirect(place) => {
+            Workgroups::Indirect(counts) => {
                 let mut bytes = [0; Groups::SIZE as usize];
                 // SAFETY: the block is held. Operations are executed one after the other, and the
-                // core has the host keep off what they use.
-                unsafe { place.span.read(&mut bytes) };
+                // core keeps the host from accessing the memory that they use.
+                unsafe { counts.span.read(&mut bytes) };
                 let (counts, _) = bytes.as_chunks();
                 let counts = [0, 1, 2].map(|axis| u32::from_ne_bytes(counts[axis]));
                 runnable_workgroups(self.kernel.workgroup_size, counts)
@@ -164,7 +164,7 @@ impl Launch {
         }
     }
 
-    /// Roughly how long it takes on one thread; none if that depends on data.
+    /// Returns the approximate time on one thread; `None` if it depends on data.
     fn cost(&self) -> Option<Duration> {
         match self.groups {
             Workgroups::Direct(groups) => self.job(groups).cost(),
@@ -183,7 +183,7 @@ impl Operation {
         }
     }
 
-    /// Executes it; how long it took, if it is a launch that is to be timed.
+    /// Executes it; returns the duration if it is a launch to be timed.
     fn run(
         &self,
         machine: &Machine,
@@ -203,31 +203,30 @@ impl Operation {
     }
 }
 
-fn fill(machine: &Machine, dst: &Place, pattern: u32) {
+fn fill(machine: &Machine, dst: &BlockRange, pattern: u32) {
     if pattern == 0 && dst.block.is_untouched() {
         return;
     }
     dst.block.touch();
-    // SAFETY: the block is held. Operations are executed one after the other, and the core has the
-    // host keep off what they use.
+    // SAFETY: the block is held. Operations are executed one after the other, and the core keeps
+    // the host from accessing the memory that they use.
     unsafe { machine.fill(dst.span, pattern) };
 }
 
-fn copy(machine: &Machine, src: &Place, dst: &Place) {
+fn copy(machine: &Machine, src: &BlockRange, dst: &BlockRange) {
     dst.block.touch();
-    // SAFETY: as for fills; and the core says that the spans do not overlap.
+    // SAFETY: as for fills; and the core guarantees that the ranges do not overlap.
     unsafe { machine.copy(src.span, dst.span) };
 }
 
 impl Operations {
-    /// Roughly how long they take on one thread; none if that depends on data.
+    /// Returns the approximate time on one thread; `None` if it depends on data.
     pub(super) fn cost(&self) -> Option<Duration> {
         self.cost
     }
 
-    /// Executes them in order; gives the time of each launch, if they are to be timed. Once
-    /// stopped, launches are left out, but transfers are not: what another thread has uploaded is
-    /// not lost.
+    /// Executes them in order; returns the duration of each launch if `timed`. After cancellation
+    /// launches are skipped, but transfers are not: data uploaded by another thread is not lost.
     pub(super) fn run(
         &self,
         machine: &Machine,

@@ -1,4 +1,4 @@
-//! What the processor is, and what it can do.
+//! Properties of the CPU.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,13 +9,13 @@ use scry_ir::Features;
 
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
-/// Bytes of memory where the system does not tell.
+/// Memory size in bytes where the system does not report it.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
 
-/// Bytes of the largest binding: offsets within it are numbers of 32 bits.
+/// Maximum binding size in bytes: offsets are 32-bit.
 const MAX_BINDING: u64 = u32::MAX as u64 & !15;
 
-/// Bindings of one kernel, as WebGPU numbers them.
+/// Maximum binding number, as in WebGPU.
 const MAX_BINDINGS: u32 = 1000;
 
 /// The only device of this backend.
@@ -28,7 +28,7 @@ pub(super) fn info() -> DeviceInfo {
         kind: DeviceKind::Software,
         vendor_id: 0,
         device_id: 0,
-        // Of use to the disk cache alone, which is of no use here.
+        // Used only by the disk cache, which this backend does not use.
         uuid: None,
         driver_uuid: None,
         pci: None,
@@ -62,12 +62,12 @@ fn limits(memory: u64) -> Limits {
     }
 }
 
-/// Number of threads that run kernels: as many as the process may use processors.
+/// Returns the number of threads that run kernels: the CPUs that the process may use.
 pub(super) fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Such as `AMD EPYC 9654, 8 threads`.
+/// Returns a name such as `AMD EPYC 9654, 8 threads`.
 fn name() -> String {
     static MODEL: OnceLock<String> = OnceLock::new();
     let generic = || format!("{} processor", std::env::consts::ARCH);
@@ -78,10 +78,10 @@ fn name() -> String {
     }
 }
 
-/// The processor's brand, where Linux tells.
+/// Returns the CPU's brand name on Linux.
 fn model() -> Option<String> {
     let file = File::open("/proc/cpuinfo").ok()?;
-    // The first processor speaks for all; to list hundreds takes the system a while.
+    // The first CPU is enough; listing hundreds is slow.
     let mut start = Vec::new();
     (&file).take(8 << 10).read_to_end(&mut start).ok()?;
     String::from_utf8_lossy(&start).lines().find_map(|line| {
@@ -91,7 +91,7 @@ fn model() -> Option<String> {
     })
 }
 
-/// Bytes of the machine's memory, or of what this process may have of it.
+/// Returns the machine's memory in bytes, or the limit of this process.
 fn total_memory() -> Option<u64> {
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
     *TOTAL.get_or_init(|| {
@@ -101,7 +101,7 @@ fn total_memory() -> Option<u64> {
     })
 }
 
-/// Bytes that could be taken at present without anybody having to give some back.
+/// Returns the memory in bytes that can be allocated now without reclaiming any from processes.
 pub(super) fn available_memory() -> Option<u64> {
     let groups = [
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -114,12 +114,12 @@ pub(super) fn available_memory() -> Option<u64> {
     groups.into_iter().filter_map(left).chain(meminfo("MemAvailable")).min()
 }
 
-/// The number that a file consists of.
+/// Parses a file that contains a number.
 fn number_in(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// An entry of Linux' account of the machine's memory, in bytes.
+/// Returns an entry of Linux's `/proc/meminfo`, in bytes.
 fn meminfo(entry: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(entry)?.strip_prefix(':'))?;
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_says_what_it_is() {
+    fn info_describes_the_cpu() {
         let info = info();
         assert!(info.name.ends_with("thread") || info.name.ends_with("threads"), "{}", info.name);
         assert!(info.memory >= 64 << 20 && info.limits.max_buffer_size <= info.memory);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn linux_tells_how_much_memory_there_is() {
+    fn linux_reports_its_memory() {
         let (total, available) = (total_memory().unwrap(), available_memory().unwrap());
         assert!(available <= total, "{available} of {total}");
         assert_eq!(meminfo("MemTotal").unwrap() % 1024, 0);

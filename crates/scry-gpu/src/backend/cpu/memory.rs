@@ -1,4 +1,4 @@
-//! Allocations, and how much of the machine's memory they may take.
+//! Allocations, and the limits of the machine's memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,14 +10,14 @@ use crate::api::error::{GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::backend::named_buffer;
 
-/// Bytes from which an allocation is compared with what the system has left. To ask takes longer
-/// than small allocations do.
-const LARGE: u64 = 16 << 20;
+/// Allocations of at least this many bytes are checked against the system's available memory. The
+/// query takes longer than a small allocation.
+const QUERY_THRESHOLD: u64 = 16 << 20;
 
-/// How much is allocated.
+/// Accounts for allocated memory.
 pub(super) struct Heap {
     allocated: AtomicU64,
-    /// Bytes that all allocations may have together.
+    /// Maximum bytes of all allocations together.
     capacity: u64,
 }
 
@@ -26,39 +26,39 @@ impl Heap {
         Arc::new(Self { allocated: AtomicU64::new(0), capacity: info.memory })
     }
 
-    /// Allocates zeros.
+    /// Allocates zeroed memory.
     ///
-    /// The system promises more memory than it has, and ends processes that believe it. So what is
-    /// more than there is, is refused here.
+    /// The system overcommits memory, and kills processes that use too much of it. So allocations
+    /// larger than the available memory are refused.
     pub(super) fn allocate(
         self: &Arc<Self>,
         info: &DeviceInfo,
         size: u64,
         label: &str,
     ) -> Result<Block> {
-        let available = if size < LARGE { None } else { info::available_memory() };
+        let available = if size < QUERY_THRESHOLD { None } else { info::available_memory() };
         let room = available.unwrap_or(u64::MAX);
-        let share = self.take(size);
-        let memory = usize::try_from(size).ok().filter(|_| size <= room && share.is_some());
-        match (memory.and_then(Memory::new), share) {
-            (Some(memory), Some(share)) => {
-                Ok(Block { memory, untouched: AtomicBool::new(true), _share: share })
+        let reservation = self.reserve(size);
+        let memory = usize::try_from(size).ok().filter(|_| size <= room && reservation.is_some());
+        match (memory.and_then(Memory::new), reservation) {
+            (Some(memory), Some(reservation)) => {
+                Ok(Block { memory, untouched: AtomicBool::new(true), _reservation: reservation })
             }
             _ => Err(self.exhausted(info, size, label, available)),
         }
     }
 
-    /// Bytes that are allocated.
+    /// Returns the allocated bytes.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> u64 {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// Takes a share of the capacity, if there is so much left.
-    fn take(self: &Arc<Self>, size: u64) -> Option<Share> {
+    /// Reserves a part of the capacity, if enough is left.
+    fn reserve(self: &Arc<Self>, size: u64) -> Option<Reservation> {
         let more = |now: u64| now.checked_add(size).filter(|then| *then <= self.capacity);
         self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Share { heap: self.clone(), size })
+        Some(Reservation { heap: self.clone(), size })
     }
 
     fn exhausted(
@@ -86,13 +86,13 @@ impl Heap {
     }
 }
 
-/// A part of the capacity.
-struct Share {
+/// A reserved part of the capacity.
+struct Reservation {
     heap: Arc<Heap>,
     size: u64,
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.heap.allocated.fetch_sub(self.size, Ordering::Relaxed);
     }
@@ -101,23 +101,23 @@ impl Drop for Share {
 /// An allocation.
 pub(super) struct Block {
     memory: Memory,
-    /// Nothing was ever written to it: it is as zero as the system gave it, and takes no memory.
+    /// Whether it was never written: it has no physical pages yet, and reads as zero.
     untouched: AtomicBool,
-    _share: Share,
+    _reservation: Reservation,
 }
 
 impl Block {
-    /// Some of its bytes, if it has them.
+    /// Returns a range of the allocation; `None` if out of bounds.
     pub(super) fn span(&self, offset: u64, size: u64) -> Option<Span> {
         self.memory.span(usize::try_from(offset).ok()?, usize::try_from(size).ok()?)
     }
 
-    /// Says that something will be written to it.
+    /// Marks the allocation as written.
     pub(super) fn touch(&self) {
         self.untouched.store(false, Ordering::Relaxed);
     }
 
-    /// Whether all of its bytes are zero because nothing was ever written.
+    /// Whether the allocation was never written, so that all bytes are zero.
     pub(super) fn is_untouched(&self) -> bool {
         self.untouched.load(Ordering::Relaxed)
     }

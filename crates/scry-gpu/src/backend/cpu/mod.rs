@@ -1,8 +1,8 @@
-//! The host's processor: kernels run on a few threads of this process, with nothing to install.
+//! The CPU backend: kernels run on threads of this process, without any installation.
 //!
-//! `info` says what the processor is, `compile` and `memory` are thin, `steps` turns steps into
-//! operations that need no tables any more, and `submit` executes them in their order. Commands
-//! run one after the other, so barriers mean nothing here.
+//! `info` returns the CPU's properties, `compile` and `memory` are thin, `encode` resolves steps to
+//! operations, and `submit` executes them in order. Commands run one after the other, so barriers
+//! are ignored.
 
 mod compile;
 mod encode;
@@ -34,12 +34,12 @@ use crate::core::driver::{
 use crate::core::id::Slots;
 use crate::lifecycle::fork_guard::Process;
 
-/// The processor is always there.
+/// The CPU is always present.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(vec![Box::new(CpuAdapter(info::info()))])
 }
 
-/// The processor, not yet opened.
+/// The CPU, not yet opened.
 struct CpuAdapter(DeviceInfo);
 
 impl Adapter for CpuAdapter {
@@ -52,7 +52,7 @@ impl Adapter for CpuAdapter {
     }
 }
 
-/// The processor, opened. It starts threads when it first needs them.
+/// The CPU, opened. Threads are started on demand.
 struct CpuDriver {
     info: DeviceInfo,
     heap: Arc<Heap>,
@@ -60,7 +60,7 @@ struct CpuDriver {
     kernels: RwLock<Slots<KernelMark, Arc<Kernel>>>,
     recordings: RwLock<Slots<RecordingMark, Arc<Operations>>>,
     queue: Queue,
-    /// Where it was opened: the threads are in no other process, and locks may be held for ever.
+    /// The process that opened it: a forked child has no threads, and locks may be held forever.
     process: Process,
 }
 
@@ -81,8 +81,8 @@ impl CpuDriver {
         GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 
-    /// Bytes of an allocation, and what keeps them alive.
-    fn place(
+    /// Returns a range of an allocation and a reference that keeps it alive.
+    fn range(
         &self,
         call: &'static str,
         (memory, offset, size): (MemoryId, u64, usize),
@@ -98,7 +98,7 @@ impl CpuDriver {
         })
     }
 
-    /// Looks everything up that steps name.
+    /// Resolves the resource ids of steps.
     fn resolve(&self, call: &'static str, steps: &[Step]) -> Result<Operations> {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         let tables = Tables { blocks: &blocks, kernels: &kernels };
@@ -117,25 +117,26 @@ impl Driver for CpuDriver {
     }
 
     fn free(&self, memory: MemoryId) {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             return;
         }
-        // Freed after the lock is given back.
+        // Freed after the lock is released.
         let block = write(&self.blocks).remove(memory);
         debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
     }
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
-        let (block, span) = self.place("write", (memory, offset, data.len()))?;
+        let (block, span) = self.range("write", (memory, offset, data.len()))?;
         block.touch();
-        // SAFETY: the block is held, and the caller says that the range is not in use.
+        // SAFETY: the block is held, and the caller guarantees that the range is not in use.
         unsafe { span.write(data) };
         Ok(())
     }
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
-        let (_block, span) = self.place("read", (memory, offset, out.len()))?;
-        // SAFETY: the block is held, and the caller says that the copy into the range is done.
+        let (_block, span) = self.range("read", (memory, offset, out.len()))?;
+        // SAFETY: the block is held, and the caller guarantees that the copy into the range has
+        // finished.
         unsafe { span.read(out) };
         Ok(())
     }
@@ -150,7 +151,7 @@ impl Driver for CpuDriver {
     }
 
     fn release(&self, kernel: KernelId) {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
@@ -163,7 +164,7 @@ impl Driver for CpuDriver {
     }
 
     fn forget(&self, recording: RecordingId) {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
@@ -195,23 +196,23 @@ impl Driver for CpuDriver {
     }
 
     fn abandon(&self) {
-        if !self.process.was_left() {
-            self.queue.give_up();
+        if !self.process.has_forked() {
+            self.queue.abandon();
         }
     }
 }
 
 impl Drop for CpuDriver {
     fn drop(&mut self) {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             self.queue.leak();
         } else {
-            self.queue.end();
+            self.queue.shut_down();
         }
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")

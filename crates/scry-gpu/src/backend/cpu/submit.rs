@@ -1,7 +1,7 @@
-//! The order of submissions: who executes them, how far they have come, and how they are ended.
+//! The submission queue: execution, progress and cancellation.
 //!
-//! A thread executes submissions one after the other. If it has nothing to do and a submission is
-//! small, the thread that submits executes it itself: to wake another one would take longer.
+//! A worker thread executes submissions one after the other. If it is idle and a submission is
+//! small, the submitting thread executes it itself: waking the worker would take longer.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +17,14 @@ use super::{lock, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 
-/// Longest work that the thread that submits does itself.
-const SMALL: Duration = Duration::from_micros(30);
+/// The longest work that the submitting thread executes itself.
+const INLINE_LIMIT: Duration = Duration::from_micros(30);
 
-/// How long to poll before sleeping: about as long as it takes to be woken.
-const SPIN: Duration = Duration::from_micros(10);
+/// How long to spin before sleeping: about the latency of a wake-up.
+const SPIN_TIME: Duration = Duration::from_micros(10);
 
-/// How long work that is to end may take to notice.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long cancelled work may take to stop.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The submissions of a device.
 pub(super) struct Queue {
@@ -34,33 +34,33 @@ pub(super) struct Queue {
 struct Shared {
     device: String,
     machine: Machine,
-    /// Requested for the submissions that are to end, by number.
+    /// Stop requests by submission number.
     stop: Stop,
     state: Mutex<State>,
-    /// There is something to do for the thread.
+    /// Signals pending work to the worker.
     work: Condvar,
-    /// A submission is done.
+    /// Signals the end of a submission.
     done: Condvar,
-    /// All submissions up to this one are done.
+    /// The last finished submission.
     reached: AtomicU64,
-    /// Why nothing is executed any more.
+    /// The reason of the device loss.
     failure: OnceLock<String>,
 }
 
 #[derive(Default)]
 struct State {
     pending: VecDeque<Submission>,
-    /// Somebody is executing a submission.
+    /// Whether a thread is executing a submission.
     busy: bool,
     /// The latest submission.
     last: u64,
-    /// The first submission that was stopped since this was last asked for.
+    /// The first submission stopped since the last query.
     first_stopped: Option<u64>,
-    /// Threads that sleep until a submission is done.
+    /// Number of threads that sleep until a submission is done.
     waiting: usize,
     timings: Vec<(u64, Vec<Duration>)>,
     thread: Option<JoinHandle<()>>,
-    ended: bool,
+    closed: bool,
 }
 
 struct Submission {
@@ -85,20 +85,20 @@ impl Queue {
         }
     }
 
-    /// Submits work; gives its number.
+    /// Submits work; returns its number.
     pub(super) fn submit(&self, operations: Arc<Operations>, timed: bool) -> Result<u64> {
         let shared = &self.shared;
         shared.check_alive()?;
-        let is_small = operations.cost().is_some_and(|cost| cost <= SMALL);
+        let is_small = operations.cost().is_some_and(|cost| cost <= INLINE_LIMIT);
         let mut state = shared.lock();
-        let at_once = is_small && !state.busy && state.pending.is_empty();
-        if !at_once && state.thread.is_none() {
+        let inline = is_small && !state.busy && state.pending.is_empty();
+        if !inline && state.thread.is_none() {
             state.thread = Some(shared.start()?);
         }
         state.last += 1;
         let number = state.last;
         let submission = Submission { number, operations, timed };
-        if at_once {
+        if inline {
             state.busy = true;
             drop(state);
             drop(shared.execute(submission));
@@ -110,7 +110,7 @@ impl Queue {
         Ok(number)
     }
 
-    /// Waits until a submission is done; false if that took longer than `timeout`.
+    /// Waits until a submission is done; false after `timeout`.
     pub(super) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
         let shared = &self.shared;
         if shared.has_reached(number) {
@@ -121,7 +121,7 @@ impl Queue {
             return Ok(false);
         }
         let start = Instant::now();
-        while start.elapsed() < timeout.min(SPIN) {
+        while start.elapsed() < timeout.min(SPIN_TIME) {
             if shared.has_reached(number) {
                 return Ok(true);
             }
@@ -130,18 +130,18 @@ impl Queue {
         shared.sleep(number, timeout.saturating_sub(start.elapsed()))
     }
 
-    /// Ends the submissions up to a number; gives the first that ended early, or the number after
-    /// them. None if they do not notice.
+    /// Cancels the submissions up to a number; returns the first that closed early, or the number
+    /// after them. `None` if they do not stop in time.
     pub(super) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.shared.stop.at(number).request();
-        if !self.wait(number, PATIENCE)? {
+        if !self.wait(number, CANCEL_TIMEOUT)? {
             return Ok(None);
         }
         let stopped = self.shared.lock().first_stopped.take();
         Ok(Some(stopped.unwrap_or(number + 1)))
     }
 
-    /// The times of the launches of a submission that is done; once.
+    /// Returns the durations of the launches of a finished submission, once.
     pub(super) fn timings(&self, number: u64) -> Vec<Duration> {
         let timings = &mut self.shared.lock().timings;
         match timings.binary_search_by_key(&number, |(of, _)| *of) {
@@ -150,48 +150,48 @@ impl Queue {
         }
     }
 
-    /// Whether everything so far was done by those who submitted it.
+    /// Whether all submissions so far were executed by the submitting thread.
     #[cfg(test)]
     pub(super) fn is_without_thread(&self) -> bool {
         self.shared.lock().thread.is_none()
     }
 
-    /// What becomes of this when all threads have ended.
+    /// Returns a check for whether all threads have exited.
     #[cfg(test)]
-    pub(super) fn watch(&self) -> impl Fn() -> bool + use<> {
+    pub(super) fn exit_check(&self) -> impl Fn() -> bool + use<> {
         let shared = Arc::downgrade(&self.shared);
         move || shared.strong_count() == 0
     }
 
-    /// Executes nothing any more.
-    pub(super) fn give_up(&self) {
+    /// Executes no more submissions.
+    pub(super) fn abandon(&self) {
         self.shared.fail("it was given up".to_owned());
     }
 
-    /// Ends everything, and the threads with it.
-    pub(super) fn end(&self) {
+    /// Cancels all submissions, and joins the worker.
+    pub(super) fn shut_down(&self) {
         let shared = &self.shared;
         shared.stop.at(u64::MAX).request();
         let mut state = shared.lock();
-        state.ended = true;
+        state.closed = true;
         let thread = state.thread.take();
         drop(state);
         shared.work.notify_all();
         let Some(thread) = thread else { return };
-        let deadline = Instant::now() + 10 * PATIENCE;
+        let deadline = Instant::now() + 10 * CANCEL_TIMEOUT;
         while !thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(50));
         }
         if thread.is_finished() {
-            // Its panics are caught, and there are no others.
+            // Panics of submissions are caught, and there are no others.
             let _ = thread.join();
         } else {
-            // It holds all that it needs, and ends when the kernel does.
+            // The thread owns everything that it needs, and exits when the kernel ends.
             log::error!("{}: a kernel does not end as the device is dropped", shared.device);
         }
     }
 
-    /// Forgets everything, with the threads: they are another process's.
+    /// Leaks the queue: its threads belong to another process.
     pub(super) fn leak(&self) {
         std::mem::forget(self.shared.clone());
     }
@@ -216,9 +216,9 @@ impl Shared {
         }
     }
 
-    /// Stops everything, for good.
+    /// Stops all execution and marks the device as lost.
     fn fail(&self, reason: String) {
-        // The first reason is the one that counts.
+        // The first reason is kept.
         let _ = self.failure.set(reason);
         self.stop.at(u64::MAX).request();
         let pending = std::mem::take(&mut self.lock().pending);
@@ -229,20 +229,20 @@ impl Shared {
     fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
         let shared = self.clone();
         let builder = Builder::new().name("scry-cpu queue".to_owned());
-        builder.spawn(move || shared.serve()).map_err(|error| {
+        builder.spawn(move || shared.run_worker()).map_err(|error| {
             let code = format!("no thread could be started: {error}");
             GpuError::Driver(DriverError::new(&self.device, "submit", code, "end other threads"))
         })
     }
 
-    /// Executes what is submitted, until the end.
-    fn serve(&self) {
+    /// Executes submissions until the queue is closed.
+    fn run_worker(&self) {
         let mut state = self.lock();
         loop {
             if let Some(submission) = next(&mut state) {
                 drop(state);
                 state = self.execute(submission);
-            } else if state.ended {
+            } else if state.closed {
                 return;
             } else {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -250,13 +250,13 @@ impl Shared {
         }
     }
 
-    /// Executes a submission, whose turn it is.
+    /// Executes the next submission.
     fn execute(&self, submission: Submission) -> MutexGuard<'_, State> {
         let Submission { number, operations, timed } = submission;
         let stop = self.stop.at(number);
         let run = || operations.run(&self.machine, &stop, timed);
         let outcome = catch_unwind(AssertUnwindSafe(run));
-        // What it held is let go before anybody is told that it is done.
+        // Its resources are released before waiting threads are woken.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
             let why = panic_text(&*panic);
@@ -280,7 +280,7 @@ impl Shared {
         state
     }
 
-    /// Sleeps until a submission is done; false if that took longer than `timeout`.
+    /// Sleeps until a submission is done; false after `timeout`.
     fn sleep(&self, number: u64, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         let mut state = self.lock();
@@ -300,7 +300,7 @@ impl Shared {
     }
 }
 
-/// The submission whose turn it is, if nobody is at another one.
+/// Removes the next submission, unless another one is being executed.
 fn next(state: &mut State) -> Option<Submission> {
     if state.busy {
         return None;

@@ -148,7 +148,7 @@ impl Gpu {
             return Ok(());
         }
         let reason = match self.lost.get() {
-            _ if self.process.was_left() => FORKED.to_owned(),
+            _ if self.process.has_forked() => FORKED.to_owned(),
             Some(reason) => reason.clone(),
             None => "it was given up earlier".to_owned(),
         };
@@ -164,7 +164,7 @@ impl Gpu {
     /// with it, and in a forked child they belong to the parent.
     pub(super) fn is_abandoned(&self) -> bool {
         let gone = self.lost.get().is_some() || self.abandoned.load(Ordering::Acquire);
-        gone || self.process.was_left()
+        gone || self.process.has_forked()
     }
 
     /// Returns the free and the total bytes of device memory.
@@ -181,7 +181,7 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         let hangs = self.abandoned.load(Ordering::Acquire) && self.lost.get().is_none();
-        if hangs || self.process.was_left() {
+        if hangs || self.process.has_forked() {
             return;
         }
         // A lost context is released, too: without other users, the next caller that opens the

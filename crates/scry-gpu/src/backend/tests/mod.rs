@@ -1,4 +1,4 @@
-//! Drivers, driven directly: what tests of several backends have in common.
+//! Support code for the driver tests of several backends.
 
 pub(super) mod submissions;
 
@@ -12,7 +12,7 @@ use crate::core::driver::{
     CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work,
 };
 
-/// Longer than anything takes that a test waits for.
+/// Longer than anything that a test waits for.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// A kernel that doubles words.
@@ -24,7 +24,7 @@ pub(super) const DOUBLE: &str = "
         if id.x < arrayLength(&dst) { dst[id.x] = 2u * src[id.x]; }
     }";
 
-/// A span from the start of an allocation.
+/// A range from the start of an allocation.
 pub(super) fn span(memory: MemoryId, size: u64) -> Span {
     Span { memory, offset: 0, size }
 }
@@ -44,13 +44,13 @@ pub(super) fn barrier(before: Stages, after: Stages) -> Step {
     Step::Barrier(Barrier { before, after })
 }
 
-/// Between any two steps that depend on each other, and before the host reads.
+/// A barrier between any two dependent steps, and before host reads.
 pub(super) fn full_barrier() -> Step {
     let device = Stages::COMPUTE | Stages::TRANSFER;
     barrier(device, device | Stages::HOST)
 }
 
-/// Between dispatches that depend on each other.
+/// A barrier between dependent dispatches.
 pub(super) fn compute_barrier() -> Step {
     barrier(Stages::COMPUTE, Stages::COMPUTE)
 }
@@ -76,14 +76,14 @@ pub(super) fn dispatch_with(
     }))
 }
 
-/// Words as a device has them.
+/// Words in device byte order.
 pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Drivers as tests use them.
+/// Shorthands for driver calls in tests.
 pub(super) trait Driven: Driver {
-    /// A kernel of a source, checked.
+    /// Compiles a source with bounds checks.
     fn compiled(&self, source: &str, grid: GridSource) -> KernelId {
         let key = KernelKey {
             source: source.to_owned(),
@@ -97,12 +97,12 @@ pub(super) trait Driven: Driver {
         self.compile(&job).unwrap()
     }
 
-    /// Device memory of undefined content.
+    /// Allocates uninitialised device memory.
     fn device_memory(&self, size: u64) -> MemoryId {
         self.allocate(MemoryKind::Device, size, "device").unwrap()
     }
 
-    /// Host memory that holds the words.
+    /// Allocates upload memory with these words.
     fn uploaded(&self, words: &[u32]) -> MemoryId {
         let size = words.len() as u64 * 4;
         let memory = self.allocate(MemoryKind::Upload, size, "upload").unwrap();
@@ -117,7 +117,7 @@ pub(super) trait Driven: Driver {
         point
     }
 
-    /// The words at a span, copied out after all that was submitted before.
+    /// Returns the words of a range, copied after all earlier submissions.
     fn words(&self, of: Span) -> Vec<u32> {
         let out = self.allocate(MemoryKind::Readback, of.size, "out").unwrap();
         let host = barrier(Stages::TRANSFER, Stages::HOST);
@@ -132,8 +132,7 @@ pub(super) trait Driven: Driver {
 
 impl<D: Driver + ?Sized> Driven for D {}
 
-/// A test of one driver. Two programs under one key are what a generator makes of a source before
-/// and after it is fixed.
+/// A test of one driver. A fixed code generator produces a different program under the same key.
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     let folder = tempfile::tempdir().unwrap();
     let Some(identity) = DeviceIdentity::of(driver.info()) else {
@@ -162,10 +161,10 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
         driver.done(&[dispatch(kernel, &bindings, [1; 3])]);
         assert_eq!(driver.words(span(dst, 256)), [5 * factor; 64]);
         driver.release(kernel);
-        // Some drivers have nothing to keep.
+        // Some drivers store no entries.
         let kept = stored(Kind::Entry).len();
         assert!([0, expected].contains(&kept), "{kept} of {expected} are kept");
-        // Another generator does not find them, by its build's identity.
+        // Another generator does not find them, because its build identity differs.
         for translation in stored(Kind::Translation) {
             std::fs::remove_file(translation.path).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Submissions: their order, waits, replays, times, threads, and the end of a device.
+//! Submissions: order, waits, replays, timings, threads, and the drop of the device.
 //!
 //! Each function is a test of one driver.
 
@@ -17,7 +17,7 @@ pub(in crate::backend) const INCREMENT: &str = "
         if id.x < arrayLength(&data) { data[id.x] += 1u; }
     }";
 
-/// A kernel whose results tell the order of its launches.
+/// A kernel whose results depend on the order of its launches.
 pub(in crate::backend) const APPEND: &str = "
     var<immediate> number: u32;
     @group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -26,7 +26,7 @@ pub(in crate::backend) const APPEND: &str = "
         if id.x < arrayLength(&data) { data[id.x] = data[id.x] * 31u + number + 1u; }
     }";
 
-/// A kernel that keeps a device busy for a while, with a loop that nothing can shorten.
+/// A kernel that keeps a device busy for a while, with a loop that compilers cannot shorten.
 const SLOW: &str = "
     var<immediate> turns: u32;
     @group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -46,7 +46,7 @@ pub(in crate::backend) fn a_chain_of_dispatches_runs_in_order(driver: &dyn Drive
     assert_eq!(driver.words(span(data, 1024)), [100; 256]);
 }
 
-/// Lists as long as one submission, a step shorter and longer, and many submissions long.
+/// Lists of about the size of one submission chunk, and of many chunks.
 pub(in crate::backend) fn lists_run_once_in_order(driver: &dyn Driver) {
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);
@@ -90,7 +90,7 @@ pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver)
     assert_eq!(driver.words(b), [20; 64]);
 }
 
-pub(in crate::backend) fn points_grow_and_waits_for_any_of_them_end(driver: &dyn Driver) {
+pub(in crate::backend) fn points_increase_and_waits_end(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 4]);
     let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
@@ -130,12 +130,12 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
     assert!(matches!(error, GpuError::Driver(_)), "{error}");
 }
 
-/// Submits work that takes far longer than a few milliseconds.
+/// Submits work that takes much longer than a few milliseconds.
 pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
     let data = driver.uploaded(&[1]);
     let kernel = driver.compiled(SLOW, GridSource::Native);
     let (turns, groups) = match driver.info().kind {
-        // Mesa's software device lets no invocation take more than 65535 turns of loops.
+        // Mesa's software driver ends invocations after 65535 loop iterations.
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
     };
@@ -149,7 +149,7 @@ pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
 }
 
 pub(in crate::backend) fn a_wait_ends_at_its_timeout(driver: &dyn Driver) {
-    // On a busy machine the work can be done before the submission returns: then once more.
+    // On a busy machine the work may finish before the submission returns: then try again.
     let unfinished = (0..10).find_map(|_| {
         let point = slow(driver, false);
         let start = Instant::now();

@@ -55,7 +55,7 @@ impl Gpu {
             None => create(instance, probe, &mut features)?,
         };
         if probe.workarounds.has(Fix::PinLibraries) {
-            pinned_libraries::hold_nvidias();
+            pinned_libraries::pin_nvidia_libraries();
         }
         let push = extensions
             .push_descriptor
@@ -114,7 +114,7 @@ impl Gpu {
             return Ok(());
         }
         let reason = match self.lost.get() {
-            _ if self.process.was_left() => FORKED.to_owned(),
+            _ if self.process.has_forked() => FORKED.to_owned(),
             Some(reason) => reason.clone(),
             None => "it was given up earlier".to_owned(),
         };
@@ -129,7 +129,7 @@ impl Gpu {
     /// Whether objects must be leaked rather than destroyed; always true in a forked child, which
     /// does not own them.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire) || self.process.was_left()
+        self.abandoned.load(Ordering::Acquire) || self.process.has_forked()
     }
 
     /// Returns the device memory in bytes that this process may use now, if the driver reports it.

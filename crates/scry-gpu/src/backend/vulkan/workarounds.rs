@@ -164,10 +164,7 @@ const ROWS: [Row; 10] = [
         tried: "580",
         name: "pin-libraries",
         reason: "the driver's threads outlive its libraries, and crash once these are unloaded",
-        test: (
-            "crates/scry-gpu/src/lifecycle/pinned_libraries.rs",
-            "what_is_held_stays_loaded_when_its_owner_lets_go",
-        ),
+        test: ("crates/scry-gpu/src/lifecycle/pinned_libraries.rs", "pinned_libraries_stay_loaded"),
     },
 ];
 
@@ -247,7 +244,7 @@ mod tests {
         assert_eq!(matches(LAVAPIPE, "Mesa 23.0.9"), 1);
         assert_eq!(matches(LAVAPIPE, "Mesa 23.1.0"), 0);
         assert_eq!(matches(LAVAPIPE, "24.0"), 0);
-        assert_eq!(matches(LAVAPIPE, "no version"), 1, "a version that cannot be told has it");
+        assert_eq!(matches(LAVAPIPE, "no version"), 1, "an unknown version is affected");
         assert_eq!(matches(NVIDIA, "22.3.6"), 0);
         assert_eq!(Workarounds::matching(LAVAPIPE, "Mesa 99.0.0").0.len(), 2, "none is fixed yet");
     }

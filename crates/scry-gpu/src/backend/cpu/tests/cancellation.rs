@@ -1,10 +1,10 @@
-//! Work that does not end, work that fails, and the end of the device.
+//! Cancellation, failures, and the drop of the device.
 
 use std::time::Instant;
 
 use super::*;
 
-/// A submission of a kernel that does not end.
+/// Submits a kernel that does not end.
 fn hang(driver: &CpuDriver) -> Point {
     let kernel = driver.kernel(&endless());
     let point = driver.submit_once(&[dispatch(kernel, &[], [100, 1, 1])]);
@@ -13,7 +13,7 @@ fn hang(driver: &CpuDriver) -> Point {
 }
 
 #[test]
-fn endless_work_is_ended_with_what_was_waited_for_and_nothing_else() {
+fn cancel_stops_only_earlier_work() {
     let driver = driver();
     let a = driver.holding(&[1; 16]);
     let kernel = driver.kernel(&endless());
@@ -24,12 +24,12 @@ fn endless_work_is_ended_with_what_was_waited_for_and_nothing_else() {
     let start = Instant::now();
     assert_eq!(driver.cancel(skipped), Ok(Some(hung)));
     assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
-    // Transfers are never left out.
+    // Transfers are never skipped.
     assert!(hung < uploaded && uploaded < skipped);
     driver.finish(later);
     let expected = [[3; 4], [2; 4], [2; 4], [2; 4]].concat();
     assert_eq!(driver.bytes(a, 16), expected);
-    // Nothing is left to be ended, and nothing new is ended.
+    // Nothing is left to cancel, and nothing new is cancelled.
     assert_eq!(driver.cancel(later), Ok(Some(Point(later.0 + 1))));
     let again = hang(&driver);
     assert_eq!(driver.cancel(later), Ok(Some(Point(later.0 + 1))));
@@ -38,10 +38,10 @@ fn endless_work_is_ended_with_what_was_waited_for_and_nothing_else() {
 }
 
 #[test]
-fn a_device_that_is_dropped_or_given_up_ends_its_threads() {
+fn dropped_devices_end_their_threads() {
     for give_up in [false, true] {
         let driver = driver();
-        let has_ended = driver.queue.watch();
+        let has_ended = driver.queue.exit_check();
         let hung = hang(&driver);
         if give_up {
             driver.abandon();
@@ -56,7 +56,7 @@ fn a_device_that_is_dropped_or_given_up_ends_its_threads() {
 }
 
 #[test]
-fn a_failure_of_the_machine_is_the_loss_of_the_device_and_nobody_waits() {
+fn machine_failures_lose_the_device() {
     let driver = driver();
     let a = driver.holding(&[1; 32]);
     let kernel = driver.kernel(&empty(1));

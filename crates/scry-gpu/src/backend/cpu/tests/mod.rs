@@ -1,4 +1,4 @@
-//! The driver's methods, driven directly.
+//! Tests of the driver's methods.
 
 mod cancellation;
 mod transfers;
@@ -22,7 +22,7 @@ fn driver() -> CpuDriver {
 }
 
 impl CpuDriver {
-    /// A kernel that is given as IR.
+    /// Compiles a kernel from KIR.
     fn kernel(&self, kir: &Kir) -> KernelId {
         let code = Code::compile(kir).unwrap();
         write(&self.kernels).insert(Arc::new(Kernel {
@@ -32,7 +32,7 @@ impl CpuDriver {
         }))
     }
 
-    /// An allocation that holds these bytes.
+    /// Allocates memory with these bytes.
     fn holding(&self, data: &[u8]) -> MemoryId {
         let memory = self.allocate(MemoryKind::Upload, data.len() as u64, "").unwrap();
         self.write(memory, 0, data).unwrap();
@@ -54,7 +54,7 @@ impl CpuDriver {
     }
 }
 
-/// Some bytes of an allocation.
+/// A range of an allocation.
 fn span(memory: MemoryId, offset: u64, size: u64) -> Span {
     Span { memory, offset, size }
 }
@@ -78,7 +78,7 @@ fn dispatch(kernel: KernelId, spans: &[Span], groups: [u32; 3]) -> Step {
     }))
 }
 
-/// A kernel that does nothing, with so many buffers.
+/// A kernel without effect that has `buffers` bindings.
 fn empty(buffers: u32) -> Kir {
     let mut builder = Builder::new("empty", [1, 1, 1]);
     (0..buffers).for_each(|_| {

@@ -1,12 +1,12 @@
-//! Memory, copies, fills, recordings, and the order of it all.
+//! Memory, copies, fills, recordings, and their order.
 
 use super::*;
 
-/// Bytes of a fill or copy that is left to the thread.
+/// Bytes of a fill or copy that the worker thread executes.
 const LARGE: usize = 8 << 20;
 
 #[test]
-fn bytes_go_in_are_copied_filled_and_come_out() {
+fn writes_copies_fills_and_reads_work() {
     let driver = driver();
     let (a, b) = (driver.holding(&[1, 2, 3, 4, 5, 6, 7, 8]), driver.holding(&[9; 8]));
     let steps = [
@@ -32,7 +32,7 @@ fn small_and_large_submissions_stay_in_order() {
             assert!(point > last);
             last = point;
         }
-        // The whole of the one has the fill before this, and the start of the other.
+        // All of one has the previous fill's value, and so does the start of the other.
         let word = LARGE as u64 - 4;
         last = driver.submit_once(&[
             copy(span(a, word, 4), span(a, 0, 4)),
@@ -71,7 +71,7 @@ fn a_recording_is_executed_each_time() {
 }
 
 #[test]
-fn memory_may_be_freed_while_it_is_being_used() {
+fn memory_may_be_freed_in_use() {
     let driver = driver();
     for _ in 0..10 {
         let device = || driver.allocate(MemoryKind::Device, LARGE as u64, "").unwrap();
@@ -90,7 +90,7 @@ fn memory_may_be_freed_while_it_is_being_used() {
 }
 
 #[test]
-fn what_is_not_there_or_does_not_fit_is_refused() {
+fn invalid_steps_are_refused() {
     let driver = driver();
     let a = driver.holding(&[1; 8]);
     let kernel = driver.kernel(&empty(1));
@@ -100,7 +100,7 @@ fn what_is_not_there_or_does_not_fit_is_refused() {
         vec![dispatch(kernel, &[], [1; 3])],
         vec![dispatch(kernel, &[span(a, 0, 9)], [1; 3])],
         vec![dispatch(kernel, &[span(a, 0, 8)], [u32::MAX; 3])],
-        // Nothing happens if only the last step is wrong.
+        // No step is executed if only the last one is invalid.
         vec![fill(span(a, 0, 8), 0), dispatch(kernel, &[], [1; 3])],
     ];
     for steps in refused {
@@ -116,7 +116,7 @@ fn what_is_not_there_or_does_not_fit_is_refused() {
 }
 
 #[test]
-fn memory_that_there_is_not_is_refused_with_what_holds_the_rest() {
+fn out_of_memory_reports_allocated_bytes() {
     let mut info = info::info();
     info.memory = 1 << 20;
     let driver = CpuDriver::new(info, Machine::new(1));
@@ -134,7 +134,7 @@ fn memory_that_there_is_not_is_refused_with_what_holds_the_rest() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn more_than_the_system_has_left_is_refused() {
+fn more_than_available_memory_is_refused() {
     let mut info = info::info();
     info.memory = u64::MAX;
     let driver = CpuDriver::new(info, Machine::new(1));
@@ -159,7 +159,7 @@ fn launches_are_timed_one_by_one() {
 }
 
 #[test]
-fn zeroing_what_was_never_written_touches_nothing_and_is_not_remembered_wrongly() {
+fn zeroing_untouched_memory_is_skipped() {
     let driver = driver();
     let memory = driver.allocate(MemoryKind::Device, 64, "").unwrap();
     let is_untouched =

@@ -136,7 +136,7 @@ impl Cuda {
                 SHARED.get_or_init(|| driver)
             }
         };
-        if driver.process.was_left() { Err(forked()) } else { Ok(driver) }
+        if driver.process.has_forked() { Err(forked()) } else { Ok(driver) }
     }
 
     fn open(names: &[&str]) -> Result<Self, Absence> {

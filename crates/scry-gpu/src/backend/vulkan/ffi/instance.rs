@@ -50,7 +50,7 @@ impl Instance {
         static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
         let mut shared = lock(&SHARED);
         // A forked child creates its own.
-        if let Some(instance) = shared.as_ref().filter(|it| !it.process.was_left()) {
+        if let Some(instance) = shared.as_ref().filter(|it| !it.process.has_forked()) {
             return Ok(Arc::clone(instance));
         }
         let instance = Arc::new(Self::new(load()?)?);
@@ -88,7 +88,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if self.process.was_left() {
+        if self.process.has_forked() {
             return;
         }
         // SAFETY: every child object holds an `Arc` of this, so none is left.
