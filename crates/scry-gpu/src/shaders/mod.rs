@@ -4,8 +4,8 @@
 //! bindings, the parameters (`var<immediate>`) and the launch size. Matrices are row-major and
 //! dense; elements are `f32`. Bindings are listed in order, all in group 0. Kernels support any
 //! size and need at most 16 KiB of workgroup memory, 256 invocations per workgroup and WebGPU's
-//! core features. Constants that end in `VEC4` load and store four elements at a time: they are the fastest,
-//! but require multiples of four for the sizes that they document.
+//! core features. Constants that end in `VEC4` load and store four elements at a time: they are the
+//! fastest, but require multiples of four for the sizes that they document.
 //!
 //! | family | kernels |
 //! | --- | --- |

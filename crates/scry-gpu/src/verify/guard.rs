@@ -65,7 +65,8 @@ impl std::fmt::Display for Damage {
 /// ```
 ///
 /// # Errors
-/// As [`Device::compile`] and [`Device::run`], except for a timeout after which the device stays usable.
+/// As [`Device::compile`] and [`Device::run`], except for a timeout after which the device stays
+/// usable.
 pub fn run_guarded(
     device: &Device,
     wgsl: &str,
