@@ -1,4 +1,4 @@
-//! What only CUDA devices have.
+//! Features of CUDA devices only.
 
 #[cfg(feature = "kernels")]
 pub mod kernels;

@@ -3,9 +3,9 @@
 use scry_gpu::cuda::kernels::{Attention, AttentionBias, Kernels, PtxType, Strides};
 use scry_gpu::{Binding, Buffer, bf16, f16};
 
-use crate::harness::{Number, assert_close, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
 
-/// Attention with all of its operands, in the order of its buffers.
+/// Attention with its operands, in the order of its buffers.
 struct Case<T> {
     attention: Attention,
     q: Vec<T>,
@@ -14,7 +14,7 @@ struct Case<T> {
     bias: Option<Vec<f32>>,
 }
 
-impl<T: Number> Case<T> {
+impl<T: TestElement> Case<T> {
     fn new(attention: Attention) -> Self {
         let buffers = attention.buffers().expect("the tests' attention is well defined");
         let len = |name: &str| buffers.iter().find(|it| it.name == name).map(|it| it.len as usize);
@@ -28,7 +28,7 @@ impl<T: Number> Case<T> {
         }
     }
 
-    /// A row of the result in 64 bits.
+    /// Computes a row of the result in f64.
     fn row(&self, batch: u64, head: u64, row: u64) -> Vec<f64> {
         let Attention { head_dim, keys, causal, scale, heads, kv_heads, .. } = self.attention;
         let at = |strides: Strides, head: u64, row: u64| {
@@ -40,7 +40,7 @@ impl<T: Number> Case<T> {
         let q = &self.q[at(self.attention.q, head, row)..][..dim];
         let score = |key: u64| {
             let k = &self.k[at(self.attention.k, shared, key)..][..dim];
-            let product: f64 = q.iter().zip(k).map(|(q, k)| q.wide() * k.wide()).sum();
+            let product: f64 = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum();
             let bias = self.attention.bias.zip(self.bias.as_ref()).map_or(0.0, |(place, bias)| {
                 let column = key * u64::from(place.column);
                 f64::from(bias[at(place.strides, head, row) + column as usize])
@@ -54,12 +54,12 @@ impl<T: Number> Case<T> {
         let mut out = vec![0.0; dim];
         for (key, weight) in (0..).zip(&weights) {
             let v = &self.v[at(self.attention.v, shared, key)..][..dim];
-            out.iter_mut().zip(v).for_each(|(out, v)| *out += weight / sum * v.wide());
+            out.iter_mut().zip(v).for_each(|(out, v)| *out += weight / sum * v.to_f64());
         }
         out
     }
 
-    /// Rows spread over the results, the last ones among them.
+    /// Rows distributed over the results, the last ones among them.
     fn rows(&self) -> Vec<[u64; 3]> {
         let Attention { batch, heads, queries, .. } = self.attention;
         let [heads, queries] = [heads, queries].map(u64::from);
@@ -69,7 +69,7 @@ impl<T: Number> Case<T> {
         (0..count).step_by(step).chain(count.saturating_sub(2)..count).map(place).collect()
     }
 
-    /// Computes it, and compares.
+    /// Computes on the device, and compares.
     fn check(&self, kernels: &Kernels, simple: bool) {
         let (gpu, attention) = (kernels.device(), &self.attention);
         let inputs = [&self.q, &self.k, &self.v].map(|data| succeed(gpu.upload(data)));
@@ -112,7 +112,7 @@ const SHAPES: [([u32; 2], u32, u32, u32); 9] = [
     ([1, 1], 1023, 7, 128),
 ];
 
-fn check_all<T: Number>(element: PtxType) {
+fn check_all<T: TestElement>(element: PtxType) {
     for kernels in kernels() {
         for (heads, queries, keys, columns) in SHAPES {
             let plain = Attention::new(heads, queries, keys, columns, element);

@@ -1,16 +1,16 @@
-//! Launches of which each uses what the one before it wrote, and which may begin before that one
-//! has ended: what they compute is what they compute one by one.
+//! Chains of launches that use programmatic dependent launch, each reading the previous one's
+//! output: results must equal those of sequential execution.
 
 use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, Prepared, PtxType};
 use scry_gpu::{Buffer, Element, bf16};
 
 use crate::harness::{kernels, poisoned, random, succeed};
 
-/// How often a chain is computed, with other numbers than the time before.
+/// How often a chain is computed, alternating its inputs.
 const TIMES: usize = 1000;
 
-/// Computes a chain from each of some inputs, one launch after the other is done, then many times
-/// as recorded and as a batch, and compares all bits of the results.
+/// Computes a chain from each input launch by launch, then many times as a recording and as a
+/// batch, and compares all bits of the results.
 fn check<X: Element, Y: Element + PartialEq>(
     kernels: &Kernels,
     steps: &[Prepared<'_>],
@@ -46,14 +46,14 @@ fn check<X: Element, Y: Element + PartialEq>(
     }
 }
 
-/// Different inputs of so many numbers.
+/// Returns inputs of `count` elements, all different.
 fn inputs(kernels: &Kernels, count: usize) -> Vec<Buffer<f32>> {
     let upload = |seed| succeed(kernels.device().upload(&random::<f32>(seed, count)));
     (10..17).map(upload).collect()
 }
 
 fn check_quantised(kernels: &Kernels, format: BlockFormat) {
-    /// Values of a column, rows of most weights, and rows of what becomes weights.
+    /// Elements of a column, rows of most weights, and rows of the intermediate weights.
     const K: usize = 1024;
     const ROWS: usize = 16;
     let gpu = kernels.device();
@@ -73,13 +73,13 @@ fn check_quantised(kernels: &Kernels, format: BlockFormat) {
     };
     let steps = [
         product(&a, &x, &u, K),
-        // Activations that the launch before made.
+        // Activations are the previous launch's output.
         product(&b, &u, &v, K),
-        // Results in the place of what the launch before read.
+        // The output overwrites the previous launch's input.
         product(&a, &v, &u, K),
         product(&wide, &u, &matrix, ROWS * K),
         succeed(kernels.quantize(format, &matrix, &made, ROWS * K)),
-        // Weights that the launch before made.
+        // Weights are the previous launch's output.
         product(&made, &v, &last, ROWS),
         product(&b, &x, &v, K),
     ];
@@ -94,7 +94,7 @@ fn chained_quantised_products_match_sequential() {
 }
 
 fn check_products(kernels: &Kernels) {
-    /// Rows of activations, rows that are multiplied with them as weights, and all other sides.
+    /// Rows of activations, rows of intermediate weights, and all other sides.
     const FEW: u64 = 16;
     const MORE: u64 = 512;
     const SIDE: u64 = 1024;
@@ -125,13 +125,13 @@ fn check_products(kernels: &Kernels) {
     let steps = [
         product(&left, &x, &few, [FEW, SIDE, MORE]),
         product(&few, &a, &u, sides),
-        // Activations that the launch before made.
+        // Activations are the previous launch's output.
         product(&u, &b, &v, sides),
-        // Results in the place of what the launch before read.
+        // The output overwrites the previous launch's input.
         product(&v, &a, &u, sides),
         product(&x, &b, &y, [MORE, SIDE, SIDE]),
         product(&y, &a, &z, [MORE, SIDE, SIDE]),
-        // Weights that the launch before made.
+        // Weights are the previous launch's output.
         product(&left, &z, &v, [FEW, SIDE, MORE]),
         numbers_of(&blocks, &made),
         product(&v, &made, &last, sides),

@@ -1,4 +1,4 @@
-//! Which devices run the kernels, and a device that only checks.
+//! Devices that run the kernels, and a device that only checks.
 
 use scry_gpu::cuda::kernels::Kernels;
 use scry_gpu::testing::{self, Observed};
@@ -9,7 +9,7 @@ use crate::support::random_f32;
 /// The capability that all kernels run on.
 const NEEDED: [u16; 2] = [9, 0];
 
-/// The kernels of each CUDA device of capability 9.0; says what it skips.
+/// Returns the kernels of each CUDA device of capability 9.0; prints what is skipped.
 pub fn kernels() -> Vec<Kernels> {
     let cuda = crate::support::devices().into_iter();
     let cuda = cuda.filter(|gpu| gpu.backend_kind() == BackendKind::Cuda);
@@ -24,8 +24,8 @@ pub fn kernels() -> Vec<Kernels> {
     able.iter().map(|gpu| succeed(Kernels::new(gpu))).collect()
 }
 
-/// A device that claims a compute capability, checks everything and computes nothing.
-pub fn pretended(capability: [u16; 2]) -> (Kernels, Observed) {
+/// Returns a null device with a compute capability, which checks everything and computes nothing.
+pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
     let mut info = testing::null_info();
     info.compute_capability = Some(capability);
     info.multiprocessors = Some(132);
@@ -34,9 +34,9 @@ pub fn pretended(capability: [u16; 2]) -> (Kernels, Observed) {
     (succeed(Kernels::new(&gpu)), log)
 }
 
-/// The kernels of a device that claims to be an H200.
-pub fn checked() -> Kernels {
-    pretended(NEEDED).0
+/// Returns the kernels of a null device with the properties of an H200.
+pub fn null_h200_kernels() -> Kernels {
+    null_kernels(NEEDED).0
 }
 
 /// The value, or a panic that shows the error as users see it.
@@ -44,19 +44,19 @@ pub fn succeed<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// An element of any of the types that kernels take.
-pub trait Number: Factor {
-    /// What no kernel writes.
+/// An element type of the kernels.
+pub trait TestElement: Factor {
+    /// A value that no kernel writes.
     const POISON: Self;
     /// Largest error allowed, relative to the sum of absolute products.
     const BOUND: f64;
-    /// The nearest to a number.
+    /// Rounds to the nearest value.
     fn of(number: f32) -> Self;
-    /// The same number.
-    fn wide(self) -> f64;
+    /// Converts to f64.
+    fn to_f64(self) -> f64;
 }
 
-impl Number for f32 {
+impl TestElement for f32 {
     const POISON: Self = Self::NAN;
     const BOUND: f64 = 1e-5;
 
@@ -64,12 +64,12 @@ impl Number for f32 {
         number
     }
 
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self.into()
     }
 }
 
-impl Number for f16 {
+impl TestElement for f16 {
     const POISON: Self = Self::NAN;
     const BOUND: f64 = 1e-2;
 
@@ -77,12 +77,12 @@ impl Number for f16 {
         Self::from_f32(number)
     }
 
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self.to_f64()
     }
 }
 
-impl Number for bf16 {
+impl TestElement for bf16 {
     const POISON: Self = Self::NAN;
     const BOUND: f64 = 1e-2;
 
@@ -90,27 +90,27 @@ impl Number for bf16 {
         Self::from_f32(number)
     }
 
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self.to_f64()
     }
 }
 
 /// Random numbers between -1 and 1.
-pub fn random<T: Number>(seed: u64, count: usize) -> Vec<T> {
+pub fn random<T: TestElement>(seed: u64, count: usize) -> Vec<T> {
     random_f32(seed, count).into_iter().map(T::of).collect()
 }
 
-/// A buffer of what no kernel writes.
-pub fn poisoned<T: Number>(gpu: &Device, count: usize) -> Buffer<T> {
+/// Creates a buffer of values that no kernel writes.
+pub fn poisoned<T: TestElement>(gpu: &Device, count: usize) -> Buffer<T> {
     succeed(gpu.upload(&vec![T::POISON; count]))
 }
 
-/// Fails unless all errors are within the bound of the type: each result comes with what it should
-/// be, and all of them with the largest sum of absolute products.
-pub fn assert_close<T: Number>(what: &str, scale: f64, results: &[(T, f64)]) {
+/// Fails unless all errors are within the type's bound. Each result is paired with the expected
+/// one; `scale` is the largest sum of absolute products.
+pub fn assert_close<T: TestElement>(what: &str, scale: f64, results: &[(T, f64)]) {
     for (nth, (got, want)) in results.iter().enumerate() {
-        // Written so that a NaN fails.
-        let close = (got.wide() - want).abs() <= T::BOUND * scale;
-        assert!(close, "{what}: result {nth} is {}, it should be {want}", got.wide());
+        // A NaN fails, too.
+        let close = (got.to_f64() - want).abs() <= T::BOUND * scale;
+        assert!(close, "{what}: result {nth} is {}, it should be {want}", got.to_f64());
     }
 }

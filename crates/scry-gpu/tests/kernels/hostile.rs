@@ -1,4 +1,4 @@
-//! Numbers, orders of events and texts that nobody means.
+//! Unusual numbers, orders of events, sizes and sources.
 
 use std::thread;
 
@@ -7,9 +7,9 @@ use scry_gpu::cuda::kernels::{
 };
 use scry_gpu::{Batch, Buffer, Device, GpuError, Launch, NativeInterface, f16};
 
-use crate::harness::{Number, checked, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, null_h200_kernels, poisoned, random, succeed};
 
-/// `out` of a product of random numbers from 0 to 1, with what was there and a bias of halves.
+/// `out` of a product of random numbers from 0 to 1, with its initial value and a bias of 0.5.
 fn product(kernels: &Kernels, gemm: &Gemm, was: f32) -> Vec<f32> {
     let gpu = kernels.device();
     let positive = |count: u64| {
@@ -35,7 +35,7 @@ fn special_alpha_and_beta_follow_formula() {
             assert!(out.iter().all(|x| holds(*x)), "{gemm:?}: {:?}", &out[..4]);
         };
         for k in [0, 7, 4097] {
-            // What was there is not read where its factor is 0, of either sign.
+            // The initial value is not read if beta is 0, of either sign.
             all(with(k, 0.0, 0.0), f32::NAN, |x| x == 0.5);
             all(with(k, 0.0, -0.0), f32::NAN, |x| x == 0.5);
             all(with(k, 0.0, 2.0), 3.0, |x| x == 6.5);
@@ -66,15 +66,15 @@ fn f32_precision_leaves_f16_unchanged() {
     }
 }
 
-/// A product whose operands have to be moved and whose sums are added up by a second launch.
-struct Moved {
+/// A product whose operands are repacked and whose split-K parts are added by a second launch.
+struct RepackedGemm {
     sides: [usize; 3],
     a: Buffer<f16>,
     b: Buffer<f16>,
     out: Buffer<f16>,
 }
 
-impl Moved {
+impl RepackedGemm {
     fn new(gpu: &Device, nth: usize) -> Self {
         let [m, n, k] = [9 + nth, 65, 3001 + 500 * nth];
         Self {
@@ -107,9 +107,9 @@ impl Moved {
 #[test]
 fn threads_share_scratch_memory() {
     for kernels in kernels() {
-        let products: Vec<_> = (0..8).map(|nth| Moved::new(kernels.device(), nth)).collect();
+        let products: Vec<_> = (0..8).map(|nth| RepackedGemm::new(kernels.device(), nth)).collect();
         let want: Vec<_> = products.iter().map(|product| product.computed(&kernels)).collect();
-        // Memory between steps grows while others use what there was.
+        // Scratch memory grows while others use the old allocation.
         let shared = succeed(Kernels::new(kernels.device()));
         thread::scope(|scope| {
             for (product, want) in products.iter().zip(&want) {
@@ -129,17 +129,17 @@ fn recording_outlives_buffers_and_kernels() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let own = succeed(Kernels::new(gpu));
-        let Moved { sides, a, b, out } = Moved::new(gpu, 0);
-        let product = Moved { sides, a, b, out };
+        let RepackedGemm { sides, a, b, out } = RepackedGemm::new(gpu, 0);
+        let product = RepackedGemm { sides, a, b, out };
         let want = product.computed(&own);
         let mut batch = gpu.batch();
         product.add_to(&own, &mut batch);
         let recording = succeed(batch.record());
-        let Moved { out, a, b, .. } = product;
+        let RepackedGemm { out, a, b, .. } = product;
         drop((a, b, own));
         for nth in 1..4 {
-            // Takes what memory was given back, were it given back.
-            let other = Moved::new(gpu, nth);
+            // Would reuse the scratch memory if it had been freed.
+            let other = RepackedGemm::new(gpu, nth);
             assert!(other.result().iter().all(|bits| f16::from_bits(*bits).is_nan()));
             other.computed(&kernels);
             succeed(out.fill(f16::POISON));
@@ -164,7 +164,7 @@ fn empty_operations_write_nothing() {
     }
 }
 
-/// Sizes at which products of two or three of them leave some type.
+/// Sizes of which products of two or three overflow some integer type.
 const SIZES: [usize; 12] = [
     0,
     1,
@@ -180,7 +180,7 @@ const SIZES: [usize; 12] = [
     usize::MAX,
 ];
 
-/// Runs what is not refused, on a device that computes nothing; gives whether it was refused.
+/// Runs an accepted operation on a device that computes nothing; returns whether it was rejected.
 fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
     match prepared.and_then(|prepared| prepared.run()) {
         Ok(()) => false,
@@ -191,7 +191,7 @@ fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
 
 #[test]
 fn every_size_runs_or_is_rejected() {
-    let kernels = checked();
+    let kernels = null_h200_kernels();
     let gpu = kernels.device();
     let numbers = || succeed(gpu.alloc::<f32>(768));
     let [x, y, w] = [numbers(), numbers(), numbers()];
@@ -223,7 +223,7 @@ fn every_size_runs_or_is_rejected() {
     }
 }
 
-/// Writes its block's number where it is told to.
+/// Writes its block index to the address that it is passed.
 const GOOD: &str = ".version 8.0
 .target sm_80
 .address_size 64
@@ -240,7 +240,7 @@ const GOOD: &str = ".version 8.0
 
 fn compiled(gpu: &Device, text: &str) -> Result<scry_gpu::Kernel, GpuError> {
     let interface = NativeInterface::new(1, [1; 3]);
-    // SAFETY: the kernel writes one word of its buffer; of other texts nothing is launched.
+    // SAFETY: the kernel writes one word of its buffer; the other sources are never launched.
     unsafe { gpu.compile_ptx(text, "good", &interface) }
 }
 

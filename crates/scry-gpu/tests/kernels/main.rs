@@ -1,7 +1,7 @@
-//! The ready-made kernels for NVIDIA GPUs, each against a reference in 64 bits, on fresh random
-//! data of odd sizes, with outputs poisoned first; and what is refused.
+//! The kernel library for NVIDIA GPUs: each kernel against a reference in f64, on fresh random data
+//! of odd sizes, with poisoned outputs; and rejected arguments.
 //!
-//! They run on CUDA devices of compute capability 9.0, and name what they skip. What is refused is
+//! They run on CUDA devices of compute capability 9.0, and print what is skipped. Rejections are
 //! tested on every machine, on a device that computes nothing.
 
 mod attention;

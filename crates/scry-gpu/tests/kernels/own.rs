@@ -1,5 +1,5 @@
-//! Kernels of a program's own, written with scry-ptx: parameters of every kind, tensor maps,
-//! clusters, memory between steps.
+//! A program's own kernels, written with scry-ptx: parameters of every kind, tensor maps, clusters,
+//! scratch memory.
 
 use scry_gpu::cuda::kernels::{Kernels, Plan, Prepared, PtxKernel, Target};
 use scry_gpu::{Binding, Buffer};
@@ -24,12 +24,12 @@ pub fn floats(
     scry_ptx::kernels::BufferParameter { name, access, element: PtxType::F32, len }
 }
 
-/// `y[i] += a * x[i]` for `i < n`, with numbers of every kind.
+/// `y[i] += a * x[i]` for `i < n`, with parameters of every type.
 #[derive(Debug, Clone)]
 pub struct Saxpy {
-    /// The factor.
+    /// The scalar.
     pub a: f32,
-    /// How many.
+    /// Number of elements.
     pub n: u32,
 }
 
@@ -74,21 +74,21 @@ impl PtxKernel for Saxpy {
     }
 }
 
-/// Copies a matrix tile by tile, by two tensor maps. Lines begin every `pitch` elements; those
-/// that are written are filled up to 16 bytes with what lies outside of the others: zeros.
+/// Copies a matrix tile by tile, by two tensor maps. Rows start every `pitch` elements; rows of the
+/// destination are padded to 16 bytes with the zeros that out-of-bounds reads return.
 #[derive(Debug, Clone)]
 pub struct TileCopy {
-    /// Lines.
+    /// Rows.
     pub rows: u64,
-    /// Elements of a line.
+    /// Elements of a row.
     pub columns: u64,
-    /// From one line to the next.
+    /// Leading dimension in elements.
     pub pitch: u64,
     /// Blocks of a cluster.
     pub cluster: u32,
 }
 
-/// Lines and elements of a line of a tile.
+/// Rows and columns of a tile.
 const TILE: [u32; 2] = [8, 32];
 
 impl TileCopy {
@@ -130,7 +130,7 @@ impl PtxKernel for TileCopy {
     fn launch(&self) -> LaunchShape {
         let across = (self.columns as u32).div_ceil(TILE[1]).next_multiple_of(self.cluster);
         let down = (self.rows as u32).div_ceil(TILE[0]);
-        // More than blocks have unless they ask for it.
+        // Above the default limit of blocks.
         LaunchShape { grid: [across, down, 1], block: [32, 1, 1], dynamic_shared: 64 << 10 }
     }
 
@@ -171,11 +171,11 @@ pub fn prepared<'a>(
     plan: &Plan,
     buffers: &[&'a dyn Binding],
 ) -> scry_gpu::Result<Prepared<'a>> {
-    // SAFETY: each kernel touches no element beyond the sizes that its interface names.
+    // SAFETY: each kernel accesses no element beyond the sizes in its interface.
     unsafe { kernels.prepare("own", plan, buffers) }
 }
 
-/// `y += a * x` by way of memory between steps, which begins as anything: `x` goes there and back.
+/// `y += a * x` through uninitialised scratch memory: `x` is copied there and back.
 fn by_way_of_scratch(copy: &TileCopy) -> Plan {
     let (there, back) = (Place::Argument(0), Place::Scratch(0));
     let step = |buffers: Vec<Place>| Step { kernel: Box::new(copy.clone()), buffers };
@@ -196,7 +196,7 @@ fn parameters_arrive_in_declared_order() {
         let gpu = kernels.device();
         for n in [1, 7, 127, 128, 4097] {
             let (x, y) = (random_f32(1, n), random_f32(2, n));
-            // Longer than it needs: what is behind stays as it is.
+            // Longer than necessary: the rest stays unchanged.
             let (to, from) =
                 (succeed(gpu.upload(&[&y[..], &[5.0]].concat())), succeed(gpu.upload(&x)));
             let prepared = succeed(prepared(&kernels, &saxpy(0.5, n), &[&to, &from]));
@@ -210,7 +210,7 @@ fn parameters_arrive_in_declared_order() {
     }
 }
 
-/// A matrix with gaps between its lines, and what a copy of it leaves in a buffer of NaN.
+/// A matrix with padded rows, and the expected copy of it in a buffer of NaN.
 fn matrix(copy: &TileCopy) -> (Vec<f32>, Vec<u32>) {
     let data = random_f32(3, copy.len() as usize);
     let copied = |(at, x): (usize, &f32)| match at as u64 % copy.pitch {
@@ -292,7 +292,7 @@ fn reports_free_memory_and_launch_count() {
         let before = gpu.launch_count();
         let (y, x) = (succeed(gpu.alloc::<f32>(5)), succeed(gpu.alloc::<f32>(5)));
         succeed(succeed(prepared(&kernels, &saxpy(1.0, 5), &[&y, &x])).run());
-        // Other tests of the process use the same device meanwhile.
+        // Other tests of the process use the same device.
         assert!(gpu.launch_count() > before);
     }
 }

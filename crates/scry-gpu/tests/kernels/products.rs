@@ -4,9 +4,9 @@ use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Layou
 use scry_gpu::{Binding, GpuError, bf16, f16};
 use scry_ptx::PtxType;
 
-use crate::harness::{Number, assert_close, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
 
-/// m, n and k, around tiles and pieces of 16 bytes, tall, wide and flat.
+/// m, n and k, around tile sizes and 16 bytes, tall, wide and flat.
 const SHAPES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [7, 33, 5],
@@ -22,35 +22,36 @@ const SHAPES: [[usize; 3]; 12] = [
     [512, 512, 512],
 ];
 
-/// A product, and its operands row by row.
+/// A product and its row-major operands.
 struct Case<T> {
     sides: [usize; 3],
     a: Vec<T>,
     b: Vec<T>,
 }
 
-impl<T: Number> Case<T> {
+impl<T: TestElement> Case<T> {
     fn new(sides: [usize; 3]) -> Self {
         let [m, n, k] = sides;
         Self { sides, a: random(1, m * k), b: random(2, k * n) }
     }
 
-    /// Results spread over all tiles, the last among them: places, sums, sums of absolute values.
+    /// Results distributed over all tiles, the last among them: index, sum, sum of absolute
+    /// products.
     fn sums(&self) -> Vec<(usize, f64, f64)> {
         let [m, n, k] = self.sides;
         let step = (m * n).div_ceil(1500).max(1) | 1;
         let places = (0..m * n).step_by(step).chain([m * n - 1]);
         let sum = |at: usize| {
             let products =
-                (0..k).map(|l| self.a[at / n * k + l].wide() * self.b[l * n + at % n].wide());
+                (0..k).map(|l| self.a[at / n * k + l].to_f64() * self.b[l * n + at % n].to_f64());
             products.fold((at, 0.0, 0.0), |(at, sum, size), it| (at, sum + it, size + it.abs()))
         };
         places.map(sum).collect()
     }
 }
 
-/// Multiplies, and compares.
-fn check<T: Number>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
+/// Multiplies on the device, and compares.
+fn check<T: TestElement>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
     let ([m, n, k], gpu, case) = (sides, kernels.device(), Case::<T>::new(sides));
     let (a, b) = (succeed(gpu.upload(&case.a)), succeed(gpu.upload(&case.b)));
     let out = poisoned::<T>(gpu, m * n);
@@ -58,7 +59,7 @@ fn check<T: Number>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
     let (out, sums) = (succeed(out.download()), case.sums());
     let scale = sums.iter().fold(0.0, |scale: f64, (_, _, size)| scale.max(*size));
     let what = format!("{engine:?}, {} {m} x {n} x {k}", std::any::type_name::<T>());
-    assert!(out.iter().all(|x| x.wide().is_finite()), "{what}: not all was written");
+    assert!(out.iter().all(|x| x.to_f64().is_finite()), "{what}: not all was written");
     let results: Vec<_> = sums.iter().map(|(at, sum, _)| (out[*at], *sum)).collect();
     assert_close(&what, scale, &results);
 }
@@ -108,7 +109,7 @@ fn empty_matmul_launches_nothing() {
     }
 }
 
-/// `relu(2 * a^T * b + 3 * out + bias)` for each of a batch, with `b` by columns.
+/// `relu(2 * a^T * b + 3 * out + bias)` for each of a batch, with column-major `b`.
 #[test]
 fn full_gemm_matches_reference() {
     let (m, n, k, batch) = (65, 129, 33, 3);
@@ -128,9 +129,10 @@ fn full_gemm_matches_reference() {
         let out = succeed(inputs[3].download());
         let result = |at: usize| {
             let (z, i, j) = (at / (m * n), at / n % m, at % n);
-            let product = |l: usize| a[(z * k + l) * m + i].wide() * b[(z * n + j) * k + l].wide();
+            let product =
+                |l: usize| a[(z * k + l) * m + i].to_f64() * b[(z * n + j) * k + l].to_f64();
             let sum: f64 = (0..k).map(product).sum();
-            (out[at], (2.0 * sum + 3.0 * was[at].wide() + bias[j].wide()).max(0.0))
+            (out[at], (2.0 * sum + 3.0 * was[at].to_f64() + bias[j].to_f64()).max(0.0))
         };
         let results: Vec<_> = (0..batch * m * n).map(result).collect();
         assert_close("in full", 2.0 * k as f64, &results);
@@ -142,7 +144,7 @@ fn slices_are_multiplied_in_place() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let case = Case::<bf16>::new([40, 24, 16]);
-        // The second half of each: slices begin anywhere that the device binds.
+        // The second half of each buffer: slices may start at any address that can be bound.
         let halves = |data: &[bf16]| succeed(gpu.upload(&[data, data].concat()));
         let (a, b) = (halves(&case.a), halves(&case.b));
         let out = poisoned::<bf16>(gpu, 2 * 40 * 24);

@@ -1,22 +1,22 @@
-//! Quantised weights, against the host's encoder and decoder.
+//! Quantised weights, against the encoder and decoder on the host.
 
 use scry_gpu::cuda::kernels::{BlockFormat, Kernels};
 use scry_gpu::{Buffer, bf16, f16};
 use scry_ptx::kernels::quant;
 
-use crate::harness::{Number, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, poisoned, random, succeed};
 
-/// Bytes of so many weights.
+/// Returns the bytes of `count` weights.
 fn bytes(format: BlockFormat, count: usize) -> usize {
     count / format.block_len() * format.block_bytes()
 }
 
-/// Blocks of random weights.
+/// Returns blocks of random weights.
 fn blocks(format: BlockFormat, count: usize) -> Vec<u8> {
     quant::quantize(format, &random::<f32>(1, count)).expect("they are whole blocks")
 }
 
-/// The weights of blocks.
+/// Decodes the weights of blocks.
 fn weights(format: BlockFormat, blocks: &[u8]) -> Vec<f32> {
     quant::dequantize(format, blocks).expect("they are whole blocks")
 }
@@ -37,7 +37,7 @@ fn quantised_blocks_match_host() {
     }
 }
 
-fn check_numbers<T: Number>(kernels: &Kernels) {
+fn check_numbers<T: TestElement>(kernels: &Kernels) {
     let gpu = kernels.device();
     for format in BlockFormat::ALL {
         for count in [256, 33 * 256, 4097 * 256] {
@@ -46,8 +46,8 @@ fn check_numbers<T: Number>(kernels: &Kernels) {
             let y = poisoned::<T>(gpu, count);
             succeed(succeed(kernels.dequantize(format, &there, &y, count)).run());
             let want: Vec<f64> =
-                weights(format, &blocks).into_iter().map(|x| T::of(x).wide()).collect();
-            let got: Vec<f64> = succeed(y.download()).into_iter().map(T::wide).collect();
+                weights(format, &blocks).into_iter().map(|x| T::of(x).to_f64()).collect();
+            let got: Vec<f64> = succeed(y.download()).into_iter().map(T::to_f64).collect();
             assert!(got == want, "{format:?}, {count} weights, {}", std::any::type_name::<T>());
         }
     }
@@ -62,9 +62,9 @@ fn dequantised_weights_match_host() {
     }
 }
 
-/// Multiplies, and compares all results. Activations may be quantised, too: errors are relative to
-/// the sum of absolute products.
-fn check<X: Number, Y: Number>(
+/// Multiplies on the device, and compares all results. Activations may be quantised, too: errors
+/// are relative to the sum of absolute products.
+fn check<X: TestElement, Y: TestElement>(
     kernels: &Kernels,
     format: BlockFormat,
     [rows, k]: [usize; 2],
@@ -78,7 +78,7 @@ fn check<X: Number, Y: Number>(
     let product = kernels.quantized_matmul(format, &there, &x_there, &y, sides, columns);
     succeed(succeed(product).run());
     let (got, weights) = (succeed(y.download()), weights(format, &blocks));
-    let x: Vec<f64> = x.into_iter().map(X::wide).collect();
+    let x: Vec<f64> = x.into_iter().map(X::to_f64).collect();
     for (at, got) in got.into_iter().enumerate() {
         let (column, row) = (at / rows, at % rows);
         let pairs = weights[row * k..][..k].iter().zip(&x[column * k..][..k]);
@@ -87,7 +87,7 @@ fn check<X: Number, Y: Number>(
             (sum + product, size + f64::abs(product))
         };
         let (want, size) = pairs.fold((0.0, 0.0), add);
-        let (got, shape) = (got.wide(), (rows, k, columns));
+        let (got, shape) = (got.to_f64(), (rows, k, columns));
         let close = (got - want).abs() <= 1e-2 * size;
         assert!(close, "{format:?}, {shape:?}: {row}, {column} is {got}, it should be {want}");
     }

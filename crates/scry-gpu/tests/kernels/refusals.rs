@@ -1,11 +1,11 @@
-//! What is refused, in the words that users see; on a device that computes nothing.
+//! Error texts of rejected calls, on a device that computes nothing.
 
 use scry_gpu::cuda::kernels::{Kernels, Plan, PtxKernel, Target};
 use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
 use scry_ptx::PtxEntry;
 use scry_ptx::kernels::{KernelInterface, LaunchShape, Place};
 
-use crate::harness::{checked, pretended, succeed};
+use crate::harness::{null_h200_kernels, null_kernels, succeed};
 use crate::own::{Saxpy, TileCopy, prepared};
 
 const COPY: TileCopy = TileCopy { rows: 9, columns: 33, pitch: 36, cluster: 1 };
@@ -14,7 +14,7 @@ fn plan(copy: &TileCopy) -> Plan {
     Plan::single(Box::new(copy.clone()))
 }
 
-/// What a plan of ten elements says of its buffers.
+/// Returns the error of a plan of ten elements with these buffers.
 fn refusal(kernels: &Kernels, buffers: &[&dyn Binding]) -> String {
     let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
     prepared(kernels, &plan, buffers).expect_err("it is refused").to_string()
@@ -22,7 +22,7 @@ fn refusal(kernels: &Kernels, buffers: &[&dyn Binding]) -> String {
 
 #[test]
 fn rejects_buffers_that_do_not_fit() {
-    let kernels = checked();
+    let kernels = null_h200_kernels();
     let gpu = kernels.device();
     let ten = succeed(gpu.alloc::<f32>(10)).with_label("ten");
     let nine = succeed(gpu.alloc::<f32>(9)).with_label("nine");
@@ -53,7 +53,7 @@ fn rejects_buffers_that_do_not_fit() {
 
 #[test]
 fn disjoint_slices_are_accepted() {
-    let (kernels, log) = pretended([9, 0]);
+    let (kernels, log) = null_kernels([9, 0]);
     let both = succeed(kernels.device().upload(&[1.0f32; 22]));
     let (y, x) = (succeed(both.slice(..12)), succeed(both.slice(12..)));
     let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
@@ -64,7 +64,7 @@ fn disjoint_slices_are_accepted() {
 
 #[test]
 fn rejects_other_devices_buffers_and_batches() {
-    let (one, other) = (checked(), checked());
+    let (one, other) = (null_h200_kernels(), null_h200_kernels());
     let here = succeed(one.device().alloc::<f32>(10));
     let there = succeed(other.device().alloc::<f32>(10));
     let text = refusal(&one, &[&here, &there]);
@@ -83,7 +83,7 @@ fn rejects_other_devices_buffers_and_batches() {
 #[test]
 fn missing_capability_error_names_kernel() {
     for (capability, present) in [([8, 6], "8.6"), ([10, 0], "10.0")] {
-        let (kernels, log) = pretended(capability);
+        let (kernels, log) = null_kernels(capability);
         let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
         let error = prepared(&kernels, &plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
         assert_eq!(
@@ -98,7 +98,7 @@ fn missing_capability_error_names_kernel() {
         let saxpy = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
         succeed(succeed(prepared(&kernels, &saxpy, &[&buffer(), &buffer()])).run());
     }
-    let (old, _) = pretended([7, 5]);
+    let (old, _) = null_kernels([7, 5]);
     let buffer = || succeed(old.device().alloc::<f32>(10));
     let text = refusal(&old, &[&buffer(), &buffer()]);
     assert!(text.contains("needs compute capability 8.0 or newer (sm_80)"), "{text}");
@@ -115,7 +115,7 @@ fn oversized_scratch_error_names_use() {
     info.limits.max_buffer_size = 400 << 10;
     let kernels = succeed(Kernels::new(&testing::observed(info).0));
     let half = |len| succeed(kernels.device().alloc::<f16>(len));
-    // Lines of 65 elements are moved to where each begins a multiple of 128 bytes.
+    // Rows of 65 elements are repacked to a stride that is a multiple of 128 bytes.
     let (a, b, out) = (half(9 * 3001), half(3001 * 65), half(9 * 65));
     let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
     assert_eq!(
@@ -145,7 +145,7 @@ fn oversized_grid_error_names_function() {
 
 #[test]
 fn rejects_steps_with_missing_buffers() {
-    let kernels = checked();
+    let kernels = null_h200_kernels();
     let buffer = || succeed(kernels.device().alloc::<f32>(10));
     let said = |place| {
         let mut plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
@@ -160,7 +160,7 @@ fn rejects_steps_with_missing_buffers() {
     assert!(said(Place::Scratch(0)).contains("Scratch(0)"));
 }
 
-/// Takes its kernel's place under the name of another one.
+/// A kernel with the name of another one.
 #[derive(Debug)]
 struct Renamed(Saxpy, String);
 
@@ -188,15 +188,15 @@ impl PtxKernel for Renamed {
 
 #[test]
 fn own_kernels_never_alias_library_kernels() {
-    let kernels = checked();
+    let kernels = null_h200_kernels();
     let buffer = || succeed(kernels.device().alloc::<f32>(64));
     let [x, weight, y] = [buffer(), buffer(), buffer()];
-    let known = checked();
+    let known = null_h200_kernels();
     let theirs = succeed(known.device().alloc::<f32>(64));
     let out = succeed(known.device().alloc::<f32>(64));
     let named = succeed(known.softmax(&theirs, &out, [2, 32]));
     let renamed = |n| Renamed(Saxpy { a: 1.0, n }, named.kernels()[0].to_owned());
-    // The program's comes first, and takes other parameters.
+    // The program's own comes first, and has other parameters.
     let own = Plan::single(Box::new(renamed(10)));
     let own = succeed(prepared(&kernels, &own, &[&x, &weight]));
     assert_eq!(own.kernels(), named.kernels());
@@ -230,7 +230,7 @@ fn rejects_excessive_shared_memory() {
     );
 }
 
-/// What each entry point says of what does not fit, a line for each.
+/// The error texts of each entry point, one per line.
 mod texts {
     use std::fs;
 
@@ -243,7 +243,7 @@ mod texts {
     use super::*;
     use crate::support::root;
 
-    /// Where they are kept.
+    /// The golden file.
     const FILE: &str = "corpus/out/kernels/refusals.txt";
 
     fn said(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Prepared<'_>>) {
@@ -251,7 +251,7 @@ mod texts {
         lines.push(format!("{what}:\n    {error}\n"));
     }
 
-    /// Refusals of the entry points, with buffers of 12 elements.
+    /// Rejected calls of the entry points, with buffers of 12 elements.
     fn refusals(kernels: &Kernels) -> Vec<String> {
         let gpu = kernels.device();
         let named = |name: &str| succeed(gpu.alloc::<f32>(12)).with_label(name);
@@ -365,7 +365,7 @@ mod texts {
 
     #[test]
     fn every_entry_point_reports_misfits() {
-        let found = refusals(&checked()).concat();
+        let found = refusals(&null_h200_kernels()).concat();
         let file = root().join(FILE);
         if std::env::var_os("SCRY_BLESS").is_some() {
             let folder = file.parent().expect("a file is in a folder");
@@ -379,8 +379,8 @@ mod texts {
     }
 }
 
-/// A kernel whose grid is no whole number of clusters, or whose map reaches too far.
-mod misshapen {
+/// Grids with partial clusters, and tensor maps beyond their buffers.
+mod partial_clusters {
     use scry_gpu::cuda::kernels::{PtxKernel, Target};
     use scry_ptx::PtxEntry;
     use scry_ptx::kernels::{KernelInterface, LaunchShape, Parameter};
@@ -420,7 +420,7 @@ mod misshapen {
     }
 
     fn refusal(kernel: Misshapen) -> String {
-        let kernels = checked();
+        let kernels = null_h200_kernels();
         let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
         let buffers = [buffer(), buffer()];
         let plan = Plan::single(Box::new(kernel));
@@ -454,7 +454,7 @@ mod misshapen {
     }
 }
 
-/// Kernels in PTX, whose parameters a program lists itself.
+/// Kernels in PTX with declared parameters.
 mod listed {
     use scry_gpu::{Launch, NativeInterface, NativeParameter};
 
@@ -466,7 +466,7 @@ mod listed {
     ) -> scry_gpu::Result<scry_gpu::Kernel> {
         let interface = NativeInterface::new(bindings, [1; 3]).with_parameters(parameters);
         // SAFETY: the device computes nothing.
-        unsafe { checked().device().compile_ptx("anything", "k", &interface) }
+        unsafe { null_h200_kernels().device().compile_ptx("anything", "k", &interface) }
     }
 
     #[test]
@@ -487,7 +487,7 @@ mod listed {
 
     #[test]
     fn launch_passes_exactly_its_parameters() {
-        let kernels = checked();
+        let kernels = null_h200_kernels();
         let gpu = kernels.device();
         let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Long];
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);

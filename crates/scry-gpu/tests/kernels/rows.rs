@@ -4,9 +4,9 @@ use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::{Kernels, Prepared};
 use scry_gpu::{Result, bf16, f16};
 
-use crate::harness::{Number, kernels, poisoned, random, succeed};
+use crate::harness::{TestElement, kernels, poisoned, random, succeed};
 
-/// Rows and their length, around warps, blocks and what a block holds.
+/// Rows and row lengths, around warps, blocks and the elements of a block.
 const SHAPES: [[usize; 2]; 14] = [
     [1, 1],
     [7, 1],
@@ -24,17 +24,17 @@ const SHAPES: [[usize; 2]; 14] = [
     [1, 1 << 20],
 ];
 
-/// What becomes of a row, with its weights and biases.
+/// The reference of a row, with weights and biases.
 type Reference = fn(&[f64], &[f64], &[f64]) -> Vec<f64>;
 
-/// A function of rows: how it is prepared, and what it does to one row in 64 bits.
+/// A row-wise function: how it is prepared, and its reference for a row in f64.
 struct Function<T> {
     name: &'static str,
     prepare: for<'a> fn(&Kernels, &'a Operands<T>) -> Result<Prepared<'a>>,
     reference: Reference,
 }
 
-/// What functions of rows take.
+/// Operands of row-wise functions.
 struct Operands<T> {
     shape: [usize; 2],
     x: Buffer<T>,
@@ -45,7 +45,7 @@ struct Operands<T> {
 
 const EPSILON: f32 = 1e-5;
 
-fn functions<T: Number>() -> [Function<T>; 7] {
+fn functions<T: TestElement>() -> [Function<T>; 7] {
     [
         Function {
             name: "softmax",
@@ -110,39 +110,39 @@ fn mean(row: &[f64]) -> f64 {
     row.iter().sum::<f64>() / row.len() as f64
 }
 
-/// Distances from `middle`, over the root of the mean of their squares.
+/// Deviations from `middle`, divided by the root of their mean square.
 fn normed(row: &[f64], middle: f64) -> Vec<f64> {
     let squares = row.iter().map(|x| (x - middle).powi(2)).sum::<f64>() / row.len() as f64;
     row.iter().map(|x| (x - middle) / (squares + f64::from(EPSILON)).sqrt()).collect()
 }
 
-fn wide<T: Number>(data: &[T]) -> Vec<f64> {
-    data.iter().map(|x| x.wide()).collect()
+fn all_to_f64<T: TestElement>(data: &[T]) -> Vec<f64> {
+    data.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Computes, and compares all rows. Errors are relative to the largest result of a row.
-fn check<T: Number>(kernels: &Kernels, function: &Function<T>, shape: [usize; 2]) {
+/// Computes on the device, and compares all rows. Errors are relative to a row's largest result.
+fn check<T: TestElement>(kernels: &Kernels, function: &Function<T>, shape: [usize; 2]) {
     let ([count, length], gpu) = (shape, kernels.device());
-    // Rows of a mean far from zero, and of a spread of 8.
+    // Rows with a mean far from zero and a spread of 8.
     let x: Vec<T> = random::<f32>(1, count * length).iter().map(|x| T::of(4.0 * x + 2.0)).collect();
     let (weight, bias) = (random::<T>(2, length), random::<T>(3, length));
     let upload = |data: &[T]| succeed(gpu.upload(data));
     let y = poisoned(gpu, count * length);
     let it = Operands { shape, x: upload(&x), weight: upload(&weight), bias: upload(&bias), y };
     succeed(succeed((function.prepare)(kernels, &it)).run());
-    let (got, weight, bias) = (succeed(it.y.download()), wide(&weight), wide(&bias));
+    let (got, weight, bias) = (succeed(it.y.download()), all_to_f64(&weight), all_to_f64(&bias));
     for (nth, (row, got)) in x.chunks(length).zip(got.chunks(length)).enumerate() {
-        let want = (function.reference)(&wide(row), &weight, &bias);
+        let want = (function.reference)(&all_to_f64(row), &weight, &bias);
         let scale = want.iter().fold(1e-30, |scale: f64, x| scale.max(x.abs()));
         for (at, (got, want)) in got.iter().zip(want).enumerate() {
-            let (got, name, of) = (got.wide(), function.name, std::any::type_name::<T>());
+            let (got, name, of) = (got.to_f64(), function.name, std::any::type_name::<T>());
             let close = (got - want).abs() <= T::BOUND * scale;
             assert!(close, "{name}, {of}, {shape:?}: row {nth}, {at} is {got}, not {want}");
         }
     }
 }
 
-fn check_all<T: Number>() {
+fn check_all<T: TestElement>() {
     for kernels in kernels() {
         for function in functions::<T>() {
             SHAPES.iter().for_each(|shape| check(&kernels, &function, *shape));

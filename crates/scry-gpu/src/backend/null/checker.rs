@@ -2,7 +2,7 @@
 
 use crate::core::command::{Barrier, Command, Groups, Span, Stages, Step};
 
-/// What was executed and may still be running, for each stage that could wait for it.
+/// Executed commands that may still be running, for each stage that could wait for them.
 #[derive(Default)]
 pub(crate) struct Checker {
     history: Vec<Executed>,
@@ -68,7 +68,7 @@ fn overlap(a: &Span, b: &Span) -> bool {
     a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 
-/// The rules that concern a command alone.
+/// Checks the rules for a command by itself.
 fn shape(command: &Command) -> Result<(), String> {
     let sound = match command {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,

@@ -1,10 +1,10 @@
-//! What the null device claims to be.
+//! The properties of the null device.
 
 use scry_ir::Features;
 
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
-/// A device with generous limits and every feature.
+/// Returns a device with generous limits and every feature.
 pub(crate) fn null_info() -> DeviceInfo {
     DeviceInfo {
         index: 0,

@@ -1,8 +1,8 @@
-//! A device that checks and records everything and computes nothing.
+//! The null driver: checks and records everything and computes nothing.
 //!
-//! Its memory is real: copies and fills happen, at once. Kernels are compiled as far as SPIR-V and
-//! then do nothing. Every submission is checked by rules of its own (see [`checker`]), written
-//! without a look at how the core places barriers, and kept for tests to look at.
+//! Its memory is real: copies and fills are executed at once. Kernels are compiled to SPIR-V and
+//! not executed. Every submission is checked by rules of its own (see [`checker`]), which do not
+//! depend on how the core places barriers, and is logged for tests.
 
 mod checker;
 mod info;
@@ -24,14 +24,14 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// The null device is always there.
+/// Returns the null device, which always exists.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(vec![Box::new(NullAdapter(null_info()))])
 }
 
 pub(crate) use info::null_info;
 
-/// The null device, not yet opened. Tests may give it limits of their own.
+/// The unopened null device. Tests may set its limits.
 pub(crate) struct NullAdapter(pub DeviceInfo);
 
 impl Adapter for NullAdapter {
@@ -47,19 +47,19 @@ impl Adapter for NullAdapter {
 /// The steps of every submission, in order.
 pub(crate) type Log = Arc<Mutex<Vec<Step>>>;
 
-/// The null device, opened.
+/// The opened null device.
 pub(crate) struct NullDriver {
     info: DeviceInfo,
     state: Mutex<State>,
     log: Log,
-    /// Launches, counted from 0, that report a failure; without a list no kernel reports.
+    /// Indices of launches that report a failure; `None` if no kernel reports failures.
     failing: Option<Vec<u64>>,
 }
 
 #[derive(Default)]
 struct State {
     memories: Slots<MemoryMark, Vec<u8>>,
-    /// Bytes of all memories.
+    /// Bytes of all allocations.
     allocated: u64,
     kernels: Slots<KernelMark, usize>,
     recordings: Slots<RecordingMark, Vec<Step>>,
@@ -75,7 +75,7 @@ impl NullDriver {
         Self { info, state: Mutex::default(), log, failing: None }
     }
 
-    /// Opens a null device all of whose kernels report, and on which these launches fail.
+    /// Opens a null device whose kernels report failures: the launches with these indices fail.
     pub(crate) fn reporting(info: DeviceInfo, log: Log, failing: &[u64]) -> Self {
         Self { failing: Some(failing.to_vec()), ..Self::new(info, log) }
     }
@@ -110,7 +110,7 @@ impl Driver for NullDriver {
                 help: "drop buffers".to_owned(),
             }));
         }
-        // Not zeros: what reads undefined memory shall be noticed.
+        // Not zeros, so that reads of undefined memory show.
         bytes.resize(size as usize, 0xA5);
         state.allocated += size;
         Ok(state.memories.insert(bytes))

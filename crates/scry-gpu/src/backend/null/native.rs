@@ -1,10 +1,10 @@
-//! The rules for kernels that are not WGSL: what a driver may count on.
+//! The rules for native kernels that drivers rely on.
 
 use crate::api::info::DeviceInfo;
 use crate::api::native::{Language, NativeParameter, Routine};
 use crate::core::driver::NativeJob;
 
-/// Checks that a kernel is one that a driver could compile. An error, in words, if it is not.
+/// Returns an error text unless a driver could compile the kernel.
 pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {
     let NativeJob { source, entry, spec, key, cache } = job;
     if key.native.as_ref() != Some(*spec) || key.source != *source || source.as_bytes().contains(&0)

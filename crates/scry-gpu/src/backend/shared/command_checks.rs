@@ -1,19 +1,19 @@
-//! Whether what commands name is there, and fits, before a GPU's driver sees it.
+//! Checks of commands before they reach a GPU's driver.
 
 use crate::core::command::{Dispatch, Span};
 use crate::core::driver::{KernelId, MemoryId};
 
-/// What to say of an allocation that is none.
+/// Returns the error text for an allocation that does not exist.
 pub(crate) fn no_allocation(memory: MemoryId) -> String {
     format!("allocation {memory:?} does not exist, or was freed")
 }
 
-/// What to say of a kernel that is none.
+/// Returns the error text for a kernel that does not exist.
 pub(crate) fn no_kernel(kernel: KernelId) -> String {
     format!("kernel {kernel:?} does not exist, or was released")
 }
 
-/// What is wrong with a span of an allocation of `whole` bytes, if anything is.
+/// Checks that a range is within an allocation of `whole` bytes.
 pub(crate) fn check_span(span: Span, whole: u64) -> Result<(), String> {
     let Span { offset, size, .. } = span;
     match offset.checked_add(size) {
@@ -22,8 +22,7 @@ pub(crate) fn check_span(span: Span, whole: u64) -> Result<(), String> {
     }
 }
 
-/// What is wrong with what a dispatch gives a kernel of so many bindings and bytes of immediates,
-/// if anything is.
+/// Checks the numbers of bindings and of immediate bytes of a dispatch against those of its kernel.
 pub(crate) fn check_fit(dispatch: &Dispatch, takes: (usize, usize)) -> Result<(), String> {
     let given = (dispatch.bindings.len(), dispatch.immediates.len());
     if given == takes {

@@ -1,18 +1,18 @@
-//! Locks of backends, whose poison means nothing: a panic elsewhere left nothing half done.
+//! Locks that ignore poisoning: a panic under them leaves no inconsistent state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Locks; a panic elsewhere under the lock left nothing half done.
+/// Locks, even if poisoned.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for reading; a panic elsewhere under the lock left nothing half done.
+/// Locks for reading, even if poisoned.
 pub(crate) fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     table.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for writing, as [`read`].
+/// Locks for writing, even if poisoned.
 pub(crate) fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     table.write().unwrap_or_else(PoisonError::into_inner)
 }

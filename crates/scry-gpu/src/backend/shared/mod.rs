@@ -1,4 +1,4 @@
-//! What drivers share: locks, checks of commands, waiting by polling.
+//! Code shared by drivers: locks, checks of commands, waiting by polling.
 
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(super) mod command_checks;

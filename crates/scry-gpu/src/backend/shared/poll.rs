@@ -1,34 +1,34 @@
-//! Waiting for a device by looking: at first without a pause, then with growing ones.
+//! Waiting for a device by polling: first spinning, then with growing sleeps.
 
 use std::time::{Duration, Instant};
 
-/// Longest time to look without a pause: a round trip of a small dispatch is shorter.
+/// How long to spin: longer than a round trip of a small dispatch.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Shortest and longest pause between looks after that. A pause is a 32nd of the time waited so
-/// far, so that no wait takes more than about so much too long. Sleeping in the driver until the
-/// device interrupts is not better: on an H200 in a virtual machine the wake-up came 0.3 ms late,
-/// and at times 4 ms, a tick of the system's clock.
+/// Shortest and longest sleep between polls after that. A sleep is 1/32 of the time waited so far,
+/// so that a wait is late by about 3 % at most. Blocking in the driver until the device interrupts
+/// is not better: on an H200 in a virtual machine the wake-up came 0.3 ms late, and at times 4 ms,
+/// a tick of the system's clock.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(250));
 
-/// A wait that has begun.
+/// A wait in progress.
 pub(crate) struct Wait {
     start: Instant,
     timeout: Duration,
 }
 
 impl Wait {
-    /// A wait for at most `timeout`.
+    /// Starts a wait for at most `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self { start: Instant::now(), timeout }
     }
 
-    /// How long it has taken.
+    /// Returns the time since the start.
     pub(crate) fn waited(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// The time that is left, unless it is up.
+    /// Returns the remaining time; `None` after the timeout.
     #[cfg(feature = "vulkan")]
     pub(crate) fn left(&self) -> Option<Duration> {
         self.left_after(self.waited())
@@ -38,7 +38,7 @@ impl Wait {
         self.timeout.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
-    /// Passes the time until the next look; false if the time is up.
+    /// Spins or sleeps until the next poll; returns false after the timeout.
     pub(crate) fn pause(&self) -> bool {
         let waited = self.waited();
         let Some(left) = self.left_after(waited) else { return false };
@@ -50,7 +50,7 @@ impl Wait {
     }
 }
 
-/// The pause before the next look after so long a wait; none while it is worth looking on.
+/// Returns the sleep before the next poll; `None` to spin.
 fn pause_after(waited: Duration) -> Option<Duration> {
     (waited >= SPIN).then(|| (waited / 32).clamp(PAUSE.0, PAUSE.1))
 }

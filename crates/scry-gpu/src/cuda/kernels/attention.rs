@@ -10,12 +10,12 @@ use crate::api::error::Result;
 /// Attention.
 impl Kernels {
     /// Prepares `out = softmax(scale * q * kᵀ + bias) * v` for each head of a batch, see
-    /// [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, heads of queries in groups that
-    /// share keys and values. Buffers are `q`, `k`, `v`, the bias if there is one, and `out`; they
-    /// may be longer than the operands.
+    /// [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, with grouped-query attention.
+    /// Buffers are `q`, `k`, `v`, the bias if there is one, and `out`; they may be longer than the
+    /// operands.
     ///
-    /// The flash form never has the scores in memory; with few queries and many keys, as when
-    /// decoding, keys are shared out over the whole device.
+    /// The flash variants keep the scores out of memory; with few queries and many keys, as in
+    /// decoding, the keys are split over the whole device.
     ///
     /// ```no_run
     /// use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
@@ -36,8 +36,8 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no
-    /// attention's, and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for invalid sizes or types, and buffers
+    /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
     pub fn attention<'a>(
         &self,
@@ -48,8 +48,8 @@ impl Kernels {
         self.planned(call, attention.plan(self.machine()), buffers)
     }
 
-    /// Prepares the same in its simplest form, one warp for each row of queries: slow, on every
-    /// device. What the other forms are compared with.
+    /// Prepares [`Kernels::attention`] in its simplest variant, one warp per query: slow, for every
+    /// device, and a reference for the other variants.
     ///
     /// ```no_run
     /// use scry_gpu::{Buffer, f16};
@@ -75,7 +75,7 @@ impl Kernels {
     }
 }
 
-/// The sizes of attention, as errors name them.
+/// Returns the sizes of attention by their names, for errors.
 fn sizes(of: &Attention) -> [(&'static str, u64); 6] {
     [
         ("batch", of.batch),

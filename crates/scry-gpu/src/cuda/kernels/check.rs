@@ -1,4 +1,4 @@
-//! Buffers against what a plan declares, before anything is compiled or allocated.
+//! Checks buffers against a plan's declarations, before anything is compiled or allocated.
 
 use scry_ir::Scalar;
 use scry_ptx::PtxType;
@@ -14,7 +14,7 @@ use crate::core::check::{self, Argument};
 use crate::core::encode;
 use crate::core::same_device::same_device;
 
-/// The function that the program called, and the sizes that it passed, as errors name them.
+/// The function that the program called, and the sizes that it passed, for errors.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'c> {
     pub(super) function: &'c str,
@@ -22,7 +22,7 @@ pub(super) struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// The error for an argument of the call; `problem` is the predicate of the sentence.
+    /// Returns the error for an argument of the call; `problem` is the predicate of the sentence.
     pub(super) fn refuse(self, argument: String, problem: String, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: None,
@@ -33,8 +33,8 @@ impl Call<'_> {
         })
     }
 
-    /// The error for a kernel of the library, on behalf of the function that chose it.
-    pub(super) fn named(self, error: GpuError) -> GpuError {
+    /// Converts the error of a library kernel to one of the function that chose it.
+    pub(super) fn for_function(self, error: GpuError) -> GpuError {
         match error {
             GpuError::Capability(error) => {
                 let kernel = self.function.to_owned();
@@ -48,12 +48,12 @@ impl Call<'_> {
         }
     }
 
-    /// The sizes, as in `m=3, n=5`.
+    /// Returns the sizes, as in `m=3, n=5`.
     fn sizes(self) -> String {
         if self.sizes.is_empty() { "the plan".to_owned() } else { self.listed() }
     }
 
-    /// The function with its sizes, as in `Kernels::matmul (m=3, n=5, k=3)`.
+    /// Returns the function with its sizes, as in `Kernels::matmul (m=3, n=5, k=3)`.
     pub(super) fn described(self) -> String {
         match self.sizes {
             [] => self.function.to_owned(),
@@ -92,7 +92,7 @@ pub(super) fn arguments(
     overlaps(call, plan, &arguments)
 }
 
-/// The error for a buffer of another device.
+/// Returns the error for a buffer of another device.
 fn foreign(what: String, error: GpuError) -> GpuError {
     match error {
         GpuError::WrongDevice(error) => GpuError::WrongDevice(WrongDeviceError { what, ..error }),
@@ -100,7 +100,7 @@ fn foreign(what: String, error: GpuError) -> GpuError {
     }
 }
 
-/// Refuses a slice whose address the device cannot bind. An empty one is never bound.
+/// Rejects a slice whose address cannot be bound. Empty slices are never bound.
 fn alignment(
     call: Call<'_>,
     device: &Device,
@@ -139,7 +139,7 @@ fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
     ))
 }
 
-/// A buffer as errors name it: by its parameter, and its label if it has one.
+/// Names a buffer by its parameter, and its label if it has one.
 fn named(declared: &BufferParameter, argument: &Argument<'_>) -> String {
     match argument.label {
         "" => format!("buffer `{}`", declared.name),
@@ -162,7 +162,7 @@ fn elements(
     Err(call.refuse(named(declared, argument), problem, &format!("pass a buffer of {needed}")))
 }
 
-/// Refuses a buffer that is written and shares bytes with another one.
+/// Rejects a written buffer that shares bytes with another one.
 fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<()> {
     let all: Vec<_> = plan.arguments.iter().zip(arguments).collect();
     let pairs = all.iter().enumerate().flat_map(|(nth, b)| all[..nth].iter().map(move |a| (a, b)));
@@ -188,7 +188,7 @@ fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<(
     Ok(())
 }
 
-/// A buffer of a plan as the core knows it.
+/// Converts a buffer of a plan to a binding of the core.
 fn binding(buffer: &BufferParameter) -> NativeBinding {
     match (scalar(buffer.element), buffer.access) {
         (Some(scalar), BufferAccess::Read) => NativeBinding::read(buffer.name, scalar),
@@ -198,7 +198,7 @@ fn binding(buffer: &BufferParameter) -> NativeBinding {
     }
 }
 
-/// The element's type; none for blocks of bytes.
+/// Returns the scalar type; `None` for blocks of bytes.
 fn scalar(element: PtxType) -> Option<Scalar> {
     match element {
         PtxType::F16 => Some(Scalar::F16),

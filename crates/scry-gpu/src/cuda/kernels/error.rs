@@ -1,4 +1,4 @@
-//! What scry-ptx refuses, as errors of a device.
+//! Converts errors of scry-ptx to errors of a device.
 
 use scry_ptx::Target;
 use scry_ptx::kernels::{Place, PlanError, PtxKernel};
@@ -7,20 +7,22 @@ use super::check::Call;
 use crate::api::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
 use crate::api::info::DeviceInfo;
 
-/// The error for what scry-ptx has no kernel for, on behalf of the function that was called.
+/// Returns the error for a plan that scry-ptx rejects, on behalf of the function that was called.
 pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
     match error {
-        PlanError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
+        PlanError::Target { kernel, needed, .. } => {
+            call.for_function(missing_capability(info, kernel, needed))
+        }
         PlanError::Argument { argument, problem, help, .. } => {
             call.refuse(argument.to_owned(), format!("is {problem}"), help)
         }
-        // There are no others at present.
+        // No other variant exists at present.
         other => call.refuse("the request".to_owned(), format!("is refused: {other}"), "change it"),
     }
 }
 
-/// The error for a device that lacks what a kernel uses.
-pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuError {
+/// Returns the error for a device that lacks a feature of a kernel.
+pub(super) fn missing_capability(info: &DeviceInfo, kernel: String, needed: Target) -> GpuError {
     let (major, minor) = (needed.sm() / 10, needed.sm() % 10);
     let (rest, help) = match needed.is_specific() {
         true => (
@@ -45,11 +47,11 @@ pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuE
     })
 }
 
-/// What passes between the steps of plans, as errors call it.
+/// The name of scratch memory in errors.
 pub(super) const SCRATCH: &str = "memory between the launches of one computation";
 
-/// The error for memory between steps that is beyond a device: nobody gave it, to be divided.
-pub(super) fn without_scratch(error: GpuError) -> GpuError {
+/// Replaces the error for scratch memory above a limit: the program cannot divide that memory.
+pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
     match error {
         GpuError::TooLarge(TooLargeError { requested, device, limit, limit_name, .. }) => {
             GpuError::TooLarge(TooLargeError {
@@ -65,8 +67,8 @@ pub(super) fn without_scratch(error: GpuError) -> GpuError {
     }
 }
 
-/// The error for a step that takes a buffer which its plan does not have.
-pub(super) fn misplaced(place: Place) -> GpuError {
+/// Returns the error for a step that uses a buffer which its plan does not have.
+pub(super) fn missing_buffer(place: Place) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: "plan".to_owned(),
@@ -76,8 +78,8 @@ pub(super) fn misplaced(place: Place) -> GpuError {
     })
 }
 
-/// The error for a launch that is no whole number of clusters, or has no blocks.
-pub(super) fn misshapen(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
+/// Returns the error for a launch with a partial cluster, or without blocks.
+pub(super) fn partial_cluster(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
     let [x, y, z] = kernel.launch().grid;
     let [a, b, c] = cluster;
     GpuError::Argument(ArgumentError {

@@ -1,8 +1,9 @@
-//! Ready-made kernels for NVIDIA GPUs, on buffers: what no WGSL can express. They are written in
-//! Rust and compiled by the driver; nothing needs to be installed.
+//! The kernel library for NVIDIA GPUs: matrix products, attention, softmax, norms and quantised
+//! weights by instructions that WGSL does not have. The kernels are written in Rust and compiled by
+//! the driver; nothing needs to be installed.
 //!
-//! [`Kernels`] picks the variant that suits the shape and the device, and gives it [`Prepared`]: to
-//! be run at once, or added to a batch or a recording, as often as you like.
+//! [`Kernels`] chooses the variant that suits the shape and the device, and returns it as
+//! [`Prepared`]: run it at once, or add it to a batch or a recording, as often as you like.
 
 mod attention;
 mod check;
@@ -34,7 +35,7 @@ use crate::api::info::DeviceInfo;
 use crate::api::native::{self, Factor, Language};
 use scry_ir::ScalarKind;
 
-/// The ready-made kernels of one device: compiled when first needed, and kept.
+/// The kernel library on one device: kernels are compiled at their first use, and cached.
 ///
 /// Cheap to clone, usable from any thread.
 #[derive(Clone)]
@@ -45,15 +46,15 @@ pub struct Kernels {
 struct Shared {
     device: Device,
     machine: GpuSpec,
-    /// This crate's kernels, by name and bytes of dynamic shared memory.
+    /// Library kernels by name and bytes of dynamic shared memory.
     compiled: Mutex<HashMap<(String, u32), Compiled>>,
-    /// Memory for what passes between the steps of plans: the first piece of each, the second one,
-    /// and so on. Plans share it: the order of their commands follows from that.
+    /// Scratch memory of plans: the first allocation of each, the second one, and so on. All plans
+    /// share it, ordered by the hazards of their commands.
     scratch: Mutex<Vec<Arc<Buffer<u8>>>>,
 }
 
-/// Who wrote the kernels of a plan: what this crate's are called says what they are, and they are
-/// not written a second time; of a program's own nobody knows whether their names tell them apart.
+/// The author of a plan's kernels. The names of library kernels are unique, so these are cached by
+/// name; those of a program's own kernels may not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Crate,
@@ -69,7 +70,7 @@ struct Compiled {
 }
 
 impl Kernels {
-    /// The kernels of a CUDA device.
+    /// Opens the kernel library on a CUDA device.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -99,19 +100,19 @@ impl Kernels {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The device.
+    /// Returns the device.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.shared.device
     }
 
-    /// What the choice of variants depends on.
+    /// Returns the properties of the device by which variants are chosen.
     #[must_use]
     pub fn machine(&self) -> GpuSpec {
         self.shared.machine
     }
 
-    /// Prepares a plan of your own; `name` stands in errors. Buffers are given in the order of its
+    /// Prepares a plan of your own; errors contain `name`. Buffers are in the order of the plan's
     /// arguments; they may be longer than it needs.
     ///
     /// ```no_run
@@ -135,16 +136,16 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`](crate::GpuError::Argument) for buffers that are too short, of other
-    /// elements, or that overlap where one is written;
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for buffers that are too short, of another
+    /// element type, or that overlap where one is written;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks what a kernel
     /// uses; as [`Device::compile_ptx`] and [`Device::alloc`].
     ///
     /// # Safety
-    /// Each kernel of the plan takes the parameters that its interface lists. It accesses nothing
-    /// but its buffers, as far as its interface says that they reach, writes only those that are
-    /// declared to be written, and ends. If it says what it reads early, it waits as
-    /// [`NativeInterface::begins_early`](crate::NativeInterface::begins_early) says.
+    /// Each kernel of the plan has the parameters that its interface lists. It accesses nothing
+    /// but its buffers, up to the sizes in its interface, writes only those that are declared as
+    /// written, and terminates. If it declares early reads, it waits as
+    /// [`NativeInterface::begins_early`](crate::NativeInterface::begins_early) requires.
     pub unsafe fn prepare<'a>(
         &self,
         name: &str,
@@ -159,7 +160,7 @@ impl Kernels {
             .map_err(|error| error.in_function(function.clone()))
     }
 
-    /// Prepares a plan of this crate's, whose kernels keep to their buffers.
+    /// Prepares a plan of the kernel library, whose kernels stay within their buffers.
     fn planned<'a>(
         &self,
         call: Call<'_>,
@@ -169,13 +170,13 @@ impl Kernels {
         let device = &self.shared.device;
         let plan = plan.map_err(|error| error::refused(device.info(), call, error))?;
         check::arguments(device, call, &plan, buffers)?;
-        // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
-        // of which the buffers are checked to be, and end.
+        // SAFETY: the kernels of scry-ptx access nothing beyond the planned sizes, to which the
+        // buffers are checked, and terminate.
         unsafe { Prepared::new(self, call, &plan, Origin::Crate, buffers) }
-            .map_err(|error| call.named(error))
+            .map_err(|error| call.for_function(error))
     }
 
-    /// Memory for what passes between steps: the `nth` piece, of at least so many bytes.
+    /// Returns the `nth` scratch buffer of plans, with at least `bytes` bytes.
     fn scratch(&self, nth: usize, bytes: u64) -> Result<Arc<Buffer<u8>>> {
         let mut pieces = lock(&self.shared.scratch);
         let device = &self.shared.device;
@@ -185,13 +186,13 @@ impl Kernels {
         if pieces[nth].byte_size() < bytes {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             let larger = Buffer::allocate(&device.context, bytes, error::SCRATCH);
-            pieces[nth] = Arc::new(larger.map_err(error::without_scratch)?);
+            pieces[nth] = Arc::new(larger.map_err(error::scratch_too_large)?);
         }
         Ok(Arc::clone(&pieces[nth]))
     }
 }
 
-/// What kernels are chosen for; none if the device does not run PTX.
+/// Returns the properties that variants are chosen by; `None` if the device does not run PTX.
 fn machine(info: &DeviceInfo) -> Option<GpuSpec> {
     let (capability, multiprocessors) = (info.compute_capability?, info.multiprocessors?);
     let shared_memory = info.limits.max_workgroup_memory;
@@ -202,7 +203,7 @@ fn machine(info: &DeviceInfo) -> Option<GpuSpec> {
     Some(GpuSpec { target, multiprocessors, shared_memory })
 }
 
-/// Sizes of an operation by their names, as kernels count them.
+/// Converts the sizes of an operation, which must be non-negative.
 fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
     let wrong = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err());
     if let Some((name, size)) = wrong {
@@ -214,7 +215,7 @@ fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u6
     Ok(sizes.map(|(_, size)| size as u64))
 }
 
-/// The type of elements.
+/// Returns the element type.
 fn element<T: Factor>() -> PtxType {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => PtxType::Bf16,

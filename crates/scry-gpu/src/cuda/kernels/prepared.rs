@@ -1,4 +1,4 @@
-//! A plan with its buffers, compiled: ready to be run.
+//! Prepared operations: a plan with its buffers and compiled kernels.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
 
-/// A computation by ready-made kernels, checked and compiled: run it as often as you like.
+/// An operation of the kernel library, checked and compiled: run it as often as you like.
 #[must_use = "nothing is computed until it is run or added to a batch"]
 pub struct Prepared<'a> {
     context: Arc<Context>,
@@ -34,17 +34,17 @@ pub struct Prepared<'a> {
 /// A launch of one kernel.
 struct Launched<'a> {
     kernel: crate::Kernel,
-    buffers: Vec<Given<'a>>,
+    buffers: Vec<StepBuffer<'a>>,
     launch: Launch,
 }
 
-/// What a kernel is given.
-enum Given<'a> {
+/// A buffer that is bound to a kernel.
+enum StepBuffer<'a> {
     Argument(&'a dyn Binding),
     Scratch(Arc<Buffer<u8>>),
 }
 
-impl<'a> Given<'a> {
+impl<'a> StepBuffer<'a> {
     fn binding(&self) -> &dyn Binding {
         match self {
             Self::Argument(binding) => *binding,
@@ -54,7 +54,7 @@ impl<'a> Given<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Computes it now. Returns before it is done; who reads the results waits for them.
+    /// Submits the operation and returns before it is done; reads of the results wait for it.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -80,7 +80,7 @@ impl<'a> Prepared<'a> {
         submitted.map_err(|error| self.explained(NAME, error))
     }
 
-    /// Adds it to a batch.
+    /// Adds the operation to a batch.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -104,13 +104,13 @@ impl<'a> Prepared<'a> {
         batch.add(|context, list| self.append(context, list, "Prepared::add_to")).map(|_| ())
     }
 
-    /// Names of the kernels, in the order of their launches; none if there is nothing to compute.
+    /// Returns the names of the kernels in launch order; empty if there is nothing to compute.
     #[must_use]
     pub fn kernels(&self) -> Vec<&str> {
         self.launches.iter().map(|launched| launched.kernel.entry_point()).collect()
     }
 
-    /// A launch of one kernel, which the core checks.
+    /// Prepares a launch of one kernel, which the core checks.
     pub(super) fn of_one(
         device: &Device,
         call: Call<'_>,
@@ -118,7 +118,7 @@ impl<'a> Prepared<'a> {
         buffers: &[&'a dyn Binding],
         launch: Launch,
     ) -> Self {
-        let buffers = buffers.iter().map(|buffer| Given::Argument(*buffer)).collect();
+        let buffers = buffers.iter().map(|buffer| StepBuffer::Argument(*buffer)).collect();
         let launches = vec![Launched { kernel, buffers, launch }];
         Self { context: Arc::clone(&device.context), call: call.described(), launches }
     }
@@ -131,7 +131,7 @@ impl<'a> Prepared<'a> {
     ) -> Result<()> {
         self.check_device(context, operation)?;
         self.launches.iter().try_for_each(|launched| {
-            let bindings: Vec<_> = launched.buffers.iter().map(Given::binding).collect();
+            let bindings: Vec<_> = launched.buffers.iter().map(StepBuffer::binding).collect();
             encode::dispatch(
                 context,
                 list,
@@ -144,8 +144,8 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// The error of a launch, on behalf of the functions that were called: the program did not
-    /// write the kernel, nor choose its grid.
+    /// Converts a launch's error to one of the called functions: the program neither wrote the
+    /// kernel nor chose its grid.
     fn explained(&self, operation: &str, error: GpuError) -> GpuError {
         match error {
             GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
@@ -157,7 +157,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Refuses a batch of another device.
+    /// Rejects a batch of another device.
     fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
         if Arc::ptr_eq(context, &self.context) {
             return Ok(());
@@ -171,7 +171,7 @@ impl<'a> Prepared<'a> {
         }))
     }
 
-    /// Compiles the kernels of a plan whose buffers were checked.
+    /// Compiles the kernels of a plan with checked buffers.
     ///
     /// # Safety
     /// As [`Kernels::prepare`].
@@ -185,24 +185,24 @@ impl<'a> Prepared<'a> {
         let sizes = plan.scratch.iter().enumerate();
         let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
         let scratch = scratch.collect::<Result<_>>()?;
-        let room = Room { kernels, origin, buffers, scratch };
+        let plan_buffers = PlanBuffers { kernels, origin, buffers, scratch };
         // SAFETY: the caller's.
-        let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
+        let launches = plan.steps.iter().map(|step| unsafe { plan_buffers.launched(step) });
         let context = Arc::clone(&kernels.shared.device.context);
         let call = call.described();
         Ok(Self { context, call, launches: launches.collect::<Result<_>>()? })
     }
 }
 
-/// What the steps of a plan find their buffers in.
-struct Room<'r, 'a> {
+/// The buffers that the steps of a plan refer to.
+struct PlanBuffers<'r, 'a> {
     kernels: &'r Kernels,
     origin: Origin,
     buffers: &'r [&'a dyn Binding],
     scratch: Vec<Arc<Buffer<u8>>>,
 }
 
-impl<'a> Room<'_, 'a> {
+impl<'a> PlanBuffers<'_, 'a> {
     /// # Safety
     /// As [`Kernels::prepare`].
     unsafe fn launched(&self, step: &Step) -> Result<Launched<'a>> {
@@ -211,54 +211,56 @@ impl<'a> Room<'_, 'a> {
         let compiled = unsafe { self.kernels.compiled(kernel, self.origin) };
         let Compiled { kernel: compiled, cluster } = compiled?;
         let grid = kernel.launch().grid;
-        let whole = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
-        if !whole {
-            return Err(error::misshapen(kernel, cluster));
+        let whole_clusters = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
+        if !whole_clusters {
+            return Err(error::partial_cluster(kernel, cluster));
         }
-        let buffers = step.buffers.iter().map(|place| self.given(*place));
+        let buffers = step.buffers.iter().map(|place| self.buffer(*place));
         let launch = Launch::workgroups(grid).immediate_bytes(values(kernel));
         Ok(Launched { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
     }
 
-    fn given(&self, place: Place) -> Result<Given<'a>> {
+    fn buffer(&self, place: Place) -> Result<StepBuffer<'a>> {
         match place {
             Place::Scratch(nth) => {
-                let scratch = self.scratch.get(nth).ok_or_else(|| error::misplaced(place));
-                scratch.map(|scratch| Given::Scratch(Arc::clone(scratch)))
+                let scratch = self.scratch.get(nth).ok_or_else(|| error::missing_buffer(place));
+                scratch.map(|scratch| StepBuffer::Scratch(Arc::clone(scratch)))
             }
             Place::Argument(nth) => match self.buffers.get(nth) {
-                None => Err(error::misplaced(place)),
-                // A kernel that takes nothing of a buffer is given another address all the same.
+                None => Err(error::missing_buffer(place)),
+                // An empty buffer cannot be bound: the kernel, which does not access it, gets
+                // another one.
                 Some(buffer) if buffer.view().size == 0 => {
                     let nothing = self.kernels.shared.device.alloc(16)?;
-                    Ok(Given::Scratch(Arc::new(nothing)))
+                    Ok(StepBuffer::Scratch(Arc::new(nothing)))
                 }
-                Some(buffer) => Ok(Given::Argument(*buffer)),
+                Some(buffer) => Ok(StepBuffer::Argument(*buffer)),
             },
         }
     }
 }
 
 impl Kernels {
-    /// A kernel for the device, compiled when it is first asked for. A program's own is found by
-    /// its text, as all kernels are: under the name of another it would be taken for that one.
+    /// Returns the compiled kernel. Library kernels are cached by name; a program's own kernels are
+    /// not, because another one may have the same name.
     ///
     /// # Safety
+    ///
     /// As [`Kernels::prepare`].
     unsafe fn compiled(&self, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
         let key = (kernel.name(), kernel.launch().dynamic_shared);
-        let known = lock(&self.shared.compiled).get(&key).cloned();
-        if let Some(known) = known.filter(|_| origin == Origin::Crate) {
-            return Ok(known);
+        let cached = lock(&self.shared.compiled).get(&key).cloned();
+        if let Some(cached) = cached.filter(|_| origin == Origin::Crate) {
+            return Ok(cached);
         }
         let (device, target) = (&self.shared.device, self.machine().target);
         let needed = kernel.default_target();
         if !target.runs(needed) {
-            return Err(error::lacking(device.info(), key.0, needed));
+            return Err(error::missing_capability(device.info(), key.0, needed));
         }
-        let written = kernel.write(target);
-        let cluster = written.cluster.unwrap_or([1; 3]);
-        let text = PtxModule::new(target).with(written).to_string();
+        let function = kernel.write(target);
+        let cluster = function.cluster.unwrap_or([1; 3]);
+        let text = PtxModule::new(target).with(function).to_string();
         // SAFETY: the caller's.
         let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel, target))? };
         let compiled = Compiled { kernel: compiled, cluster };
@@ -269,7 +271,7 @@ impl Kernels {
     }
 }
 
-/// A kernel's interface as the core knows it. What the buffers hold was checked with the plan.
+/// Converts a kernel's interface for the core. The plan's check has covered the buffers' types.
 fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
     let (launch, interface) = (kernel.launch(), kernel.interface());
     let bindings: Vec<_> = interface
@@ -299,7 +301,7 @@ fn parameter(parameter: &Parameter) -> NativeParameter {
     }
 }
 
-/// The values of a kernel's parameters, as its launch gives them.
+/// Returns the values of a kernel's scalar parameters and tensor maps, in order.
 fn values(kernel: &dyn PtxKernel) -> Vec<u8> {
     let mut bytes = Vec::new();
     for parameter in kernel.interface().parameters {

@@ -12,21 +12,21 @@ use crate::api::error::Result;
 use crate::api::launch::Count;
 use crate::api::native::{Factor, Routine, multiply};
 
-/// Who multiplies.
+/// The implementation of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Engine {
-    /// The kernels of this crate.
+    /// The kernel library of this crate.
     #[default]
     Scry,
-    /// NVIDIA's cuBLAS, where it is installed.
+    /// NVIDIA's cuBLAS, if it is installed.
     Cublas,
 }
 
 /// Products of matrices.
 impl Kernels {
-    /// Prepares `out = a × b`, with `a` of m × k, `b` of k × n and `out` of m × n elements, row
-    /// after row without gaps, of `f32`, `f16` or `bf16`. Sums are `f32`, rounded once at the end;
+    /// Prepares `out = a × b` of row-major matrices without padding: `a` is m × k, `b` k × n and
+    /// `out` m × n, of `f32`, `f16` or `bf16`. Accumulators are `f32`, rounded once at the end;
     /// `f32` is multiplied as `f32`.
     ///
     /// ```no_run
@@ -62,7 +62,7 @@ impl Kernels {
         self.gemm_for("Kernels::matmul", &gemm, &[a, b, out])
     }
 
-    /// [`Kernels::matmul`] by an engine of your choice.
+    /// Prepares [`Kernels::matmul`] with the given engine.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -102,7 +102,7 @@ impl Kernels {
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
         let gemm = Gemm::new(m, n, k, element::<T>());
         match engine {
-            // Where nothing is added up there is nothing for cuBLAS to do.
+            // If k is 0 or the result is empty, cuBLAS has nothing to do.
             Engine::Cublas if !gemm.is_empty() && k > 0 => {
                 self.by_cublas(&gemm, buffers, [m, n, k])
             }
@@ -110,12 +110,12 @@ impl Kernels {
         }
     }
 
-    /// Prepares a product in full: batched and strided, operands by rows or by columns, with
-    /// factors, a bias and an activation, see [`Gemm`]. Buffers are `a`, `b`, the bias if there is
-    /// one, and `out`; they may be longer than the matrices.
+    /// Prepares a general matrix product (GEMM): batched and strided, with row- or column-major
+    /// operands, alpha, beta, a bias and an activation, see [`Gemm`]. Buffers are `a`, `b`, the
+    /// bias if there is one, and `out`; they may be longer than the matrices.
     ///
-    /// Tensor cores multiply `f16`, `bf16`, and `f32` as [`Precision`] says; what has lines that
-    /// the copy engine does not take is copied first, into memory that is kept.
+    /// Tensor cores multiply `f16` and `bf16`, and `f32` as [`Precision`] specifies. Operands whose
+    /// rows are not 16-byte aligned, as TMA requires, are repacked into cached scratch memory.
     ///
     /// ```no_run
     /// use scry_gpu::{Buffer, bf16};
@@ -134,8 +134,8 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no product's,
-    /// and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for invalid sizes or types, and buffers
+    /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
     pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<Prepared<'a>> {
         self.gemm_for("Kernels::gemm", gemm, buffers)
@@ -149,7 +149,7 @@ impl Kernels {
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
-        // A single product has no batch to speak of.
+        // A batch of one is not mentioned.
         let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
         self.planned(Call { function, sizes }, gemm.plan(self.machine()), buffers)
     }
@@ -171,7 +171,7 @@ impl Kernels {
             PtxType::Bf16 => Routine::Bf16,
             _ => Routine::F32,
         };
-        // What has buffers has sides of less than 2^31.
+        // The sides of matrices in buffers are below 2^31.
         let sizes = sizes.map(|side| side as u32);
         let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
         Ok(Prepared::of_one(device, call, kernel, &buffers, launch))

@@ -10,9 +10,10 @@ use crate::api::buffer::Buffer;
 use crate::api::error::Result;
 use crate::api::native::Factor;
 
-/// Quantised weights: blocks of integers of few bits, with scales, in buffers of bytes.
+/// Quantised weights: blocks of low-bit integers with scales, in byte buffers.
 impl Kernels {
-    /// Prepares the quantisation of `count` numbers `x`, which fill whole blocks, to `blocks`.
+    /// Prepares the quantisation of the first `count` elements of `x` to `blocks`; `count` is a
+    /// multiple of the block length.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -34,8 +35,8 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`](crate::GpuError::Argument) for a count that is no whole number of
-    /// blocks, and buffers that are too short.
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for a count that is not a multiple of the
+    /// block length, and buffers that are too short.
     pub fn quantize<'a>(
         &self,
         format: BlockFormat,
@@ -48,8 +49,7 @@ impl Kernels {
         self.planned(call, plan, &[x, blocks])
     }
 
-    /// Prepares the conversion of `count` weights, of `blocks`, to numbers `y`: `f32`, `f16` or
-    /// `bf16`.
+    /// Prepares the dequantisation of `count` weights in `blocks` to `y`: `f32`, `f16` or `bf16`.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -83,12 +83,12 @@ impl Kernels {
         self.planned(call, plan, &[blocks, y])
     }
 
-    /// Prepares `y = weights × x`: quantised weights of rows × k, row by row, times columns of `k`
-    /// activations, one after the other; results lie like them, rows for each column.
+    /// Prepares `y = weights × x`: row-major quantised weights (rows × k) times column-major
+    /// activations (k × columns); `y` is column-major (rows × columns).
     ///
-    /// Up to 8 columns with results in `f32` are multiplied as they are, reading the weights once
-    /// (twice or more where rows are short and there are more than 4 columns). All else makes
-    /// numbers of the activations' type of the weights first: tensor cores multiply halves.
+    /// Up to 8 columns with results in `f32` are multiplied without dequantising to memory, reading
+    /// the weights once (twice or more where rows are short and there are more than 4 columns).
+    /// Otherwise the weights are first dequantised to the activations' type, for tensor cores.
     ///
     /// ```no_run
     /// use scry_gpu::cuda::kernels::{BlockFormat, Kernels};
@@ -109,8 +109,8 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`](crate::GpuError::Argument) for rows that are no whole blocks, sizes
-    /// that are too large, and buffers that are too short or overlap with `y`;
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for rows with partial blocks, sizes that
+    /// are too large, and buffers that are too short or overlap with `y`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
     pub fn quantized_matmul<'a, X: Factor, Y: Factor>(
         &self,

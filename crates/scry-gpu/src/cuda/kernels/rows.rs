@@ -1,4 +1,4 @@
-//! Functions of rows: softmax and norms.
+//! Row-wise functions: softmax and norms.
 
 use scry_ptx::PtxType;
 pub use scry_ptx::kernels::norm::{Norm, NormKind};
@@ -13,11 +13,11 @@ use crate::api::buffer::Buffer;
 use crate::api::error::{GpuError, Result};
 use crate::api::native::Factor;
 
-/// Functions of the rows of a matrix, without gaps between rows: `f32`, `f16` or `bf16`, computed
-/// in `f32`. Buffers may be longer than the matrix. What is written must be another buffer.
+/// Functions of the rows of a row-major matrix without padding: `f32`, `f16` or `bf16`, computed in
+/// `f32`. Buffers may be longer than the matrix. The output must be another buffer.
 impl Kernels {
-    /// Prepares the softmax of each row, `y = exp(x - max) / sum(exp(x - max))`, of `x` and `y` of
-    /// rows × length elements.
+    /// Prepares the softmax of each row, `y = exp(x - max) / sum(exp(x - max))`, of `x` to `y`,
+    /// both of rows × length elements.
     ///
     /// ```no_run
     /// use scry_gpu::cuda::kernels::Kernels;
@@ -86,7 +86,7 @@ impl Kernels {
 
     /// Prepares layer norm of each row,
     /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`, with `weight` and `bias` of
-    /// length elements where they are given.
+    /// `length` elements.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -129,7 +129,7 @@ impl Kernels {
     }
 
     /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`, with `weight` of
-    /// length elements where it is given.
+    /// `length` elements.
     ///
     /// ```no_run
     /// # #[cfg(feature = "kernels")]
@@ -165,8 +165,8 @@ impl Kernels {
         self.norm_for("Kernels::rms_norm", norm, rows, &buffers)
     }
 
-    /// Prepares a norm of each row, see [`Norm`]. Buffers are `x`, `weight` and `bias` where the
-    /// kind has them, and `y`.
+    /// Prepares a norm of each row, see [`Norm`]. Buffers are `x`, `weight` and `bias` if the kind
+    /// has them, and `y`.
     ///
     /// ```no_run
     /// use scry_gpu::Buffer;
@@ -182,9 +182,9 @@ impl Kernels {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`] for rows of no elements or of more than 2³¹ − 2¹⁶, and buffers that
-    /// are too short, of another type, or that overlap with `y`; [`GpuError::Capability`] if the
-    /// device lacks the instructions.
+    /// [`GpuError::Argument`] for empty rows, rows of more than 2³¹ − 2¹⁶ elements, and buffers
+    /// that are too short, of another type, or that overlap with `y`; [`GpuError::Capability`] if
+    /// the device lacks the instructions.
     pub fn norm<'a>(
         &self,
         norm: Norm,
