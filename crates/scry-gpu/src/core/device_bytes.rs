@@ -132,6 +132,8 @@ fn byte_size(context: &Context, len: usize, element: &ElementType) -> Result<u64
     match u64::try_from(size) {
         Ok(size) if size <= limit => Ok(size),
         _ => Err(GpuError::TooLarge(TooLargeError {
+            label: None,
+            function: None,
             what: format!("a buffer of {len} elements of {} bytes", element.size),
             requested: format!("{size} bytes"),
             device: context.info.name.clone(),

@@ -225,8 +225,9 @@ fn rejects_excessive_shared_memory() {
     let error = prepared(&kernels, &plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, but null device takes at \
-         most 32768 bytes (max_workgroup_memory); help: make its var<workgroup> arrays smaller"
+        "Kernels::prepare of `own`: kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, \
+         but null device takes at most 32768 bytes (max_workgroup_memory); help: make its \
+         var<workgroup> arrays smaller"
     );
 }
 

@@ -1,5 +1,6 @@
 //! Errors whose cause is a call's arguments.
 
+use super::function::{Function, called};
 use super::label::{Label, labelled};
 
 type StaticStr = &'static str;
@@ -25,9 +26,17 @@ error_structs! {
 
     /// Something is larger than the device allows.
     #[error(
-        "{what} is {requested}, but {device} takes at most {limit} ({limit_name}); help: {help}"
+        "{}{}{what} is {requested}, but {device} takes at most {limit} ({limit_name}); help: \
+         {help}",
+        labelled(.label),
+        called(.function)
     )]
     TooLargeError {
+        /// Returns the name of the kernel's source, if the call compiles or launches a kernel and
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
+        /// Returns the function that was called, such as `Device::alloc`.
+        function: Function,
         /// Returns what is too large.
         what: String,
         /// Returns how large it is, with its unit.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     DeviceLostError, DriverError, GpuError, InterruptedError, LibraryError, OutOfMemoryError,
-    Result, SourceError, TimeoutError, UnsupportedError,
+    Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
 };
 
 /// Names the public function in the error of a result.
@@ -33,6 +33,7 @@ impl GpuError {
             Self::Timeout(error) => Self::Timeout(TimeoutError { function, ..error }),
             Self::Interrupted(error) => Self::Interrupted(InterruptedError { function, ..error }),
             Self::DeviceLost(error) => Self::DeviceLost(DeviceLostError { function, ..error }),
+            Self::TooLarge(error) => Self::TooLarge(TooLargeError { function, ..error }),
             Self::Driver(error) => Self::Driver(DriverError { function, ..error }),
             other => other,
         }

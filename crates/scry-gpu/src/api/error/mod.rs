@@ -170,10 +170,7 @@ impl GpuError {
             Self::Argument(error) => Self::Argument(ArgumentError { label, ..error }),
             Self::Kernel(error) => Self::Kernel(KernelError { label, ..error }),
             Self::Driver(error) => Self::Driver(DriverError { label, ..error }),
-            Self::TooLarge(error) => {
-                let what = format!("{name}: {}", error.what);
-                Self::TooLarge(TooLargeError { what, ..error })
-            }
+            Self::TooLarge(error) => Self::TooLarge(TooLargeError { label, ..error }),
             other => other,
         }
     }

@@ -390,6 +390,8 @@ fn check_axes(
             _ => format!("{invocations} invocations, {} workgroups of {width}", groups[axis]),
         };
         return Err(GpuError::TooLarge(TooLargeError {
+            label: None,
+            function: None,
             what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
             requested: counted,
             device: info.name.clone(),
@@ -450,6 +452,8 @@ pub(crate) fn too_many_natively(
     let [x, y, z] = groups;
     let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
     GpuError::TooLarge(TooLargeError {
+        label: None,
+        function: None,
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} × {y} × {z} workgroups"),
         device: info.name.clone(),
@@ -480,6 +484,8 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
     let most = info.limits.max_native_workgroups;
     let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
     GpuError::TooLarge(TooLargeError {
+        label: None,
+        function: None,
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} × {y} × {z} = {total} workgroups"),
         device: info.name.clone(),

@@ -218,7 +218,7 @@ fn append<T: Factor>(
         same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
-    let [m, n, k] = sizes.map(|(name, size)| self::size(context, operation, name, size));
+    let [m, n, k] = sizes.map(|(name, size)| self::size(context, name, size));
     let (m, n, k) = (m?, n?, k?);
     let found = product(context, routine, [m, n, k]);
     let (kernel, launch) = found.map_err(|error| named(operation, error))?;
@@ -311,12 +311,14 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
 }
 
 /// A number of rows or columns, as cuBLAS takes it.
-fn size(context: &Context, operation: &str, name: &str, size: i128) -> Result<u32> {
+fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
     const MOST: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MOST => Ok(size),
         _ => Err(GpuError::TooLarge(TooLargeError {
-            what: format!("{operation}: `{name}`"),
+            label: None,
+            function: None,
+            what: format!("`{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
             limit: format!("{MOST}, and no less than 0"),

@@ -48,6 +48,8 @@ fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
 fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
     let Refusal { what, needed, limit } = refusal;
     GpuError::TooLarge(TooLargeError {
+        label: None,
+        function: None,
         what: format!("kernel `{kernel}`, {what}"),
         requested: needed.to_string(),
         device: info.name.clone(),

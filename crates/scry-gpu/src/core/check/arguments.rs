@@ -197,6 +197,8 @@ fn limit(
         return Ok(());
     }
     Err(GpuError::TooLarge(TooLargeError {
+        label: None,
+        function: None,
         what: format!("kernel `{}`, {}", interface.entry_point, given(binding, argument)),
         requested: format!("{bound} bytes"),
         device: info.name.clone(),

@@ -153,6 +153,8 @@ impl Check<'_> {
             return Ok(());
         }
         Err(GpuError::TooLarge(TooLargeError {
+            label: None,
+            function: None,
             what: format!("kernel `{}`, {}", self.interface.entry_point, what()),
             requested: format!("{requested}{unit}"),
             device: self.info.name.clone(),

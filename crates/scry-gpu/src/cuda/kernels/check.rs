@@ -6,9 +6,7 @@ use scry_ptx::kernels::{BufferAccess, BufferParameter, Plan};
 
 use crate::api::binding::Binding;
 use crate::api::device::Device;
-use crate::api::error::{
-    ArgumentError, CapabilityError, GpuError, Result, TooLargeError, WrongDeviceError,
-};
+use crate::api::error::{ArgumentError, CapabilityError, GpuError, Result, WrongDeviceError};
 use crate::api::native::{NativeBinding, NativeInterface};
 use crate::core::check::{self, Argument};
 use crate::core::encode;
@@ -39,10 +37,6 @@ impl Call<'_> {
             GpuError::Capability(error) => {
                 let kernel = self.function.to_owned();
                 GpuError::Capability(CapabilityError { kernel, ..error })
-            }
-            GpuError::TooLarge(error) => {
-                let what = format!("{}: {}", self.function, error.what);
-                GpuError::TooLarge(TooLargeError { what, ..error })
             }
             other => other.in_function(self.function.to_owned()),
         }

@@ -53,16 +53,11 @@ pub(super) const SCRATCH: &str = "memory between the launches of one computation
 /// Replaces the error for scratch memory above a limit: the program cannot divide that memory.
 pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
     match error {
-        GpuError::TooLarge(TooLargeError { requested, device, limit, limit_name, .. }) => {
-            GpuError::TooLarge(TooLargeError {
-                what: SCRATCH.to_owned(),
-                requested,
-                device,
-                limit,
-                limit_name,
-                help: "compute it in parts".to_owned(),
-            })
-        }
+        GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
+            what: SCRATCH.to_owned(),
+            help: "compute it in parts".to_owned(),
+            ..error
+        }),
         other => other,
     }
 }

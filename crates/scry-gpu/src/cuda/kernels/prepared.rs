@@ -149,7 +149,8 @@ impl<'a> Prepared<'a> {
     fn explained(&self, operation: &str, error: GpuError) -> GpuError {
         match error {
             GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
-                what: format!("{operation}: the grid of {}", self.call),
+                function: Some(operation.to_owned().into()),
+                what: format!("the grid of {}", self.call),
                 help: "compute it in parts".to_owned(),
                 ..error
             }),

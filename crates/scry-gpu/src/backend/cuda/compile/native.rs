@@ -176,6 +176,8 @@ fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuErr
 
 fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError {
     GpuError::TooLarge(TooLargeError {
+        label: None,
+        function: None,
         what: format!("the block of kernel `{entry}`"),
         requested: format!("{threads} threads"),
         device: gpu.info.name.clone(),

@@ -165,6 +165,8 @@ impl Heap {
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
         GpuError::TooLarge(TooLargeError {
+            label: None,
+            function: None,
             what: format!("{} of memory", named_buffer(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
