@@ -11,7 +11,7 @@ use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
     CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob, Point,
-    RecordingId, Work,
+    RecordingId, RoutineJob, Work,
 };
 
 /// The kind of an injected fault.
@@ -157,6 +157,11 @@ impl Driver for FaultDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.compile_native(job)
+    }
+
+    fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
+        self.count("compile")?;
+        self.inner.load_routine(job)
     }
 
     fn indirect(&self) -> GridSource {

@@ -6,11 +6,11 @@ use scry_ir::{Interface, Program};
 
 use crate::api::device_selection;
 use crate::api::error::Result;
-use crate::api::native::NativeSpec;
+use crate::api::native::{NativeInterface, NativeSpec};
 use crate::cache::KernelKey;
 use crate::core::check;
 use crate::core::device_state::DeviceState;
-use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob};
+use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob, RoutineJob};
 use crate::core::handles::KernelId;
 
 /// What the clones of a kernel and the cache share.
@@ -92,6 +92,22 @@ impl KernelInner {
         let id = device.note_loss(device.driver.compile_native(&job))?;
         let native = Compiled::new(&device.driver, id);
         Ok(Self::new(device, Source::Native(interface), key, native))
+    }
+
+    /// Loads a routine of a vendor's library. No cache on disk or in memory has it: the key is
+    /// never looked up.
+    pub(crate) fn load_routine(device: &DeviceState, job: &RoutineJob<'_>) -> Result<Self> {
+        let interface: &NativeInterface = job.interface;
+        let id = device.note_loss(device.driver.load_routine(job))?;
+        let native = Compiled::new(&device.driver, id);
+        let key = KernelKey {
+            source: String::new(),
+            entry: Some(job.name.to_owned()),
+            overrides: Vec::new(),
+            checked: false,
+            native: None,
+        };
+        Ok(Self::new(device, Source::Native(interface.reflect(job.name)), key, native))
     }
 
     /// What the host has to know of the kernel.

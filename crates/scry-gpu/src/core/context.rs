@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cache::{DiskCache, MemoryCache};
 use crate::core::compiled_kernel::KernelInner;
-use crate::core::device_kernels::{Copier, Preparer};
+use crate::core::device_kernels::{Copier, Preparer, Routines};
 use crate::core::driver::Driver;
 use crate::core::staging::Staging;
 use crate::core::submission_queue::SubmissionQueue;
@@ -18,6 +18,7 @@ pub(crate) struct Context {
     pub staging: Staging,
     pub copier: Copier,
     pub preparer: Preparer,
+    pub routines: Routines,
 }
 
 impl Context {
@@ -26,6 +27,7 @@ impl Context {
         Arc::new(Self {
             copier: Copier::new(driver.info()),
             preparer: Preparer::default(),
+            routines: Routines::default(),
             kernels: MemoryCache::default(),
             staging: Staging::default(),
             queue: SubmissionQueue::new(driver, disk),

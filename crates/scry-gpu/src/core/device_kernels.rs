@@ -1,7 +1,7 @@
 //! Kernels that a device has for its own work. As parts of the device they must not hold it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::api::error::Result;
 use crate::api::info::{DeviceInfo, DeviceKind};
@@ -55,6 +55,27 @@ impl Preparer {
             Some(kernel) => Ok(kernel),
             None => compile().map(|kernel| self.0.get_or_init(|| kernel)),
         }
+    }
+}
+
+/// Routines of libraries, loaded when first needed.
+#[derive(Default)]
+pub(crate) struct Routines(Mutex<Vec<(&'static str, Arc<KernelInner>)>>);
+
+impl Routines {
+    /// The routine, loaded unless an earlier call succeeded in that.
+    pub(crate) fn get_or_load(
+        &self,
+        name: &'static str,
+        load: impl FnOnce() -> Result<KernelInner>,
+    ) -> Result<Arc<KernelInner>> {
+        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, routine)) = loaded.iter().find(|(other, _)| *other == name) {
+            return Ok(routine.clone());
+        }
+        let routine = Arc::new(load()?);
+        loaded.push((name, routine.clone()));
+        Ok(routine)
     }
 }
 

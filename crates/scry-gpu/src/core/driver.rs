@@ -12,7 +12,7 @@ use scry_ir::Program;
 
 use crate::DeviceInfo;
 use crate::api::error::Result;
-use crate::api::native::{self, NativeSpec};
+use crate::api::native::{self, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
 use crate::core::command::Step;
 pub(crate) use crate::core::handles::{
@@ -61,6 +61,16 @@ pub(crate) struct NativeJob<'a> {
     pub cache: Option<&'a DiskCache>,
 }
 
+/// A routine of a vendor's library, which is launched like a kernel.
+pub(crate) struct RoutineJob<'a> {
+    /// Its name, unique in the crate.
+    pub name: &'static str,
+    /// The library, as errors name it.
+    pub library: &'static str,
+    /// Buffers and immediates of a launch.
+    pub interface: &'a NativeInterface,
+}
+
 /// Work to be submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -99,6 +109,11 @@ pub(crate) trait Driver: Send + Sync {
     /// each is as long as the interface says.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
+    }
+
+    /// Loads a routine of a library. Its launches are as those of native kernels.
+    fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
+        Err(native::no_library(job.library, &self.info().title()))
     }
 
     /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,

@@ -8,8 +8,6 @@ pub enum Language {
     Ptx,
     /// CUDA C, compiled by NVRTC.
     CudaC,
-    /// A routine of cuBLAS.
-    Cublas,
 }
 
 impl Language {
@@ -19,7 +17,6 @@ impl Language {
         match self {
             Self::Ptx => "PTX",
             Self::CudaC => "CUDA C",
-            Self::Cublas => "cuBLAS",
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
-use crate::api::error::{ArgumentError, GpuError, LanguageError, Result};
+use crate::api::error::{ArgumentError, GpuError, LanguageError, LibraryError, Result};
 
 /// A buffer that a native kernel takes: a pointer among its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -364,6 +364,18 @@ pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuErro
         device: device.to_owned(),
         help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \
                  in WGSL, which runs on every device"
+            .to_owned(),
+    })
+}
+
+/// The refusal of a driver that calls no libraries.
+pub(crate) fn no_library(library: &'static str, device: &str) -> GpuError {
+    GpuError::Library(LibraryError {
+        function: None,
+        library,
+        problem: format!("{device} does not call it, CUDA devices do"),
+        help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or multiply with a \
+               kernel in WGSL, which runs on every device"
             .to_owned(),
     })
 }

@@ -1,27 +1,28 @@
 //! Matrix products by NVIDIA's library cuBLAS.
 //!
-//! To the core a routine of the library is a kernel like any other, with three buffers and three
-//! numbers: so arguments are checked, commands ordered and memory kept alive as for all others.
+//! A driver loads a routine of the library, and launches it like a native kernel with three buffers
+//! and three numbers: so arguments are checked, commands ordered and memory kept alive as for all
+//! kernels.
 
 use std::sync::Arc;
 
 use half::{bf16, f16};
 use scry_ir::ScalarKind;
 
-use super::{Language, NativeBinding, NativeInterface, NativeSpec};
+use super::{NativeBinding, NativeInterface};
 use crate::api::batch::Batch;
 use crate::api::binding::{Sealed as _, View};
 use crate::api::buffer::Buffer;
 use crate::api::device::Device;
 use crate::api::element::{Element, ElementLayout};
-use crate::api::error::{
-    ArgumentError, GpuError, InFunction, LanguageError, RangeError, Result, TooLargeError,
-};
+use crate::api::error::{ArgumentError, GpuError, InFunction, RangeError, Result, TooLargeError};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
 use crate::api::slice::Slice;
 use crate::core::command_list::CommandList;
+use crate::core::compiled_kernel::KernelInner;
 use crate::core::context::Context;
+use crate::core::driver::RoutineJob;
 use crate::core::encode;
 use crate::core::same_device::{quoted, same_device};
 
@@ -116,8 +117,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::Range`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`] for sizes
     /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` is one of the others;
-    /// [`GpuError::Language`] on devices of other backends; [`GpuError::Library`] without cuBLAS,
-    /// and how to get it.
+    /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: Factor>(
         &self,
         a: &Buffer<T>,
@@ -220,8 +220,7 @@ fn append<T: Factor>(
     let sizes = [("m", m), ("n", n), ("k", k)];
     let [m, n, k] = sizes.map(|(name, size)| self::size(context, name, size));
     let (m, n, k) = (m?, n?, k?);
-    let found = product(context, routine, [m, n, k]);
-    let (kernel, launch) = found.map_err(|error| named(operation, error))?;
+    let (kernel, launch) = product(context, routine, [m, n, k])?;
     let a = matrix(a, operation, ("a", "m × k"), m, k)?;
     let b = matrix(b, operation, ("b", "k × n"), k, n)?;
     let c = matrix(c, operation, ("c", "m × n"), m, n)?;
@@ -235,17 +234,6 @@ fn append<T: Factor>(
     views.iter().try_for_each(|view| aligned(context, operation, view))?;
     views[..2].iter().try_for_each(|view| apart(operation, view, &views[2].1))?;
     encode::dispatch(context, list, operation, &kernel, &[&a, &b, &c], &launch)
-}
-
-/// The error for a device without cuBLAS, on behalf of the public function.
-fn named(operation: &str, error: GpuError) -> GpuError {
-    match error {
-        GpuError::Language(error) => {
-            let kernel = operation.to_owned();
-            GpuError::Language(LanguageError { kernel, ..error })
-        }
-        other => other,
-    }
 }
 
 /// Refuses a matrix whose address the device cannot bind.
@@ -306,8 +294,10 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
         NativeBinding::read_write("c", element),
     ];
     let interface = NativeInterface::new(bindings, [1; 3]).immediates(12);
-    let spec = NativeSpec { language: Language::Cublas, interface };
-    Kernel::compile_native(context, "", routine.name(), &spec)
+    let name = routine.name();
+    let job = RoutineJob { name, library: "cuBLAS", interface: &interface };
+    let load = || KernelInner::load_routine(context, &job);
+    Ok(Kernel::of_device(&context.routines.get_or_load(name, load)?, context))
 }
 
 /// A number of rows or columns, as cuBLAS takes it.

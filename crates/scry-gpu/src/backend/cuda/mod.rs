@@ -42,7 +42,7 @@ use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
-    RecordingId, RecordingMark, Work,
+    RecordingId, RecordingMark, RoutineJob, Work,
 };
 use crate::core::id::Slots;
 
@@ -131,7 +131,14 @@ impl Driver for CudaDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
         let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
-        let kernel = compile::native::compile(&self.gpu, &self.blas, cuda.version, job)?;
+        let kernel = compile::native::compile(&self.gpu, cuda.version, job)?;
+        Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
+        self.gpu.check_alive()?;
+        let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
+        let kernel = compile::native::load_routine(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 

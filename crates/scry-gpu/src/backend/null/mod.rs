@@ -17,10 +17,11 @@ use self::checker::Checker;
 use super::Absence;
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
+use crate::api::native::Routine;
 use crate::core::command::{Command, Groups, Span, Step};
 use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, Meaning, MemoryId, MemoryKind,
-    MemoryMark, NativeJob, Point, RecordingId, RecordingMark, Work,
+    MemoryMark, NativeJob, Point, RecordingId, RecordingMark, RoutineJob, Work,
 };
 use crate::core::id::Slots;
 
@@ -156,6 +157,13 @@ impl Driver for NullDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         native::check(&self.info, job).map_err(|why| self.refuse("compile", why))?;
         Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
+    }
+
+    fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
+        if Routine::named(job.name).is_none() {
+            return Err(self.refuse("load_routine", format!("there is no routine `{}`", job.name)));
+        }
+        Ok(self.state().kernels.insert(job.interface.binding_count()))
     }
 
     fn indirect(&self) -> GridSource {

@@ -1,7 +1,7 @@
 //! The rules for native kernels that drivers rely on.
 
 use crate::api::info::DeviceInfo;
-use crate::api::native::{Language, NativeParameter, Routine};
+use crate::api::native::NativeParameter;
 use crate::core::driver::NativeJob;
 
 /// Returns an error text unless a driver could compile the kernel.
@@ -10,9 +10,6 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
     if key.native.as_ref() != Some(*spec) || key.source != *source || source.as_bytes().contains(&0)
     {
         return Err(format!("kernel `{entry}` has the key of another one, or a zero byte"));
-    }
-    if spec.language == Language::Cublas && Routine::named(entry).is_none() {
-        return Err(format!("there is no routine `{entry}`"));
     }
     let interface = &spec.interface;
     let threads: u64 = interface.block().iter().map(|n| u64::from(*n)).product();

@@ -15,7 +15,7 @@ use crate::backend::cuda::queue::params::{self, Range};
 use crate::api::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
 use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
-use crate::core::driver::{GridSource, NativeJob};
+use crate::core::driver::{GridSource, NativeJob, RoutineJob};
 
 /// How a native kernel is launched.
 pub(crate) enum Native {
@@ -40,22 +40,10 @@ impl Native {
 
 /// Compiles a kernel, through the disk cache if there is one. `driver` is the driver's CUDA
 /// version.
-pub(crate) fn compile(
-    gpu: &Arc<Gpu>,
-    blas: &Slot,
-    driver: c_int,
-    job: &NativeJob<'_>,
-) -> Result<Kernel> {
+pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
     let interface = &job.spec.interface;
-    let signature = Signature {
-        bindings: interface.binding_count(),
-        immediates: interface.immediate_bytes() as usize,
-    };
-    if job.spec.language == Language::Cublas {
-        let native = product(gpu, blas, driver, job.entry)?;
-        return Ok(Kernel::without_code(gpu, native, signature));
-    }
+    let signature = Signature::of(interface);
     let image = |cubin| Image {
         entry: job.entry.to_owned(),
         params: Vec::new(),
@@ -82,10 +70,27 @@ pub(crate) fn compile(
     Ok(kernel)
 }
 
-fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Native> {
-    let unknown = || gpu.refused("compile", format!("cuBLAS has no routine `{entry}` here"));
-    let routine = Routine::named(entry).ok_or_else(unknown)?;
-    Ok(Native::Product(blas.get(gpu, driver)?, routine))
+/// Loads a routine of cuBLAS.
+pub(crate) fn load_routine(
+    gpu: &Arc<Gpu>,
+    blas: &Slot,
+    driver: c_int,
+    job: &RoutineJob<'_>,
+) -> Result<Kernel> {
+    let _current = gpu.current()?;
+    let unknown = || gpu.refused("load_routine", format!("there is no routine `{}`", job.name));
+    let routine = Routine::named(job.name).ok_or_else(unknown)?;
+    let native = Native::Product(blas.get(gpu, driver)?, routine);
+    Ok(Kernel::without_code(gpu, native, Signature::of(job.interface)))
+}
+
+impl Signature {
+    fn of(interface: &NativeInterface) -> Self {
+        Self {
+            bindings: interface.binding_count(),
+            immediates: interface.immediate_bytes() as usize,
+        }
+    }
 }
 
 /// Loads a compiled kernel if the device can run it with this block size.
