@@ -241,7 +241,7 @@ fn fault_29_cuda_alone_has_no_device() {
         println!("skipped fault 29, a driver that shows no device to CUDA: there is no driver");
         return tells_of("cuda", outcome, &["cuda: ", "install NVIDIA's driver"]);
     }
-    let words = ["cuda: ", "CUDA_VISIBLE_DEVICES= restricts which devices there are"];
+    let words = ["cuda: ", "CUDA_VISIBLE_DEVICES= restricts the visible devices"];
     tells_of("cuda", outcome, &words);
 }
 

@@ -249,7 +249,7 @@ fn invalid_ptx_is_rejected_harmlessly() {
     let replaced = |from: &str, to: &str| GOOD.replace(from, to);
     let texts = [
         String::new(),
-        "no kernel at all".to_owned(),
+        "no kernels".to_owned(),
         GOOD[..GOOD.len() / 2].to_owned(),
         GOOD[..GOOD.len() - 1].to_owned(),
         replaced(".version 8.0", ".version 99.0"),

@@ -17,7 +17,7 @@ fn plan(copy: &TileCopy) -> Plan {
 /// Returns the error of a plan of ten elements with these buffers.
 fn refusal(kernels: &Kernels, buffers: &[&dyn Binding]) -> String {
     let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
-    prepared(kernels, &plan, buffers).expect_err("it is refused").to_string()
+    prepared(kernels, &plan, buffers).expect_err("it is rejected").to_string()
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn oversized_scratch_error_names_use() {
     let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::matmul: memory between the launches of one computation is 768256 bytes, but null \
-         device takes at most 409600 bytes (max_buffer_size); help: compute it in parts"
+        "Kernels::matmul: scratch memory is 768256 bytes, but null device takes at \
+         most 409600 bytes (max_buffer_size); help: compute it in parts"
     );
 }
 
@@ -147,17 +147,17 @@ fn oversized_grid_error_names_function() {
 fn rejects_steps_with_missing_buffers() {
     let kernels = null_h200_kernels();
     let buffer = || succeed(kernels.device().alloc::<f32>(10));
-    let said = |place| {
+    let error_of = |place| {
         let mut plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
         plan.steps[0].buffers[1] = place;
         prepared(&kernels, &plan, &[&buffer(), &buffer()]).map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(
-        said(Place::Argument(2)),
-        "kernel `plan`, steps: one of them takes Argument(2), which the plan does not have; help: \
-         count arguments and pieces of scratch memory from 0"
+        error_of(Place::Argument(2)),
+        "kernel `plan`, steps: one of them uses Argument(2), which the plan does not have; help: \
+         arguments and scratch buffers are counted from 0"
     );
-    assert!(said(Place::Scratch(0)).contains("Scratch(0)"));
+    assert!(error_of(Place::Scratch(0)).contains("Scratch(0)"));
 }
 
 /// A kernel with the name of another one.
@@ -247,8 +247,8 @@ mod texts {
     /// The golden file.
     const FILE: &str = "corpus/out/kernels/refusals.txt";
 
-    fn said(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Prepared<'_>>) {
-        let error = outcome.expect_err("it is refused");
+    fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Prepared<'_>>) {
+        let error = outcome.expect_err("it is rejected");
         lines.push(format!("{what}:\n    {error}\n"));
     }
 
@@ -263,12 +263,12 @@ mod texts {
         products(kernels, [&x, &y, &w], &halves, &mut lines);
         attention(kernels, [&x, &y, &w], &mut lines);
         quantized(kernels, [&x, &y], &mut lines);
-        let mut rows = |what, outcome| said(&mut lines, what, outcome);
+        let mut rows = |what, outcome| record(&mut lines, what, outcome);
         rows("softmax of too many rows", kernels.softmax(&x, &y, [4, 4]));
-        rows("softmax of rows of nothing", kernels.softmax(&x, &y, [4, 0]));
-        rows("softmax of rows beyond all buffers", kernels.softmax(&x, &y, [1, 1 << 40]));
+        rows("softmax of empty rows", kernels.softmax(&x, &y, [4, 0]));
+        rows("softmax of rows beyond the maximum", kernels.softmax(&x, &y, [1, 1 << 40]));
         rows("softmax in place", kernels.softmax(&x, &x, [3, 4]));
-        rows("log_softmax into nothing", kernels.log_softmax(&x, &empty, [3, 4]));
+        rows("log_softmax into an empty buffer", kernels.log_softmax(&x, &empty, [3, 4]));
         let norm = kernels.layer_norm(&x, Some(&w), None, &y, [1, 13], 1e-5);
         rows("layer_norm with a short weight", norm);
         rows(
@@ -292,7 +292,7 @@ mod texts {
 
     fn attention(kernels: &Kernels, [x, y, w]: [&Buffer<f32>; 3], lines: &mut Vec<String>) {
         let mut attention = |what, of: Attention, buffers: &[&dyn Binding]| {
-            said(lines, what, kernels.attention(&of, buffers));
+            record(lines, what, kernels.attention(&of, buffers));
         };
         let fits = Attention::new([1, 1], 3, 3, 4, PtxType::F32);
         attention("attention in place", fits, &[x, y, w, x]);
@@ -303,9 +303,9 @@ mod texts {
         let wide = Attention { head_dim: 257, ..fits };
         attention("attention of long rows", wide, &[x, y, w, w]);
         let ungrouped = Attention { heads: 3, kv_heads: 2, ..fits };
-        attention("attention of heads that are in no groups", ungrouped, &[x, y, w, w]);
+        attention("attention of an invalid number of kv_heads", ungrouped, &[x, y, w, w]);
         let mut simple = |what, of: Attention, buffers: &[&dyn Binding]| {
-            said(lines, what, kernels.simple_attention(&of, buffers));
+            record(lines, what, kernels.simple_attention(&of, buffers));
         };
         simple("simple_attention in place", fits, &[x, y, w, x]);
         simple("simple_attention of short keys", Attention { keys: 4, ..fits }, &[x, y, w, w]);
@@ -316,15 +316,15 @@ mod texts {
     }
 
     fn quantized(kernels: &Kernels, [x, y]: [&Buffer<f32>; 2], lines: &mut Vec<String>) {
-        let (format, mut weights) = (BlockFormat::Q4K, |what, it| said(lines, what, it));
+        let (format, mut weights) = (BlockFormat::Q4K, |what, it| record(lines, what, it));
         let blocks = succeed(kernels.device().alloc::<u8>(144)).with_label("blocks");
-        weights("quantize of no whole blocks", kernels.quantize(format, x, &blocks, 12));
+        weights("quantize of a partial block", kernels.quantize(format, x, &blocks, 12));
         weights("quantize of a short buffer", kernels.quantize(format, x, &blocks, 256));
         weights("dequantize into a short buffer", kernels.dequantize(format, &blocks, y, 256));
         let more = kernels.quantized_matmul(format, &blocks, x, y, [2, 256], 1);
-        weights("quantized_matmul of more weights than there are", more);
+        weights("quantized_matmul of too few weights", more);
         let odd = kernels.quantized_matmul(format, &blocks, x, y, [1, 255], 1);
-        weights("quantized_matmul of rows that are no whole blocks", odd);
+        weights("quantized_matmul of rows with partial blocks", odd);
         let short = kernels.quantized_matmul(format, &blocks, x, y, [1, 256], 9);
         weights("quantized_matmul of short activations", short);
     }
@@ -335,30 +335,27 @@ mod texts {
         halves: &Buffer<bf16>,
         lines: &mut Vec<String>,
     ) {
-        let mut product = |what, outcome| said(lines, what, outcome);
-        product("matmul of a short factor", kernels.matmul(x, y, w, 3, 4, 5));
-        product("matmul of no size", kernels.matmul(x, y, w, 3, -4, 3));
-        product("matmul into a factor", kernels.matmul(x, y, x, 3, 3, 3));
+        let mut product = |what, outcome| record(lines, what, outcome);
+        product("matmul of a short operand", kernels.matmul(x, y, w, 3, 4, 5));
+        product("matmul of a negative size", kernels.matmul(x, y, w, 3, -4, 3));
+        product("matmul into an operand", kernels.matmul(x, y, x, 3, 3, 3));
         let tail = succeed(x.slice(1..)).to_owned_slice();
         product("matmul of an unaligned slice", kernels.matmul(&tail, y, w, 3, 3, 3));
         let by = |a, b, out, sizes: [i64; 3]| {
             let [m, n, k] = sizes;
             kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k)
         };
-        product("matmul_by cuBLAS of a short factor", by(x, y, w, [3, 4, 5]));
-        product("matmul_by cuBLAS of no size", by(x, y, w, [3, 4, -1]));
-        product("matmul_by cuBLAS into a factor", by(x, y, x, [3, 3, 3]));
+        product("matmul_by cuBLAS of a short operand", by(x, y, w, [3, 4, 5]));
+        product("matmul_by cuBLAS of a negative size", by(x, y, w, [3, 4, -1]));
+        product("matmul_by cuBLAS into an operand", by(x, y, x, [3, 3, 3]));
         product("matmul_by cuBLAS of an unaligned slice", by(&tail, y, w, [3, 3, 3]));
         let huge = kernels.matmul(x, y, w, 1i64 << 40, 1i64 << 40, 1i64 << 40);
-        product("matmul of sizes beyond all buffers", huge);
+        product("matmul of sizes beyond the maximum", huge);
         let of_halves = Gemm::new(3, 3, 3, PtxType::Bf16);
         product("gemm of another type", kernels.gemm(&of_halves, &[x, y, w]));
         let mut overlapping = Gemm::new(3, 3, 3, PtxType::Bf16);
         overlapping.out = MatrixLayout { order: Layout::RowMajor, ld: 2, stride: 9 };
-        product(
-            "gemm of lines that overlap",
-            kernels.gemm(&overlapping, &[halves, halves, halves]),
-        );
+        product("gemm of rows that overlap", kernels.gemm(&overlapping, &[halves, halves, halves]));
         let mut biased = Gemm::new(3, 3, 3, PtxType::Bf16);
         biased.epilogue.bias = true;
         product("gemm without its bias", kernels.gemm(&biased, &[halves, halves, halves]));
@@ -389,13 +386,13 @@ mod partial_clusters {
     use super::*;
 
     #[derive(Debug)]
-    struct Misshapen {
+    struct PartialCluster {
         grid: [u32; 3],
         cluster: u32,
         rows: u64,
     }
 
-    impl PtxKernel for Misshapen {
+    impl PtxKernel for PartialCluster {
         fn name(&self) -> String {
             TileCopy { cluster: self.cluster, ..COPY }.name()
         }
@@ -420,34 +417,33 @@ mod partial_clusters {
         }
     }
 
-    fn refusal(kernel: Misshapen) -> String {
+    fn refusal(kernel: PartialCluster) -> String {
         let kernels = null_h200_kernels();
         let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
         let buffers = [buffer(), buffer()];
         let plan = Plan::single(Box::new(kernel));
         let prepared = prepared(&kernels, &plan, &[&buffers[0], &buffers[1]]);
         let outcome = prepared.and_then(|prepared| prepared.run());
-        outcome.expect_err("it is refused").to_string()
+        outcome.expect_err("it is rejected").to_string()
     }
 
     #[test]
     fn rejects_grids_with_partial_clusters() {
         assert_eq!(
-            refusal(Misshapen { grid: [3, 1, 1], cluster: 2, rows: 9 }),
-            "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, which are no whole clusters of 2 x \
-             1 x 1 blocks; help: launch at least one block on each axis, and a multiple of the \
-             cluster"
+            refusal(PartialCluster { grid: [3, 1, 1], cluster: 2, rows: 9 }),
+            "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, not a multiple of the cluster, \
+             2 x 1 x 1 blocks; help: launch a positive multiple of the cluster on each axis"
         );
-        let none = refusal(Misshapen { grid: [2, 0, 1], cluster: 1, rows: 9 });
+        let none = refusal(PartialCluster { grid: [2, 0, 1], cluster: 1, rows: 9 });
         assert!(none.contains("2 x 0 x 1 blocks"), "{none}");
-        let many = refusal(Misshapen { grid: [2, 70000, 1], cluster: 1, rows: 9 });
+        let many = refusal(PartialCluster { grid: [2, 70000, 1], cluster: 1, rows: 9 });
         assert!(many.contains("2 × 70000 × 1 workgroups"), "{many}");
     }
 
     #[test]
     fn rejects_tensor_maps_beyond_buffer() {
         assert_eq!(
-            refusal(Misshapen { grid: [2, 2, 1], cluster: 1, rows: 10 }),
+            refusal(PartialCluster { grid: [2, 2, 1], cluster: 1, rows: 10 }),
             "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
              1440, in pieces of 16 bytes, of a buffer of 1296 that is written; help: describe a \
              tensor that lies within the buffer, as TensorMap says"

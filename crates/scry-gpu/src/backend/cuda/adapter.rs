@@ -171,7 +171,7 @@ fn probe(cuda: &'static Cuda, ordinal: c_int, index: usize) -> Result<Probe, Str
     let name = query.name()?;
     let target = query.target(&name)?;
     if query.attribute(attribute::COMPUTE_MODE) == PROHIBITED as u32 {
-        return Err(format!("{name} is in a mode in which nobody may compute on it"));
+        return Err(format!("{name} is in the compute mode \"prohibited\""));
     }
     Ok(Probe {
         cuda,

@@ -150,7 +150,7 @@ impl Gpu {
         let reason = match self.lost.get() {
             _ if self.process.has_forked() => FORKED.to_owned(),
             Some(reason) => reason.clone(),
-            None => "it was given up earlier".to_owned(),
+            None => "it was abandoned earlier".to_owned(),
         };
         Err(error::lost(&self.info.name, reason))
     }

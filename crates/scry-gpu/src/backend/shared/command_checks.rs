@@ -29,7 +29,7 @@ pub(crate) fn check_fit(dispatch: &Dispatch, takes: (usize, usize)) -> Result<()
         return Ok(());
     }
     Err(format!(
-        "kernel {:?} takes {} bindings and {} bytes of immediates, and was given {} and {}",
+        "kernel {:?} has {} bindings and {} bytes of immediates, but the dispatch has {} and {}",
         dispatch.kernel, takes.0, takes.1, given.0, given.1
     ))
 }

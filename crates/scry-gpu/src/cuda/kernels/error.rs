@@ -48,7 +48,7 @@ pub(super) fn missing_capability(info: &DeviceInfo, kernel: String, needed: Targ
 }
 
 /// The name of scratch memory in errors.
-pub(super) const SCRATCH: &str = "memory between the launches of one computation";
+pub(super) const SCRATCH: &str = "scratch memory";
 
 /// Replaces the error for scratch memory above a limit: the program cannot divide that memory.
 pub(super) fn scratch_too_large(error: GpuError) -> GpuError {
@@ -68,8 +68,8 @@ pub(super) fn missing_buffer(place: Place) -> GpuError {
         label: None,
         kernel: "plan".to_owned(),
         argument: "steps".to_owned(),
-        problem: format!("one of them takes {place:?}, which the plan does not have"),
-        help: "count arguments and pieces of scratch memory from 0".to_owned(),
+        problem: format!("one of them uses {place:?}, which the plan does not have"),
+        help: "arguments and scratch buffers are counted from 0".to_owned(),
     })
 }
 
@@ -82,8 +82,8 @@ pub(super) fn partial_cluster(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuE
         kernel: kernel.name(),
         argument: "grid".to_owned(),
         problem: format!(
-            "{x} x {y} x {z} blocks, which are no whole clusters of {a} x {b} x {c} blocks"
+            "{x} x {y} x {z} blocks, not a multiple of the cluster, {a} x {b} x {c} blocks"
         ),
-        help: "launch at least one block on each axis, and a multiple of the cluster".to_owned(),
+        help: "launch a positive multiple of the cluster on each axis".to_owned(),
     })
 }

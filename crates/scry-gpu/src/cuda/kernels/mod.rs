@@ -208,7 +208,7 @@ fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u6
     let wrong = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err());
     if let Some((name, size)) = wrong {
         let call = Call { function, sizes: &[] };
-        let problem = format!("is {size}, but must be a number of elements");
+        let problem = format!("is {size}, but sizes must be non-negative");
         return Err(call.refuse(name.to_owned(), problem, "pass a number from 0 to 2^64 - 1"));
     }
     // All of them fit.

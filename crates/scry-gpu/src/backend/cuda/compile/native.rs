@@ -282,12 +282,12 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
         return Ok(());
     }
     let log = match found.as_slice() {
-        [] => "it has no kernel at all".to_owned(),
+        [] => "it has no kernels".to_owned(),
         names => format!("its kernels are {}", names.join(", ")),
     };
     let how = match job.spec.language {
         Language::CudaC => "declare the kernel extern \"C\" __global__, so that it keeps its name",
-        _ => "give the name behind .entry",
+        _ => "pass the name after .entry",
     };
     Err(source_error(gpu, job, log, format!("it has no kernel of that name: {how}")))
 }

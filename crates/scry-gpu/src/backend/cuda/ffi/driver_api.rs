@@ -261,7 +261,7 @@ pub(crate) fn no_device_help() -> String {
     const HIDES: &str = "CUDA_VISIBLE_DEVICES";
     let hidden = std::env::var_os(HIDES).map(|value| {
         let value = value.to_string_lossy();
-        format!("{HIDES}={value} restricts which devices there are: correct or unset it; or ")
+        format!("{HIDES}={value} restricts the visible devices: correct or unset it; or ")
     });
     hidden.unwrap_or_default() + "check that nvidia-smi lists a GPU; " + INSTALL
 }

@@ -47,7 +47,7 @@ fn classified(device: &str, call: &'static str, code: Code, text: String) -> Gpu
             function: None,
             device: device.to_owned(),
             requested: 0,
-            label: format!("the driver's own use in {call}"),
+            label: format!("internal use by {call}"),
             detail: text,
             help: "drop buffers and devices that are no longer used".to_owned(),
         });
@@ -75,7 +75,7 @@ pub(crate) fn explain(api: &Api, code: Code) -> String {
 fn describe(api: &Api, code: Code) -> String {
     match api.describe(code) {
         Some((name, meaning)) => format!("{name} ({}): {meaning}", code.0),
-        None => format!("code {}, which the driver has no name for", code.0),
+        None => format!("code {}, unknown to the driver", code.0),
     }
 }
 
@@ -88,7 +88,7 @@ fn appended(code: Code) -> String {
 fn advice(code: Code) -> Option<&'static str> {
     Some(match code.0 {
         3 => "open the device after a fork, not before",
-        46 => "another process has the device for itself: end it, or wait for it",
+        46 => "another process uses the device exclusively: end it, or wait for it",
         222 => "update NVIDIA's driver",
         221 | 223 => {
             "the driver cannot compile: install libnvidia-ptxjitcompiler, and unset \
@@ -98,7 +98,7 @@ fn advice(code: Code) -> Option<&'static str> {
             "check that this process may open more files (ulimit -n) and more threads \
              (ulimit -u), and that this user may use /dev/nvidia*"
         }
-        700 | 716..=718 => "a kernel touched memory that is not its own: compile it checked",
+        700 | 716..=718 => "a kernel accessed memory out of bounds: compile it checked",
         701 => "use smaller workgroups",
         702 => "the system ends kernels that take long: divide the work among several launches",
         802 => "the machine's fabric manager is not ready: start nvidia-fabricmanager",

@@ -68,7 +68,7 @@ impl ToolkitLibrary {
             problem = format!("{problem}, nor in {}", roots.join(", "));
         }
         if !remarks.is_empty() {
-            problem = format!("{problem}; what was found did not open: {}", remarks.join("; "));
+            problem = format!("{problem}; the files found did not open: {}", remarks.join("; "));
         }
         self.unavailable(problem)
     }
@@ -78,7 +78,7 @@ impl ToolkitLibrary {
         GpuError::Library(LibraryError {
             function: None,
             library: self.name,
-            problem: format!("{file} has no function {}, and so is too old", missing.name()),
+            problem: format!("{file} has no function {}: it is too old", missing.name()),
             help: self.help.to_owned(),
         })
     }

@@ -160,7 +160,7 @@ impl<'a> Encoder<'a> {
 
     /// Converts a byte count for the driver.
     fn bytes(&self, call: &'static str, count: u64) -> Result<usize> {
-        let refused = |_| self.gpu.refused(call, format!("{count} are more than there can be"));
+        let refused = |_| self.gpu.refused(call, format!("{count} exceeds the address space"));
         usize::try_from(count).map_err(refused)
     }
 
@@ -251,7 +251,7 @@ impl<'a> Encoder<'a> {
 /// Returns the error text for a dispatch that does not fit its kernel.
 fn mismatch(dispatch: &Dispatch, bindings: &[Range]) -> String {
     format!(
-        "kernel {:?} does not take the bindings {bindings:?} and {} bytes of immediates",
+        "kernel {:?} does not match bindings {bindings:?} and {} bytes of immediates",
         dispatch.kernel,
         dispatch.immediates.len()
     )

@@ -167,7 +167,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let at = state.timers.iter().position(|(of, _)| *of == number);
         let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
-            let why = format!("submission {number} was not timed, or was asked for already");
+            let why = format!("submission {number} was not timed, or its times were read already");
             return Err(self.gpu.refused("timings", why));
         };
         drop(state);

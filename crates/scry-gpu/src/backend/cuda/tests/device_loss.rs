@@ -51,7 +51,7 @@ fn stray_access_loses_device_without_hang() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("lost as it should be"), "{text}");
+    assert!(output.status.success() && text.contains("device lost as expected"), "{text}");
 }
 
 fn assert_lost<T: std::fmt::Debug>(what: &str, outcome: Result<T>) {
@@ -85,5 +85,5 @@ fn child() {
     driver.forget(recording);
     drop(driver);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    println!("lost as it should be");
+    println!("device lost as expected");
 }

@@ -148,7 +148,7 @@ fn unusable_cache_entries_are_recompiled() {
     for broken in [other, b"not an image".to_vec()] {
         cache.store(&key, variant, &broken);
         assert_eq!(compiled(&gpu, source, Some(&cache)).registers, anew.registers);
-        assert_eq!(cache.load(&key, variant).unwrap(), sound, "it is mended");
+        assert_eq!(cache.load(&key, variant).unwrap(), sound, "the entry is replaced");
     }
 }
 
@@ -170,7 +170,7 @@ fn damaged_cache_files_are_replaced() {
             }
             let again = compiled(&gpu, DOUBLE, Some(&cache));
             assert_eq!((&again.params, again.registers), (&anew.params, anew.registers));
-            assert_eq!(std::fs::read(&file).unwrap(), sound, "{kind:?} is kept again");
+            assert_eq!(std::fs::read(&file).unwrap(), sound, "{kind:?} is stored again");
         }
     }
 }
