@@ -86,7 +86,7 @@ impl DiskCache {
             Some(file) if !payload.is_empty() => file,
             _ => {
                 let size = payload.len();
-                log::debug!("a payload of {size} bytes is not kept: it is empty or too large");
+                log::debug!("a payload of {size} bytes is not stored: it is empty or too large");
                 return;
             }
         };
@@ -148,7 +148,7 @@ fn mark_used(file: &File) {
     if age > MARK_INTERVAL
         && let Err(error) = file.set_modified(SystemTime::now())
     {
-        log::debug!("the use of a cache entry cannot be noted: {error}");
+        log::debug!("the use of a cache entry cannot be recorded: {error}");
     }
 }
 

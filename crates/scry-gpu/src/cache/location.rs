@@ -121,7 +121,7 @@ fn check_base(base: &Path) -> io::Result<()> {
     let problem = if owner != 0 && owner != user() {
         format!("belongs to user {owner} rather than to user {}", user())
     } else if mode & 0o1002 == 0o002 {
-        format!("can be written by everybody (mode {:o})", mode & 0o7777)
+        format!("is writable by everyone (mode {:o})", mode & 0o7777)
     } else {
         return Ok(());
     };
@@ -141,7 +141,7 @@ fn exposure(metadata: &Metadata) -> Option<String> {
     if owner != user() {
         Some(format!("belongs to user {owner} rather than to user {}", user()))
     } else if mode & 0o022 != 0 {
-        Some(format!("can be written by others (mode {:o})", mode & 0o7777))
+        Some(format!("is writable by other users (mode {:o})", mode & 0o7777))
     } else {
         None
     }

@@ -39,7 +39,7 @@ fn pin(path: &str) {
     // SAFETY: the library is loaded already, so no initialiser runs.
     match unsafe { Library::open(Some(path), RTLD_LAZY | NO_LOAD) } {
         Ok(library) => std::mem::forget(library),
-        Err(error) => log::debug!("vulkan: {path} may be unloaded: {error}"),
+        Err(error) => log::debug!("vulkan: {path} could not be pinned: {error}"),
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let from = libraries(&maps, "libgcc_s");
         let to = folder.join(format!("lib{word}.so")).to_str().unwrap().to_owned();
-        std::fs::copy(from.first().expect("Rust's programs have it"), &to).unwrap();
+        std::fs::copy(from.first().expect("every Rust program has it"), &to).unwrap();
         to
     }
 

@@ -224,7 +224,7 @@ fn disagreement(
     };
     let expected = work.run(reference)?;
     if others.is_empty() {
-        eprintln!("compared with nothing: {} is the only device", reference.info().title());
+        eprintln!("not compared: {} is the only device", reference.info().title());
     }
     for device in others {
         match work.verify(device, &expected, tolerance)? {

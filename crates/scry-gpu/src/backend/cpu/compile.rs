@@ -24,7 +24,7 @@ pub(super) struct Kernel {
 pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     if job.grid != GridSource::Native {
-        let code = "grids of any size are run as they are, and never folded".to_owned();
+        let code = "grids of any size are executed directly, without linearisation".to_owned();
         return Err(GpuError::Driver(DriverError::new(&info.name, "compile", code, DEFECT)));
     }
     let code = code(job.program, job.checked)?;

@@ -85,17 +85,17 @@ impl Tables<'_> {
     }
 
     fn range(self, range: Range) -> Result<BlockRange, String> {
-        let missing = || format!("{range:?} is not there");
+        let missing = || format!("{range:?} does not exist");
         let block = self.blocks.get(range.memory).ok_or_else(missing)?;
         let span = block.span(range.offset, range.size).ok_or_else(missing)?;
         Ok(BlockRange { block: block.clone(), span })
     }
 
     fn launch(self, dispatch: &Dispatch) -> Result<Launch, String> {
-        let kernel = self.kernels.get(dispatch.kernel).ok_or("the kernel is not there")?.clone();
+        let kernel = self.kernels.get(dispatch.kernel).ok_or("the kernel does not exist")?.clone();
         if kernel.bindings != dispatch.bindings.len() {
             let (has, given) = (kernel.bindings, dispatch.bindings.len());
-            return Err(format!("{given} bindings for a kernel of {has}"));
+            return Err(format!("{given} bindings for a kernel with {has}"));
         }
         let mut launch = Launch {
             kernel,
@@ -113,7 +113,7 @@ impl Tables<'_> {
             && launch.job(groups).workgroups().is_none()
         {
             let [x, y, z] = groups;
-            return Err(format!("{x} × {y} × {z} workgroups are more than could ever be run"));
+            return Err(format!("{x} × {y} × {z} workgroups are too many to execute"));
         }
         Ok(launch)
     }

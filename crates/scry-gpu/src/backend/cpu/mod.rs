@@ -93,7 +93,8 @@ impl CpuDriver {
             Some((block, span))
         });
         found.ok_or_else(|| {
-            let why = format!("allocation {memory:?} has no {size} bytes at {offset}");
+            let why =
+                format!("{size} bytes at {offset} are out of bounds of allocation {memory:?}");
             self.refuse(call, why)
         })
     }
@@ -168,7 +169,7 @@ impl Driver for CpuDriver {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
+        debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
@@ -215,5 +216,5 @@ impl Drop for CpuDriver {
 /// Returns the message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no panic message")
 }

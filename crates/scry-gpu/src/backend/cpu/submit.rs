@@ -165,7 +165,7 @@ impl Queue {
 
     /// Executes no more submissions.
     pub(super) fn abandon(&self) {
-        self.shared.fail("it was given up".to_owned());
+        self.shared.fail("it was abandoned".to_owned());
     }
 
     /// Cancels all submissions, and joins the worker.
@@ -187,7 +187,7 @@ impl Queue {
             let _ = thread.join();
         } else {
             // The thread owns everything that it needs, and exits when the kernel ends.
-            log::error!("{}: a kernel does not end as the device is dropped", shared.device);
+            log::error!("{}: a kernel does not end while the device is dropped", shared.device);
         }
     }
 
@@ -230,7 +230,7 @@ impl Shared {
         let shared = self.clone();
         let builder = Builder::new().name("scry-cpu queue".to_owned());
         builder.spawn(move || shared.run_worker()).map_err(|error| {
-            let code = format!("no thread could be started: {error}");
+            let code = format!("a thread could not be started: {error}");
             GpuError::Driver(DriverError::new(&self.device, "submit", code, "end other threads"))
         })
     }
@@ -260,7 +260,7 @@ impl Shared {
         drop(operations);
         let outcome = outcome.map_err(|panic| {
             let why = panic_text(&*panic);
-            self.fail(format!("the machine that runs kernels failed: {why}; please report it"));
+            self.fail(format!("the lockstep machine panicked: {why}; please report it"));
         });
         let mut state = self.lock();
         state.busy = false;

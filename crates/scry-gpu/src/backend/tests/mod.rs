@@ -136,7 +136,7 @@ impl<D: Driver + ?Sized> Driven for D {}
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     let folder = tempfile::tempdir().unwrap();
     let Some(identity) = DeviceIdentity::of(driver.info()) else {
-        eprintln!("SKIPPED, {} does not say which driver it has", driver.info().name);
+        eprintln!("SKIPPED, {} does not report its driver", driver.info().name);
         return;
     };
     let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();

@@ -89,7 +89,7 @@ fn rank(kind: DeviceKind) -> u32 {
 
 fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
     if unusable.is_empty() {
-        let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
+        let mut reason = "the installed Vulkan drivers have no device".to_owned();
         let messages = instance.loader_messages();
         instance::append_loader_messages(&mut reason, &messages);
         return Absence { reason, help: instance::driver_help(&messages) };
@@ -120,13 +120,13 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     }
     let version = core.api_version.min(instance::MAX_VERSION);
     let extensions = Extensions::query(instance, physical)
-        .map_err(|code| format!("{name} names no extensions: {}", error::explain(code)))?;
+        .map_err(|code| format!("{name} does not list its extensions: {}", error::explain(code)))?;
     let features = FeatureChain::query(instance, physical, &extensions, version);
     if !features.has_timelines() {
         return Err(format!("{name} has no timeline semaphores"));
     }
-    let (queue_family, valid_bits) = compute_queue(instance, physical)
-        .ok_or_else(|| format!("{name} has no queue that computes"))?;
+    let (queue_family, valid_bits) =
+        compute_queue(instance, physical).ok_or_else(|| format!("{name} has no compute queue"))?;
     let properties = properties(instance, physical, &extensions, version);
     let driver_info = text(properties.v12.driver_info_as_c_str());
     let workarounds = Workarounds::matching(properties.v12.driver_id, &driver_info);

@@ -146,7 +146,7 @@ impl Driver for VulkanDriver {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
+        debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
@@ -158,7 +158,7 @@ impl Driver for VulkanDriver {
             Work::Replay(id) => {
                 let recordings = read(&self.recordings);
                 let Some(recording) = recordings.get(id) else {
-                    let why = format!("recording {id:?} does not exist, or was forgotten");
+                    let why = format!("recording {id:?} does not exist, or was dropped");
                     return Err(self.gpu.refused("vkQueueSubmit", why));
                 };
                 self.queue.replay(&self.timeline, recording.buffer)

@@ -72,8 +72,8 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "22.3.6",
         name: "report-cut-loops",
-        reason: "it ends all loops of an invocation after 65535 iterations in all, counted for the \
-                 invocations of a vector together, and goes on behind them",
+        reason: "it ends all loops of an invocation after 65535 iterations in total, counted for the \
+                 invocations of a vector together, and continues after them",
         test: ("crates/scry-gpu/tests/conformance/limits.rs", "long_loops_end_or_fail"),
     },
     Row {
@@ -82,7 +82,7 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "22.3.6",
         name: "refuse-deep-nesting",
-        reason: "code below 80 nested conditions is executed whatever the inner ones say",
+        reason: "conditions nested more than 80 deep are ignored, so their code is executed",
         test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_refused"),
     },
     Row {
@@ -100,7 +100,7 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "workgroup-bool-as-u32",
-        reason: "invocations do not see what others store to an OpTypeBool in workgroup memory",
+        reason: "stores to an OpTypeBool in workgroup memory are not visible to other invocations",
         test: (
             "crates/scry-gpu/tests/conformance/memory_types.rs",
             "truth_values_of_every_shape_in_workgroup_memory",
@@ -112,8 +112,8 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "store-initial-vectors",
-        reason: "a constant stored to one component of an initialised vector is already seen by \
-                 loads before the store, at an index that is known at run time",
+        reason: "a constant stored to one component of an initialised vector is visible to loads \
+                 before the store, if the index is dynamic",
         test: (FOUND, "what_was_loaded_before_a_component_is_stored_stays"),
     },
     Row {
@@ -132,8 +132,8 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "expand-signs",
-        reason: "negations, absolute values and signs of integers are taken never to overflow, \
-                 16-bit bounds are mistaken, and some kernels with signs get no pipeline",
+        reason: "negations, absolute values and signs of integers are assumed not to overflow, \
+                 16-bit bounds are wrong, and pipeline creation fails for some kernels with signs",
         test: (FOUND, "integers_of_16_bits_wrap_before_they_are_widened"),
     },
     Row {
@@ -142,7 +142,7 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "expand-bit-fields",
-        reason: "OpBitFieldUExtract and its like give wrong bits where the word is uniform",
+        reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
         test: (FOUND, "fields_lie_at_their_offset"),
     },
     Row {
@@ -151,7 +151,7 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "reuse-devices",
-        reason: "vkDestroyDevice deadlocks if a thread that used Vulkan ends meanwhile",
+        reason: "vkDestroyDevice deadlocks if a thread that used Vulkan exits meanwhile",
         test: (
             "crates/scry-gpu/src/backend/vulkan/tests/submissions.rs",
             "devices_close_while_threads_exit",
@@ -163,7 +163,7 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "580",
         name: "pin-libraries",
-        reason: "the driver's threads outlive its libraries, and crash once these are unloaded",
+        reason: "the driver's threads outlive its libraries, and crash when those are unloaded",
         test: ("crates/scry-gpu/src/lifecycle/pinned_libraries.rs", "pinned_libraries_stay_loaded"),
     },
 ];

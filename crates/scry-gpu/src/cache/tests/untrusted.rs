@@ -47,7 +47,7 @@ fn fault_42_writable_folders_are_not_used() {
         for part in [&root_in(folder.path()), &device] {
             set_mode(part, bits);
             assert!(!opens(folder.path()), "{bits:o} {part:?}");
-            assert!(problem(folder.path()).contains("can be written by others"));
+            assert!(problem(folder.path()).contains("is writable by other users"));
             set_mode(part, 0o700);
             assert!(opens(folder.path()));
         }
@@ -59,7 +59,7 @@ fn fault_42_replaceable_folders_are_not_used() {
     let folder = temporary_folder();
     set_mode(folder.path(), 0o777);
     assert!(!opens(folder.path()));
-    assert!(problem(folder.path()).contains("can be written by everybody"));
+    assert!(problem(folder.path()).contains("is writable by everyone"));
     assert!(!opens(&folder.path().join("below")));
     // As /tmp: only owners can rename.
     set_mode(folder.path(), 0o1777);

@@ -101,8 +101,9 @@ fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
     Ok(reports.then(|| {
         let lanes = gpu.info.subgroup_size;
         Arc::new(Meaning {
-            problem: "was cut short, and what it wrote is incomplete: the driver ended its loops"
-                .to_owned(),
+            problem:
+                "was stopped early, and its results are incomplete: the driver ended its loops"
+                    .to_owned(),
             limit: format!(
                 "{MAX_ITERATIONS} iterations of all loops together, counted for {lanes} \
                  invocations at once"
@@ -124,7 +125,7 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
             "its control flow nests {depth} levels deep, counting early returns, `continue` and \
              the cases of `switch`, and the driver would drop the innermost conditions"
         ),
-        limit: format!("{MAX_DEPTH} levels, of which it may need {DEPTH_MARGIN} itself"),
+        limit: format!("{MAX_DEPTH} levels, of which the driver may need {DEPTH_MARGIN} itself"),
         help: "nest less, look cases up in an array, or use the CPU device, which has no such \
                  limit"
             .to_owned(),

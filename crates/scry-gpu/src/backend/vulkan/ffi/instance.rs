@@ -128,7 +128,7 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
         });
     }
     let present = present.map_err(|code| Absence {
-        reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
+        reason: format!("the Vulkan loader does not list its extensions: {}", error::explain(code)),
         help: INSTALL_LOADER.to_owned(),
     })?;
     let mut extensions = Vec::new();
@@ -153,7 +153,7 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
         return Ok(());
     }
     Err(Absence {
-        reason: "SCRY_VALIDATE=1 asks for the Vulkan validation layer, which is not installed"
+        reason: "SCRY_VALIDATE=1 requires the Vulkan validation layer, which is not installed"
             .to_owned(),
         help: "install it (vulkan-validationlayers on Debian and Ubuntu, \
             vulkan-validation-layers on Fedora, the Vulkan SDK elsewhere), or unset SCRY_VALIDATE"
@@ -202,7 +202,7 @@ fn no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Ab
     let messages = loader_messages(entry);
     let mut reason = match code {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
-            "the Vulkan loader found no driver that it can use".to_owned()
+            "the Vulkan loader found no usable driver".to_owned()
         }
         code => format!("vkCreateInstance with {extensions:?} failed: {}", error::explain(code)),
     };
@@ -213,7 +213,7 @@ fn no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Ab
 /// Appends the loader's messages to a reason.
 pub(crate) fn append_loader_messages(reason: &mut String, messages: &[String]) {
     if !messages.is_empty() {
-        reason.push_str("; the loader says: ");
+        reason.push_str("; loader messages: ");
         reason.push_str(&messages.join("; "));
     }
 }

@@ -195,7 +195,7 @@ impl Heap {
             }
             AllocationError::Call(call, code) => self.gpu.failed(call, code),
             AllocationError::NoMemoryType => {
-                let why = "the device has no type of memory that a buffer of this kind can be in";
+                let why = "the device has no memory type for a buffer of this kind";
                 self.gpu.refused("vkAllocateMemory", why.to_owned())
             }
         }
@@ -206,7 +206,7 @@ impl Heap {
         let memory = self.gpu.info.memory;
         let budget = match self.gpu.memory_budget() {
             Some(budget) => {
-                format!("this process may take {budget} of the device's {memory} bytes")
+                format!("this process may allocate {budget} of the device's {memory} bytes")
             }
             None => format!("the device has {memory} bytes"),
         };

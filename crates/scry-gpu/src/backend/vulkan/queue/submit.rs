@@ -121,11 +121,11 @@ impl Queue {
     ) -> GpuError {
         match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
             Ok(true) => {
-                let why = format!("{error}; the first {done} of {all} steps have run");
+                let why = format!("{error}; the first {done} of {all} steps were executed");
                 self.gpu.refused("vkQueueSubmit", why)
             }
             Ok(false) => {
-                let why = format!("{error}; the first {done} of {all} steps do not finish");
+                let why = format!("{error}; the first {done} of {all} steps did not finish");
                 self.gpu.mark_lost(why)
             }
             Err(lost) => lost,
@@ -216,7 +216,7 @@ impl Queue {
     /// Returns the device time of each dispatch of a finished timed submission.
     pub(crate) fn timings(&self, timeline: &Timeline, value: u64) -> Result<Vec<Duration>> {
         if timeline.known() < value && timeline.poll()? < value {
-            let why = format!("submission {value} is not done");
+            let why = format!("submission {value} has not finished");
             return Err(self.gpu.refused("timings", why));
         }
         let mut state = lock(&self.state);

@@ -27,7 +27,7 @@ fn missing_manifest_names_the_variable() {
     let nowhere = "/nonexistent/icd.json";
     let output =
         child_output(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
-    assert!(output.contains("reason: the Vulkan loader found no driver"), "{output}");
+    assert!(output.contains("reason: the Vulkan loader found no usable driver"), "{output}");
     assert!(output.contains("VK_DRIVER_FILES=/nonexistent/icd.json"), "{output}");
     assert!(output.contains("mesa-vulkan-drivers"), "{output}");
 }
