@@ -1,7 +1,7 @@
 //! Many launches in one submission: heat spreading along a rod.
 //!
-//! Every step reads what the step before it wrote. The batch finds that out by itself: there is
-//! no barrier to place. The recording holds 100 steps and is replayed without being built again.
+//! Every step reads the output of the previous one. The batch detects these hazards and inserts the
+//! barriers. The recording contains 100 steps and is replayed without re-encoding.
 //!
 //!     cargo run --release -p scry-gpu --example 02-batch
 
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
         }
     }
 
-    // Left alone for long, heat falls evenly from end to end.
+    // In the steady state the temperature falls linearly from end to end.
     for (i, temperature) in even.download()?.into_iter().enumerate() {
         let steady = 100.0 * (1.0 - i as f32 / (POINTS - 1) as f32);
         assert!((temperature - steady).abs() < 0.1, "point {i}: {temperature}, not {steady}");

@@ -1,4 +1,4 @@
-//! Finds the edges in a photograph and writes them as a PNG file.
+//! Detects the edges of a photograph and writes them to a PNG file.
 //!
 //!     cargo run --release -p scry-gpu --example 03-images -- edges.png
 //!

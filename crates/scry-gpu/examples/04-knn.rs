@@ -1,7 +1,7 @@
-//! Reads handwritten digits by asking each one's nearest neighbours.
+//! Recognises handwritten digits by their nearest neighbours.
 //!
-//! Leave-one-out: every digit is classified by the labels of the k digits nearest to it, itself
-//! left out. All distances come from the built-in pairwise kernel, in one launch.
+//! Leave-one-out: every digit is classified by the labels of the k other digits nearest to it. One
+//! launch of a pairwise kernel from `scry_gpu::shaders` computes all distances.
 //!
 //!     cargo run --release -p scry-gpu --example 04-knn
 

@@ -1,10 +1,10 @@
-//! Steady speed of saxpy, sum and matrix product: kernels compiled, data on the device, launches
-//! recorded once and replayed. Every kernel's result is checked before it is timed.
+//! Steady-state throughput of saxpy, sum and matrix product: kernels are compiled, data is on the
+//! device, launches are recorded once and replayed. Every kernel's result is checked.
 //!
 //!     cargo run --release -p scry-gpu --example bench_compute -- [small|full]
 //!
-//! Software devices get small sizes unless told otherwise. Each line shows the median of the time
-//! of one launch, its 10th and 90th percentiles, and the speed at the median.
+//! The default is `small` on software devices, else `full`. Each line shows the median time of one
+//! launch, its 10th and 90th percentiles, and the throughput at the median.
 
 use std::env;
 use std::error::Error;
@@ -25,7 +25,7 @@ const SAMPLES: usize = 30;
 struct Sizes {
     vectors: &'static [usize],
     matrices: &'static [usize],
-    /// Seconds that a replay should last, so that its launch does not show.
+    /// Seconds that a replay should last, so that its overhead is negligible.
     replay: f64,
 }
 
@@ -58,10 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One launch: kernel, bindings, how.
+/// One launch: kernel, bindings, size.
 type Step<'a> = (&'a Kernel, Vec<&'a dyn Binding>, Launch);
 
-/// Time of one pass over `steps`, from replays of as many passes as `sizes` asks for.
+/// Measures one pass over `steps` by replays of many passes.
 fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
     let record = |passes: u32| {
         let mut batch = gpu.batch();
@@ -81,7 +81,7 @@ fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
     Ok(Summary { median: median / passes, p10: p10 / passes, p90: p90 / passes })
 }
 
-/// Fails if `got` is further than `tolerance` from `want`.
+/// Returns an error if `got` differs from `want` by more than `tolerance`.
 fn check(what: &str, got: f32, want: f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
     let is_close = (f64::from(got) - want).abs() <= tolerance;
     if is_close { Ok(()) } else { Err(format!("{what}: got {got}, expected {want}").into()) }
@@ -100,7 +100,7 @@ fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     for (name, source, invocations) in variants {
         let kernel = gpu.compile(source)?;
         let gpu_y = gpu.upload(&y)?;
-        // Small enough for y to stay finite through every repetition.
+        // Small enough to keep y finite in all repetitions.
         let launch = Launch::invocations(invocations).immediates(&1e-3f32);
         gpu.run(&kernel, &[&gpu_x, &gpu_y], launch.clone())?;
         for (i, got) in gpu_y.download()?.into_iter().enumerate() {
@@ -155,7 +155,7 @@ fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Checks a thousand elements of C, spread over all of it, against 64-bit inner products.
+/// Checks a thousand elements of C against inner products in f64.
 fn check_product(name: &str, [a, b, c]: [&[f32]; 3], n: usize) -> Result<(), Box<dyn Error>> {
     for sample in 0..1000 {
         let (row, column) = (sample * 7919 % n, sample * 104_729 % n);

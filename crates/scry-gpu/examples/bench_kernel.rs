@@ -1,9 +1,9 @@
-//! One kernel, cold and warm: what compiling, the first launch and later ones cost.
+//! Costs of one kernel, cold and warm: compilation, the first launch, and later ones.
 //!
 //!     cargo run --release -p scry-gpu --example bench_kernel -- [elements]
 //!
-//! The source is new in every run (a constant changes), so that no cache knows it. Times are wall
-//! time as the caller sees it, each launch with its wait; the result is checked after each stage.
+//! A constant in the source changes in every run, so that the first compilation misses all caches.
+//! Times are wall time of launch and wait; the result is checked after each stage.
 
 use std::env;
 use std::error::Error;
@@ -21,7 +21,7 @@ use stats::{Summary, measure};
 
 const SAMPLES: usize = 200;
 
-/// `y = factor · x + 1` with the factor written into the source.
+/// Returns the source of `y = factor · x + 1`, with the factor as a literal.
 fn source(factor: f32) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -53,7 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let opened = start.elapsed();
     let is_software = gpu.info().kind == DeviceKind::Software;
     let n = match env::args().nth(1) {
-        Some(n) => n.parse().map_err(|error| format!("`{n}` is no number of elements: {error}"))?,
+        Some(n) => {
+            n.parse().map_err(|error| format!("`{n}` is not a number of elements: {error}"))?
+        }
         None => {
             if is_software {
                 1 << 16
@@ -102,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     check(&gpu_y, &x, factor)
 }
 
-/// What the device itself says that a launch takes.
+/// Measures launches by the device's timestamps.
 fn device_time(
     gpu: &Device,
     kernel: &scry_gpu::Kernel,

@@ -1,11 +1,11 @@
-//! Watches a CUDA device: its memory, its clocks, and the launches that it is handed.
+//! Monitors a CUDA device: memory, clocks, load, power, and launches.
 //!
 //!     cargo run --release -p scry-gpu --example cuda_monitor -- [--once] [--busy]
 //!
-//! Prints a line each second: memory that anybody holds, and that this process' buffers hold;
-//! clocks, load and power by NVIDIA's management library; launches of this process. With `--busy`
-//! there are some to be seen, and with `--once` there is one line. Where nobody looks on, since the
-//! output is no terminal, it ends after ten.
+//! Prints a line per second: memory in use by all processes, and by this process's buffers; clocks,
+//! load and power from NVML, NVIDIA's management library; launches of this process. `--busy` runs
+//! matrix products meanwhile. Ends after one line with `--once`, or after ten lines if the output
+//! is not a terminal.
 
 use std::env;
 use std::error::Error;
@@ -22,7 +22,7 @@ use nvml::{Nvml, Sample};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Keeps the device at work: the square of a matrix, again and again.
+/// The kernel of `--busy`: squares a matrix.
 const WORK: &str = scry_gpu::shaders::matmul::COARSE_8X8;
 const SIDE: u32 = 2048;
 
@@ -40,14 +40,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gpu = match Device::with_backend(BackendKind::Cuda) {
         Ok(gpu) => gpu,
         Err(error) => {
-            println!("there is nothing to watch: {error}");
+            println!("no device to monitor: {error}");
             return Ok(());
         }
     };
     println!("{} ({})", gpu.name(), gpu.info().driver);
-    let nvml = opened(&gpu);
+    let nvml = open_nvml(&gpu);
     let work = if busy { Some(Work::new(&gpu)?) } else { None };
-    let mut watch = Watch { gpu, nvml, since: Instant::now(), launches: 0 };
+    let mut monitor = Monitor { gpu, nvml, since: Instant::now(), launches: 0 };
     println!("{HEADING}");
     let lines = match (once, stdout().is_terminal()) {
         (true, _) => 1,
@@ -55,20 +55,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         (false, false) => 10,
     };
     for _ in 0..lines {
-        pass(work.as_ref(), &watch.gpu)?;
-        println!("{}", watch.line()?);
+        wait_period(work.as_ref(), &monitor.gpu)?;
+        println!("{}", monitor.line()?);
     }
     Ok(())
 }
 
-/// The management library's view of the device; says what is missing.
-fn opened(gpu: &Device) -> Option<Nvml> {
+/// Opens NVML for the device; prints why if that fails.
+fn open_nvml(gpu: &Device) -> Option<Nvml> {
     let pci = gpu.info().pci.map(|pci| pci.to_string()).unwrap_or_default();
     Nvml::open(&pci).map_err(|why| println!("clocks are unknown: {why}")).ok()
 }
 
-/// Lets the time of a line pass, at work if there is some.
-fn pass(work: Option<&Work>, gpu: &Device) -> Result<()> {
+/// Waits for one period, and runs the work meanwhile, if any.
+fn wait_period(work: Option<&Work>, gpu: &Device) -> Result<()> {
     let end = Instant::now() + PERIOD;
     while let Some(work) = work.filter(|_| Instant::now() < end) {
         work.run(gpu)?;
@@ -78,17 +78,17 @@ fn pass(work: Option<&Work>, gpu: &Device) -> Result<()> {
 }
 
 const HEADING: &str =
-    "memory held   of          ours        processors   memory      load    power      launches/s";
+    "memory used   total       buffers     SM clock     mem clock   load    power      launches/s";
 
-/// What a line compares with the one before.
-struct Watch {
+/// State between two lines.
+struct Monitor {
     gpu: Device,
     nvml: Option<Nvml>,
     since: Instant,
     launches: u64,
 }
 
-impl Watch {
+impl Monitor {
     fn line(&mut self) -> Result<String> {
         let total = self.gpu.info().memory;
         let held = self.gpu.free_memory()?.map(|free| total - free.min(total));
@@ -110,7 +110,7 @@ impl Watch {
         ))
     }
 
-    /// Launches of a second since the line before.
+    /// Returns the launches per second since the previous line.
     fn rate(&mut self) -> f64 {
         let launches = self.gpu.launch_count();
         let rate = (launches - self.launches) as f64 / self.since.elapsed().as_secs_f64();
@@ -119,7 +119,7 @@ impl Watch {
     }
 }
 
-/// Bytes as people read them.
+/// Formats a number of bytes.
 fn size(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
@@ -128,7 +128,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Something to do.
+/// The work of `--busy`.
 struct Work {
     kernel: Kernel,
     factor: scry_gpu::Buffer<f32>,
@@ -146,7 +146,7 @@ impl Work {
         })
     }
 
-    /// Some launches, and the end of them.
+    /// Launches the kernel ten times, and waits.
     fn run(&self, gpu: &Device) -> Result<()> {
         let (grid, sides) = ([SIDE / 8; 2], [SIDE; 3]);
         for _ in 0..10 {

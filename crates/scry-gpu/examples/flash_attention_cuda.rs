@@ -1,10 +1,10 @@
-//! Flash attention on an NVIDIA GPU: the scores, which would be gigabytes, are never in memory.
+//! Flash attention on an NVIDIA GPU: the matrix of scores, gigabytes large, is never stored.
 //!
 //!     cargo run --release -p scry-gpu --example flash_attention_cuda -- [LENGTH]
 //!
-//! 4 batches of 16 heads of LENGTH (4096) rows of 128 columns, in binary16: causal and not, timed,
-//! and compared with the processor in some rows. It takes Hopper to be fastest; Ampere and Ada
-//! compute the same form with the tensor cores of a warp, older GPUs the simple one.
+//! 4 batches of 16 heads of LENGTH (default 4096) rows of 128 columns, in f16: causal and not,
+//! timed, and compared with the CPU in some rows. The kernels for Hopper are the fastest; Ampere and
+//! Ada run flash attention on warp-level tensor cores (`mma`), older GPUs the simple form.
 
 use std::env;
 use std::error::Error;
@@ -33,16 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gpu = match Device::with_backend(BackendKind::Cuda) {
         Ok(gpu) => gpu,
         Err(error) => {
-            println!("this takes an NVIDIA GPU: {error}");
+            println!("this example needs an NVIDIA GPU: {error}");
             return Ok(());
         }
     };
     let kernels = Kernels::new(&gpu)?;
     println!("{}, {BATCH} x {HEADS} heads of {length} rows of {COLUMNS}", gpu.name());
     let count = (BATCH * HEADS * length) as usize * COLUMNS;
-    let halves =
+    let numbers =
         |seed| -> Vec<f16> { random_f32(seed, count).into_iter().map(f16::from_f32).collect() };
-    let data = [halves(1), halves(2), halves(3)];
+    let data = [numbers(1), numbers(2), numbers(3)];
     let (q, k, v) = (gpu.upload(&data[0])?, gpu.upload(&data[1])?, gpu.upload(&data[2])?);
     let out = gpu.alloc::<f16>(count)?;
 
@@ -56,20 +56,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             f64::from(length) * f64::from(length) / if attention.causal { 2.0 } else { 1.0 };
         let work = 4.0 * f64::from(BATCH * HEADS) * pairs * COLUMNS as f64;
         println!(
-            "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, at most {worst:.1e} from the processor's \
-             result, by {}",
+            "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, maximum error {worst:.1e}, kernels {}",
             time.as_secs_f64() * 1e6,
             work / time.as_secs_f64() / 1e12,
             prepared.kernels().join(", ")
         );
         if worst > 1e-2 {
-            return Err("that is too much".into());
+            return Err("the error is too large".into());
         }
     }
     Ok(())
 }
 
-/// Time on the device, the middle of some runs.
+/// Measures the median device time.
 fn time(gpu: &Device, prepared: &Prepared<'_>) -> scry_gpu::Result<Duration> {
     let mut times = Vec::with_capacity(SAMPLES);
     for _ in 0..SAMPLES {
@@ -81,7 +80,7 @@ fn time(gpu: &Device, prepared: &Prepared<'_>) -> scry_gpu::Result<Duration> {
     Ok(times[SAMPLES / 2])
 }
 
-/// The largest error of some rows, the first and the last ones of heads among them.
+/// Returns the maximum error of some rows, among them the first and the last row of a head.
 fn worst(attention: &Attention, data: &[Vec<f16>; 3], out: &Buffer<f16>) -> scry_gpu::Result<f64> {
     let length = attention.queries as usize;
     let (out, head) = (out.download()?, length * COLUMNS);

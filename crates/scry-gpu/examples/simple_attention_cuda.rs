@@ -1,10 +1,8 @@
-//! Attention in its simplest form, on an NVIDIA GPU: each row of queries looks at all keys, and
-//! takes the mean of their values, weighted by how alike query and key are.
+//! Attention in its simplest form, on an NVIDIA GPU: softmax(Q·Kᵀ/√d)·V.
 //!
 //!     cargo run --release -p scry-gpu --example simple_attention_cuda
 //!
-//! One warp computes a row, and reads all keys for it. `flash_attention_cuda` computes the same as
-//! fast as the GPU can.
+//! One warp computes a row of queries, and reads all keys for it. `flash_attention_cuda` is faster.
 
 use std::error::Error;
 
@@ -28,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gpu = match Device::with_backend(BackendKind::Cuda) {
         Ok(gpu) => gpu,
         Err(error) => {
-            println!("this takes an NVIDIA GPU: {error}");
+            println!("this example needs an NVIDIA GPU: {error}");
             return Ok(());
         }
     };
@@ -53,6 +51,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     println!("{} on {}", prepared.kernels().join(", "), gpu.name());
-    println!("{QUERIES} queries, {KEYS} keys: at most {worst:.1e} from the processor's result");
-    if worst < 1e-5 { Ok(()) } else { Err("that is too much".into()) }
+    println!("{QUERIES} queries, {KEYS} keys: maximum error {worst:.1e}");
+    if worst < 1e-5 { Ok(()) } else { Err("the error is too large".into()) }
 }

@@ -1,4 +1,4 @@
-//! Edges of an image, on a device.
+//! Edge detection on a device.
 
 use scry_gpu::{CompileOptions, Device, Result};
 
@@ -6,7 +6,7 @@ use crate::image::Image;
 
 const KERNEL: &str = include_str!("../../../../examples/kernels/edges.wgsl");
 
-/// The length of the gradient at every pixel, from 0 to 1; `radius` 1 is the Sobel operator.
+/// Computes the gradient magnitude at every pixel, from 0 to 1; `radius` 1 is the Sobel operator.
 pub fn find(gpu: &Device, photo: &Image, radius: u32) -> Result<Image> {
     let Image { width, height, .. } = *photo;
     let options = CompileOptions::new()

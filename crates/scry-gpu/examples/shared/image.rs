@@ -1,4 +1,4 @@
-//! Grey images as PNG files.
+//! Greyscale images as PNG files.
 
 use std::error::Error;
 use std::fs::File;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use png::{BitDepth, ColorType, Decoder, Encoder, Transformations};
 
-/// A grey image, row by row from the top, from 0 (black) to 1 (white).
+/// A greyscale image, row-major from the top, from 0 (black) to 1 (white).
 pub struct Image {
-    /// Pixels of a row.
+    /// Width in pixels.
     pub width: u32,
-    /// Rows.
+    /// Height in pixels.
     pub height: u32,
     /// The pixels.
     pub pixels: Vec<f32>,
 }
 
-/// Reads an image; colour becomes its luma (Rec. 709 weights), transparency is ignored.
+/// Reads an image; colour is converted to luma (Rec. 709 weights), transparency is ignored.
 pub fn read(path: &Path) -> Result<Image, Box<dyn Error>> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut decoder = Decoder::new(BufReader::new(file));
@@ -40,7 +40,7 @@ fn grey(samples: &[u8]) -> f32 {
     luma / 255.0
 }
 
-/// Writes an image with 8 bits a pixel.
+/// Writes an image with 8 bits per pixel.
 pub fn write(path: &Path, image: &Image) -> Result<(), Box<dyn Error>> {
     let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut encoder = Encoder::new(BufWriter::new(file), image.width, image.height);

@@ -1,4 +1,4 @@
-//! Classification by nearest neighbours, distances computed on a device.
+//! k-nearest-neighbour classification with distances computed on a device.
 
 use std::error::Error;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::path::Path;
 use npyz::{Deserialize, NpyFile};
 use scry_gpu::{Device, Launch, Result, shaders};
 
-/// Handwritten digits: images and what they show.
+/// Images of handwritten digits, and their labels.
 pub struct Digits {
-    /// Values of one image.
+    /// Number of values of an image.
     pub dimensions: usize,
     /// The images, one after the other.
     pub images: Vec<f32>,
@@ -33,7 +33,7 @@ impl Digits {
     }
 }
 
-/// Shape and elements of an array.
+/// Reads shape and elements of an array.
 fn read_npy<T: Deserialize>(path: &Path) -> Result<(Vec<u64>, Vec<T>), Box<dyn Error>> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let array = NpyFile::new(BufReader::new(file))?;
@@ -41,7 +41,7 @@ fn read_npy<T: Deserialize>(path: &Path) -> Result<(Vec<u64>, Vec<T>), Box<dyn E
     Ok((shape, array.into_vec()?))
 }
 
-/// The squared distance between every two images, row by row.
+/// Computes the squared distances between all pairs of images, row-major.
 pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
     let count = digits.labels.len();
     let kernel = gpu.compile(shaders::pairwise::EUCLIDEAN_SQUARED)?;
@@ -57,14 +57,13 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
     distances.download()
 }
 
-/// What the `k` nearest others say of every point. Of two points at the same distance the one with
-/// the smaller index is nearer.
+/// Classifies every point by its `k` nearest neighbours. Ties of distance go to the smaller index.
 pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
     let rows = distances.chunks(labels.len()).enumerate();
     rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i]))).collect()
 }
 
-/// The `k` points nearest to point `own`, itself left out, nearest first.
+/// Returns the `k` points nearest to point `own`, without itself, nearest first.
 fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::with_capacity(k + 1);
     for (i, distance) in distances.iter().enumerate() {
@@ -78,7 +77,7 @@ fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
     found
 }
 
-/// The label that occurs most often; of labels that occur equally often, the one met first.
+/// Returns the most frequent label; ties go to the first one.
 fn vote(labels: impl Iterator<Item = u32>) -> u32 {
     let mut counts: Vec<(u32, usize)> = Vec::new();
     for label in labels {

@@ -1,29 +1,29 @@
-//! What NVIDIA's management library tells of a GPU: clocks, load, power. It comes with the driver,
+//! Clocks, load and power of a GPU, from NVML, NVIDIA's management library. It is part of the driver,
 //! and is opened at run time.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
 use libloading::Library;
 
-/// Where the library is looked for.
+/// File names of the library.
 const NAMES: [&str; 3] = ["libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1", "nvml.dll"];
 
-/// A GPU as the library knows it.
+/// A GPU's handle in the library.
 pub struct Nvml {
     library: Library,
     device: *mut c_void,
 }
 
-/// What a GPU does at present; none where the library does not tell.
+/// A sample of a GPU's state; `None` where the library does not report it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sample {
-    /// Clock of the multiprocessors, in MHz.
+    /// SM clock in MHz.
     pub processors: Option<u32>,
-    /// Clock of the memory, in MHz.
+    /// Memory clock in MHz.
     pub memory: Option<u32>,
-    /// Percent of the last moments in which a kernel was running.
+    /// Percentage of the last sampling period in which a kernel was running.
     pub load: Option<u32>,
-    /// Thousandths of a watt.
+    /// Power in milliwatts.
     pub power: Option<u32>,
 }
 
@@ -36,13 +36,13 @@ struct Load {
 }
 
 impl Nvml {
-    /// The GPU at a PCI address, or what is missing.
+    /// Opens the GPU at a PCI address; the error says what is missing.
     pub fn open(pci: &str) -> Result<Self, String> {
         let library = first_of(&NAMES)?;
         let mut device = std::ptr::null_mut();
         let address = CString::new(pci).map_err(|error| error.to_string())?;
-        // SAFETY: the library's header declares the functions so; they take nothing, and a text
-        // that ends with a zero and a place for a handle.
+        // SAFETY: the signatures are those of the library's header; the address is null-terminated,
+        // and `device` outlives the call.
         let codes = unsafe {
             type Init = unsafe extern "C" fn() -> c_int;
             type Find = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
@@ -52,12 +52,12 @@ impl Nvml {
         };
         match codes {
             [0, 0] => Ok(Self { library, device }),
-            [0, code] => Err(format!("NVML does not know the GPU at {pci} (code {code})")),
+            [0, code] => Err(format!("NVML does not list the GPU at {pci} (code {code})")),
             [code, _] => Err(format!("NVML was not initialised (code {code})")),
         }
     }
 
-    /// What the GPU does now.
+    /// Returns the current state.
     pub fn sample(&self) -> Sample {
         Sample {
             processors: self.clock(1),
@@ -67,52 +67,52 @@ impl Nvml {
         }
     }
 
-    /// `nvmlClockType_t`: 1 is that of the multiprocessors, 2 that of the memory.
+    /// Returns a clock by `nvmlClockType_t`: 1 is the SM clock, 2 the memory clock.
     fn clock(&self, which: c_int) -> Option<u32> {
-        type Ask = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
+        type Query = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
         let mut value = 0;
-        // SAFETY: the library's header declares the function so; it writes a number.
+        // SAFETY: the signature is that of the library's header; `value` outlives the call.
         let code = unsafe {
-            let ask = self.library.get::<Ask>(b"nvmlDeviceGetClockInfo\0").ok()?;
-            ask(self.device, which, &raw mut value)
+            let query = self.library.get::<Query>(b"nvmlDeviceGetClockInfo\0").ok()?;
+            query(self.device, which, &raw mut value)
         };
         (code == 0).then_some(value)
     }
 
     fn power(&self) -> Option<u32> {
-        type Ask = unsafe extern "C" fn(*mut c_void, *mut c_uint) -> c_int;
+        type Query = unsafe extern "C" fn(*mut c_void, *mut c_uint) -> c_int;
         let mut value = 0;
-        // SAFETY: the library's header declares the function so; it writes a number.
+        // SAFETY: the signature is that of the library's header; `value` outlives the call.
         let code = unsafe {
-            let ask = self.library.get::<Ask>(b"nvmlDeviceGetPowerUsage\0").ok()?;
-            ask(self.device, &raw mut value)
+            let query = self.library.get::<Query>(b"nvmlDeviceGetPowerUsage\0").ok()?;
+            query(self.device, &raw mut value)
         };
         (code == 0).then_some(value)
     }
 
     fn load(&self) -> Option<u32> {
-        type Ask = unsafe extern "C" fn(*mut c_void, *mut Load) -> c_int;
+        type Query = unsafe extern "C" fn(*mut c_void, *mut Load) -> c_int;
         let mut value = Load::default();
-        // SAFETY: the library's header declares the function so; it writes two numbers.
+        // SAFETY: the signature is that of the library's header; `value` outlives the call.
         let code = unsafe {
-            let ask = self.library.get::<Ask>(b"nvmlDeviceGetUtilizationRates\0").ok()?;
-            ask(self.device, &raw mut value)
+            let query = self.library.get::<Query>(b"nvmlDeviceGetUtilizationRates\0").ok()?;
+            query(self.device, &raw mut value)
         };
         (code == 0).then_some(value.kernels)
     }
 }
 
 fn first_of(names: &[&str]) -> Result<Library, String> {
-    let mut said = String::new();
+    let mut message = String::new();
     for name in names {
-        // SAFETY: the library of NVIDIA's driver asks nothing of us when it is opened.
+        // SAFETY: the initialisers of NVIDIA's library have no preconditions.
         match unsafe { Library::new(name) } {
             Ok(library) => return Ok(library),
-            Err(error) if said.is_empty() => said = error.to_string(),
+            Err(error) if message.is_empty() => message = error.to_string(),
             Err(_) => {}
         }
     }
-    Err(format!("{said}; it comes with NVIDIA's driver"))
+    Err(format!("{message}; it is part of NVIDIA's driver"))
 }
 
 fn text(error: libloading::Error) -> String {

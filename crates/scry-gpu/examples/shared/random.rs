@@ -1,6 +1,6 @@
-//! Numbers that look random, the same in every run.
+//! Reproducible pseudo-random numbers.
 
-/// `count` numbers between -1 and 1 (an xorshift generator).
+/// Returns `count` numbers between -1 and 1, from an xorshift generator.
 pub fn random_f32(seed: u32, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {

@@ -1,7 +1,6 @@
-//! Attention in plain Rust, to compare with.
+//! Reference implementation of attention on the CPU, in f64.
 
-/// One row of `softmax(q kᵀ / √columns) v`, for a head whose keys and values are rows of so many
-/// columns.
+/// Returns one row of `softmax(q kᵀ / √columns) v`; keys and values have as many columns as `q`.
 pub fn attention_row(q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
     let columns = q.len();
     let scale = 1.0 / (columns as f64).sqrt();

@@ -72,8 +72,8 @@ const ROWS: [Row; 10] = [
         fixed_in: None,
         tried: "22.3.6",
         name: "report-cut-loops",
-        reason: "it ends all loops of an invocation after 65535 iterations in total, counted for the \
-                 invocations of a vector together, and continues after them",
+        reason: "it ends all loops of an invocation after 65535 iterations in total, counted for \
+                 all invocations of a vector, and continues after them",
         test: ("crates/scry-gpu/tests/conformance/limits.rs", "long_loops_end_or_fail"),
     },
     Row {
