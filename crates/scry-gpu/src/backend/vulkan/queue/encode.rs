@@ -1,4 +1,4 @@
-//! Steps, written into a command buffer.
+//! Encodes steps into a command buffer.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -21,52 +21,52 @@ pub(crate) type Blocks = Slots<MemoryMark, Arc<Block>>;
 /// The driver's kernels.
 pub(crate) type Kernels = Slots<KernelMark, Kernel>;
 
-/// What the ids in steps mean.
+/// The resources that steps refer to by id.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) blocks: &'a Blocks,
     pub(crate) kernels: &'a Kernels,
 }
 
-/// Descriptor sets of a command buffer that are remembered. Programs that swap buffers bind two or
-/// three in turn; what binds more at random would only look in vain.
+/// Number of descriptor sets of a command buffer that can be reused. Programs that swap buffers
+/// alternate between two or three sets; a larger cache would only cost lookups.
 const REMEMBERED: usize = 8;
 
-/// The sets that were written last into one command buffer, and the dispatches they were for. The
-/// tables do not change while commands are encoded, so equal ids mean the same buffers.
+/// The last sets written for one command buffer, and their dispatches. The tables do not change
+/// during encoding, so equal ids refer to the same buffers.
 #[derive(Default)]
 struct Written<'s> {
     sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; REMEMBERED],
-    /// Where the next one goes.
+    /// Index of the next entry to replace.
     next: usize,
 }
 
 impl<'s> Written<'s> {
-    /// The set with the bindings of a dispatch, if it is still known.
+    /// Returns the set with the bindings of a dispatch, if it is cached.
     fn find(&self, dispatch: &Dispatch) -> Option<vk::DescriptorSet> {
         let same = |of: &Dispatch| of.kernel == dispatch.kernel && of.bindings == dispatch.bindings;
         self.sets.iter().flatten().find(|(of, _)| same(of)).map(|(_, set)| *set)
     }
 
-    /// Remembers a set instead of the oldest one.
+    /// Caches a set in place of the oldest one.
     fn insert(&mut self, dispatch: &'s Dispatch, set: vk::DescriptorSet) {
         self.sets[self.next] = Some((dispatch, set));
         self.next = (self.next + 1) % REMEMBERED;
     }
 }
 
-/// Writes steps into a command buffer that has begun.
+/// Encodes steps into a command buffer in the recording state.
 pub(crate) struct Encoder<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) tables: Tables<'a>,
     pub(crate) commands: &'a mut Commands,
     pub(crate) timer: Option<&'a Timer>,
-    /// Room for the bindings of one dispatch, kept from call to call.
+    /// Scratch memory for the bindings of one dispatch, reused between calls.
     pub(crate) bindings: &'a mut Vec<vk::DescriptorBufferInfo>,
 }
 
 impl<'a> Encoder<'a> {
-    /// Writes the steps.
+    /// Encodes the steps.
     pub(crate) fn encode(&mut self, steps: &[Step]) -> Result<()> {
         if let Some(timer) = self.timer {
             timer.reset(self.commands.buffer);
@@ -128,7 +128,7 @@ impl<'a> Encoder<'a> {
             return Err(self.gpu.refused("vkCmdFillBuffer", why));
         }
         let commands = self.commands.buffer;
-        // SAFETY: `buffer` checked that the range lies in a live buffer.
+        // SAFETY: `buffer` checked that the range is in a live buffer.
         unsafe {
             self.gpu.raw.cmd_fill_buffer(commands, buffer, offset, size, pattern);
         }
@@ -148,12 +148,12 @@ impl<'a> Encoder<'a> {
             .dst_offset(dst.offset)
             .size(src.size)];
         let commands = self.commands.buffer;
-        // SAFETY: `buffer` checked that both ranges lie in live buffers; they do not overlap.
+        // SAFETY: `buffer` checked that both ranges are in live buffers; they do not overlap.
         unsafe { self.gpu.raw.cmd_copy_buffer(commands, from, to, &region) };
         Ok(())
     }
 
-    /// The buffer of a span that lies within its allocation.
+    /// Returns the buffer of a range, which must be within its allocation.
     fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
@@ -162,8 +162,8 @@ impl<'a> Encoder<'a> {
         Ok(block.buffer)
     }
 
-    /// Writes a launch. What the one before it bound stays bound: copies, fills and barriers
-    /// between them change nothing about that.
+    /// Encodes a launch. State bound by the previous one stays bound: copies, fills and barriers
+    /// do not change it.
     fn dispatch<'s>(
         &mut self,
         dispatch: &'s Dispatch,
@@ -183,8 +183,8 @@ impl<'a> Encoder<'a> {
         }
         self.push_immediates(kernel, &dispatch.immediates);
         match &dispatch.groups {
-            // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
-            // core checked the number of workgroups.
+            // SAFETY: pipeline, bindings and immediates are set as the kernel requires; the core
+            // checked the number of workgroups.
             Groups::Direct([x, y, z]) => unsafe {
                 self.gpu.raw.cmd_dispatch(commands, *x, *y, *z);
             },
@@ -193,8 +193,8 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Launches what is bound, on a native grid that an earlier launch has written. The core's
-    /// barrier orders that launch before the kernel only: the grid is read at an earlier stage.
+    /// Launches the bound kernel on a native grid that an earlier launch wrote. The core's barrier
+    /// orders that launch only before the kernel: the grid is read at an earlier pipeline stage.
     fn dispatch_indirect(&self, counts: Span) -> Result<()> {
         let buffer = self.buffer("vkCmdDispatchIndirect", counts)?;
         if counts.size != Groups::SIZE || !counts.offset.is_multiple_of(4) {
@@ -218,7 +218,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// The kernel of a dispatch, whose bindings and immediates fit it.
+    /// Returns the kernel of a dispatch, after checking its bindings and immediates.
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
         let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
         let id = dispatch.kernel;
@@ -227,7 +227,7 @@ impl<'a> Encoder<'a> {
         Ok(kernel)
     }
 
-    /// Binds what a launch asks for: pushes it, or binds a set that holds it.
+    /// Binds the buffers of a launch, by push descriptors or by a descriptor set.
     fn bind<'s>(
         &mut self,
         kernel: &Kernel,
@@ -240,8 +240,8 @@ impl<'a> Encoder<'a> {
         if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
             let infos = self.infos(&dispatch.bindings)?;
             let (commands, template) = (self.commands.buffer, kernel.template);
-            // SAFETY: the template reads as many infos as the kernel has bindings, which is how
-            // many there are; their buffers are alive.
+            // SAFETY: the template reads one info per binding of the kernel, and there are as
+            // many; their buffers are alive.
             unsafe {
                 push.cmd_push_descriptor_set_with_template(
                     commands,
@@ -262,8 +262,8 @@ impl<'a> Encoder<'a> {
             }
         };
         let (commands, point) = (self.commands.buffer, vk::PipelineBindPoint::COMPUTE);
-        // SAFETY: the set is of the kernel's layout and holds live buffers; nothing writes it
-        // before the commands are done.
+        // SAFETY: the set is of the kernel's layout and holds live buffers; nothing updates it
+        // before the commands have finished.
         unsafe {
             let device = &self.gpu.raw;
             device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
@@ -271,17 +271,17 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// A fresh descriptor set with these bindings.
+    /// Allocates a descriptor set with these bindings.
     fn write_set(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<vk::DescriptorSet> {
         let set = self.commands.sets.allocate(kernel)?;
         let infos = self.infos(bindings)?;
-        // SAFETY: the template reads as many infos as the kernel has bindings, which is how many
-        // there are; their buffers are alive. No command uses the set yet.
+        // SAFETY: the template reads one info per binding of the kernel, and there are as many;
+        // their buffers are alive. No command uses the set yet.
         unsafe { self.gpu.raw.update_descriptor_set_with_template(set, kernel.template, infos) };
         Ok(set)
     }
 
-    /// The bindings as templates read them, valid until the next call.
+    /// Returns the bindings as templates read them, valid until the next call.
     fn infos(&mut self, bindings: &[Bound]) -> Result<*const c_void> {
         self.bindings.clear();
         for Bound { span, .. } in bindings {
@@ -309,14 +309,14 @@ impl<'a> Encoder<'a> {
         };
         let stage = vk::ShaderStageFlags::COMPUTE;
         let commands = self.commands.buffer;
-        // SAFETY: the pipeline's layout has a range of exactly so many words.
+        // SAFETY: the pipeline's layout has a range of exactly this many words.
         unsafe {
             self.gpu.raw.cmd_push_constants(commands, kernel.layout, stage, 0, words);
         }
     }
 }
 
-/// What a barrier waits for.
+/// Returns the source stages and accesses of a barrier.
 fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
     masks(
@@ -327,7 +327,7 @@ fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     )
 }
 
-/// What waits for a barrier.
+/// Returns the destination stages and accesses of a barrier.
 fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
     let shader = Access::SHADER_READ | Access::SHADER_WRITE | Access::UNIFORM_READ;
