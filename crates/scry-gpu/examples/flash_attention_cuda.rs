@@ -3,8 +3,8 @@
 //!     cargo run --release -p scry-gpu --example flash_attention_cuda -- [LENGTH]
 //!
 //! 4 batches of 16 heads of LENGTH (default 4096) rows of 128 columns, in f16: causal and not,
-//! timed, and compared with the CPU in some rows. The kernels for Hopper are the fastest; Ampere and
-//! Ada run flash attention on warp-level tensor cores (`mma`), older GPUs the simple form.
+//! timed, and compared with the CPU in some rows. The kernels for Hopper are the fastest; Ampere
+//! and Ada run flash attention with warp-level tensor cores, older GPUs the simple form.
 
 use std::env;
 use std::error::Error;

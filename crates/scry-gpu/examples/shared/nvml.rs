@@ -1,5 +1,5 @@
-//! Clocks, load and power of a GPU, from NVML, NVIDIA's management library. It is part of the driver,
-//! and is opened at run time.
+//! Clocks, load and power of a GPU, from NVML, NVIDIA's management library, which is part of the
+//! driver and is opened at run time.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
