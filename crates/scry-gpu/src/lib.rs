@@ -31,6 +31,7 @@ pub use api::binding::Binding;
 pub use api::bound_kernel::{BoundKernel, KernelArgument};
 pub use api::buffer::Buffer;
 pub use api::device::Device;
+pub use api::download::Download;
 pub use api::dtype::{DType, ParseDTypeError};
 #[cfg(feature = "bytemuck")]
 pub use api::element::PodElement;
@@ -50,9 +51,10 @@ pub use api::native::{
     Factor, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
     TensorElement, TensorMap, TensorSwizzle,
 };
-pub use api::recording::ReplayInputs;
+pub use api::recording::Recording;
+pub use api::replay_inputs::ReplayInputs;
 pub use api::slice::Slice;
-pub use api::ticket::{Download, Recording, Ticket};
+pub use api::ticket::Ticket;
 pub use api::untyped_buffer::UntypedBuffer;
 pub use cache::disk_cache;
 pub use half::{bf16, f16};

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use crate::api::binding::Binding;
 use crate::api::bound_kernel::BoundKernel;
+use crate::api::download::{Download, HostCopy};
 use crate::api::element::{self, Element};
 use crate::api::elements::Elements;
 use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
+use crate::api::latest_submission::Latest;
 use crate::api::launch::Launch;
-use crate::api::ticket::{Download, HostCopy, Latest, Recording, Ticket};
+use crate::api::recording::Recording;
+use crate::api::ticket::Ticket;
 use crate::api::untyped_buffer;
 use crate::core::command::{Command, Span};
 use crate::core::command_list::CommandList;

@@ -1,156 +1,116 @@
-//! Inputs of a replay: data that is written before the commands of a recording.
+//! Batches that are recorded once and submitted many times.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::api::element;
-use crate::api::elements::Elements;
-use crate::api::error::{GpuError, InFunction, RangeError, Result};
-use crate::api::ticket::{Recording, Ticket};
-use crate::core::command::{Command, Span};
-use crate::core::command_list::{CommandList, FirstUse};
+use crate::api::error::{InFunction, Result};
+use crate::api::latest_submission::Latest;
+use crate::api::replay_inputs::ReplayInputs;
+use crate::api::ticket::Ticket;
+use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::handles::MemoryKind;
-use crate::core::memory::Memory;
-use crate::core::same_device::{quoted, same_device};
 use crate::core::submission_queue::Recorded;
 
-/// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
-const ALIGNMENT: usize = 16;
-
-/// Data for one replay of a recording: see [`Recording::replay_with`].
-#[must_use = "nothing is written or replayed until `submit` is called"]
-pub struct ReplayInputs<'r> {
-    recording: &'r Recording,
-    /// The data of all writes.
-    bytes: Vec<u8>,
-    writes: Vec<Write>,
+/// A batch that can be submitted again and again without being recorded again. It keeps what it
+/// uses alive.
+#[must_use = "a recording does nothing until it is replayed"]
+pub struct Recording {
+    context: Arc<Context>,
+    /// Absent if the batch was empty.
+    recorded: Option<Arc<Recorded>>,
+    latest: Latest,
 }
 
-/// What is written where.
-struct Write {
-    /// Where its data begins in the bytes.
-    begin: usize,
-    memory: Arc<Memory>,
-    span: Span,
-}
-
-impl<'r> ReplayInputs<'r> {
-    pub(crate) fn new(recording: &'r Recording) -> Self {
-        Self { recording, bytes: Vec::new(), writes: Vec::new() }
+impl Recording {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        recorded: Option<Arc<Recorded>>,
+        latest: Latest,
+    ) -> Self {
+        Self { context: context.clone(), recorded, latest }
     }
 
-    /// Adds a write of all elements of a buffer, or of a slice of one, or of the bytes of an
-    /// untyped buffer; `data` is captured now. Of writes that overlap the last one counts.
+    /// Submits the recorded work once more, after all work submitted before. Its
+    /// [`Download`](crate::Download)s give the bytes of the latest replay. Waits while another
+    /// thread is in [`Download::get`](crate::Download::get) for the replay before.
     ///
     /// ```
     /// use scry_gpu::Device;
     ///
     /// let gpu = Device::open("cpu")?;
-    /// let (src, dst) = (gpu.alloc::<u32>(2)?, gpu.alloc::<u32>(2)?);
-    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
-    /// copy.replay_with().write(src.slice(1..)?, &[5])?.submit()?.wait()?;
-    /// assert_eq!(dst.download()?, [0, 5]);
-    /// assert!(copy.replay_with().write(&dst, &[1, 2]).is_err()); // the copy overwrites them
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// let recording = gpu.batch().run(&add, &[&x], 3)?.record()?;
+    /// for _ in 0..10 {
+    ///     drop(recording.replay()?); // does not wait
+    /// }
+    /// assert_eq!(x.download()?, [10; 3]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
-    /// command of the recording uses the elements, or one overwrites some of them before they are
-    /// read, as a recorded [`Batch::write`](crate::Batch::write) does. [`GpuError::WrongDevice`].
-    /// The inputs are as before then.
-    pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
-        const NAME: &str = "ReplayInputs::write";
-        dst.check_len(NAME, data.len())?;
-        let (view, role) = (dst.bytes(), || "the destination".to_owned());
-        let owner = (view.context, view.label);
-        same_device(self.recording.context(), owner, NAME, role)?;
-        if let Some((memory, span)) = view.bytes() {
-            let refused = |problem: &str, help: &str| {
-                let (count, name) = (data.len(), quoted(view.label));
-                Err(GpuError::Range(RangeError {
-                    operation: NAME,
-                    problem: format!("the recording {problem} the {count} elements of {name}"),
-                    help: help.to_owned(),
-                }))
-            };
-            let recorded = self.recording.recorded();
-            match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
-                FirstUse::Read => {}
-                FirstUse::None => {
-                    return refused("does not use", "write elements that it reads");
-                }
-                FirstUse::Overwrite => {
-                    return refused(
-                        "overwrites, before it reads them, some of",
-                        "leave the write, fill or copy of these elements out of the batch that \
-                         is recorded, and write them for the first replay as well",
-                    );
-                }
-            }
-            let begin = self.bytes.len().next_multiple_of(ALIGNMENT);
-            self.bytes.resize(begin, 0);
-            self.bytes.extend_from_slice(element::bytes_of(data));
-            self.writes.push(Write { begin, memory: memory.clone(), span });
-        }
-        Ok(self)
+    /// [`GpuError::DeviceLost`] and other failures of the device.
+    pub fn replay(&self) -> Result<Ticket> {
+        self.replay_after(CommandList::default()).in_function("Recording::replay")
     }
 
-    /// Submits the writes and, after them, the recorded work, as [`Recording::replay`] does; does
-    /// not wait. No other submission comes between the writes and the work. Leaves the inputs
-    /// empty, also on failure.
+    /// Starts a replay before which the buffers that it reads get new elements: a step number, a
+    /// learning rate, the next token. Buffers and slices may be of any type; what is not written
+    /// keeps its elements.
     ///
     /// ```
-    /// use scry_gpu::Device;
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let (src, dst) = (gpu.alloc::<u32>(1)?, gpu.alloc::<u32>(1)?);
-    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
-    /// let ticket = copy.replay_with().write(&src, &[3])?.submit()?;
-    /// ticket.wait()?;
-    /// assert_eq!(dst.download()?, [3]);
-    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let add = device.compile(
+    ///     "@group(0) @binding(0) var<uniform> step: f32;
+    ///      @group(0) @binding(1) var<storage, read_write> x: array<f32>;
+    ///      @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] += step;
+    ///      }",
+    /// )?;
+    /// let (step, x) = (device.alloc::<f32>(1)?, device.alloc::<f32>(4)?);
+    /// let recording = device.batch().run(&add, &[&step, &x], 4)?.record()?;
+    /// for value in [1.0, 10.0, 100.0] {
+    ///     drop(recording.replay_with().write(&step, &[value])?.submit()?); // does not wait
+    /// }
+    /// drop(recording.replay()?); // adds 100 once more
+    /// assert_eq!(x.download()?, [211.0; 4]);
+    /// # Ok(())
+    /// # }
     /// ```
-    ///
-    /// # Errors
-    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to capture the
-    /// data in, and nothing has run then.
-    pub fn submit(&mut self) -> Result<Ticket> {
-        let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
-        capture(self.recording.context(), &bytes, &writes)
-            .and_then(|list| self.recording.replay_after(list))
-            .in_function("ReplayInputs::submit")
+    pub fn replay_with(&self) -> ReplayInputs<'_> {
+        ReplayInputs::new(self)
+    }
+
+    /// A replay after the commands of a list, with no other submission between them.
+    pub(crate) fn replay_after(&self, inputs: CommandList) -> Result<Ticket> {
+        let Some(recorded) = &self.recorded else {
+            return Ok(Ticket::new(&self.context, None));
+        };
+        let replay = || self.context.replay(recorded, inputs).map(Some);
+        let point = self.latest.submit(replay)?;
+        Ok(Ticket::new(&self.context, point))
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn recorded(&self) -> Option<&Arc<Recorded>> {
+        self.recorded.as_ref()
     }
 }
 
-/// The copies that make the writes, from memory that holds the data of all of them.
-fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<CommandList> {
-    let mut list = CommandList::default();
-    if writes.is_empty() {
-        return Ok(list);
-    }
-    let size = bytes.len() as u64;
-    let source = context.allocate(MemoryKind::Upload, size, "inputs of a replay")?;
-    context.note_loss(context.driver.write(source.id(), 0, bytes))?;
-    for Write { begin, memory, span } in writes {
-        let (offset, size) = (source.whole().offset + *begin as u64, span.size);
-        let src = Span { memory: source.id(), offset, size };
-        list.push(Command::Copy { src, dst: *span }, [&source, memory]);
-    }
-    Ok(list)
-}
-
-impl Recorded {
-    /// How the recorded commands use bytes that are written before them. That of a range that is
-    /// read is remembered: it is probably written before each replay.
-    fn first_use(&self, span: Span) -> FirstUse {
-        if self.is_known_input(span) {
-            return FirstUse::Read;
-        }
-        let first_use = self.list().first_use(span);
-        if first_use == FirstUse::Read {
-            self.remember_input(span);
-        }
-        first_use
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("device", &self.context.info.name)
+            .field("steps", &self.recorded.as_ref().map_or(0, |recorded| recorded.steps()))
+            .finish()
     }
 }

@@ -1,0 +1,157 @@
+//! Inputs of a replay: data that is written before the commands of a recording.
+
+use std::sync::Arc;
+
+use crate::api::element;
+use crate::api::elements::Elements;
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
+use crate::api::recording::Recording;
+use crate::api::ticket::Ticket;
+use crate::core::command::{Command, Span};
+use crate::core::command_list::{CommandList, FirstUse};
+use crate::core::context::Context;
+use crate::core::handles::MemoryKind;
+use crate::core::memory::Memory;
+use crate::core::same_device::{quoted, same_device};
+use crate::core::submission_queue::Recorded;
+
+/// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
+const ALIGNMENT: usize = 16;
+
+/// Data for one replay of a recording: see [`Recording::replay_with`].
+#[must_use = "nothing is written or replayed until `submit` is called"]
+pub struct ReplayInputs<'r> {
+    recording: &'r Recording,
+    /// The data of all writes.
+    bytes: Vec<u8>,
+    writes: Vec<Write>,
+}
+
+/// What is written where.
+struct Write {
+    /// Where its data begins in the bytes.
+    begin: usize,
+    memory: Arc<Memory>,
+    span: Span,
+}
+
+impl<'r> ReplayInputs<'r> {
+    pub(crate) fn new(recording: &'r Recording) -> Self {
+        Self { recording, bytes: Vec::new(), writes: Vec::new() }
+    }
+
+    /// Adds a write of all elements of a buffer, or of a slice of one, or of the bytes of an
+    /// untyped buffer; `data` is captured now. Of writes that overlap the last one counts.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (src, dst) = (gpu.alloc::<u32>(2)?, gpu.alloc::<u32>(2)?);
+    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
+    /// copy.replay_with().write(src.slice(1..)?, &[5])?.submit()?.wait()?;
+    /// assert_eq!(dst.download()?, [0, 5]);
+    /// assert!(copy.replay_with().write(&dst, &[1, 2]).is_err()); // the copy overwrites them
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
+    /// command of the recording uses the elements, or one overwrites some of them before they are
+    /// read, as a recorded [`Batch::write`](crate::Batch::write) does. [`GpuError::WrongDevice`].
+    /// The inputs are as before then.
+    pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
+        const NAME: &str = "ReplayInputs::write";
+        dst.check_len(NAME, data.len())?;
+        let (view, role) = (dst.bytes(), || "the destination".to_owned());
+        let owner = (view.context, view.label);
+        same_device(self.recording.context(), owner, NAME, role)?;
+        if let Some((memory, span)) = view.bytes() {
+            let refused = |problem: &str, help: &str| {
+                let (count, name) = (data.len(), quoted(view.label));
+                Err(GpuError::Range(RangeError {
+                    operation: NAME,
+                    problem: format!("the recording {problem} the {count} elements of {name}"),
+                    help: help.to_owned(),
+                }))
+            };
+            let recorded = self.recording.recorded();
+            match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
+                FirstUse::Read => {}
+                FirstUse::None => {
+                    return refused("does not use", "write elements that it reads");
+                }
+                FirstUse::Overwrite => {
+                    return refused(
+                        "overwrites, before it reads them, some of",
+                        "leave the write, fill or copy of these elements out of the batch that \
+                         is recorded, and write them for the first replay as well",
+                    );
+                }
+            }
+            let begin = self.bytes.len().next_multiple_of(ALIGNMENT);
+            self.bytes.resize(begin, 0);
+            self.bytes.extend_from_slice(element::bytes_of(data));
+            self.writes.push(Write { begin, memory: memory.clone(), span });
+        }
+        Ok(self)
+    }
+
+    /// Submits the writes and, after them, the recorded work, as [`Recording::replay`] does; does
+    /// not wait. No other submission comes between the writes and the work. Leaves the inputs
+    /// empty, also on failure.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (src, dst) = (gpu.alloc::<u32>(1)?, gpu.alloc::<u32>(1)?);
+    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
+    /// let ticket = copy.replay_with().write(&src, &[3])?.submit()?;
+    /// ticket.wait()?;
+    /// assert_eq!(dst.download()?, [3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to capture the
+    /// data in, and nothing has run then.
+    pub fn submit(&mut self) -> Result<Ticket> {
+        let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
+        capture(self.recording.context(), &bytes, &writes)
+            .and_then(|list| self.recording.replay_after(list))
+            .in_function("ReplayInputs::submit")
+    }
+}
+
+/// The copies that make the writes, from memory that holds the data of all of them.
+fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<CommandList> {
+    let mut list = CommandList::default();
+    if writes.is_empty() {
+        return Ok(list);
+    }
+    let size = bytes.len() as u64;
+    let source = context.allocate(MemoryKind::Upload, size, "inputs of a replay")?;
+    context.note_loss(context.driver.write(source.id(), 0, bytes))?;
+    for Write { begin, memory, span } in writes {
+        let (offset, size) = (source.whole().offset + *begin as u64, span.size);
+        let src = Span { memory: source.id(), offset, size };
+        list.push(Command::Copy { src, dst: *span }, [&source, memory]);
+    }
+    Ok(list)
+}
+
+impl Recorded {
+    /// How the recorded commands use bytes that are written before them. That of a range that is
+    /// read is remembered: it is probably written before each replay.
+    fn first_use(&self, span: Span) -> FirstUse {
+        if self.is_known_input(span) {
+            return FirstUse::Read;
+        }
+        let first_use = self.list().first_use(span);
+        if first_use == FirstUse::Read {
+            self.remember_input(span);
+        }
+        first_use
+    }
+}
