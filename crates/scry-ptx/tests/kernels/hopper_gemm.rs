@@ -3,11 +3,6 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
-#[path = "support/resource_snapshot.rs"]
-mod resource_snapshot;
-#[path = "support/steps.rs"]
-mod steps;
-
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
@@ -15,7 +10,8 @@ use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, 
 use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
-use steps::check_steps;
+use crate::resource_snapshot;
+use crate::steps::check_steps;
 
 const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };

@@ -4,9 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "support/resource_snapshot.rs"]
-mod resource_snapshot;
-
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -17,6 +14,8 @@ use scry_ptx::kernels::{
     GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan, PlanError, PtxKernel,
 };
 use scry_ptx::{PtxEntry, PtxType, Target};
+
+use crate::resource_snapshot;
 
 const HOPPER: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };

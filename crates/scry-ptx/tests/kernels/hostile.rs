@@ -1,9 +1,6 @@
 //! Implausible sizes: every plan is refused with words, or keeps to the limits of launches,
 //! to those of tensor maps, and to its buffers.
 
-#[path = "support/steps.rs"]
-mod steps;
-
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -19,6 +16,8 @@ use scry_ptx::kernels::{
     GpuSpec, Parameter, Plan, PlanError, PtxKernel, TensorMapElement, TensorMapSpec,
 };
 use scry_ptx::{PtxType, Target};
+
+use crate::steps::check_steps;
 
 /// The last ones are large and small devices of a later generation, and one whose shared memory is
 /// less than any has.
@@ -138,7 +137,7 @@ fn check(plan: Result<Plan, PlanError>, machine: GpuSpec) -> bool {
             return false;
         }
     };
-    steps::check_steps(&plan);
+    check_steps(&plan);
     plan.steps.iter().for_each(|step| check_launch(&*step.kernel, machine));
     true
 }

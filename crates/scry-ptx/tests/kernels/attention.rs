@@ -4,18 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
-#[path = "support/resource_snapshot.rs"]
-mod resource_snapshot;
-#[path = "support/steps.rs"]
-mod steps;
-
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
 use scry_ptx::kernels::{GpuSpec, Parameter, Plan, PlanError, TensorMapElement};
 use scry_ptx::{KernelParam, PtxType, Target};
 
-use steps::check_steps;
+use crate::resource_snapshot;
+use crate::steps::check_steps;
 
 const HOPPER: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };

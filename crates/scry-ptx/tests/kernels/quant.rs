@@ -2,16 +2,14 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
-#[path = "support/resource_snapshot.rs"]
-mod resource_snapshot;
-#[path = "support/steps.rs"]
-mod steps;
-
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, quantize_plan};
 use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
+
+use crate::resource_snapshot;
+use crate::steps::check_steps;
 
 const HOPPER: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
@@ -61,7 +59,7 @@ fn kernels_neither_spill_nor_use_local_memory() {
 
 #[test]
 fn steps_match_kernel_interfaces() {
-    all().iter().for_each(steps::check_steps);
+    all().iter().for_each(check_steps);
 }
 
 #[test]

@@ -1,0 +1,13 @@
+//! The library of kernels: plans, names, resources of the assembled code, and refusals.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+mod attention;
+mod hopper_gemm;
+mod hostile;
+mod kernel_names;
+mod portable_gemm;
+mod quant;
+mod resource_snapshot;
+mod rows;
+mod steps;
