@@ -269,7 +269,7 @@ fn unsupported_operands_are_refused() {
     let wide = Some(Choice { tile: Tile::new(3, 256, 1), splits: 1, flipped: false });
     let text =
         Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide).unwrap_err().to_string();
-    assert!(text.contains("choice is a tile of more columns than there are registers"), "{text}");
+    assert!(text.contains("choice is a tile with more columns than registers can hold"), "{text}");
     assert!(said(vast, H200).contains("too many"), "{}", said(vast, H200));
 }
 
