@@ -103,7 +103,7 @@ fn a_runtime_sized_array() {
 }
 
 #[test]
-fn a_structure_that_ends_in_one() {
+fn structure_with_trailing_runtime_array() {
     for gpu in support::devices() {
         for i in INDICES {
             let mut before = vec![0u32; 4];

@@ -46,7 +46,7 @@ fn assert_same(got: &[u8], expected: &[u8], what: &str) {
 }
 
 #[test]
-fn whole_buffers_of_any_size_arrive() {
+fn buffers_of_any_size_arrive() {
     each(|gpu| {
         for size in [MIB - 1, MIB, MIB + 1, MIB + 15, MIB + 16, 3 * MIB + 4077] {
             let data = pattern(size, size);
@@ -58,7 +58,7 @@ fn whole_buffers_of_any_size_arrive() {
 }
 
 #[test]
-fn slices_arrive_and_nothing_else_changes() {
+fn slice_copies_change_nothing_else() {
     let len = 2 * MIB;
     each(|gpu| {
         let data = pattern(0, len);
@@ -81,7 +81,7 @@ fn slices_arrive_and_nothing_else_changes() {
 }
 
 #[test]
-fn ranges_of_one_buffer_are_copied_in_order() {
+fn overlapping_range_copies_are_ordered() {
     each(|gpu| {
         let mut expected = pattern(1, 4 * MIB);
         let buffer = gpu.upload(&expected).unwrap();
@@ -102,7 +102,7 @@ fn ranges_of_one_buffer_are_copied_in_order() {
 }
 
 #[test]
-fn copies_and_kernels_in_turns_see_each_other() {
+fn alternating_copies_and_kernels_are_ordered() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -131,7 +131,7 @@ fn copies_and_kernels_in_turns_see_each_other() {
 }
 
 #[test]
-fn more_than_can_be_bound_arrives() {
+fn copies_exceed_the_binding_limit() {
     each(|gpu| {
         let most = gpu.info().limits.max_storage_binding_size;
         if most > 256 << 20 {

@@ -136,7 +136,7 @@ fn assignment_operators() {
 }
 
 #[test]
-fn short_circuits_evaluate_no_more_than_they_must() {
+fn short_circuits_skip_the_second_operand() {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;

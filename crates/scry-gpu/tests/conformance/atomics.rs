@@ -312,7 +312,7 @@ fn floats_in_buffers() {
 }
 
 #[test]
-fn words_of_other_types_beside_atomics_are_left_alone() {
+fn atomics_keep_neighbouring_words() {
     let source = "
         struct Cell { before: u32, count: atomic<u32>, after: u32 }
         @group(0) @binding(0) var<storage, read_write> cells: array<Cell, 4>;

@@ -50,7 +50,7 @@ fn sums_of_workgroups_of_every_size() {
 /// Every invocation reads what the last of the workgroup wrote, and the other way round: whoever
 /// runs first or last without waiting shows.
 #[test]
-fn the_first_and_the_last_wait_for_each_other() {
+fn barriers_order_first_and_last_invocation() {
     on_each_device(|gpu| {
         let size = gpu.info().limits.max_workgroup_invocations.min(1024);
         let source = format!(
@@ -202,7 +202,7 @@ fn workgroups_after_an_early_end() {
 
 /// Kernels that are the same but for a barrier's place: what some invocations may miss is refused.
 #[test]
-fn barriers_outside_of_uniform_control_flow_are_refused() {
+fn rejects_barriers_in_divergent_control_flow() {
     let source = |body: &str| {
         format!(
             "@group(0) @binding(0) var<storage, read> input: array<u32>;

@@ -222,7 +222,7 @@ fn random_batches() {
 }
 
 #[test]
-fn random_programs_over_several_submissions_and_recordings() {
+fn random_programs_match_the_simulation() {
     check_programs(60, program());
 }
 
@@ -287,7 +287,7 @@ fn downloads_between_steps() {
 
 /// A download of a recording gives what the latest replay found, and no part of an earlier one.
 #[test]
-fn downloads_of_recordings_are_of_the_latest_replay() {
+fn recording_downloads_show_latest_replay() {
     let add = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
         @compute @workgroup_size(256)
@@ -310,7 +310,7 @@ fn downloads_of_recordings_are_of_the_latest_replay() {
 
 /// What a batch was filled with first is not submitted again; downloads keep to their submission.
 #[test]
-fn a_submitted_batch_is_filled_again() {
+fn submitted_batches_can_be_reused() {
     on_each_device(|gpu| {
         let data = succeed(gpu.alloc::<u32>(100));
         let mut batch = gpu.batch();

@@ -84,7 +84,7 @@ const READ: &str = "
     }";
 
 #[test]
-fn slices_across_and_beyond_4_gib_are_written_and_read() {
+fn slices_beyond_4_gib_round_trip() {
     on_each_large_device(|gpu| {
         let buffer = succeed(gpu.alloc::<u32>(LEN));
         let (write, read) = (succeed(gpu.compile(WRITE)), succeed(gpu.compile(READ)));
@@ -198,7 +198,7 @@ const PTX: &str = "
     }";
 
 #[test]
-fn kernels_that_are_not_wgsl_are_given_all_of_it() {
+fn native_kernels_access_beyond_4_gib() {
     on_each_large_device(|gpu| {
         if gpu.backend_kind() != BackendKind::Cuda {
             eprintln!("skipped on {gpu:?}: kernels in PTX are for CUDA");
@@ -216,7 +216,7 @@ fn kernels_that_are_not_wgsl_are_given_all_of_it() {
 }
 
 #[test]
-fn fills_copies_and_transfers_reach_beyond_4_gib() {
+fn transfers_reach_beyond_4_gib() {
     on_each_large_device(|gpu| {
         let buffer = succeed(gpu.alloc::<u32>(LEN));
         succeed(buffer.fill(7));

@@ -148,7 +148,7 @@ fn many_bindings() {
 }
 
 #[test]
-fn one_binding_more_than_the_device_takes_is_refused() {
+fn rejects_one_binding_too_many() {
     on_each_device(|gpu| {
         let most = gpu.info().limits.max_storage_bindings;
         if most > 1000 {
@@ -197,7 +197,7 @@ fn slices_as_bindings() {
 }
 
 #[test]
-fn slices_that_are_not_aligned_are_refused() {
+fn rejects_unaligned_slices() {
     on_each_device(|gpu| {
         let alignment = gpu.info().binding_alignment;
         if alignment <= 4 {
@@ -214,7 +214,7 @@ fn slices_that_are_not_aligned_are_refused() {
 }
 
 #[test]
-fn bindings_that_share_bytes_with_a_written_one_are_refused() {
+fn rejects_bindings_overlapping_written_ones() {
     on_each_device(|gpu| {
         let step = (gpu.info().binding_alignment as usize / 4).max(1);
         let data = succeed(gpu.upload(&vec![5u32; step * 8]));
@@ -242,7 +242,7 @@ fn bindings_that_share_bytes_with_a_written_one_are_refused() {
 }
 
 #[test]
-fn too_few_too_many_and_too_small() {
+fn rejects_wrong_binding_counts_and_sizes() {
     on_each_device(|gpu| {
         let a = succeed(gpu.upload(&[5u32; 16]));
         let b = succeed(gpu.alloc::<u32>(16));

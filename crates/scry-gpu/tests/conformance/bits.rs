@@ -109,7 +109,7 @@ fn fields() {
 /// Devices may have instructions of their own for what is the same for all invocations, and
 /// compilers a rule for what they know.
 #[test]
-fn fields_of_words_that_are_the_same_for_all() {
+fn bit_fields_of_uniform_words() {
     const WORD: u32 = 0xb2d4_c8e1;
     fn length() -> u32 {
         pairs().len() as u32
@@ -137,7 +137,7 @@ fn fields_of_words_that_are_the_same_for_all() {
 
 /// There is no such bit in zero: what follows from the position has to know of that too.
 #[test]
-fn positions_of_bits_that_may_be_missing() {
+fn bit_positions_of_possible_zeros() {
     fn remainder(x: u32) -> u32 {
         (first_leading_signed(x).cast_signed() % 5).cast_unsigned()
     }

@@ -25,7 +25,7 @@ const MOVE: &str = "
     }";
 
 #[test]
-fn names_stand_for_bindings_and_members() {
+fn arguments_are_set_by_name() {
     on_each_device(|gpu| {
         let kernel = succeed(gpu.compile(MOVE));
         let src = succeed(gpu.upload(&[[1.0f32, 2.0, 3.0, 4.0]; 20]));
@@ -55,7 +55,7 @@ fn names_stand_for_bindings_and_members() {
 }
 
 #[test]
-fn a_scalar_immediate_has_the_name_of_its_variable() {
+fn scalar_immediate_uses_its_variable_name() {
     let source = "
         var<immediate> factor: u32;
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;

@@ -44,7 +44,7 @@ fn fault_21_uniform_arrays() {
 
 /// A binding may end within an element: no index, however far, reaches the bytes of that.
 #[test]
-fn fault_17_bytes_after_the_last_element_are_untouched() {
+fn fault_17_bytes_after_last_element_stay() {
     let kernel = |ty: &str, list: &str| {
         format!(
             "struct Data {{ head: vec4<u32>, list: array<vec4<u32>> }}
@@ -144,7 +144,7 @@ fn fault_21_folded_launches() {
 
 /// A kernel that keeps its bounds gives the same without checks.
 #[test]
-fn unchecked_kernels_that_keep_their_bounds() {
+fn unchecked_kernels_within_bounds_match() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> data: array<vec4<u32>>;
         var<workgroup> words: array<u32, 64>;

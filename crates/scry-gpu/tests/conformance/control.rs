@@ -259,7 +259,7 @@ fn pointers_to_variables_and_their_parts() {
 }
 
 #[test]
-fn values_of_every_kind_pass_through_functions() {
+fn functions_accept_every_value_type() {
     let source = "
         struct Inner { v: vec3<f32>, n: u32 }
         struct Outer { list: array<Inner, 2>, m: mat2x2<f32> }
@@ -305,7 +305,7 @@ fn values_of_every_kind_pass_through_functions() {
 
 /// What precedes the test of a loop is executed once more than the rest of its body.
 #[test]
-fn effects_before_the_test_of_a_loop() {
+fn side_effects_before_loop_tests() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> counter: atomic<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32, 3>;

@@ -60,7 +60,7 @@ fn floats_to_integers_truncate_and_clamp() {
 
 /// A NaN may become any number, but nothing else may come of it.
 #[test]
-fn nan_to_integer_is_some_integer() {
+fn nan_converts_to_any_integer() {
     const CASES: [Case; 3] = [
         ("select(1u, 0u, i32(a) <= 2147483647)", |_, _| 0),
         ("select(1u, 0u, u32(a) >= 0u)", |_, _| 0),

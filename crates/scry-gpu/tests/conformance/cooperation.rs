@@ -114,7 +114,7 @@ fn storage_barriers_and_uniform_loads() {
 }
 
 #[test]
-fn one_counter_of_many_workgroups_is_exact() {
+fn shared_counter_is_exact() {
     let source = "
         struct Counters {
             plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,

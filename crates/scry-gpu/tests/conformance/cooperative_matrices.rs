@@ -173,7 +173,7 @@ fn product(gpu: &Device, n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) {
 }
 
 #[test]
-fn products_of_every_type_in_every_layout() {
+fn products_in_every_type_and_layout() {
     let layout = Layout { n: 8, ty: Ty::F16, rows: true, start: 0, stride: 8, step: 64 };
     where_present(&product_source(layout, layout, layout), |gpu| {
         for n in [8, 16] {
@@ -322,7 +322,7 @@ fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
 }
 
 #[test]
-fn lanes_that_are_not_there_count_as_zero() {
+fn missing_lanes_count_as_zero() {
     where_present(&few_lanes_source(48, Ty::F16), |gpu| {
         if gpu.backend_kind() == BackendKind::Vulkan {
             return eprintln!("{}: skipped: Vulkan leaves this open", gpu.name());
@@ -334,7 +334,7 @@ fn lanes_that_are_not_there_count_as_zero() {
 }
 
 #[test]
-fn matrices_beyond_the_end_stay_within_their_buffer() {
+fn out_of_bounds_matrices_stay_inside() {
     let source = format!(
         "{}
         @compute @workgroup_size(32) fn main() {{
@@ -356,7 +356,7 @@ fn matrices_beyond_the_end_stay_within_their_buffer() {
 }
 
 #[test]
-fn what_cannot_be_multiplied_is_refused() {
+fn rejects_invalid_matrix_products() {
     let source = |statements: &str| {
         format!(
             "{}

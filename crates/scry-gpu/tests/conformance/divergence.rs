@@ -9,7 +9,7 @@ fn inputs() -> Vec<[u32; 2]> {
 }
 
 #[test]
-fn continuing_blocks_see_what_the_body_left() {
+fn continuing_blocks_see_body_variables() {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var i = 0u;
@@ -181,7 +181,7 @@ fn machine(x: u32, y: u32) -> u32 {
 }
 
 #[test]
-fn returns_from_the_depth_of_callees() {
+fn returns_from_nested_callees() {
     let functions = "
         fn find(x: u32, y: u32) -> u32 {
             for (var i = 1u; i < 20u; i++) {

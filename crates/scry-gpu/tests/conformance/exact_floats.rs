@@ -132,7 +132,7 @@ fn comparisons_of_every_width() {
 }
 
 #[test]
-fn products_sums_and_quotients_of_every_width() {
+fn exact_arithmetic_in_every_width() {
     for ty in FLOATS {
         check(&operands(ty), &combined(ty));
     }

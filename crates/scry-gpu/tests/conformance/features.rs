@@ -221,7 +221,7 @@ fn nearest_half(x: f64) -> f64 {
 /// Where the compiler is our own the nearest number is wanted, with ties to even; a driver may take
 /// the one on the other side.
 #[test]
-fn doubles_become_halves_in_one_step() {
+fn f64_to_f16_rounds_once() {
     // Hardly more and hardly less than what lies in the middle between two numbers of 16 bits:
     // 32 bits cannot tell it from that.
     let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
@@ -367,7 +367,7 @@ fn subgroup_operations() {
 /// The null device has no feature but those it is given: what it says of the rest is checked here,
 /// since the devices present may have everything.
 #[test]
-fn features_that_a_device_lacks_are_refused_by_name() {
+fn missing_features_are_named() {
     let mut info = scry_gpu::testing::null_info();
     info.features = Features::empty();
     let (gpu, _) = scry_gpu::testing::observed(info);
@@ -385,7 +385,7 @@ fn features_that_a_device_lacks_are_refused_by_name() {
 }
 
 #[test]
-fn workgroups_beyond_the_limits_are_refused() {
+fn rejects_workgroups_beyond_limits() {
     on_each_device(|gpu| {
         let limits = gpu.info().limits;
         let kernel = |size: [u32; 3], words: u32| {

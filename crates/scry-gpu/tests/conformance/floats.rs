@@ -71,7 +71,7 @@ fn comparisons() {
 }
 
 #[test]
-fn remainders_have_the_sign_of_the_dividend() {
+fn remainder_has_sign_of_dividend() {
     const CASES: [FloatCase; 2] =
         [("a % b", |a, b| a % b), ("(vec2(a, 1.0) % vec2(b, 1.0)).x", |a, b| a % b)];
     // Small multiples of a quarter by powers of two: nothing is rounded on any way to the result.

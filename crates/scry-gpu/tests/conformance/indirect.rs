@@ -56,7 +56,7 @@ impl Counter {
 }
 
 #[test]
-fn each_invocation_exactly_once_and_every_id_true() {
+fn every_invocation_runs_exactly_once() {
     let cases: [([u32; 3], [u32; 3]); 9] = [
         ([1, 1, 1], [1, 1, 1]),
         ([4, 2, 1], [1, 1, 1]),
@@ -79,7 +79,7 @@ fn each_invocation_exactly_once_and_every_id_true() {
 }
 
 #[test]
-fn counts_that_cannot_run_run_nothing() {
+fn invalid_counts_run_nothing() {
     const MAX: u32 = u32::MAX;
     let cases = [
         [0, 1, 1],
@@ -112,7 +112,7 @@ fn counts_that_cannot_run_run_nothing() {
 }
 
 #[test]
-fn a_launch_sees_the_counts_of_its_place_in_a_batch() {
+fn launches_see_counts_in_batch_order() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let Counter { count, grow, runs, .. } = &counter;
@@ -134,7 +134,7 @@ fn a_launch_sees_the_counts_of_its_place_in_a_batch() {
 }
 
 #[test]
-fn a_launch_sees_what_earlier_submissions_wrote() {
+fn launches_see_counts_of_earlier_submissions() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let counts = succeed(gpu.alloc::<u32>(3));
@@ -156,7 +156,7 @@ fn a_launch_sees_what_earlier_submissions_wrote() {
 }
 
 #[test]
-fn replays_of_a_recording_see_counts_that_change() {
+fn replays_see_changed_counts() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let Counter { count, grow, runs, .. } = &counter;
@@ -180,7 +180,7 @@ fn replays_of_a_recording_see_counts_that_change() {
 
 /// Each adds to its own cell: all of them may overlap.
 #[test]
-fn many_indirect_launches_without_order_between_them() {
+fn unordered_indirect_launches_all_run() {
     on_each_device(|gpu| {
         let count = succeed(gpu.compile(COUNT));
         let runs = [(); 40].map(|()| succeed(gpu.alloc::<u32>(1)));
@@ -205,7 +205,7 @@ fn many_indirect_launches_without_order_between_them() {
 
 /// A scan in one pass waits so: workgroups begin in the order of their numbers.
 #[test]
-fn workgroups_may_wait_for_earlier_ones() {
+fn workgroups_may_wait_for_predecessors() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> done: array<atomic<u32>>;
         @compute @workgroup_size(32)
@@ -244,7 +244,7 @@ fn workgroups_may_wait_for_earlier_ones() {
 /// What a workgroup leaves behind is not seen by the next one that the same part of the device
 /// executes; and who returns early does so from its own workgroup alone.
 #[test]
-fn workgroups_with_memory_barriers_and_early_returns() {
+fn workgroup_memory_with_early_returns() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
         @group(0) @binding(1) var<storage, read_write> runs: atomic<u32>;
@@ -291,7 +291,7 @@ fn workgroups_with_memory_barriers_and_early_returns() {
 }
 
 #[test]
-fn counts_anywhere_in_a_buffer_that_the_kernel_reads_too() {
+fn counts_may_share_a_read_buffer() {
     let source = "
         @group(0) @binding(0) var<storage, read> all: array<u32>;
         @group(0) @binding(1) var<storage, read_write> sum: atomic<u32>;
@@ -317,7 +317,7 @@ fn counts_anywhere_in_a_buffer_that_the_kernel_reads_too() {
 }
 
 #[test]
-fn counts_in_buffers_of_other_elements() {
+fn counts_accept_other_element_types() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let count = |launch| succeed(gpu.run(&counter.count, &[&counter.runs], launch));
@@ -339,7 +339,7 @@ fn counts_in_buffers_of_other_elements() {
 }
 
 #[test]
-fn counts_may_be_dropped_and_the_launch_used_again() {
+fn dropped_counts_keep_launch_reusable() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let launch = Launch::indirect(&upload(gpu, [2, 3, 1]));
@@ -356,7 +356,7 @@ fn counts_may_be_dropped_and_the_launch_used_again() {
 }
 
 #[test]
-fn timed_batches_time_indirect_launches_as_one() {
+fn indirect_launches_are_timed_once() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
         let counts = upload(gpu, [2, 3, 1]);
@@ -394,7 +394,7 @@ fn immediates_and_uniforms_beside_counts() {
 /// As many as can be numbered are run, and take long: the time limit ends them, on backends that
 /// can end a launch.
 #[test]
-fn a_time_limit_ends_as_many_workgroups_as_there_can_be() {
+fn time_limit_ends_maximal_indirect_launch() {
     for info in Device::list() {
         if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
             let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));

@@ -75,7 +75,7 @@ fn each_invocation_exactly_once() {
 }
 
 #[test]
-fn every_way_to_give_a_size() {
+fn every_way_to_set_the_size() {
     let sizes: [(Invocations, [u32; 3]); 9] = [
         (5.into(), [5, 1, 1]),
         (5u32.into(), [5, 1, 1]),
@@ -95,7 +95,7 @@ fn every_way_to_give_a_size() {
 }
 
 #[test]
-fn nothing_runs_where_an_axis_is_zero() {
+fn zero_axis_runs_nothing() {
     on_each_device(|gpu| {
         let kernel = succeed(gpu.compile(&counting([4, 1, 1])));
         let bound = succeed(gpu.upload(&[0u32; 4]));
@@ -118,7 +118,7 @@ fn nothing_runs_where_an_axis_is_zero() {
 }
 
 #[test]
-fn folded_launches_keep_every_id_true() {
+fn linearised_launches_keep_every_id() {
     let cases: [([u32; 3], [u32; 3]); 7] = [
         ([1, 1, 1], [70_000, 1, 1]),
         ([1, 1, 1], [1, 70_000, 1]),
@@ -139,7 +139,7 @@ fn folded_launches_keep_every_id_true() {
 
 /// Workgroups in excess leave before anything can be seen of them, atomics and barriers included.
 #[test]
-fn folded_launches_with_barriers_and_workgroup_memory() {
+fn linearised_launches_support_workgroup_memory() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
         @group(0) @binding(1) var<storage, read_write> runs: atomic<u32>;
@@ -173,7 +173,7 @@ fn folded_launches_with_barriers_and_workgroup_memory() {
 }
 
 #[test]
-fn more_than_a_vec3_can_number_is_refused() {
+fn rejects_invocation_ids_beyond_u32() {
     on_each_device(|gpu| {
         let kernel = succeed(gpu.compile(&counting([64, 1, 1])));
         let bound = succeed(gpu.upload(&[0u32; 4]));

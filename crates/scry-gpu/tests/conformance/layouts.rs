@@ -28,7 +28,7 @@ fn words_at(types: &str, ty: &str, words: u32, expressions: &[(&str, u32)]) {
 }
 
 #[test]
-fn vectors_of_three_are_aligned_to_four() {
+fn vec3_is_aligned_like_vec4() {
     let types = "struct S { a: u32, v: vec3<u32>, b: u32, w: vec3<u32>, p: vec2<u32>, c: u32 }";
     let places = [
         ("s.a", 0),
@@ -82,7 +82,7 @@ fn attributes_move_members() {
 /// WGSL: the alignment of a structure is the largest of its members', attributes included. Where
 /// that moves the structure in another one, a compiler has to move it as well, or to refuse.
 #[test]
-fn alignment_of_a_member_moves_the_structure_around_it() {
+fn member_alignment_aligns_the_structure() {
     let source = "
         struct Inner { @align(64) x: u32 }
         struct S { x: u32, y: Inner }
@@ -98,7 +98,7 @@ fn alignment_of_a_member_moves_the_structure_around_it() {
 }
 
 #[test]
-fn matrices_are_columns_at_the_stride_of_vectors() {
+fn matrix_columns_have_vector_stride() {
     let types = "fn w(x: f32) -> u32 { return bitcast<u32>(x); }
         struct S { a: mat3x3<f32>, b: mat2x3<f32>, c: mat4x2<f32>, d: mat2x4<f32>, e: f32 }";
     let places = [
@@ -190,7 +190,7 @@ struct Packed {
 }
 
 #[test]
-fn structures_without_the_padding_are_refused_by_field() {
+fn missing_padding_error_names_field() {
     let source = "
         struct Body { position: vec3<f32>, velocity: vec3<f32> }
         @group(0) @binding(0) var<storage, read_write> bodies: array<Body>;
@@ -205,7 +205,7 @@ fn structures_without_the_padding_are_refused_by_field() {
 }
 
 #[test]
-fn scalars_fit_vectors_and_other_scalars_do_not() {
+fn scalars_bind_to_their_vectors_only() {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<vec4<f32>>;
         @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -232,7 +232,7 @@ fn scalars_fit_vectors_and_other_scalars_do_not() {
 }
 
 #[test]
-fn arrays_of_vec3_take_padded_elements_only() {
+fn vec3_arrays_need_padded_elements() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> v: array<vec3<f32>>;
         @compute @workgroup_size(1)

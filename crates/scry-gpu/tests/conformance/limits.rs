@@ -92,7 +92,7 @@ fn loops_of_neighbours_count_together() {
 }
 
 #[test]
-fn batches_and_replays_name_the_launch_that_was_cut_short() {
+fn errors_name_the_truncated_launch() {
     let source = "
         var<workgroup> tile: array<u32, 64>;
         @group(0) @binding(0) var<storage, read> most: array<u32>;
@@ -124,7 +124,7 @@ fn batches_and_replays_name_the_launch_that_was_cut_short() {
 }
 
 #[test]
-fn deep_nesting_works_or_is_refused() {
+fn deep_nesting_works_or_is_rejected() {
     const HEAD: &str = "
         @group(0) @binding(0) var<storage, read> numbers: array<u32>;
         @group(0) @binding(1) var<storage, read_write> found: array<u32>;

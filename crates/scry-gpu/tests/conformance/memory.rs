@@ -49,7 +49,7 @@ const LOOK: &str = "
     }";
 
 #[test]
-fn workgroup_private_and_function_memory_begin_as_zeros() {
+fn variables_are_zero_initialised() {
     let launch = || Launch::workgroups([40, 1, 1]);
     on_each_device(|gpu| {
         for _ in 0..3 {
@@ -63,7 +63,7 @@ fn workgroup_private_and_function_memory_begin_as_zeros() {
 
 /// In a loop the declaration is met again, and the variable is zero again.
 #[test]
-fn variables_in_loops_begin_anew() {
+fn loop_variables_are_reinitialised() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(1)
@@ -83,7 +83,7 @@ fn variables_in_loops_begin_anew() {
 }
 
 #[test]
-fn buffers_on_memory_just_freed_begin_as_zeros() {
+fn reused_memory_is_zeroed() {
     on_each_device(|gpu| {
         for words in [1, 63, 1024, 100_000, 3_000_000] {
             for _ in 0..3 {
@@ -98,7 +98,7 @@ fn buffers_on_memory_just_freed_begin_as_zeros() {
 
 /// The first use may be anything: a kernel, a slice, a copy, a write of a part.
 #[test]
-fn zeros_come_before_the_first_use_whatever_that_is() {
+fn zeroing_precedes_any_first_use() {
     let add = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
         @compute @workgroup_size(64)
@@ -144,7 +144,7 @@ fn zeros_come_before_the_first_use_whatever_that_is() {
 
 /// Bytes past the end of small and odd buffers are never shown, nor those of a neighbour.
 #[test]
-fn element_sizes_of_every_kind_round_trip() {
+fn every_element_size_round_trips() {
     on_each_device(|gpu| {
         for len in [1, 2, 3, 5, 7, 1001] {
             let bytes: Vec<u8> = (0..len).map(|i| (i * 31) as u8).collect();

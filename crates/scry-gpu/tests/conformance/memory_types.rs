@@ -79,7 +79,7 @@ fn workgroup_arrays_of_every_type() {
 }
 
 #[test]
-fn private_and_function_arrays_of_every_type() {
+fn private_and_function_arrays_hold_types() {
     let body = "
         var mine: array<TYPE, 8>;
         for (var n = 0u; n < 8u; n++) {
@@ -278,7 +278,7 @@ fn truth_values_in_memory() {
 /// Truth values in vectors, structures and nested arrays that a workgroup shares, stored and loaded
 /// part by part and as a whole.
 #[test]
-fn truth_values_of_every_shape_in_workgroup_memory() {
+fn bools_in_workgroup_memory() {
     let source = "
         struct Row { n: u32, flags: vec3<bool>, last: bool, deep: array<vec2<bool>, 2> }
         @group(0) @binding(0) var<storage, read> input: array<u32>;

@@ -116,7 +116,7 @@ fn ptx_runs_with_the_declared_parameters() {
 }
 
 #[test]
-fn cuda_c_runs_with_parameters_in_a_structure() {
+fn cuda_c_runs_with_structure_parameter() {
     on_each_cuda_device(|gpu| {
         // SAFETY: as above.
         let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "scale", &line()) };
@@ -126,7 +126,7 @@ fn cuda_c_runs_with_parameters_in_a_structure() {
 }
 
 #[test]
-fn blocks_get_the_shared_memory_that_they_are_declared_to_have() {
+fn blocks_get_declared_shared_memory() {
     on_each_cuda_device(|gpu| {
         let interface = NativeInterface::new(2, [96, 1, 1]).dynamic_shared(96 * 4);
         // SAFETY: the buffers have as many elements as there are threads.
@@ -141,7 +141,7 @@ fn blocks_get_the_shared_memory_that_they_are_declared_to_have() {
 }
 
 #[test]
-fn what_the_compilers_refuse_is_told_with_their_words() {
+fn errors_contain_compiler_messages() {
     on_each_cuda_device(|gpu| {
         let wrong = SCALE.replace("fma.rn.f32", "fma.nr.f32");
         // SAFETY: nothing is run.
@@ -195,7 +195,7 @@ const SHAPES: [[usize; 3]; 6] =
     [[1, 1, 1], [7, 33, 5], [33, 7, 127], [1, 1023, 33], [127, 129, 65], [256, 512, 384]];
 
 #[test]
-fn cublas_multiplies_as_exactly_as_it_says() {
+fn cublas_meets_its_stated_precision() {
     on_each_cuda_device(|gpu| {
         for [m, n, k] in SHAPES {
             let (a, b) = (random_f32(1, m * k), random_f32(2, k * n));
@@ -241,7 +241,7 @@ fn cublas_multiplies_halves() {
 }
 
 #[test]
-fn products_are_ordered_with_kernels_and_with_each_other() {
+fn cublas_products_are_ordered() {
     let wgsl = "
         @group(0) @binding(0) var<storage, read_write> x: array<f32>;
         @compute @workgroup_size(64)
@@ -283,7 +283,7 @@ fn products_are_ordered_with_kernels_and_with_each_other() {
 
 /// They share memory for sums of parts of the depth.
 #[test]
-fn recorded_products_without_order_do_not_get_in_each_others_way() {
+fn recorded_products_share_workspace_safely() {
     on_each_cuda_device(|gpu| {
         let [m, n, k] = [64, 48, 1 << 15];
         let factors: Vec<_> =

@@ -64,7 +64,7 @@ fn overrides_by_name_and_by_id() {
 }
 
 #[test]
-fn overrides_that_do_not_fit_are_refused_by_name() {
+fn override_errors_name_the_override() {
     let scale = || CompileOptions::new().set("SCALE", 1.0);
     let cases: [(CompileOptions, &[&str]); 12] = [
         (CompileOptions::new(), &["SCALE"]),
@@ -167,7 +167,7 @@ fn immediate_structures() {
 }
 
 #[test]
-fn immediates_that_are_not_declared_are_refused() {
+fn rejects_undeclared_immediates() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(1) fn main() { out[0] = 1u; }";
@@ -196,7 +196,7 @@ fn full_block(words: usize) -> String {
 }
 
 #[test]
-fn a_full_block_of_immediates_with_a_plain_and_a_folded_launch() {
+fn full_immediates_with_linearised_launch() {
     on_each_device(|gpu| {
         let words = gpu.info().limits.max_immediates as usize / 4;
         let kernel = succeed(gpu.compile(&full_block(words)));

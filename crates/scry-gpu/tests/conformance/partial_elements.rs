@@ -75,7 +75,7 @@ fn lengths_are_rounded_down() {
 }
 
 #[test]
-fn less_than_one_element_is_refused() {
+fn rejects_bindings_below_one_element() {
     on_each_device(|gpu| {
         for case in &CASES {
             let least = case.head.1 + case.element.1;
@@ -90,7 +90,7 @@ fn less_than_one_element_is_refused() {
 
 /// The rest of one slice is part of the next one, which the same kernel writes.
 #[test]
-fn the_rest_may_belong_to_another_binding() {
+fn trailing_bytes_may_be_bound_elsewhere() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> a: array<vec4<u32>>;
         @group(0) @binding(1) var<storage, read_write> b: array<vec4<u32>>;

@@ -57,7 +57,7 @@ impl Work {
 }
 
 #[test]
-fn each_replay_reads_its_own_inputs() {
+fn replays_read_their_own_inputs() {
     on_each_device(|gpu| {
         let work = Work::new(gpu);
         succeed(work.token.write(&[4, 0, 2]));
@@ -75,7 +75,7 @@ fn each_replay_reads_its_own_inputs() {
 
 /// Inputs of new buffers: what is not written is zero, although nothing was submitted before.
 #[test]
-fn inputs_of_new_buffers_leave_the_rest_zero() {
+fn unwritten_inputs_are_zero() {
     on_each_device(|gpu| {
         let work = Work::new(gpu);
         work.replay(7);

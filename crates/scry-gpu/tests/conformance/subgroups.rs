@@ -272,7 +272,7 @@ const RACE: &str = "
 
 /// No kernel may hang or lose lanes because a condition came out differently for some of them.
 #[test]
-fn conditions_that_race_leave_nobody_waiting() {
+fn racing_conditions_never_hang() {
     const GROUPS: usize = 4096;
     on_each_device(|gpu| {
         if !gpu.info().features.contains(Features::SUBGROUPS) {

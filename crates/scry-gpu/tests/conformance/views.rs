@@ -19,7 +19,7 @@ fn step(gpu: &Device) -> usize {
 }
 
 #[test]
-fn views_are_bound_as_the_type_that_they_show() {
+fn views_bind_as_their_type() {
     on_each_device(|gpu| {
         let step = step(gpu);
         let mut file = vec![7u8; step];
@@ -40,7 +40,7 @@ fn views_are_bound_as_the_type_that_they_show() {
 }
 
 #[test]
-fn untyped_buffers_are_checked_by_their_type() {
+fn untyped_buffers_check_their_type() {
     on_each_device(|gpu| {
         let bytes = [1.0f32, 2.0].map(f32::to_le_bytes).concat();
         let x = succeed(gpu.upload_bytes(DType::F32, &bytes));
@@ -58,7 +58,7 @@ fn untyped_buffers_are_checked_by_their_type() {
 }
 
 #[test]
-fn bytes_of_unknown_meaning_fit_structures() {
+fn untyped_bytes_fit_structures() {
     let source = "
         struct Particle { position: vec3<f32>, id: u32 }
         @group(0) @binding(0) var<storage, read_write> particles: array<Particle>;
@@ -95,7 +95,7 @@ fn overlaps_are_seen_through_views() {
 }
 
 #[test]
-fn owned_slices_off_the_alignment_are_refused() {
+fn rejects_unaligned_owned_slices() {
     on_each_device(|gpu| {
         if gpu.info().binding_alignment <= 4 {
             return;

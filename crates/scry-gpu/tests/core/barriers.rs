@@ -4,7 +4,7 @@ use super::{STEP, observed};
 use scry_gpu::testing::Counts;
 
 #[test]
-fn a_chain_of_100_dispatches_has_99_barriers() {
+fn dependent_dispatches_have_barriers() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let buffers = [gpu.upload(&[0u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap()];
@@ -20,7 +20,7 @@ fn a_chain_of_100_dispatches_has_99_barriers() {
 }
 
 #[test]
-fn dispatches_on_disjoint_buffers_have_no_barrier() {
+fn disjoint_buffers_need_no_barrier() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let input = gpu.upload(&[1u32; 64]).unwrap();
@@ -38,7 +38,7 @@ fn dispatches_on_disjoint_buffers_have_no_barrier() {
 }
 
 #[test]
-fn dispatches_on_disjoint_ranges_of_one_buffer_have_no_barrier() {
+fn disjoint_ranges_need_no_barrier() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let input = gpu.upload(&[1u32; 64]).unwrap();
@@ -57,7 +57,7 @@ fn dispatches_on_disjoint_ranges_of_one_buffer_have_no_barrier() {
 }
 
 #[test]
-fn a_write_after_a_read_waits() {
+fn write_after_read_waits() {
     let (gpu, log) = observed();
     let (a, b, c) = (gpu.alloc::<u32>(4), gpu.alloc::<u32>(4), gpu.alloc::<u32>(4));
     let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
@@ -71,7 +71,7 @@ fn a_write_after_a_read_waits() {
 }
 
 #[test]
-fn replays_are_ordered_after_everything_before_them() {
+fn replays_follow_all_earlier_work() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());

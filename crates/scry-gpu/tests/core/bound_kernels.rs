@@ -22,7 +22,7 @@ fn refusal(bound: &BoundKernel<'_>) -> String {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_refused_by_name() {
+fn argument_errors_name_the_argument() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(AFFINE).unwrap();
     let (a, b) = (gpu.upload(&[1.0f32; 4]).unwrap(), gpu.alloc::<f32>(4).unwrap());
@@ -96,7 +96,7 @@ fn arguments_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
-fn other_checks_are_those_of_every_launch() {
+fn bound_kernels_run_launch_checks() {
     let (gpu, other) = (null(), null());
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());

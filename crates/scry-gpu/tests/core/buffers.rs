@@ -25,7 +25,7 @@ fn what_was_uploaded_comes_back() {
 }
 
 #[test]
-fn transfers_larger_than_a_staging_slot_keep_every_byte() {
+fn transfers_larger_than_staging_are_exact() {
     let gpu = null();
     let data: Vec<u32> = (0..5_000_003u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let buffer = gpu.upload(&data).unwrap();
@@ -37,7 +37,7 @@ fn transfers_larger_than_a_staging_slot_keep_every_byte() {
 }
 
 #[test]
-fn an_upload_in_several_chunks_needs_no_zeros_under_it() {
+fn chunked_upload_needs_no_zeroing() {
     let (gpu, log) = observed();
     let data = vec![7u32; 3 << 20];
     let buffer = gpu.upload(&data).unwrap();
@@ -50,7 +50,7 @@ fn an_upload_in_several_chunks_needs_no_zeros_under_it() {
 }
 
 #[test]
-fn fault_06_sizes_of_0_to_5_bytes_round_trip() {
+fn fault_06_tiny_sizes_round_trip() {
     let gpu = null();
     for len in 0..6 {
         let data: Vec<u8> = (1..=len).collect();
@@ -63,7 +63,7 @@ fn fault_06_sizes_of_0_to_5_bytes_round_trip() {
 }
 
 #[test]
-fn fault_01_absurd_sizes_are_refused_and_the_next_small_one_works() {
+fn fault_01_absurd_sizes_fail_harmlessly() {
     let gpu = null();
     for len in [1usize << 40, usize::MAX, usize::MAX / 4] {
         let error = gpu.alloc::<f32>(len).unwrap_err();
@@ -76,7 +76,7 @@ fn fault_01_absurd_sizes_are_refused_and_the_next_small_one_works() {
 }
 
 #[test]
-fn a_new_buffer_is_zero_and_is_zeroed_only_where_needed() {
+fn new_buffers_are_zeroed_on_demand() {
     let (gpu, log) = observed();
     let buffer = gpu.alloc::<u64>(33).unwrap();
     assert_eq!(log.take().fills, 0, "nothing is submitted for a buffer that nobody uses");
@@ -140,7 +140,7 @@ fn ranges_outside_are_refused() {
 }
 
 #[test]
-fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
+fn rejects_invalid_copies() {
     let (gpu, other) = (null(), null());
     let a = gpu.upload(&[1u32, 2, 3, 4]).unwrap();
     let b = gpu.alloc::<u32>(3).unwrap().with_label("b");
@@ -193,7 +193,7 @@ fn filled<T: scry_gpu::Element + PartialEq + std::fmt::Debug>(
 }
 
 #[test]
-fn a_large_fill_with_a_wide_value_reaches_the_end() {
+fn wide_fill_reaches_the_end() {
     filled(&null(), 100_001, [1u64, 2, 3], [9; 3]);
     filled(&null(), 300_001, 7u8, 1);
 }

@@ -19,7 +19,7 @@ fn counts(dispatches: usize, copies: usize) -> Counts {
 }
 
 #[test]
-fn large_copies_are_launches_and_the_last_bytes_a_copy() {
+fn large_copies_launch_a_kernel() {
     let (gpu, log) = copying(testing::null_info());
     for (size, expected) in [
         (MIB - 1, counts(0, 1)),
@@ -39,7 +39,7 @@ fn large_copies_are_launches_and_the_last_bytes_a_copy() {
 }
 
 #[test]
-fn devices_that_are_no_gpus_and_ranges_that_cannot_be_bound_are_copied_by_the_driver() {
+fn unbindable_ranges_use_driver_copies() {
     let (gpu, log) = testing::observed(testing::null_info());
     let (a, b) = (gpu.upload(&vec![1u8; 2 * MIB]).unwrap(), gpu.alloc::<u8>(2 * MIB).unwrap());
     let copied = |from: usize, to: usize| {
@@ -58,7 +58,7 @@ fn devices_that_are_no_gpus_and_ranges_that_cannot_be_bound_are_copied_by_the_dr
 }
 
 #[test]
-fn more_than_can_be_bound_takes_several_launches_without_barriers() {
+fn oversized_copies_split_without_barriers() {
     let mut info = testing::null_info();
     info.limits.max_storage_binding_size = MIB as u64 + 8;
     info.limits.max_native_workgroups = [16; 3];
@@ -72,7 +72,7 @@ fn more_than_can_be_bound_takes_several_launches_without_barriers() {
 }
 
 #[test]
-fn a_new_buffer_that_is_copied_to_needs_no_zeros() {
+fn copy_destination_needs_no_zeroing() {
     let mut info = testing::null_info();
     info.limits.max_storage_binding_size = MIB as u64;
     let (gpu, log) = copying(info);
@@ -88,7 +88,7 @@ fn a_new_buffer_that_is_copied_to_needs_no_zeros() {
 }
 
 #[test]
-fn kernels_before_and_after_copies_wait() {
+fn kernels_wait_for_copies() {
     let (gpu, log) = copying(testing::null_info());
     let kernel = gpu.compile(STEP).unwrap();
     let len = MIB / 4;
@@ -105,7 +105,7 @@ fn kernels_before_and_after_copies_wait() {
 }
 
 #[test]
-fn launches_that_copy_are_not_timed() {
+fn copy_launches_are_not_timed() {
     let (gpu, _log) = copying(testing::null_info());
     let kernel = gpu.compile(STEP).unwrap();
     let len = MIB / 4;
@@ -116,7 +116,7 @@ fn launches_that_copy_are_not_timed() {
 }
 
 #[test]
-fn a_device_that_cannot_compile_the_kernel_copies_all_the_same() {
+fn copies_fall_back_to_the_driver() {
     let mut info = testing::null_info();
     info.limits.max_workgroup_invocations = 128;
     let (gpu, log) = copying(info);

@@ -33,7 +33,7 @@ fn is_timeout<T>(result: &Result<T, GpuError>) -> bool {
 }
 
 #[test]
-fn the_time_limit_ends_work_and_the_device_goes_on() {
+fn time_limit_keeps_device_usable() {
     let (gpu, plan, buffer) = endless();
     let before = fill(&gpu, &buffer, 2);
     let waited_for = fill(&gpu, &buffer, 3);
@@ -66,7 +66,7 @@ fn an_own_timeout_ends_nothing() {
 }
 
 #[test]
-fn everybody_who_waits_when_work_is_ended_is_told() {
+fn cancellation_reaches_every_waiter() {
     let (gpu, _plan, buffer) = endless();
     let tickets: Vec<_> = (0..6).map(|value| fill(&gpu, &buffer, value)).collect();
     std::thread::scope(|scope| {
@@ -81,7 +81,7 @@ fn everybody_who_waits_when_work_is_ended_is_told() {
 }
 
 #[test]
-fn a_device_that_is_dropped_ends_its_work() {
+fn dropped_device_cancels_its_work() {
     let (gpu, plan, buffer) = endless();
     let ticket = fill(&gpu, &buffer, 2);
     let start = std::time::Instant::now();

@@ -5,7 +5,7 @@ use scry_gpu::{DType, GpuError};
 use super::null;
 
 #[test]
-fn transfers_of_untyped_buffers_are_made_in_order() {
+fn untyped_transfers_are_ordered() {
     let gpu = null();
     let all = gpu.upload_bytes(DType::U16, &[1, 0, 2, 0, 3, 0]).unwrap();
     let (head, tail) = (all.slice(..1).unwrap(), all.slice(1..).unwrap());
@@ -21,7 +21,7 @@ fn transfers_of_untyped_buffers_are_made_in_order() {
 }
 
 #[test]
-fn a_view_of_other_elements_can_be_transferred() {
+fn views_can_be_transferred() {
     let gpu = null();
     let words = gpu.upload(&[0x0403_0201u32]).unwrap();
     let halves = words.untyped().view_as(DType::U16).unwrap();
@@ -34,7 +34,7 @@ fn a_view_of_other_elements_can_be_transferred() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn rejects_transfers_that_do_not_fit() {
     let gpu = null();
     let halves = gpu.alloc_untyped(DType::F16, 4).unwrap().with_label("halves");
     let words = gpu.alloc_untyped(DType::U32, 2).unwrap().with_label("words");

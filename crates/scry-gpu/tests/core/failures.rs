@@ -46,7 +46,7 @@ fn with_call_failing(fault: Fault, n: u64) -> (Device, Arc<Plan>, Result<Vec<u32
 }
 
 #[test]
-fn fault_03_memory_runs_out_at_every_call_in_turn() {
+fn fault_03_out_of_memory_at_each_call() {
     for n in 0..calls_of_the_job() {
         let (gpu, plan, result) = with_call_failing(Fault::OutOfMemory, n);
         assert!(plan.has_failed());
@@ -64,7 +64,7 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
 }
 
 #[test]
-fn fault_26_the_device_is_lost_at_every_call_in_turn() {
+fn fault_26_device_loss_at_each_call() {
     for n in 0..calls_of_the_job() {
         let (gpu, _, result) = with_call_failing(Fault::DeviceLost, n);
         assert!(matches!(result, Err(GpuError::DeviceLost(_))), "call {n}: {result:?}");
@@ -77,7 +77,7 @@ fn fault_26_the_device_is_lost_at_every_call_in_turn() {
 }
 
 #[test]
-fn a_batch_that_failed_is_empty() {
+fn failed_batch_is_empty() {
     for is_recorded in [false, true] {
         let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
         let gpu = open_with_faults("null", &plan).unwrap();

@@ -6,7 +6,7 @@ use scry_gpu::{GpuError, Launch};
 use super::STEP;
 
 #[test]
-fn large_launches_are_folded_not_truncated() {
+fn large_launches_are_linearised() {
     let mut info = testing::null_info();
     info.limits.max_native_workgroups = [4, 4, 4];
     let (gpu, log) = testing::observed(info);
@@ -21,7 +21,7 @@ fn large_launches_are_folded_not_truncated() {
 }
 
 #[test]
-fn more_than_2_to_the_31_invocations_are_one_launch() {
+fn huge_launch_is_one_launch() {
     let (gpu, log) = testing::observed(testing::null_info());
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());

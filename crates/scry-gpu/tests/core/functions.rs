@@ -19,7 +19,7 @@ macro_rules! calls {
 }
 
 #[test]
-fn a_lost_device_is_reported_by_the_function_called() {
+fn device_loss_names_the_function() {
     let plan = Plan::new(Fault::DeviceLost, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     let (a, b) = (gpu.upload(&[1u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
@@ -99,7 +99,7 @@ fn refused(function: impl Fn(&Device) -> Result<()>) -> String {
 }
 
 #[test]
-fn a_refused_compilation_is_reported_by_the_function_called() {
+fn compile_errors_name_the_function() {
     let expected = |function: &str| {
         format!(
             "{function}: compile failed on null device: injected; help: update the driver; if it \
@@ -114,7 +114,7 @@ fn a_refused_compilation_is_reported_by_the_function_called() {
 }
 
 #[test]
-fn lacking_features_are_reported_by_the_function_called() {
+fn missing_features_name_the_function() {
     let mut info = null_info();
     info.features = info.features.difference(Features::F64);
     let (gpu, _log) = observed(info);
@@ -126,7 +126,7 @@ fn lacking_features_are_reported_by_the_function_called() {
 }
 
 #[test]
-fn sizes_beyond_the_device_are_reported_by_the_function_called() {
+fn oversized_requests_name_the_function() {
     let (gpu, _log) = observed(null_info());
     let said = |error: GpuError| {
         assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
@@ -144,7 +144,7 @@ fn sizes_beyond_the_device_are_reported_by_the_function_called() {
 }
 
 #[test]
-fn timeouts_are_reported_by_the_function_called() {
+fn timeouts_name_the_function() {
     let plan = Plan::new(Fault::Hang, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     let a = gpu.upload(&[1u32; 8]).unwrap();
@@ -160,7 +160,7 @@ fn timeouts_are_reported_by_the_function_called() {
 }
 
 #[test]
-fn memory_that_runs_out_is_reported_by_the_function_called() {
+fn out_of_memory_names_the_function() {
     let plan = Plan::new(Fault::OutOfMemory, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
     let error = gpu.alloc::<u32>(8).map(drop);

@@ -18,7 +18,7 @@ fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
 }
 
 #[test]
-fn counts_that_are_no_counts_are_refused() {
+fn rejects_invalid_counts() {
     let gpu = null();
     let two = gpu.upload(&[1u32, 2]).unwrap().with_label("two");
     let floats = gpu.upload(&[1f32, 2.0, 3.0]).unwrap().with_label("floats");
@@ -44,7 +44,7 @@ fn counts_that_are_no_counts_are_refused() {
 }
 
 #[test]
-fn counts_of_another_device_are_refused() {
+fn rejects_counts_of_another_device() {
     let (gpu, other) = (null(), null());
     let counts = other.upload(&[1u32, 1, 1]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
@@ -54,7 +54,7 @@ fn counts_of_another_device_are_refused() {
 }
 
 #[test]
-fn a_kernel_that_writes_its_own_counts_is_refused() {
+fn rejects_kernels_writing_their_counts() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let a = gpu.upload(&[0u32; 64]).unwrap();
@@ -75,7 +75,7 @@ fn a_kernel_that_writes_its_own_counts_is_refused() {
 }
 
 #[test]
-fn kernels_that_are_not_wgsl_are_refused() {
+fn rejects_native_kernels() {
     let gpu = null();
     let interface = NativeInterface::new(0, [32, 1, 1]);
     // SAFETY: the null device executes nothing.
@@ -90,7 +90,7 @@ fn kernels_that_are_not_wgsl_are_refused() {
 }
 
 #[test]
-fn arguments_are_checked_as_for_every_launch() {
+fn indirect_launches_check_arguments() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let counts = gpu.upload(&[0u32; 3]).unwrap();
@@ -105,7 +105,7 @@ fn arguments_are_checked_as_for_every_launch() {
 }
 
 #[test]
-fn a_launch_waits_for_its_counts_and_what_overwrites_them_waits_for_it() {
+fn counts_order_launches_and_writes() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let [a, b, c] = [0; 3].map(|_: u32| gpu.upload(&[0u32; 8]).unwrap());
@@ -129,7 +129,7 @@ fn a_launch_waits_for_its_counts_and_what_overwrites_them_waits_for_it() {
 }
 
 #[test]
-fn only_the_launches_of_the_caller_are_counted_and_timed() {
+fn internal_launches_are_not_counted() {
     let gpu = null();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
@@ -142,7 +142,7 @@ fn only_the_launches_of_the_caller_are_counted_and_timed() {
 }
 
 #[test]
-fn indirect_launches_report_under_their_own_number() {
+fn reports_use_the_callers_launch_number() {
     // Of four launches of the device the last fails, which is the caller's second.
     let (gpu, _log) = testing::reporting(testing::null_info(), &[3]);
     let kernel = gpu.compile(STEP).unwrap();
@@ -156,7 +156,7 @@ fn indirect_launches_report_under_their_own_number() {
 }
 
 #[test]
-fn counts_live_as_long_as_the_launch() {
+fn launch_keeps_its_counts_alive() {
     let gpu = null();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());

@@ -24,7 +24,7 @@ fn compiled(gpu: &Device, source: &str, label: Option<&str>) -> Result<Kernel> {
 }
 
 #[test]
-fn what_a_device_lacks_names_the_source() {
+fn missing_features_name_the_source() {
     let mut info = null_info();
     info.features = info.features.difference(Features::F64);
     let (gpu, _log) = observed(info);
@@ -58,14 +58,14 @@ fn launches_name_the_source() {
 }
 
 #[test]
-fn the_source_of_another_devices_kernel_is_named() {
+fn wrong_device_errors_name_source() {
     let kernel = labelled(&null(), STEP).unwrap();
     let error = null().run(&kernel, &[], 8).unwrap_err().to_string();
     assert!(error.starts_with("Device::run: kernel `step` of blur.wgsl belongs to "), "{error}");
 }
 
 #[test]
-fn a_launch_that_reports_names_the_source() {
+fn launch_failures_name_the_source() {
     begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
         let (gpu, _log) = reporting(null_info(), &[0]);
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
@@ -76,7 +76,7 @@ fn a_launch_that_reports_names_the_source() {
 
 /// The variants of a kernel for grids beyond the limits are compiled by the launch that needs them.
 #[test]
-fn errors_of_linearised_variants_name_the_source() {
+fn linearised_compile_errors_name_source() {
     for is_indirect in [false, true] {
         let mut refused = 0;
         for later in 0..4 {
@@ -104,7 +104,7 @@ fn errors_of_linearised_variants_name_the_source() {
 }
 
 #[test]
-fn reports_of_linearised_launches_name_the_source() {
+fn linearised_launch_failures_name_source() {
     begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
         let mut info = null_info();
         info.limits.max_native_workgroups = [4, 4, 4];
@@ -118,7 +118,7 @@ fn reports_of_linearised_launches_name_the_source() {
 
 /// The memory cache returns one kernel for both; each handle keeps its own label.
 #[test]
-fn kernels_that_differ_in_the_label_keep_their_own() {
+fn cached_kernels_keep_their_labels() {
     let gpu = null();
     let plain = gpu.compile(STEP).unwrap();
     let blur = labelled(&gpu, STEP).unwrap();

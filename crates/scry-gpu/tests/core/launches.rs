@@ -18,7 +18,7 @@ fn the_same_source_is_compiled_once() {
 }
 
 #[test]
-fn a_refused_step_leaves_the_batch_as_it_was() {
+fn rejected_step_leaves_batch_unchanged() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.upload(&[0u32; 8]).unwrap());
@@ -34,7 +34,7 @@ fn a_refused_step_leaves_the_batch_as_it_was() {
 }
 
 #[test]
-fn kernels_and_buffers_of_another_device_are_refused() {
+fn rejects_objects_of_another_device() {
     let (gpu, other) = (null(), null());
     let kernel = other.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
@@ -72,7 +72,7 @@ fn kernels_and_buffers_of_another_device_are_refused() {
 }
 
 #[test]
-fn transfers_of_another_device_name_the_function() {
+fn wrong_device_transfers_name_function() {
     let (gpu, other) = (null(), null());
     let (ours, theirs) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());
     let mut batch = gpu.batch();
@@ -102,7 +102,7 @@ fn transfers_of_another_device_name_the_function() {
 }
 
 #[test]
-fn fault_20_a_launch_of_nothing_does_nothing_but_is_checked() {
+fn fault_20_empty_launch_is_checked() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
@@ -132,7 +132,7 @@ fn overrides_make_different_kernels() {
 }
 
 #[test]
-fn a_shader_error_shows_its_line() {
+fn shader_errors_show_their_line() {
     let error = null().compile("fn f() {\n  let x = ;\n}").unwrap_err();
     let GpuError::Shader(shader) = &error else { panic!("{error:?}") };
     assert_eq!(shader.location.map(|l| l.line), Some(2));
@@ -140,7 +140,7 @@ fn a_shader_error_shows_its_line() {
 }
 
 #[test]
-fn fault_15_the_same_bad_kernel_from_16_threads_gives_the_same_error() {
+fn fault_15_threads_get_same_compile_error() {
     let gpu = null();
     let compile = |gpu: Device| gpu.compile("fn f() { let x = ; }").map(|_| ()).unwrap_err();
     let expected = compile(gpu.clone());
@@ -153,7 +153,7 @@ fn fault_15_the_same_bad_kernel_from_16_threads_gives_the_same_error() {
 }
 
 #[test]
-fn launches_are_counted_when_they_are_handed_over() {
+fn launches_are_counted_at_submission() {
     let gpu = null();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());

@@ -8,7 +8,7 @@ use scry_gpu::{GpuError, MemoryUsage};
 use super::{STEP, null};
 
 #[test]
-fn a_batch_outlives_everything_that_it_was_made_from() {
+fn batch_outlives_its_objects() {
     let gpu = null();
     let mut batch = gpu.batch();
     let download;
@@ -26,7 +26,7 @@ fn a_batch_outlives_everything_that_it_was_made_from() {
 }
 
 #[test]
-fn memory_is_given_back_when_the_work_that_uses_it_is_done() {
+fn memory_is_freed_after_its_work() {
     let gpu = null();
     gpu.upload(&[1u8; 100]).unwrap().download().unwrap();
     gpu.wait().unwrap();
@@ -42,7 +42,7 @@ fn memory_is_given_back_when_the_work_that_uses_it_is_done() {
 }
 
 #[test]
-fn a_download_of_a_batch_that_was_never_submitted_says_so() {
+fn unsubmitted_download_reports_an_error() {
     let gpu = null();
     let buffer = gpu.upload(&[1u32]).unwrap();
     let mut batch = gpu.batch();
@@ -55,7 +55,7 @@ fn a_download_of_a_batch_that_was_never_submitted_says_so() {
 }
 
 #[test]
-fn fault_28_a_device_that_never_answers_does_not_hold_the_caller() {
+fn fault_28_silent_device_times_out() {
     let plan = Plan::new(Fault::Hang, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();

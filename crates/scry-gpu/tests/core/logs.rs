@@ -49,7 +49,7 @@ fn timeless(line: &str) -> &str {
 }
 
 #[test]
-fn devices_kernels_memory_and_submissions_are_logged() {
+fn debug_log_covers_each_object() {
     let mut device = None;
     let opened = heard(|| device = Device::with_backend(BackendKind::Null).ok());
     let gpu = device.unwrap();

@@ -14,7 +14,7 @@ fn refused<T>(result: Result<T, GpuError>) -> String {
 }
 
 #[test]
-fn inputs_are_copied_before_the_recorded_commands() {
+fn inputs_precede_recorded_commands() {
     let (gpu, log) = observed();
     let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap());
     let kernel = gpu.compile(STEP).unwrap();
@@ -37,7 +37,7 @@ fn inputs_are_copied_before_the_recorded_commands() {
 }
 
 #[test]
-fn the_memory_of_inputs_is_given_back() {
+fn input_memory_is_freed() {
     let gpu = null();
     let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let kernel = gpu.compile(STEP).unwrap();
@@ -53,7 +53,7 @@ fn the_memory_of_inputs_is_given_back() {
 }
 
 #[test]
-fn inputs_of_another_length_are_refused() {
+fn rejects_inputs_of_another_length() {
     let (gpu, log) = observed();
     let a = gpu.upload(&[1u32, 2, 3]).unwrap().with_label("a");
     let b = gpu.alloc::<u32>(3).unwrap();
@@ -127,7 +127,7 @@ fn inputs_without_effect_are_refused() {
 }
 
 #[test]
-fn inputs_of_another_device_are_refused() {
+fn rejects_inputs_of_another_device() {
     let (gpu, other) = (null(), null());
     let (a, b) = (gpu.alloc::<u32>(4).unwrap(), gpu.alloc::<u32>(4).unwrap());
     let recording = gpu.batch().copy(&a, &b).unwrap().record().unwrap();

@@ -41,7 +41,7 @@ fn whoever_reads_results_is_told() {
 }
 
 #[test]
-fn a_wait_for_the_device_tells_once() {
+fn device_wait_reports_failure_once() {
     let gpu = failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
@@ -50,7 +50,7 @@ fn a_wait_for_the_device_tells_once() {
 }
 
 #[test]
-fn the_launch_of_a_batch_is_named() {
+fn batch_failure_names_its_launch() {
     let gpu = failing(&[70]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -70,7 +70,7 @@ fn the_launch_of_a_batch_is_named() {
 }
 
 #[test]
-fn each_replay_is_told_of_its_own_failure() {
+fn each_replay_reports_its_own_failure() {
     let gpu = failing(&[2, 7]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -88,7 +88,7 @@ fn each_replay_is_told_of_its_own_failure() {
 }
 
 #[test]
-fn launches_that_are_timed_or_folded_report() {
+fn timed_and_linearised_launches_report() {
     let mut info = null_info();
     info.limits.max_native_workgroups = [2; 3];
     let (gpu, _) = reporting(info, &[0, 1]);
@@ -102,7 +102,7 @@ fn launches_that_are_timed_or_folded_report() {
 }
 
 #[test]
-fn what_waits_for_memory_alone_is_told_nothing() {
+fn memory_waits_report_no_failure() {
     let gpu = failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -114,7 +114,7 @@ fn what_waits_for_memory_alone_is_told_nothing() {
 }
 
 #[test]
-fn reports_are_zeroed_before_and_fetched_after_the_launches() {
+fn reports_are_zeroed_and_fetched() {
     let (gpu, observed) = reporting(null_info(), &[]);
     let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[1u32; 64]).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -132,7 +132,7 @@ fn reports_are_zeroed_before_and_fetched_after_the_launches() {
 }
 
 #[test]
-fn kernels_that_do_not_report_cost_nothing() {
+fn kernels_without_reports_cost_nothing() {
     let (gpu, observed) = super::observed();
     let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[1u32; 64]).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -153,7 +153,7 @@ fn after_a_failed_launch() -> (Device, Buffer<u32>, Buffer<u32>) {
 }
 
 #[test]
-fn threads_that_share_no_data_are_told_nothing() {
+fn failures_stay_with_their_data() {
     let (_gpu, b, other) = after_a_failed_launch();
     let elsewhere = std::thread::scope(|scope| {
         let read = scope.spawn(|| (other.download(), b.download()));
@@ -164,7 +164,7 @@ fn threads_that_share_no_data_are_told_nothing() {
 }
 
 #[test]
-fn a_download_of_another_threads_results_is_told() {
+fn downloads_report_other_threads_failures() {
     let (gpu, b, other) = after_a_failed_launch();
     let elsewhere = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
@@ -181,7 +181,7 @@ fn a_download_of_another_threads_results_is_told() {
 }
 
 #[test]
-fn a_replay_whose_reports_cannot_be_fetched_fails() {
+fn replay_fails_without_its_reports() {
     let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
     let (gpu, observed) = reporting_with_faults(null_info(), &[], &plan);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];

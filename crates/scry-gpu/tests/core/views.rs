@@ -29,7 +29,7 @@ fn clones_share_and_duplicates_do_not() {
 }
 
 #[test]
-fn memory_is_freed_with_the_last_handle() {
+fn last_handle_frees_memory() {
     let gpu = null();
     let before = gpu.memory_usage();
     let held = || gpu.memory_usage().allocations - before.allocations;
@@ -95,7 +95,7 @@ fn views_show_the_same_bytes() {
 }
 
 #[test]
-fn views_that_do_not_fit_are_refused() {
+fn rejects_views_that_do_not_fit() {
     let gpu = null();
     let bytes = gpu.alloc::<u8>(30).unwrap().with_label("file");
     assert_eq!(
@@ -156,7 +156,7 @@ fn views_of_nothing_are_empty() {
 }
 
 #[test]
-fn overlapping_copies_through_views_are_refused() {
+fn rejects_overlapping_copies_through_views() {
     let gpu = null();
     let floats = gpu.upload(&[1.0f32; 8]).unwrap().with_label("x");
     let halves = floats.view_as::<u16>().unwrap();
@@ -202,7 +202,7 @@ fn untyped_buffers_carry_their_type() {
 }
 
 #[test]
-fn another_type_than_the_one_carried_is_refused() {
+fn rejects_views_of_another_type() {
     let gpu = null();
     let buffer = gpu.alloc_untyped(DType::F32, 5).unwrap().with_label("w");
     assert_eq!(
@@ -262,7 +262,7 @@ fn elements_are_computed_from_their_index() {
 
 /// A device is dropped with the last handle, although it has compiled a kernel for itself.
 #[test]
-fn kernels_for_copies_do_not_keep_their_device() {
+fn copy_kernels_release_their_device() {
     let (gpu, log) = super::observed();
     scry_gpu::testing::copy_with_kernel(&gpu, true);
     let large = gpu.alloc::<u32>(1 << 20).unwrap();

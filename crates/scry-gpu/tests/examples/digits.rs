@@ -39,7 +39,7 @@ fn right(predicted: &[u32], labels: &[u32]) -> usize {
 }
 
 #[test]
-fn labels_equal_those_of_a_brute_force_search() {
+fn labels_match_brute_force() {
     let all = Digits::read(&root().join("examples/data")).unwrap();
     assert_eq!((all.labels.len(), all.dimensions, all.images.len()), (1797, 64, 1797 * 64));
     let digits = sample(&all);
@@ -66,7 +66,7 @@ fn most_digits_are_read_right() {
 }
 
 #[test]
-fn ties_go_to_the_nearer_then_to_the_smaller_index() {
+fn ties_prefer_near_then_small_index() {
     // Four points around a fifth: indices 0 to 3 at distances 2, 1, 1, 2.
     let row = |own: usize| {
         let mut row = vec![9.0f32; 5];
@@ -84,7 +84,7 @@ fn ties_go_to_the_nearer_then_to_the_smaller_index() {
 }
 
 #[test]
-fn brute_force_and_classify_agree_on_random_labels() {
+fn random_labels_match_brute_force() {
     let images = random_f32(9, 60 * 3);
     let labels: Vec<u32> = random_f32(10, 60).iter().map(|x| u32::from(*x > 0.0)).collect();
     let digits = Digits { dimensions: 3, images, labels };

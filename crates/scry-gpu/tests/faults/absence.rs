@@ -204,12 +204,12 @@ fn fault_29_no_loader() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn fault_29_a_loader_that_is_none() {
+fn fault_29_invalid_vulkan_loader() {
     let Some(other) = other_library() else {
         eprintln!("skipped fault 29, a loader that is none: no other library was found");
         return;
     };
-    without_loader("absence::fault_29_a_loader_that_is_none", |path| {
+    without_loader("absence::fault_29_invalid_vulkan_loader", |path| {
         std::os::unix::fs::symlink(other, path)
     });
 }
@@ -223,14 +223,14 @@ fn fault_29_no_libcuda() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn fault_29_a_libcuda_that_is_none() {
+fn fault_29_invalid_libcuda() {
     let Some(other) = other_library() else {
         eprintln!("skipped fault 29, a libcuda that is none: no other library was found");
         return;
     };
     let make = |path: &Path| std::os::unix::fs::symlink(other, path);
     let words = ["has no function cuDriverGetVersion", "update NVIDIA's driver"];
-    without_libcuda("absence::fault_29_a_libcuda_that_is_none", make, &words);
+    without_libcuda("absence::fault_29_invalid_libcuda", make, &words);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn fault_29_no_driver() {
 }
 
 #[test]
-fn fault_29_a_driver_whose_library_is_missing() {
+fn fault_29_missing_driver_library() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("icd.json");
     let text = r#"{"file_format_version": "1.0.0",
@@ -261,30 +261,30 @@ fn fault_29_a_driver_whose_library_is_missing() {
     fs::write(&manifest, text).unwrap();
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
-    let name = "absence::fault_29_a_driver_whose_library_is_missing";
+    let name = "absence::fault_29_missing_driver_library";
     tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
-fn fault_29_a_manifest_that_is_none() {
+fn fault_29_invalid_vulkan_manifest() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("icd.json");
     fs::write(&manifest, "{\"ICD\": [").unwrap();
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
-    let name = "absence::fault_29_a_manifest_that_is_none";
+    let name = "absence::fault_29_invalid_vulkan_manifest";
     tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
-fn fault_29_a_backend_that_is_asked_for_in_the_environment() {
+fn fault_29_backend_selected_by_environment() {
     let nowhere = OsString::from("/nonexistent/icd.json");
     let variables = [
         ("VK_DRIVER_FILES", nowhere.clone()),
         ("VK_ICD_FILENAMES", nowhere),
         ("SCRY_DEVICE", OsString::from("vulkan")),
     ];
-    let name = "absence::fault_29_a_backend_that_is_asked_for_in_the_environment";
+    let name = "absence::fault_29_backend_selected_by_environment";
     let outcome = in_child_without(name, &variables, || {
         let rest = Device::list();
         let rest: Vec<_> =

@@ -175,7 +175,7 @@ fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
 }
 
 #[test]
-fn fault_19_buffers_that_were_dropped_after_a_batch_took_them() {
+fn fault_19_batch_keeps_dropped_buffers() {
     for gpu in devices_and_null() {
         let output = gpu.alloc::<u32>(64).unwrap();
         let mut batch = gpu.batch();

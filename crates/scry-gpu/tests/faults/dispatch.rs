@@ -18,7 +18,7 @@ fn counted() -> (Device, Arc<Plan>) {
 }
 
 #[test]
-fn the_second_dispatch_of_a_source_does_not_compile() {
+fn second_dispatch_does_not_compile() {
     let (gpu, plan) = counted();
     let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let calls_of = |work: &dyn Fn()| {
@@ -49,7 +49,7 @@ fn the_second_dispatch_of_a_source_does_not_compile() {
 }
 
 #[test]
-fn a_kernel_that_was_refused_is_not_kept() {
+fn rejected_kernels_are_not_cached() {
     let (gpu, plan) = counted();
     for _ in 0..3 {
         gpu.compile("fn broken(").unwrap_err();
@@ -79,8 +79,8 @@ fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::t
 }
 
 #[test]
-fn the_next_process_uses_the_kernels_on_disk() {
-    let name = "dispatch::the_next_process_uses_the_kernels_on_disk";
+fn next_process_uses_disk_cache() {
+    let name = "dispatch::next_process_uses_disk_cache";
     let folder = tempfile::tempdir().unwrap();
     let first = work_with_cache(name, folder.path());
     if first.is_empty() {

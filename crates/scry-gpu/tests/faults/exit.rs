@@ -19,8 +19,8 @@ fn another(gpu: &Device) -> Result<Device, GpuError> {
 }
 
 #[test]
-fn fault_32_a_program_ends_with_its_devices_open() {
-    let name = "exit::fault_32_a_program_ends_with_its_devices_open";
+fn fault_32_exit_with_open_devices() {
+    let name = "exit::fault_32_exit_with_open_devices";
     for _ in 0..TIMES {
         in_child_alone(name, PATIENCE, || {
             let devices = devices_and_null();
@@ -35,8 +35,8 @@ fn fault_32_a_program_ends_with_its_devices_open() {
 }
 
 #[test]
-fn fault_32_a_program_ends_in_the_middle_of_work() {
-    let name = "exit::fault_32_a_program_ends_in_the_middle_of_work";
+fn fault_32_exit_during_work() {
+    let name = "exit::fault_32_exit_during_work";
     for nth in 0..TIMES {
         in_child_alone(name, PATIENCE, || {
             for gpu in devices() {
@@ -51,8 +51,8 @@ fn fault_32_a_program_ends_in_the_middle_of_work() {
 
 #[test]
 #[cfg(unix)]
-fn fault_32_a_forked_child_ends_in_the_middle_of_work() {
-    let name = "exit::fault_32_a_forked_child_ends_in_the_middle_of_work";
+fn fault_32_forked_child_exits_during_work() {
+    let name = "exit::fault_32_forked_child_exits_during_work";
     // Vulkan's validation layer has threads and locks of its own, which a fork in the middle of
     // work breaks; without it the same kernels run on the same devices.
     let unvalidated = [("SCRY_VALIDATE", "0".into())];

@@ -64,7 +64,7 @@ fn for_each_call(fault: Fault, selector: &str, check: impl Fn(&Device, Result<Ve
 }
 
 #[test]
-fn fault_03_memory_runs_out_at_every_call_in_turn() {
+fn fault_03_out_of_memory_at_each_call() {
     for selector in selectors() {
         let refused = AtomicUsize::new(0);
         for_each_call(Fault::OutOfMemory, &selector, |gpu, result, place| {
@@ -85,7 +85,7 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
 }
 
 #[test]
-fn fault_05_memory_runs_out_on_read_back_and_a_second_try_works() {
+fn fault_05_download_retries_after_out_of_memory() {
     let data: Vec<u32> = (0..5000).collect();
     for selector in selectors() {
         let mut refused = 0;
@@ -109,7 +109,7 @@ fn fault_05_memory_runs_out_on_read_back_and_a_second_try_works() {
 }
 
 #[test]
-fn fault_26_the_device_is_lost_at_every_call_in_turn() {
+fn fault_26_device_loss_at_each_call() {
     let is_lost = |result: Result<()>| matches!(result, Err(GpuError::DeviceLost(_)));
     for selector in selectors() {
         for_each_call(Fault::DeviceLost, &selector, |gpu, result, place| {
@@ -126,7 +126,7 @@ fn fault_26_the_device_is_lost_at_every_call_in_turn() {
 }
 
 #[test]
-fn fault_26_everybody_who_waits_for_a_lost_device_is_woken() {
+fn fault_26_device_loss_wakes_every_waiter() {
     // The last of the calls after the upload that reach the driver: a wait.
     let (gpu, plan) = open("null", Fault::Hang, 0);
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
@@ -180,7 +180,7 @@ fn keep_busy(gpu: &Device, invocations: usize) {
 }
 
 #[test]
-fn fault_26_a_submission_that_fails_was_not_made() {
+fn fault_26_failed_submission_has_no_effect() {
     let count = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @compute @workgroup_size(1) fn count() { x[0] += 1u; }";
@@ -218,7 +218,7 @@ fn fault_26_a_submission_that_fails_was_not_made() {
 }
 
 #[test]
-fn fault_03_zeros_for_a_replay_that_fails_keep_their_memory() {
+fn fault_03_failed_replay_keeps_zeroed_memory() {
     let (gpu, plan) = open("null", Fault::OutOfMemory, u64::MAX);
     {
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
@@ -235,7 +235,7 @@ fn fault_03_zeros_for_a_replay_that_fails_keep_their_memory() {
 }
 
 #[test]
-fn fault_03_a_replay_that_fails_defines_no_memory() {
+fn fault_03_failed_replay_defines_no_memory() {
     for selector in selectors() {
         let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
         let filled = gpu.alloc::<u32>(16).unwrap();
@@ -252,7 +252,7 @@ fn fault_03_a_replay_that_fails_defines_no_memory() {
 }
 
 #[test]
-fn fault_28_work_in_flight_is_bounded_also_when_none_of_it_ends() {
+fn fault_28_pending_work_is_bounded() {
     let (gpu, _) = open("null", Fault::Hang, 0);
     let buffer = gpu.alloc::<u32>(4).unwrap();
     gpu.set_time_limit(Some(Duration::from_millis(50)));

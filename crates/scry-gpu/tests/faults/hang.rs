@@ -145,7 +145,7 @@ fn fault_23_an_endless_loop_in_one_invocation() {
 }
 
 #[test]
-fn fault_23_a_barrier_that_waits_for_an_endless_loop() {
+fn fault_23_barrier_behind_endless_loop() {
     let source = "
         @compute @workgroup_size(64)
         fn spin(@builtin(local_invocation_index) index: u32) {
@@ -154,12 +154,12 @@ fn fault_23_a_barrier_that_waits_for_an_endless_loop() {
             atomicAdd(&go[2], 1u);
         }";
     let source = format!("{SPIN}{source}");
-    let name = "hang::fault_23_a_barrier_that_waits_for_an_endless_loop";
+    let name = "hang::fault_23_barrier_behind_endless_loop";
     in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
 }
 
 #[test]
-fn fault_23_loops_that_end_but_not_in_a_lifetime() {
+fn fault_23_practically_endless_loops() {
     let source = "
         @compute @workgroup_size(64)
         fn count(@builtin(local_invocation_index) index: u32) {
@@ -171,13 +171,13 @@ fn fault_23_loops_that_end_but_not_in_a_lifetime() {
             atomicStore(&go[2], x);
         }";
     let source = format!("{SPIN}{source}");
-    let name = "hang::fault_23_loops_that_end_but_not_in_a_lifetime";
+    let name = "hang::fault_23_practically_endless_loops";
     in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
 }
 
 #[test]
-fn fault_23_the_device_is_dropped_while_it_hangs() {
-    let name = "hang::fault_23_the_device_is_dropped_while_it_hangs";
+fn fault_23_dropping_a_hung_device() {
+    let name = "hang::fault_23_dropping_a_hung_device";
     in_child_alone(name, PATIENCE, || {
         for gpu in one_of_each() {
             let hung = hung(&gpu, &endless("true"));
@@ -189,17 +189,17 @@ fn fault_23_the_device_is_dropped_while_it_hangs() {
 }
 
 #[test]
-fn fault_23_every_thread_that_waits_is_told() {
-    let name = "hang::fault_23_every_thread_that_waits_is_told";
+fn fault_23_every_waiting_thread_gets_error() {
+    let name = "hang::fault_23_every_waiting_thread_gets_error";
     in_child_alone(name, PATIENCE, || {
-        one_of_each().iter().for_each(every_thread_that_waits_is_told);
+        one_of_each().iter().for_each(every_waiting_thread_gets_error);
         // Devices of other hardware are none the worse. The same hardware may still be busy, also
         // for a device that is opened anew.
         check_works(&null());
     });
 }
 
-fn every_thread_that_waits_is_told(shared: &Device) {
+fn every_waiting_thread_gets_error(shared: &Device) {
     let (gpu, _kernel, buffer) = hung(shared, &endless("true"));
     let interrupted = thread::scope(|scope| {
         let waiting = scope.spawn(|| gpu.wait());
@@ -291,7 +291,7 @@ fn fault_24_a_barrier_in_non_uniform_control_flow() {
 }
 
 #[test]
-fn fault_24_workgroups_that_wait_for_later_ones() {
+fn fault_24_workgroups_waiting_for_later_ones() {
     // Workgroup i waits for workgroup i + 1: ends only where all of them run at once.
     let source = "
         @compute @workgroup_size(1)
@@ -300,7 +300,7 @@ fn fault_24_workgroups_that_wait_for_later_ones() {
             atomicStore(&go[id.x], 1u);
         }";
     let source = format!("{SPIN}{source}");
-    let name = "hang::fault_24_workgroups_that_wait_for_later_ones";
+    let name = "hang::fault_24_workgroups_waiting_for_later_ones";
     in_child_alone(name, PATIENCE, || ends_or_times_out(&source, 60));
 }
 

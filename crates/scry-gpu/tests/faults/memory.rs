@@ -25,7 +25,7 @@ fn free_half(held: Vec<Buffer<u8>>) -> Vec<Buffer<u8>> {
 }
 
 #[test]
-fn fault_02_memory_is_used_up_half_is_freed_and_a_kernel_runs() {
+fn fault_02_kernel_runs_after_exhausted_memory() {
     let mut info = null_info();
     info.memory = 64 << 20;
     let (gpu, _) = observed(info);
@@ -68,7 +68,7 @@ fn spoil(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
 }
 
 #[test]
-fn fault_04_a_batch_that_memory_runs_out_for_is_dropped_whole() {
+fn fault_04_out_of_memory_drops_whole_batch() {
     for selector in selectors() {
         let mut refused = 0;
         for later in 0.. {
@@ -99,7 +99,7 @@ fn two_buffers(gpu: &Device) -> Result<(Buffer<u32>, Buffer<u32>)> {
 }
 
 #[test]
-fn fault_04_a_step_that_memory_runs_out_for_leaves_the_batch_as_it_was() {
+fn fault_04_failed_step_leaves_batch_unchanged() {
     for selector in selectors() {
         let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
         let gpu = open_with_faults(&selector, &plan).unwrap();
@@ -116,7 +116,7 @@ fn fault_04_a_step_that_memory_runs_out_for_leaves_the_batch_as_it_was() {
 }
 
 #[test]
-fn fault_06_odd_sizes_work_and_absurd_ones_are_refused_alike() {
+fn fault_06_odd_sizes_work_absurd_fail() {
     for gpu in devices_and_null() {
         for len in 0..20u8 {
             let data: Vec<u8> = (1..=len).collect();

@@ -52,8 +52,8 @@ fn fault_35_signals_interrupt_waits_and_files() {
 }
 
 #[test]
-fn fault_35_handlers_of_the_program_stay_as_they_were() {
-    let name = "signals::fault_35_handlers_of_the_program_stay_as_they_were";
+fn fault_35_program_signal_handlers_are_kept() {
+    let name = "signals::fault_35_program_signal_handlers_are_kept";
     in_child(name, Duration::from_secs(60), || {
         const WATCHED: [libc::c_int; 6] =
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGINT, libc::SIGPIPE];

@@ -42,8 +42,8 @@ pub fn in_fork(patience: Duration, body: impl FnOnce()) {
 }
 
 #[test]
-fn fault_34_a_device_does_not_work_in_a_forked_child_and_says_so() {
-    let name = "system::fault_34_a_device_does_not_work_in_a_forked_child_and_says_so";
+fn fault_34_forked_child_gets_an_error() {
+    let name = "system::fault_34_forked_child_gets_an_error";
     in_child(name, PATIENCE, || {
         for gpu in devices_and_null() {
             let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc(64).unwrap());
@@ -85,8 +85,8 @@ fn fault_34_a_device_does_not_work_in_a_forked_child_and_says_so() {
 }
 
 #[test]
-fn fault_34_a_device_that_is_opened_after_the_fork_works() {
-    let name = "system::fault_34_a_device_that_is_opened_after_the_fork_works";
+fn fault_34_opening_after_fork_works() {
+    let name = "system::fault_34_opening_after_fork_works";
     in_child(name, PATIENCE, || {
         in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
         devices_and_null().iter().for_each(check_works);
@@ -174,9 +174,9 @@ fn check_recovers(gpu: &Device) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn fault_36_a_device_is_looked_for_when_no_file_can_be_opened() {
+fn fault_36_device_search_without_files() {
     const PRESENT: &str = "SCRY_FAULTS_PRESENT";
-    let name = "system::fault_36_a_device_is_looked_for_when_no_file_can_be_opened";
+    let name = "system::fault_36_device_search_without_files";
     // The child must not have opened a device before.
     let present = std::env::var(PRESENT).unwrap_or_else(|_| selectors().join(" "));
     let variables = [("SCRY_VALIDATE", OsString::new()), (PRESENT, present.clone().into())];

@@ -170,7 +170,7 @@ pub fn slow_result(mut x: u32) -> u32 {
 }
 
 #[test]
-fn fault_32_everything_is_dropped_while_its_batch_runs() {
+fn fault_32_dropping_everything_during_a_batch() {
     for shared in devices_and_null() {
         let gpu = Device::open(&format!("{}", shared.backend_kind())).unwrap();
         let mut batch = gpu.batch();
@@ -189,7 +189,7 @@ fn fault_32_everything_is_dropped_while_its_batch_runs() {
 }
 
 #[test]
-fn fault_32_the_device_is_dropped_while_others_wait_and_compile() {
+fn fault_32_device_dropped_while_threads_wait() {
     for shared in devices_and_null() {
         for round in 0..4 {
             let gpu = Device::open(&format!("{}", shared.backend_kind())).unwrap();
@@ -230,7 +230,7 @@ fn fault_32_the_device_is_dropped_while_others_wait_and_compile() {
 }
 
 #[test]
-fn fault_33_threads_that_panic_with_the_device_in_use() {
+fn fault_33_panics_while_using_the_device() {
     for gpu in devices_and_null() {
         let panics = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -267,7 +267,7 @@ fn panic_holding(gpu: &Device, i: u32) {
 }
 
 #[test]
-fn fault_31_threads_open_and_close_devices_of_their_own() {
+fn fault_31_threads_open_their_own_devices() {
     for shared in devices_and_null() {
         let selector = format!("{}", shared.backend_kind());
         thread::scope(|scope| {

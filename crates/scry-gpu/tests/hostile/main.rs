@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 2000;
 const SHRINKING: Duration = Duration::from_secs(30);
 
 #[test]
-fn no_kernel_changes_bytes_outside_its_bindings() {
+fn kernels_write_only_their_bindings() {
     let devices = support::devices();
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
     let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
@@ -144,7 +144,7 @@ fn describe(
 
 /// A device goes on after a kernel that was ended.
 #[test]
-fn devices_go_on_after_endless_kernels() {
+fn devices_survive_endless_kernels() {
     for device in support::devices().iter().filter(|device| can_cancel(device)) {
         let gpu = Device::open(&format!("{}:{}", device.backend_kind(), device.info().index));
         let gpu = gpu.unwrap_or_else(|error| panic!("{error}"));

@@ -45,7 +45,7 @@ where
 }
 
 #[test]
-fn the_sign_of_what_is_converted_decides_how_it_is_widened() {
+fn widening_follows_the_operands_sign() {
     let expected = WORDS.map(|word| {
         let signed = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
         [signed(word), word.into(), (!word).into(), signed(!word)]
@@ -54,7 +54,7 @@ fn the_sign_of_what_is_converted_decides_how_it_is_widened() {
 }
 
 #[test]
-fn what_grows_by_one_has_a_complement_and_a_negation() {
+fn complement_and_negation_of_increments() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let n = i as u32;
         [!n, !(3 * n + 1), n.wrapping_neg(), WORDS[(!n % 4) as usize]]
@@ -63,7 +63,7 @@ fn what_grows_by_one_has_a_complement_and_a_negation() {
 }
 
 #[test]
-fn integers_of_16_bits_wrap_before_they_are_widened() {
+fn i16_wraps_before_widening() {
     let expected = WORDS.map(|word| {
         let x = (word.cast_signed() >> 16) as i16;
         let product = x.wrapping_mul(x).wrapping_sub(x);
@@ -86,7 +86,7 @@ fn fields_lie_at_their_offset() {
 }
 
 #[test]
-fn no_bit_is_found_at_minus_one() {
+fn missing_bit_position_is_minus_one() {
     let expected = WORDS.map(|word| {
         let differing = word ^ (word.cast_signed() >> 31).cast_unsigned();
         let leading = 31 - differing.leading_zeros() as i32;
@@ -97,7 +97,7 @@ fn no_bit_is_found_at_minus_one() {
 }
 
 #[test]
-fn any_component_of_a_quotient_is_there() {
+fn quotient_components_are_all_computed() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let (word, n) = (WORDS[i], i as u32);
         let one = 1f32.to_bits();
@@ -110,7 +110,7 @@ fn any_component_of_a_quotient_is_there() {
 }
 
 #[test]
-fn signs_of_complements_are_there_beside_long_divisions() {
+fn complement_signs_with_long_divisions() {
     let expected = WORDS.map(|word| {
         let x = word.cast_signed();
         let short = !((x >> 16) as i16).max(1);
@@ -123,7 +123,7 @@ fn signs_of_complements_are_there_beside_long_divisions() {
 }
 
 #[test]
-fn sizes_of_16_bits_wrap_beside_long_divisions() {
+fn u16_wraps_with_long_divisions() {
     let expected = WORDS.map(|word| {
         let x = (word.cast_signed() >> 16) as i16;
         let [size, negative] = [x.wrapping_abs(), x.wrapping_neg()].map(|x| i32::from(x) >> 3);
@@ -134,7 +134,7 @@ fn sizes_of_16_bits_wrap_beside_long_divisions() {
 }
 
 #[test]
-fn what_bounds_the_greater_of_a_number_and_its_negative_keeps_that() {
+fn bounds_of_absolute_value_hold() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
         let first = |x: i32| if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
@@ -158,7 +158,7 @@ fn differences_to_zero_are_negatives() {
 }
 
 #[test]
-fn bounded_numbers_of_16_bits_divide_others() {
+fn bounded_16_bit_divisors() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y] = [WORDS[i] >> 16, WORDS[i]].map(|half| (half as u16).cast_signed());
         let z = WORDS[(i + 1) % 4] as u16;
@@ -171,7 +171,7 @@ fn bounded_numbers_of_16_bits_divide_others() {
 }
 
 #[test]
-fn what_was_loaded_before_a_component_is_stored_stays() {
+fn loads_precede_component_stores() {
     let expected = [5.0f32, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
     check("fuzz/earlier.wgsl", &expected);
 }
@@ -205,7 +205,7 @@ fn truth_has_one_byte() -> Result<(), GpuError> {
 }
 
 #[test]
-fn floats_have_an_order_beside_long_divisions() {
+fn float_order_with_long_divisions() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let order = (WORDS[i] % 8).cast_signed() - 4;
         let long = i64::from(WORDS[i].cast_signed()) * i64::from(WORDS[(i + 1) % 4]);
@@ -217,7 +217,7 @@ fn floats_have_an_order_beside_long_divisions() {
 
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
-fn transposed_matrices_are_multiplied_or_refused() {
+fn transposed_products_are_right_or_rejected() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let (word, n) = (WORDS[i], i as u32);
         let (a, b) = ([word % 8, n, 1], [word % 4, 2]);
@@ -248,7 +248,7 @@ fn transposed_matrices_are_multiplied_or_refused() {
 /// A defect of a driver, which is told by its very result: both floats are there, or the upper one
 /// of the constant is zero.
 #[test]
-fn halves_are_unpacked_from_constants_or_the_driver_is_named() {
+fn constant_f16_unpacking_or_driver_defect() {
     for gpu in support::devices() {
         let results = run::<[f32; 4]>(&gpu, "drivers/unpacked.wgsl");
         let results = results.unwrap_or_else(|error| panic!("{error}"));

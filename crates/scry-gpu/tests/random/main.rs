@@ -162,7 +162,7 @@ fn unequal() -> ([Device; 2], scry_fuzz::Features) {
 
 /// A kernel that a device does not run is made small as one on which it disagrees.
 #[test]
-fn what_a_device_refuses_is_made_small() {
+fn rejected_kernels_are_shrunk() {
     let ([reference, device], only) = unequal();
     let others = [device];
     let found = problems(0..20, only, &reference, &others).next();
@@ -174,7 +174,7 @@ fn what_a_device_refuses_is_made_small() {
 }
 
 #[test]
-fn the_search_goes_on_after_a_problem() {
+fn search_continues_after_a_problem() {
     let ([reference, device], only) = unequal();
     let others = [device];
     let mut found = problems(0..20, only, &reference, &others).map(|found| found.seed);

@@ -75,7 +75,7 @@ fn every_source_keeps_within_webgpus_core() {
 }
 
 #[test]
-fn every_source_is_lowered_for_backends_that_generate_code() {
+fn every_source_lowers_to_kir() {
     for (name, source) in SOURCES {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         for checked in [true, false] {
@@ -88,7 +88,7 @@ fn every_source_is_lowered_for_backends_that_generate_code() {
 }
 
 #[test]
-fn every_source_writes_its_last_binding_alone() {
+fn sources_write_only_last_binding() {
     for (name, source) in SOURCES {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         let bindings = &program.interface().bindings;
@@ -101,7 +101,7 @@ fn every_source_writes_its_last_binding_alone() {
 }
 
 #[test]
-fn the_example_kernels_are_what_the_command_line_expects() {
+fn example_kernels_suit_the_cli() {
     let read = |name: &str| {
         let path = root().join("examples/kernels").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

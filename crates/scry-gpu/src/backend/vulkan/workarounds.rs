@@ -83,7 +83,7 @@ const ROWS: [Row; 10] = [
         tried: "22.3.6",
         name: "refuse-deep-nesting",
         reason: "conditions nested more than 80 deep are ignored, so their code is executed",
-        test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_refused"),
+        test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_rejected"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_MIX),
@@ -101,10 +101,7 @@ const ROWS: [Row; 10] = [
         tried: "580",
         name: "workgroup-bool-as-u32",
         reason: "stores to an OpTypeBool in workgroup memory are not visible to other invocations",
-        test: (
-            "crates/scry-gpu/tests/conformance/memory_types.rs",
-            "truth_values_of_every_shape_in_workgroup_memory",
-        ),
+        test: ("crates/scry-gpu/tests/conformance/memory_types.rs", "bools_in_workgroup_memory"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::STORE_INITIAL_VECTORS),
@@ -114,7 +111,7 @@ const ROWS: [Row; 10] = [
         name: "store-initial-vectors",
         reason: "a constant stored to one component of an initialised vector is visible to loads \
                  before the store, if the index is dynamic",
-        test: (FOUND, "what_was_loaded_before_a_component_is_stored_stays"),
+        test: (FOUND, "loads_precede_component_stores"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS),
@@ -124,7 +121,7 @@ const ROWS: [Row; 10] = [
         name: "split-vector-divisions",
         reason: "components after the first of a splat divided by a constant are undefined, and \
                  stores of them are dropped",
-        test: (FOUND, "any_component_of_a_quotient_is_there"),
+        test: (FOUND, "quotient_components_are_all_computed"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_SIGNS),
@@ -134,7 +131,7 @@ const ROWS: [Row; 10] = [
         name: "expand-signs",
         reason: "negations, absolute values and signs of integers are assumed not to overflow, \
                  16-bit bounds are wrong, and pipeline creation fails for some kernels with signs",
-        test: (FOUND, "integers_of_16_bits_wrap_before_they_are_widened"),
+        test: (FOUND, "i16_wraps_before_widening"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),

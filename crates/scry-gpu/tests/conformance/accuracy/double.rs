@@ -115,7 +115,7 @@ fn check_on(gpu: &Device, cases: &[Case]) {
 }
 
 #[test]
-fn operators_and_functions_of_64_bits() {
+fn f64_operators_and_functions() {
     on_each_device(|gpu| match gpu.info().features.contains(Features::F64) {
         true => check_on(gpu, &CASES),
         false => eprintln!("{}: f64 is skipped, for the device has none", gpu.name()),
@@ -123,7 +123,7 @@ fn operators_and_functions_of_64_bits() {
 }
 
 #[test]
-fn functions_of_64_bits_that_spirv_lacks() {
+fn f64_functions_missing_in_spirv() {
     on_each_device(|gpu| match gpu.backend_kind() {
         BackendKind::Vulkan => {
             eprintln!("{}: skipped, for SPIR-V has these of 16 and 32 bits only", gpu.name());

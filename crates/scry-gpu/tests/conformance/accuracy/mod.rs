@@ -166,7 +166,7 @@ fn wrong_results_are_noticed() {
 }
 
 #[test]
-fn ranges_are_as_narrow_as_the_rules() {
+fn ranges_are_exactly_the_rules() {
     let half = Range::of(0.5);
     assert_eq!(F32.add(Range::of(1.0), half), Range::of(1.5));
     // Neither neighbour of a sum that is no number of the format is excluded, nothing else is in.
@@ -185,7 +185,7 @@ fn ranges_are_as_narrow_as_the_rules() {
 }
 
 #[test]
-fn products_that_share_a_factor_may_be_one() {
+fn shared_factors_may_be_factored_out() {
     let numbers = [1.562_661_2, -1.633_787, 1.435_456_9_f32];
     let [a, b, c] = numbers.map(f64::from);
     let rounded = |x: f64| f64::from(x as f32);
