@@ -1,20 +1,20 @@
-//! The manual. Each module is a chapter; there is no code in them.
+//! The user guide. Each module is a chapter without items.
 //!
-//! | chapter | what it explains |
+//! | chapter | content |
 //! | --- | --- |
 //! | [`first_kernel`] | from an empty crate to a result, line by line |
 //! | [`buffers`] | element types, structures and their layouts, views, slices |
 //! | [`batches`] | several commands in one submission, hazards, recordings, indirect launches |
-//! | [`devices`] | which devices there are, and how to choose one |
+//! | [`devices`] | listing and choosing devices |
 //! | [`errors`] | what errors contain, time limits, logs, how to debug a kernel |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
-//! | [`cpu_device`] | what the CPU device is good for, and what it is not |
+//! | [`cpu_device`] | uses and limits of the CPU device |
 //! | [`migrating`] | from wgpu, cudarc and scry-gpu 0.1 |
-//! | [`troubleshooting`] | error messages, what causes them, and what to do |
+//! | [`troubleshooting`] | error messages, their causes, and what to do |
 //!
-//! All programs of the manual run on the CPU device when the crate's documentation is tested.
+//! All programs of the guide are documentation tests, and run on the CPU device.
 
-// What the chapters link to.
+// Link targets of the chapters.
 #[cfg(doc)]
 use crate::{
     Batch, Binding, BoundKernel, Buffer, CompileOptions, DType, Device, DeviceInfo, Download,
