@@ -10,7 +10,7 @@ use std::env;
 use std::error::Error;
 use std::time::Duration;
 
-use scry_gpu::cuda::kernels::{Attention, Kernels, Prepared, PtxType};
+use scry_gpu::cuda::kernels::{Attention, Kernels, PreparedOp, PtxType};
 use scry_gpu::{BackendKind, Buffer, Device, f16};
 
 #[path = "shared/random.rs"]
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Measures the median device time.
-fn time(gpu: &Device, prepared: &Prepared<'_>) -> scry_gpu::Result<Duration> {
+fn time(gpu: &Device, prepared: &PreparedOp<'_>) -> scry_gpu::Result<Duration> {
     let mut times = Vec::with_capacity(SAMPLES);
     for _ in 0..SAMPLES {
         let mut batch = gpu.batch();

@@ -48,7 +48,7 @@ pub use api::kernel::{CompileOptions, Kernel};
 pub use api::launch::{Count, Invocations, Launch};
 pub use api::library::{LibraryState, LibraryStatus, cuda_libraries};
 pub use api::native::{
-    Factor, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
+    GemmElement, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
     TensorElement, TensorMap, TensorSwizzle,
 };
 pub use api::recording::Recording;

@@ -36,5 +36,5 @@ must_use! {
     Options: "CompileOptions::new().entry(\"a\")";
     Slice: "x.slice(..)?";
     Labelled: "x.clone().with_label(\"x\")";
-    Prepared: "cuda::kernels::Kernels::new(gpu)?.softmax(x, x, [1, 1])?";
+    PreparedOp: "cuda::kernels::Kernels::new(gpu)?.softmax(x, x, [1, 1])?";
 }

@@ -17,7 +17,7 @@ const TYPES: [(&str, &[&str]); 2] = [
             "Kernel",
             "Kernels",
             "Launch",
-            "Prepared",
+            "PreparedOp",
             "Recording",
             "ReplayInputs",
             "Slice",

@@ -1,7 +1,7 @@
 //! Chains of launches that use programmatic dependent launch, each reading the previous one's
 //! output: results must equal those of sequential execution.
 
-use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, Prepared, PtxType};
+use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, PreparedOp, PtxType};
 use scry_gpu::{Buffer, Element, bf16};
 
 use crate::harness::{kernels, poisoned, random, succeed};
@@ -13,7 +13,7 @@ const TIMES: usize = 1000;
 /// batch, and compares all bits of the results.
 fn check<X: Element, Y: Element + PartialEq>(
     kernels: &Kernels,
-    steps: &[Prepared<'_>],
+    steps: &[PreparedOp<'_>],
     (inputs, x): (&[Buffer<X>], &Buffer<X>),
     results: &[&Buffer<Y>],
 ) {

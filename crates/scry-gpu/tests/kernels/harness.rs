@@ -2,7 +2,7 @@
 
 use scry_gpu::cuda::kernels::Kernels;
 use scry_gpu::testing::{self, Observed};
-use scry_gpu::{BackendKind, Buffer, Device, Factor, Result, bf16, f16};
+use scry_gpu::{BackendKind, Buffer, Device, GemmElement, Result, bf16, f16};
 
 use crate::support::random_f32;
 
@@ -45,7 +45,7 @@ pub fn succeed<T>(result: Result<T>) -> T {
 }
 
 /// An element type of the kernels.
-pub trait TestElement: Factor {
+pub trait TestElement: GemmElement {
     /// A value that no kernel writes.
     const POISON: Self;
     /// Largest error allowed, relative to the sum of absolute products.

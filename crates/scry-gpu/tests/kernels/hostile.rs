@@ -3,7 +3,7 @@
 use std::thread;
 
 use scry_gpu::cuda::kernels::{
-    Attention, BlockFormat, Epilogue, Gemm, Kernels, Precision, Prepared, PtxType,
+    Attention, BlockFormat, Epilogue, Gemm, Kernels, Precision, PreparedOp, PtxType,
 };
 use scry_gpu::{Batch, Buffer, Device, GpuError, Launch, NativeInterface, f16};
 
@@ -181,7 +181,7 @@ const SIZES: [usize; 12] = [
 ];
 
 /// Runs an accepted operation on a device that computes nothing; returns whether it was rejected.
-fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
+fn is_refused(prepared: scry_gpu::Result<PreparedOp<'_>>) -> bool {
     match prepared.and_then(|prepared| prepared.run()) {
         Ok(()) => false,
         Err(GpuError::Argument(_)) => true,

@@ -1,7 +1,7 @@
 //! A program's own kernels, written with scry-ptx: parameters of every kind, tensor maps, clusters,
 //! scratch memory.
 
-use scry_gpu::cuda::kernels::{Kernels, Plan, Prepared, PtxKernel, Target};
+use scry_gpu::cuda::kernels::{Kernels, Plan, PreparedOp, PtxKernel, Target};
 use scry_gpu::{Binding, Buffer};
 use scry_ptx::PtxEntry;
 use scry_ptx::PtxType;
@@ -170,7 +170,7 @@ pub fn prepared<'a>(
     kernels: &Kernels,
     plan: &Plan,
     buffers: &[&'a dyn Binding],
-) -> scry_gpu::Result<Prepared<'a>> {
+) -> scry_gpu::Result<PreparedOp<'a>> {
     // SAFETY: each kernel accesses no element beyond the sizes in its interface.
     unsafe { kernels.prepare("own", plan, buffers) }
 }

@@ -76,7 +76,7 @@ fn rejects_other_devices_buffers_and_batches() {
     let error = prepared.add_to(&mut other.device().batch()).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
     let text = error.to_string();
-    let expected = "Prepared::add_to: what Kernels::prepare of `own` prepared belongs to ";
+    let expected = "PreparedOp::add_to: what Kernels::prepare of `own` prepared belongs to ";
     assert!(text.starts_with(expected), "{text}");
 }
 
@@ -136,11 +136,11 @@ fn oversized_grid_error_names_function() {
     let (x, y) = (buffer(), buffer());
     let softmax = succeed(kernels.softmax(&x, &y, [5000, 1024]));
     let error = softmax.run().unwrap_err().to_string();
-    let begin = "Prepared::run: the grid of Kernels::softmax (rows=5000, length=1024) is ";
+    let begin = "PreparedOp::run: the grid of Kernels::softmax (rows=5000, length=1024) is ";
     assert!(error.starts_with(begin), "{error}");
     assert!(error.ends_with("(max_native_workgroups); help: compute it in parts"), "{error}");
     let error = softmax.add_to(&mut kernels.device().batch()).unwrap_err().to_string();
-    assert!(error.starts_with("Prepared::add_to: the grid of Kernels::softmax ("), "{error}");
+    assert!(error.starts_with("PreparedOp::add_to: the grid of Kernels::softmax ("), "{error}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ mod texts {
 
     use scry_gpu::Buffer;
     use scry_gpu::cuda::kernels::{
-        Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, Prepared,
+        Attention, BlockFormat, Engine, Gemm, Layout, MatrixLayout, Norm, NormKind, PreparedOp,
         PtxType, Rows,
     };
 
@@ -247,7 +247,7 @@ mod texts {
     /// The golden file.
     const FILE: &str = "corpus/out/kernels/refusals.txt";
 
-    fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Prepared<'_>>) {
+    fn record(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<PreparedOp<'_>>) {
         let error = outcome.expect_err("it is rejected");
         lines.push(format!("{what}:\n    {error}\n"));
     }

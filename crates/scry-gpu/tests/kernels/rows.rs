@@ -1,7 +1,7 @@
 //! Softmax and norms.
 
 use scry_gpu::Buffer;
-use scry_gpu::cuda::kernels::{Kernels, Prepared};
+use scry_gpu::cuda::kernels::{Kernels, PreparedOp};
 use scry_gpu::{Result, bf16, f16};
 
 use crate::harness::{TestElement, kernels, poisoned, random, succeed};
@@ -30,7 +30,7 @@ type Reference = fn(&[f64], &[f64], &[f64]) -> Vec<f64>;
 /// A row-wise function: how it is prepared, and its reference for a row in f64.
 struct Function<T> {
     name: &'static str,
-    prepare: for<'a> fn(&Kernels, &'a Operands<T>) -> Result<Prepared<'a>>,
+    prepare: for<'a> fn(&Kernels, &'a Operands<T>) -> Result<PreparedOp<'a>>,
     reference: Reference,
 }
 

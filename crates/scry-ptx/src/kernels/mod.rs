@@ -47,7 +47,7 @@ pub trait PtxKernel: Debug + Send + Sync {
     /// `griddepcontrol.wait`, or `None` if it does not use programmatic dependent launch, which
     /// needs `sm_90`. With it the kernel may start while its predecessor runs. Kernels of the same
     /// name read the same.
-    fn reads_early(&self) -> Option<&'static [usize]> {
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
         None
     }
 

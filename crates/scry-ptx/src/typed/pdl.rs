@@ -14,7 +14,7 @@ use crate::asm::Opcode;
 impl Code {
     /// Waits until the preceding launch is complete and its writes are visible
     /// (`griddepcontrol.wait`). Returns at once where it was complete already. Required in each
-    /// thread that afterwards accesses global memory other than what `PtxKernel::reads_early`
+    /// thread that afterwards accesses global memory other than what `PtxKernel::pdl_reads`
     /// lists.
     pub fn wait_for_launch_before(&self) {
         self.emit_for_sm_90("griddepcontrol.wait");

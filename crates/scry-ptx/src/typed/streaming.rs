@@ -30,7 +30,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
     /// Loads an element past L1, which may hold stale data from before a launch that this one has
     /// not waited for.
     #[must_use]
-    pub fn load_early(self) -> Val<'k, T> {
+    pub fn load_before_wait(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));
         let opcode = Opcode::new("ld.relaxed.gpu.global").ty(T::TYPE.to_bits());
         self.k.emit(opcode, [value.into(), self.address().into()]);
@@ -185,16 +185,16 @@ mod tests {
     fn loads_before_wait_bypass_l1() {
         let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let (x, y) = (k.pointer::<u16>("x"), k.pointer::<u16>("y"));
-            let early = x.load_early();
+            let before_wait = x.load_before_wait();
             k.wait_for_launch_before();
-            let [fresh] = x.load_fresh_where(Some(early.lt(7)), 0);
-            y.store_where(None, [early, fresh]);
+            let [fresh] = x.load_fresh_where(Some(before_wait.lt(7)), 0);
+            y.store_where(None, [before_wait, fresh]);
         });
         let text = PtxModule::new(Target::SM_90).with(kernel).to_string();
         assemble(&text, Target::SM_90);
-        let early = text.find("ld.relaxed.gpu.global.b16 ").expect("it is read early");
+        let before_wait = text.find("ld.relaxed.gpu.global.b16 ").expect("it is read early");
         let wait = text.find("griddepcontrol.wait;").expect("it waits");
         let fresh = text.find(" ld.global.b16 ").expect("it is read again");
-        assert!(early < wait && wait < fresh, "{text}");
+        assert!(before_wait < wait && wait < fresh, "{text}");
     }
 }

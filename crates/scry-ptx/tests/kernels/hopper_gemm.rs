@@ -174,17 +174,17 @@ fn operands_read_once_are_evicted_first() {
 /// Activations are mostly what the launch before has just made.
 #[test]
 fn dominant_weights_are_prefetched_by_pdl() {
-    let early = |m, n, k| {
+    let pdl = |m, n, k| {
         let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
         let step = &plan.steps[0];
-        let early = step.kernel.reads_early().expect("it waits itself");
-        early.iter().map(|at| step.buffers[*at]).collect::<Vec<_>>()
+        let pdl = step.kernel.pdl_reads().expect("it waits itself");
+        pdl.iter().map(|at| step.buffers[*at]).collect::<Vec<_>>()
     };
-    assert_eq!(early(16, 4096, 4096), [Place::Argument(1)]);
-    assert_eq!(early(64, 8192, 8192), [Place::Argument(1)]);
-    assert_eq!(early(8192, 64, 8192), [Place::Argument(0)]);
-    assert_eq!(early(4096, 4096, 4096), []);
-    assert_eq!(early(32768, 256, 128), []);
+    assert_eq!(pdl(16, 4096, 4096), [Place::Argument(1)]);
+    assert_eq!(pdl(64, 8192, 8192), [Place::Argument(1)]);
+    assert_eq!(pdl(8192, 64, 8192), [Place::Argument(0)]);
+    assert_eq!(pdl(4096, 4096, 4096), []);
+    assert_eq!(pdl(32768, 256, 128), []);
 }
 
 /// What ends within 16 bytes would be followed by zeros.

@@ -31,13 +31,13 @@ fn check_waits(step: &Step) {
     let text = kernel.emit_ptx_for(newest(&**kernel)).expect("it is for this target");
     let [wait, next] = ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]
         .map(|instruction| text.find(instruction));
-    let Some(early) = kernel.reads_early() else {
+    let Some(pdl) = kernel.pdl_reads() else {
         assert_eq!((wait, next), (None, None), "{name}");
         return;
     };
     assert!(wait.is_some() && wait < next, "{name}: waits at {wait:?}, the next one at {next:?}");
     assert!(!text.contains("ld.global.nc"), "{name} reads what the launch before may write");
-    for at in early {
+    for at in pdl {
         assert_eq!(kernel.interface().buffers[*at].access, BufferAccess::Read, "{name}");
     }
     if !kernel.default_target().has(90) {

@@ -1,7 +1,7 @@
 //! Attention beside PyTorch's, which uses cuDNN's or its own flash attention where it can.
 
 use anyhow::{Result, ensure};
-use scry_gpu::cuda::kernels::{Attention, Prepared, PtxType};
+use scry_gpu::cuda::kernels::{Attention, PreparedOp, PtxType};
 use scry_gpu::{Binding, Buffer, f16};
 
 use crate::Bench;
@@ -59,7 +59,7 @@ fn compare<T: Number>(bench: &mut Bench, case: &Case, element: PtxType) -> Resul
 /// Computes it once, and compares some rows with 64 bits.
 fn check<T: Number>(
     attention: &Attention,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedOp<'_>,
     [q, k, v]: &[Vec<T>; 3],
     out: &Buffer<T>,
 ) -> Result<()> {

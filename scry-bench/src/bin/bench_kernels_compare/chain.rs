@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use scry_gpu::Recording;
-use scry_gpu::cuda::kernels::Prepared;
+use scry_gpu::cuda::kernels::PreparedOp;
 
 use crate::Bench;
 use crate::clock::median;
@@ -15,7 +15,7 @@ const LAUNCHES: usize = 400;
 
 impl Bench {
     /// Records alternating computations; returns the recording and their number.
-    pub fn chain(&self, turns: &[Prepared<'_>]) -> Result<(Recording, usize)> {
+    pub fn chain(&self, turns: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
         let rounds = LAUNCHES.div_ceil(turns.len());
         for _ in 0..rounds {

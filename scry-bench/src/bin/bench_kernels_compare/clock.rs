@@ -6,7 +6,7 @@
 //! time is in what events around each launch say.
 
 use anyhow::{Context as _, Result};
-use scry_gpu::cuda::kernels::Prepared;
+use scry_gpu::cuda::kernels::PreparedOp;
 use scry_gpu::{Buffer, Device};
 
 use scry_bench::torch::Torch;
@@ -75,7 +75,7 @@ impl Clock {
     }
 
     /// Seconds of one computation.
-    pub fn seconds(&self, prepared: &Prepared<'_>, caches: Caches) -> Result<f64> {
+    pub fn seconds(&self, prepared: &PreparedOp<'_>, caches: Caches) -> Result<f64> {
         let mut batch = self.device.batch();
         let before = match caches {
             Caches::Flushed => 0,
@@ -94,7 +94,7 @@ impl Clock {
     /// Median of `count` interleaved measurements of ours and of the peer.
     pub fn compare(
         &self,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedOp<'_>,
         torch: &mut Torch,
         (name, numbers): (&str, &[usize]),
         caches: Caches,

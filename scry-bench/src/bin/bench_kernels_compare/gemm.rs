@@ -1,7 +1,7 @@
 //! Products of matrices beside cuBLAS, which PyTorch calls, and by cuBLAS through our own device.
 
 use anyhow::{Result, ensure};
-use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, Prepared};
+use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, PreparedOp};
 use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
 use scry_ptx::PtxType;
 
@@ -144,7 +144,7 @@ impl Bench {
     pub fn row(
         &mut self,
         name: &str,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedOp<'_>,
         peer: (String, Vec<usize>),
         (unit, work): (&str, f64),
         bytes: usize,
@@ -170,7 +170,7 @@ impl Bench {
     fn by_cublas(
         &mut self,
         name: &str,
-        cublas: &Prepared<'_>,
+        cublas: &PreparedOp<'_>,
         work: f64,
         bytes: usize,
     ) -> Result<()> {
@@ -201,7 +201,7 @@ impl<T: Number> Product<T> {
     }
 
     /// Computes it once, and compares elements spread over all tiles with sums in 64 bits.
-    fn check(&self, prepared: &Prepared<'_>) -> Result<()> {
+    fn check(&self, prepared: &PreparedOp<'_>) -> Result<()> {
         prepared.run()?;
         let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
         let (a, b) = (self.a.download()?, self.b.download()?);

@@ -1,9 +1,9 @@
 //! Elements of every type, and numbers that are drawn.
 
-use scry_gpu::{Factor, bf16, f16};
+use scry_gpu::{GemmElement, bf16, f16};
 
 /// An element of any of the types of the kernels.
-pub trait Number: Factor + Send + Sync {
+pub trait Number: GemmElement + Send + Sync {
     /// As tables and PyTorch's side name it.
     const NAME: &'static str;
     /// Largest error allowed, relative to the sum of absolute products.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;
-use scry_gpu::cuda::kernels::Prepared;
+use scry_gpu::cuda::kernels::PreparedOp;
 
 use crate::Bench;
 use crate::number::{Draw, Number};
@@ -61,7 +61,7 @@ fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) ->
 /// Computes it once, and compares some rows with 64 bits.
 fn check<T: Number>(
     name: &str,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedOp<'_>,
     [x, weight, bias, y]: [&Buffer<T>; 4],
     length: usize,
 ) -> Result<()> {

@@ -13,7 +13,7 @@ use scry_ir::{
 };
 
 pub use language::Language;
-pub use multiply::Factor;
+pub use multiply::GemmElement;
 pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};

@@ -58,8 +58,8 @@ impl Routine {
     }
 }
 
-/// What the matrices of [`Device::cublas_matmul`] may be made of: `f32`, `f16` or `bf16`.
-pub trait Factor: Element + sealed::Sealed {}
+/// An element type of GEMM operands: `f32`, `f16` or `bf16`.
+pub trait GemmElement: Element + sealed::Sealed {}
 
 mod sealed {
     pub trait Sealed {}
@@ -68,12 +68,12 @@ mod sealed {
     impl Sealed for half::bf16 {}
 }
 
-impl Factor for f32 {}
-impl Factor for f16 {}
-impl Factor for bf16 {}
+impl GemmElement for f32 {}
+impl GemmElement for f16 {}
+impl GemmElement for bf16 {}
 
 /// The routine that multiplies elements as exactly as it can be done.
-fn exact<T: Factor>() -> Routine {
+fn exact<T: GemmElement>() -> Routine {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => Routine::Bf16,
         ElementLayout::Scalar(it) if it.width == 2 => Routine::F16,
@@ -118,7 +118,7 @@ impl Device {
     /// [`GpuError::Range`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`] for sizes
     /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` is one of the others;
     /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
-    pub fn cublas_matmul<T: Factor>(
+    pub fn cublas_matmul<T: GemmElement>(
         &self,
         a: &Buffer<T>,
         b: &Buffer<T>,
@@ -162,7 +162,7 @@ impl Device {
         self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
     }
 
-    fn multiply<T: Factor>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
+    fn multiply<T: GemmElement>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
         let mut list = CommandList::default();
         append(&self.context, &mut list, routine, matrices)
             .and_then(|()| self.context.submit_unless_empty(list))
@@ -187,7 +187,7 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Device::cublas_matmul`].
-    pub fn cublas_matmul<T: Factor>(
+    pub fn cublas_matmul<T: GemmElement>(
         &mut self,
         a: &Buffer<T>,
         b: &Buffer<T>,
@@ -206,7 +206,7 @@ impl Batch {
 }
 
 /// Appends a product.
-fn append<T: Factor>(
+fn append<T: GemmElement>(
     context: &Arc<Context>,
     list: &mut CommandList,
     routine: Routine,
@@ -319,7 +319,7 @@ fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
 }
 
 /// The elements of a matrix; an error if the buffer has fewer.
-fn matrix<'a, T: Factor>(
+fn matrix<'a, T: GemmElement>(
     buffer: &'a Buffer<T>,
     operation: &'static str,
     (name, shape): (&str, &str),

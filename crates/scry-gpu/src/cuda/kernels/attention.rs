@@ -3,7 +3,7 @@
 pub use scry_ptx::kernels::attention::{Attention, Bias as AttentionBias, Strides};
 
 use super::check::Call;
-use super::{Kernels, Prepared};
+use super::{Kernels, PreparedOp};
 use crate::api::binding::Binding;
 use crate::api::error::Result;
 
@@ -43,7 +43,7 @@ impl Kernels {
         &self,
         attention: &Attention,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let call = Call { function: "Kernels::attention", sizes: &sizes(attention) };
         self.planned(call, attention.plan(self.machine()), buffers)
     }
@@ -69,7 +69,7 @@ impl Kernels {
         &self,
         attention: &Attention,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let call = Call { function: "Kernels::simple_attention", sizes: &sizes(attention) };
         self.planned(call, attention.naive(), buffers)
     }

@@ -3,7 +3,7 @@
 //! the driver; nothing needs to be installed.
 //!
 //! [`Kernels`] chooses the variant that suits the shape and the device, and returns it as
-//! [`Prepared`]: run it at once, or add it to a batch or a recording, as often as you like.
+//! [`PreparedOp`]: run it at once, or add it to a batch or a recording, as often as you like.
 
 mod attention;
 mod check;
@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use attention::{Attention, AttentionBias, Strides};
-pub use prepared::Prepared;
+pub use prepared::PreparedOp;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 pub use quantized::BlockFormat;
 pub use rows::{Norm, NormKind, Rows, Softmax};
@@ -32,7 +32,7 @@ use crate::api::device::Device;
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
-use crate::api::native::{self, Factor, Language};
+use crate::api::native::{self, GemmElement, Language};
 use scry_ir::ScalarKind;
 
 /// The kernel library on one device: kernels are compiled at their first use, and cached.
@@ -151,12 +151,12 @@ impl Kernels {
         name: &str,
         plan: &Plan,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let function = format!("Kernels::prepare of `{name}`");
         let call = Call { function: &function, sizes: &[] };
         check::arguments(&self.shared.device, call, plan, buffers)?;
         // SAFETY: the caller's.
-        unsafe { Prepared::new(self, call, plan, Origin::Program, buffers) }
+        unsafe { PreparedOp::new(self, call, plan, Origin::Program, buffers) }
             .map_err(|error| error.in_function(function.clone()))
     }
 
@@ -166,13 +166,13 @@ impl Kernels {
         call: Call<'_>,
         plan: Result<Plan, PlanError>,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let device = &self.shared.device;
         let plan = plan.map_err(|error| error::refused(device.info(), call, error))?;
         check::arguments(device, call, &plan, buffers)?;
         // SAFETY: the kernels of scry-ptx access nothing beyond the planned sizes, to which the
         // buffers are checked, and terminate.
-        unsafe { Prepared::new(self, call, &plan, Origin::Crate, buffers) }
+        unsafe { PreparedOp::new(self, call, &plan, Origin::Crate, buffers) }
             .map_err(|error| call.for_function(error))
     }
 
@@ -216,7 +216,7 @@ fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u6
 }
 
 /// Returns the element type.
-fn element<T: Factor>() -> PtxType {
+fn element<T: GemmElement>() -> PtxType {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => PtxType::Bf16,
         ElementLayout::Scalar(it) if it.width == 2 => PtxType::F16,

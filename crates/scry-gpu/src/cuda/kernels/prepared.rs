@@ -24,7 +24,7 @@ use crate::core::encode;
 
 /// An operation of the kernel library, checked and compiled: run it as often as you like.
 #[must_use = "nothing is computed until it is run or added to a batch"]
-pub struct Prepared<'a> {
+pub struct PreparedOp<'a> {
     context: Arc<Context>,
     /// The function that prepared it, with its sizes.
     call: String,
@@ -53,7 +53,7 @@ impl<'a> StepBuffer<'a> {
     }
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedOp<'a> {
     /// Submits the operation and returns before it is done; reads of the results wait for it.
     ///
     /// ```no_run
@@ -74,7 +74,7 @@ impl<'a> Prepared<'a> {
     /// As [`Device::run`](crate::Device::run).
     pub fn run(&self) -> Result<()> {
         let mut list = CommandList::default();
-        const NAME: &str = "Prepared::run";
+        const NAME: &str = "PreparedOp::run";
         self.append(&self.context, &mut list, NAME)?;
         let submitted = self.context.submit_unless_empty(list);
         submitted.map_err(|error| self.explained(NAME, error))
@@ -101,7 +101,7 @@ impl<'a> Prepared<'a> {
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;
     /// as [`Device::run`](crate::Device::run).
     pub fn add_to(&self, batch: &mut Batch) -> Result<()> {
-        batch.add(|context, list| self.append(context, list, "Prepared::add_to")).map(|_| ())
+        batch.add(|context, list| self.append(context, list, "PreparedOp::add_to")).map(|_| ())
     }
 
     /// Returns the names of the kernels in launch order; empty if there is nothing to compute.
@@ -287,8 +287,8 @@ fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
     let interface = NativeInterface::new(bindings, launch.block)
         .dynamic_shared(launch.dynamic_shared)
         .with_parameters(parameters);
-    match kernel.reads_early() {
-        Some(early) if target.has(90) => interface.begins_early(early),
+    match kernel.pdl_reads() {
+        Some(pdl) if target.has(90) => interface.begins_early(pdl),
         _ => interface,
     }
 }
@@ -335,8 +335,8 @@ fn tensor_map(map: scry_ptx::kernels::TensorMapSpec) -> TensorMap {
     TensorMap { element, offset, dims, strides, tile, swizzle }
 }
 
-impl fmt::Debug for Prepared<'_> {
+impl fmt::Debug for PreparedOp<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("kernels", &self.kernels()).finish()
+        f.debug_struct("PreparedOp").field("kernels", &self.kernels()).finish()
     }
 }

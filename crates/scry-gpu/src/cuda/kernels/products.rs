@@ -5,12 +5,12 @@ pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayo
 
 use super::check::Call;
 use super::error::refused;
-use super::{Kernels, Plan, Prepared, check, element, sizes};
+use super::{Kernels, Plan, PreparedOp, check, element, sizes};
 use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
 use crate::api::error::Result;
 use crate::api::launch::Count;
-use crate::api::native::{Factor, Routine, multiply};
+use crate::api::native::{GemmElement, Routine, multiply};
 
 /// The implementation of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -47,7 +47,7 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::gemm`].
-    pub fn matmul<'a, T: Factor>(
+    pub fn matmul<'a, T: GemmElement>(
         &self,
         a: &'a Buffer<T>,
         b: &'a Buffer<T>,
@@ -55,7 +55,7 @@ impl Kernels {
         m: impl Count,
         n: impl Count,
         k: impl Count,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
         let [m, n, k] = sizes("Kernels::matmul", sides)?;
         let gemm = Gemm::new(m, n, k, element::<T>());
@@ -87,7 +87,7 @@ impl Kernels {
     /// # Errors
     /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
     #[expect(clippy::too_many_arguments, reason = "they are those of every matrix product")]
-    pub fn matmul_by<'a, T: Factor>(
+    pub fn matmul_by<'a, T: GemmElement>(
         &self,
         engine: Engine,
         a: &'a Buffer<T>,
@@ -96,7 +96,7 @@ impl Kernels {
         m: impl Count,
         n: impl Count,
         k: impl Count,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
         let [m, n, k] = sizes("Kernels::matmul_by", sides)?;
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
@@ -137,7 +137,7 @@ impl Kernels {
     /// [`GpuError::Argument`](crate::GpuError::Argument) for invalid sizes or types, and buffers
     /// that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
-    pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<Prepared<'a>> {
+    pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<PreparedOp<'a>> {
         self.gemm_for("Kernels::gemm", gemm, buffers)
     }
 
@@ -147,7 +147,7 @@ impl Kernels {
         function: &str,
         gemm: &Gemm,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
         // A batch of one is not mentioned.
         let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
@@ -159,7 +159,7 @@ impl Kernels {
         gemm: &Gemm,
         buffers: [&'a dyn Binding; 3],
         sizes: [u64; 3],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
         let call = Call { function: "Kernels::matmul_by", sizes: &sides };
         let device = &self.shared.device;
@@ -174,6 +174,6 @@ impl Kernels {
         // The sides of matrices in buffers are below 2^31.
         let sizes = sizes.map(|side| side as u32);
         let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
-        Ok(Prepared::of_one(device, call, kernel, &buffers, launch))
+        Ok(PreparedOp::of_one(device, call, kernel, &buffers, launch))
     }
 }

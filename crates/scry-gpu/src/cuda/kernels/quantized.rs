@@ -5,10 +5,10 @@ pub use scry_ptx::kernels::quant::BlockFormat;
 use scry_ptx::kernels::quant::MatMul;
 
 use super::check::Call;
-use super::{Kernels, Prepared, element};
+use super::{Kernels, PreparedOp, element};
 use crate::api::buffer::Buffer;
 use crate::api::error::Result;
-use crate::api::native::Factor;
+use crate::api::native::GemmElement;
 
 /// Quantised weights: blocks of low-bit integers with scales, in byte buffers.
 impl Kernels {
@@ -43,7 +43,7 @@ impl Kernels {
         x: &'a Buffer<f32>,
         blocks: &'a Buffer<u8>,
         count: usize,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let plan = quant::quantize_plan(format, count as u64);
         let call = Call { function: "Kernels::quantize", sizes: &[("count", count as u64)] };
         self.planned(call, plan, &[x, blocks])
@@ -71,13 +71,13 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::quantize`].
-    pub fn dequantize<'a, T: Factor>(
+    pub fn dequantize<'a, T: GemmElement>(
         &self,
         format: BlockFormat,
         blocks: &'a Buffer<u8>,
         y: &'a Buffer<T>,
         count: usize,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let plan = quant::dequantize_plan(format, element::<T>(), count as u64);
         let call = Call { function: "Kernels::dequantize", sizes: &[("count", count as u64)] };
         self.planned(call, plan, &[blocks, y])
@@ -112,7 +112,7 @@ impl Kernels {
     /// [`GpuError::Argument`](crate::GpuError::Argument) for rows with partial blocks, sizes that
     /// are too large, and buffers that are too short or overlap with `y`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
-    pub fn quantized_matmul<'a, X: Factor, Y: Factor>(
+    pub fn quantized_matmul<'a, X: GemmElement, Y: GemmElement>(
         &self,
         format: BlockFormat,
         weights: &'a Buffer<u8>,
@@ -120,7 +120,7 @@ impl Kernels {
         y: &'a Buffer<Y>,
         [rows, k]: [usize; 2],
         columns: usize,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let product = MatMul {
             format,
             rows: rows as u64,

@@ -7,11 +7,11 @@ pub use scry_ptx::kernels::softmax::Softmax;
 use scry_ptx::kernels::{norm, softmax};
 
 use super::check::Call;
-use super::{Kernels, Prepared, element};
+use super::{Kernels, PreparedOp, element};
 use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
 use crate::api::error::{GpuError, Result};
-use crate::api::native::Factor;
+use crate::api::native::GemmElement;
 
 /// Functions of the rows of a row-major matrix without padding: `f32`, `f16` or `bf16`, computed in
 /// `f32`. Buffers may be longer than the matrix. The output must be another buffer.
@@ -36,12 +36,12 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::norm`].
-    pub fn softmax<'a, T: Factor>(
+    pub fn softmax<'a, T: GemmElement>(
         &self,
         x: &'a Buffer<T>,
         y: &'a Buffer<T>,
         shape: [usize; 2],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         self.softmax_of(Softmax::Linear, rows(element::<T>(), shape), &[x, y])
     }
 
@@ -61,12 +61,12 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::norm`].
-    pub fn log_softmax<'a, T: Factor>(
+    pub fn log_softmax<'a, T: GemmElement>(
         &self,
         x: &'a Buffer<T>,
         y: &'a Buffer<T>,
         shape: [usize; 2],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         self.softmax_of(Softmax::Log, rows(element::<T>(), shape), &[x, y])
     }
 
@@ -75,7 +75,7 @@ impl Kernels {
         which: Softmax,
         rows: Rows,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let name = match which {
             Softmax::Linear => "Kernels::softmax",
             Softmax::Log => "Kernels::log_softmax",
@@ -107,7 +107,7 @@ impl Kernels {
     ///
     /// # Errors
     /// [`GpuError::Argument`] for a bias without a weight; as [`Kernels::norm`].
-    pub fn layer_norm<'a, T: Factor>(
+    pub fn layer_norm<'a, T: GemmElement>(
         &self,
         x: &'a Buffer<T>,
         weight: Option<&'a Buffer<T>>,
@@ -115,7 +115,7 @@ impl Kernels {
         y: &'a Buffer<T>,
         shape: [usize; 2],
         epsilon: f32,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let kind = match (weight, bias) {
             (None, None) => NormKind::Layer,
             (Some(_), None) => NormKind::LayerWeight,
@@ -150,14 +150,14 @@ impl Kernels {
     ///
     /// # Errors
     /// As [`Kernels::norm`].
-    pub fn rms_norm<'a, T: Factor>(
+    pub fn rms_norm<'a, T: GemmElement>(
         &self,
         x: &'a Buffer<T>,
         weight: Option<&'a Buffer<T>>,
         y: &'a Buffer<T>,
         shape: [usize; 2],
         epsilon: f32,
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let kind = if weight.is_some() { NormKind::RmsWeight } else { NormKind::Rms };
         let buffers: Vec<&'a dyn Binding> =
             [Some(x), weight, Some(y)].into_iter().flatten().map(|it| it as _).collect();
@@ -190,7 +190,7 @@ impl Kernels {
         norm: Norm,
         rows: Rows,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         self.norm_for("Kernels::norm", norm, rows, buffers)
     }
 
@@ -201,7 +201,7 @@ impl Kernels {
         norm: Norm,
         rows: Rows,
         buffers: &[&'a dyn Binding],
-    ) -> Result<Prepared<'a>> {
+    ) -> Result<PreparedOp<'a>> {
         let call = Call { function, sizes: &shape(rows) };
         self.planned(call, norm::plan(norm, rows, self.machine()), buffers)
     }

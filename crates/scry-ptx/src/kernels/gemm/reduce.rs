@@ -93,7 +93,7 @@ impl PtxKernel for Reduce {
         })
     }
 
-    fn reads_early(&self) -> Option<&'static [usize]> {
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
         Some(&[])
     }
 

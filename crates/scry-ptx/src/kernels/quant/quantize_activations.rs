@@ -66,7 +66,7 @@ impl PtxKernel for Prepare {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
     }
 
-    fn reads_early(&self) -> Option<&'static [usize]> {
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
         Some(&[])
     }
 

@@ -34,7 +34,7 @@ mod variant;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
-pub use variant::{Bias, Early, Finish, Major, Once, Store, Tile, Variant};
+pub use variant::{Bias, Finish, Major, Once, PdlPrefetch, Store, Tile, Variant};
 
 use pipeline::Ring;
 pub use schedule::Cut;
@@ -139,11 +139,11 @@ impl PtxKernel for HopperGemm {
         }
     }
 
-    fn reads_early(&self) -> Option<&'static [usize]> {
-        match self.variant.early {
-            Early::None => Some(&[]),
-            Early::A => Some(&[0]),
-            Early::B => Some(&[1]),
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
+        match self.variant.pdl {
+            PdlPrefetch::None => Some(&[]),
+            PdlPrefetch::A => Some(&[0]),
+            PdlPrefetch::B => Some(&[1]),
         }
     }
 

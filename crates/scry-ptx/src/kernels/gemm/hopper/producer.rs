@@ -3,7 +3,7 @@
 
 use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
-use super::variant::{Early, GROUP_ROWS, LINE, Major, Variant};
+use super::variant::{GROUP_ROWS, LINE, Major, PdlPrefetch, Variant};
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Policy, Ptr, Shared, Val};
 
@@ -64,7 +64,7 @@ impl<'k> Producer<'k> {
     /// Writes the code of the thread that loads `a`; it announces the bytes of both operands.
     pub(super) fn bring_a(&self) {
         let Self { variant, operands, .. } = self;
-        self.begin(variant.early == Early::A);
+        self.begin(variant.pdl == PdlPrefetch::A);
         let policy = variant.once.a.then(|| self.k.evict_first());
         self.each(operands.a_batched, |ring, part, matrix, k_index| {
             let full = ring.expect();
@@ -80,7 +80,7 @@ impl<'k> Producer<'k> {
     /// Writes the code of the thread that loads `b`.
     pub(super) fn bring_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
-        self.begin(variant.early == Early::B);
+        self.begin(variant.pdl == PdlPrefetch::B);
         let policy = variant.once.b.then(|| self.k.evict_first());
         self.each(operands.b_batched, |ring, part, matrix, k_index| {
             let full = ring.wait_empty();
@@ -95,8 +95,8 @@ impl<'k> Producer<'k> {
 
     /// Waits for the preceding launch (`griddepcontrol.wait`), unless the operand may be
     /// prefetched.
-    fn begin(&self, early: bool) {
-        if !early {
+    fn begin(&self, pdl: bool) {
+        if !pdl {
             self.k.wait_for_launch_before();
             self.k.let_next_launch_begin();
         }

@@ -118,7 +118,7 @@ pub struct Once {
 /// Which operand is prefetched before the preceding launch has finished (PDL). That launch must not
 /// write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Early {
+pub enum PdlPrefetch {
     /// None.
     None,
     /// `a`.
@@ -127,7 +127,7 @@ pub enum Early {
     B,
 }
 
-impl Early {
+impl PdlPrefetch {
     /// Chooses for a GEMM of these sizes: the operand that dominates the traffic, since that is the
     /// weights. The other one is the output of the preceding launch.
     pub(in crate::kernels::gemm) fn of([m, n, k]: [u64; 3]) -> Self {
@@ -177,7 +177,7 @@ pub struct Variant {
     /// The epilogue.
     pub finish: Finish,
     /// Which operand is prefetched.
-    pub early: Early,
+    pub pdl: PdlPrefetch,
 }
 
 impl Finish {
@@ -319,7 +319,7 @@ impl Variant {
 
     /// Returns the kernel's name.
     pub(super) fn name(&self) -> String {
-        let Self { element, parts, output, a, b, tile, once, store, finish, early } = self;
+        let Self { element, parts, output, a, b, tile, once, store, finish, pdl } = self;
         let operands = match (element, parts) {
             (PtxType::F32, 2) => "tf32x3",
             (PtxType::F32, _) => "tf32",
@@ -341,7 +341,7 @@ impl Variant {
             }
         };
         let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");
-        early.named(finish.named(name)).build()
+        pdl.named(finish.named(name)).build()
     }
 }
 

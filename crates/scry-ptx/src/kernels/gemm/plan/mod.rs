@@ -3,7 +3,7 @@
 mod portable;
 
 use super::hopper::{
-    Bias, Choice, Cut, Early, Finish, HopperGemm, Major, Once, Store, Task, Tile, Variant,
+    Bias, Choice, Cut, Finish, HopperGemm, Major, Once, PdlPrefetch, Store, Task, Tile, Variant,
 };
 use super::reduce::Reduce;
 use super::repack::{Align, Source, fits};
@@ -181,16 +181,16 @@ impl Product {
             once: Once::default(),
             store,
             finish,
-            early: self.early(),
+            pdl: self.pdl(),
         }
     }
 
     /// Returns the operand that dominates the traffic, unless a preceding step computes it.
-    fn early(&self) -> Early {
+    fn pdl(&self) -> PdlPrefetch {
         let Gemm { m, n, k, .. } = self.gemm;
-        let early = Early::of([m, n, k]);
-        let place = if early == Early::A { self.a } else { self.b };
-        if matches!(place, Place::Argument(_)) { early } else { Early::None }
+        let pdl = PdlPrefetch::of([m, n, k]);
+        let place = if pdl == PdlPrefetch::A { self.a } else { self.b };
+        if matches!(place, Place::Argument(_)) { pdl } else { PdlPrefetch::None }
     }
 
     /// Adds the launch of the GEMM, and that of the split-K reduction.

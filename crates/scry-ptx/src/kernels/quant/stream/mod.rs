@@ -116,7 +116,7 @@ impl PtxKernel for Stream {
         }
     }
 
-    fn reads_early(&self) -> Option<&'static [usize]> {
+    fn pdl_reads(&self) -> Option<&'static [usize]> {
         Some(&[0])
     }
 

@@ -185,7 +185,8 @@ impl<'k> StageCursor<'k> {
         k.when(until.lt(end), || {
             let rest = (end - until).convert::<u32>("");
             k.for_range(0, rest, 2, |at| {
-                let value = matrix.at.at_wide(until).plus_bytes(at).cast::<u16>().load_early();
+                let value =
+                    matrix.at.at_wide(until).plus_bytes(at).cast::<u16>().load_before_wait();
                 to.plus_bytes(bytes + at).cast::<u16>().store(value);
             });
         });
