@@ -1,4 +1,4 @@
-//! Input that hides no mistake, and exact comparison.
+//! Input that makes errors visible, and exact comparison.
 
 use anyhow::{Result, bail};
 
@@ -16,7 +16,7 @@ pub fn random(seed: u32, n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Fails at the first element that is not what `want` says.
+/// Fails at the first element that differs from `want`.
 pub fn check(what: &str, got: &[f32], want: impl Fn(usize) -> f32) -> Result<()> {
     for (i, got) in got.iter().enumerate() {
         let want = want(i);

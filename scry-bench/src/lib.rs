@@ -1,4 +1,4 @@
-//! What the programs that compare scry-gpu with its peers share.
+//! Code shared by the programs that compare scry-gpu with its peers.
 
 pub mod data;
 pub mod kernels;

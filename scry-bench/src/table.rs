@@ -1,11 +1,11 @@
 //! The table that is printed, and whether all goals are reached.
 
-/// What is asked of a ratio of times, the peer's over ours.
+/// A goal for the ratio of times, the peer's over ours.
 #[derive(Clone, Copy)]
 pub enum Goal {
     /// Nothing.
     None,
-    /// At least so much.
+    /// Minimum ratio.
     AtLeast(f64),
 }
 
@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Row<'a> {
     /// What, with its size.
     pub name: &'a str,
-    /// How fast ours is, such as `41.2 TFLOP/s`; empty if the time says it all.
+    /// How fast ours is, such as `41.2 TFLOP/s`; empty if only the time matters.
     pub rate: String,
     /// Our seconds.
     pub ours: f64,
@@ -28,7 +28,7 @@ pub struct Row<'a> {
     pub peer: &'a str,
     /// The peer's seconds.
     pub theirs: f64,
-    /// What is asked.
+    /// The goal.
     pub goal: Goal,
 }
 

@@ -1,4 +1,4 @@
-//! PyTorch in a process of its own, asked for one measurement at a time.
+//! A PyTorch process that executes one measurement at a time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -46,7 +46,7 @@ impl Torch {
 
 impl Drop for Torch {
     fn drop(&mut self) {
-        // It ends with its input; if not, it has to. Nothing more can be done about either.
+        // The process exits when its input closes, else it is killed. Errors are ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The kernels, their data, and what is asked of them.
+//! The kernels, their data and their performance goals.
 
 use scry_gpu::Launch;
 
@@ -7,7 +7,7 @@ use crate::job::{Data, Job, Work};
 use crate::oracle;
 use scry_bench::data::random;
 
-/// What one measurement is compared with.
+/// The goals of one measurement.
 #[derive(Clone, Copy)]
 pub struct Goals {
     /// Minimum speed relative to the peer.
@@ -20,7 +20,7 @@ pub struct Goals {
 pub struct Case {
     /// For the command line.
     pub name: &'static str,
-    /// What is asked.
+    /// The performance goals.
     pub goals: Goals,
     /// Its data; small with `true`.
     pub make: fn(bool) -> Job,
@@ -49,7 +49,7 @@ pub const CASES: &[Case] = &[
     case("fma-line", 1.5, |quick| chain(include_str!("kernels/fma_line.wgsl"), quick)),
 ];
 
-/// What saxpy multiplies with.
+/// The factor of saxpy.
 pub const FACTOR: f32 = 0.5;
 
 fn immediate(words: &[u32]) -> Vec<u8> {

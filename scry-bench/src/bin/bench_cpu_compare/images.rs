@@ -13,7 +13,7 @@ use scry_bench::data::{check, random};
 pub struct Image {
     /// For the command line.
     pub name: &'static str,
-    /// What it is compared with.
+    /// The kernel or loop that it is compared with.
     pub reference: &'static str,
     /// Limit of the ratio of the times.
     pub goal: f64,
@@ -41,7 +41,7 @@ const STEPS: usize = 10;
 /// Batches of each side for a sample of others: these are short.
 const BATCHES: usize = 40;
 
-/// Does it all once, and checks the result if asked to.
+/// Executes one batch or pass, and checks the result if the flag is set.
 type Timed<'a> = Box<dyn FnMut(bool) -> Result<()> + 'a>;
 
 impl Image {

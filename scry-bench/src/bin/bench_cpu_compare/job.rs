@@ -36,15 +36,15 @@ pub type Check = Box<dyn Fn(u32, &Data) -> Result<()>>;
 pub struct Job {
     /// WGSL.
     pub source: &'static str,
-    /// What the bindings hold at first; the last is the result.
+    /// Initial contents of the bindings; the last is the result.
     pub data: Vec<Data>,
     /// How each piece is launched.
     pub launch: Launch,
     /// In how many launches, on equal slices of all buffers: lavapipe binds no more than 2²⁷ bytes.
     pub pieces: usize,
-    /// What all pieces together do.
+    /// Work of all pieces together.
     pub work: Work,
-    /// Whether a result is right.
+    /// Checks a result.
     pub check: Check,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// The one in the middle.
+/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

@@ -1,4 +1,4 @@
-//! What is asked as a time: compiling, and launches that do nothing.
+//! Latencies with an upper limit: compilation and empty launches.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,10 +33,10 @@ impl Latency {
     /// Median seconds of each device, interleaved; the first round is not counted.
     pub fn compare(&self, devices: [&Device; 2], samples: usize) -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
-        for turn in 0..=4 * samples {
+        for round in 0..=4 * samples {
             for (times, device) in times.iter_mut().zip(devices) {
-                let time = (self.once)(device, turn).context(self.name)?;
-                if turn > 0 {
+                let time = (self.once)(device, round).context(self.name)?;
+                if round > 0 {
                     times.push(time);
                 }
             }
@@ -46,10 +46,10 @@ impl Latency {
 }
 
 /// Compiles a source that was never seen and launches the kernel once.
-fn compile_and_launch(device: &Device, turn: usize) -> Result<f64> {
+fn compile_and_launch(device: &Device, round: usize) -> Result<f64> {
     let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
     // A multiple of 2⁻⁹ below 2¹¹, and squares are multiples of 2⁻⁸: the sums below are exact.
-    let nonce = ((nanos % 500_000) * 2 + turn as u32 % 2 + 1) as f32 / 512.0;
+    let nonce = ((nanos % 500_000) * 2 + round as u32 % 2 + 1) as f32 / 512.0;
     let source = include_str!("kernels/fresh.wgsl").replace("NONCE", &format!("{nonce:?}"));
     let x = coarse(8, LEN);
     let (input, output) = (device.upload(&x)?, device.upload(&vec![f32::NAN; LEN])?);

@@ -84,7 +84,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(table.finish())
 }
 
-/// Refuses names that no kernel has.
+/// Refuses unknown kernel names.
 fn check_names(arguments: &Arguments) -> Result<()> {
     let kernels = CASES.iter().map(|case| case.name);
     let latencies = latency::ALL.iter().map(|latency| latency.name);
@@ -127,13 +127,13 @@ fn compare(
     let (mut ours, mut peer) = (ours.context("ours")?, peer.context("the peer")?);
     let mut host = case.host.map(|make| make(&job)).transpose()?;
     let mut times = [const { Vec::new() }; 3];
-    // The first turn is not counted: it compiles, touches pages and decides how often to launch.
-    for turn in 0..=arguments.samples {
+    // The first round is not counted: it compiles, touches pages and decides how often to launch.
+    for round in 0..=arguments.samples {
         let mut now = [ours.measure()?, peer.measure()?, 0.0];
         if let Some(host) = &mut host {
             now[2] = host.measure();
         }
-        if turn > 0 {
+        if round > 0 {
             times.iter_mut().zip(now).for_each(|(times, now)| times.push(now));
         }
     }

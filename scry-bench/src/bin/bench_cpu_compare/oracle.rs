@@ -1,4 +1,4 @@
-//! What is right, computed by the host.
+//! Expected results, computed on the host.
 
 use anyhow::{Result, bail};
 
@@ -95,7 +95,7 @@ fn escape(cx: f32, cy: f32) -> u32 {
     n
 }
 
-/// Rounded once or twice a step, which shrinks what went wrong before.
+/// Each step rounds once or twice, and shrinks earlier errors.
 pub fn chain(input: Vec<f32>, [a, b]: [f32; 2]) -> Check {
     Box::new(move |_, got| {
         for (i, (got, input)) in floats(got)?.iter().zip(&input).enumerate() {

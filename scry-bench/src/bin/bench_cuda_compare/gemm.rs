@@ -7,13 +7,13 @@ use crate::{Bench, median};
 use scry_bench::data;
 use scry_bench::table::{Goal, Row};
 
-/// A product: its sides, the kernel, and what is asked beside cuBLAS.
+/// A product: its sides, the kernel, and the goal relative to cuBLAS.
 struct Case {
     sides: [usize; 3],
     kernel: &'static str,
     source: &'static str,
     goal: Goal,
-    /// What is asked beside Vulkan.
+    /// The goal relative to Vulkan.
     vulkan: Goal,
 }
 
@@ -72,10 +72,10 @@ fn compare(bench: &mut Bench, case: &Case) -> Result<()> {
         devices.push(Bound::new(vulkan, case, &a, &b)?);
     }
     let mut times = vec![Vec::new(); 3];
-    for turn in 0..=bench.samples {
+    for round in 0..=bench.samples {
         let torch = bench.torch.measure("gemm", &[m, n, k, REPEATS])?;
         let ours = devices.iter().map(Bound::measure).collect::<Result<Vec<_>>>()?;
-        if turn > 0 {
+        if round > 0 {
             times[0].push(torch);
             times[1..].iter_mut().zip(ours).for_each(|(times, time)| times.push(time));
         }

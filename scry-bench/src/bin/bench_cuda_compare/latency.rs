@@ -39,9 +39,9 @@ fn round_trip(bench: &mut Bench) -> Result<()> {
         Ok(start.elapsed().as_secs_f64() / TRIPS as f64)
     };
     let (mut times, mut peer) = (Vec::new(), Vec::new());
-    for turn in 0..=bench.samples {
+    for round in 0..=bench.samples {
         let now = [ours()?, bench.torch.measure("round_trip", &[TRIPS])?];
-        if turn > 0 {
+        if round > 0 {
             times.push(now[0]);
             peer.push(now[1]);
         }
@@ -73,14 +73,14 @@ fn replay(bench: &mut Bench) -> Result<()> {
     let buffer = device.alloc::<f32>(256)?;
     let recording = record(&device, &buffer)?;
     let (mut times, mut peer) = (Vec::new(), Vec::new());
-    for turn in 0..=bench.samples {
+    for round in 0..=bench.samples {
         let start = Instant::now();
         for _ in 0..REPLAYS {
             recording.replay()?.wait()?;
         }
         let ours = start.elapsed().as_secs_f64() / (REPLAYS * NODES) as f64;
         let theirs = bench.torch.measure("graph", &[NODES, REPLAYS])?;
-        if turn > 0 {
+        if round > 0 {
             times.push(ours);
             peer.push(theirs);
         }

@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(bench.table.finish())
 }
 
-/// The middle of some measurements.
+/// The median of some measurements.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

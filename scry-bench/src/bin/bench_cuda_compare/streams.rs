@@ -1,4 +1,4 @@
-//! Kernels that wait for memory: saxpy, copies and sums of vectors that no cache holds.
+//! Memory-bound kernels: saxpy, copies and sums of vectors larger than the caches.
 
 use anyhow::{Result, ensure};
 use scry_gpu::{Batch, Buffer, Device, Kernel, Launch, shaders};
@@ -22,10 +22,10 @@ const SUM_GROUPS: u32 = 1024;
 /// What is measured: our name and PyTorch's, and bytes moved for an element.
 const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
 
-/// The kernels, and what they work on.
+/// The kernels and their buffers.
 struct Streams {
     device: Device,
-    /// For vectors, and for what is left.
+    /// For vectors, and for the remaining elements.
     saxpy: [Kernel; 2],
     copy: Kernel,
     sums: [Kernel; 2],
@@ -44,10 +44,10 @@ fn compare(bench: &mut Bench, n: usize) -> Result<()> {
     let x = data::random(3, n);
     let streams = Streams::new(&bench.ours, &x)?;
     let mut times = [const { [const { Vec::new() }; 2] }; 3];
-    for turn in 0..=bench.samples {
+    for round in 0..=bench.samples {
         for (nth, (name, _)) in NAMES.iter().enumerate() {
             let now = [streams.measure(nth)?, bench.torch.measure(name, &[n, REPEATS])?];
-            if turn > 0 {
+            if round > 0 {
                 times[nth].iter_mut().zip(now).for_each(|(times, now)| times.push(now));
             }
         }

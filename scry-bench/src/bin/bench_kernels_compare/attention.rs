@@ -8,20 +8,20 @@ use crate::Bench;
 use crate::number::{Draw, Number};
 use scry_bench::table::Goal;
 
-/// Batch, heads, rows of a head, columns of a row; whether causal; how fast it has to be.
+/// Batch, heads, rows of a head, columns of a row; whether causal; minimum ratio to PyTorch.
 type Case = ([u32; 4], bool, f64);
 
-/// Of binary16.
+/// Of 16-bit floats.
 const CASES_16_BIT: [Case; 3] = [
     ([4, 16, 4096, 128], false, 0.7),
     ([4, 16, 4096, 128], true, 0.7),
     ([8, 12, 512, 64], true, 1.0),
 ];
 
-/// Of binary32.
+/// Of `f32`.
 const FLOATS: [Case; 1] = [([4, 16, 4096, 128], false, 1.0)];
 
-/// Compares all shapes; none are drawn.
+/// Compares all shapes; there are no random ones.
 pub fn run(bench: &mut Bench) -> Result<()> {
     if bench.drawn.is_some() {
         return Ok(());
@@ -65,7 +65,10 @@ fn check<T: Number>(
 ) -> Result<()> {
     prepared.run()?;
     let out = out.download()?;
-    ensure!(out.iter().all(|x| x.wide().is_finite()), "{attention:?}: not all was written");
+    ensure!(
+        out.iter().all(|x| x.wide().is_finite()),
+        "{attention:?}: some elements were not written"
+    );
     let (rows, columns) = (attention.queries as usize, attention.head_dim as usize);
     let count = out.len() / columns;
     for at in (0..count).step_by((count / 16) | 1).chain([count - 1]) {

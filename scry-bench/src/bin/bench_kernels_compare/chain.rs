@@ -10,18 +10,18 @@ use scry_gpu::cuda::kernels::PreparedOp;
 use crate::Bench;
 use crate::clock::median;
 
-/// Launches of a chain, about: beside them the begin and the end of a replay count for little.
+/// Approximate launches of a chain: the start and the end of a replay hardly matter.
 const LAUNCHES: usize = 400;
 
 impl Bench {
     /// Records alternating computations; returns the recording and their number.
-    pub fn chain(&self, turns: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
+    pub fn chain(&self, copies: &[PreparedOp<'_>]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
-        let rounds = LAUNCHES.div_ceil(turns.len());
+        let rounds = LAUNCHES.div_ceil(copies.len());
         for _ in 0..rounds {
-            turns.iter().try_for_each(|prepared| prepared.add_to(&mut batch))?;
+            copies.iter().try_for_each(|prepared| prepared.add_to(&mut batch))?;
         }
-        Ok((batch.record()?, rounds * turns.len()))
+        Ok((batch.record()?, rounds * copies.len()))
     }
 
     /// Median seconds of a recording.

@@ -14,7 +14,7 @@ use scry_bench::torch::Torch;
 /// Bytes of a fill.
 const FLUSHED: usize = 256 << 20;
 
-/// Operands and results of fewer bytes would be found in the caches if they were used again.
+/// Operands and results of fewer bytes would still be cached at the next use.
 const SMALL: usize = 60_000_000;
 
 /// Computations before the one that is measured, where nothing is flushed.
@@ -24,12 +24,12 @@ const BEFORE: usize = 4;
 /// stand around each do not tell.
 const GAP: f64 = 1e-6;
 
-/// What the caches hold when a computation begins.
+/// Contents of the caches when a computation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
-    /// Nothing that it uses.
+    /// None of its memory.
     Flushed,
-    /// What the same computation, with the same memory, has left there.
+    /// The memory of the previous run of the same computation.
     Used,
 }
 
@@ -39,7 +39,7 @@ impl Caches {
         if bytes < SMALL { Self::Flushed } else { Self::Used }
     }
 
-    /// The rule in words.
+    /// The rule as text.
     pub fn rule() -> String {
         let (small, flush) = (SMALL / 1_000_000, FLUSHED >> 20);
         format!(
@@ -53,7 +53,7 @@ impl Caches {
         bytes < FLUSHED
     }
 
-    /// As the peer is told.
+    /// The name in requests to the peer.
     const fn name(self) -> &'static str {
         match self {
             Self::Flushed => "flushed",
@@ -102,9 +102,9 @@ impl Clock {
     ) -> Result<[f64; 2]> {
         let name = format!("{} {name}", caches.name());
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for turn in 0..=samples {
+        for round in 0..=samples {
             let seconds = [self.seconds(prepared, caches)?, torch.measure(&name, numbers)?];
-            if turn > 0 {
+            if round > 0 {
                 ours.push(seconds[0]);
                 theirs.push(seconds[1]);
             }
@@ -113,7 +113,7 @@ impl Clock {
     }
 }
 
-/// The middle of some measurements.
+/// The median of some measurements.
 pub fn median(mut values: Vec<f64>) -> Result<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().context("there are no measurements")

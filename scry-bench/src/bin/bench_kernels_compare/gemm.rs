@@ -11,7 +11,7 @@ use crate::clock::{Caches, median};
 use crate::number::{Draw, Number};
 use scry_bench::table::{Goal, Row};
 
-/// Sides m, n and k, and how fast it has to be beside cuBLAS.
+/// Sides m, n and k, and the minimum ratio to cuBLAS.
 type Case = ([usize; 3], f64);
 
 /// Of bfloat16.
@@ -26,13 +26,13 @@ const CASES: [Case; 8] = [
     ([32768, 256, 128], 1.0),
 ];
 
-/// Sides of products one after the other, as [`CASES`] have them: what streams weights.
+/// Chained products, as in [`CASES`]: they stream weights.
 const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
 
 /// Bytes of alternating weights: more than the caches hold.
-const TURNING: usize = 320 << 20;
+const WEIGHT_BYTES: usize = 320 << 20;
 
-/// Products that are drawn, their longest side, and the least that each has to reach.
+/// Number of random products, their longest side, and the minimum ratio of each.
 const DRAWN: (usize, usize, f64) = (20, 8192, 0.6);
 
 /// Compares all products.
@@ -41,7 +41,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         let mut draw = Draw(seed);
         let (count, most, least) = DRAWN;
         return (0..count).try_for_each(|nth| {
-            // One in two is of any size, the others of any order of magnitude.
+            // Every other one is uniform in size, the rest in order of magnitude.
             let side = |()| if nth % 2 == 0 { draw.uniform(most) } else { draw.size(most) };
             let sides = [(); 3].map(side);
             compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))
@@ -60,7 +60,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     compare::<f32>(bench, [4096; 3], Precision::Tf32x3, Goal::AtLeast(1.3))
 }
 
-/// The operands of a product, and what is to be computed.
+/// The operands of a product, and its description.
 struct Product<T> {
     gemm: Gemm,
     a: Buffer<T>,
@@ -104,23 +104,23 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
     let kernels = bench.kernels.clone();
     let product = Product::<bf16>::new(bench, [m, n, k], Precision::Full)?;
     product.check(&kernels.gemm(&product.gemm, &[&product.a, &product.b, &product.out])?)?;
-    let count = TURNING.div_ceil(product.b.byte_size() as usize);
-    let turns = (0..count).map(|_| {
+    let count = WEIGHT_BYTES.div_ceil(product.b.byte_size() as usize);
+    let copies = (0..count).map(|_| {
         let copy = kernels.device().alloc::<bf16>(n * k)?;
         product.b.copy_to(&copy)?;
         Ok(copy)
     });
-    let turns: Vec<Buffer<bf16>> = turns.collect::<Result<_>>()?;
+    let copies: Vec<Buffer<bf16>> = copies.collect::<Result<_>>()?;
     let prepare = |b| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
-    let prepared = turns.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
+    let prepared = copies.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
     let (recording, launches) = bench.chain(&prepared)?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for turn in 0..=bench.samples {
+    for round in 0..=bench.samples {
         let seconds = [
             replay(&recording)? / launches as f64,
             bench.torch.measure("used chain bf16", &[m, n, k, count])?,
         ];
-        if turn > 0 {
+        if round > 0 {
             ours.push(seconds[0]);
             theirs.push(seconds[1]);
         }
@@ -206,7 +206,11 @@ impl<T: Number> Product<T> {
         let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
         let (a, b) = (self.a.download()?, self.b.download()?);
         let out = self.out.download()?;
-        ensure!(out.iter().all(|x| x.wide().is_finite()), "{:?}: not all was written", self.gemm);
+        ensure!(
+            out.iter().all(|x| x.wide().is_finite()),
+            "{:?}: some elements were not written",
+            self.gemm
+        );
         for at in (0..m * n).step_by((m * n).div_ceil(200) | 1) {
             let (row, column) = (at / n, at % n);
             let sum: f64 = (0..k).map(|l| a[row * k + l].wide() * b[l * n + column].wide()).sum();

@@ -51,7 +51,7 @@ pub struct Bench {
     clock: Clock,
     torch: Torch,
     samples: usize,
-    /// What shapes are drawn with, if they are to be drawn.
+    /// Seed of random shapes, if there are any.
     drawn: Option<u64>,
     table: Table,
 }
@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(bench.table.finish())
 }
 
-/// A number that is another one each time.
+/// A number that differs between runs.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
 }

@@ -1,4 +1,4 @@
-//! Elements of every type, and numbers that are drawn.
+//! Element types, and random numbers.
 
 use scry_gpu::{GemmElement, bf16, f16};
 
@@ -8,9 +8,9 @@ pub trait Number: GemmElement + Send + Sync {
     const NAME: &'static str;
     /// Largest error allowed, relative to the sum of absolute products.
     const BOUND: f64;
-    /// The nearest to a number.
+    /// Rounds to the nearest.
     fn of(number: f32) -> Self;
-    /// The same number.
+    /// Converts to `f64`.
     fn wide(self) -> f64;
 }
 

@@ -12,7 +12,7 @@ use scry_bench::table::{Goal, Row};
 /// Rows and columns of the weights.
 const SHAPES: [[usize; 2]; 2] = [[4096, 14336], [14336, 4096]];
 
-/// What of the speed of a copy each format has to reach.
+/// Minimum ratio of each format to the speed of a copy.
 const GOALS: [(BlockFormat, f64); 4] = [
     (BlockFormat::Q4K, 0.75),
     (BlockFormat::Q5K, 0.70),
@@ -24,9 +24,9 @@ const GOALS: [(BlockFormat, f64); 4] = [
 const COLUMNS: [usize; 3] = [1, 4, 8];
 
 /// Alternating copies of the weights: together more than the caches hold.
-const TURNS: usize = 10;
+const COPIES: usize = 10;
 
-/// Compares all formats; no shapes are drawn.
+/// Compares all formats; there are no random shapes.
 pub fn run(bench: &mut Bench) -> Result<()> {
     if bench.drawn.is_some() {
         return Ok(());
@@ -67,22 +67,22 @@ fn compare(
     let numbers = device.upload(&draw.elements::<f32>(rows * k))?;
     let blocks = device.alloc::<u8>(bytes)?;
     kernels.quantize(format, &numbers, &blocks, rows * k)?.run()?;
-    let turns = (0..TURNS).map(|_| {
+    let copies = (0..COPIES).map(|_| {
         let copy = device.alloc::<u8>(bytes)?;
         blocks.copy_to(&copy)?;
         Ok(copy)
     });
-    let turns: Vec<Buffer<u8>> = turns.collect::<Result<_>>()?;
+    let copies: Vec<Buffer<u8>> = copies.collect::<Result<_>>()?;
     for columns in COLUMNS {
         let x = device.upload(&draw.elements::<f32>(k * columns))?;
         let y = device.alloc::<f32>(rows * columns)?;
         let prepare =
             |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
-        let prepared = turns.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
+        let prepared = copies.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
         let (recording, count) = bench.chain(&prepared)?;
         let seconds = bench.replayed(&recording)? / count as f64;
         let finite = y.download()?.iter().all(|y| y.is_finite());
-        ensure!(finite, "{format:?}: not all was written");
+        ensure!(finite, "{format:?}: some elements were not written");
         bench.table.row(&Row {
             name: &format!("{format:?} {rows}x{k}, {columns} columns"),
             rate: format!("{:.2} TB/s", bytes as f64 / seconds / 1e12),

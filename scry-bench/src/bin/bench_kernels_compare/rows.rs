@@ -8,19 +8,19 @@ use crate::Bench;
 use crate::number::{Draw, Number};
 use scry_bench::table::Goal;
 
-/// Rows and their length, and how fast softmax and layer norm have to be.
+/// Rows and their length, and minimum ratios of softmax and layer norm.
 type Case = ([usize; 2], [f64; 2]);
 
 const CASES: [Case; 3] =
     [([16384, 4096], [1.4, 1.3]), ([128, 131_072], [2.0, 4.0]), ([65536, 128], [1.2, 4.0])];
 
-/// Row lengths that are drawn, from the shortest to the longest, and elements of a matrix.
+/// Number of random row lengths, the shortest and the longest, and elements of a matrix.
 const DRAWN: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
 
-/// How fast what is drawn has to be.
+/// Minimum ratio of random shapes.
 const LEAST: f64 = 0.6;
 
-/// What is added below the root.
+/// The epsilon under the root.
 const EPSILON: f32 = 1e-5;
 
 /// Compares all shapes.

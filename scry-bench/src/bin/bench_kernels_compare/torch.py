@@ -53,16 +53,16 @@ def gemm(dtype, m, n, k):
 class chain:
     """Products one after the other in a graph, with alternating weights; timed one by one."""
 
-    def __init__(self, dtype, m, n, k, turns):
+    def __init__(self, dtype, m, n, k, copies):
         a, c = uniform(dtype, m, k), uniform(dtype, m, n)
-        b = [uniform(dtype, k, n) for _ in range(turns)]
-        rounds = -(-400 // turns)
-        self.kept, self.count, self.graph = (a, b, c), rounds * turns, torch.cuda.CUDAGraph()
+        b = [uniform(dtype, k, n) for _ in range(copies)]
+        rounds = -(-400 // copies)
+        self.kept, self.count, self.graph = (a, b, c), rounds * copies, torch.cuda.CUDAGraph()
         torch.mm(a, b[0], out=c)
         torch.cuda.synchronize()
         with torch.cuda.graph(self.graph):
             for nth in range(self.count):
-                torch.mm(a, b[nth % turns], out=c)
+                torch.mm(a, b[nth % copies], out=c)
 
     def __call__(self):
         self.graph.replay()

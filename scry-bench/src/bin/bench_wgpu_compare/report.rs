@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::stats::Summary;
 
-/// On a software device nothing may be slower than wgpu; so much is noise.
+/// Tolerance for noise on software devices, where nothing may be slower than wgpu.
 const SOFTWARE: f64 = 1.05;
 
-/// What a comparison is about.
+/// The subject of a comparison.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
     /// Name of the benchmark.
@@ -21,7 +21,7 @@ pub struct Subject<'a> {
     pub size: &'a str,
     /// Bytes moved, where a speed says more than a time.
     pub bytes: Option<f64>,
-    /// What is asked of our time.
+    /// The goal for our time.
     pub rule: Rule,
 }
 
@@ -32,7 +32,7 @@ pub enum Rule {
     Report,
     /// On software devices it may not be longer.
     NotSlower,
-    /// On GPUs it may be at most so much of wgpu's, on software devices not longer.
+    /// Maximum ratio to wgpu's time on GPUs; on software devices not longer.
     AtMost(f64),
 }
 
@@ -146,7 +146,7 @@ impl Report {
         })
     }
 
-    /// Holds a number against a goal.
+    /// Compares a number with a goal.
     pub fn demand(&mut self, what: &str, value: f64, goal: Goal) -> Result<()> {
         let (pass, sign, limit) = match goal {
             Goal::AtMost(limit) => (value <= limit, '≤', limit),

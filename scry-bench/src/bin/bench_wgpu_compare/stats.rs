@@ -9,7 +9,7 @@ use crate::peer::Peer;
 /// Rounds that are not measured.
 const WARM_UP: usize = 3;
 
-/// The middle of many measurements, and how far the rest strays.
+/// Median and percentiles of many measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Half of the measurements are smaller.
@@ -41,16 +41,16 @@ impl Summary {
 
 /// Interleaves the measurements of all peers: one of each, then the next of each. `once` returns
 /// its measurement, in seconds, or `None` where a peer has no such call.
-pub fn in_turns(
+pub fn interleaved(
     peers: &mut [Box<dyn Peer>],
     samples: usize,
     mut once: impl FnMut(usize, &mut dyn Peer) -> Result<Option<f64>>,
 ) -> Result<Vec<Option<Summary>>> {
     let mut measured = vec![Vec::with_capacity(samples); peers.len()];
-    for turn in 0..WARM_UP + samples {
+    for round in 0..WARM_UP + samples {
         for (index, peer) in peers.iter_mut().enumerate() {
             match once(index, peer.as_mut())? {
-                Some(seconds) if turn >= WARM_UP => measured[index].push(seconds),
+                Some(seconds) if round >= WARM_UP => measured[index].push(seconds),
                 _ => {}
             }
         }

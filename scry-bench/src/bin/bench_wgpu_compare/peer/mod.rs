@@ -1,4 +1,4 @@
-//! What is compared: libraries that run WGSL, behind one trait.
+//! Peers: libraries that execute WGSL, behind one trait.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct Span {
     pub len: usize,
 }
 
-/// One thing for the device to do.
+/// One step of the device.
 #[derive(Clone)]
 pub enum Step {
     /// A launch of a kernel.
@@ -110,7 +110,7 @@ pub trait Peer {
     fn replay(&mut self, plan: PlanId) -> Result<Option<Duration>>;
 }
 
-/// Things that are found by the number they were added under.
+/// Values by the index they were added at.
 struct Table<T>(Vec<Option<T>>);
 
 impl<T> Table<T> {

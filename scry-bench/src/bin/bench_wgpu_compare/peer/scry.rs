@@ -8,7 +8,7 @@ use scry_gpu::{Batch, Buffer, Device, Kernel, Launch, Recording, Slice};
 use super::{BufferId, HostTime, KernelId, Peer, PlanId, Span, Step, Table};
 use crate::stats::thread_time;
 
-/// One device, and what was made for it.
+/// One device and its objects.
 pub struct Scry {
     device: Device,
     kernels: Table<Kernel>,

@@ -8,7 +8,7 @@ use scry_gpu_01::{BackendKind, Batch, Buffer, Device, GpuBuf, Kernel, Result as 
 use super::{BufferId, HostTime, KernelId, Peer, PlanId, Span, Step, Table};
 use crate::stats::thread_time;
 
-/// One device, and what was made for it.
+/// One device and its objects.
 pub struct Scry01 {
     // Freed in this order: what belongs to the device before the device.
     plans: Table<Plan>,

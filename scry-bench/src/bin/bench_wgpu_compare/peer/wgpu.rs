@@ -11,7 +11,7 @@ use wgpu::{BufferUsages, CommandBuffer, PollType};
 use super::{BufferId, HostTime, KernelId, Peer, PlanId, Span, Step, Table};
 use crate::stats::thread_time;
 
-/// One device, and what was made for it.
+/// One device and its objects.
 pub struct Wgpu {
     device: wgpu::Device,
     queue: wgpu::Queue,

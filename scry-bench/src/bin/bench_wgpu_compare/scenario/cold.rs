@@ -29,10 +29,10 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     let caches = tempfile::tempdir()?;
     let names: Vec<&str> = bench.peers.iter().map(|peer| peer.name()).collect();
     let mut times = vec![Vec::new(); names.len()];
-    for turn in 0..WARM_UP + bench.samples {
+    for round in 0..WARM_UP + bench.samples {
         for (name, times) in names.iter().zip(&mut times) {
             let seconds = process(name, &bench.selector, &bench.device, caches.path())?;
-            if turn >= WARM_UP {
+            if round >= WARM_UP {
                 times.push(seconds);
             }
         }
@@ -42,7 +42,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     bench.report.compare(subject, &results)
 }
 
-/// Seconds from the start of a process to its word that the result is right.
+/// Seconds from the start of a process until it reports a correct result.
 fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f64> {
     let program = std::env::current_exe()?;
     let start = Instant::now();
@@ -60,7 +60,7 @@ fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f6
     Ok(seconds)
 }
 
-/// What such a process does.
+/// Executes in such a process.
 pub fn child(peer: &str, selector: &str, device: &str) -> Result<()> {
     match peer {
         "scry-gpu" => first_result(Scry::new(Device::open(selector)?)),

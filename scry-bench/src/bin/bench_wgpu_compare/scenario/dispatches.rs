@@ -23,12 +23,12 @@ struct Case {
     runs: usize,
 }
 
-/// What the launches have to do with one another.
+/// Dependences between the launches.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// Each writes what the one before it wrote.
+    /// Each updates the output of the previous launch.
     InPlace,
-    /// Each reads what the one before it wrote, and writes what that read.
+    /// Each reads the output of the previous launch, and writes its input.
     PingPong,
     /// Each has elements of its own in one buffer.
     Disjoint,

@@ -1,4 +1,4 @@
-//! What is measured: one file each.
+//! Scenarios, one file each.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::peer::{BufferId, KernelId, Peer, PlanId, Span, Step};
 use crate::report::{Report, Subject};
-use crate::stats::{Summary, in_turns};
+use crate::stats::{Summary, interleaved};
 
 pub mod cold;
 mod dispatches;
@@ -65,7 +65,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// What scenarios work with.
+/// The context of all scenarios.
 pub struct Bench {
     /// Ours first, then wgpu unless it is left out.
     pub peers: Vec<Box<dyn Peer>>,
@@ -89,7 +89,7 @@ impl Bench {
         count: usize,
         once: impl FnMut(usize, &mut dyn Peer) -> Result<Option<f64>>,
     ) -> Result<Vec<Option<Summary>>> {
-        let results = in_turns(&mut self.peers, self.samples, once)
+        let results = interleaved(&mut self.peers, self.samples, once)
             .with_context(|| format!("{} {}", subject.bench, subject.size))?;
         let part = |summary: &Option<Summary>| summary.map(|summary| summary.per(count));
         let results: Vec<Option<Summary>> = results.iter().map(part).collect();

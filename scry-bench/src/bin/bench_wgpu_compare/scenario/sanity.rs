@@ -1,4 +1,4 @@
-//! All peers are given the same kernels, and give the same results.
+//! All peers compute the same results from the same kernels.
 
 use anyhow::{Result, ensure};
 

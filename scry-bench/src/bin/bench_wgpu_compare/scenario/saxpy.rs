@@ -78,7 +78,7 @@ fn copies(
     x: &[f32],
     plan: fn(&Pairs) -> Option<PlanId>,
 ) -> Result<Option<f64>> {
-    // What an earlier copy left must not pass for the result of this one.
+    // The result of an earlier copy must not pass for that of this one.
     for (peer, saxpy) in bench.peers.iter_mut().zip(all.iter().map(|own| own.saxpy)) {
         saxpy.map_or(Ok(()), |saxpy| peer.run(saxpy))?;
     }
