@@ -1,4 +1,4 @@
-//! That no float is ever rounded: bounds on what values can be.
+//! Bounds of values, which prove that no float is ever rounded.
 //!
 //! A float of a kernel is a whole multiple of `2^-fraction` and at most `2^magnitude` in absolute
 //! value. As long as the two add up to no more than the bits of the significand, it is exact, in
@@ -8,7 +8,7 @@
 use crate::tree::{Expr, Literal, Node};
 use crate::types::{Scalar, Type};
 
-/// What a float can be.
+/// The possible values of a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bound {
     pub magnitude: i32,

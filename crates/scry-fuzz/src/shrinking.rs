@@ -1,4 +1,4 @@
-//! Smaller kernels that still show what a large one showed.
+//! Shrinks kernels that fail.
 
 use crate::exact::Rule;
 use crate::tree::{Expr, Kernel, Literal, Stmt};
@@ -6,10 +6,10 @@ use crate::types::{Scalar, Type};
 use crate::walk;
 
 /// Makes a kernel smaller, step by step, as long as `fails` holds for what remains. Stops after at
-/// most so many `attempts`.
+/// most `attempts` candidates.
 ///
-/// `fails` must hold for the kernel itself. Not all that it is asked about is valid WGSL: it must
-/// be false for what a device refuses.
+/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
+/// kernels that a device refuses.
 #[must_use]
 pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
@@ -34,7 +34,7 @@ struct Search<'a> {
 #[derive(Clone, Copy)]
 enum Change {
     Remove,
-    /// One of the blocks in it stands in its place, by number.
+    /// One of its blocks, by number, replaces it.
     Unwrap(usize),
     /// A loop executes one iteration.
     OneRound,

@@ -17,7 +17,7 @@ pub(crate) struct Op {
     /// How it is written: `$0`, `$1`, … are the operands, `$T` is the type of the result, `$A` that
     /// of the first operand; `$*` stands for all operands.
     pub text: &'static str,
-    /// What it does to the bounds of floats.
+    /// Its effect on the bounds of floats.
     pub rule: Rule,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Expr {
     pub node: Node,
 }
 
-/// What a value is made of.
+/// The structure of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     Literal(Literal),
     /// The value of a variable or of a part of it.
     Read(Place),
     Op(Op, Vec<Expr>),
-    /// A call of a function, with what pointers lead to.
+    /// A call of a function, with the pointees of its pointers.
     Call(usize, Vec<Place>, Vec<Expr>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Within {
     Remainder,
     /// By `min`.
     Least,
-    /// By what it is made of.
+    /// By its construction.
     Itself,
 }
 

@@ -66,7 +66,7 @@ fn check_repr(input: &DeriveInput) -> Result<()> {
                 syn::parenthesized!(value in meta.input);
                 value.parse::<TokenStream>()?;
             } else if meta.input.peek(Token![=]) {
-                return Err(meta.error("`repr` takes no `=`"));
+                return Err(meta.error("`repr` does not accept `=`"));
             }
             Ok(())
         })?;

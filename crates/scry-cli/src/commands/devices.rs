@@ -21,7 +21,7 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
     );
     if devices.is_empty() {
         report.ok = false;
-        report.text = "no device was found; `scry doctor` tells why\n".to_owned();
+        report.text = "no device was found; `scry doctor` reports why\n".to_owned();
     }
     Ok(report)
 }

@@ -20,7 +20,7 @@ const VARIABLES: [(&str, &str); 16] = [
     ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader looks at"),
     ("VK_ICD_FILENAMES", "the older name of VK_DRIVER_FILES"),
     ("VK_ADD_DRIVER_FILES", "more Vulkan drivers"),
-    ("VK_LOADER_DRIVERS_SELECT", "which Vulkan drivers the loader takes"),
+    ("VK_LOADER_DRIVERS_SELECT", "which Vulkan drivers the loader uses"),
     ("VK_LOADER_DRIVERS_DISABLE", "which Vulkan drivers the loader leaves out"),
     ("VK_INSTANCE_LAYERS", "Vulkan layers to load, such as validation"),
     ("MESA_VK_DEVICE_SELECT", "the device that Mesa lists first"),
@@ -149,7 +149,7 @@ fn text(
         }
         text += &devices::workarounds(info);
     }
-    // Of one device alone it goes without saying.
+    // Omitted for a single device.
     let said = |chosen: &&Chosen| !matches!(chosen, Chosen::First(_)) || devices.len() > 1;
     text += &chosen.filter(said).map(chosen_text).unwrap_or_default();
     for attempt in absent {

@@ -43,7 +43,7 @@ impl Workplace {
         }
     }
 
-    /// A machine without any Vulkan driver, and without a GPU that CUDA knows of.
+    /// A machine without any Vulkan driver, and without a GPU that CUDA finds.
     pub fn without_driver() -> Self {
         Self { without_driver: true, ..Self::new() }
     }

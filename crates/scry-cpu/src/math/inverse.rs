@@ -7,7 +7,7 @@ use super::polynomial;
 /// The rounding error of [`FRAC_PI_2`]; that of [`PI`] is twice that.
 const EXCESS: f32 = 4.371_139e-8;
 
-/// The inverse sine of |x|, at most that of a half; the second value tells whether it is to be
+/// The inverse sine of |x|, at most that of a half; the second value is whether it is to be
 /// doubled and taken from π/2.
 ///
 /// `asin s = s + s³ P(s²)`: s² in [0, 0.25], error 2^-27.3. From a half on,

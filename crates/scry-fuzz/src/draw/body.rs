@@ -100,7 +100,7 @@ impl Draw {
         } else {
             let outside = self.scope.len();
             self.exchange_once(body, lanes);
-            // What was declared on the way stays in scope, and would for the text; but reads of
+            // New declarations stay in scope, and would for the text; but reads of
             // workgroup memory do not.
             self.scope.truncate(outside);
         }

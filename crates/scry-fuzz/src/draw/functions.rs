@@ -63,7 +63,7 @@ impl Draw {
         Some(Expr { ty: ty.clone(), node: Node::Call(index, pointers, arguments) })
     }
 
-    /// What pointers of some types may lead to.
+    /// Pointees for pointers of some types.
     fn pointers(&mut self, types: &[Type]) -> Option<Vec<Place>> {
         let mut taken: Vec<Place> = Vec::new();
         for ty in types {

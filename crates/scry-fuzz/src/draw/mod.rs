@@ -26,7 +26,7 @@ struct Variable {
     below: usize,
 }
 
-/// What surrounds the statement that is being drawn.
+/// The context of the statement that is being drawn.
 #[derive(Debug, Clone, Default)]
 struct Surroundings {
     /// True in a loop, outside of a `switch` in it.

@@ -3,7 +3,7 @@
 use crate::exact::Rule;
 use crate::types::{Scalar, Type};
 
-/// What an operand is, given the type of the result: `S` its scalar, `n` its width.
+/// The type of an operand, given that of the result: `S` its scalar, `n` its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arg {
     /// As the result.
@@ -49,7 +49,7 @@ use Arg::{
     Signed, Uints, Unknown, Unsigned, Wide,
 };
 
-/// A form that a value can take: text, operands, bound.
+/// A form of a value: text, operands, bound.
 pub(crate) type Form = (&'static str, &'static [Arg], Rule);
 
 const ANY: Rule = Rule::Largest;
@@ -219,8 +219,8 @@ const F32: &[Form] = &[
 
 /// Of vec2<f32> alone.
 ///
-/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. What is added to the word
-/// keeps it from being one.
+/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. The sum with a word of a
+/// buffer is not a constant.
 const F32X2: &[Form] = &[(
     "unpack2x16float((($0 + 3u * words[2]) & 0x03ff03ffu) | 0x3c003c00u)",
     &[Uints(1)],

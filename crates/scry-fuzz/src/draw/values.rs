@@ -229,7 +229,7 @@ impl Draw {
         let wide = self.random.between(2, 4);
         let number = self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32]);
         let pure = self.pure;
-        // What is written twice has to be the same value both times.
+        // An operand that is spliced twice must have the same value both times.
         self.pure |= text.matches("$1").count() > 1;
         let mut operands: Vec<Expr> =
             args.iter().map(|arg| self.operand(*arg, ty, wide, number, depth)).collect();

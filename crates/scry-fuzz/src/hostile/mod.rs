@@ -26,7 +26,7 @@ use crate::types::Type;
 use crate::{Case, Features};
 use tree::{Block, Function, Global};
 
-/// What the generator may draw.
+/// Options of the generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Loops that may never end, in one kernel of eight. Without it every loop ends: what a device

@@ -1,4 +1,4 @@
-//! Smaller hostile kernels that still show what a large one showed.
+//! Shrinks hostile kernels that fail.
 
 use super::Kernel;
 use super::tree::{Block, Expr, Kind, Line, Stmt};
@@ -6,8 +6,8 @@ use super::tree::{Block, Expr, Kind, Line, Stmt};
 /// Makes a hostile kernel smaller, step by step, as long as `fails` holds for what remains. Stops
 /// after at most `attempts` candidates. What ends a loop is left in place.
 ///
-/// `fails` must hold for the kernel itself. Not all that it is asked about is valid WGSL: it must
-/// be false for what a device refuses.
+/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
+/// kernels that a device refuses.
 #[must_use]
 pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
@@ -32,7 +32,7 @@ struct Search<'a> {
 #[derive(Clone, Copy)]
 enum Change {
     Remove,
-    /// What is in its blocks stands in its place.
+    /// Its blocks replace it.
     Unwrap,
     /// The last of its blocks is left out.
     Shorten,

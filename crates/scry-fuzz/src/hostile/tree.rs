@@ -52,7 +52,7 @@ pub(super) struct Part {
     pub body: Block,
 }
 
-/// What a global variable is.
+/// The address space of a global variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
     /// A storage buffer that is only read.

@@ -33,7 +33,7 @@ impl Draw {
         }
     }
 
-    /// Where results go, and wild numbers of each 32-bit type.
+    /// The outputs, and wild numbers of each 32-bit type.
     fn declare_numbers(&mut self) {
         let count = if self.mode == Mode::Own { OWN * self.invocations } else { 4 };
         let u32 = Type::U32;

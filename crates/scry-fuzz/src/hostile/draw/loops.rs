@@ -275,7 +275,7 @@ impl Draw {
         self.scope.truncate(scope);
     }
 
-    /// What changes a counter once.
+    /// An expression that changes a counter once.
     pub(super) fn step_of(&mut self, counter: &Counter) -> Expr {
         let by = match self.random.below(4) {
             0 => self.number(counter.kind, 1),
@@ -325,7 +325,7 @@ impl Draw {
         }
     }
 
-    /// What a loop does before its test, and the value that it tests.
+    /// The statements before a loop's test, and the value that it tests.
     fn before_test(&mut self, counter: &Counter, block: &mut Block) -> Expr {
         let own = Expr::leaf(counter.kind, counter.name.clone());
         match self.random.below(8) {

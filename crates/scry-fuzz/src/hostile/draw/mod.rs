@@ -14,16 +14,16 @@ use crate::Features;
 use crate::random::Random;
 use crate::types::{Scalar, Type};
 
-/// Who accesses what.
+/// Which invocations access which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Many invocations access anything.
+    /// Many invocations access all of the memory.
     Racy,
-    /// One invocation accesses anything.
+    /// One invocation accesses all of the memory.
     Alone,
-    /// Many invocations, each with elements of its own in what is written.
+    /// Many invocations, each of which writes elements of its own.
     Own,
-    /// One invocation accesses what is in bounds.
+    /// One invocation, with accesses in bounds.
     InBounds,
 }
 
@@ -201,7 +201,7 @@ impl Draw {
         }
     }
 
-    /// Stores of what variables hold in the end, so that differences show.
+    /// Stores the final values of variables, so that differences become visible.
     fn results(&mut self, body: &mut Block) {
         let variables = self.scope.clone();
         let variables = variables.iter().filter(|variable| variable.mutable);

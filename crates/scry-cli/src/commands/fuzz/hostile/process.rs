@@ -201,7 +201,7 @@ impl Batch<'_> {
             if let End::Died(_) = fewer.run(&mut |_| {})? {
                 return Ok(match seed - first {
                     0 => "it does so alone".to_owned(),
-                    _ => format!("it takes the seeds {first} to {seed}"),
+                    _ => format!("it needs the seeds {first} to {seed}"),
                 });
             }
             if first == self.first {
