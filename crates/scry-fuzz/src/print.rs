@@ -181,11 +181,11 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
         Stmt::Assign { place: to, sign, value } => {
             format!("{} {sign} {};", place(to), expression(value))
         }
-        Stmt::If { condition, accept, reject } => {
+        Stmt::If { condition, then_block, else_block } => {
             let condition = expression(condition);
-            let mut text = format!("if {condition} {{\n{}{pad}}}", inner(accept));
-            if !reject.is_empty() {
-                let _ = write!(text, " else {{\n{}{pad}}}", inner(reject));
+            let mut text = format!("if {condition} {{\n{}{pad}}}", inner(then_block));
+            if !else_block.is_empty() {
+                let _ = write!(text, " else {{\n{}{pad}}}", inner(else_block));
             }
             text
         }

@@ -110,8 +110,8 @@ pub(crate) enum Stmt {
     },
     If {
         condition: Expr,
-        accept: Block,
-        reject: Block,
+        then_block: Block,
+        else_block: Block,
     },
     Loop {
         kind: LoopKind,

@@ -23,7 +23,7 @@ fn in_block(block: &mut Block, f: &mut dyn FnMut(&mut Block)) {
 /// The blocks that a statement has inside.
 pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
     match stmt {
-        Stmt::If { accept, reject, .. } => vec![accept, reject],
+        Stmt::If { then_block, else_block, .. } => vec![then_block, else_block],
         Stmt::Loop { body, .. } => vec![body],
         Stmt::Switch { cases, default, .. } => {
             let cases = cases.iter_mut().map(|(_, body)| body);

@@ -253,10 +253,10 @@ impl Body {
     }
 
     /// Writes what is executed if `pred` holds.
-    pub fn if_then(&mut self, pred: Reg, accept: impl FnOnce(&mut Self)) {
+    pub fn if_then(&mut self, pred: Reg, then_block: impl FnOnce(&mut Self)) {
         let end = self.label();
         self.branch_unless(pred, end);
-        accept(self);
+        then_block(self);
         self.place(end);
     }
 
@@ -264,15 +264,15 @@ impl Body {
     pub fn if_else(
         &mut self,
         pred: Reg,
-        accept: impl FnOnce(&mut Self),
-        reject: impl FnOnce(&mut Self),
+        then_block: impl FnOnce(&mut Self),
+        else_block: impl FnOnce(&mut Self),
     ) {
         let (other, end) = (self.label(), self.label());
         self.branch_unless(pred, other);
-        accept(self);
+        then_block(self);
         self.branch(end);
         self.place(other);
-        reject(self);
+        else_block(self);
         self.place(end);
     }
 

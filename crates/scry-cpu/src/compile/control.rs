@@ -38,7 +38,9 @@ impl Emitter<'_> {
             Stmt::Let(value) => self.inst(*value, rest),
             Stmt::Set(var, value) => self.assign(*var, *value),
             Stmt::Store { place, values } => self.store(*place, values),
-            Stmt::If { condition, accept, reject } => self.if_(*condition, accept, reject),
+            Stmt::If { condition, then_block, else_block } => {
+                self.if_(*condition, then_block, else_block)
+            }
             Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
@@ -68,21 +70,21 @@ impl Emitter<'_> {
         self.masks[depth]
     }
 
-    fn if_(&mut self, condition: Value, accept: &Block, reject: &Block) {
+    fn if_(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         if self.class(condition) == Class::Uniform {
-            self.uniform_if(condition, accept, reject);
+            self.uniform_if(condition, then_block, else_block);
         } else {
-            self.divergent_if(condition, accept, reject);
+            self.divergent_if(condition, then_block, else_block);
         }
     }
 
-    fn uniform_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
+    fn uniform_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         let condition = self.uniform(condition);
         let unless = self.steps();
         self.push(Step::Unless { condition, to: 0 });
-        self.block(accept);
+        self.block(then_block);
         self.advance();
-        if reject.is_empty() {
+        if else_block.is_empty() {
             let here = self.here();
             self.patch(&[unless], here);
         } else {
@@ -90,15 +92,17 @@ impl Emitter<'_> {
             self.push(Step::Jump { to: 0 });
             let other = self.here();
             self.patch(&[unless], other);
-            self.block(reject);
+            self.block(else_block);
             let here = self.here();
             self.patch(&[jump], here);
         }
         self.advance();
     }
 
-    fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
-        if let Some(leaving) = exit_branches::leaving(self.kir, self.facts, [accept, reject]) {
+    fn divergent_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
+        if let Some(leaving) =
+            exit_branches::leaving(self.kir, self.facts, [then_block, else_block])
+        {
             return self.drop_lanes(condition, &leaving);
         }
         let number = self.number(condition);
@@ -111,17 +115,17 @@ impl Emitter<'_> {
         self.open(None, true);
         self.depth += 1;
         let split = self.steps();
-        self.push(Step::Split { side: side(accept), depth, none: 0 });
-        self.block(accept);
+        self.push(Step::Split { side: side(then_block), depth, none: 0 });
+        self.block(then_block);
         self.advance();
         let mut waiting = vec![split];
-        if !reject.is_empty() {
+        if !else_block.is_empty() {
             waiting.extend(self.take_deaths());
             let otherwise = self.here();
             self.patch(&waiting, otherwise);
             waiting = vec![self.steps()];
-            self.push(Step::Otherwise { side: side(reject), none: 0 });
-            self.block(reject);
+            self.push(Step::Otherwise { side: side(else_block), none: 0 });
+            self.block(else_block);
         }
         self.advance();
         waiting.extend(self.take_deaths());

@@ -47,8 +47,8 @@ fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut
     let less = b.binary(BinaryOp::Lt, now, limit);
     b.open();
     otherwise(b);
-    let reject = b.close();
-    b.push(Stmt::If { condition: less, accept: Vec::new(), reject });
+    let else_block = b.close();
+    b.push(Stmt::If { condition: less, then_block: Vec::new(), else_block });
 }
 
 #[test]
@@ -101,8 +101,9 @@ fn loops_that_all_lanes_leave_at_once_or_some_before() {
                     b.open();
                     b.leave(label);
                     let (leave, stay) = (b.close(), Vec::new());
-                    let (accept, reject) = if turned { (leave, stay) } else { (stay, leave) };
-                    b.push(Stmt::If { condition, accept, reject });
+                    let (then_block, else_block) =
+                        if turned { (leave, stay) } else { (stay, leave) };
+                    b.push(Stmt::If { condition, then_block, else_block });
                     bump(b, parts.result, 1);
                 });
             });

@@ -220,9 +220,9 @@ impl Scene {
 
     fn branch(&mut self, depth: u32) {
         let condition = self.operand(Type::Bool);
-        let accept = self.inner(depth);
-        let reject = if self.random.chance(2) { self.inner(depth) } else { Vec::new() };
-        self.b.push(Stmt::If { condition, accept, reject });
+        let then_block = self.inner(depth);
+        let else_block = if self.random.chance(2) { self.inner(depth) } else { Vec::new() };
+        self.b.push(Stmt::If { condition, then_block, else_block });
     }
 
     fn scope(&mut self, depth: u32) {

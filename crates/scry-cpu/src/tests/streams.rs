@@ -121,9 +121,9 @@ impl Scene {
         let visible = self.visible.len();
         self.b.open();
         self.statements(5);
-        let accept = self.b.close();
+        let then_block = self.b.close();
         self.visible.truncate(visible);
-        self.b.push(Stmt::If { condition, accept, reject: Vec::new() });
+        self.b.push(Stmt::If { condition, then_block, else_block: Vec::new() });
     }
 
     fn statements(&mut self, count: u32) {

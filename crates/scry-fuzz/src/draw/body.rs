@@ -112,7 +112,7 @@ impl Draw {
             return statement;
         }
         let condition = self.value(&Type::BOOL, 2);
-        Stmt::If { condition, accept: vec![statement], reject: Block::new() }
+        Stmt::If { condition, then_block: vec![statement], else_block: Block::new() }
     }
 
     fn exchange_once(&mut self, body: &mut Block, lanes: usize) {
@@ -165,6 +165,6 @@ fn first_lane(name: &str, value: Expr) -> Stmt {
     let operands = vec![lane, Expr::uint(0)];
     let condition = Expr::op(Type::BOOL, "($0 == $1)", Rule::Largest, operands);
     let place = Place::variable(name);
-    let accept = vec![Stmt::Assign { place, sign: "=", value }];
-    Stmt::If { condition, accept, reject: Block::new() }
+    let then_block = vec![Stmt::Assign { place, sign: "=", value }];
+    Stmt::If { condition, then_block, else_block: Block::new() }
 }

@@ -121,12 +121,12 @@ impl Draw {
 
     fn branch(&mut self) -> Stmt {
         let condition = self.value(&Type::BOOL, 3);
-        let accept = self.inner_block(|_| {});
-        let reject = match self.random.one_in(2) {
+        let then_block = self.inner_block(|_| {});
+        let else_block = match self.random.one_in(2) {
             true => self.inner_block(|_| {}),
             false => Block::new(),
         };
-        Stmt::If { condition, accept, reject }
+        Stmt::If { condition, then_block, else_block }
     }
 
     fn repeat(&mut self) -> Option<Stmt> {

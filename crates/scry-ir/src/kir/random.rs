@@ -104,13 +104,13 @@ impl Random {
         let condition = self.condition(b, scene);
         b.open();
         self.block(b, scene, depth + 1);
-        let accept = b.close();
+        let then_block = b.close();
         b.open();
         if self.below(2) == 0 {
             self.block(b, scene, depth + 1);
         }
-        let reject = b.close();
-        b.push(Stmt::If { condition, accept, reject });
+        let else_block = b.close();
+        b.push(Stmt::If { condition, then_block, else_block });
     }
 
     /// A loop of a few turns, counted in a variable of its own, which is most often set before.

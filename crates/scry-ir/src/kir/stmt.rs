@@ -33,9 +33,9 @@ pub enum Stmt {
         /// A `Bool`.
         condition: Value,
         /// Executed if it holds.
-        accept: Block,
+        then_block: Block,
         /// Executed if it does not.
-        reject: Block,
+        else_block: Block,
     },
     /// Repeats a block until it is left.
     Loop {

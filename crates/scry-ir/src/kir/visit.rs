@@ -42,7 +42,7 @@ impl Stmt {
     /// The blocks within the statement, in order.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         match self {
-            Self::If { accept, reject, .. } => Blocks(Some(accept), Some(reject)),
+            Self::If { then_block, else_block, .. } => Blocks(Some(then_block), Some(else_block)),
             Self::Loop { body, .. } | Self::Scope { body, .. } => Blocks(Some(body), None),
             _ => Blocks(None, None),
         }
@@ -51,7 +51,7 @@ impl Stmt {
     /// The blocks within the statement, in order, to be changed.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         match self {
-            Self::If { accept, reject, .. } => Blocks(Some(accept), Some(reject)),
+            Self::If { then_block, else_block, .. } => Blocks(Some(then_block), Some(else_block)),
             Self::Loop { body, .. } | Self::Scope { body, .. } => Blocks(Some(body), None),
             _ => Blocks(None, None),
         }

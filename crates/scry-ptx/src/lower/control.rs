@@ -63,7 +63,9 @@ impl Lowering<'_> {
                 self.b.assign(var, value);
             }
             Stmt::Store { place, values } => self.store(place, values),
-            Stmt::If { condition, accept, reject } => self.branch(*condition, accept, reject),
+            Stmt::If { condition, then_block, else_block } => {
+                self.branch(*condition, then_block, else_block)
+            }
             Stmt::Loop { label, body, finite } => {
                 match counted_loop(self.kir, before, *label, body) {
                     Some(counted_loop) => self.unroll(*label, body, &counted_loop),
@@ -76,8 +78,8 @@ impl Lowering<'_> {
         }
     }
 
-    fn branch(&mut self, condition: Value, accept: &Block, reject: &Block) {
-        match (accept.as_slice(), reject.as_slice()) {
+    fn branch(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
+        match (then_block.as_slice(), else_block.as_slice()) {
             ([], []) => {}
             ([Stmt::Leave(label)], rest) => {
                 self.leave_where(condition, true, *label);
@@ -87,9 +89,9 @@ impl Lowering<'_> {
                 self.leave_where(condition, false, *label);
                 self.block(rest);
             }
-            ([], _) => self.skip(condition, true, reject),
-            (_, []) => self.skip(condition, false, accept),
-            _ => self.either(condition, accept, reject),
+            ([], _) => self.skip(condition, true, else_block),
+            (_, []) => self.skip(condition, false, then_block),
+            _ => self.either(condition, then_block, else_block),
         }
     }
 
@@ -111,16 +113,16 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    fn either(&mut self, condition: Value, accept: &Block, reject: &Block) {
+    fn either(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         let (other, end) = (self.b.label(), self.b.label());
         let pred = self.condition(condition, false);
         self.b.branch_if(pred, other);
-        self.block(accept);
-        if !matches!(accept.last(), Some(Stmt::Leave(_))) {
+        self.block(then_block);
+        if !matches!(then_block.last(), Some(Stmt::Leave(_))) {
             self.b.branch(end);
         }
         self.b.place(other);
-        self.block(reject);
+        self.block(else_block);
         self.b.place(end);
     }
 

@@ -76,11 +76,11 @@ impl Walk {
                     continue;
                 }
                 Stmt::Leave(label) if !together => vec![*label],
-                Stmt::If { condition, accept, reject } => {
+                Stmt::If { condition, then_block, else_block } => {
                     let uniform = self.facts.value(*condition) == Class::Uniform;
                     let together = together && uniform;
-                    let mut inside = self.block(accept, together);
-                    inside.extend(self.block(reject, together));
+                    let mut inside = self.block(then_block, together);
+                    inside.extend(self.block(else_block, together));
                     inside
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, together),

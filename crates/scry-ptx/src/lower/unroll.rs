@@ -38,8 +38,8 @@ pub(super) fn counted_loop(
 /// is not written out. So none of them may have an effect.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
-    let Stmt::If { condition, accept, reject } = &body[test] else { return None };
-    if !accept.is_empty() || reject.as_slice() != [Stmt::Leave(label)] {
+    let Stmt::If { condition, then_block, else_block } = &body[test] else { return None };
+    if !then_block.is_empty() || else_block.as_slice() != [Stmt::Leave(label)] {
         return None;
     }
     let header = &body[..test];

@@ -26,24 +26,29 @@ impl Exit<'_> {
 /// Control flow.
 impl Code {
     /// Writes code for threads whose condition is true.
-    pub fn when(&self, condition: Val<'_, bool>, accept: impl FnOnce()) {
+    pub fn when(&self, condition: Val<'_, bool>, then_block: impl FnOnce()) {
         let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
         self.edit(|body| body.branch_unless(pred, end));
-        accept();
+        then_block();
         self.edit(|body| body.place(end));
     }
 
     /// Writes code for threads whose condition is true, and for the others.
-    pub fn either(&self, condition: Val<'_, bool>, accept: impl FnOnce(), reject: impl FnOnce()) {
+    pub fn either(
+        &self,
+        condition: Val<'_, bool>,
+        then_block: impl FnOnce(),
+        else_block: impl FnOnce(),
+    ) {
         let pred = condition.reg();
         let (other, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.branch_unless(pred, other));
-        accept();
+        then_block();
         self.edit(|body| {
             body.branch(end);
             body.place(other);
         });
-        reject();
+        else_block();
         self.edit(|body| body.place(end));
     }
 

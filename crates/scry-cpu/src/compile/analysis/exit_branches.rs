@@ -15,9 +15,9 @@ pub(crate) struct Leaving<'a> {
 pub(crate) fn leaving<'a>(
     kir: &Kir,
     facts: &Facts,
-    [accept, reject]: [&'a Block; 2],
+    [then_block, else_block]: [&'a Block; 2],
 ) -> Option<Leaving<'a>> {
-    let (block, when) = match (accept.as_slice(), reject.as_slice()) {
+    let (block, when) = match (then_block.as_slice(), else_block.as_slice()) {
         ([], block) => (block, false),
         (block, []) => (block, true),
         _ => return None,

@@ -103,9 +103,9 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: 
     let here = std::ptr::from_ref(block).addr();
     for stmt in block {
         stmt.blocks().for_each(|inner| fuse(kir, facts, inner, products, lives));
-        if let Stmt::If { condition, accept, reject } = stmt
+        if let Stmt::If { condition, then_block, else_block } = stmt
             && lives.uses[condition.index()] == 1
-            && let Some(leaving) = exit_branches::leaving(kir, facts, [accept, reject])
+            && let Some(leaving) = exit_branches::leaving(kir, facts, [then_block, else_block])
             && exit_branches::parts(kir, facts, &leaving, *condition).is_some()
         {
             lives.left[condition.index()] = true;
@@ -162,12 +162,12 @@ impl Walk<'_> {
                 self.access(*var, block, true);
                 self.lives.vars[var.index()].sets.push(self.position);
             }
-            Stmt::If { condition, accept, reject } => {
-                self.block(accept, block);
+            Stmt::If { condition, then_block, else_block } => {
+                self.block(then_block, block);
                 self.position += 1;
                 // The other side needs the condition again.
                 self.use_of(*condition);
-                self.block(reject, block);
+                self.block(else_block, block);
                 self.position += 1;
             }
             Stmt::Loop { body, .. } => {

@@ -142,12 +142,12 @@ impl Builder {
     pub fn if_else(
         &mut self,
         condition: Value,
-        accept: impl FnOnce(&mut Self),
-        reject: impl FnOnce(&mut Self),
+        then_block: impl FnOnce(&mut Self),
+        else_block: impl FnOnce(&mut Self),
     ) {
-        let accept = self.block(accept);
-        let reject = self.block(reject);
-        self.push(Stmt::If { condition, accept, reject });
+        let then_block = self.block(then_block);
+        let else_block = self.block(else_block);
+        self.push(Stmt::If { condition, then_block, else_block });
     }
 
     /// A block that is executed if a condition holds.
@@ -161,8 +161,8 @@ impl Builder {
     /// b.if_then(beyond, |b| b.leave(Label::KERNEL));
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::If { .. })));
     /// ```
-    pub fn if_then(&mut self, condition: Value, accept: impl FnOnce(&mut Self)) {
-        self.if_else(condition, accept, |_| ());
+    pub fn if_then(&mut self, condition: Value, then_block: impl FnOnce(&mut Self)) {
+        self.if_else(condition, then_block, |_| ());
     }
 
     /// A loop; the closure gets its label. Say that it is finite only if that is proven.

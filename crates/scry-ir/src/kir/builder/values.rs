@@ -115,7 +115,7 @@ impl Builder {
         self.value(self.ty(a), Inst::Fma(a, b, c))
     }
 
-    /// `accept` where `condition` holds, else `reject`.
+    /// `if_true` where `condition` holds, else `if_false`.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Type};
@@ -126,8 +126,8 @@ impl Builder {
     /// let smaller = b.select(less, a, c);
     /// assert_eq!(b.ty(smaller), Type::U32);
     /// ```
-    pub fn select(&mut self, condition: Value, accept: Value, reject: Value) -> Value {
-        self.value(self.ty(accept), Inst::Select(condition, accept, reject))
+    pub fn select(&mut self, condition: Value, if_true: Value, if_false: Value) -> Value {
+        self.value(self.ty(if_true), Inst::Select(condition, if_true, if_false))
     }
 
     /// The same number as a `ty`; the value itself if it is one.

@@ -16,10 +16,10 @@ pub(in crate::kir) fn instruction(kir: &Kir, value: Value, get: impl Fn(Value) -
         Inst::Unary(op, a) => unary(op, get(a)),
         Inst::Binary(op, a, b) => binary(op, get(a), get(b)),
         Inst::Fma(a, b, c) => fma(get(a), get(b), get(c)),
-        Inst::Select(condition, accept, reject) => {
-            let (condition, accept, reject) = (get(condition), get(accept), get(reject));
-            assert_eq!((condition.ty, accept.ty), (Type::Bool, reject.ty), "select");
-            if condition.bits != 0 { accept } else { reject }
+        Inst::Select(condition, if_true, if_false) => {
+            let (condition, if_true, if_false) = (get(condition), get(if_true), get(if_false));
+            assert_eq!((condition.ty, if_true.ty), (Type::Bool, if_false.ty), "select");
+            if condition.bits != 0 { if_true } else { if_false }
         }
         Inst::Convert(a) => convert(get(a), kir.ty(value)),
         Inst::Bitcast(a) => {

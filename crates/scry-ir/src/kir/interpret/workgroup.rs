@@ -130,14 +130,14 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                     }
                 }
             }
-            Stmt::If { condition, accept, reject } => {
+            Stmt::If { condition, then_block, else_block } => {
                 let (mut holds, mut fails) = (Vec::new(), Vec::new());
                 for lane in active {
                     let chosen = self.get(lane, *condition)?.bits != 0;
                     if chosen { &mut holds } else { &mut fails }.push(lane);
                 }
-                let holds = self.block(accept, holds)?;
-                return Ok(merged(holds, self.block(reject, fails)?));
+                let holds = self.block(then_block, holds)?;
+                return Ok(merged(holds, self.block(else_block, fails)?));
             }
             Stmt::Loop { label, body, .. } => return self.repeat(*label, body, active),
             Stmt::Scope { label, body } => {

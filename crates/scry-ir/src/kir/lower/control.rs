@@ -82,16 +82,16 @@ impl<'m> Lower<'m> {
     pub(super) fn choose(
         &mut self,
         condition: Expr,
-        accept: &'m Block,
-        reject: &'m Block,
+        then_block: &'m Block,
+        else_block: &'m Block,
     ) -> Result<(), ShaderError> {
-        if self.short_circuit(condition, accept, reject)? {
+        if self.short_circuit(condition, then_block, else_block)? {
             return Ok(());
         }
         let condition = self.scalar(condition)?;
-        let accept = self.nested(accept)?;
-        let reject = self.nested(reject)?;
-        self.builder.push(Stmt::If { condition, accept, reject });
+        let then_block = self.nested(then_block)?;
+        let else_block = self.nested(else_block)?;
+        self.builder.push(Stmt::If { condition, then_block, else_block });
         Ok(())
     }
 
@@ -176,8 +176,8 @@ pub(super) fn drop_needless(block: &mut kir::Block, label: Label) -> u32 {
             block.pop();
             1
         }
-        Some(Stmt::If { accept, reject, .. }) => {
-            drop_needless(accept, label) + drop_needless(reject, label)
+        Some(Stmt::If { then_block, else_block, .. }) => {
+            drop_needless(then_block, label) + drop_needless(else_block, label)
         }
         Some(Stmt::Scope { body, .. }) => drop_needless(body, label),
         _ => 0,

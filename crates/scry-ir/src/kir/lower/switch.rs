@@ -51,11 +51,11 @@ impl<'m> Lower<'m> {
         let condition = self.is_one_of(selector, &first.values);
         self.enter()?;
         self.bodies(&first.bodies)?;
-        let accept = self.exit();
+        let then_block = self.exit();
         self.enter()?;
         self.nest(selector, rest, default)?;
-        let reject = self.exit();
-        self.builder.push(Stmt::If { condition, accept, reject });
+        let else_block = self.exit();
+        self.builder.push(Stmt::If { condition, then_block, else_block });
         Ok(())
     }
 
@@ -72,8 +72,8 @@ impl<'m> Lower<'m> {
             self.enter()?;
             self.bodies(&arm.bodies)?;
             self.leave(label);
-            let accept = self.exit();
-            self.builder.push(Stmt::If { condition, accept, reject: Vec::new() });
+            let then_block = self.exit();
+            self.builder.push(Stmt::If { condition, then_block, else_block: Vec::new() });
         }
         self.bodies(default)
     }

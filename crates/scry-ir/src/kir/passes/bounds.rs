@@ -102,9 +102,9 @@ impl Bounds<'_> {
                 self.set_var(*var, range);
                 self.sets.push((*var, range));
             }
-            Stmt::If { condition, accept, reject } => {
+            Stmt::If { condition, then_block, else_block } => {
                 *condition = self.decided(*condition, out);
-                self.branch(*condition, accept, reject);
+                self.branch(*condition, then_block, else_block);
             }
             Stmt::Loop { label, body, .. } => {
                 let heads = induction::heads(self, *label, body);
@@ -138,17 +138,17 @@ impl Bounds<'_> {
         self.back_to(mark);
     }
 
-    fn branch(&mut self, condition: Value, accept: &mut Block, reject: &mut Block) {
+    fn branch(&mut self, condition: Value, then_block: &mut Block, else_block: &mut Block) {
         let first = self.sets.len();
-        self.nested(accept, Some((condition, true)));
+        self.nested(then_block, Some((condition, true)));
         let second = self.sets.len();
-        self.nested(reject, Some((condition, false)));
-        if diverges(accept) {
+        self.nested(else_block, Some((condition, false)));
+        if diverges(then_block) {
             self.assume(condition, false);
         } else {
             self.join_sets(first, second);
         }
-        if diverges(reject) {
+        if diverges(else_block) {
             self.assume(condition, true);
         } else {
             self.join_sets(second, self.sets.len());

@@ -119,7 +119,9 @@ impl Cse<'_> {
         match stmt {
             Stmt::Let(value) => return self.value(value, out),
             Stmt::Set(var, value) if !self.set(var, value) => return,
-            Stmt::If { ref mut accept, ref mut reject, .. } => self.branch(accept, reject),
+            Stmt::If { ref mut then_block, ref mut else_block, .. } => {
+                self.branch(then_block, else_block)
+            }
             Stmt::Loop { label, ref mut body, .. } => {
                 self.memory.change_everything();
                 for nth in 0..self.loops.within(label).len() {
@@ -138,16 +140,16 @@ impl Cse<'_> {
     }
 
     /// Processes the two blocks of a branch.
-    fn branch(&mut self, accept: &mut Block, reject: &mut Block) {
+    fn branch(&mut self, then_block: &mut Block, else_block: &mut Block) {
         let first = self.assigned.len();
-        self.nested(accept);
+        self.nested(then_block);
         let second = self.assigned.len();
-        self.nested(reject);
+        self.nested(else_block);
         // Changes in a block that exits do not affect what follows.
-        if !diverges(reject) {
+        if !diverges(else_block) {
             self.forget(second);
         }
-        if !diverges(accept) {
+        if !diverges(then_block) {
             self.forget_some(first, second);
         }
     }

@@ -157,8 +157,8 @@ impl Sweep<'_> {
             Stmt::Let(value) => self.is_live(*value),
             Stmt::Set(var, _) => self.vars[var.index()],
             Stmt::Store { place, .. } => self.read.notices(place.space),
-            Stmt::If { accept, reject, .. } => {
-                let stays = !(accept.is_empty() && reject.is_empty());
+            Stmt::If { then_block, else_block, .. } => {
+                let stays = !(then_block.is_empty() && else_block.is_empty());
                 self.dropped |= !stays;
                 stays
             }
@@ -183,7 +183,7 @@ impl Sweep<'_> {
 fn ends(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Leave(_) => true,
-        Stmt::If { accept, reject, .. } => diverges(accept) && diverges(reject),
+        Stmt::If { then_block, else_block, .. } => diverges(then_block) && diverges(else_block),
         _ => false,
     }
 }

@@ -50,9 +50,10 @@ impl Fold<'_> {
         match &mut stmt {
             Stmt::Let(value) => return self.value(*value),
             Stmt::Store { place, .. } => self.place(place),
-            Stmt::If { condition, accept, reject } => {
-                let (accept, reject) = (std::mem::take(accept), std::mem::take(reject));
-                return self.branch(*condition, accept, reject);
+            Stmt::If { condition, then_block, else_block } => {
+                let (then_block, else_block) =
+                    (std::mem::take(then_block), std::mem::take(else_block));
+                return self.branch(*condition, then_block, else_block);
             }
             _ => {
                 for block in stmt.blocks_mut() {
@@ -65,16 +66,16 @@ impl Fold<'_> {
         goes_on
     }
 
-    fn branch(&mut self, condition: Value, accept: Block, reject: Block) -> bool {
+    fn branch(&mut self, condition: Value, then_block: Block, else_block: Block) -> bool {
         if let Some(constant) = self.kir.constant(condition) {
-            return self.splice(if constant.bits == 0 { reject } else { accept });
+            return self.splice(if constant.bits == 0 { else_block } else { then_block });
         }
         if let Inst::Unary(UnaryOp::Not, inverse) = *self.kir.inst(condition) {
-            return self.branch(inverse, reject, accept);
+            return self.branch(inverse, else_block, then_block);
         }
-        let (accept, reject) = (self.block(accept), self.block(reject));
-        let goes_on = !(diverges(&accept) && diverges(&reject));
-        self.out.push(Stmt::If { condition, accept, reject });
+        let (then_block, else_block) = (self.block(then_block), self.block(else_block));
+        let goes_on = !(diverges(&then_block) && diverges(&else_block));
+        self.out.push(Stmt::If { condition, then_block, else_block });
         goes_on
     }
 

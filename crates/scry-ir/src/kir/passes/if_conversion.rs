@@ -24,8 +24,10 @@ fn block(kir: &mut Kir, stmts: &mut Block) {
     for mut stmt in stmts.drain(..) {
         stmt.blocks_mut().for_each(|inner| block(kir, inner));
         match stmt {
-            Stmt::If { condition, accept, reject } if is_small(kir, &accept, &reject) => {
-                convert(kir, condition, &accept, &reject, &mut out);
+            Stmt::If { condition, then_block, else_block }
+                if is_small(kir, &then_block, &else_block) =>
+            {
+                convert(kir, condition, &then_block, &else_block, &mut out);
             }
             stmt => out.push(stmt),
         }
@@ -33,14 +35,14 @@ fn block(kir: &mut Kir, stmts: &mut Block) {
     *stmts = out;
 }
 
-fn is_small(kir: &Kir, accept: &Block, reject: &Block) -> bool {
-    let count = |of: fn(&&Stmt) -> bool| accept.iter().chain(reject).filter(of).count();
+fn is_small(kir: &Kir, then_block: &Block, else_block: &Block) -> bool {
+    let count = |of: fn(&&Stmt) -> bool| then_block.iter().chain(else_block).filter(of).count();
     let (lets, sets) =
         (count(|stmt| matches!(stmt, Stmt::Let(_))), count(|stmt| matches!(stmt, Stmt::Set(..))));
     (1..=VARIABLES).contains(&sets)
         && lets <= INSTRUCTIONS
-        && is_simple(kir, accept)
-        && is_simple(kir, reject)
+        && is_simple(kir, then_block)
+        && is_simple(kir, else_block)
 }
 
 /// Whether a block only computes speculatable values, and then assigns each variable at most once.
@@ -60,11 +62,17 @@ fn is_simple(kir: &Kir, block: &Block) -> bool {
     })
 }
 
-fn convert(kir: &mut Kir, condition: Value, accept: &Block, reject: &Block, out: &mut Block) {
-    let computed = accept.iter().chain(reject).filter(|stmt| matches!(stmt, Stmt::Let(_)));
+fn convert(
+    kir: &mut Kir,
+    condition: Value,
+    then_block: &Block,
+    else_block: &Block,
+    out: &mut Block,
+) {
+    let computed = then_block.iter().chain(else_block).filter(|stmt| matches!(stmt, Stmt::Let(_)));
     out.extend(computed.cloned());
     let mut vars: Vec<Var> = Vec::new();
-    for stmt in accept.iter().chain(reject) {
+    for stmt in then_block.iter().chain(else_block) {
         if let Stmt::Set(var, _) = stmt
             && !vars.contains(var)
         {
@@ -76,8 +84,8 @@ fn convert(kir: &mut Kir, condition: Value, accept: &Block, reject: &Block, out:
             Some(value) => value,
             None => define(kir, Inst::Get(var), var, out),
         };
-        let (accepted, rejected) = (given(accept), given(reject));
-        let chosen = define(kir, Inst::Select(condition, accepted, rejected), var, out);
+        let (if_true, if_false) = (given(then_block), given(else_block));
+        let chosen = define(kir, Inst::Select(condition, if_true, if_false), var, out);
         out.push(Stmt::Set(var, chosen));
     }
 }

@@ -82,8 +82,8 @@ struct Guard {
 /// Returns the first exit conditions of a loop's iterations.
 fn guards(body: &Block) -> Vec<Guard> {
     let guard = |(at, stmt): (usize, &Stmt)| match stmt {
-        Stmt::If { condition, accept, reject } => {
-            let (ends, other) = (diverges(accept), diverges(reject));
+        Stmt::If { condition, then_block, else_block } => {
+            let (ends, other) = (diverges(then_block), diverges(else_block));
             (ends || other).then_some(Guard { at, condition: *condition, holds: other })
         }
         _ => None,

@@ -59,10 +59,10 @@ impl Motion<'_> {
                 out.extend(before);
                 !*finite
             }
-            Stmt::If { accept, reject, .. } => {
+            Stmt::If { then_block, else_block, .. } => {
                 (self.certain, self.branch) = (self.loops.len(), self.loops.len());
-                self.block(accept);
-                self.block(reject);
+                self.block(then_block);
+                self.block(else_block);
                 false
             }
             Stmt::Scope { body, .. } => {

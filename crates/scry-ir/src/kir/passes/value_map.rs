@@ -37,7 +37,9 @@ impl Names {
 pub(super) fn diverges(block: &Block) -> bool {
     match block.last() {
         Some(Stmt::Leave(_)) => true,
-        Some(Stmt::If { accept, reject, .. }) => diverges(accept) && diverges(reject),
+        Some(Stmt::If { then_block, else_block, .. }) => {
+            diverges(then_block) && diverges(else_block)
+        }
         _ => false,
     }
 }

@@ -109,9 +109,9 @@ impl Walk<'_, '_> {
                     self.sets.push((self.position, *var));
                     gaps.close(*var);
                 }
-                Stmt::If { condition, accept, reject } => {
+                Stmt::If { condition, then_block, else_block } => {
                     let divergent = self.flow.classes().value(*condition) != Class::Uniform;
-                    self.branch(divergent, [accept, reject], gaps);
+                    self.branch(divergent, [then_block, else_block], gaps);
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, gaps),
                 Stmt::Scope { label, body } => self.scope(*label, body, gaps),
@@ -132,15 +132,15 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn branch(&mut self, divergent: bool, [accept, reject]: [&Block; 2], gaps: &mut Gaps) {
+    fn branch(&mut self, divergent: bool, [then_block, else_block]: [&Block; 2], gaps: &mut Gaps) {
         let position = self.position;
         self.around.push(Around { position, kind: Kind::Branch { divergent } });
         let mut others = gaps.clone();
-        self.block(accept, gaps);
+        self.block(then_block, gaps);
         if divergent {
             self.open_since(position, &mut others);
         }
-        self.block(reject, &mut others);
+        self.block(else_block, &mut others);
         gaps.join(&others);
         if divergent {
             self.open_since(position, gaps);

@@ -3,7 +3,7 @@
 //!
 //! In lockstep, a statement is executed for all active invocations before the next one is;
 //! invocations that left a loop, a scope or a branch wait where it ends. Of an
-//! [`If`](super::Stmt::If), `accept` is executed before `reject`. A fact holds for the invocations
+//! [`If`](super::Stmt::If), `then_block` is executed before `else_block`. A fact holds for the invocations
 //! that are active where a value is computed, or a variable read. It concerns each execution of a
 //! statement separately: a counter that is the same for all invocations in each iteration of a loop
 //! is uniform. Facts hold for any part of a workgroup that is executed separately, too.

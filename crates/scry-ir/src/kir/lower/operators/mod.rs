@@ -81,15 +81,15 @@ fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> 
     })
 }
 
-/// `accept` where the condition holds, else `reject`; one condition for all or one for each.
+/// `if_true` where the condition holds, else `if_false`; one condition for all or one for each.
 pub(crate) fn select(
     b: &mut Builder,
     condition: Shaped<'_>,
-    accept: Shaped<'_>,
-    reject: Shaped<'_>,
+    if_true: Shaped<'_>,
+    if_false: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
-    no_composite("select", &[condition, accept, reject])?;
-    Ok(each(b, [condition, accept, reject], &|b, [c, x, y]| b.select(c, x, y)))
+    no_composite("select", &[condition, if_true, if_false])?;
+    Ok(each(b, [condition, if_true, if_false], &|b, [c, x, y]| b.select(c, x, y)))
 }
 
 /// A question about a vector or number.

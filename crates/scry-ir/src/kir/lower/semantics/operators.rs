@@ -142,8 +142,8 @@ fn scalars_stand_for_vectors_of_themselves() {
 
 #[test]
 fn select_takes_the_second_where_the_condition_holds() {
-    let choose = |condition, accept, reject| {
-        let operands = [condition, accept, reject];
+    let choose = |condition, if_true, if_false| {
+        let operands = [condition, if_true, if_false];
         evaluate(&|b, args| select(b, args[0], args[1], args[2]), &operands)
             .expect("`select` takes these")
     };

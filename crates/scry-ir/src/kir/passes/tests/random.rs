@@ -278,13 +278,13 @@ impl Random {
         let condition = self.operand(Type::Bool);
         self.b.open();
         self.block(depth + 1);
-        let accept = self.b.close();
+        let then_block = self.b.close();
         self.b.open();
         if self.rng.below(2) == 0 {
             self.block(depth + 1);
         }
-        let reject = self.b.close();
-        self.b.push(super::super::super::Stmt::If { condition, accept, reject });
+        let else_block = self.b.close();
+        self.b.push(super::super::super::Stmt::If { condition, then_block, else_block });
     }
 
     fn scope(&mut self, depth: u32) {

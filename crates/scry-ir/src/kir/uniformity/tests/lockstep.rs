@@ -94,9 +94,9 @@ impl<'a> Alone<'a> {
         match stmt {
             Stmt::Let(value) => self.compute(*value),
             Stmt::Set(var, value) => self.vars[var.index()] = self.values[value.index()],
-            Stmt::If { condition, accept, reject } => {
+            Stmt::If { condition, then_block, else_block } => {
                 let holds = self.values[condition.index()] != 0;
-                return self.block(if holds { accept } else { reject });
+                return self.block(if holds { then_block } else { else_block });
             }
             Stmt::Loop { label, body, .. } => return self.repeat(*label, body),
             Stmt::Scope { label, body } => return self.block(body).filter(|left| left != label),
@@ -171,11 +171,11 @@ impl Together<'_> {
                 let uniform = self.facts.var(*var).class == Class::Uniform;
                 write(&mut self.vars[var.index()], from, active, uniform, partial);
             }
-            Stmt::If { condition, accept, reject } => {
+            Stmt::If { condition, then_block, else_block } => {
                 let condition = self.values[condition.index()];
                 let holds = lanes(active).filter(|lane| condition[*lane] != 0);
                 let holds = holds.fold(0, |set, lane| set | 1 << lane);
-                return self.block(accept, holds) | self.block(reject, active & !holds);
+                return self.block(then_block, holds) | self.block(else_block, active & !holds);
             }
             Stmt::Loop { label, body, .. } => {
                 let mut inside = active;

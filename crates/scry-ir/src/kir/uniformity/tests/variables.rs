@@ -25,8 +25,8 @@ fn what_some_assign_and_all_read_is_partial() {
         set(&mut k.b, k.x, 2);
         let mut blocks = [k.b.close(), Vec::new()];
         blocks.rotate_right(branch);
-        let [accept, reject] = blocks;
-        k.b.push(Stmt::If { condition: k.differs, accept, reject });
+        let [then_block, else_block] = blocks;
+        k.b.push(Stmt::If { condition: k.differs, then_block, else_block });
         k.read();
         assert_eq!(k.fact(), (Varying, true));
     }

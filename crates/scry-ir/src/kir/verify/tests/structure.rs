@@ -68,9 +68,9 @@ fn a_value_is_visible_in_its_block_and_within() {
         let condition = of(v, Type::Bool);
         b.open();
         inside.0 = b.u32(1).0;
-        let accept = b.close();
-        let reject = vec![Stmt::Set(Var(0), inside)];
-        b.push(Stmt::If { condition, accept, reject });
+        let then_block = b.close();
+        let else_block = vec![Stmt::Set(Var(0), inside)];
+        b.push(Stmt::If { condition, then_block, else_block });
     });
 }
 
