@@ -63,7 +63,8 @@ impl Body {
         &self.lines
     }
 
-    /// Number of registers in use, in the order of [`Class::ALL`](crate::Class::ALL).
+    /// Number of registers in use, in the order of
+    /// [`RegisterClass::ALL`](crate::RegisterClass::ALL).
     #[must_use]
     pub fn registers(&self) -> [u32; 4] {
         self.registers

@@ -51,4 +51,4 @@ pub use build_id::build_id;
 pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
 pub use module::{KernelParam, PtxEntry, PtxModule, SharedArray};
 pub use target::{Target, Version};
-pub use types::{Class, Operand, PtxType, Reg, Space};
+pub use types::{Operand, PtxType, Reg, RegisterClass, Space};

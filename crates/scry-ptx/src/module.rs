@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::body::Body;
 use crate::target::{Target, Version};
-use crate::types::{Class, PtxType};
+use crate::types::{PtxType, RegisterClass};
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl fmt::Display for PtxEntry {
 
 impl PtxEntry {
     fn declarations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (class, count) in Class::ALL.into_iter().zip(self.body.registers()) {
+        for (class, count) in RegisterClass::ALL.into_iter().zip(self.body.registers()) {
             if count > 0 {
                 writeln!(f, "\t.reg .{} {}<{count}>;", class.ty().name(), class.prefix())?;
             }

@@ -69,16 +69,16 @@ impl PtxType {
 
     /// The registers that hold such values; 8 bits are held in 16.
     #[must_use]
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> RegisterClass {
         match self {
-            Self::Pred => Class::Pred,
+            Self::Pred => RegisterClass::Pred,
             Self::B8 | Self::U8 | Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => {
-                Class::B16
+                RegisterClass::B16
             }
             Self::B32 | Self::U32 | Self::S32 | Self::F16x2 | Self::Bf16x2 | Self::F32 => {
-                Class::B32
+                RegisterClass::B32
             }
-            Self::B64 | Self::U64 | Self::S64 | Self::F64 => Class::B64,
+            Self::B64 | Self::U64 | Self::S64 | Self::F64 => RegisterClass::B64,
         }
     }
 
@@ -103,7 +103,7 @@ impl PtxType {
 
 /// A kind of register. Registers are untyped: instructions say what is in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum RegisterClass {
     /// A bool.
     Pred,
     /// 16 bits.
@@ -114,7 +114,7 @@ pub enum Class {
     B64,
 }
 
-impl Class {
+impl RegisterClass {
     /// Every class.
     pub const ALL: [Self; 4] = [Self::Pred, Self::B16, Self::B32, Self::B64];
 
@@ -155,14 +155,14 @@ impl Class {
 /// A virtual register, made by [`Body::reg`](crate::Body::reg).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reg {
-    pub(crate) class: Class,
+    pub(crate) class: RegisterClass,
     pub(crate) index: u32,
 }
 
 impl Reg {
     /// Its kind.
     #[must_use]
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> RegisterClass {
         self.class
     }
 }

@@ -52,7 +52,8 @@ impl Emitter<'_> {
 
     /// A comparison of affine values; whether it is one.
     pub(super) fn compare(&mut self, value: Value) -> bool {
-        let Some((comparison, signed, [a, b])) = comparison(self.kir, self.facts, value) else {
+        let Some((comparison, signed, [a, b])) = comparison(self.kir, self.uniformity, value)
+        else {
             return false;
         };
         let ty = self.kir.ty(a);

@@ -16,7 +16,7 @@ impl Emitter<'_> {
     /// A condition whose lanes are in a register, or that is defined there.
     pub(super) fn condition(&self, value: Value, lanes: u32) -> Option<Condition> {
         let index = value.index();
-        let fill = self.conditions.informed[index] < self.lives.uses[index];
+        let fill = self.conditions.informed[index] < self.live_ranges.uses[index];
         self.number(value).map(|number| Condition { number, lanes, fill })
     }
 

@@ -6,7 +6,7 @@
 //! out of the mask with which that was entered. Where all lanes have left, the machine goes on at
 //! the next place where lanes may be: the other side of an `If`, or the end of a loop or scope.
 
-use scry_ir::kir::{Block, Class, Label, Stmt, Type, Value};
+use scry_ir::kir::{Block, Label, Stmt, Type, Value, Variability};
 
 use super::analysis::exit_branches;
 use super::emitter::{Construct, Emitter};
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes on to the next position, in step with `lives`.
+    /// Goes on to the next position, in step with `live_ranges`.
     pub(super) fn advance(&mut self) {
         self.registers.expire(self.position);
         self.position += 1;
@@ -71,7 +71,7 @@ impl Emitter<'_> {
     }
 
     fn if_(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
-        if self.class(condition) == Class::Uniform {
+        if self.class(condition) == Variability::Uniform {
             self.uniform_if(condition, then_block, else_block);
         } else {
             self.divergent_if(condition, then_block, else_block);
@@ -101,7 +101,7 @@ impl Emitter<'_> {
 
     fn divergent_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         if let Some(leaving) =
-            exit_branches::leaving(self.kir, self.facts, [then_block, else_block])
+            exit_branches::leaving(self.kir, self.uniformity, [then_block, else_block])
         {
             return self.drop_lanes(condition, &leaving);
         }

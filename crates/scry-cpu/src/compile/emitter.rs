@@ -1,9 +1,9 @@
 //! What is known while steps are emitted. Other files add how each kind of thing is.
 
-use scry_ir::kir::{Class, Facts, Kir, Label, Type};
+use scry_ir::kir::{Kir, Label, Type, Uniformity, Variability};
 
 use super::analysis::conditions::Conditions;
-use super::analysis::liveness::{Life, Lives};
+use super::analysis::liveness::{LiveRange, LiveRanges};
 use super::registers::Registers;
 use crate::code::{Affine, Code, Step};
 use crate::lanes::{BLOCK, Src};
@@ -11,8 +11,8 @@ use crate::lanes::{BLOCK, Src};
 /// What is known while steps are emitted.
 pub(super) struct Emitter<'a> {
     pub(super) kir: &'a Kir,
-    pub(super) facts: &'a Facts,
-    pub(super) lives: &'a Lives,
+    pub(super) uniformity: &'a Uniformity,
+    pub(super) live_ranges: &'a LiveRanges,
     /// Values whose lanes somebody needs.
     pub(super) demand: Vec<bool>,
     pub(super) conditions: Conditions,
@@ -26,7 +26,7 @@ pub(super) struct Emitter<'a> {
     pub(super) registers: Registers,
     /// Elements before each workgroup array.
     pub(super) shared: Vec<u32>,
-    /// Number of the present statement, as in [`lives`].
+    /// Number of the present statement, as in [`live_ranges`].
     pub(super) position: u32,
     /// The mask register of each depth of divergence.
     pub(super) masks: Vec<u32>,
@@ -107,25 +107,25 @@ impl Emitter<'_> {
 
     /// Finds places for variables that are zero at the start.
     pub(super) fn vars(&mut self) {
-        for (index, var) in self.lives.vars.iter().enumerate() {
+        for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {
                 let ty = self.kir.vars[index];
-                let home = self.place(ty, self.facts.vars[index].class, var.life);
+                let home = self.place(ty, self.uniformity.vars[index].class, var.live_range);
                 self.vars[index] = Some(home);
                 self.zero(ty, home);
             }
         }
     }
 
-    /// A new place for something of this class that lives that long.
-    pub(super) fn place(&mut self, ty: Type, class: Class, life: Life) -> Home {
+    /// Allocates a register of this type and uniformity for a live range.
+    pub(super) fn place(&mut self, ty: Type, class: Variability, live_range: LiveRange) -> Home {
         match class {
-            Class::Uniform => Home::Scalar(self.scalar()),
-            Class::Affine => {
-                let lanes = self.registers.until(life.last, ty);
+            Variability::Uniform => Home::Scalar(self.scalar()),
+            Variability::Affine => {
+                let lanes = self.registers.until(live_range.last, ty);
                 Home::Affine(self.affine(lanes))
             }
-            Class::Varying => Home::Lanes(self.registers.until(life.last, ty)),
+            Variability::Varying => Home::Lanes(self.registers.until(live_range.last, ty)),
         }
     }
 }

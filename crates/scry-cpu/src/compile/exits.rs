@@ -9,8 +9,8 @@ use crate::code::{Exit, Step};
 impl Emitter<'_> {
     /// A branch in which lanes leave.
     pub(super) fn drop_lanes(&mut self, condition: Value, leaving: &Leaving<'_>) {
-        let parts = parts(self.kir, self.facts, leaving, condition);
-        let parts = parts.filter(|_| self.lives.left[condition.index()]);
+        let parts = parts(self.kir, self.uniformity, leaving, condition);
+        let parts = parts.filter(|_| self.live_ranges.left[condition.index()]);
         let (all, condition) = match parts {
             Some([all, some]) => (Some(self.uniform(all)), some),
             None => (None, condition),
@@ -19,7 +19,7 @@ impl Emitter<'_> {
         let condition = self.lanes(condition).start;
         let mut keep = Vec::new();
         for pair in leaving.kept.chunks(2) {
-            if let Some((to, from)) = copy(self.kir, self.facts, pair)
+            if let Some((to, from)) = copy(self.kir, self.uniformity, pair)
                 && let (Home::Lanes(to), Home::Scalar(from)) = (self.var(to), self.var(from))
             {
                 keep.push((to, from));
@@ -30,7 +30,7 @@ impl Emitter<'_> {
         let exit = Exit { number, condition, all, flip: leaving.when.into(), masks, keep };
         self.push(Step::Drop { exit: Box::new(exit), none: 0 });
         self.dies(step);
-        // The branch has two sides and some statements, as `lives` counts.
+        // The branch has two sides and some statements, as `live_ranges` counts.
         (0..leaving.kept.len() + 3).for_each(|_| self.advance());
     }
 }

@@ -1,6 +1,6 @@
 //! Instructions.
 
-use scry_ir::kir::{BinaryOp, Builtin, Class, Inst, Source, Stmt, SubgroupOp, Type, Value};
+use scry_ir::kir::{BinaryOp, Builtin, Inst, Source, Stmt, SubgroupOp, Type, Value, Variability};
 
 use super::emitter::{Emitter, Home, Reg};
 use crate::SUBGROUP_SIZE;
@@ -11,7 +11,7 @@ use crate::ops;
 impl Emitter<'_> {
     /// Computes a value; `rest` is what follows in the block.
     pub(super) fn inst(&mut self, value: Value, rest: &[Stmt]) {
-        if self.lives.left[value.index()] {
+        if self.live_ranges.left[value.index()] {
             return;
         }
         match *self.kir.inst(value) {
@@ -37,17 +37,17 @@ impl Emitter<'_> {
 
     fn pure(&mut self, value: Value, rest: &[Stmt]) {
         match self.class(value) {
-            Class::Affine => {
+            Variability::Affine => {
                 let done = self.affine_inst(value);
                 debug_assert!(done, "{value} is not affine");
             }
-            Class::Uniform => {
+            Variability::Uniform => {
                 if let Home::Scalar(d) = self.define(value) {
                     self.operation(value, Reg::Scalar(d), true);
                 }
             }
-            Class::Varying if self.compare(value) || self.join(value) => {}
-            Class::Varying => {
+            Variability::Varying if self.compare(value) || self.join(value) => {}
+            Variability::Varying => {
                 let d = match self.destination(value, rest) {
                     Some(start) => {
                         self.homes[value.index()] = Some(Home::Lanes(start));
@@ -93,8 +93,8 @@ impl Emitter<'_> {
 
     /// A sum or difference with a product that was left to it; whether it is one.
     fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
-        let product_first = self.lives.left[a.index()];
-        if !product_first && !self.lives.left[b.index()] {
+        let product_first = self.live_ranges.left[a.index()];
+        if !product_first && !self.live_ranges.left[b.index()] {
             return false;
         }
         let (product, other) = if product_first { (a, b) } else { (b, a) };

@@ -1,6 +1,6 @@
 //! What the machine can hold, and how long a kernel takes.
 
-use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt, for_each_stmt};
+use scry_ir::kir::{Block, Builtin, Inst, Kir, Stmt, Uniformity, for_each_stmt};
 
 use super::analysis::divergence::parted;
 use crate::code::{Code, Group, Refusal};
@@ -28,24 +28,24 @@ const SHARED_BYTES: u64 = 64 << 10;
 /// What is executed together, and what its lanes have in common.
 pub(super) struct Together {
     pub(super) group: Group,
-    pub(super) facts: Facts,
+    pub(super) uniformity: Uniformity,
     /// Loops and scopes that lanes may leave while others stay, by label.
     pub(super) parted: Vec<bool>,
 }
 
 impl Together {
     fn new(kir: &Kir, batch: u32) -> Self {
-        let facts = if batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
-        let parted = parted(kir, &facts);
+        let uniformity = if batch == 1 { kir.uniformity() } else { kir.uniformity_of_neighbours() };
+        let parted = parted(kir, &uniformity);
         let size = kir.workgroup_size;
         // Each block of lanes belongs to one workgroup where workgroups have memory of their own.
         let interleaved = batch != 1 && size[1..] != [1, 1] && kir.workgroup.is_empty();
-        Self { group: Group { size, batch, interleaved }, facts, parted }
+        Self { group: Group { size, batch, interleaved }, uniformity, parted }
     }
 
-    /// The same for another form of the kernel, which has these facts.
-    pub(super) fn with(self, kir: &Kir, facts: &Facts) -> Self {
-        Self { facts: facts.clone(), parted: parted(kir, facts), ..self }
+    /// The same for another form of the kernel, which has this analysis.
+    pub(super) fn with(self, kir: &Kir, uniformity: &Uniformity) -> Self {
+        Self { uniformity: uniformity.clone(), parted: parted(kir, uniformity), ..self }
     }
 }
 

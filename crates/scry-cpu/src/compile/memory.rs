@@ -1,6 +1,6 @@
 //! Loads, stores and atomics.
 
-use scry_ir::kir::{AtomicOp, Class, Place, Space, Value};
+use scry_ir::kir::{AtomicOp, Place, Space, Value, Variability};
 
 use super::emitter::{Emitter, Home};
 use crate::code::{Access, Area, At, Atomic, Index, Step};
@@ -45,7 +45,7 @@ impl Emitter<'_> {
 
     pub(super) fn load(&mut self, value: Value, place: Place, count: u8) {
         let access = self.load_access(value, place, count);
-        if self.class(value) == Class::Uniform {
+        if self.class(value) == Variability::Uniform {
             self.push(Step::LoadScalar(Box::new(access)));
         } else {
             self.push(Step::Load(Box::new(access)));

@@ -44,22 +44,22 @@ impl Code {
 fn compile(kir: &Kir) -> Result<Code, Refusal> {
     let together = limits::together(kir)?;
     // Lanes only leave loops at different times where each workgroup is executed by itself.
-    let split = counters::split(kir, &together.facts, &together.parted);
-    let (kir, Together { group, facts, parted }) = match &split {
-        Some((kir, facts)) => (kir, together.with(kir, facts)),
+    let split = counters::split(kir, &together.uniformity, &together.parted);
+    let (kir, Together { group, uniformity, parted }) = match &split {
+        Some((kir, uniformity)) => (kir, together.with(kir, uniformity)),
         None => (kir, together),
     };
-    let lives = liveness::lives(kir, &facts);
-    let conditions = conditions(kir, &facts, &lives);
-    let demand = demand::demand(kir, &facts, &lives);
+    let live_ranges = liveness::live_ranges(kir, &uniformity);
+    let conditions = conditions(kir, &uniformity, &live_ranges);
+    let demand = demand::demand(kir, &uniformity, &live_ranges);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
     let masks =
         Masks { alive: registers.forever(Type::Bool), outer: registers.forever(Type::Bool) };
     let mut emitter = Emitter {
         kir,
-        facts: &facts,
-        lives: &lives,
+        uniformity: &uniformity,
+        live_ranges: &live_ranges,
         demand,
         conditions,
         parted,

@@ -1,6 +1,6 @@
 //! Where values are, and how operations get at them.
 
-use scry_ir::kir::{Class, Const, Inst, Stmt, Type, Value, Var};
+use scry_ir::kir::{Const, Inst, Stmt, Type, Value, Var, Variability};
 
 use super::emitter::{Emitter, Home, Reg};
 use crate::code::{Affine, AffineOp, AffineSrc, Step};
@@ -11,8 +11,8 @@ use crate::ops;
 const NEAR: usize = 16;
 
 impl Emitter<'_> {
-    pub(super) fn class(&self, value: Value) -> Class {
-        self.facts.values[value.index()]
+    pub(super) fn class(&self, value: Value) -> Variability {
+        self.uniformity.values[value.index()]
     }
 
     /// A new scalar.
@@ -47,8 +47,8 @@ impl Emitter<'_> {
 
     /// A place for the result of a value's definition.
     pub(super) fn define(&mut self, value: Value) -> Home {
-        let life = self.lives.values[value.index()];
-        let home = self.place(self.kir.ty(value), self.class(value), life);
+        let live_range = self.live_ranges.values[value.index()];
+        let home = self.place(self.kir.ty(value), self.class(value), live_range);
         self.homes[value.index()] = Some(home);
         home
     }
@@ -181,7 +181,7 @@ impl Emitter<'_> {
     /// Reads a variable.
     pub(super) fn read(&mut self, value: Value, var: Var) {
         let from = self.var(var);
-        if self.lives.aliased[value.index()] && self.class(value) == kind_of(from) {
+        if self.live_ranges.aliased[value.index()] && self.class(value) == kind_of(from) {
             self.homes[value.index()] = Some(from);
         } else {
             let to = self.define(value);
@@ -195,9 +195,9 @@ impl Emitter<'_> {
         if let Some(home) = self.vars[var.index()] {
             return home;
         }
-        let life = self.lives.vars[var.index()].life;
-        let class = self.facts.vars[var.index()].class;
-        let home = self.place(self.kir.vars[var.index()], class, life);
+        let live_range = self.live_ranges.vars[var.index()].live_range;
+        let class = self.uniformity.vars[var.index()].class;
+        let home = self.place(self.kir.vars[var.index()], class, live_range);
         self.vars[var.index()] = Some(home);
         home
     }
@@ -242,7 +242,7 @@ impl Emitter<'_> {
         match self.var(var) {
             Home::Lanes(d) => {
                 let value = self.lanes(value);
-                if self.facts.vars[var.index()].partial {
+                if self.uniformity.vars[var.index()].partial {
                     self.push(Step::Blend { ty, d, value });
                 } else if value != (Src { start: d, step: 1 }) {
                     self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::Lanes(value)]);
@@ -264,13 +264,16 @@ impl Emitter<'_> {
             self.kir.inst(value),
             Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..)
         );
-        if !computed || self.lives.uses[value.index()] != 1 {
+        if !computed || self.live_ranges.uses[value.index()] != 1 {
             return None;
         }
         let near = rest.iter().take(NEAR);
         let var = near.map_while(|stmt| self.on_the_way(stmt, value)).find_map(|var| var)?;
-        let facts = self.facts.vars[var.index()];
-        if facts.class != Class::Varying || facts.partial || self.is_needed(var, value, rest) {
+        let uniformity = self.uniformity.vars[var.index()];
+        if uniformity.class != Variability::Varying
+            || uniformity.partial
+            || self.is_needed(var, value, rest)
+        {
             return None;
         }
         match self.var(var) {
@@ -293,8 +296,8 @@ impl Emitter<'_> {
     fn is_needed(&self, var: Var, value: Value, rest: &[Stmt]) -> bool {
         let now = self.position;
         let alive = |read: &Value| {
-            let life = self.lives.values[read.index()];
-            life.first <= now && life.last > now
+            let live_range = self.live_ranges.values[read.index()];
+            live_range.first <= now && live_range.last > now
         };
         let until = rest.iter().take_while(|stmt| **stmt != Stmt::Set(var, value));
         let touches = |stmt: &Stmt| match stmt {
@@ -302,14 +305,15 @@ impl Emitter<'_> {
             Stmt::Set(other, _) => *other == var,
             _ => false,
         };
-        self.lives.vars[var.index()].aliases.iter().any(alive) || until.into_iter().any(touches)
+        self.live_ranges.vars[var.index()].aliases.iter().any(alive)
+            || until.into_iter().any(touches)
     }
 }
 
-fn kind_of(home: Home) -> Class {
+fn kind_of(home: Home) -> Variability {
     match home {
-        Home::Scalar(_) => Class::Uniform,
-        Home::Affine(_) => Class::Affine,
-        Home::Lanes(_) => Class::Varying,
+        Home::Scalar(_) => Variability::Uniform,
+        Home::Affine(_) => Variability::Affine,
+        Home::Lanes(_) => Variability::Varying,
     }
 }

@@ -37,7 +37,7 @@ pub use lower::KirOptions;
 pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
-pub use uniformity::{Class, Facts, VarFacts};
+pub use uniformity::{Uniformity, VarUniformity, Variability};
 #[cfg(feature = "inspect")]
 pub use verify::verify;
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut};

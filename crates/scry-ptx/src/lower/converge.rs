@@ -5,7 +5,9 @@
 //! was loaded from memory which may be written is not uniform, since racing threads may read
 //! different values; neither is a variable whose assignment depends on such a condition.
 
-use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value, any_stmt};
+use scry_ir::kir::{
+    Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
+};
 
 /// The statements at which all threads of a block arrive, or none.
 #[derive(Default)]
@@ -23,7 +25,7 @@ impl Convergence {
             return Self::default();
         }
         let mut walk = Walk {
-            facts: kir.facts_despite_races(),
+            uniformity: kir.uniformity_despite_races(),
             values: vec![false; kir.values.len()],
             barriers: Vec::new(),
         };
@@ -49,7 +51,7 @@ fn has_barrier(block: &Block) -> bool {
 
 struct Walk {
     /// Uniformity of values, whatever the data races.
-    facts: Facts,
+    uniformity: Uniformity,
     values: Vec<bool>,
     barriers: Vec<*const Stmt>,
 }
@@ -77,7 +79,7 @@ impl Walk {
                 }
                 Stmt::Leave(label) if !together => vec![*label],
                 Stmt::If { condition, then_block, else_block } => {
-                    let uniform = self.facts.value(*condition) == Class::Uniform;
+                    let uniform = self.uniformity.value(*condition) == Variability::Uniform;
                     let together = together && uniform;
                     let mut inside = self.block(then_block, together);
                     inside.extend(self.block(else_block, together));

@@ -1,6 +1,6 @@
 //! Comparisons that may be decided from the coefficients of affine values.
 
-use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Type, Value};
+use scry_ir::kir::{BinaryOp, Inst, Kir, Type, Uniformity, Value, Variability};
 
 use crate::code::Comparison;
 
@@ -8,15 +8,15 @@ use crate::code::Comparison;
 /// whether it is of signed numbers, and the operands in its order.
 pub(crate) fn comparison(
     kir: &Kir,
-    facts: &Facts,
+    uniformity: &Uniformity,
     value: Value,
 ) -> Option<(Comparison, bool, [Value; 2])> {
     let Inst::Binary(op, a, b) = *kir.inst(value) else { return None };
     let ty = kir.ty(a);
-    let class = |value: Value| facts.values[value.index()];
+    let class = |value: Value| uniformity.values[value.index()];
     let linear = matches!(ty, Type::I32 | Type::U32)
-        && class(a).max(class(b)) == Class::Affine
-        && class(value) == Class::Varying;
+        && class(a).max(class(b)) == Variability::Affine
+        && class(value) == Variability::Varying;
     let (comparison, operands) = match op {
         BinaryOp::Lt => (Comparison::Less, [a, b]),
         BinaryOp::Gt => (Comparison::Less, [b, a]),

@@ -1,10 +1,12 @@
 //! Conditions that may come out the same for all lanes: comparisons of affine values, and what they
 //! are joined to.
 
-use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Stmt, Type, Value, for_each_stmt};
+use scry_ir::kir::{
+    BinaryOp, Inst, Kir, Stmt, Type, Uniformity, Value, Variability, for_each_stmt,
+};
 
 use super::comparison::comparison;
-use super::liveness::Lives;
+use super::liveness::LiveRanges;
 
 /// The conditions of a kernel, by value.
 pub(crate) struct Conditions {
@@ -15,21 +17,26 @@ pub(crate) struct Conditions {
 }
 
 /// Finds the conditions of a kernel.
-pub(crate) fn conditions(kir: &Kir, facts: &Facts, lives: &Lives) -> Conditions {
+pub(crate) fn conditions(
+    kir: &Kir,
+    uniformity: &Uniformity,
+    live_ranges: &LiveRanges,
+) -> Conditions {
     let len = kir.values.len();
     let mut found = Conditions { numbers: vec![None; len], informed: vec![0; len], count: 0 };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
         Stmt::Let(value) => {
-            let joined = joined(kir, *value).filter(|_| facts.value(*value) == Class::Varying);
+            let joined =
+                joined(kir, *value).filter(|_| uniformity.value(*value) == Variability::Varying);
             let joined = joined.filter(|(_, operands)| found.have(operands));
-            if joined.is_some() || comparison(kir, facts, *value).is_some() {
+            if joined.is_some() || comparison(kir, uniformity, *value).is_some() {
                 found.numbers[value.index()] = Some(found.count as u32);
                 found.count += 1;
             }
             let operands = joined.map(|(_, operands)| operands);
             operands.into_iter().flatten().for_each(|operand| found.informed[operand.index()] += 1);
         }
-        Stmt::If { condition, .. } if lives.left[condition.index()] => {
+        Stmt::If { condition, .. } if live_ranges.left[condition.index()] => {
             kir.inst(*condition).for_each_operand(|part| found.informed[part.index()] += 1);
         }
         Stmt::If { condition, .. } => found.informed[condition.index()] += 1,

@@ -5,7 +5,7 @@
 //! given a variable of its own, of which lanes take a copy as they leave.
 
 use scry_ir::kir::{
-    Block, Class, Definition, Facts, Inst, Kir, Label, Stmt, Value, Var, for_each_stmt,
+    Block, Definition, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability, for_each_stmt,
 };
 
 /// A variable, and the loop that is to have one of its own instead.
@@ -20,15 +20,19 @@ struct Split {
 
 /// The kernel with such variables, and its facts; none if there are none. `parted` are the loops
 /// that lanes may leave while others stay.
-pub(crate) fn split(kir: &Kir, facts: &Facts, parted: &[bool]) -> Option<(Kir, Facts)> {
-    let mut splits = Search { kir, facts, parted }.splits();
+pub(crate) fn split(
+    kir: &Kir,
+    uniformity: &Uniformity,
+    parted: &[bool],
+) -> Option<(Kir, Uniformity)> {
+    let mut splits = Search { kir, uniformity, parted }.splits();
     while !splits.is_empty() {
         let kir = apply(kir, &splits);
-        let facts = kir.facts();
+        let uniformity = kir.uniformity();
         let found = splits.len();
-        splits.retain(|split| facts.var(split.inside).class == Class::Uniform);
+        splits.retain(|split| uniformity.var(split.inside).class == Variability::Uniform);
         if splits.len() == found {
-            return Some((kir, facts));
+            return Some((kir, uniformity));
         }
         number(&mut splits, kir.vars.len() - found);
     }
@@ -44,15 +48,16 @@ fn number(splits: &mut [Split], first: usize) {
 
 struct Search<'a> {
     kir: &'a Kir,
-    facts: &'a Facts,
+    uniformity: &'a Uniformity,
     parted: &'a [bool],
 }
 
 impl Search<'_> {
     fn splits(&self) -> Vec<Split> {
         let vars = (0..self.kir.vars.len() as u32).map(Var);
-        let differ = vars
-            .filter(|var| self.facts.var(*var).partial && self.kir.vars[var.index()].size() == 4);
+        let differ = vars.filter(|var| {
+            self.uniformity.var(*var).partial && self.kir.vars[var.index()].size() == 4
+        });
         let mut splits: Vec<_> = differ.filter_map(|var| self.find(&self.kir.body, var)).collect();
         number(&mut splits, self.kir.vars.len());
         splits

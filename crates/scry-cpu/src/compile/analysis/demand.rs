@@ -3,22 +3,22 @@
 //! Uniform and affine values have no lanes of their own. Where an operation on lanes uses one, its
 //! lanes are made once, after its definition.
 
-use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
+use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability, for_each_stmt};
 
 use super::comparison::comparison;
-use super::liveness::Lives;
+use super::liveness::LiveRanges;
 
 /// Finds those values.
-pub(crate) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {
-    let mut demand = Demand { kir, facts, lives, wanted: vec![false; kir.values.len()] };
+pub(crate) fn demand(kir: &Kir, uniformity: &Uniformity, live_ranges: &LiveRanges) -> Vec<bool> {
+    let mut demand = Demand { kir, uniformity, live_ranges, wanted: vec![false; kir.values.len()] };
     for_each_stmt(&kir.body, &mut |stmt| demand.stmt(stmt));
     demand.wanted
 }
 
 struct Demand<'a> {
     kir: &'a Kir,
-    facts: &'a Facts,
-    lives: &'a Lives,
+    uniformity: &'a Uniformity,
+    live_ranges: &'a LiveRanges,
     wanted: Vec<bool>,
 }
 
@@ -27,7 +27,7 @@ impl Demand<'_> {
         match stmt {
             Stmt::Let(value) => self.inst(*value),
             Stmt::Set(var, value) => {
-                if self.facts.vars[var.index()].class == Class::Varying {
+                if self.uniformity.vars[var.index()].class == Variability::Varying {
                     self.want(*value);
                 }
             }
@@ -36,7 +36,7 @@ impl Demand<'_> {
                 values.iter().for_each(|value| self.want(*value));
             }
             Stmt::If { condition, .. } => {
-                if self.facts.values[condition.index()] != Class::Uniform {
+                if self.uniformity.values[condition.index()] != Variability::Uniform {
                     self.want(*condition);
                 }
             }
@@ -46,16 +46,16 @@ impl Demand<'_> {
 
     fn inst(&mut self, value: Value) {
         let inst = self.kir.inst(value);
-        let varying = self.facts.values[value.index()] == Class::Varying;
+        let varying = self.uniformity.values[value.index()] == Variability::Varying;
         match inst {
             Inst::Get(_) | Inst::Extra(..) => {}
-            _ if self.lives.left[value.index()] && self.kir.ty(value) == Type::Bool => {}
+            _ if self.live_ranges.left[value.index()] && self.kir.ty(value) == Type::Bool => {}
             Inst::Load { place, .. } => self.index(place),
             Inst::Atomic { place, value, compare, .. } => {
                 self.index(place);
                 value.iter().chain(compare).for_each(|operand| self.want(*operand));
             }
-            _ if varying && comparison(self.kir, self.facts, value).is_none() => {
+            _ if varying && comparison(self.kir, self.uniformity, value).is_none() => {
                 inst.for_each_operand(|operand| self.want(operand));
             }
             _ => {}
@@ -65,7 +65,7 @@ impl Demand<'_> {
     /// An index is needed in lanes only if it is neither uniform nor affine, and then it has them.
     fn index(&mut self, place: &Place) {
         if let Some(index) = place.index
-            && self.facts.values[index.index()] == Class::Varying
+            && self.uniformity.values[index.index()] == Variability::Varying
         {
             self.want(index);
         }
@@ -74,13 +74,13 @@ impl Demand<'_> {
     fn want(&mut self, value: Value) {
         self.wanted[value.index()] = true;
         let inst = self.kir.inst(value);
-        if !self.lives.left[value.index()] || matches!(inst, Inst::Load { .. }) {
+        if !self.live_ranges.left[value.index()] || matches!(inst, Inst::Load { .. }) {
             return;
         }
         // Of a condition that was left to a branch, a uniform part needs no lanes.
         let condition = self.kir.ty(value) == Type::Bool;
         inst.for_each_operand(|operand| {
-            let uniform = self.facts.value(operand) == Class::Uniform;
+            let uniform = self.uniformity.value(operand) == Variability::Uniform;
             self.wanted[operand.index()] |= !(condition && uniform);
         });
     }

@@ -1,12 +1,12 @@
 //! Loops and scopes that lanes may leave while others stay.
 
-use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt};
+use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 
 /// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands
 /// where lanes have parted.
-pub(crate) fn parted(kir: &Kir, facts: &Facts) -> Vec<bool> {
+pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     let mut search = Search {
-        facts,
+        uniformity,
         parted: vec![false; kir.labels as usize],
         around: Vec::new(),
         changed: true,
@@ -19,7 +19,7 @@ pub(crate) fn parted(kir: &Kir, facts: &Facts) -> Vec<bool> {
 }
 
 struct Search<'a> {
-    facts: &'a Facts,
+    uniformity: &'a Uniformity,
     parted: Vec<bool>,
     /// What is round the statement: a label, or the side of an `If` at which lanes part.
     around: Vec<Option<Label>>,
@@ -31,7 +31,7 @@ impl Search<'_> {
         for stmt in block {
             match stmt {
                 Stmt::If { condition, .. } => {
-                    let parts = self.facts.values[condition.index()] != Class::Uniform;
+                    let parts = self.uniformity.values[condition.index()] != Variability::Uniform;
                     self.within(stmt, parts.then_some(None));
                 }
                 Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {

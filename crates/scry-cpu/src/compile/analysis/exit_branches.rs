@@ -1,6 +1,6 @@
 //! Branches in which lanes leave, and nothing else: the way out of most loops.
 
-use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Label, Stmt, Value, Var};
+use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability};
 
 /// A branch of this kind.
 pub(crate) struct Leaving<'a> {
@@ -14,7 +14,7 @@ pub(crate) struct Leaving<'a> {
 /// A branch as one of this kind.
 pub(crate) fn leaving<'a>(
     kir: &Kir,
-    facts: &Facts,
+    uniformity: &Uniformity,
     [then_block, else_block]: [&'a Block; 2],
 ) -> Option<Leaving<'a>> {
     let (block, when) = match (then_block.as_slice(), else_block.as_slice()) {
@@ -23,16 +23,16 @@ pub(crate) fn leaving<'a>(
         _ => return None,
     };
     let (Stmt::Leave(label), kept) = block.split_last()? else { return None };
-    let copies = kept.chunks(2).all(|pair| copy(kir, facts, pair).is_some());
+    let copies = kept.chunks(2).all(|pair| copy(kir, uniformity, pair).is_some());
     copies.then_some(Leaving { label: *label, when, kept })
 }
 
 /// The variable that is assigned, and the uniform one that it is assigned.
-pub(crate) fn copy(kir: &Kir, facts: &Facts, pair: &[Stmt]) -> Option<(Var, Var)> {
+pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };
-    let differs = facts.var(*to).class == Class::Varying;
-    let uniform = facts.var(from).class == Class::Uniform;
+    let differs = uniformity.var(*to).class == Variability::Varying;
+    let uniform = uniformity.var(from).class == Variability::Uniform;
     let words = kir.ty(*read).size() == 4;
     (value == read && differs && uniform && words).then_some((*to, from))
 }
@@ -41,12 +41,12 @@ pub(crate) fn copy(kir: &Kir, facts: &Facts, pair: &[Stmt]) -> Option<(Var, Var)
 /// uniform, and the other.
 pub(crate) fn parts(
     kir: &Kir,
-    facts: &Facts,
+    uniformity: &Uniformity,
     leaving: &Leaving<'_>,
     condition: Value,
 ) -> Option<[Value; 2]> {
     let op = if leaving.when { BinaryOp::Or } else { BinaryOp::And };
-    let uniform = |value: Value| facts.value(value) == Class::Uniform;
+    let uniform = |value: Value| uniformity.value(value) == Variability::Uniform;
     match *kir.inst(condition) {
         Inst::Binary(found, a, b) if found == op && uniform(a) && !uniform(b) => Some([a, b]),
         Inst::Binary(found, a, b) if found == op && uniform(b) && !uniform(a) => Some([b, a]),

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 
-use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Place, Space, Stmt, Type, Value};
+use scry_ir::kir::{
+    BinaryOp, Block, Inst, Kir, Place, Space, Stmt, Type, Uniformity, Value, Variability,
+};
 
-use super::liveness::Lives;
+use super::liveness::LiveRanges;
 use crate::code::ChainEnd;
 use crate::exec::MOST;
 
@@ -66,9 +68,9 @@ pub(crate) struct Link {
 impl Sum {
     /// The same with a factor second that is one value for all lanes, if there is one. Signs of
     /// what is added go to the product, if that is a value as it is.
-    fn with_uniform_factor(mut self, facts: &Facts) -> Option<Self> {
+    fn with_uniform_factor(mut self, uniformity: &Uniformity) -> Option<Self> {
         let uniform = |term| match term {
-            Term::Value(value) => facts.values[value.index()] == Class::Uniform,
+            Term::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
             Term::One | Term::Nothing => true,
         };
         if !uniform(self.terms[1]) {
@@ -86,16 +88,16 @@ impl Sum {
     /// value; and from which one.
     pub(crate) fn staged(
         self,
-        facts: &Facts,
+        uniformity: &Uniformity,
         goes: impl Fn(Value) -> bool,
     ) -> Option<(Self, Option<Link>)> {
-        let mut sum = self.with_uniform_factor(facts)?;
+        let mut sum = self.with_uniform_factor(uniformity)?;
         let from = |term: Term| match term {
             Term::Value(value) if goes(value) => Some(value),
             _ => None,
         };
         let varying = |term| match term {
-            Term::Value(value) => facts.values[value.index()] == Class::Varying,
+            Term::Value(value) => uniformity.values[value.index()] == Variability::Varying,
             Term::One | Term::Nothing => false,
         };
         if sum.terms[1] == Term::One && from(sum.terms[2]).is_none() && !sum.negated[0] {
@@ -115,14 +117,14 @@ impl Sum {
 }
 
 /// Marks the loads that are left to what uses them, and the results that are left to their stores.
-pub(crate) fn leave(kir: &Kir, facts: &Facts, lives: &mut Lives) {
-    Search { kir, facts, lives, stages: HashMap::new() }.block(&kir.body);
+pub(crate) fn leave(kir: &Kir, uniformity: &Uniformity, live_ranges: &mut LiveRanges) {
+    Search { kir, uniformity, live_ranges, stages: HashMap::new() }.block(&kir.body);
 }
 
 struct Search<'a> {
     kir: &'a Kir,
-    facts: &'a Facts,
-    lives: &'a mut Lives,
+    uniformity: &'a Uniformity,
+    live_ranges: &'a mut LiveRanges,
     /// Stages of the chains that end with a value, and may go on.
     stages: HashMap<Value, usize>,
 }
@@ -145,7 +147,7 @@ impl Search<'_> {
                         && open.contains(value)
                         && !matches!(self.kir.inst(*value), Inst::Load { .. })
                     {
-                        self.lives.left[value.index()] = true;
+                        self.live_ranges.left[value.index()] = true;
                     }
                     open.clear();
                 }
@@ -156,21 +158,21 @@ impl Search<'_> {
 
     fn value(&mut self, value: Value, open: &mut Vec<Value>) {
         let index = value.index();
-        if self.facts.values[index] != Class::Varying || self.lives.left[index] {
+        if self.uniformity.values[index] != Variability::Varying || self.live_ranges.left[index] {
             return;
         }
-        let once = self.lives.uses[index] == 1;
+        let once = self.live_ranges.uses[index] == 1;
         if let Inst::Load { place, count: 1 } = self.kir.inst(value) {
             if once && self.kir.ty(value) == Type::F32 && self.is_even(place) {
                 open.push(value);
             }
-        } else if let Some(sum) = as_sum(self.kir, &self.lives.left, value) {
+        } else if let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) {
             for term in sum.terms {
                 if let Term::Value(term) = term
                     && matches!(self.kir.inst(term), Inst::Load { .. })
                     && open.contains(&term)
                 {
-                    self.lives.left[term.index()] = true;
+                    self.live_ranges.left[term.index()] = true;
                 }
             }
             self.link(value, sum, open);
@@ -184,11 +186,11 @@ impl Search<'_> {
     fn link(&mut self, value: Value, sum: Sum, open: &[Value]) {
         let stages = &self.stages;
         let goes = |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
-        let Some((_, link)) = sum.staged(self.facts, goes) else { return };
+        let Some((_, link)) = sum.staged(self.uniformity, goes) else { return };
         let stages = match link {
             None => 1,
             Some(Link { from, end }) => {
-                self.lives.left[from.index()] = true;
+                self.live_ranges.left[from.index()] = true;
                 if end == ChainEnd::Term { self.stages[&from] + 1 } else { MOST }
             }
         };
@@ -197,8 +199,9 @@ impl Search<'_> {
 
     /// Whether a place may be that of neighbours, or the same for many.
     fn is_even(&self, place: &Place) -> bool {
-        let affine =
-            place.index.is_some_and(|index| self.facts.values[index.index()] == Class::Affine);
+        let affine = place
+            .index
+            .is_some_and(|index| self.uniformity.values[index.index()] == Variability::Affine);
         let words = place.stride.is_multiple_of(4) && place.offset.is_multiple_of(4);
         affine && words && matches!(place.space, Space::Binding(_) | Space::Workgroup(_))
     }

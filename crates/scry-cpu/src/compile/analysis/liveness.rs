@@ -1,26 +1,26 @@
-//! How long values and variables live, in positions of statements.
+//! Liveness analysis: live ranges of values and variables, in positions of statements.
 //!
-//! Statements are numbered in the order of the text. A value lives from its definition to its last
-//! use; if a loop uses a value from outside, to the end of the loop. A variable lives from its
-//! first assignment to its last access in the same way, if that assignment dominates all accesses;
-//! otherwise it lives all the time, and is zero at the start.
+//! Statements are numbered in the order of the text. The live range of a value goes from its
+//! definition to its last use; if a loop uses a value from outside, to the end of the loop. That of
+//! a variable goes from its first assignment to its last access in the same way, if that assignment
+//! dominates all accesses; otherwise it is the whole kernel, and the variable is zero at the start.
 
 use super::{exit_branches, fusion};
 use scry_ir::kir::{
-    BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var, for_each_stmt,
+    BinaryOp, Block, Inst, Kir, Stmt, Type, Uniformity, Value, Var, Variability, for_each_stmt,
 };
 
-/// The life of a value or a variable.
+/// The live range of a value or a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Life {
+pub(crate) struct LiveRange {
     pub first: u32,
     pub last: u32,
 }
 
-/// What is known of a variable's life.
+/// What is known of the live range of a variable.
 #[derive(Debug, Clone)]
 pub(crate) struct VarLife {
-    pub life: Life,
+    pub live_range: LiveRange,
     /// Whether it may be read before it is assigned, so that it has to be zero first.
     pub zeroed: bool,
     /// Positions of its assignments, in order.
@@ -32,10 +32,10 @@ pub(crate) struct VarLife {
     seen: bool,
 }
 
-/// Lives of everything in a kernel.
+/// The live ranges of the values and variables of a kernel.
 #[derive(Debug)]
-pub(crate) struct Lives {
-    pub values: Vec<Life>,
+pub(crate) struct LiveRanges {
+    pub values: Vec<LiveRange>,
     pub vars: Vec<VarLife>,
     /// How often each value is used.
     pub uses: Vec<u32>,
@@ -50,18 +50,18 @@ pub(crate) struct Lives {
 
 const NEVER: u32 = u32::MAX;
 
-/// Finds the lives of a kernel.
-pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
-    let never = Life { first: NEVER, last: 0 };
+/// Computes the live ranges of a kernel.
+pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
+    let never = LiveRange { first: NEVER, last: 0 };
     let var = VarLife {
-        life: never,
+        live_range: never,
         zeroed: false,
         sets: Vec::new(),
         aliases: Vec::new(),
         home: 0,
         seen: false,
     };
-    let mut lives = Lives {
+    let mut live_ranges = LiveRanges {
         values: vec![never; kir.values.len()],
         vars: vec![var; kir.vars.len()],
         uses: count_uses(kir),
@@ -69,11 +69,11 @@ pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
         aliased: vec![false; kir.values.len()],
         ends: Vec::new(),
     };
-    fuse(kir, facts, &kir.body, &mut vec![0; kir.values.len()], &mut lives);
-    fusion::leave(kir, facts, &mut lives);
+    fuse(kir, uniformity, &kir.body, &mut vec![0; kir.values.len()], &mut live_ranges);
+    fusion::leave(kir, uniformity, &mut live_ranges);
     let mut walk = Walk {
         kir,
-        lives,
+        live_ranges,
         position: 0,
         loops: Vec::new(),
         parents: Vec::new(),
@@ -99,29 +99,35 @@ fn count_uses(kir: &Kir) -> Vec<u32> {
 /// Marks products that only one sum or difference in the same block uses, and conditions that only
 /// lanes which leave use. For each value, `products` holds the address of the block in which it is
 /// a product that no sum has taken yet.
-fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: &mut Lives) {
+fn fuse(
+    kir: &Kir,
+    uniformity: &Uniformity,
+    block: &Block,
+    products: &mut [usize],
+    live_ranges: &mut LiveRanges,
+) {
     let here = std::ptr::from_ref(block).addr();
     for stmt in block {
-        stmt.blocks().for_each(|inner| fuse(kir, facts, inner, products, lives));
+        stmt.blocks().for_each(|inner| fuse(kir, uniformity, inner, products, live_ranges));
         if let Stmt::If { condition, then_block, else_block } = stmt
-            && lives.uses[condition.index()] == 1
-            && let Some(leaving) = exit_branches::leaving(kir, facts, [then_block, else_block])
-            && exit_branches::parts(kir, facts, &leaving, *condition).is_some()
+            && live_ranges.uses[condition.index()] == 1
+            && let Some(leaving) = exit_branches::leaving(kir, uniformity, [then_block, else_block])
+            && exit_branches::parts(kir, uniformity, &leaving, *condition).is_some()
         {
-            lives.left[condition.index()] = true;
+            live_ranges.left[condition.index()] = true;
         }
         let Stmt::Let(value) = stmt else { continue };
         let float = matches!(kir.ty(*value), Type::F32 | Type::F64)
-            && facts.values[value.index()] == Class::Varying;
+            && uniformity.values[value.index()] == Variability::Varying;
         match kir.inst(*value) {
-            Inst::Binary(BinaryOp::Mul, ..) if float && lives.uses[value.index()] == 1 => {
+            Inst::Binary(BinaryOp::Mul, ..) if float && live_ranges.uses[value.index()] == 1 => {
                 products[value.index()] = here;
             }
             Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
                 let free = |operand: &&Value| products[operand.index()] == here;
                 if let Some(product) = [a, b].into_iter().find(free) {
                     products[product.index()] = 0;
-                    lives.left[product.index()] = true;
+                    live_ranges.left[product.index()] = true;
                 }
             }
             _ => {}
@@ -131,7 +137,7 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: 
 
 struct Walk<'a> {
     kir: &'a Kir,
-    lives: Lives,
+    live_ranges: LiveRanges,
     position: u32,
     /// Loops round the present statement: where each starts, and its number.
     loops: Vec<(u32, usize)>,
@@ -160,7 +166,7 @@ impl Walk<'_> {
             Stmt::Let(value) => self.define(*value, block),
             Stmt::Set(var, _) => {
                 self.access(*var, block, true);
-                self.lives.vars[var.index()].sets.push(self.position);
+                self.live_ranges.vars[var.index()].sets.push(self.position);
             }
             Stmt::If { condition, then_block, else_block } => {
                 self.block(then_block, block);
@@ -171,12 +177,12 @@ impl Walk<'_> {
                 self.position += 1;
             }
             Stmt::Loop { body, .. } => {
-                self.loops.push((self.position, self.lives.ends.len()));
-                self.lives.ends.push(0);
+                self.loops.push((self.position, self.live_ranges.ends.len()));
+                self.live_ranges.ends.push(0);
                 self.block(body, block);
                 self.position += 1;
                 if let Some((_, number)) = self.loops.pop() {
-                    self.lives.ends[number] = self.position;
+                    self.live_ranges.ends[number] = self.position;
                 }
             }
             Stmt::Scope { body, .. } => {
@@ -189,12 +195,12 @@ impl Walk<'_> {
 
     fn define(&mut self, value: Value, block: u32) {
         let results = self.kir.inst(value).results();
-        if !self.lives.left[value.index()] {
+        if !self.live_ranges.left[value.index()] {
             self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
         }
         for nth in 0..results {
-            let life = &mut self.lives.values[value.index() + nth as usize];
-            *life = Life { first: self.position, last: self.position };
+            let live_range = &mut self.live_ranges.values[value.index() + nth as usize];
+            *live_range = LiveRange { first: self.position, last: self.position };
         }
         if let Inst::Get(var) = self.kir.inst(value) {
             self.gets.push((value, *var));
@@ -205,15 +211,15 @@ impl Walk<'_> {
     /// Notes the use of an operand, and if that was left to its user, of its own operands.
     fn operand(&mut self, operand: Value) {
         self.use_of(operand);
-        if self.lives.left[operand.index()] {
+        if self.live_ranges.left[operand.index()] {
             self.kir.inst(operand).for_each_operand(|inner| self.operand(inner));
         }
     }
 
     fn use_of(&mut self, value: Value) {
-        let life = &mut self.lives.values[value.index()];
-        life.last = life.last.max(self.position);
-        let first = life.first;
+        let live_range = &mut self.live_ranges.values[value.index()];
+        live_range.last = live_range.last.max(self.position);
+        let first = live_range.first;
         if let Some(number) = self.entered_after(first) {
             self.carried.push((value, number));
         }
@@ -226,18 +232,18 @@ impl Walk<'_> {
     }
 
     fn access(&mut self, var: Var, block: u32, assigns: bool) {
-        let seen = &mut self.lives.vars[var.index()];
+        let seen = &mut self.live_ranges.vars[var.index()];
         if !seen.seen {
             seen.seen = true;
             seen.zeroed = !assigns;
             seen.home = block;
-            seen.life = Life { first: self.position, last: self.position };
+            seen.live_range = LiveRange { first: self.position, last: self.position };
             return;
         }
-        seen.life.last = self.position;
-        let (home, first) = (seen.home, seen.life.first);
+        seen.live_range.last = self.position;
+        let (home, first) = (seen.home, seen.live_range.first);
         if !self.is_within(block, home) {
-            self.lives.vars[var.index()].zeroed = true;
+            self.live_ranges.vars[var.index()].zeroed = true;
         }
         if let Some(number) = self.entered_after(first) {
             self.carried_vars.push((var, number));
@@ -252,36 +258,37 @@ impl Walk<'_> {
         block == outer
     }
 
-    fn finish(mut self) -> Lives {
+    fn finish(mut self) -> LiveRanges {
         let end = self.position + 1;
         for (value, number) in std::mem::take(&mut self.carried) {
-            let life = &mut self.lives.values[value.index()];
-            life.last = life.last.max(self.lives.ends[number]);
+            let live_range = &mut self.live_ranges.values[value.index()];
+            live_range.last = live_range.last.max(self.live_ranges.ends[number]);
         }
         for (var, number) in std::mem::take(&mut self.carried_vars) {
-            let life = &mut self.lives.vars[var.index()].life;
-            life.last = life.last.max(self.lives.ends[number]);
+            let live_range = &mut self.live_ranges.vars[var.index()].live_range;
+            live_range.last = live_range.last.max(self.live_ranges.ends[number]);
         }
-        for var in &mut self.lives.vars {
+        for var in &mut self.live_ranges.vars {
             if var.zeroed {
-                var.life = Life { first: 0, last: end };
+                var.live_range = LiveRange { first: 0, last: end };
             }
         }
         for (value, var) in std::mem::take(&mut self.gets) {
             self.alias(value, var);
         }
-        self.lives
+        self.live_ranges
     }
 
-    /// Lets a read stand for the variable itself, if that is not assigned while the read lives.
+    /// Lets a read stand for the variable itself, if that is not assigned within the live range of
+    /// the read.
     fn alias(&mut self, value: Value, var: Var) {
-        let read = self.lives.values[value.index()];
-        let var = &mut self.lives.vars[var.index()];
+        let read = self.live_ranges.values[value.index()];
+        let var = &mut self.live_ranges.vars[var.index()];
         let next = var.sets.partition_point(|set| *set <= read.first);
         if var.sets.get(next).is_none_or(|set| *set >= read.last) {
-            self.lives.aliased[value.index()] = true;
+            self.live_ranges.aliased[value.index()] = true;
             var.aliases.push(value);
-            var.life.last = var.life.last.max(read.last);
+            var.live_range.last = var.live_range.last.max(read.last);
         }
     }
 }

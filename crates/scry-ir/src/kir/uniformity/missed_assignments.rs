@@ -10,7 +10,7 @@
 //! The set at a loop's end flows back to its beginning: labels and loops keep their sets, and the
 //! analysis iterates to a fixed point.
 
-use super::Class;
+use super::Variability;
 use super::propagate::Flow;
 use crate::kir::{Block, Inst, Kir, Label, Stmt, Value, Var};
 
@@ -110,7 +110,7 @@ impl Walk<'_, '_> {
                     gaps.close(*var);
                 }
                 Stmt::If { condition, then_block, else_block } => {
-                    let divergent = self.flow.classes().value(*condition) != Class::Uniform;
+                    let divergent = self.flow.classes().value(*condition) != Variability::Uniform;
                     self.branch(divergent, [then_block, else_block], gaps);
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, gaps),
@@ -126,7 +126,7 @@ impl Walk<'_, '_> {
         if gaps.has(var) && !self.cover.partial[var.index()] {
             self.cover.partial[var.index()] = true;
             // Applied at once, so that later statements see it in the same iteration.
-            self.flow.raise_var(var, Class::Varying);
+            self.flow.raise_var(var, Variability::Varying);
             self.flow.settle();
             self.changed = true;
         }

@@ -1,14 +1,14 @@
 //! Propagates classes from each value and variable along def-use edges.
 
-use super::Class::{self, Uniform};
-use super::transfer::{self, Classes};
-use super::{Facts, VarFacts};
+use super::Variability::{self, Uniform};
+use super::transfer::{self, KnownUniformity};
+use super::{Uniformity, VarUniformity};
 use crate::kir::{Inst, Kir, Stmt, Value, Var, for_each_stmt};
 
 /// The classes of values and variables: each is a node, the values first.
 pub(super) struct Flow<'a> {
     kir: &'a Kir,
-    classes: Classes,
+    classes: KnownUniformity,
     users: Users,
     /// Nodes whose users have to be looked at again.
     raised: Vec<usize>,
@@ -23,17 +23,17 @@ struct Users {
 
 impl<'a> Flow<'a> {
     /// Initially each class assumes that all operands are uniform.
-    pub(super) fn new(kir: &'a Kir, group: Class, lockstep: bool) -> Self {
+    pub(super) fn new(kir: &'a Kir, group: Variability, lockstep: bool) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
-        let classes = Classes { values, vars, group, lockstep };
+        let classes = KnownUniformity { values, vars, group, lockstep };
         let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
         (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
         flow
     }
 
     /// The classes so far.
-    pub(super) fn classes(&self) -> &Classes {
+    pub(super) fn classes(&self) -> &KnownUniformity {
         &self.classes
     }
 
@@ -52,11 +52,11 @@ impl<'a> Flow<'a> {
     }
 
     /// Returns the final facts.
-    pub(super) fn into_facts(self, partial: impl Fn(Var) -> bool) -> Facts {
-        let Classes { values, vars, .. } = self.classes;
+    pub(super) fn into_uniformity(self, partial: impl Fn(Var) -> bool) -> Uniformity {
+        let KnownUniformity { values, vars, .. } = self.classes;
         let vars = vars.into_iter().zip(0..);
-        let vars = vars.map(|(class, var)| VarFacts { class, partial: partial(Var(var)) });
-        Facts { values, vars: vars.collect() }
+        let vars = vars.map(|(class, var)| VarUniformity { class, partial: partial(Var(var)) });
+        Uniformity { values, vars: vars.collect() }
     }
 
     fn look_at(&mut self, value: Value) {
@@ -68,7 +68,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Makes a variable at least this.
-    pub(super) fn raise_var(&mut self, var: Var, class: Class) {
+    pub(super) fn raise_var(&mut self, var: Var, class: Variability) {
         if class > self.classes.vars[var.index()] {
             self.classes.vars[var.index()] = class;
             self.raised.push(self.classes.values.len() + var.index());

@@ -1,33 +1,33 @@
 //! The class of an instruction's result, by the classes of its operands.
 
-use super::Class::{self, Affine, Uniform, Varying};
+use super::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Type, UnaryOp, Value, Var};
 
-/// Classes as far as they are known.
-pub(super) struct Classes {
-    pub(super) values: Vec<Class>,
-    pub(super) vars: Vec<Class>,
+/// The uniformity as far as it is known.
+pub(super) struct KnownUniformity {
+    pub(super) values: Vec<Variability>,
+    pub(super) vars: Vec<Variability>,
     /// The class of the workgroup's position along x.
-    pub(super) group: Class,
+    pub(super) group: Variability,
     /// Whether a load from one address is executed once for all invocations. If not, concurrent
     /// stores may make its results differ.
     pub(super) lockstep: bool,
 }
 
-impl Classes {
+impl KnownUniformity {
     /// Of a value.
-    pub(super) fn value(&self, value: Value) -> Class {
+    pub(super) fn value(&self, value: Value) -> Variability {
         self.values[value.index()]
     }
 
     /// Of a variable.
-    pub(super) fn var(&self, var: Var) -> Class {
+    pub(super) fn var(&self, var: Var) -> Variability {
         self.vars[var.index()]
     }
 }
 
 /// The class of a value, by the instruction that computes it.
-pub(super) fn class(kir: &Kir, value: Value, known: &Classes) -> Class {
+pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variability {
     let of = |value: Value| known.value(value);
     let ty = kir.ty(value);
     match kir.inst(value) {
@@ -50,7 +50,7 @@ pub(super) fn class(kir: &Kir, value: Value, known: &Classes) -> Class {
     }
 }
 
-fn of_builtin(builtin: Builtin) -> Class {
+fn of_builtin(builtin: Builtin) -> Variability {
     match builtin {
         Builtin::LocalId(_) => Affine,
         Builtin::SubgroupLane | Builtin::SubgroupId => Varying,
@@ -61,7 +61,7 @@ fn of_builtin(builtin: Builtin) -> Class {
     }
 }
 
-fn of_binary(op: BinaryOp, ty: Type, a: Class, b: Class) -> Class {
+fn of_binary(op: BinaryOp, ty: Type, a: Variability, b: Variability) -> Variability {
     match op {
         BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max => linear(ty, a.max(b)),
         BinaryOp::Mul if a.min(b) == Uniform => linear(ty, a.max(b)),
@@ -70,7 +70,7 @@ fn of_binary(op: BinaryOp, ty: Type, a: Class, b: Class) -> Class {
     }
 }
 
-fn of_load(kir: &Kir, place: &Place, known: &Classes) -> Class {
+fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
     match place.space {
         Space::Local(_) => Varying,
         Space::Workgroup(_) if !known.lockstep => Varying,
@@ -85,11 +85,11 @@ fn of_load(kir: &Kir, place: &Place, known: &Classes) -> Class {
 
 /// The result of a function that keeps the affine form where there are 32 bits, of operands whose
 /// classes have this maximum.
-fn linear(ty: Type, operands: Class) -> Class {
+fn linear(ty: Type, operands: Variability) -> Variability {
     if matches!(ty, Type::I32 | Type::U32) { operands } else { opaque(operands) }
 }
 
 /// The result of any other function.
-fn opaque(operands: Class) -> Class {
+fn opaque(operands: Variability) -> Variability {
     if operands == Uniform { Uniform } else { Varying }
 }

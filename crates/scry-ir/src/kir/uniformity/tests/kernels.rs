@@ -1,8 +1,8 @@
-//! Facts about kernels as they are written, and about long ones.
+//! The uniformity of whole kernels, long ones too.
 
 use super::support::{kernel, read, set, step, until_ten};
-use crate::kir::uniformity::Class::{Affine, Uniform, Varying};
-use crate::kir::uniformity::VarFacts;
+use crate::kir::uniformity::VarUniformity;
+use crate::kir::uniformity::Variability::{Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builder, Builtin, Const, Place, Type};
 
 const LOCAL: Builtin = Builtin::LocalId(1);
@@ -33,11 +33,11 @@ fn mandelbrot_blends_only_what_is_read_after_the_loop() {
         step(b, count);
     });
     read(&mut b, count);
-    let facts = b.finish().facts();
+    let uniformity = b.finish().uniformity();
     for z in [zx, zy] {
-        assert_eq!(facts.var(z), VarFacts { class: Varying, partial: false });
+        assert_eq!(uniformity.var(z), VarUniformity { class: Varying, partial: false });
     }
-    assert_eq!(facts.var(count), VarFacts { class: Varying, partial: true });
+    assert_eq!(uniformity.var(count), VarUniformity { class: Varying, partial: true });
 }
 
 #[test]
@@ -71,12 +71,12 @@ fn a_tiled_product_has_uniform_loops_and_affine_indices() {
     let total = k.b.get(sum);
     k.b.store(Place::new(source, Some(x), 4, 0), vec![total]);
     let kir = k.b.finish();
-    let facts = kir.facts();
-    assert!(indices.iter().all(|index| facts.value(*index) == Affine));
+    let uniformity = kir.uniformity();
+    assert!(indices.iter().all(|index| uniformity.value(*index) == Affine));
     for counter in [inner, outer] {
-        assert_eq!(facts.var(counter), VarFacts { class: Uniform, partial: false });
+        assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
     }
-    assert_eq!(facts.var(sum), VarFacts { class: Varying, partial: false });
+    assert_eq!(uniformity.var(sum), VarUniformity { class: Varying, partial: false });
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn long_kernels_take_little_time() {
     });
     let kir = k.b.finish();
     let start = std::time::Instant::now();
-    let facts = kir.facts();
+    let uniformity = kir.uniformity();
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
-    assert!(vars.iter().all(|var| facts.var(*var).class == Varying));
+    assert!(vars.iter().all(|var| uniformity.var(*var).class == Varying));
 }
 
 #[test]
@@ -121,6 +121,6 @@ fn a_long_chain_of_branches_takes_little_time() {
     read(&mut k.b, last);
     let kir = k.b.finish();
     let start = std::time::Instant::now();
-    assert_eq!(kir.facts().var(last), VarFacts { class: Varying, partial: true });
+    assert_eq!(kir.uniformity().var(last), VarUniformity { class: Varying, partial: true });
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }

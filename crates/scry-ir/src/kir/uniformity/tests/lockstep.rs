@@ -1,6 +1,6 @@
 //! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
-//! every liberty that the facts give is taken. Facts despite races are checked by invocations that
-//! execute by themselves and each read something else.
+//! every liberty that the facts give is taken. Uniformity despite races is checked by invocations
+//! that execute by themselves and each read something else.
 //!
 //! This is not the reference interpreter on purpose: it overwrites what the facts declare unused,
 //! and memory is a function of the index, which a faithful interpreter cannot do.
@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use crate::kir::random::{self, SIZE};
-use crate::kir::uniformity::{Class, Facts};
+use crate::kir::uniformity::{Uniformity, Variability};
 use crate::kir::{BinaryOp, Block, Builtin, Inst, Kir, Label, Stmt, UnaryOp, Value};
 
 const LANES: usize = (SIZE[0] * SIZE[1] * SIZE[2]) as usize;
@@ -133,7 +133,7 @@ impl<'a> Alone<'a> {
 /// All invocations. Sets of them are bits.
 struct Together<'a> {
     kir: &'a Kir,
-    facts: &'a Facts,
+    uniformity: &'a Uniformity,
     /// Whether affine values have to be of that form.
     exact: bool,
     values: Vec<[u32; LANES]>,
@@ -167,8 +167,8 @@ impl Together<'_> {
             Stmt::Let(value) => self.compute(*value, active),
             Stmt::Set(var, value) => {
                 let from = self.values[value.index()];
-                let partial = self.facts.var(*var).partial;
-                let uniform = self.facts.var(*var).class == Class::Uniform;
+                let partial = self.uniformity.var(*var).partial;
+                let uniform = self.uniformity.var(*var).class == Variability::Uniform;
                 write(&mut self.vars[var.index()], from, active, uniform, partial);
             }
             Stmt::If { condition, then_block, else_block } => {
@@ -206,11 +206,17 @@ impl Together<'_> {
             };
             self.traces[lane].push((value, result[lane]));
         }
-        let class = self.facts.value(value);
-        if class == Class::Affine && self.exact {
+        let class = self.uniformity.value(value);
+        if class == Variability::Affine && self.exact {
             assert!(is_affine(&result, active), "{value:?} is not affine: {result:?}");
         }
-        write(&mut self.values[value.index()], result, active, class == Class::Uniform, false);
+        write(
+            &mut self.values[value.index()],
+            result,
+            active,
+            class == Variability::Uniform,
+            false,
+        );
     }
 }
 
@@ -240,12 +246,12 @@ fn is_affine(values: &[u32; LANES], active: u32) -> bool {
     })
 }
 
-fn check(seed: u64, bounds: bool) -> Facts {
+fn check(seed: u64, bounds: bool) -> Uniformity {
     let kir = random::kernel(seed, bounds);
-    let facts = kir.facts();
+    let uniformity = kir.uniformity();
     let mut together = Together {
         kir: &kir,
-        facts: &facts,
+        uniformity: &uniformity,
         exact: !bounds,
         values: vec![[GARBAGE; LANES]; kir.values.len()],
         vars: vec![[0; LANES]; kir.vars.len()],
@@ -260,23 +266,23 @@ fn check(seed: u64, bounds: bool) -> Facts {
         let same = pairs.take_while(|(a, b)| a == b).count();
         assert!(
             alone.trace == *trace,
-            "seed {seed}, invocation {lane}: {:?} in lockstep, {:?} alone\n{kir:#?}\n{facts:#?}",
+            "seed {seed}, lane {lane}: {:?} in lockstep, {:?} alone\n{kir:#?}\n{uniformity:#?}",
             trace.get(same),
             alone.trace.get(same),
         );
     }
-    facts
+    uniformity
 }
 
 #[test]
 fn facts_hold_in_random_kernels() {
     let mut seen = [0; 5];
     for seed in 0..4000 {
-        let facts = check(seed, seed % 2 == 0);
-        for var in &facts.vars {
+        let uniformity = check(seed, seed % 2 == 0);
+        for var in &uniformity.vars {
             seen[var.class as usize] += 1;
             seen[3] += usize::from(var.partial);
-            seen[4] += usize::from(var.class == Class::Varying && !var.partial);
+            seen[4] += usize::from(var.class == Variability::Varying && !var.partial);
         }
     }
     // The kernels are such that every kind of variable is common.
@@ -287,19 +293,19 @@ fn facts_hold_in_random_kernels() {
 fn check_races(seed: u64) -> usize {
     let mut kir = random::kernel(seed, seed.is_multiple_of(2));
     kir.buffers[0].writable = true;
-    let facts = kir.facts_despite_races();
+    let uniformity = kir.uniformity_despite_races();
     let mut first = HashMap::new();
     let mut shared = 0;
     for lane in 0..LANES {
         let mut alone = Alone::new(&kir, lane, true);
         let _ = alone.block(&kir.body);
-        let is_uniform = |value: Value| facts.value(value) == Class::Uniform;
+        let is_uniform = |value: Value| uniformity.value(value) == Variability::Uniform;
         for (execution, result) in alone.executions {
             if !is_uniform(execution.0) {
                 continue;
             }
             if let Some(known) = first.insert(execution.clone(), result) {
-                assert_eq!(known, result, "seed {seed}, {execution:?}\n{kir:#?}\n{facts:#?}");
+                assert_eq!(known, result, "seed {seed}, {execution:?}\n{kir:#?}\n{uniformity:#?}");
                 shared += 1;
             }
         }

@@ -1,4 +1,4 @@
-//! Facts are found, and hold.
+//! What the analysis finds, and that it holds.
 
 mod kernels;
 mod lockstep;

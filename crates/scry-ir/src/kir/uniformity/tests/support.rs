@@ -1,6 +1,6 @@
 //! Makes small kernels.
 
-use crate::kir::uniformity::{Class, VarFacts};
+use crate::kir::uniformity::{VarUniformity, Variability};
 use crate::kir::{BinaryOp, Builder, Builtin, Label, Place, Space, Type, Value, Var};
 
 /// A kernel with a buffer, and a bool of each kind.
@@ -37,8 +37,8 @@ impl Kernel {
     }
 
     /// What is known of `x`.
-    pub fn fact(self) -> (Class, bool) {
-        let VarFacts { class, partial } = self.b.finish().facts().var(self.x);
+    pub fn fact(self) -> (Variability, bool) {
+        let VarUniformity { class, partial } = self.b.finish().uniformity().var(self.x);
         (class, partial)
     }
 }

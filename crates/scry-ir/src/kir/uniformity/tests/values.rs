@@ -1,7 +1,7 @@
-//! Classes of values.
+//! The uniformity of values.
 
 use super::support::{Kernel, kernel};
-use crate::kir::uniformity::Class::{self, Affine, Uniform, Varying};
+use crate::kir::uniformity::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{AtomicOp, BinaryOp, Builtin, Place, Space, Type, UnaryOp, Value};
 
 const LOCAL: Builtin = Builtin::LocalId(1);
@@ -9,13 +9,13 @@ const GROUP: Builtin = Builtin::GroupId(2);
 const LANE: Builtin = Builtin::SubgroupLane;
 
 /// The class of what a closure computes.
-fn class_of(make: impl FnOnce(&mut Kernel) -> Value) -> Class {
+fn class_of(make: impl FnOnce(&mut Kernel) -> Value) -> Variability {
     let mut k = kernel();
     let value = make(&mut k);
-    k.b.finish().facts().value(value)
+    k.b.finish().uniformity().value(value)
 }
 
-fn binary(op: BinaryOp, a: Builtin, b: Builtin) -> Class {
+fn binary(op: BinaryOp, a: Builtin, b: Builtin) -> Variability {
     class_of(|k| {
         let (a, b) = (k.b.builtin(a), k.b.builtin(b));
         k.b.binary(op, a, b)

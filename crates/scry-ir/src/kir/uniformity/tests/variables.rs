@@ -1,8 +1,8 @@
-//! Classes of variables, and who takes part in assigning them.
+//! The uniformity of variables, and which invocations assign them.
 
 use super::support::{Kernel, kernel, read, set, step, until_ten};
-use crate::kir::uniformity::Class::{Affine, Uniform, Varying};
-use crate::kir::uniformity::VarFacts;
+use crate::kir::uniformity::VarUniformity;
+use crate::kir::uniformity::Variability::{Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builtin, Label, Stmt, Type};
 
 const LOCAL: Builtin = Builtin::LocalId(1);
@@ -80,9 +80,9 @@ fn a_loop_carries_what_some_assigned_to_what_others_read() {
         read(b, x);
         b.if_then(k.differs, |b| set(b, x, 1));
     });
-    let facts = k.b.finish().facts();
-    assert_eq!(facts.var(x), VarFacts { class: Varying, partial: true });
-    assert_eq!(facts.var(counter), VarFacts { class: Uniform, partial: false });
+    let uniformity = k.b.finish().uniformity();
+    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
+    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
 }
 
 /// A loop that counts to ten and is left early by some.
@@ -187,9 +187,9 @@ fn a_continue_of_some_skips_assignments() {
         read(b, x);
         step(b, counter);
     });
-    let facts = k.b.finish().facts();
-    assert_eq!(facts.var(x), VarFacts { class: Varying, partial: true });
-    assert_eq!(facts.var(counter), VarFacts { class: Uniform, partial: false });
+    let uniformity = k.b.finish().uniformity();
+    assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
+    assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::steps::{Push, Step, step};
 use crate::asm::{Arg, Line};
 use crate::body::Body;
-use crate::types::{Class, Operand, Reg};
+use crate::types::{Operand, Reg, RegisterClass};
 
 /// Where an operand comes from.
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ impl Program {
 }
 
 fn slot(begins: &[usize; 4], reg: Reg) -> usize {
-    let class = Class::ALL.iter().position(|class| *class == reg.class()).unwrap();
+    let class = RegisterClass::ALL.iter().position(|class| *class == reg.class()).unwrap();
     begins[class] + reg.index as usize
 }
 
