@@ -1,5 +1,5 @@
-//! Kernels that index past every kind of end, on each device: the values that the headers of
-//! `corpus/bounds/*.wgsl` state, and canary words round every buffer that stay as they were.
+//! Kernels that index past every kind of end, on each device: the values in the headers of
+//! `corpus/bounds/*.wgsl`, and canary words around every buffer that must stay unchanged.
 
 #[expect(
     dead_code,
@@ -12,10 +12,10 @@ use std::path::Path;
 
 use scry_gpu::{Buffer, Device, Element, Slice};
 
-/// Indices in bounds and out, some with an overflow in the byte offset.
+/// Indices in and out of bounds, some of which overflow a 32-bit byte offset.
 const INDICES: [i32; 12] = [0, 1, 2, 3, 4, 5, 8, -1, i32::MAX, i32::MIN, 1 << 28, 1 << 30];
 
-/// What stands round each buffer.
+/// The byte around each buffer.
 const CANARY: u8 = 0xa5;
 
 /// Canary elements on each side: enough for every device's binding alignment.
@@ -45,7 +45,7 @@ impl<T: Element + Canary> Guarded<T> {
         self.buffer.slice(PAD..PAD + self.len).expect("in range")
     }
 
-    /// The data; the canaries must be as they were.
+    /// Returns the data after checking that the canaries are unchanged.
     fn get(&self) -> Vec<T> {
         let all = self.buffer.download().expect("download");
         let (before, rest) = all.split_at(PAD);
@@ -73,7 +73,7 @@ impl Canary for f32 {
     }
 }
 
-/// The places at which two lists differ.
+/// Returns the indices at which two slices differ.
 fn changes(before: &[u32], after: &[u32]) -> Vec<usize> {
     (0..before.len()).filter(|&i| before[i] != after[i]).collect()
 }

@@ -21,7 +21,7 @@ fn each(test: impl Fn(&Device)) {
         let selector = format!("{}:{}", info.backend, info.index);
         for by_kernel in [true, false] {
             let device = Device::open(&selector).expect("a device that is listed opens");
-            // Where this failed the driver would copy, and nothing of the kernel be tested.
+            // If this failed, the driver would copy, and the kernel would not be tested.
             device
                 .compile(include_str!("../src/core/copy.wgsl"))
                 .expect("every device compiles it");
@@ -31,7 +31,7 @@ fn each(test: impl Fn(&Device)) {
     }
 }
 
-/// Bytes that tell most places apart.
+/// Bytes that differ at most places.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     let byte = |i: usize| ((i + seed).wrapping_mul(0x9e37_79b9) >> 13) as u8;
     (0..len).map(byte).collect()
@@ -86,7 +86,7 @@ fn overlapping_range_copies_are_ordered() {
         let mut expected = pattern(1, 4 * MIB);
         let buffer = gpu.upload(&expected).unwrap();
         let mut batch = gpu.batch();
-        // Each copy reads what the one before wrote, the third overwrites what the second read.
+        // Each copy reads the previous one's output; the third overwrites the second one's input.
         for (from, to, size) in
             [(0, MIB, MIB), (MIB, 2 * MIB + ALIGNED, MIB + 5), (3 * MIB, MIB, MIB)]
         {

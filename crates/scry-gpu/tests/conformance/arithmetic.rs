@@ -1,4 +1,4 @@
-//! Integers: wrapping, division, shifts, comparison. What hardware leaves undefined is defined.
+//! Integers: wrapping, division, shifts, comparison, also where hardware leaves results undefined.
 
 use crate::harness::{
     Case, Words, all_pairs, check_table, on_each_device, one_workgroup, run_words,
@@ -7,7 +7,7 @@ use crate::harness::{
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;
 
-/// Words at which integer arithmetic has its corners, as signed and as unsigned numbers.
+/// Corner cases of integer arithmetic, signed and unsigned.
 const CORNERS: [u32; 16] =
     [0, 1, 2, 3, 7, 31, 32, 33, 35, 0xffff, 0x1_0000, MAX, MIN, MIN + 1, u32::MAX - 1, u32::MAX];
 

@@ -1,5 +1,5 @@
-//! Atomic operations: each on each type, in buffers and in workgroup memory; what they give, and
-//! what they leave.
+//! Atomic operations: each on each type, in buffers and in workgroup memory; their results and the
+//! final values.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::typed::{Ty, pack, unpack};
 
 const N: usize = 64;
 
-/// An operation: its name, and what it makes of the old value and its operand.
+/// An operation: its name, and its new value for the old value and the operand.
 type Op = (&'static str, fn(i128, i128) -> i128);
 
 const OPS: [Op; 8] = [
@@ -48,14 +48,14 @@ fn values(ty: Ty, seed: u32) -> Vec<u64> {
     Words(seed).take(N).map(word).collect()
 }
 
-/// Where each cell lies, and how it is begun and looked at.
+/// The address space of the cells, with their initialisation and readback.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Storage,
     Workgroup,
 }
 
-/// Who takes part, and with which operand.
+/// Which invocations participate, and with which operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     All,
@@ -158,7 +158,7 @@ fn every_operation_in_workgroup_memory() {
     });
 }
 
-/// All invocations on the same cell: whatever the order, the same is left.
+/// All invocations on the same cell: the final value does not depend on the order.
 #[test]
 fn every_operation_on_one_cell() {
     for_each_type(|gpu, ty| {
@@ -174,7 +174,7 @@ fn one_cell(gpu: &Device, ty: Ty, place: Place) {
         Place::Storage => "buffer",
         Place::Workgroup => "shelf",
     };
-    // The last, an exchange, leaves any of the operands.
+    // The last one, an exchange, may leave any operand.
     let ops = &OPS[..OPS.len() - 1];
     let mut body = String::new();
     for (k, (op, _)) in ops.iter().enumerate() {
@@ -207,7 +207,7 @@ fn one_cell(gpu: &Device, ty: Ty, place: Place) {
     }
 }
 
-/// An exchange that compares: where the comparison holds, where it does not, and never otherwise.
+/// Compare-exchange: with equal and with different values.
 #[test]
 fn comparing_exchanges() {
     for_each_type(|gpu, ty| {
@@ -236,7 +236,7 @@ fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
                     let result = atomicCompareExchangeWeak(&{cell}, compare, operands[i]);
                     seen = result.old_value;
                     exchanged = result.exchanged;
-                    // A weak exchange may fail though the values are equal: then once more.
+                    // A weak exchange may fail spuriously: then it is repeated.
                     if exchanged || seen != compare {{ break; }}
                 }}
             }}

@@ -1,4 +1,4 @@
-//! Barriers: in workgroups of every size, in loops, round conditions, and loads that all agree on.
+//! Barriers: in workgroups of every size, in loops, around conditions, and workgroupUniformLoad.
 
 use scry_gpu::Launch;
 
@@ -7,7 +7,7 @@ use crate::harness::{
 };
 use crate::typed::{NUMBERS, directives, pack, unpack};
 
-/// Sums by a tree, in a workgroup of `size`; half of the invocations idle in each turn.
+/// A tree reduction in a workgroup of `size`; half of the active invocations stop at each level.
 fn tree(size: u32) -> String {
     format!(
         "const SIZE = {size}u;
@@ -47,8 +47,8 @@ fn sums_of_workgroups_of_every_size() {
     });
 }
 
-/// Every invocation reads what the last of the workgroup wrote, and the other way round: whoever
-/// runs first or last without waiting shows.
+/// Every invocation reads the last one's output, and the reverse: a missing barrier shows for the
+/// first or the last invocation.
 #[test]
 fn barriers_order_first_and_last_invocation() {
     on_each_device(|gpu| {
@@ -77,7 +77,7 @@ fn barriers_order_first_and_last_invocation() {
     });
 }
 
-/// Barriers under conditions and in loops that all invocations agree on, on three axes.
+/// Barriers under uniform conditions and in uniform loops, on three axes.
 #[test]
 fn barriers_within_uniform_control_flow() {
     let source = "
@@ -167,7 +167,7 @@ fn uniform_loads_of_every_type() {
 
 #[test]
 fn workgroups_after_an_early_end() {
-    // Some invocations end before the others go on without them: no barrier follows.
+    // Some invocations return before the others continue: no barrier follows.
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -200,7 +200,7 @@ fn workgroups_after_an_early_end() {
     });
 }
 
-/// Kernels that are the same but for a barrier's place: what some invocations may miss is refused.
+/// Kernels that differ only in a barrier's place: those in non-uniform control flow are rejected.
 #[test]
 fn rejects_barriers_in_divergent_control_flow() {
     let source = |body: &str| {

@@ -1,5 +1,5 @@
 //! Random programs of kernels, copies, fills and writes over a few buffers, against a simulation on
-//! the host: whatever way they are submitted, they behave as if run one after the other.
+//! the host: however they are submitted, they behave as if executed in order.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -41,7 +41,7 @@ const TALLY: &str = "
         atomicAdd(&into[source[id.x] % arrayLength(&into)], id.x + 1u);
     }";
 
-/// The device's side.
+/// Executes a program on the device.
 struct Runner {
     gpu: Device,
     mix: Kernel,
@@ -61,7 +61,7 @@ impl Runner {
         }
     }
 
-    /// The kernel of a step and its arguments.
+    /// Returns the kernel of a step and its arguments.
     fn launch(&self, model: &Model, step: &Step) -> Option<(&Kernel, Vec<Place>, Launch)> {
         let size = |place: &Place| Launch::invocations(model.range(*place).len());
         Some(match step {
@@ -122,7 +122,7 @@ impl Runner {
         Ok(None)
     }
 
-    /// Runs a part directly, comparing each download at once.
+    /// Runs steps directly, and compares each download at once.
     fn run_direct(&self, model: &mut Model, steps: &[Step]) {
         for step in steps {
             let result = self.direct(model, step);
@@ -134,7 +134,7 @@ impl Runner {
         }
     }
 
-    /// Makes a batch of a part; the steps that were refused are left out.
+    /// Records steps in a batch; rejected steps are omitted.
     fn batch(&self, model: &Model, steps: &[Step]) -> (Batch, Vec<Step>, Vec<Download<u32>>) {
         let mut batch = self.gpu.batch();
         let mut taken = Vec::new();
@@ -151,7 +151,7 @@ impl Runner {
         (batch, taken, downloads)
     }
 
-    /// Runs a part; gives its downloads and what they must find, to be compared at the end.
+    /// Runs steps; returns their downloads with the expected words, to be compared at the end.
     fn run(&self, model: &mut Model, way: Way, steps: &[Step]) -> Vec<(Download<u32>, Vec<u32>)> {
         if let Way::Direct = way {
             self.run_direct(model, steps);
@@ -184,7 +184,7 @@ impl Runner {
 
     fn check(&mut self, block: usize, program: &Program) {
         let mut model = Model { buffers: vec![vec![0; block * BLOCKS]; BUFFERS], block };
-        // One buffer begins with data, the others as zeros that are made on first use.
+        // One buffer starts with data, the others are zeroed at their first use.
         model.buffers[0] = model.written(77);
         self.buffers = vec![succeed(self.gpu.upload(&model.buffers[0]))];
         self.buffers.extend((1..BUFFERS).map(|_| succeed(self.gpu.alloc(block * BLOCKS))));
@@ -226,7 +226,7 @@ fn random_programs_match_the_simulation() {
     check_programs(60, program());
 }
 
-/// One long chain, in which each step reads what the one before wrote.
+/// One long chain, in which each step reads the previous one's output.
 #[test]
 fn long_chains() {
     let source = "
@@ -256,7 +256,7 @@ fn long_chains() {
     });
 }
 
-/// Downloads in the middle of a batch see what was there then.
+/// Downloads in the middle of a batch return the contents at that point.
 #[test]
 fn downloads_between_steps() {
     let add = "
@@ -285,7 +285,7 @@ fn downloads_between_steps() {
     });
 }
 
-/// A download of a recording gives what the latest replay found, and no part of an earlier one.
+/// A download of a recording returns the data of the latest replay only.
 #[test]
 fn recording_downloads_show_latest_replay() {
     let add = "
@@ -308,7 +308,8 @@ fn recording_downloads_show_latest_replay() {
     });
 }
 
-/// What a batch was filled with first is not submitted again; downloads keep to their submission.
+/// The commands of the first submission are not submitted again; downloads belong to their
+/// submission.
 #[test]
 fn submitted_batches_can_be_reused() {
     on_each_device(|gpu| {

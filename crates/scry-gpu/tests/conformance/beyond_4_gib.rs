@@ -1,5 +1,5 @@
-//! Buffers of more than 4 GiB. WGSL kernels are given slices of less, wherever they begin; kernels
-//! that are not WGSL may be given all of it.
+//! Buffers of more than 4 GiB. WGSL kernels get slices of less, at any offset; native kernels may
+//! get the whole buffer.
 
 use scry_gpu::{
     BackendKind, Buffer, Device, DeviceKind, GpuError, Launch, NativeBinding, NativeInterface,
@@ -8,17 +8,17 @@ use scry_gpu::{
 
 use crate::harness::{on_each_device, succeed};
 
-/// The first word that a byte offset of 32 bits does not reach.
+/// The first word that a 32-bit byte offset does not reach.
 const BOUNDARY: usize = 1 << 30;
 /// Words of the buffer: 4 MiB and an odd number of words more.
 const LEN: usize = BOUNDARY + (1 << 20) + 3;
-/// Words that are written on the near side of the boundary.
+/// Written words below the boundary.
 const MARGIN: usize = 4096;
-/// The first word that is written.
+/// The first written word.
 const FIRST: usize = BOUNDARY - MARGIN;
 
-/// Runs a test on every GPU that makes such a buffer and has room for those of all tests here at
-/// once; names the others.
+/// Runs a test on every GPU that supports such a buffer and has memory for those of all tests here
+/// at once; prints the others.
 fn on_each_large_device(test: impl Fn(&Device)) {
     const SIZE: u64 = 4 * LEN as u64;
     on_each_device(|gpu| {
@@ -40,8 +40,7 @@ fn words(slice: scry_gpu::Slice<'_, u32>) -> Vec<u32> {
     succeed(slice.download())
 }
 
-/// Words from `first` on are their own indices, and those where a shorter offset would have ended
-/// up are still zero.
+/// Words from `first` on contain their own indices, and the words at the wrapped offsets are zero.
 fn check_indices(buffer: &Buffer<u32>, end: usize) {
     let written = words(succeed(buffer.slice(FIRST..end)));
     let wrong = written.iter().zip(FIRST..).find(|(word, index)| **word as usize != *index);
@@ -54,7 +53,7 @@ fn check_indices(buffer: &Buffer<u32>, end: usize) {
     }
 }
 
-/// Writes indices, and what the kernel takes for the length.
+/// Writes indices, and the array length that the kernel sees.
 const WRITE: &str = "
     var<immediate> first: u32;
     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -89,7 +88,7 @@ fn slices_beyond_4_gib_round_trip() {
         let buffer = succeed(gpu.alloc::<u32>(LEN));
         let (write, read) = (succeed(gpu.compile(WRITE)), succeed(gpu.compile(READ)));
         let length = succeed(gpu.alloc::<u32>(1));
-        // Once across the boundary, and once more from it on.
+        // Once across the boundary, and once from it on.
         for start in [FIRST, BOUNDARY] {
             let part = succeed(buffer.slice(start..));
             let launch = Launch::invocations(LEN - start).immediates(&(start as u32));
@@ -106,7 +105,7 @@ fn slices_beyond_4_gib_round_trip() {
         let at = succeed(gpu.upload(&near));
         succeed(gpu.run(&read, &[&part, &at, &seen], near.len()));
         assert_eq!(succeed(seen.download()), expected.collect::<Vec<u32>>());
-        // Beyond the end there is nothing to read but this variable, or zero.
+        // Out-of-bounds reads return this variable or zero.
         let at = succeed(gpu.upload(&[(LEN - FIRST) as u32 + 1, 3 << 29, u32::MAX - 1]));
         let seen = succeed(gpu.alloc::<u32>(9));
         succeed(gpu.run(&read, &[&part, &at, &seen], 3));
@@ -116,7 +115,8 @@ fn slices_beyond_4_gib_round_trip() {
     });
 }
 
-/// Of 4 GiB or more nothing is bound, whatever the device takes; of 4 bytes less everything is.
+/// Bindings of 4 GiB or more are rejected on every device; those of 4 bytes less are accepted where
+/// the device supports them.
 #[test]
 fn bindings_end_below_4_gib() {
     on_each_large_device(|gpu| {
@@ -141,7 +141,7 @@ fn bindings_end_below_4_gib() {
     });
 }
 
-/// The largest binding there is: its length, its last elements, and loops over it.
+/// The largest binding: its length, its last elements, and loops over it.
 fn largest(gpu: &Device, buffer: &Buffer<u32>) {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -170,7 +170,7 @@ fn largest(gpu: &Device, buffer: &Buffer<u32>) {
     succeed(gpu.dispatch(source, &[&below, &seen], 1));
     assert_eq!(succeed(seen.download()), [1, 2, BOUNDARY as u32 - 1]);
     assert_eq!(words_of(BOUNDARY - 2), [7, 0]);
-    // A whole number of rows: 2^30 - 1 is one of 3.
+    // A multiple of the rows: 2^30 - 1 is divisible by 3.
     succeed(gpu.dispatch(rows, &[&below, &seen], 1));
     assert_eq!(succeed(seen.download())[2], (BOUNDARY as u32 - 1) / 3);
     assert_eq!(words_of(BOUNDARY - 2), [9, 0]);
@@ -178,7 +178,7 @@ fn largest(gpu: &Device, buffer: &Buffer<u32>) {
     assert_eq!(wrapped, [0; 4], "an index wrapped");
 }
 
-/// Writes one word at a place that only 64 bits reach.
+/// Writes one word at an offset that requires 64 bits.
 const PTX: &str = "
     .version 7.0
     .target sm_75
@@ -228,7 +228,7 @@ fn transfers_reach_beyond_4_gib() {
         let from = succeed(buffer.slice(across.clone()));
         succeed(from.copy_to(succeed(copied.slice(..))));
         assert_eq!(words(succeed(copied.slice(..))), [1, 2, 3, 4]);
-        // From the near side to the far one, and back to where a shorter offset would have led.
+        // From below the boundary to beyond it, and back to the wrapped offset.
         let far = succeed(buffer.slice(LEN - 4..));
         succeed(from.copy_to(far));
         assert_eq!(words(succeed(buffer.slice(LEN - 5..))), [7, 1, 2, 3, 4]);

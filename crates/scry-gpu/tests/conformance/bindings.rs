@@ -1,4 +1,4 @@
-//! Uniforms, groups with gaps, many bindings, slices, and what may not be bound.
+//! Uniforms, groups with gaps, many bindings, slices, and rejected bindings.
 
 use std::fmt::Write as _;
 
@@ -83,16 +83,16 @@ fn groups_and_numbers_with_gaps() {
         let c = succeed(gpu.upload(&[3u32, 4]));
         let b = succeed(gpu.upload(&[5u32]));
         let out = succeed(gpu.alloc::<u32>(2));
-        // By group, then by number; what the entry point does not use is not bound.
+        // By group, then by binding number; bindings that the entry point does not use are omitted.
         succeed(gpu.dispatch(source, &[&a, &c, &b, &out], 2));
         assert_eq!(succeed(out.download()), [10503, 20504]);
     });
 }
 
-/// A kernel of so many storage buffers and uniforms, the last storage buffer being the output, and
-/// its launch: each input holds other numbers.
+/// A kernel with these numbers of storage buffers and uniforms, whose last storage buffer is the
+/// output, and its launch: the inputs have different contents.
 fn check_many(gpu: &Device, storage: u32, uniforms: u32) {
-    // Beyond the groups of the inputs, however many a device takes.
+    // A group number above those of the inputs.
     const UNIFORMS: u32 = 1 << 20;
     const OUTPUT: u32 = UNIFORMS + 1;
     let mut source = String::new();
@@ -134,7 +134,7 @@ fn check_many(gpu: &Device, storage: u32, uniforms: u32) {
     assert_eq!(succeed(out.download()), [want(0), want(1)], "{storage} and {uniforms}");
 }
 
-/// Up to what the device takes, which on most is beyond what push descriptors take.
+/// Up to the device's limit, which on most is above that of push descriptors.
 #[test]
 fn many_bindings() {
     on_each_device(|gpu| {
@@ -227,7 +227,7 @@ fn rejects_bindings_overlapping_written_ones() {
         let text = refused(gpu.dispatch(COPY, &[&back, &front], 8));
         assert_says(&text, &["input", "output"]);
         assert_eq!(succeed(data.download()), vec![5; step * 8]);
-        // Side by side is fine, and so are two readers.
+        // Adjacent slices are accepted, and so are two readers.
         let front = succeed(data.slice(..step * 4));
         succeed(gpu.dispatch(COPY, &[&front, &back], step * 4));
         let sum = "

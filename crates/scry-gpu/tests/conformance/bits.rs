@@ -1,4 +1,4 @@
-//! Builtins on bits, and packing.
+//! Bit manipulation and packing functions.
 
 use scry_gpu::f16;
 
@@ -12,7 +12,7 @@ fn words() -> Vec<u32> {
     words
 }
 
-/// Pairs in which the second word is small enough to be an offset, and pairs in which it is not.
+/// Pairs whose second word is a valid bit offset, and pairs where it is not.
 fn pairs() -> Vec<[u32; 2]> {
     let mut pairs: Vec<[u32; 2]> = words().into_iter().map(|word| [word, word / 3]).collect();
     for word in [0, 0x1234_5678, 0x8765_4321, u32::MAX] {
@@ -22,7 +22,7 @@ fn pairs() -> Vec<[u32; 2]> {
     pairs
 }
 
-/// WGSL: the position of the most significant 1; all ones where there is none.
+/// WGSL: the position of the most significant 1; all ones if there is none.
 fn first_leading(word: u32) -> u32 {
     31u32.wrapping_sub(word.leading_zeros())
 }
@@ -39,7 +39,7 @@ fn first_trailing(word: u32) -> u32 {
     }
 }
 
-/// WGSL: the offset is at most 32, the count at most what is left.
+/// WGSL: the offset is clamped to 32, the count to the remaining bits.
 fn field(offset: u32, count: u32) -> (u32, u32) {
     let offset = offset.min(32);
     (offset, count.min(32 - offset))
@@ -106,8 +106,7 @@ fn fields() {
     check_table("", &CASES, &pairs());
 }
 
-/// Devices may have instructions of their own for what is the same for all invocations, and
-/// compilers a rule for what they know.
+/// Devices may have separate instructions for uniform values, and compilers fold constants.
 #[test]
 fn bit_fields_of_uniform_words() {
     const WORD: u32 = 0xb2d4_c8e1;
@@ -135,7 +134,7 @@ fn bit_fields_of_uniform_words() {
     check_table("", &CASES, &pairs());
 }
 
-/// There is no such bit in zero: what follows from the position has to know of that too.
+/// Zero has no such bit: value ranges derived from the position must include that result.
 #[test]
 fn bit_positions_of_possible_zeros() {
     fn remainder(x: u32) -> u32 {
@@ -219,8 +218,8 @@ fn packed_fractions() {
             u32::from(a) | u32::from(b) << 16
         }),
     ];
-    // No value whose scaled size is near the middle between two integers: floats may fall to
-    // either side. (The float next to 0.7 times 255 is such a one.)
+    // Values whose scaled result is not near the middle between two integers, where rounding may go
+    // either way. (The float next to 0.7 times 255 is such a value.)
     let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.71, -0.71, 0.123, -0.987, 5.0, -5.0, 0.0031];
     let pairs = all_pairs(&values.map(f32::to_bits));
     check_table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs);
@@ -251,7 +250,7 @@ fn packed_halves() {
         }),
         ("pack2x16float(unpack2x16float(x))", |x, _| x),
     ];
-    // Finite numbers that are no subnormals: those may be flushed to zero.
+    // Finite normal numbers: subnormal ones may be flushed to zero.
     let is_normal = |half: u32| (1..31).contains(&(half >> 10 & 31));
     let halves = words().into_iter().chain(Words(3).take(300));
     let halves = halves.filter(|word| is_normal(*word) && is_normal(word >> 16));

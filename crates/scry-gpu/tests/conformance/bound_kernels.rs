@@ -1,4 +1,4 @@
-//! Kernels whose arguments are given by name.
+//! Kernels with arguments by name.
 
 use scry_gpu::Launch;
 
@@ -30,7 +30,7 @@ fn arguments_are_set_by_name() {
         let kernel = succeed(gpu.compile(MOVE));
         let src = succeed(gpu.upload(&[[1.0f32, 2.0, 3.0, 4.0]; 20]));
         let dst = succeed(gpu.alloc::<[f32; 4]>(20));
-        // In no order; the last member first.
+        // In any order; the last member first.
         let bound = kernel.bind().set("count", 10u32).set("dst", &dst).set("scale", 2.0f32);
         let bound = bound.set("src", &src).set("shift", [10.0f32, 20.0, 30.0]);
         succeed(bound.run(20));

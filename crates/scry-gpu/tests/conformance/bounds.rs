@@ -1,5 +1,5 @@
-//! Indices out of bounds: what is read is a value of the same variable or zero, what is written
-//! stays in the same variable or is dropped, and nothing else changes.
+//! Out-of-bounds indices: reads return a value of the same variable or zero, writes stay in the
+//! same variable or are dropped, and nothing else changes.
 
 use scry_gpu::Features;
 
@@ -43,7 +43,7 @@ fn fault_21_runtime_arrays_of_vectors() {
         ..vectors
     }
     .check();
-    // Twelve of the sixteen bytes of each element belong to it.
+    // Twelve of the sixteen bytes of each element are used.
     Place {
         declarations: "@group(0) @binding(0) var<storage, read_write> data: array<vec3<u32>>;",
         write: "data[index] = select(data[index], vec3(0xffffu), vec3(false, true, false));",
@@ -91,7 +91,7 @@ fn fault_21_runtime_arrays_of_structures_and_arrays() {
         ..rows
     }
     .check();
-    // A whole structure out and in again.
+    // Loads and stores a whole structure.
     Place {
         write: "var row = data[index]; row.head = 0xffffu; data[index] = row;",
         read: "data[index].head",
@@ -152,7 +152,7 @@ fn fault_22_matrices_in_buffers() {
         ..matrix
     }
     .check();
-    // The rows of a 2-row matrix in a structure, with something behind it.
+    // The rows of a 2-row matrix in a structure, followed by another member.
     Place {
         declarations: "struct Data { a: vec2<u32>, m: mat2x2<f32>, b: vec2<u32> }
             @group(0) @binding(0) var<storage, read_write> data: Data;",
@@ -166,7 +166,7 @@ fn fault_22_matrices_in_buffers() {
     .check();
 }
 
-/// A place in a variable that is filled from `data` and copied back.
+/// An element of a variable that is filled from `data` and copied back.
 fn in_variable(declarations: &'static str, before: &'static str) -> Place {
     Place {
         declarations,
@@ -283,7 +283,7 @@ fn fault_22_atomics_in_structures_and_nested_arrays() {
     .check();
 }
 
-/// A compiler may take a `let` of a literal for a constant, or an index that it knows for checked.
+/// A compiler may fold a `let` of a literal, or treat a constant index as checked.
 #[test]
 fn fault_22_constant_indices_past_a_runtime_array() {
     const DATA: &str = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -307,7 +307,7 @@ fn fault_22_constant_indices_past_a_runtime_array() {
     }
 }
 
-/// Elements of eight bytes, and of two, where the device has them.
+/// Elements of eight bytes, and of two, where the device supports them.
 #[test]
 fn fault_21_other_widths() {
     Place {
@@ -329,8 +329,8 @@ fn fault_21_other_widths() {
     .check_where(Features::I16);
 }
 
-/// The clamps of these stores are dropped because of the loop's test, which must then be made in
-/// every iteration: the counter is set from a copy that an earlier iteration of another loop made.
+/// The loop's test makes the clamps of these stores redundant only if it is evaluated in every
+/// iteration: the counter is set from a copy made in an earlier iteration of another loop.
 #[test]
 fn fault_21_counters_set_from_stale_copies() {
     const LOOPS: [&str; 3] = [

@@ -1,4 +1,4 @@
-//! The kernels in `corpus/bounds`, each with what its header says must come of it.
+//! The kernels in `corpus/bounds`, against the results in their headers.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn for_each_index(name: &str, indices: Vec<u32>, test: impl Fn(&Device, &str, u3
     });
 }
 
-/// How many words differ, and asserts that those that do became `new`.
+/// Returns how many words differ, and asserts that those became `new`.
 fn changed(before: &[u32], after: &[u32], new: u32) -> Vec<usize> {
     let differ = |i: &usize| before[*i] != after[*i];
     let places: Vec<usize> = (0..before.len()).filter(differ).collect();

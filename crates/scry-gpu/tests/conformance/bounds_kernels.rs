@@ -1,5 +1,5 @@
-//! Out of bounds with kernels of their own: uniforms, immediates, folded and large launches; and
-//! kernels that are compiled without checks.
+//! Out-of-bounds accesses to uniforms and immediates, in linearised and large launches; and kernels
+//! compiled without checks.
 
 use scry_gpu::{CompileOptions, Launch};
 
@@ -42,7 +42,7 @@ fn fault_21_uniform_arrays() {
     });
 }
 
-/// A binding may end within an element: no index, however far, reaches the bytes of that.
+/// A binding may end within an element: no index reaches the bytes of that partial element.
 #[test]
 fn fault_17_bytes_after_last_element_stay() {
     let kernel = |ty: &str, list: &str| {
@@ -64,7 +64,7 @@ fn fault_17_bytes_after_last_element_stay() {
     });
 }
 
-/// Invocations far past the data, as every launch of whole workgroups has some.
+/// Invocations far past the data, as in launches rounded up to whole workgroups.
 #[test]
 fn fault_21_many_invocations_past_the_end() {
     let source = "
@@ -116,7 +116,7 @@ fn fault_21_arrays_of_immediates() {
     });
 }
 
-/// A folded kernel is another program: its checks are checked as well.
+/// A linearised kernel is another program, whose checks are tested separately.
 #[test]
 fn fault_21_folded_launches() {
     let source = "
@@ -142,7 +142,7 @@ fn fault_21_folded_launches() {
     });
 }
 
-/// A kernel that keeps its bounds gives the same without checks.
+/// A kernel that stays within its bounds computes the same without checks.
 #[test]
 fn unchecked_kernels_within_bounds_match() {
     let source = "
@@ -172,7 +172,7 @@ fn unchecked_kernels_within_bounds_match() {
     }
     on_each_device(|gpu| {
         // SAFETY: every index above is below its length for three whole workgroups on a buffer of
-        // as many elements as there are invocations, and the loop has four turns.
+        // as many elements as there are invocations, and the loop has four iterations.
         let kernel = unsafe { gpu.compile_unchecked(source, &CompileOptions::new()) };
         let data = succeed(gpu.alloc::<[u32; 4]>(groups as usize * 64));
         let launch = Launch::workgroups([groups, 1, 1]);

@@ -2,7 +2,7 @@
 
 use crate::harness::{Case, check_functions, on_each_device, one_workgroup, run_words};
 
-/// The numbers 0 to 63 as inputs; as second words small ones.
+/// The numbers 0 to 63 as first words, small ones as second words.
 fn inputs() -> Vec<[u32; 2]> {
     (0..64).map(|i| [i, i * 7 % 13]).collect()
 }
@@ -303,7 +303,7 @@ fn functions_accept_every_value_type() {
     });
 }
 
-/// What precedes the test of a loop is executed once more than the rest of its body.
+/// Statements before a loop's test are executed once more than the rest of its body.
 #[test]
 fn side_effects_before_loop_tests() {
     let source = "

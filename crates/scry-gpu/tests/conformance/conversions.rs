@@ -58,7 +58,7 @@ fn floats_to_integers_truncate_and_clamp() {
     check_table("let a = bitcast<f32>(x);", &CASES, &floats());
 }
 
-/// A NaN may become any number, but nothing else may come of it.
+/// A NaN may become any integer, without other effects.
 #[test]
 fn nan_converts_to_any_integer() {
     const CASES: [Case; 3] = [
@@ -70,7 +70,7 @@ fn nan_converts_to_any_integer() {
     check_table("let a = bitcast<f32>(x);", &CASES, &pairs);
 }
 
-/// WGSL: the number itself if there is such a float, else one of the two around it.
+/// WGSL: the number itself if it is representable, else either neighbour.
 #[test]
 fn integers_to_floats() {
     const EXACT: [Case; 4] = [
@@ -106,7 +106,7 @@ fn booleans() {
     ];
     let words = [0, 1, 5, 6, 0x8000_0000, 1.5f32.to_bits(), u32::MAX - 0x7f_ffff];
     check_table("", &CASES, &words.map(|word| [word, 0]));
-    // Apart: a device may take a subnormal number for zero.
+    // Separate: a device may flush subnormal numbers to zero.
     const OF_FLOATS: [Case; 1] =
         [("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into())];
     let words = words.into_iter().filter(|word| !f32::from_bits(*word).is_subnormal());
@@ -124,7 +124,7 @@ fn reinterpretation_keeps_every_bit() {
         ("bitcast<u32>(bitcast<i32>(bitcast<f32>(x)))", |x, _| x),
         ("bitcast<vec4<u32>>(vec4<i32>(vec4(x, y, x, y))).z", |x, _| x),
     ];
-    // No NaNs: an implementation may assume that there are none.
+    // No NaNs: an implementation may assume their absence.
     let is_number = |word: &u32| !f32::from_bits(*word).is_nan();
     let words: Vec<u32> = Words(7).take(200).filter(is_number).collect();
     let pairs: Vec<[u32; 2]> = words.windows(2).map(|pair| [pair[0], pair[1]]).collect();

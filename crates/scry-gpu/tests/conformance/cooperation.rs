@@ -1,4 +1,4 @@
-//! Invocations that work together: barriers, workgroup memory, atomics.
+//! Cooperation of invocations: barriers, workgroup memory, atomics.
 
 use scry_gpu::Launch;
 
@@ -125,7 +125,7 @@ fn shared_counter_is_exact() {
 
         @compute @workgroup_size(64)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            // Each invocation gets another ticket: together they are every number once.
+            // Each invocation gets a different ticket: together they are every number once.
             let ticket = atomicAdd(&c.plus, 1u);
             seen[ticket] = id.x + 1u;
             atomicSub(&c.minus, 3);
@@ -170,9 +170,9 @@ fn exchange_and_compare_exchange() {
 
         @compute @workgroup_size(32)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            // Every number is put in once, and comes out once: in `previous` or at the end.
+            // Every number is stored once, and is found once: in `previous` or at the end.
             previous[id.x] = atomicExchange(&state.last, id.x + 1u);
-            // An addition by hand: it fails whenever another invocation came between.
+            // An addition by compare-exchange: it is repeated if another invocation interfered.
             var old = atomicLoad(&state.sum);
             loop {
                 let result = atomicCompareExchangeWeak(&state.sum, old, old + id.x);
@@ -196,7 +196,7 @@ fn exchange_and_compare_exchange() {
         out.sort_unstable();
         assert_eq!(out, (0..=n).collect::<Vec<u32>>());
         assert_eq!(sum, n * (n - 1) / 2);
-        // A weak exchange may fail though the values are equal, so that nobody need have won.
+        // A weak exchange may fail spuriously, so there may be no winner.
         assert!(turns == 1 && word < n || turns == 0 && word as i32 == -7);
     });
 }
@@ -232,7 +232,7 @@ fn atomics_in_workgroup_memory() {
         let count = |digit| group.iter().filter(|word| *word % 10 == digit).count() as u32;
         want.extend((0..10).map(count));
         let centred = || group.iter().map(|word| (word % 1000) as i32 - 500);
-        // Both begin at zero.
+        // Both start at zero.
         want.push(centred().max().expect("a group is not empty").max(0) as u32);
         want.push(centred().min().expect("a group is not empty").min(0) as u32);
     }

@@ -1,6 +1,6 @@
-//! Cooperative matrices: products, sums and multiples of matrices that subgroups hold together,
-//! read and written in rows and in columns, anywhere in storage and workgroup memory. Elements are
-//! small whole numbers, so that all results are exact.
+//! Cooperative matrices: products, sums and multiples of matrices distributed over subgroups,
+//! loaded and stored in row- and column-major layout at any offset in storage and workgroup memory.
+//! Elements are small integers, so that all results are exact.
 
 use scry_gpu::{BackendKind, Device, Features, GpuError, Launch, UntypedBuffer};
 
@@ -8,7 +8,7 @@ use crate::guarded::run_guarded;
 use crate::harness::{assert_says, download_words, on_each_device, refused, succeed, upload_words};
 use crate::typed::{Ty, pack, unpack};
 
-/// Runs a test where a device has such matrices; checks the refusal where it has none.
+/// Runs a test where a device supports cooperative matrices; checks the error otherwise.
 fn where_present(source: &str, test: impl Fn(&Device)) {
     on_each_device(|gpu| {
         if gpu.info().features.contains(Features::COOPERATIVE_MATRIX | Features::F16) {
@@ -20,16 +20,15 @@ fn where_present(source: &str, test: impl Fn(&Device)) {
     });
 }
 
-/// How matrices lie in memory, one after the other.
+/// The layout of consecutive matrices in memory.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     /// Rows, and columns.
     n: usize,
     ty: Ty,
-    /// Whether elements of a row lie next to each other, rather than those of a column.
+    /// Whether the layout is row-major.
     rows: bool,
-    /// Elements before the first, from one row or column to the next, and from one matrix to the
-    /// next.
+    /// Offset of the first element, leading dimension, and distance between matrices, in elements.
     start: usize,
     stride: usize,
     step: usize,
@@ -41,7 +40,7 @@ impl Layout {
         self.start + matrix * self.step + line * self.stride + along
     }
 
-    /// `array[…], stride` of the matrix whose number the expression `which` is.
+    /// Returns `array[…], stride` of the matrix with the number `which`, an expression.
     fn arguments(&self, array: &str, which: &str) -> String {
         format!("&{array}[{}u + ({which}) * {}u], {}u", self.start, self.step, self.stride)
     }
@@ -64,7 +63,7 @@ impl Layout {
     }
 }
 
-/// The memory of matrices, small whole numbers between them as well.
+/// The memory of matrices; the gaps contain small integers as well.
 struct Data {
     layout: Layout,
     elements: Vec<f64>,
@@ -107,14 +106,14 @@ fn declarations(factor: Ty, sum: Ty) -> String {
     )
 }
 
-/// Types of factors and sums.
+/// Types of operands and accumulators.
 const TYPES: [(Ty, Ty); 3] = [(Ty::F16, Ty::F16), (Ty::F16, Ty::F32), (Ty::F32, Ty::F32)];
 
 /// Workgroups of a launch, and subgroups of each.
 const GROUPS: usize = 3;
 const SUBGROUPS: usize = 2;
 
-/// Runs a kernel on the matrices, and compares what it leaves in the last ones.
+/// Runs a kernel on the matrices, and compares the last ones.
 fn compare(gpu: &Device, source: &str, data: [&Data; 3], want: &[f64]) {
     let [left, right, sums] = data.map(|data| data.upload(gpu));
     let kernel = succeed(gpu.compile(source));
@@ -186,10 +185,10 @@ fn products_in_every_type_and_layout() {
     });
 }
 
-/// Rows of large matrices that are multiplied tile by tile.
+/// Rows of large matrices multiplied tile by tile.
 const LARGE: usize = 64;
 
-/// Each workgroup multiplies 16 rows with all columns; each subgroup has two tiles of these.
+/// Each workgroup multiplies 16 rows with all columns; each subgroup has two of these tiles.
 const TILED: &str = "
     var<workgroup> shelf: array<FACTOR, 16 * 16>;
     alias Tile = coop_mat16x16<SUM, C>;
@@ -226,7 +225,7 @@ fn tiled(gpu: &Device, (factor, sum): (Ty, Ty)) {
         (Data::new(layout(factor, true), 1, 4), Data::new(layout(factor, false), 1, 5));
     let sums = Data::new(layout(sum, true), 1, 6);
     let mut want = sums.elements.clone();
-    // The rows that no workgroup is for stay as they are.
+    // Rows without a workgroup stay unchanged.
     for row in 0..16 * GROUPS {
         for column in 0..LARGE {
             let at = |k| left.get(0, row, k) * right.get(0, k, column);
@@ -293,14 +292,14 @@ fn sums_and_multiples_of_elements() {
     });
 }
 
-/// A product in workgroups of a size that is no multiple of the subgroup's.
+/// A product in workgroups whose size is not a multiple of the subgroup's.
 fn few_lanes_source(size: usize, ty: Ty) -> String {
     let layout = |ty| Layout { n: 16, ty, rows: true, start: 0, stride: 16, step: 256 };
     product_source(layout(ty), layout(ty), layout(Ty::F32)).replace("(64)", &format!("({size})"))
 }
 
-/// What lanes would hold that are not there counts as zero, and is not written. That is a promise
-/// of the kernel IR; Vulkan leaves it open.
+/// Elements of missing lanes count as zero, and are not stored. The kernel IR defines this; Vulkan
+/// does not.
 fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
     let layout = |ty| Layout { n: 16, ty, rows: true, start: 0, stride: 16, step: 256 };
     let matrices = GROUPS * SUBGROUPS;
@@ -309,8 +308,8 @@ fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
     let mut want = sums.elements.clone();
     for (matrix, row) in (0..matrices).flat_map(|m| (0..16).map(move |row| (m, row))) {
         let lanes = size.saturating_sub(matrix % SUBGROUPS * 32).min(32);
-        // Four lanes hold a row of the left factor, and a column of the right one; the same of the
-        // eighth after it.
+        // Four lanes hold a row of the left operand and a column of the right one, and those eight
+        // further on.
         let held = |line: usize| line % 8 < lanes / 4;
         for column in (0..16).filter(|_| held(row)) {
             let at = |k| left.get(matrix, row, k) * right.get(matrix, k, column);

@@ -1,5 +1,5 @@
-//! Control flow in which invocations part and meet again: loops, switches and returns nested in one
-//! another, with the same values on the host.
+//! Divergent control flow: nested loops, switches and returns, against the same program on the
+//! host.
 
 use crate::harness::{Case, Words, check_functions};
 

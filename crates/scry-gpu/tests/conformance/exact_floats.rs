@@ -1,9 +1,9 @@
-//! Floats of every width where WGSL leaves nothing open: results that the type represents.
+//! Floats of every width: results that the type represents exactly.
 
 use crate::typed::{Case, FLOATS, Operands, Ty, Want, check};
 
-/// Small multiples of an eighth: their sums, products and quotients by powers of two are exact in
-/// all types.
+/// Small multiples of 1/8: their sums, products and quotients by powers of two are exact in all
+/// types.
 fn operands(ty: Ty) -> Operands {
     let values: Vec<f64> = [
         0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 0.125, -0.125, 0.875, -0.875, 7.25,
@@ -17,7 +17,7 @@ fn operands(ty: Ty) -> Operands {
     Operands { ty, first, second, third }
 }
 
-/// An expression whose value the type represents; where it does not, a neighbour is right.
+/// An expression whose value the type represents; otherwise a neighbour is accepted.
 fn exact(
     ty: Ty,
     expression: impl Into<String>,
@@ -64,7 +64,7 @@ fn arithmetic(ty: Ty) -> Vec<Case> {
     ]
 }
 
-/// WGSL: of at least a half and less than one, or zero.
+/// WGSL: at least 0.5 and less than 1, or zero.
 fn fraction(a: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a / 2f64.powi(exponent(a)) }
 }
@@ -86,7 +86,7 @@ fn comparisons(ty: Ty) -> Vec<Case> {
     ]
 }
 
-/// Sums of products: of whole numbers, so that `f16` represents them.
+/// Sums of products of integers, which `f16` represents.
 fn combined(ty: Ty) -> Vec<Case> {
     let name = ty.name();
     vec![
@@ -104,7 +104,7 @@ fn combined(ty: Ty) -> Vec<Case> {
         exact(ty, format!("mix(trunc(a), trunc(b), {name}(0.5))"), |a, b, _| {
             (a.trunc() + b.trunc()) / 2.0
         }),
-        // WGSL: the dividend less the divisor times the truncated quotient.
+        // WGSL: the dividend minus the divisor times the truncated quotient.
         exact(ty, format!("a % {name}(2)"), |a, _, _| a % 2.0),
         exact(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
         // WGSL: within 2.5 ULP.

@@ -1,10 +1,10 @@
-//! Optional features: right where the device reports them, refused by name where it does not.
+//! Optional features: correct where the device has them, an error that names them otherwise.
 
 use scry_gpu::{BackendKind, Device, Features, GpuError, Launch, f16};
 
 use crate::harness::{assert_says, on_each_device, one_workgroup, refused, run_words, succeed};
 
-/// Runs a test where a feature is there, and checks the refusal where it is not.
+/// Runs a test where a device has a feature, and checks the error otherwise.
 fn where_present(feature: Features, source: &str, test: impl Fn(&Device)) {
     on_each_device(|gpu| {
         if gpu.info().features.contains(feature) {
@@ -39,7 +39,7 @@ const F16: &str = "enable f16;
         out[3] = f16(words[0]) / 4.0h;
         words[1] = u32(row.v.x);
         words[2] = bitcast<u32>(f32(row.v.y));
-        // 2048 + 1 lies half-way between two of its numbers, and rounds to the even one.
+        // 2048 + 1 is half-way between two f16 values, and rounds to even.
         out[4] = f16(f32(words[3]) + 2048.0);
         row.v = row.v.zyx;
     }";
@@ -197,7 +197,7 @@ fn double_precision_floats() {
     });
 }
 
-/// Converts each number to 16 bits, and what it becomes to 32.
+/// Converts each number to f16, and that to f32.
 const F64_TO_F16: &str = "
     enable f16;
     @group(0) @binding(0) var<storage, read> a: array<f64>;
@@ -208,7 +208,7 @@ const F64_TO_F16: &str = "
         if id.x < arrayLength(&a) { out[id.x] = f32(f16(a[id.x])); }
     }";
 
-/// The nearest number of 16 bits, with ties to even, by its distance.
+/// Returns the nearest f16, ties to even, by its distance.
 fn nearest_half(x: f64) -> f64 {
     let about = f16::from_f32(x as f32).to_bits();
     let around = [about.saturating_sub(1), about, about + 1];
@@ -218,12 +218,10 @@ fn nearest_half(x: f64) -> f64 {
     f16::from_bits(nearest).to_f64()
 }
 
-/// Where the compiler is our own the nearest number is wanted, with ties to even; a driver may take
-/// the one on the other side.
+/// Scry's own compilers round to nearest even; a driver may round to the other neighbour.
 #[test]
 fn f64_to_f16_rounds_once() {
-    // Hardly more and hardly less than what lies in the middle between two numbers of 16 bits:
-    // 32 bits cannot tell it from that.
+    // Slightly above and below the middle between two f16 values: f32 cannot distinguish these.
     let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
     let near = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];
     let mut numbers: Vec<f64> = middles.into_iter().flat_map(near).collect();
@@ -264,7 +262,7 @@ fn atomic_floats() {
     where_present(Features::F32_ATOMICS, F32_ATOMICS, |gpu| {
         let sums = succeed(gpu.upload(&[0.0f32, 0.0, 7.0]));
         succeed(gpu.dispatch(F32_ATOMICS, &[&sums], 64 * 50));
-        // Multiples of a half below 2^23: no sum is rounded, in whatever order.
+        // Multiples of 0.5 below 2^23: no sum is rounded, in any order.
         assert_eq!(succeed(sums.download()), [1700.0, -3200.0, 2.0]);
     });
 }
@@ -315,7 +313,7 @@ const SUBGROUPS: &str = "enable subgroups;
         out[local][11] = subgroupInclusiveMul(lane % 2u + 1u);
     }";
 
-/// What each invocation must find, from who is in its subgroup.
+/// Returns the expected row of an invocation, from the members of its subgroup.
 fn subgroup_row(rows: &[Vec<u32>], local: usize) -> Vec<u32> {
     let [size, lane, subgroup, subgroups] = rows[local][..4] else {
         panic!("a row has twelve words")
@@ -364,8 +362,8 @@ fn subgroup_operations() {
     });
 }
 
-/// The null device has no feature but those it is given: what it says of the rest is checked here,
-/// since the devices present may have everything.
+/// The null device has exactly the features it is configured with: other features are rejected here
+/// even if all present devices have them.
 #[test]
 fn missing_features_are_named() {
     let mut info = scry_gpu::testing::null_info();

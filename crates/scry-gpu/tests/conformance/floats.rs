@@ -1,4 +1,4 @@
-//! Floats: what is exact, and what passes unchanged.
+//! Floats: exact results, and bit patterns that pass unchanged.
 
 use crate::harness::{Case, all_pairs, check_table, check_table_by};
 use crate::support::random_f32;
@@ -74,7 +74,7 @@ fn comparisons() {
 fn remainder_has_sign_of_dividend() {
     const CASES: [FloatCase; 2] =
         [("a % b", |a, b| a % b), ("(vec2(a, 1.0) % vec2(b, 1.0)).x", |a, b| a % b)];
-    // Small multiples of a quarter by powers of two: nothing is rounded on any way to the result.
+    // Small multiples of 0.25 by powers of two: no intermediate result is rounded.
     let dividends: Vec<f32> =
         (-20i8..20).filter(|i| *i % 8 != 0).map(|i| f32::from(i) / 4.0).collect();
     let pair = |a: &f32| [2.0, -2.0].map(|b: f32| [a.to_bits(), b.to_bits()]);
@@ -89,7 +89,7 @@ fn parts_of_floats() {
         ("modf(a).fract", |a, _| a.fract()),
         ("ldexp(frexp(a).fract, frexp(a).exp)", |a, _| a),
     ];
-    // A fraction of at least a half and less than one, and the exponent that goes with it.
+    // A fraction of at least 0.5 and less than 1, and its exponent.
     const WORDS: [Case; 2] = [
         ("bitcast<u32>(frexp(a).fract)", |x, _| x & 0x807f_ffff | 126 << 23),
         ("bitcast<u32>(frexp(a).exp)", |x, _| (x >> 23 & 255).wrapping_sub(126)),

@@ -1,10 +1,10 @@
-//! Buffers with canary words around the part that a kernel may touch.
+//! Buffers with canary words around the bound range.
 
 use scry_gpu::{Binding, Device, Launch, UntypedBuffer};
 
 use crate::harness::{download_words, succeed, upload_words};
 
-/// What stands around the bound part, and must stay there.
+/// The word around the bound range, which must stay unchanged.
 const CANARY: u32 = 0xcafe_f00d;
 
 /// Words of a buffer, bound as a slice with canaries on both sides.
@@ -28,7 +28,7 @@ impl Guarded {
         succeed(self.buffer.slice(4 * self.start..4 * (self.start + self.len)))
     }
 
-    /// The bound words, once the canaries are found in their places.
+    /// Returns the bound words after checking the canaries.
     #[track_caller]
     pub fn words(&self) -> Vec<u32> {
         let all = download_words(&self.buffer);
@@ -42,14 +42,14 @@ impl Guarded {
     }
 }
 
-/// Runs one workgroup of a kernel on guarded buffers, and returns what they hold then. Buffers
-/// that are not bound stand between them, and must keep their bytes.
+/// Runs one workgroup of a kernel on guarded buffers, and returns their contents. Unbound buffers
+/// between them must stay unchanged.
 #[track_caller]
 pub fn run_guarded(gpu: &Device, source: &str, bindings: &[&[u32]]) -> Vec<Vec<u32>> {
     launch_guarded(gpu, source, bindings, Launch::workgroups([1, 1, 1]))
 }
 
-/// As [`run_guarded`], with a launch of its own.
+/// As [`run_guarded`], with another launch.
 #[track_caller]
 pub fn launch_guarded(
     gpu: &Device,
@@ -75,8 +75,8 @@ pub fn launch_guarded(
     after
 }
 
-/// Indices outside of anything of `len` elements: just outside, -1, where signs change, and where
-/// an index times 4, 8, 12, 16 or 32 bytes wraps around 2^32 to the first elements.
+/// Indices out of the bounds of `len` elements: next to them, -1, sign changes, and where an index
+/// times 4, 8, 12, 16 or 32 bytes wraps around 2^32 to the first elements.
 pub fn wrong_indices(len: u32) -> Vec<u32> {
     let mut indices = vec![len, len + 1, 2 * len + 3, 1000, 1 << 20, i32::MAX as u32];
     indices.extend([1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX]);

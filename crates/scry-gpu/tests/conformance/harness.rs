@@ -1,10 +1,10 @@
-//! Running kernels on words, and comparing with what the host computes.
+//! Runs kernels on words, and compares with the host's results.
 
 use std::fmt::Write as _;
 
 use scry_gpu::{BackendKind, Binding, Device, Launch, Result, UntypedBuffer};
 
-/// Uploads words that fit every WGSL type: what stands where is for the test to know.
+/// Uploads words as a buffer that binds to every WGSL type.
 #[track_caller]
 pub fn upload_words(gpu: &Device, words: &[u32]) -> UntypedBuffer {
     succeed(succeed(gpu.upload(words)).untyped().view_as(None))
@@ -16,8 +16,8 @@ pub fn download_words(buffer: &UntypedBuffer) -> Vec<u32> {
     succeed(succeed(buffer.typed::<u32>()).download())
 }
 
-/// Whether a case is left out on a device: the decomposition of floats of 16 and 64 bits, which
-/// naga writes with an exponent that SPIR-V does not allow.
+/// Returns whether a device skips a case: `frexp` of 16- and 64-bit floats, for which naga writes
+/// an exponent type that SPIR-V does not allow.
 pub fn is_left_out(gpu: &Device, ty: &str, expression: &str) -> bool {
     let left_out =
         gpu.backend_kind() == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(");
@@ -47,7 +47,7 @@ pub fn succeed<T>(result: Result<T>) -> T {
     }
 }
 
-/// The text of a refusal; panics if nothing was refused.
+/// Returns the text of an error; panics on success.
 #[track_caller]
 pub fn refused<T>(result: Result<T>) -> String {
     match result {
@@ -56,7 +56,7 @@ pub fn refused<T>(result: Result<T>) -> String {
     }
 }
 
-/// Asserts that a text holds each of some parts.
+/// Asserts that a text contains each part.
 #[track_caller]
 pub fn assert_says(text: &str, parts: &[&str]) {
     for part in parts {
@@ -64,7 +64,7 @@ pub fn assert_says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Runs a kernel whose last binding is an output of words, all ones before, and returns that.
+/// Runs a kernel whose last binding is an output of words, initially all ones, and returns it.
 #[track_caller]
 pub fn run_words(
     gpu: &Device,
@@ -82,15 +82,15 @@ pub fn run_words(
     succeed(output.download())
 }
 
-/// The launch of a single workgroup.
+/// A launch of one workgroup.
 pub fn one_workgroup() -> Launch {
     Launch::workgroups([1, 1, 1])
 }
 
-/// An expression over `a` and `b` that gives a `u32`, and its value on the host.
+/// An expression over `a` and `b` of type `u32`, and its value on the host.
 pub type Case = (&'static str, fn(u32, u32) -> u32);
 
-/// Evaluates every expression for every pair of words. `prelude` makes `a` and `b` of the words
+/// Evaluates every expression for every pair of words. `prelude` defines `a` and `b` by the words
 /// `x` and `y`.
 #[track_caller]
 pub fn check_table<S: AsRef<str>>(
@@ -101,7 +101,7 @@ pub fn check_table<S: AsRef<str>>(
     check_table_by(prelude, cases, pairs, |got, want| got == want);
 }
 
-/// As [`check_table`], with a comparison of its own: of the device's word and the host's.
+/// As [`check_table`], with a comparison of the device's and the host's word.
 #[track_caller]
 pub fn check_table_by<S: AsRef<str>>(
     prelude: &str,
@@ -112,7 +112,7 @@ pub fn check_table_by<S: AsRef<str>>(
     check_in_all_ways("", prelude, cases, pairs, is_right);
 }
 
-/// Evaluates every expression over functions of one's own for every pair of words `x` and `y`.
+/// Evaluates every expression, which may call `functions`, for every pair of words `x` and `y`.
 #[track_caller]
 pub fn check_functions(functions: &str, cases: &[Case], pairs: &[[u32; 2]]) {
     check_in_all_ways(functions, "", cases, pairs, |got, want| got == want);
@@ -140,7 +140,7 @@ fn check_in_all_ways<S: AsRef<str>>(
     }
 }
 
-/// Compares a word with what is wanted, if anything is wanted.
+/// Compares a word with the expected one, if any.
 #[track_caller]
 fn check_word(
     got: u32,
@@ -161,19 +161,19 @@ fn check_word(
     );
 }
 
-/// Who has which pair of a table.
+/// How pairs are assigned to invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Each invocation another one.
+    /// A different pair for each invocation.
     Varying,
-    /// All invocations of a workgroup the same.
+    /// The same pair for all invocations of a workgroup.
     Uniform,
-    /// Each invocation another one, and two of five compute nothing.
+    /// A different pair for each invocation; two of five are inactive.
     Masked,
 }
 
 impl Way {
-    /// What a row must hold; nothing where nothing is computed.
+    /// Returns the expected value of a row; `None` if it is not written.
     fn want(self, index: usize, host: impl Fn() -> u32) -> Option<u32> {
         (self != Self::Masked || index % 5 < 3).then(host)
     }
@@ -186,7 +186,7 @@ impl Way {
         run_words(gpu, source, &[pairs.as_flattened()], pairs.len() * columns, launch)
     }
 
-    /// The size of a workgroup, the position of the pair, and the condition on which to go on.
+    /// Returns the workgroup size, the index of the pair, and the condition of active invocations.
     fn parts(self) -> [&'static str; 3] {
         match self {
             Self::Varying => ["32", "id.x", "true"],
@@ -232,7 +232,7 @@ fn table_kernel<S: AsRef<str>, H>(
     source
 }
 
-/// Every pair of some words.
+/// Returns all pairs of words.
 pub fn all_pairs(words: &[u32]) -> Vec<[u32; 2]> {
     let pair = |x: &u32| words.iter().map(|y| [*x, *y]).collect::<Vec<_>>();
     words.iter().flat_map(pair).collect()

@@ -1,4 +1,4 @@
-//! Launches whose number of workgroups is in a buffer: whoever wrote it, whenever, whatever it is.
+//! Indirect launches: workgroup counts from a buffer with any writer, at any time, with any value.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const COUNT: &str = "
     @compute @workgroup_size(4)
     fn count() { atomicAdd(&runs, 1u); }";
 
-/// Adds to each of three counts.
+/// Increments each of three counts.
 const GROW: &str = "
     @group(0) @binding(0) var<storage, read_write> counts: array<u32>;
     @compute @workgroup_size(3)
@@ -46,7 +46,7 @@ impl Counter {
         succeed(self.gpu.run(&self.count, &[&self.runs], launch));
     }
 
-    /// The workgroups that ran since this was last asked.
+    /// Returns the workgroups that ran since the last call.
     fn workgroups(&self) -> u32 {
         let [runs] = succeed(self.runs.download())[..] else { panic!("one word") };
         succeed(self.runs.write(&[0]));
@@ -62,7 +62,7 @@ fn every_invocation_runs_exactly_once() {
         ([4, 2, 1], [1, 1, 1]),
         ([8, 4, 2], [40, 12, 6]),
         ([64, 1, 1], [64 * 300, 2, 3]),
-        // Beyond what a device launches at once on an axis.
+        // Beyond the maximum of a device's launch along an axis.
         ([1, 1, 1], [70_000, 1, 1]),
         ([1, 1, 1], [1, 70_000, 1]),
         ([1, 1, 1], [1, 1, 70_000]),
@@ -88,11 +88,11 @@ fn invalid_counts_run_nothing() {
         [0; 3],
         [0, MAX, MAX],
         [MAX, MAX, 0],
-        // Four invocations each: more than an axis can number.
+        // Four invocations each: more than an axis can have.
         [1 << 30, 1, 1],
         [MAX, 1, 1],
         [MAX, MAX, MAX],
-        // More workgroups in all than can be numbered.
+        // More workgroups in total than u32 can number.
         [1, MAX, 2],
         [1, 2, MAX],
         [65536, 65536, 1],
@@ -118,7 +118,7 @@ fn launches_see_counts_in_batch_order() {
         let Counter { count, grow, runs, .. } = &counter;
         let counts = upload(gpu, [0, 0, 0]);
         let mut batch = gpu.batch();
-        // 0, then 1 + 8, then 0 again, and a last change that comes too late.
+        // 0, then 1 + 8, then 0 again, and a last change after the launch.
         succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         for _ in 0..2 {
             succeed(batch.run(grow, &[&counts], 3));
@@ -142,7 +142,7 @@ fn launches_see_counts_of_earlier_submissions() {
         for expected in [1, 8, 27] {
             succeed(gpu.run(&counter.grow, &[&counts], 3));
             counter.run(&counts);
-            // Too late for the launch.
+            // After the launch.
             let later = succeed(gpu.upload(&[expected; 3]));
             succeed(later.copy_to(&counts));
             succeed(gpu.run(&counter.grow, &[&counts], 3));
@@ -169,7 +169,7 @@ fn replays_see_changed_counts() {
             let _running = succeed(recording.replay());
         }
         assert_eq!(counter.workgroups(), 1 + 8 + 27);
-        // By the host, up and down.
+        // Written by the host, growing and shrinking.
         for (counts_now, expected) in [([9, 0, 1], 20), ([u32::MAX, 0, 0], 0), ([4, 3, 0], 20)] {
             succeed(counts.write(&counts_now));
             succeed(succeed(recording.replay()).wait());
@@ -178,7 +178,7 @@ fn replays_see_changed_counts() {
     });
 }
 
-/// Each adds to its own cell: all of them may overlap.
+/// Each increments its own cell: all of them may overlap.
 #[test]
 fn unordered_indirect_launches_all_run() {
     on_each_device(|gpu| {
@@ -203,7 +203,7 @@ fn unordered_indirect_launches_all_run() {
     });
 }
 
-/// A scan in one pass waits so: workgroups begin in the order of their numbers.
+/// As in a single-pass scan: workgroups start in the order of their indices.
 #[test]
 fn workgroups_may_wait_for_predecessors() {
     let source = "
@@ -224,7 +224,7 @@ fn workgroups_may_wait_for_predecessors() {
             }
             atomicStore(&done[nth], before + 1u);
         }";
-    // WGSL does not promise it, and lavapipe ends long loops early.
+    // WGSL does not guarantee it, and lavapipe aborts long loops.
     for info in Device::list() {
         if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
             let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));
@@ -241,8 +241,8 @@ fn workgroups_may_wait_for_predecessors() {
     }
 }
 
-/// What a workgroup leaves behind is not seen by the next one that the same part of the device
-/// executes; and who returns early does so from its own workgroup alone.
+/// Workgroup memory is not visible to the next workgroup on the same multiprocessor; and an early
+/// return ends an invocation of its own workgroup only.
 #[test]
 fn workgroup_memory_with_early_returns() {
     let source = "
@@ -344,7 +344,7 @@ fn dropped_counts_keep_launch_reusable() {
         let counter = Counter::on(gpu);
         let launch = Launch::indirect(&upload(gpu, [2, 3, 1]));
         for _ in 0..20 {
-            // Takes the place of what was dropped, if anything was.
+            // Would reuse the memory if it had been freed.
             let other = succeed(gpu.upload(&[u32::MAX; 3]));
             let counting = &counter.count;
             succeed(gpu.run(counting, &[&counter.runs], launch.clone()));
@@ -391,8 +391,8 @@ fn immediates_and_uniforms_beside_counts() {
     });
 }
 
-/// As many as can be numbered are run, and take long: the time limit ends them, on backends that
-/// can end a launch.
+/// The maximal number of workgroups runs for long: the time limit ends them, on backends that
+/// support cancellation.
 #[test]
 fn time_limit_ends_maximal_indirect_launch() {
     for info in Device::list() {
@@ -417,7 +417,7 @@ fn time_limit_ends_workgroups(gpu: &Device) {
         let ended = gpu.wait();
         assert!(matches!(ended, Err(GpuError::Timeout(_))), "axis {axis}: {ended:?}");
         gpu.set_time_limit(None);
-        // The device goes on.
+        // The device stays usable.
         let counter = Counter::on(gpu);
         counter.run(&upload(gpu, [2, 1, 1]));
         assert_eq!(counter.workgroups(), 2);

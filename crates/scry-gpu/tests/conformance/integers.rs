@@ -5,7 +5,7 @@ use scry_gpu::BackendKind;
 use crate::harness::{Words, on_each_device};
 use crate::typed::{Case, INTEGERS, Operands, Ty, Want, check, check_on};
 
-/// Values at which integers have their corners, and random ones.
+/// Corner cases and random values.
 fn operands(ty: Ty) -> Operands {
     let width = i128::from(ty.bits());
     let half = 1i128 << (width - 1);
@@ -56,7 +56,7 @@ fn condition(ty: Ty, expression: &str, oracle: impl Fn(i128, i128) -> bool + 'st
     Case::holds(expression, move |a, b| oracle(ty.integer(a), ty.integer(b)))
 }
 
-/// WGSL: `x / 0` is `x`; the quotient that does not fit wraps to the dividend.
+/// WGSL: `x / 0` is `x`; a quotient that overflows wraps to the dividend.
 fn quotient(a: i128, b: i128) -> i128 {
     a.checked_div(b).unwrap_or(a)
 }
@@ -112,7 +112,7 @@ fn comparisons(ty: Ty) -> Vec<Case> {
     ]
 }
 
-/// The bits of a number as an unsigned one.
+/// The bits of a number as an unsigned integer.
 fn word(ty: Ty, value: i128) -> u64 {
     ty.wrap(value)
 }

@@ -1,10 +1,10 @@
-//! Grids of one, two and three dimensions, plain and folded: each invocation exactly once.
+//! Grids of one, two and three dimensions, plain and linearised: each invocation exactly once.
 
 use scry_gpu::{Device, Invocations, Launch};
 
 use crate::harness::{assert_says, on_each_device, refused, succeed};
 
-/// Counts each invocation inside of `size` at its own place, and every other one at the end.
+/// Counts each invocation inside of `size` at its index, and every other one at the end.
 pub fn counting(workgroup: [u32; 3]) -> String {
     let [x, y, z] = workgroup;
     format!(
@@ -137,7 +137,7 @@ fn linearised_launches_keep_every_id() {
     });
 }
 
-/// Workgroups in excess leave before anything can be seen of them, atomics and barriers included.
+/// Excess workgroups return before any side effect, atomics and barriers included.
 #[test]
 fn linearised_launches_support_workgroup_memory() {
     let source = "

@@ -1,4 +1,4 @@
-//! Where WGSL puts things in memory, and structures that have the same layout in Rust.
+//! WGSL's memory layouts, and Rust structures with the same layout.
 
 use scry_gpu::{Element, Launch};
 
@@ -79,8 +79,8 @@ fn attributes_move_members() {
     words_at(types, "S", 24, &places);
 }
 
-/// WGSL: the alignment of a structure is the largest of its members', attributes included. Where
-/// that moves the structure in another one, a compiler has to move it as well, or to refuse.
+/// WGSL: the alignment of a structure is the largest of its members', attributes included. A
+/// compiler must apply it to nested structures, too, or reject the program.
 #[test]
 fn member_alignment_aligns_the_structure() {
     let source = "
@@ -111,7 +111,7 @@ fn matrix_columns_have_vector_stride() {
         ("w(s.d[1].w)", 35),
         ("w(s.e)", 36),
     ];
-    // The words are small integers, that is subnormal floats: loads and bitcasts keep them.
+    // The words are small integers, that is, subnormal floats: loads and bitcasts preserve them.
     words_at(types, "S", 40, &places);
 }
 
@@ -181,7 +181,7 @@ fn derived_structures_round_trip() {
     });
 }
 
-/// The padding that WGSL puts behind a vec3 is missing here: twelve bytes where it has sixteen.
+/// Lacks WGSL's padding after a vec3: twelve bytes instead of sixteen.
 #[derive(Clone, Copy, Element)]
 #[repr(C)]
 struct Packed {
@@ -242,7 +242,7 @@ fn vec3_arrays_need_padded_elements() {
         let buffer = succeed(gpu.upload(&padded));
         succeed(gpu.run(&succeed(gpu.compile(source)), &[&buffer], Launch::workgroups([3, 1, 1])));
         let want: Vec<[f32; 4]> = (0..3).map(|i| [2.0 * i as f32, 2.0, 4.0, 77.0]).collect();
-        // The fourth word is padding: a store of a vec3 leaves it as it is.
+        // The fourth word is padding: a store of a vec3 preserves it.
         assert_eq!(succeed(buffer.download()), want);
         let packed = succeed(gpu.upload(&[[1.0f32; 3]; 4]));
         assert_says(&refused(gpu.dispatch(source, &[&packed], 1)), &["`v`", "12", "16"]);

@@ -1,4 +1,4 @@
-//! Limits of drivers that no specification has: work beyond them is done, or fails by name.
+//! Driver limits without a specification: work beyond them succeeds, or fails with an error.
 
 use scry_gpu::{Binding, Device, GpuError, Result};
 
@@ -8,7 +8,7 @@ fn has(gpu: &Device, workaround: &str) -> bool {
     gpu.info().workarounds.iter().any(|it| it.name == workaround)
 }
 
-/// Checks words, or the failure of a kernel on a device whose driver ends loops early.
+/// Checks words, or the error of a kernel on a device whose driver aborts long loops.
 #[track_caller]
 fn right_or_cut(gpu: &Device, result: Result<Vec<u32>>, expected: &[u32], launch: &str) {
     match result {
@@ -21,7 +21,7 @@ fn right_or_cut(gpu: &Device, result: Result<Vec<u32>>, expected: &[u32], launch
     }
 }
 
-/// A kernel of nested loops in four groups of bindings; `bounds` has how often each is entered.
+/// A kernel of nested loops in four bind groups; `bounds` has their iteration counts.
 const NESTED: &str = "
     @group(0) @binding(0) var<storage, read> bounds: array<u32>;
     @group(1) @binding(0) var<storage, read> one: array<u32>;
@@ -36,7 +36,7 @@ const NESTED: &str = "
         if id.x < arrayLength(&sums) { sums[id.x] = sum; }
     }";
 
-/// Nested loops with these bounds, and what they sum up.
+/// Runs nested loops with these bounds, and returns the sums and the expected sum.
 fn nested(gpu: &Device, bounds: [u32; 2]) -> (Result<Vec<u32>>, u32) {
     let sum = (0..bounds[0]).flat_map(|i| (0..bounds[1]).map(move |j| i + 2 * j)).sum();
     let [bounds, one] = [succeed(gpu.upload(&bounds)), succeed(gpu.upload(&[1, 0]))];
@@ -56,7 +56,7 @@ fn long_loops_end_or_fail() {
         assert_eq!(succeed(sums), [sum; 100], "{}", gpu.name());
         let (sums, sum) = nested(gpu, [300, 300]);
         right_or_cut(gpu, sums, &[sum; 100], "the launch");
-        // The device goes on.
+        // The device stays usable.
         let (sums, sum) = nested(gpu, [20, 30]);
         assert_eq!(succeed(sums), [sum; 100], "{}", gpu.name());
     });

@@ -1,7 +1,7 @@
-//! The conformance suite: what WGSL and the interface promise, on every device that is present.
+//! The conformance suite: guarantees of WGSL and the API, on every present device.
 //!
-//! One file a topic. Each expectation is computed here, from the rules of the language, and never
-//! read off a device.
+//! One file per topic. Expected values are computed from the rules of the language, never taken
+//! from a device.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Matrices of every shape and type, made of values and loaded from memory, with columns and
-//! elements that an index selects.
+//! Matrices of every shape and type, constructed and loaded from memory, with dynamically indexed
+//! columns and elements.
 
 use scry_gpu::{Device, Launch};
 
@@ -9,10 +9,10 @@ use crate::typed::{FLOATS, Ty, directives, pack, unpack};
 /// Matrices in the buffer, and workgroups of the launch.
 const COUNT: usize = 6;
 
-/// Lanes of a workgroup; each looks at a matrix of its own.
+/// Lanes of a workgroup, each with its own matrix.
 const LANES: usize = 16;
 
-/// Columns of small whole numbers: their products are exact in every type.
+/// Columns of small integers: their products are exact in every type.
 type Matrix = Vec<Vec<f64>>;
 
 fn matrix(seed: usize, columns: usize, rows: usize) -> Matrix {
@@ -20,7 +20,7 @@ fn matrix(seed: usize, columns: usize, rows: usize) -> Matrix {
     (0..columns).map(|c| (0..rows).map(|r| element(c, r)).collect()).collect()
 }
 
-/// How it lies in a buffer: columns of three have the room of four.
+/// Its layout in a buffer: columns of three have the stride of four.
 fn laid_out(ty: Ty, m: &Matrix) -> Vec<u64> {
     let room = if m[0].len() == 3 { 4 } else { m[0].len() };
     let column = |column: &Vec<f64>| {
@@ -67,7 +67,7 @@ fn source(ty: Ty, columns: usize, rows: usize) -> String {
     )
 }
 
-/// What an invocation puts out.
+/// The output of an invocation.
 fn host(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) -> Vec<f64> {
     let (same, own) = (&matrices[g], &matrices[i % COUNT]);
     let shelf = |lane: usize| &matrices[lane % LANES % COUNT];

@@ -1,11 +1,10 @@
-//! Memory shows zeros before the first write: buffers, workgroup memory, private and function
-//! variables.
+//! Zero initialisation: buffers, workgroup memory, private and function variables.
 
 use scry_gpu::Launch;
 
 use crate::harness::{on_each_device, run_words, succeed};
 
-/// Fills workgroup memory, private variables and locals with junk.
+/// Fills workgroup memory, private variables and locals with non-zero data.
 const JUNK: &str = "
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
     var<workgroup> words: array<u32, 1024>;
@@ -23,7 +22,7 @@ const JUNK: &str = "
         out[id.x] = words[(local * 17u) % 1024u] & own[local] & mine[63u - local];
     }";
 
-/// Reads all three before anything is written; any bit of junk shows in the sum.
+/// Reads all three before any write; any non-zero bit changes the sum.
 const LOOK: &str = "
     struct Cell { flag: u32, counter: atomic<u32>, v: vec3<u32> }
     @group(0) @binding(0) var<storage, read_write> out: array<u32>;
@@ -61,7 +60,7 @@ fn variables_are_zero_initialised() {
     });
 }
 
-/// In a loop the declaration is met again, and the variable is zero again.
+/// A declaration in a loop initialises the variable in each iteration.
 #[test]
 fn loop_variables_are_reinitialised() {
     let source = "
@@ -96,7 +95,7 @@ fn reused_memory_is_zeroed() {
     });
 }
 
-/// The first use may be anything: a kernel, a slice, a copy, a write of a part.
+/// The first use may be a kernel, a slice, a copy, or a partial write.
 #[test]
 fn zeroing_precedes_any_first_use() {
     let add = "
@@ -142,7 +141,7 @@ fn zeroing_precedes_any_first_use() {
     });
 }
 
-/// Bytes past the end of small and odd buffers are never shown, nor those of a neighbour.
+/// Bytes past the end of small and odd buffers are never visible, nor those of a neighbour.
 #[test]
 fn every_element_size_round_trips() {
     on_each_device(|gpu| {

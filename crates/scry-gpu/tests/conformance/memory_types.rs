@@ -1,4 +1,4 @@
-//! Values of every type in memory of every kind: storage, uniform, immediate, workgroup, private,
+//! Values of every type in every address space: storage, uniform, immediate, workgroup, private,
 //! function.
 
 use scry_gpu::{Binding, Device, Launch};
@@ -10,7 +10,7 @@ use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
 
 const N: usize = 64;
 
-/// Values of a type, none of them zero.
+/// Non-zero values of a type.
 fn values(ty: Ty, len: usize) -> Vec<u64> {
     let random = Words(ty.bits() + 40);
     let value = |(i, word): (usize, u32)| match ty.is_float() {
@@ -138,7 +138,7 @@ fn variables_of_every_type() {
     });
 }
 
-/// Two, three and four values at once, at places that differ, are the same, or follow each other.
+/// Two, three and four values at once, at different, equal and consecutive indices.
 #[test]
 fn vectors_in_storage_of_every_type() {
     for_each_type(|gpu, ty| {
@@ -223,7 +223,7 @@ fn immediates_of_every_type() {
                 out[i] = select(both.list[i % 3u], both.v.y, i % 2u == 1u);
             }}"
         );
-        // With the padding at its end that the alignment of the vector asks for.
+        // With the trailing padding that the vector's alignment requires.
         let input = values(ty, 6);
         let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.to_ne_bytes()).collect();
         let out = upload_words(gpu, &pack(ty, &[0; 8]));
@@ -275,8 +275,8 @@ fn truth_values_in_memory() {
     });
 }
 
-/// Truth values in vectors, structures and nested arrays that a workgroup shares, stored and loaded
-/// part by part and as a whole.
+/// Bools in vectors, structures and nested arrays in workgroup memory, stored and loaded by member
+/// and as a whole.
 #[test]
 fn bools_in_workgroup_memory() {
     let source = "

@@ -1,4 +1,4 @@
-//! Kernels that are not WGSL, and cuBLAS, on every CUDA device present.
+//! Native kernels and cuBLAS, on every present CUDA device.
 
 use scry_gpu::{
     BackendKind, Buffer, Device, GpuError, Kernel, Launch, NativeBinding, NativeInterface, Scalar,
@@ -7,7 +7,7 @@ use scry_gpu::{
 
 use crate::support::{self, random_f32};
 
-/// `x[i] = factor * x[i] + offset`, with two parameters behind the length.
+/// `x[i] = factor * x[i] + offset`, with two parameters after the length.
 const SCALE: &str = "
     .version 7.0
     .target sm_75
@@ -40,8 +40,8 @@ const SCALE: &str = "
         ret;
     }";
 
-/// The same in CUDA C, its parameters as a structure; and a kernel that turns blocks over in shared
-/// memory of a size given at launch.
+/// The same in CUDA C with its parameters as a structure, and a kernel that reverses blocks in
+/// dynamic shared memory.
 const CUDA_C: &str = r#"
     struct Line { float factor, offset; };
     extern "C" __global__ void scale(float *x, unsigned long long n, Line line) {
@@ -64,7 +64,7 @@ fn on_each_cuda_device(test: impl Fn(&Device)) {
     cuda.for_each(test);
 }
 
-/// The value; `None`, said aloud, if a library is not there.
+/// Returns the value, or `None` with a message if a library is not installed.
 fn present<T>(result: Result<T, GpuError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -81,7 +81,7 @@ fn line() -> NativeInterface {
     NativeInterface::new([x], [64, 1, 1]).immediates(8)
 }
 
-/// Runs a kernel that scales, twice in a row, on more elements than a block has threads.
+/// Runs a scaling kernel twice, on more elements than a block has threads.
 fn check_scaling(gpu: &Device, kernel: &Kernel) {
     let x = random_f32(1, 1001);
     let want: Vec<f32> = x.iter().map(|x| 2.0 * (2.0 * x + 0.5) + 0.5).collect();
@@ -93,7 +93,7 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
         batch.run(kernel, &[&data], launch.clone())?;
         batch.submit()?;
         let submitted = data.download()?;
-        // Recorded as well: parameters are copied when the recording is made.
+        // Recorded as well: a recording copies its parameters.
         let mut batch = gpu.batch();
         batch.run(kernel, &[&data], launch)?;
         let recording = batch.record()?;
@@ -109,7 +109,7 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
 #[test]
 fn ptx_runs_with_the_declared_parameters() {
     on_each_cuda_device(|gpu| {
-        // SAFETY: each thread touches one element below the length.
+        // SAFETY: each thread accesses one element below the length.
         let kernel = unsafe { gpu.compile_ptx(SCALE, "scale", &line()) }.unwrap();
         check_scaling(gpu, &kernel);
     });
@@ -170,7 +170,7 @@ fn errors_contain_compiler_messages() {
             Err(error) => assert!(error.to_string().contains("extern \"C\""), "{error}"),
             Ok(_) => panic!("the name is another one"),
         }
-        // The device works on.
+        // The device stays usable.
         assert_eq!(gpu.upload(&[1u32]).unwrap().download().unwrap(), [1]);
     });
 }
@@ -183,7 +183,7 @@ fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
     (0..m * n).map(|index| at(index / n, index % n)).collect()
 }
 
-/// Fails unless each number is as near as numbers of so many bits and sums of `k` allow.
+/// Fails unless each element is within `k * step` of the expected one.
 fn assert_near(what: &str, k: usize, step: f64, got: &[f32], want: &[f64]) {
     for (index, (got, want)) in got.iter().zip(want).enumerate() {
         let error = (f64::from(*got) - want).abs();
@@ -202,11 +202,11 @@ fn cublas_meets_its_stated_precision() {
             let want = product(&a, &b, [m, n, k]);
             let what = format!("m {m}, n {n}, k {k}");
             let (x, y) = (gpu.upload(&a).unwrap(), gpu.upload(&b).unwrap());
-            // One element more, which has to stay.
+            // One extra element, which must stay unchanged.
             let z = gpu.upload(&vec![-7.0f32; m * n + 1]).unwrap();
             let Some(()) = present(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else { return };
             let got = z.download().unwrap();
-            // TF32 would be off by a thousand times as much.
+            // The error of TF32 would be a thousand times as large.
             assert_near(&what, k, 3e-7, &got, &want);
             assert_eq!(got[m * n], -7.0, "{what}");
             gpu.cublas_matmul_tf32(&x, &y, &z, m, n, k).unwrap();
@@ -256,7 +256,7 @@ fn cublas_products_are_ordered() {
         let [a, b] = [0.0f32, 0.0].map(|x| gpu.upload(&vec![x; N * N]).unwrap());
         let Some(()) = present(gpu.cublas_matmul(&one, &a, &b, N, N, N)) else { return };
         let kernel = gpu.compile(wgsl).unwrap();
-        // Small kernels without order among them, so that products and they are spread.
+        // Small independent kernels, so that they and the products are distributed over streams.
         let others: Vec<Buffer<f32>> = (0..20).map(|_| gpu.alloc(64).unwrap()).collect();
         let rounds = || {
             let mut batch = gpu.batch();
@@ -281,7 +281,7 @@ fn cublas_products_are_ordered() {
     });
 }
 
-/// They share memory for sums of parts of the depth.
+/// They share the workspace for split-K.
 #[test]
 fn recorded_products_share_workspace_safely() {
     on_each_cuda_device(|gpu| {
@@ -301,7 +301,7 @@ fn recorded_products_share_workspace_safely() {
         for _ in 0..5 {
             outs.iter().for_each(|out| out.fill(f32::NAN).unwrap());
             drop(recording.replay().unwrap());
-            // Between replays a product by itself, which takes the same memory.
+            // A product between replays uses the same workspace.
             gpu.cublas_matmul(&factors[0], &right, &outs[0], m, n, k).unwrap();
             assert!(computed() == want);
         }

@@ -87,7 +87,7 @@ fn override_errors_name_the_override() {
     });
 }
 
-/// The same kernel under other names is one kernel; each error has the name that was given.
+/// Kernels that differ only in the label are cached as one; each error has its own label.
 #[test]
 fn labels_name_the_source_in_errors() {
     let wrong = "@compute @workgroup_size(1)\nfn main() { let x = y; }";
@@ -117,7 +117,7 @@ fn scalar_immediates() {
     on_each_device(|gpu| {
         let kernel = succeed(gpu.compile(source));
         let data = succeed(gpu.upload(&[1.0f32, 2.0, 3.0, 4.0]));
-        // One after the other, each with its own value.
+        // In sequence, each with its own value.
         for factor in [2.0f32, 10.0, 0.5] {
             succeed(gpu.run_with_immediates(&kernel, &[&data], 4, &factor));
         }
@@ -180,7 +180,7 @@ fn rejects_undeclared_immediates() {
     });
 }
 
-/// A kernel with an immediate block of so many words, which sums them into its workgroup's word.
+/// A kernel with an immediate block of `words` words, which writes their sum for its workgroup.
 fn full_block(words: usize) -> String {
     format!(
         "struct Block {{ words: array<u32, {words}> }}

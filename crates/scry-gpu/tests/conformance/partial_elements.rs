@@ -1,5 +1,5 @@
-//! Runtime-sized arrays bound to sizes that are no whole number of elements: the length is rounded
-//! down, and the bytes after the last whole element are out of reach.
+//! Runtime-sized arrays in bindings of partial elements: the length is rounded down, and the bytes
+//! after the last whole element are not accessed.
 
 use scry_gpu::Device;
 
@@ -22,7 +22,7 @@ const CASES: [Case; 5] = [
 ];
 
 impl Case {
-    /// Writes sevens to every element of the array, and to some past its end.
+    /// Writes sevens to every element of the array, and past its end.
     fn source(&self) -> String {
         let (element, members) = (self.element.0, self.head.0);
         let (ty, items) = match members {
@@ -43,7 +43,7 @@ impl Case {
         )
     }
 
-    /// Bytes of the buffer after the launch, all ones before.
+    /// Bytes of the buffer after the launch, initially all ones.
     fn expected(&self, size: usize) -> (u32, Vec<u8>) {
         let ((_, head), (_, stride)) = (self.head, self.element);
         let len = (size - head) / stride;
@@ -88,7 +88,7 @@ fn rejects_bindings_below_one_element() {
     });
 }
 
-/// The rest of one slice is part of the next one, which the same kernel writes.
+/// The trailing bytes of one slice belong to the next one, which the same kernel writes.
 #[test]
 fn trailing_bytes_may_be_bound_elsewhere() {
     let source = "

@@ -1,12 +1,12 @@
-//! One place in memory that an index selects, read and written with every wrong index.
+//! Reads and writes of one indexed element, with every out-of-bounds index.
 
 use scry_gpu::Features;
 
 use crate::guarded::{all_indices, run_guarded};
 use crate::harness::on_each_device;
 
-/// One place that an index selects: in a fresh kernel with `index`, a statement that writes
-/// 0xffff there, and an expression that reads it.
+/// An indexed element: a kernel with `index`, a statement that writes 0xffff there, and an
+/// expression that reads it.
 pub struct Place {
     /// Declarations; storage at group 0, binding 0 is `data`.
     pub declarations: &'static str,
@@ -57,7 +57,7 @@ impl Place {
         });
     }
 
-    /// Tries every index where the write copies more than one word, perhaps from another element.
+    /// Tests every index where the write copies several words, perhaps from another element.
     pub fn check_known(&self) {
         self.for_each_index(Features::empty(), |_, before, after, out, what| {
             let is_known = |word: &u32| before.contains(word) || [0, 0xffff].contains(word);
@@ -86,7 +86,7 @@ impl Place {
         });
     }
 
-    /// One index: the words of `data` before and after, and what was read before and after.
+    /// Tests one index: the words of `data` before and after, and the values read before and after.
     pub fn check_one(&self, index: u32, before: &[u32], after: &[u32], out: &[u32], what: &str) {
         let differ = |i: &usize| before[*i] != after[*i];
         let changed: Vec<usize> = (0..before.len()).filter(differ).collect();

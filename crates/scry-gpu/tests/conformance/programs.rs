@@ -1,15 +1,14 @@
-//! Random programs over a few buffers: their steps, how they are made, and what they do, simulated
-//! on the host.
+//! Random programs over a few buffers: their steps, generation, and simulation on the host.
 
 use std::ops::Range;
 
 use proptest::prelude::*;
 
 pub const BUFFERS: usize = 3;
-/// Slices of buffers that kernels take are whole blocks, which satisfies every alignment.
+/// Kernels get slices of whole blocks, which satisfy every alignment.
 pub const BLOCKS: usize = 6;
 
-/// Some whole blocks of a buffer.
+/// Consecutive blocks of a buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub buffer: usize,
@@ -17,7 +16,7 @@ pub struct Place {
     end: usize,
 }
 
-/// One step; the numbers are taken modulo what there is.
+/// A step; the numbers are taken modulo the valid range.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Each word of `to` from several words of `from`, and from itself.
@@ -32,12 +31,12 @@ pub enum Step {
         b: Place,
         to: Place,
     },
-    /// Words of `to` are counted up, as the words of `from` choose.
+    /// Increments words of `to`, selected by the words of `from`.
     Tally {
         from: Place,
         to: Place,
     },
-    /// Any words to any others.
+    /// Copies words.
     Copy {
         from: [usize; 2],
         to: [usize; 2],
@@ -65,7 +64,7 @@ pub enum Way {
     Batch,
     /// A batch, waited for.
     BatchAndWait,
-    /// A recording, replayed so many times.
+    /// A recording and its number of replays.
     Recording(usize),
 }
 
@@ -105,7 +104,7 @@ pub fn program() -> impl Strategy<Value = Program> {
     prop::collection::vec((way, prop::collection::vec(step(), 1..16)), 1..5)
 }
 
-/// The host's side of the program: the words of each buffer.
+/// The simulation: the words of each buffer.
 pub struct Model {
     pub buffers: Vec<Vec<u32>>,
     /// Words of a block.
@@ -125,7 +124,7 @@ impl Model {
         a.buffer == b.buffer && a.first < b.end && b.first < a.end
     }
 
-    /// The words that a copy takes, and where it puts them.
+    /// Returns the source words of a copy, and their destination.
     pub fn copied(
         &self,
         from: [usize; 2],
@@ -138,7 +137,7 @@ impl Model {
         (from..from + len, to..to + len)
     }
 
-    /// Whether a step has to be refused: it would read what it writes.
+    /// Returns whether a step is invalid: it would read what it writes.
     pub fn is_refused(&self, step: &Step) -> bool {
         match step {
             Step::Mix { from, to, .. } | Step::Tally { from, to } => self.overlap(*from, *to),
@@ -155,7 +154,7 @@ impl Model {
         (0..(self.block * BLOCKS) as u32).map(|i| i.wrapping_mul(salt | 1)).collect()
     }
 
-    /// Does a step; gives what a download finds.
+    /// Executes a step; returns the data of a download.
     pub fn step(&mut self, step: &Step) -> Option<Vec<u32>> {
         match step {
             Step::Mix { from, to, salt } => self.mix(&self.words(*from), *to, *salt),

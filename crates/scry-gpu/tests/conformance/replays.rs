@@ -1,4 +1,4 @@
-//! Inputs that are written for one replay of a recording, with no wait between replays.
+//! Inputs written for one replay of a recording, without a wait between replays.
 
 use scry_gpu::{Buffer, Device, Recording};
 
@@ -25,7 +25,7 @@ struct Params {
 
 const REPLAYS: u32 = 300;
 
-/// What each replay reads, and where it leaves its result.
+/// The inputs and the result of each replay.
 struct Work {
     params: Buffer<Params>,
     token: Buffer<u32>,
@@ -49,7 +49,7 @@ impl Work {
         let mut inputs = self.recording.replay_with();
         succeed(inputs.write(&self.params, &[Params { step, scale: 0.5 }]));
         let middle = succeed(self.token.slice(1..2));
-        // The last write of the middle counts.
+        // The last write to the middle wins.
         succeed(inputs.write(middle, &[1_000_000]));
         succeed(inputs.write(middle, &[step * 2]));
         drop(succeed(inputs.submit()));
@@ -64,7 +64,7 @@ fn replays_read_their_own_inputs() {
         (0..REPLAYS).for_each(|step| work.replay(step));
         let want: Vec<f32> = (0..REPLAYS).map(|step| (10 + 4 * step) as f32 * 0.5).collect();
         assert_eq!(succeed(work.sums.download()), want);
-        // Inputs stay: a plain replay reads the latest.
+        // Inputs persist: a plain replay reads the latest.
         succeed(work.sums.fill(0.0));
         succeed(succeed(work.recording.replay()).wait());
         let got = succeed(work.sums.download());
@@ -73,7 +73,7 @@ fn replays_read_their_own_inputs() {
     });
 }
 
-/// Inputs of new buffers: what is not written is zero, although nothing was submitted before.
+/// Inputs in new buffers: unwritten elements are zero, although nothing was submitted before.
 #[test]
 fn unwritten_inputs_are_zero() {
     on_each_device(|gpu| {
@@ -85,7 +85,7 @@ fn unwritten_inputs_are_zero() {
     });
 }
 
-/// Other work on the inputs comes before or after the replay as it was submitted.
+/// Other work on the inputs is ordered with the replay by submission.
 #[test]
 fn inputs_are_ordered_with_other_submissions() {
     on_each_device(|gpu| {
@@ -111,7 +111,7 @@ fn inputs_are_ordered_with_other_submissions() {
     });
 }
 
-/// Threads that replay one recording do not get each other's inputs.
+/// Threads that replay one recording see their own inputs only.
 #[test]
 fn threads_keep_their_inputs() {
     on_each_device(|gpu| {

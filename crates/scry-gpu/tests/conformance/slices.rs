@@ -1,4 +1,4 @@
-//! Slices wherever buffers are accepted, at any alignment.
+//! Slices in place of buffers, at any alignment.
 
 use scry_gpu::{Buffer, Device};
 
@@ -11,7 +11,7 @@ fn bytes(gpu: &Device) -> Buffer<u8> {
     succeed(gpu.upload(&data))
 }
 
-/// The bytes of [`bytes`] after each change of `changes`: where it begins, and what is put there.
+/// [`bytes`] after each of `changes`: its offset and its bytes.
 fn changed(changes: &[(usize, &[u8])]) -> Vec<u8> {
     let mut want: Vec<u8> = (0..N).map(|i| i as u8).collect();
     for (start, data) in changes {

@@ -1,5 +1,5 @@
-//! Subgroup operations: all of them on all types. What each invocation must find is computed from
-//! the lanes and subgroups that the invocations themselves report.
+//! Subgroup operations: all of them on all types. The expected results are computed from the lanes
+//! and subgroups that the invocations report.
 
 use scry_gpu::{Device, Features};
 
@@ -8,7 +8,7 @@ use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
 
 const N: usize = 64;
 
-/// Who an invocation is.
+/// An invocation's place in its subgroup.
 #[derive(Debug, Clone, Copy)]
 struct Member {
     size: u32,
@@ -24,7 +24,7 @@ struct Workgroup {
 }
 
 impl Workgroup {
-    /// The active ones of an invocation's subgroup in the order of their lanes: lane and value.
+    /// The active members of an invocation's subgroup in lane order: lane and value.
     fn mates(&self, i: usize) -> Vec<(u32, i64)> {
         let own = self.members[i].subgroup;
         let pairs = self.members.iter().zip(&self.values);
@@ -36,13 +36,13 @@ impl Workgroup {
         mates
     }
 
-    /// The value of an active lane of an invocation's subgroup; none if WGSL leaves it open.
+    /// The value of an active lane of an invocation's subgroup; `None` if WGSL leaves it undefined.
     fn at(&self, i: usize, lane: Option<u32>) -> Option<i64> {
         self.mates(i).into_iter().find(|mate| Some(mate.0) == lane).map(|mate| mate.1)
     }
 }
 
-/// An operation on `v`, and what invocation `i` must get; nothing where WGSL leaves it open.
+/// An operation on `v`, and the result of invocation `i`; `None` where WGSL leaves it undefined.
 type Op = (&'static str, fn(&Workgroup, usize) -> Option<i64>);
 
 fn up_to(workgroup: &Workgroup, i: usize, own: bool) -> Vec<i64> {
@@ -55,7 +55,7 @@ fn all(workgroup: &Workgroup, i: usize) -> Vec<i64> {
     workgroup.mates(i).into_iter().map(|mate| mate.1).collect()
 }
 
-/// Products stay small, as most values are 1 or -1 there.
+/// Products stay small, because most values are 1 or -1.
 fn sign(value: i64) -> i64 {
     if value % 7 == 3 { 2 } else { 1 }
 }
@@ -94,7 +94,7 @@ const BITWISE: [Op; 3] = [
     ("subgroupXor(v)", |w, i| all(w, i).into_iter().reduce(|x, y| x ^ y)),
 ];
 
-/// Of truth values, as 0 or 1; the ballot's words one by one.
+/// Results of type bool, as 0 or 1; the ballot's words one by one.
 const QUESTIONS: [Op; 5] = [
     ("T(subgroupAny(v == T(3)))", |w, i| Some(all(w, i).contains(&3).into())),
     ("T(subgroupAll(v != T(3)))", |w, i| Some((!all(w, i).contains(&3)).into())),
@@ -177,7 +177,7 @@ fn compare(ty: Ty, ops: &[Op], workgroup: &Workgroup, got: &[u64]) {
     }
 }
 
-/// On each device with subgroups, for each type that it has, alone and under a condition.
+/// On each device with subgroups, for each of its types, with and without a condition.
 fn check_types(types: &[Ty], ops: &[Op]) {
     on_each_device(|gpu| {
         for ty in types {
@@ -247,7 +247,7 @@ fn lanes_and_subgroups_are_numbered() {
     });
 }
 
-/// Invocations race to set a flag; whoever reads it as set adds up with those who did too.
+/// Invocations race to set a flag; those that read it as set are added up.
 const RACE: &str = "
     @group(0) @binding(0) var<storage, read_write> flags: array<u32>;
     @group(0) @binding(1) var<storage, read_write> sums: array<vec2<u32>>;
@@ -270,7 +270,7 @@ const RACE: &str = "
         sums[id.x] = sum;
     }";
 
-/// No kernel may hang or lose lanes because a condition came out differently for some of them.
+/// A kernel must not hang or lose lanes if a racing condition differs between them.
 #[test]
 fn racing_conditions_never_hang() {
     const GROUPS: usize = 4096;
@@ -284,7 +284,7 @@ fn racing_conditions_never_hang() {
         let sums = succeed(gpu.alloc::<[u32; 2]>(64 * GROUPS));
         succeed(gpu.run(&kernel, &[&flags, &sums], 64 * GROUPS));
         let sums = succeed(sums.download());
-        // Each one that is in a sum of n is one of n with that sum, in a workgroup.
+        // A sum of n is read by a multiple of n invocations of a workgroup.
         for group in sums.chunks(64) {
             for axis in [0, 1] {
                 for n in 1..=64 {

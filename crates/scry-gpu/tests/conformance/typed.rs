@@ -1,5 +1,5 @@
-//! Expressions over scalars of any type, with operands of every kind: different for each
-//! invocation, the same for a workgroup, computed from ids, and under a condition that some miss.
+//! Expressions over scalars of any type, with all kinds of operands: varying, uniform over a
+//! workgroup, computed from ids, and under a divergent condition.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ impl Ty {
         }
     }
 
-    /// The integer that bits stand for.
+    /// Converts bits to the integer.
     pub fn integer(self, bits: u64) -> i128 {
         let unused = 64 - self.bits();
         let top = bits << unused;
@@ -69,7 +69,7 @@ impl Ty {
         value as u64 & u64::MAX >> (64 - self.bits())
     }
 
-    /// The float that bits stand for; exact.
+    /// Converts bits to the float, exactly.
     pub fn float(self, bits: u64) -> f64 {
         match self {
             Self::F16 => f16::from_bits(bits as u16).to_f64(),
@@ -78,7 +78,7 @@ impl Ty {
         }
     }
 
-    /// The bits of the float nearest to a number.
+    /// Returns the bits of the nearest float.
     pub fn nearest(self, value: f64) -> u64 {
         match self {
             Self::F16 => f16::from_f64(value).to_bits().into(),
@@ -87,12 +87,12 @@ impl Ty {
         }
     }
 
-    /// The bits of a small whole number.
+    /// Returns the bits of a small integer.
     pub fn whole(self, value: u32) -> u64 {
         if self.is_float() { self.nearest(value.into()) } else { self.wrap(value.into()) }
     }
 
-    /// Distance of neighbouring floats at a number.
+    /// Returns the distance of neighbouring floats at a number.
     pub fn ulp(self, value: f64) -> f64 {
         let (digits, least) = match self {
             Self::F16 => (10, -14),
@@ -104,23 +104,24 @@ impl Ty {
     }
 }
 
-/// What a result must be.
+/// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Want {
     /// These bits.
     Bits(u64),
-    /// This number, whatever the sign of a zero.
+    /// This number; zeros may have any sign.
     Number(f64),
-    /// At most so many ULP from this number.
+    /// At most this many ULP from this number: the number, the ULP.
     Near(f64, f64),
     /// Any.
     Any,
 }
 
-/// What an expression over `a`, `b` (of the type) and `s` (a `u32`) must give, from their bits.
+/// Computes the expected result of an expression over `a`, `b` (of the type) and `s` (a `u32`),
+/// from their bits.
 pub type Oracle = Box<dyn Fn(u64, u64, u32) -> Want>;
 
-/// An expression, the type of its value, and what that must be.
+/// An expression, its type, and its expected result.
 pub struct Case {
     pub expression: String,
     pub result: Ty,
@@ -136,7 +137,7 @@ impl Case {
         Self { expression: expression.into(), result, oracle: Box::new(oracle) }
     }
 
-    /// A condition: 1 where it holds.
+    /// A condition: 1 if it is true.
     pub fn holds(
         expression: impl std::fmt::Display,
         oracle: impl Fn(u64, u64) -> bool + 'static,
@@ -149,7 +150,7 @@ impl Case {
 /// Lanes of a workgroup, workgroups of a launch, and values of each operand.
 const N: u32 = 32;
 
-/// Where the operands come from.
+/// The kind of the operands.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// Both differ between invocations.
@@ -160,7 +161,7 @@ enum Source {
     UniformSecond,
     /// Both are the same for a workgroup.
     Uniform,
-    /// Both are linear in the invocation's position.
+    /// Both are affine in the invocation's index.
     Affine,
 }
 
@@ -168,7 +169,7 @@ const SOURCES: [Source; 5] =
     [Source::Varying, Source::UniformFirst, Source::UniformSecond, Source::Uniform, Source::Affine];
 
 impl Source {
-    /// Statements that make the operands.
+    /// Statements that define the operands.
     fn prelude(self, ty: &str) -> String {
         let [i, j] = match self {
             Self::Varying => ["lane", "(lane + group.x) % 32u"],
@@ -203,7 +204,7 @@ impl Source {
     }
 }
 
-/// The values that are tried, 32 of each: of a type, and of `u32`.
+/// The operand values, 32 of each: of a type, and of `u32`.
 pub struct Operands {
     pub ty: Ty,
     pub first: Vec<u64>,
@@ -211,10 +212,10 @@ pub struct Operands {
     pub third: Vec<u32>,
 }
 
-/// What invocations that miss the condition leave in a variable.
+/// The value of a variable in inactive invocations.
 const UNTOUCHED: u32 = 7;
 
-/// Evaluates each expression on each device that has the types, in all ways.
+/// Evaluates each expression with all kinds of operands on each device that supports the types.
 pub fn check(operands: &Operands, cases: &[Case]) {
     on_each_device(|gpu| check_on(gpu, operands, cases));
 }
@@ -242,7 +243,7 @@ pub fn check_on(gpu: &Device, operands: &Operands, cases: &[Case]) {
     }
 }
 
-/// Whether an invocation meets the condition.
+/// Whether an invocation is active.
 fn takes_part(lane: u32, group: u32) -> bool {
     (lane ^ group) % 3 != 1
 }
@@ -281,14 +282,14 @@ fn check_way(gpu: &Device, operands: &Operands, cases: &[&Case], source: Source,
     }
 }
 
-/// Whether a device's compiler lacks an operation on types that are an extension of WGSL's.
+/// Whether a device's compiler does not support an operation on extension types.
 fn is_beyond(error: &GpuError, types: [Ty; 2]) -> bool {
     let standard = [Ty::I32, Ty::U32, Ty::F16, Ty::F32];
     let lacks = error.to_string().contains("the shader compiler failed");
     lacks && types.iter().any(|ty| !standard.contains(ty))
 }
 
-/// Each case in a kernel of its own; names the one that the device's compiler lacks.
+/// Compiles each case in a kernel of its own; prints those that the compiler does not support.
 fn check_apart(gpu: &Device, operands: &Operands, cases: &[&Case], source: Source, masked: bool) {
     if let [case] = cases {
         let (ty, device) = (operands.ty.name(), gpu.name());
@@ -298,7 +299,7 @@ fn check_apart(gpu: &Device, operands: &Operands, cases: &[&Case], source: Sourc
     cases.iter().for_each(|case| check_way(gpu, operands, &[case], source, masked));
 }
 
-/// What is left where the condition is missed: the buffer as it was, or the variable.
+/// The expected result of inactive invocations: the buffer's or the variable's initial value.
 fn untouched(result: Ty, nth: usize) -> Want {
     let bits = if nth.is_multiple_of(2) { result.wrap(-1) } else { result.whole(UNTOUCHED) };
     Want::Bits(bits)
@@ -351,7 +352,7 @@ fn kernel(ty: Ty, result: Ty, cases: &[&Case], source: Source, masked: bool) -> 
     text + "        }\n"
 }
 
-/// The directives that types need.
+/// The `enable` directives of types.
 pub fn directives(types: &[Ty]) -> String {
     let mut text = String::new();
     if types.contains(&Ty::F16) {
@@ -363,7 +364,7 @@ pub fn directives(types: &[Ty]) -> String {
     text
 }
 
-/// Values as they lie in a buffer.
+/// Values as stored in a buffer.
 pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     let size = ty.bits() as usize / 8;
     let mut bytes: Vec<u8> =
@@ -373,7 +374,7 @@ pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     bytes.chunks(4).map(word).collect()
 }
 
-/// Values that lie in a buffer.
+/// Values loaded from a buffer.
 pub fn unpack(ty: Ty, words: &[u32], len: usize) -> Vec<u64> {
     let size = ty.bits() as usize / 8;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -1,5 +1,5 @@
-//! Views and untyped buffers as arguments of kernels: checked by what they are seen as, and for
-//! overlap by their bytes.
+//! Views and untyped buffers as kernel arguments: checked by their element type, and for overlap by
+//! their bytes.
 
 use scry_gpu::{DType, Device};
 
@@ -13,7 +13,7 @@ const SCALE: &str = "
         if id.x < arrayLength(&x) { y[id.x] = 3.0 * x[id.x]; }
     }";
 
-/// Bytes of which slices that are bound begin at a multiple.
+/// The alignment of bound slices in bytes.
 fn step(gpu: &Device) -> usize {
     (gpu.info().binding_alignment as usize).max(16)
 }

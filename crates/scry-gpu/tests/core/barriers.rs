@@ -1,4 +1,4 @@
-//! Barriers stand where byte ranges conflict, and nowhere else.
+//! Barriers are placed only where byte ranges conflict.
 
 use super::{STEP, observed};
 use scry_gpu::testing::Counts;
@@ -25,7 +25,7 @@ fn disjoint_buffers_need_no_barrier() {
     let kernel = gpu.compile(STEP).unwrap();
     let input = gpu.upload(&[1u32; 64]).unwrap();
     let outputs: Vec<_> = (0..100).map(|_| gpu.upload(&[0u32; 64]).unwrap()).collect();
-    // The uploads are waited for by this.
+    // This waits for the uploads.
     gpu.run(&kernel, &[&input, &outputs[0]], 64).unwrap();
     gpu.run(&kernel, &[&input, &outputs[0]], 64).unwrap();
     let _ = log.take();
@@ -85,7 +85,7 @@ fn replays_follow_all_earlier_work() {
     let replays = Counts { dispatches: 6, barriers: 6, ..Default::default() };
     // `b` was never written before the first replay, and is zeroed for it.
     assert_eq!(log.take(), Counts { fills: 1, ..replays });
-    // What follows waits for the replay.
+    // Later work waits for the replay.
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
     assert_eq!(log.take(), Counts { dispatches: 1, barriers: 1, ..Default::default() });
 }

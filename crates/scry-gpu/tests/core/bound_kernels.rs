@@ -1,4 +1,4 @@
-//! Arguments by name: what is refused, word for word.
+//! Arguments by name: the texts of errors.
 
 use scry_gpu::{BoundKernel, GpuError, Launch};
 

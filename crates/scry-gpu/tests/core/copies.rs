@@ -1,4 +1,4 @@
-//! What large copies on the device become.
+//! The commands that large copies on the device are split into.
 
 use scry_gpu::testing::{self, Counts, Observed};
 use scry_gpu::{Device, DeviceInfo};
@@ -67,7 +67,7 @@ fn oversized_copies_split_without_barriers() {
     gpu.wait().unwrap();
     let _ = log.take();
     a.copy_to(&b).unwrap();
-    // The barriers are those behind the upload, for the kernel and for the copy.
+    // The barriers are those after the upload, for the kernel and for the copy.
     assert_eq!(log.take(), Counts { barriers: 2, ..counts(4, 1) });
 }
 

@@ -1,4 +1,4 @@
-//! Work that does not end, on a device that can be told to end it.
+//! Work that does not terminate, on a device that supports cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 /// Far more calls than any test makes.
 const NEVER: u64 = 1 << 40;
 
-/// A device whose work does not end from some call on, and a buffer of it.
+/// A device whose work does not terminate from some call on, and a buffer of it.
 fn endless() -> (Device, Arc<Plan>, Buffer<u32>) {
     let plan = Plan::new(Fault::Endless, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
@@ -40,7 +40,7 @@ fn time_limit_keeps_device_usable() {
     let error = waited_for.wait().unwrap_err();
     assert!(is_timeout::<()>(&Err(error.clone())), "{error}");
     assert!(error.to_string().contains("the device goes on"), "{error}");
-    // Whoever asks for what was ended is told, however late; for the rest there is nothing to tell.
+    // Every waiter for cancelled work gets an error, however late; other work is not affected.
     assert!(is_timeout(&before.wait()) && is_timeout(&waited_for.wait()));
     assert!(is_timeout(&before.is_ready()));
     gpu.wait().unwrap();

@@ -1,4 +1,4 @@
-//! The `Debug` output of what programs hold.
+//! The `Debug` output of public types.
 
 use scry_gpu::{GpuError, Location, ShaderErrorKind};
 

@@ -1,4 +1,4 @@
-//! Every driver call made to fail in turn: a typed error, nothing leaked, nothing else harmed.
+//! Each driver call fails once: a typed error, no leak, no effect on anything else.
 
 use std::sync::Arc;
 
@@ -52,11 +52,11 @@ fn fault_03_out_of_memory_at_each_call() {
         assert!(plan.has_failed());
         match result {
             Err(GpuError::OutOfMemory(_)) => {}
-            // Once more after everything in flight is done is enough for some allocations.
+            // Some allocations succeed when they are retried after pending work is done.
             Ok(bytes) => assert_eq!(bytes, [3; 100]),
             Err(other) => panic!("call {n}: {other}"),
         }
-        // The device works, and holds nothing but its staging memory.
+        // The device works, and only its staging memory is allocated.
         assert_eq!(job(&gpu).unwrap(), [3; 100], "after call {n}");
         gpu.wait().unwrap();
         assert!(gpu.memory_usage().allocations <= 2, "call {n}: {:?}", gpu.memory_usage());

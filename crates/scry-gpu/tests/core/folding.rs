@@ -1,4 +1,4 @@
-//! Launches of more workgroups than the device takes.
+//! Launches of more workgroups than a device supports along an axis.
 
 use scry_gpu::testing;
 use scry_gpu::{GpuError, Launch};

@@ -1,4 +1,4 @@
-//! Errors that arise below a public function name it.
+//! Errors from below a public function name it.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn device_loss_names_the_function() {
     }
 }
 
-/// A function that fails with the first call that it makes to the driver.
+/// A function whose first driver call fails.
 fn refused(function: impl Fn(&Device) -> Result<()>) -> String {
     let plan = Plan::new(Fault::Refused, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
@@ -166,7 +166,7 @@ fn out_of_memory_names_the_function() {
     let error = gpu.alloc::<u32>(8).map(drop);
     let text = match error {
         Err(error) => error.to_string(),
-        // One failed allocation may be made up for.
+        // One failed allocation may be retried successfully.
         Ok(()) => gpu.alloc::<u64>(usize::MAX / 16).unwrap_err().to_string(),
     };
     assert!(text.starts_with("Device::alloc: null device is out of memory: "), "{text}");

@@ -1,4 +1,4 @@
-//! Indirect launches on a device that records what it is told: what is refused, what must wait.
+//! Indirect launches on the null device: rejected arguments and barriers.
 
 use scry_gpu::testing::{self, Counts};
 use scry_gpu::{Buffer, GpuError, Launch, NativeInterface};
@@ -9,7 +9,7 @@ fn launch_of(counts: &Buffer<u32>) -> Launch {
     Launch::indirect(counts)
 }
 
-/// The text of the refusal of an indirect launch of [`STEP`] with these counts.
+/// Returns the error of an indirect launch of [`STEP`] with these counts.
 fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
@@ -112,7 +112,7 @@ fn counts_order_launches_and_writes() {
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
     let next = gpu.upload(&[1u32, 1, 1]).unwrap();
     gpu.wait().unwrap();
-    // The null device checks the order itself, and refuses what does not wait.
+    // The null device checks the order, and rejects commands without a required barrier.
     let mut batch = gpu.batch();
     batch.run(&kernel, &[&a, &counts], 3).unwrap();
     batch.run(&kernel, &[&b, &c], launch_of(&counts)).unwrap();

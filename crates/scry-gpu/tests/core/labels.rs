@@ -1,4 +1,4 @@
-//! `CompileOptions::label` stands before every error about the kernel.
+//! `CompileOptions::label` starts every error about the kernel.
 
 use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
@@ -9,7 +9,7 @@ fn labelled(gpu: &Device, source: &str) -> Result<Kernel> {
     gpu.compile_with(source, &CompileOptions::new().label("blur.wgsl"))
 }
 
-/// Whether the error of a labelled kernel begins with the label, and that of another does not.
+/// Checks that the error starts with the label, and has none for a kernel without a label.
 #[track_caller]
 fn begins_with_label<T>(expected: &str, outcome: impl Fn(Option<&'static str>) -> Result<T>) {
     let said = |label| outcome(label).map(|_| ()).unwrap_err().to_string();

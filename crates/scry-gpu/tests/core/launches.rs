@@ -1,4 +1,4 @@
-//! Launches: what is refused, and that refusal has no effect.
+//! Launches: rejected arguments, and that rejected calls have no effect.
 
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 

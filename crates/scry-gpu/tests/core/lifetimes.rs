@@ -66,7 +66,7 @@ fn fault_28_silent_device_times_out() {
     let ticket = batch.submit_async().unwrap();
     assert!(!ticket.wait_timeout(Duration::from_millis(20)).unwrap());
     assert!(!ticket.is_ready().unwrap());
-    // A wait without limit is ended from another thread; the device is none the worse.
+    // A wait without a limit is cancelled from another thread; the device stays usable.
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| buffer.download());
         while !waiting.is_finished() {
@@ -76,7 +76,7 @@ fn fault_28_silent_device_times_out() {
         assert!(matches!(waiting.join().unwrap(), Err(GpuError::Interrupted(_))));
     });
     assert!(buffer.write(&[3; 4]).is_ok());
-    // A time limit ends the wait and gives the device up.
+    // A time limit ends the wait and abandons the device.
     gpu.set_time_limit(Some(Duration::from_millis(60)));
     assert!(matches!(buffer.download(), Err(GpuError::Timeout(_))));
     assert!(matches!(buffer.download(), Err(GpuError::DeviceLost(_))));

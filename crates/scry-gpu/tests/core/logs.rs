@@ -8,11 +8,11 @@ use scry_gpu::{BackendKind, Device};
 use super::STEP;
 
 thread_local! {
-    /// The lines of this thread, if it listens.
+    /// The lines of this thread, if it is being captured.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Keeps the lines of threads that listen, as the filter `scry=debug` lets them through.
+/// Captures the lines of threads, as the filter `scry=debug` passes them.
 struct Listener;
 
 impl log::Log for Listener {
@@ -30,7 +30,7 @@ impl log::Log for Listener {
     fn flush(&self) {}
 }
 
-/// The lines that are logged by this thread during a call.
+/// Returns the lines logged by this thread during a call.
 fn heard(call: impl FnOnce()) -> Vec<String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -42,7 +42,7 @@ fn heard(call: impl FnOnce()) -> Vec<String> {
     HEARD.take().unwrap()
 }
 
-/// A line without the time that it ends with, as in ` in 1.25 ms`, which differs from run to run.
+/// Removes the duration at the end of a line, such as ` in 1.25 ms`, which varies.
 fn timeless(line: &str) -> &str {
     let time = line.rsplit_once(" in ").filter(|(_, time)| time.ends_with(" ms"));
     time.map_or(line, |(text, _)| text)

@@ -1,4 +1,4 @@
-//! The core, on the null device: no driver is needed for any of this.
+//! The core on the null device, which requires no driver.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod barriers;

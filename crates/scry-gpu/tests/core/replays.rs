@@ -1,4 +1,4 @@
-//! Inputs of replays: what is submitted, and what is refused.
+//! Inputs of replays: the submitted commands and rejected arguments.
 
 use scry_gpu::testing::Counts;
 use scry_gpu::{GpuError, Ticket};
@@ -72,7 +72,7 @@ fn rejects_inputs_of_another_length() {
     refused(write(&[]));
     assert_eq!(log.take(), Counts::default(), "nothing has run");
     assert_eq!(a.download().unwrap(), [1, 2, 3]);
-    // A write that is refused leaves those before it.
+    // A rejected write keeps those before it.
     let mut inputs = recording.replay_with();
     inputs.write(&a, &[4, 5, 6]).unwrap();
     refused(inputs.write(&a, &[0; 9]));
@@ -109,7 +109,7 @@ fn inputs_without_effect_are_refused() {
     drop(write(0..2).unwrap());
     drop(write(4..8).unwrap());
     assert_eq!(a.download().unwrap(), [5, 5, 9, 9, 5, 5, 5, 5]);
-    // Read first, overwritten after: the input is seen. Nothing is no input.
+    // Read first, overwritten later: the input is seen. Empty slices are not inputs.
     let recording = gpu.batch().copy(&c, &b).unwrap().fill(&c, 0).unwrap().record().unwrap();
     drop(recording.replay_with().write(&c, &[3; 8]).unwrap().submit().unwrap());
     assert_eq!(b.download().unwrap(), [3; 8]);

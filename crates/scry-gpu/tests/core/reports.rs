@@ -1,11 +1,11 @@
-//! Launches that report that they failed: who is told, and that the device goes on.
+//! Launches that report failures: which calls return the error, and that the device stays usable.
 
 use scry_gpu::testing::{Counts, Fault, Plan, null_info, reporting, reporting_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
 use super::STEP;
 
-/// A device whose launches of these numbers fail.
+/// A device whose launches with these indices fail.
 fn failing(launches: &[u64]) -> Device {
     reporting(null_info(), launches).0
 }
@@ -34,7 +34,7 @@ fn whoever_reads_results_is_told() {
     b.download().unwrap();
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
     assert_eq!(problem(b.download()), "the launch failed by plan");
-    // Once is enough for a thread that goes on.
+    // The error is reported once per thread.
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
     b.download().unwrap();
     gpu.wait().unwrap();
@@ -59,12 +59,12 @@ fn batch_failure_names_its_launch() {
         batch.run(&kernel, &[&a, &b], 64).unwrap();
         batch.copy(&b, &a).unwrap();
     }
-    // What is refused takes back the words that it would have reported in.
+    // A rejected step releases its report words.
     batch.run(&kernel, &[&a], 64).err().unwrap();
     let download = batch.download(&b).unwrap();
     let ticket = batch.submit_async().unwrap();
     assert_eq!(problem(ticket.wait()), "launch 71 of 100 failed by plan");
-    // As often as somebody asks for this very batch.
+    // Every call on this batch reports it.
     assert_eq!(problem(ticket.is_ready()), "launch 71 of 100 failed by plan");
     assert_eq!(problem(download.get()), "launch 71 of 100 failed by plan");
 }
@@ -79,7 +79,7 @@ fn each_replay_reports_its_own_failure() {
         batch.run(&kernel, &[&a, &b], 64).unwrap();
     }
     let recording = batch.record().unwrap();
-    // All are submitted before anybody looks.
+    // All are submitted before any is waited for.
     let tickets: Vec<_> = (0..5).map(|_| recording.replay().unwrap()).collect();
     tickets[0].wait().unwrap();
     assert_eq!(problem(tickets[1].wait()), "launch 1 of 2 failed by plan");
@@ -142,7 +142,7 @@ fn kernels_without_reports_cost_nothing() {
     assert_eq!((dispatches, copies, fills), (1, 0, 0));
 }
 
-/// A device of which a launch failed, what that launch wrote, and a buffer of sevens.
+/// A device after a failed launch, that launch's output, and a buffer of sevens.
 fn after_a_failed_launch() -> (Device, Buffer<u32>, Buffer<u32>) {
     let gpu = failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
@@ -190,7 +190,7 @@ fn replay_fails_without_its_reports() {
     batch.run(&kernel, &[&a, &b], 64).unwrap();
     let recording = batch.record().unwrap();
     recording.replay().unwrap().wait().unwrap();
-    // What a replay calls the driver for, its last call but for a wait being the one that fetches.
+    // The driver calls of a replay; the last one before the wait fetches the reports.
     let (before, _) = (plan.calls(), observed.take());
     let ticket = recording.replay().unwrap();
     let calls = plan.calls() - before;

@@ -1,4 +1,4 @@
-//! Handles that share memory: clones, owned slices, views under other types, untyped buffers.
+//! Handles that share memory: clones, owned slices, views of other types, untyped buffers.
 
 use scry_gpu::{Buffer, DType, Element, GpuError, UntypedBuffer};
 
@@ -123,7 +123,7 @@ fn rejects_views_that_do_not_fit() {
         "UntypedBuffer::slice: elements 3..16 of buffer `file`, which has 15; help: stay within \
          0..15, the end not before the start"
     );
-    // Where the view begins in the memory counts, not where its handle does.
+    // The view's offset in the memory counts, not its handle's.
     let odd = bytes.owned_slice(1..).unwrap();
     assert!(refused(odd.owned_slice(2..6).unwrap().view_as::<u32>()).contains("at byte 3"));
     odd.owned_slice(3..7).unwrap().view_as::<u32>().unwrap();
@@ -260,7 +260,7 @@ fn elements_are_computed_from_their_index() {
     assert!(Buffer::from_fn(&gpu, 0, |_| 1.0f32).unwrap().is_empty());
 }
 
-/// A device is dropped with the last handle, although it has compiled a kernel for itself.
+/// A device is dropped with its last handle, although it has compiled a kernel of its own.
 #[test]
 fn copy_kernels_release_their_device() {
     let (gpu, log) = super::observed();

@@ -1,4 +1,4 @@
-//! Digits by nearest neighbours, against a search of everything in plain Rust.
+//! Digits by nearest neighbours, against a brute-force search in plain Rust.
 
 use crate::knn::{self, Digits};
 use crate::support::{devices, random_f32, root};
@@ -27,7 +27,7 @@ fn majority(nearest: Vec<u32>) -> u32 {
     *best.expect("k is at least 1")
 }
 
-/// Every fourth image, so that a debug build is done soon.
+/// Every fourth image, so that debug builds finish quickly.
 fn sample(digits: &Digits) -> Digits {
     let images = digits.images.chunks(digits.dimensions).step_by(4).flatten().copied().collect();
     let labels = digits.labels.iter().step_by(4).copied().collect();

@@ -1,4 +1,4 @@
-//! What the examples compute, on the data that they use.
+//! The results of the examples, on their own data.
 
 mod digits;
 mod photo;

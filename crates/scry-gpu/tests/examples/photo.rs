@@ -4,7 +4,7 @@ use crate::edges;
 use crate::image::{self, Image};
 use crate::support::{devices, random_f32, root};
 
-/// The Sobel operator with the border's pixels continued outwards, scaled to 1 and cut there.
+/// The Sobel operator with clamped borders, scaled and clamped to 1.
 fn sobel(photo: &Image) -> Vec<f64> {
     let (width, height) = (photo.width as i64, photo.height as i64);
     let at = |x: i64, y: i64| {

@@ -1,4 +1,4 @@
-//! Fault 29: no GPU, no driver, no loader; each in a process of its own.
+//! Fault 29: no GPU, no driver, no loader; each in its own process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,9 +10,9 @@ use scry_gpu::{BackendKind, Device, GpuError, Result};
 use super::child::{Outcome, in_child_with};
 use super::devices::{check_works, null};
 
-/// What a program hears that asks for a GPU where there is none.
+/// Checks the error of a program that requests a GPU where there is none.
 fn report() {
-    // What needs no GPU goes on.
+    // Everything without a GPU still works.
     check_works(&null());
     let rest = if Device::backends().contains(&BackendKind::Cpu) {
         check_works(&Device::auto().unwrap());
@@ -35,7 +35,7 @@ fn report() {
     }
 }
 
-/// The libraries of GPUs' drivers that this process has loaded.
+/// Returns the GPU driver libraries that this process has loaded.
 #[cfg(target_os = "linux")]
 fn loaded() -> Vec<&'static str> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -54,7 +54,7 @@ fn opening_the_cpu_loads_no_gpu_driver() {
         check_works(&Device::open("cpu:0").unwrap());
         check_works(&Device::with_backend(BackendKind::Cpu).unwrap());
         assert_eq!(loaded(), [""; 0]);
-        // A search for all devices does load them, if it finds any.
+        // Listing all devices does load them, if there are any.
         if Device::list().iter().any(|info| info.backend == BackendKind::Vulkan) {
             assert!(loaded().contains(&"libvulkan"), "the test cannot see libraries");
         }
@@ -82,7 +82,7 @@ fn a_wrong_variable_is_named() {
     }
 }
 
-/// What a program hears that asks for CUDA where there is none, but perhaps another GPU.
+/// Checks the error of a program that requests CUDA where there is none, but perhaps another GPU.
 fn report_cuda() {
     let devices = Device::list();
     assert!(devices.iter().all(|info| info.backend != BackendKind::Cuda), "{devices:?}");
@@ -101,7 +101,7 @@ fn report_cuda() {
     assert!(!cuda.reason().is_empty() && !cuda.help().is_empty(), "{cuda:?}");
 }
 
-/// There must be no such device, but the others that are named.
+/// Checks that the device is absent, and that the error names the others.
 fn is_absent(result: Result<Device>, others: &[&str]) {
     match result {
         Err(GpuError::NoDevice(no_device)) => {
@@ -114,7 +114,7 @@ fn is_absent(result: Result<Device>, others: &[&str]) {
     }
 }
 
-/// Runs `body` in a child that these variables and this test's own say all about devices to.
+/// Runs `body` in a child whose device selection is determined by these variables and this test.
 fn in_child_without(
     name: &str,
     variables: &[(&'static str, OsString)],
@@ -127,7 +127,7 @@ fn in_child_without(
     in_child_with(name, Duration::from_secs(30), &all, body)
 }
 
-/// A variable that has NVIDIA's driver show no GPU to CUDA; to Vulkan it goes on to show them.
+/// A variable that hides GPUs from CUDA, but not from Vulkan.
 fn no_cuda_device() -> (&'static str, OsString) {
     ("CUDA_VISIBLE_DEVICES", OsString::new())
 }
@@ -137,7 +137,7 @@ fn without_devices(name: &str, variables: &[(&'static str, OsString)]) -> Outcom
     in_child_without(name, &[variables, &[no_cuda_device()]].concat(), report)
 }
 
-/// The report must say that there is no such device, and these words.
+/// Checks that the report says that there is no such device, and contains these words.
 fn tells(outcome: Outcome, words: &[&str]) {
     tells_of("vulkan", outcome, words);
 }
@@ -153,8 +153,8 @@ fn tells_words(outcome: Outcome, words: &[&str]) {
     }
 }
 
-/// A folder with files of these names, which are no libraries, or other ones, and the variable that
-/// has the system find them first.
+/// Creates a folder with files of these names that are invalid or other libraries, and returns the
+/// variable that makes the system find them first.
 fn in_the_way(
     files: &[&str],
     make: impl Fn(&Path) -> std::io::Result<()>,
@@ -167,13 +167,13 @@ fn in_the_way(
     (folder, path)
 }
 
-/// Hides the loader of Vulkan.
+/// Hides the Vulkan loader.
 fn without_loader(name: &str, make: impl Fn(&Path) -> std::io::Result<()>) {
     let (_folder, path) = in_the_way(&["libvulkan.so.1"], make);
     tells(without_devices(name, &[path]), &["vulkan: ", "libvulkan"]);
 }
 
-/// Hides the library of NVIDIA's driver; the report must have these words.
+/// Hides NVIDIA's driver library; the report must contain these words.
 fn without_libcuda(name: &str, make: impl Fn(&Path) -> std::io::Result<()>, words: &[&str]) {
     if fs::exists("/usr/lib/wsl/lib/libcuda.so.1").unwrap_or(false) {
         eprintln!(
@@ -190,7 +190,7 @@ fn garbage(path: &Path) -> std::io::Result<()> {
     fs::write(path, "this is no library")
 }
 
-/// A library, and a sound one, that has neither Vulkan's functions nor CUDA's.
+/// Returns a valid library without the functions of Vulkan and CUDA.
 fn other_library() -> Option<&'static str> {
     let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"];
     other.into_iter().find(|path| fs::exists(path).unwrap_or(false))
@@ -290,7 +290,7 @@ fn fault_29_backend_selected_by_environment() {
         let rest: Vec<_> =
             rest.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();
         let rest: Vec<_> = rest.iter().map(String::as_str).collect();
-        // Another device is no answer to somebody who asks for this one.
+        // Another device must not be returned for a requested one.
         is_absent(Device::auto(), &rest);
     });
     tells_words(outcome, &["SCRY_DEVICE=vulkan matches no device", "vulkan: ", "Vulkan"]);

@@ -1,11 +1,11 @@
-//! Faults 16 to 19: buffers that do not fit a kernel, or are not the device's.
+//! Faults 16 to 19: buffers that do not match a kernel, or belong to another device.
 
 use scry_gpu::testing::{Fault, Plan, open_with_faults};
 use scry_gpu::{Binding, Device, GpuError, Result};
 
 use super::devices::{STEP, check_works, devices_and_null, null, selectors};
 
-/// Binds a uniform of fixed size besides the arrays.
+/// Has a uniform of fixed size in addition to the arrays.
 const SCALE: &str = "
     struct Params { factor: vec4<f32>, offsets: vec4<f32> }
     @group(0) @binding(0) var<uniform> params: Params;
@@ -20,7 +20,7 @@ const SCALE: &str = "
     }
 ";
 
-/// The message of a refused argument; nothing must have run.
+/// Returns the error of a rejected argument; nothing may have run.
 fn refused(result: Result<()>) -> String {
     match result {
         Err(error @ GpuError::Argument(_)) => error.to_string(),
@@ -28,7 +28,7 @@ fn refused(result: Result<()>) -> String {
     }
 }
 
-/// Refuses the same on all devices, with the same words.
+/// Checks that all devices reject the launch with the same words.
 fn refused_alike(launch: impl Fn(&Device) -> Result<()>, words: &[&str]) {
     let messages: Vec<String> = devices_and_null().iter().map(|gpu| refused(launch(gpu))).collect();
     for message in &messages {
@@ -164,7 +164,7 @@ fn fault_19_buffers_of_a_lost_device() {
     }
 }
 
-/// A device that was lost, and a buffer of it.
+/// Returns a lost device and a buffer of it.
 fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
     let plan = Plan::new(Fault::DeviceLost, u64::MAX);
     let gpu = open_with_faults(selector, &plan).unwrap();
@@ -184,7 +184,7 @@ fn fault_19_batch_keeps_dropped_buffers() {
             let kernel = gpu.compile(STEP).unwrap();
             batch.run(&kernel, &[&input, &output], 64).unwrap();
         }
-        // Takes the memory that was freed too early, if it was.
+        // Would reuse the memory if it had been freed too early.
         let others: Vec<_> = (0..8).map(|i| gpu.upload(&[100 + i; 64]).unwrap()).collect();
         batch.submit().unwrap();
         let expected = u32::from(super::devices::computes(&gpu)) * 2;

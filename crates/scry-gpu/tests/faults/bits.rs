@@ -1,10 +1,10 @@
-//! Fault 30: bits of odd numbers, through buffers and copies.
+//! Fault 30: bit patterns of special floats, through buffers and copies.
 
 use scry_gpu::{Device, Element, f16};
 
 use super::devices::devices_and_null;
 
-/// Quiet and signalling NaNs with payloads, infinities, zeros, and numbers next to nothing.
+/// Quiet and signalling NaNs with payloads, infinities, zeros, and subnormal numbers.
 const F32: [u32; 14] = [
     0x7fc0_0000,
     0xffc0_0001,
@@ -34,7 +34,7 @@ const F64: [u64; 7] = [
 
 const F16: [u16; 7] = [0x7e00, 0xfe01, 0x7c01, 0x8000, 0x0001, 0x83ff, 0x7bff];
 
-/// Every way that a value can go through a buffer without arithmetic.
+/// All paths of a value through buffers without arithmetic.
 fn survive<T: Element, B: PartialEq + std::fmt::Debug>(
     gpu: &Device,
     values: &[T],

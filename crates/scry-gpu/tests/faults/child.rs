@@ -1,4 +1,4 @@
-//! Tests that need a process of their own.
+//! Tests in child processes.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,31 +8,30 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Names the test that a child process is to run.
+/// Names the test that a child process runs.
 const CHILD: &str = "SCRY_FAULTS_CHILD";
 
-/// Held alone where devices are left no time for others, and shared where work is expected to be
-/// done in time.
+/// Write-locked by tests that saturate devices, read-locked by tests with time limits.
 static TIME_OF_DEVICES: RwLock<()> = RwLock::new(());
 
-/// Until it is dropped no other test keeps devices from their work.
+/// Keeps other tests from saturating devices until it is dropped.
 pub fn in_time() -> RwLockReadGuard<'static, ()> {
     TIME_OF_DEVICES.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What became of a child process.
+/// The result of a child process.
 pub struct Outcome {
-    /// How it ended; none if it did not, and was killed.
+    /// Its exit status; `None` if it was killed after the timeout.
     pub status: Option<ExitStatus>,
-    /// All that it said.
+    /// Its output.
     pub told: String,
-    /// How long it took, from its start to its end.
+    /// Its duration.
     pub took: Duration,
 }
 
-/// Runs `body` in a process of its own, with these variables in its environment, for at most
-/// `patience`. `name` is the name of the test that calls this, which is run once more in the child;
-/// there the call does not return.
+/// Runs `body` in a child process with these environment variables, for at most `patience`. `name`
+/// is the name of the calling test, which is run again in the child; there the call does not
+/// return.
 pub fn in_child_with(
     name: &str,
     patience: Duration,
@@ -52,7 +51,7 @@ fn run_in_child(
     if env::var_os(CHILD).is_some_and(|child| child == OsStr::new(name)) {
         body();
         println!("the child is done");
-        // The ordinary end of a program, with all that libraries do then.
+        // A normal exit, with the exit handlers of libraries.
         std::process::exit(0);
     }
     let this = env::current_exe().expect("a test knows its program");
@@ -98,12 +97,12 @@ fn end_of(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     None
 }
 
-/// [`in_child_with`], and the child must do all it has to and end as programs end.
+/// [`in_child_with`], for a child that must finish its work and exit normally.
 pub fn in_child(name: &str, patience: Duration, body: impl FnOnce()) -> String {
     in_child_with(name, patience, &[], body).ended_well()
 }
 
-/// [`in_child`], for work that leaves devices no time for others: no other child runs meanwhile.
+/// [`in_child`], for work that saturates devices: no other child runs at the same time.
 pub fn in_child_alone(name: &str, patience: Duration, body: impl FnOnce()) -> String {
     in_child_alone_with(name, patience, &[], body)
 }
@@ -120,12 +119,12 @@ pub fn in_child_alone_with(
 }
 
 impl Outcome {
-    /// What the child said; panics if it did not come to the end of its work and of its process.
+    /// Returns the child's output; panics unless it finished its work and exited normally.
     pub fn ended_well(self) -> String {
         let Self { status, told, took } = self;
         let ended = status.is_some_and(|status| status.success());
         assert!(ended && told.contains("the child is done"), "{status:?} after {took:?}: {told}");
-        // What is skipped, is skipped aloud.
+        // Repeats the child's messages about what it skipped.
         for line in told.lines().filter(|line| line.starts_with("skipped")) {
             eprintln!("{line}");
         }

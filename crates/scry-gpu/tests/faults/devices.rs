@@ -1,4 +1,4 @@
-//! The devices that the tests run on, and the kernel and the job that most of them run.
+//! The devices of the tests, and the kernel and the job that most of them run.
 
 use scry_gpu::{BackendKind, Device, Result};
 
@@ -29,12 +29,12 @@ pub fn devices_and_null() -> Vec<Device> {
     all
 }
 
-/// False for the null device.
+/// Returns false for the null device.
 pub fn computes(gpu: &Device) -> bool {
     gpu.backend_kind() != BackendKind::Null
 }
 
-/// The selectors of the devices that are present, and of the null device.
+/// Returns the selectors of the present devices and of the null device.
 pub fn selectors() -> Vec<String> {
     let name = |gpu: &Device| format!("{}:{}", gpu.backend_kind(), gpu.info().index);
     let mut all: Vec<String> = devices().iter().map(name).collect();

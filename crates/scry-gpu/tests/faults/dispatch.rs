@@ -1,4 +1,4 @@
-//! Kernels that are found compiled: in the process, and on disk by the next process.
+//! Cached kernels: in memory, and on disk for the next process.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn second_dispatch_does_not_compile() {
         plan.calls() - before
     };
     let dispatch = || gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
-    // Each is a submission; the first one compiles besides.
+    // Each is a submission; the first one compiles as well.
     assert_eq!(calls_of(&dispatch), 2);
     assert_eq!(calls_of(&dispatch), 1);
     let copy_of_the_text = STEP.to_owned();
@@ -38,7 +38,7 @@ fn second_dispatch_does_not_compile() {
     assert_eq!(calls_of(&|| drop(gpu.compile_with(STEP, &named).unwrap())), 1);
     let other = format!("{STEP} ");
     assert_eq!(calls_of(&|| gpu.dispatch(&other, &[&a, &b], 64).unwrap()), 2);
-    // Threads that ask at once share one compilation.
+    // Concurrent requests share one compilation.
     let fresh = format!("{STEP}  ");
     let many = || {
         std::thread::scope(|scope| {
@@ -58,7 +58,8 @@ fn rejected_kernels_are_not_cached() {
     check_works(&gpu);
 }
 
-/// Has a child process work with the disk cache in `folder`; the names and times of its entries.
+/// Runs a child process with the disk cache in `folder`; returns the names and times of its
+/// entries.
 fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
     let variables = [("SCRY_CACHE_DIR", folder.as_os_str().to_owned())];
     let told = in_child_with(name, Duration::from_secs(30), &variables, || {
@@ -89,10 +90,10 @@ fn next_process_uses_disk_cache() {
         }
         return;
     }
-    // An entry that is found and taken is left alone; one that is not is written anew.
+    // A valid entry is left unchanged; an invalid one is replaced.
     let second = work_with_cache(name, folder.path());
     assert_eq!(second, first);
-    // Entries that are damaged are replaced, and the work is done all the same.
+    // Damaged entries are replaced, and the work succeeds.
     for (path, _) in &first {
         let mut bytes = fs::read(path).unwrap();
         let middle = bytes.len() / 2;

@@ -1,4 +1,4 @@
-//! Fault 32: programs that end while devices are open, or in the middle of work.
+//! Fault 32: programs that exit while devices are open, or during work.
 
 use std::thread;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::devices::{check_works, devices, devices_and_null, try_to_work};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Drivers have threads that wake up at times of their own.
+/// Repeated because drivers have threads that wake up at arbitrary times.
 const TIMES: u64 = 12;
 
-/// Opens a device that is there once more.
+/// Opens a present device again.
 fn another(gpu: &Device) -> Result<Device, GpuError> {
     Device::open(&format!("{}:{}", gpu.backend_kind(), gpu.info().index))
 }
@@ -28,7 +28,7 @@ fn fault_32_exit_with_open_devices() {
             let closed: Vec<_> = devices.iter().map(another).collect();
             closed.iter().flatten().for_each(check_works);
             drop(closed);
-            // The others are open until the process is gone.
+            // The others stay open until the process exits.
             std::mem::forget(devices);
         });
     }
@@ -53,13 +53,13 @@ fn fault_32_exit_during_work() {
 #[cfg(unix)]
 fn fault_32_forked_child_exits_during_work() {
     let name = "exit::fault_32_forked_child_exits_during_work";
-    // Vulkan's validation layer has threads and locks of its own, which a fork in the middle of
-    // work breaks; without it the same kernels run on the same devices.
+    // Vulkan's validation layer has threads and locks of its own, which a fork during work breaks;
+    // without it the same kernels run on the same devices.
     let unvalidated = [("SCRY_VALIDATE", "0".into())];
     in_child_alone_with(name, PATIENCE, &unvalidated, || {
         devices().iter().for_each(check_works);
-        // Whether a GPU's driver can begin anew in the child of a process that used it is the
-        // driver's affair.
+        // Whether a GPU's driver works in the child of a process that used it depends on the
+        // driver.
         let is_software = |gpu: &Device| gpu.info().kind == DeviceKind::Software;
         let (software, others): (Vec<_>, Vec<_>) = devices().into_iter().partition(is_software);
         for gpu in others {
@@ -71,7 +71,7 @@ fn fault_32_forked_child_exits_during_work() {
                     thread::spawn(move || while try_to_work(&gpu).is_ok() {});
                 }
                 thread::sleep(Duration::from_millis(30 + 7 * nth));
-                // SAFETY: the ordinary end of a program; other threads use no handler of this one.
+                // SAFETY: a normal exit; other threads use no exit handler of this one.
                 unsafe { libc::exit(0) };
             });
         }

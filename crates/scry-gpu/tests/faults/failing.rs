@@ -9,7 +9,7 @@ use scry_gpu::{Device, GpuError, Result};
 
 use super::devices::{STEP, check_works, computes, devices, null, selectors};
 
-/// A job that uses every kind of call.
+/// A job that makes every kind of call.
 fn job(gpu: &Device) -> Result<Vec<u32>> {
     let a = gpu.upload(&[1u32; 100])?;
     let b = gpu.alloc::<u32>(100)?;
@@ -45,11 +45,11 @@ fn open(selector: &str, fault: Fault, n: u64) -> (Device, Arc<Plan>) {
     (gpu, plan)
 }
 
-/// Fewer calls the job cannot do with. It may make more: how often it asks whether the device is
-/// done depends on time.
+/// Minimum number of the job's calls. The actual number varies with timing, because the job polls
+/// the device.
 const FEWEST_CALLS: u64 = 20;
 
-/// Calls `check` with devices whose n-th call fails, each n of the job in turn.
+/// Calls `check` with devices whose n-th call fails, for each call of the job.
 fn for_each_call(fault: Fault, selector: &str, check: impl Fn(&Device, Result<Vec<u32>>, &str)) {
     for n in 0.. {
         let (gpu, plan) = open(selector, fault, n);
@@ -70,7 +70,7 @@ fn fault_03_out_of_memory_at_each_call() {
         for_each_call(Fault::OutOfMemory, &selector, |gpu, result, place| {
             match result {
                 Err(GpuError::OutOfMemory(_)) => _ = refused.fetch_add(1, Ordering::Relaxed),
-                // Once more after everything in flight is done is enough for some allocations.
+                // Some allocations succeed when they are retried after pending work is done.
                 Ok(values) => assert_eq!(values, expected(gpu), "{place}"),
                 Err(other) => panic!("{place}: {other}"),
             }
@@ -120,14 +120,14 @@ fn fault_26_device_loss_at_each_call() {
             assert!(is_lost(gpu.wait()), "{place}");
             assert!(is_lost(gpu.batch().submit()), "{place}");
         });
-        // A new device can be made.
+        // A new device can be opened.
         check_works(&Device::open(&selector).unwrap());
     }
 }
 
 #[test]
 fn fault_26_device_loss_wakes_every_waiter() {
-    // The last of the calls after the upload that reach the driver: a wait.
+    // The last driver call after the upload: a wait.
     let (gpu, plan) = open("null", Fault::Hang, 0);
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     buffer.fill(2).unwrap();
@@ -145,7 +145,7 @@ fn fault_26_device_loss_wakes_every_waiter() {
     check_works(&null());
 }
 
-/// Takes time, and that is all that matters of it.
+/// Takes time; its result does not matter.
 const BUSY: &str = "
     @group(0) @binding(0) var<storage, read> turns: u32;
     @group(0) @binding(1) var<storage, read_write> x: array<u32>;
@@ -157,7 +157,7 @@ const BUSY: &str = "
         x[id.x] = y;
     }";
 
-/// Has a device be busy for about a second.
+/// Keeps a device busy for about a second.
 fn keep_busy(gpu: &Device, invocations: usize) {
     let kernel = gpu.compile(BUSY).unwrap();
     let x = gpu.alloc::<u32>(invocations).unwrap();
@@ -200,7 +200,7 @@ fn fault_26_failed_submission_has_no_effect() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-            // The host waits when there is too much in flight, and is interrupted then.
+            // The host waits if there are too many pending submissions, and is interrupted then.
             while made < 2000 && interrupted < 5 {
                 match gpu.run(&kernel, &[&counter], 1) {
                     Ok(()) => made += 1,
@@ -242,7 +242,8 @@ fn fault_03_failed_replay_defines_no_memory() {
         let mut batch = gpu.batch();
         batch.fill(&filled, 7).unwrap();
         let recording = batch.record().unwrap();
-        // The recording overwrites all of the buffer, which so gets no zeros; its replay fails.
+        // The recording overwrites the whole buffer, which is therefore not zeroed; its replay
+        // fails.
         plan.fail_later(0);
         assert!(recording.replay().is_err(), "{selector}");
         assert_eq!(filled.download().unwrap(), [0; 16], "{selector}: what was there before");

@@ -1,4 +1,4 @@
-//! Faults 23 and 24: kernels that never end, each in a process of its own.
+//! Faults 23 and 24: kernels that never end, each in its own process.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use scry_gpu::{BackendKind, Buffer, CompileOptions, Device, GpuError, Kernel, La
 use super::child::in_child_alone;
 use super::devices::{check_works, devices, devices_and_null, null};
 
-/// How much longer than the time limit a wait may take.
+/// Tolerance of waits above the time limit.
 const GRACE: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// How long a child may take. Where a device is busy with what others never end, opening one more
-/// was seen to take half a minute: that is the driver's time, and tells nothing of our limits.
+/// Timeout of a child. Where a device is busy with endless work of others, opening another one was
+/// observed to take half a minute: that is the driver's time, not a limit of this library.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Waits until a word is written. It never is; but Mesa's software device ends the loops of an
-/// invocation after 65535 turns in all, so that no end also takes a launch without end.
+/// Waits until a word is written, which never happens. Mesa's software driver aborts loops after
+/// 65535 iterations in total, so the launch is practically endless as well.
 const SPIN: &str = "
     @group(0) @binding(0) var<storage, read_write> go: array<atomic<u32>>;
     fn wait_for(i: u32) {
@@ -28,7 +28,7 @@ const SPIN: &str = "
 /// Four billion workgroups.
 const ENDLESS: [u32; 3] = [65535, 65535, 1];
 
-/// Waits for what never comes, in those invocations for which `who` holds.
+/// Spins forever in the invocations for which `who` is true.
 fn endless(who: &str) -> String {
     format!(
         "{SPIN}
@@ -39,7 +39,8 @@ fn endless(who: &str) -> String {
     )
 }
 
-/// The best device of each backend. Those of one backend may be the same hardware, and busy.
+/// Returns the best device of each backend. Several of one backend may be the same hardware, and
+/// busy.
 fn one_of_each() -> Vec<Device> {
     let mut each = devices();
     each.retain(|gpu| gpu.info().index == 0);
@@ -49,7 +50,7 @@ fn one_of_each() -> Vec<Device> {
     each
 }
 
-/// The same device, opened once more. Drivers refuse at times while others keep it busy.
+/// Opens the same device again. Drivers may fail at times while others keep it busy.
 fn opened_again(shared: &Device) -> Device {
     let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
     let start = Instant::now();
@@ -63,9 +64,9 @@ fn opened_again(shared: &Device) -> Device {
     }
 }
 
-/// Has a device begin what never ends.
+/// Starts endless work on a device.
 fn hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
-    // Not the shared one: it may be given up.
+    // Not the shared one: it may be abandoned.
     let gpu = opened_again(shared);
     let buffer = gpu.upload(&[0u32; 64]).unwrap();
     let kernel = gpu.compile(source).unwrap();
@@ -73,7 +74,7 @@ fn hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
     (gpu, kernel, buffer)
 }
 
-/// Whether work on a device can be ended, after which the device goes on.
+/// Returns whether the device supports cancellation, after which it stays usable.
 fn can_end_work(gpu: &Device) -> bool {
     gpu.backend_kind() == BackendKind::Cpu
 }
@@ -84,7 +85,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// A wait ends with the time limit; after it the device goes on, or says at once that it is lost.
+/// A wait ends with the time limit; then the device stays usable, or reports at once that it is
+/// lost.
 fn ends_with_the_limit(source: &str) {
     one_of_each().iter().for_each(|gpu| ends_with_the_limit_on(gpu, source));
 }
@@ -119,15 +121,15 @@ fn ends_with_the_limit_on(shared: &Device, source: &str) {
     println!("hung and came back");
 }
 
-/// What began after the work that was ended works, hangs and is ended in its turn.
+/// Work submitted after the cancelled work runs, hangs, and is cancelled as well.
 fn goes_on(gpu: &Device, kernel: &Kernel, buffer: &Buffer<u32>) {
-    // What `ends_with_the_limit_on` began to see whether it may.
+    // The probe that `ends_with_the_limit_on` started.
     let result = gpu.wait();
     assert!(matches!(result, Err(GpuError::Timeout(_))), "{result:?}");
     check_works(gpu);
     buffer.write(&[7; 64]).unwrap();
     assert_eq!(buffer.download().unwrap(), [7; 64]);
-    // With the word written this kernel ends.
+    // This kernel ends once the word is written.
     gpu.run(kernel, &[buffer], 64).unwrap();
     gpu.wait().unwrap();
 }
@@ -193,8 +195,8 @@ fn fault_23_every_waiting_thread_gets_error() {
     let name = "hang::fault_23_every_waiting_thread_gets_error";
     in_child_alone(name, PATIENCE, || {
         one_of_each().iter().for_each(every_waiting_thread_gets_error);
-        // Devices of other hardware are none the worse. The same hardware may still be busy, also
-        // for a device that is opened anew.
+        // Devices on other hardware are not affected. The same hardware may still be busy, also for
+        // a newly opened device.
         check_works(&null());
     });
 }
@@ -234,8 +236,8 @@ fn every_waiting_thread_gets_error(shared: &Device) {
     }
 }
 
-/// Runs what may end or not: either it ends, or the wait ends with the time limit, or the driver
-/// ends its loops and the wait says so.
+/// Runs a kernel that may end: either it does, or the wait times out, or the driver aborts its
+/// loops and the wait reports that.
 fn ends_or_times_out(source: &str, invocations: u32) {
     for shared in devices() {
         let gpu = opened_again(&shared);
@@ -274,7 +276,7 @@ fn fault_24_a_barrier_in_non_uniform_control_flow() {
         }";
     let mut messages = Vec::new();
     for gpu in devices_and_null() {
-        // SAFETY: what is not compiled is not launched.
+        // SAFETY: the kernel is not launched unless it compiles.
         let unchecked = unsafe { gpu.compile_unchecked(source, &CompileOptions::new()) };
         for result in [gpu.compile(source), unchecked] {
             let error = result.expect_err("a barrier that some invocations miss");
@@ -292,7 +294,7 @@ fn fault_24_a_barrier_in_non_uniform_control_flow() {
 
 #[test]
 fn fault_24_workgroups_waiting_for_later_ones() {
-    // Workgroup i waits for workgroup i + 1: ends only where all of them run at once.
+    // Workgroup i waits for workgroup i + 1: ends only if all of them are resident.
     let source = "
         @compute @workgroup_size(1)
         fn chain(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>) {

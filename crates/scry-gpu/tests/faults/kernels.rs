@@ -1,4 +1,4 @@
-//! Faults 8 to 14: sources that are wrong, ask for too much, or are huge, as a device sees them.
+//! Faults 8 to 14: sources that are wrong, too demanding, or huge, on each device.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use scry_ir::ShaderErrorKind;
 use super::devices::{STEP, check_works, devices, devices_and_null, null};
 use crate::support::root;
 
-/// The error of a refused source.
+/// Returns the error of a rejected source.
 fn refused(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {
     match gpu.compile_with(source, options) {
         Err(error) => error,
@@ -19,7 +19,7 @@ fn refused(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {
     }
 }
 
-/// Refused by all devices with the same words, for a reason of this kind.
+/// Checks that all devices reject a source with the same words and for a reason of this kind.
 fn refused_alike(source: &str, options: &CompileOptions, kind: &ShaderErrorKind) -> String {
     let mut messages = Vec::new();
     for gpu in devices_and_null() {
@@ -245,21 +245,21 @@ fn fault_13_arithmetic_that_traps_elsewhere() {
         let o = o.download().unwrap();
         assert_eq!(o[..6], [17, 0, i32::MIN, 0, 17, 0], "{gpu:?}");
         assert_eq!(o[6..8], [6, i32::MIN >> 1], "{gpu:?}");
-        // The largest number of the type, or the largest that is an `f32` too.
+        // The largest value of the type, or the largest that `f32` represents.
         let largest = |x: i32| x == i32::MAX || x == 2_147_483_520;
         assert!(largest(o[8]) && largest(o[9]), "{gpu:?}: {o:?}");
         assert!([u32::MAX, 4_294_967_040].contains(&(o[10] as u32)), "{gpu:?}: {o:?}");
         assert_eq!(o[11], 0, "{gpu:?}: {o:?}");
-        // Of NaN WGSL says only that it is some value.
+        // WGSL leaves the conversion of NaN undefined.
         assert_eq!(o[14..], [i32::MIN, i32::MIN], "{gpu:?}");
         check_works(&gpu);
     }
 }
 
-/// What is compiled within this time is compiled within bounds, also on a busy machine.
+/// The time limit of a compilation, also on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Compiled, or refused as too complex, and in time.
+/// Compiles, or is rejected as too complex, within the time limit.
 fn is_bounded(gpu: &Device, what: &str, source: &str) {
     let start = Instant::now();
     match gpu.compile(source) {
@@ -302,7 +302,7 @@ fn fault_14_huge_sources_finish_in_time() {
     });
     for gpu in devices_and_null() {
         gpu.compile(&kernel(&calls, "x[0] = f9(x[1]);")).unwrap();
-        // Drivers would make 2 to the power of 99 functions of these.
+        // Drivers would inline 2^99 calls.
         match refused(&gpu, &kernel(&calls, "x[0] = f99(x[1]);"), &plain()) {
             GpuError::Shader(error) => assert_eq!(error.kind, ShaderErrorKind::TooComplex),
             other => panic!("{gpu:?}: {other}"),

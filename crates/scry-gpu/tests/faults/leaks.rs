@@ -1,4 +1,4 @@
-//! Fault 7: many small things made and dropped, in a process of its own, and what it then holds.
+//! Fault 7: many small objects created and dropped, and the resources of the process after that.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -9,7 +9,7 @@ use scry_gpu::Device;
 use super::child::in_child;
 use super::devices::{check_works, selectors};
 
-/// What the process holds of the system.
+/// The system resources of the process.
 #[derive(Debug)]
 struct Holding {
     resident: u64,
@@ -28,7 +28,7 @@ fn holding() -> Holding {
     }
 }
 
-/// Numbers of things to make: some, to have every cache warm, then many.
+/// Numbers of objects to create: some to warm up every cache, then many.
 fn rounds(short: usize, long: usize) -> [usize; 2] {
     match std::env::var_os("SCRY_SOAK") {
         Some(_) => [short, long],
@@ -36,8 +36,7 @@ fn rounds(short: usize, long: usize) -> [usize; 2] {
     }
 }
 
-/// Makes `rounds` of something; after the first the process holds what it needs, and must not hold
-/// more for the second.
+/// Creates objects in two rounds; the second one must not increase the process's resources.
 fn does_not_grow(what: &str, rounds: [usize; 2], per_thing: u64, mut make: impl FnMut(usize)) {
     (0..rounds[0]).for_each(&mut make);
     let before = holding();
@@ -76,7 +75,7 @@ fn fault_07_many_devices_come_and_go() {
     let name = "leaks::fault_07_many_devices_come_and_go";
     in_child(name, Duration::from_secs(500), || {
         for selector in selectors() {
-            // What the driver itself keeps of each device is not ours to free.
+            // Memory that the driver keeps for each device cannot be freed here.
             let drivers = if selector == "null" { 0 } else { 8 << 10 };
             does_not_grow(&selector, rounds(40, 10_000), drivers, |i| {
                 let gpu = Device::open(&selector).unwrap();
@@ -92,7 +91,7 @@ fn fault_07_many_devices_come_and_go() {
 fn fault_07_many_kernels_come_and_go() {
     let name = "leaks::fault_07_many_kernels_come_and_go";
     in_child(name, Duration::from_secs(300), || {
-        // More than the device keeps, so that old ones must go.
+        // More than the cache holds, so that old ones are evicted.
         let gpu = super::devices::null();
         let mut made = 0;
         does_not_grow("kernels", rounds(600, 20_000), 0, |_| {

@@ -1,9 +1,9 @@
-//! What goes wrong outside of the library or in its use, and what is promised then: a typed error
-//! that says what happened; no abort, no hang; everything not named in the failed work unharmed.
+//! Failures outside of the library or in its use, and the guarantees for them: a typed error that
+//! says what happened; no abort, no hang; no effect on anything but the failed work.
 //!
-//! Test names carry the number of the fault. Each test runs on every device that is present, and on
-//! the null device where that makes sense. What could end or spoil the process of the tests happens
-//! in a process of its own (see `child`).
+//! Test names contain the number of the fault. Each test runs on every present device, and on the
+//! null device where applicable. Tests that could end or corrupt the process run in a child process
+//! (see `child`).
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 

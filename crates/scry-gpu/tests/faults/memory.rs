@@ -1,4 +1,4 @@
-//! Faults 2, 4 and 6: memory that runs out or has odd sizes.
+//! Faults 2, 4 and 6: exhausted memory and odd sizes.
 
 use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
@@ -7,7 +7,7 @@ use super::devices::{STEP, check_works, devices, devices_and_null, selectors};
 
 const MIB: usize = 1 << 20;
 
-/// Allocates until there is no more, or `most` buffers; whether there was no more.
+/// Allocates until memory is exhausted, or `most` buffers; returns whether it was exhausted.
 fn fill_up(gpu: &Device, bytes: usize, most: usize) -> (Vec<Buffer<u8>>, bool) {
     let mut held = Vec::new();
     while held.len() < most {
@@ -41,7 +41,7 @@ fn fault_02_kernel_runs_after_exhausted_memory() {
 #[test]
 fn fault_02_many_large_buffers_come_and_go() {
     for gpu in devices() {
-        // A software device's memory is the host's: only part of it is taken.
+        // A software device uses host memory: only part of it is allocated.
         let dedicated = gpu.info().kind == DeviceKind::Discrete;
         let soak = std::env::var_os("SCRY_SOAK").is_some();
         let most = if dedicated && soak { 10_000 } else { 24 };
@@ -54,7 +54,7 @@ fn fault_02_many_large_buffers_come_and_go() {
     }
 }
 
-/// Puts steps into a batch; those that copy `old` to `target` and write over `old`.
+/// Adds steps to a batch that copy `old` to `target` and overwrite `old`.
 fn spoil(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
     let kernel = gpu.compile(STEP)?;
     let mut batch = gpu.batch();
@@ -83,7 +83,7 @@ fn fault_04_out_of_memory_drops_whole_batch() {
             let values = [target.download().unwrap(), old.download().unwrap()];
             match result {
                 Err(GpuError::OutOfMemory(_)) if values == [[1; 64], [2; 64]] => refused += 1,
-                // The batch was submitted before the call that failed, or that call was repeated.
+                // The batch was submitted before the call that failed, or that call was retried.
                 _ if values == [[7; 64], [8; 64]] => {}
                 other => panic!("{selector}, {later}: {other:?}, and the buffers hold {values:?}"),
             }

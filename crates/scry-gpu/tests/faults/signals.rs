@@ -14,9 +14,9 @@ extern "C" fn count(_: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A signal each millisecond, whose handler ends what the thread is waiting in.
+/// Starts a signal each millisecond, which interrupts the thread's system calls.
 fn begin_signals() {
-    // SAFETY: the handler only counts, which it may do at any time; the structures are plain data,
+    // SAFETY: the handler only counts, which is async-signal-safe; the structures are plain data,
     // zeroed, and outlive the calls.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -59,7 +59,7 @@ fn fault_35_program_signal_handlers_are_kept() {
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGINT, libc::SIGPIPE];
         let handlers = || {
             WATCHED.map(|signal| {
-                // SAFETY: asks only; the structure is plain data and outlives the call.
+                // SAFETY: only a query; the structure is plain data and outlives the call.
                 unsafe {
                     let mut action: libc::sigaction = std::mem::zeroed();
                     assert_eq!(libc::sigaction(signal, std::ptr::null(), &mut action), 0);

@@ -1,4 +1,4 @@
-//! Faults 34 and 36: forks, and a system that has no more files, threads or disk.
+//! Faults 34 and 36: forks, and a system without files, threads or disk space.
 #![cfg(unix)]
 
 use std::ffi::OsString;
@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` in a fork of this process. Fails if it panics or does not end in time.
 pub fn in_fork(patience: Duration, body: impl FnOnce()) {
-    // SAFETY: the child runs `body` on the only thread that it has, then ends without returning;
-    // that it does so in a copy of a process with several threads is what the tests are about.
+    // SAFETY: the child runs `body` on its only thread, then exits without returning; these tests
+    // are about running in a copy of a process with several threads.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
@@ -90,8 +90,8 @@ fn fault_34_opening_after_fork_works() {
     in_child(name, PATIENCE, || {
         in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
         devices_and_null().iter().for_each(check_works);
-        // Whether a driver can begin anew in the child of a process that used it is the driver's
-        // affair; that of a processor can.
+        // Whether a driver works in the child of a process that used it depends on the driver; the
+        // CPU device does.
         let all = devices();
         if all.iter().any(|gpu| gpu.info().kind != DeviceKind::Software) {
             println!("skipped fault 34, forks of a process that used a GPU");
@@ -135,7 +135,7 @@ fn fault_36_no_file_can_be_opened() {
         let used = open_files();
         for spare in [0, 1, 2, 3, 5, 8, 12] {
             let before = set_limit(libc::RLIMIT_NOFILE, used + spare);
-            // What is open goes on, or says why not.
+            // Open devices still work, or report why not.
             for gpu in &open {
                 if let Err(error) = try_to_work(gpu) {
                     println!("{gpu:?} with {spare} files: {error}");
@@ -160,8 +160,8 @@ fn fault_36_no_file_can_be_opened() {
     .ended_well();
 }
 
-/// A device works again. NVIDIA's driver (580) gives a process that once had no file left no more
-/// memory of the host: then the error must say that it is memory.
+/// The device works again. NVIDIA's driver (580) allocates no more host memory for a process that
+/// once had no file left: then the error must be out of memory.
 #[cfg(target_os = "linux")]
 fn check_recovers(gpu: &Device) {
     match try_to_work(gpu) {
@@ -196,23 +196,23 @@ fn fault_36_device_search_without_files() {
     .ended_well();
 }
 
-/// Whether an error is one that a driver may give that could open no file.
+/// Returns whether an error may be that of a driver that could not open a file.
 #[cfg(target_os = "linux")]
 fn may_come_of_files(error: &GpuError) -> bool {
     match error {
         GpuError::NoDevice(found) => {
             found.attempts().iter().all(|it| !it.reason().is_empty() && !it.help().is_empty())
         }
-        // Drivers open files for memory too, and can say no more of it than that.
+        // Drivers open files for memory too, and report no more than that.
         GpuError::OutOfMemory(_) => true,
-        // CUDA has a code for calls that the system refuses.
+        // CUDA has a code for failed system calls.
         GpuError::Driver(error) => error.code().contains("CUDA_ERROR_OPERATING_SYSTEM"),
         _ => false,
     }
 }
 
-/// A device that was looked for in vain is found. CUDA's driver, once it could not start, may fail
-/// for as long as the process lives: then the error must be its own.
+/// The device is found after a failed search. CUDA's driver, once it could not start, may fail for
+/// the rest of the process: then the error must be the driver's.
 #[cfg(target_os = "linux")]
 fn check_opens_again(selector: &str) {
     match Device::open(selector) {
@@ -231,7 +231,7 @@ fn fault_36_no_thread_can_be_started() {
     in_child(name, PATIENCE, || {
         let open = devices_and_null();
         open.iter().for_each(check_works);
-        // The limit does not bind root: be somebody else.
+        // The limit does not apply to root: become another user.
         // SAFETY: plain calls that change only this process.
         let changed = unsafe {
             libc::geteuid() != 0 || (libc::setgid(65534) == 0 && libc::setuid(65534) == 0)
@@ -254,7 +254,7 @@ fn fault_36_no_thread_can_be_started() {
                     assert!(error.to_string().contains("thread"), "{error}");
                 }
             }
-            // Kernels that are compiled go on.
+            // Compiled kernels still run.
             check_works(gpu);
         }
         set_limit(libc::RLIMIT_NPROC, before);
@@ -268,20 +268,20 @@ fn fault_36_no_thread_can_be_started() {
 #[test]
 fn fault_36_nothing_can_be_written_to_disk() {
     let name = "system::fault_36_nothing_can_be_written_to_disk";
-    // In the child there is none.
+    // Not available in the child.
     let folder = tempfile::tempdir().ok();
     let cache = folder.as_ref().map(|it| it.path().as_os_str().to_owned());
     let variables = [
         ("SCRY_CACHE_DIR", cache.unwrap_or_default()),
         ("TMPDIR", OsString::from("/nonexistent")),
         ("HOME", OsString::from("/nonexistent")),
-        // Else validation would want to write its messages.
+        // Otherwise validation would write its messages.
         ("SCRY_VALIDATE", OsString::new()),
     ];
     in_child_with(name, PATIENCE, &variables, || {
         // SAFETY: ignoring a signal runs no code.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-        // As on a full disk, writes fail.
+        // Writes fail, as on a full disk.
         set_limit(libc::RLIMIT_FSIZE, 0);
         for gpu in devices().into_iter().chain([null()]) {
             check_works(&gpu);

@@ -1,4 +1,4 @@
-//! Faults 31 to 33: many threads, drops in the middle of work, panics.
+//! Faults 31 to 33: many threads, drops during work, panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -19,7 +19,7 @@ fn soak() -> Duration {
     }
 }
 
-/// Adds a number of its own to every element.
+/// A kernel that adds a constant of its own to every element.
 fn adder(number: u32) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -42,7 +42,7 @@ impl Dice {
     }
 }
 
-/// A buffer, and what it must hold.
+/// A buffer and its expected contents.
 struct Held {
     buffer: Buffer<u32>,
     expected: Vec<u32>,
@@ -68,7 +68,7 @@ impl Held {
     }
 }
 
-/// One thread's random walk, until the time is over; the number of its steps.
+/// One thread's random walk until a deadline; returns the number of its steps.
 fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
     let mut dice = Dice(seed);
     let mut held: Vec<Held> = vec![Held::new(gpu, &mut dice)];
@@ -113,7 +113,7 @@ fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
     steps
 }
 
-/// Runs every kernel at hand in one batch, and reads in the middle of it.
+/// Runs every kernel in one batch, and downloads in the middle of it.
 fn batch(gpu: &Device, it: &mut Held, kernels: &[(Kernel, u32)]) {
     let mut batch = gpu.batch();
     let mut downloads = Vec::new();
@@ -149,8 +149,8 @@ fn fault_31_thirty_two_threads_share_a_device() {
     }
 }
 
-/// A kernel that takes a while. Mesa's software device, in its version 22.3 at least, would end
-/// invocations of more turns than 65535.
+/// A slow kernel. Mesa's software driver, at least version 22.3, aborts invocations after 65535
+/// iterations.
 pub const SLOW: &str = "
     @group(0) @binding(0) var<storage, read> input: array<u32>;
     @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -248,7 +248,7 @@ fn fault_33_panics_while_using_the_device() {
     }
 }
 
-/// Panics with a batch half made, a ticket not waited for, a kernel and buffers in hand.
+/// Panics with an unfinished batch, a pending ticket, a kernel and buffers.
 fn panic_holding(gpu: &Device, i: u32) {
     let data = random_f32(i.into(), 3000);
     let buffer = gpu.upload(&data).unwrap();

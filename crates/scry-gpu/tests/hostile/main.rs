@@ -1,9 +1,9 @@
 //! Hostile kernels: none may change a byte outside of its bindings, on any device, and every one
 //! ends, by itself or by the time limit.
 //!
-//! `SCRY_FUZZ_SEEDS` says how many kernels are run on each device, `SCRY_FUZZ_FIRST` which seed is
-//! the first, and `SCRY_FUZZ_PROBLEMS` after how many problems the test ends: the first one if
-//! nothing is said. `scry fuzz --hostile` runs many, in processes of their own.
+//! `SCRY_FUZZ_SEEDS` is the number of kernels on each device, `SCRY_FUZZ_FIRST` the first seed, and
+//! `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1). `scry fuzz
+//! --hostile` runs many, in separate processes.
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "kernels and data come from seeds here")]
@@ -15,13 +15,13 @@ use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, Features, GpuError, Launch};
 
-/// Kernels that are run on each device if nothing else is said.
+/// Default number of kernels on each device.
 const SEEDS: u64 = 150;
-/// When a device ends a kernel.
+/// Time limit of a kernel.
 const LIMIT: Duration = Duration::from_millis(200);
-/// Candidates that are run to make a failing kernel smaller.
+/// Maximum number of candidates when shrinking a failing kernel.
 const ATTEMPTS: usize = 2000;
-/// When that ends at the latest.
+/// Time limit of shrinking.
 const SHRINKING: Duration = Duration::from_secs(30);
 
 #[test]
@@ -49,8 +49,8 @@ fn kernels_write_only_their_bindings() {
     assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
 }
 
-/// Whether launches can be ended, so that kernels need not end by themselves. They cannot on
-/// Vulkan: the rule `endless` keeps the generator away from it.
+/// Returns whether launches can be cancelled, so that kernels need not terminate. Vulkan does not
+/// support it: the rule `endless` keeps such kernels away from it.
 fn can_cancel(device: &Device) -> bool {
     device.backend_kind() != BackendKind::Vulkan
 }
@@ -64,7 +64,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// The optional features that a device and the reference have.
+/// The optional features of both a device and the reference.
 fn features(device: &Device, reference: Option<&Device>) -> scry_fuzz::Features {
     let reference = reference.unwrap_or(device);
     let common = device.info().features & reference.info().features;
@@ -82,7 +82,7 @@ fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
     run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
 }
 
-/// What is wrong with a kernel on a device, its kind first.
+/// Returns the problem of a kernel on a device, its kind first.
 fn problem(
     kernel: &Kernel,
     device: &Device,
@@ -101,7 +101,7 @@ fn problem(
     difference(kernel, &ran, device, reference).map(|text| ("difference", text))
 }
 
-/// Where a device computes other bytes than the reference, if that can be said of the kernel.
+/// Returns where a device's bytes differ from the reference's, if the kernel is deterministic.
 fn difference(
     kernel: &Kernel,
     ran: &GuardedRun,
@@ -123,14 +123,14 @@ fn difference(
     })
 }
 
-/// Prints a problem, and the smallest kernel found that has one of its kind.
+/// Prints a problem, and the smallest kernel found with one of its kind.
 fn describe(
     kernel: &Kernel,
     (kind, text): &(&'static str, String),
     device: &Device,
     reference: Option<&Device>,
 ) {
-    // At once, since a run of many kernels may be cut off.
+    // Printed at once, because a run of many kernels may be interrupted.
     eprintln!("{}: seed {}: {text}", device.name(), kernel.case().seed);
     let end = Instant::now() + SHRINKING;
     let small = shrink(kernel, ATTEMPTS, |smaller| {
@@ -142,7 +142,7 @@ fn describe(
     eprintln!("made small: {shown}\n{}\n{:?}", case.source, case.buffers);
 }
 
-/// A device goes on after a kernel that was ended.
+/// A device stays usable after a cancelled kernel.
 #[test]
 fn devices_survive_endless_kernels() {
     for device in support::devices().iter().filter(|device| can_cancel(device)) {

@@ -1,5 +1,4 @@
-//! Kernels that random ones were shrunk to, when they showed a mistake: small, by hand, and with
-//! what WGSL says of them.
+//! Minimised kernels that once showed a bug: small, edited by hand, with WGSL's results.
 
 use std::fmt::Debug;
 
@@ -30,7 +29,7 @@ where
     }
 }
 
-/// [`check`], but devices may refuse the kernel for what they lack.
+/// [`check`], but devices may reject the kernel for a missing feature.
 fn check_where_supported<T>(path: &str, expected: &[T], lack: &str)
 where
     T: Element + Default + PartialEq + Debug,
@@ -215,20 +214,20 @@ fn float_order_with_long_divisions() {
     check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
 }
 
-/// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
+/// A driver bug: devices that compile the kernel compute the right result, and the CPU does.
 #[test]
 fn transposed_products_are_right_or_rejected() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let (word, n) = (WORDS[i], i as u32);
         let (a, b) = ([word % 8, n, 1], [word % 4, 2]);
-        // Rows of the transposes are the columns that were given.
+        // Rows of the transposes are the given columns.
         let rows = [a, a.map(|x| 2 * x), [1; 3]];
         let columns = [[b[0], b[1], 3 * b[0]], [b[1], b[0], 3 * b[1]]];
         let dot = |r: [u32; 3], c: [u32; 3]| r[0] * c[0] + r[1] * c[1] + r[2] * c[2];
         let first = rows.map(|row| dot(row, columns[0]));
         [first[0], first[1], first[2], dot(rows[1], columns[1])]
     });
-    // A driver that refuses says so where validation listens, and one message is too many there.
+    // A driver's rejection is reported to the validation layer, where any message fails the test.
     let listening = std::env::var("SCRY_VALIDATE").is_ok_and(|set| !["", "0"].contains(&&*set));
     for gpu in support::devices() {
         if listening && gpu.backend_kind() != BackendKind::Cpu {
@@ -245,8 +244,8 @@ fn transposed_products_are_right_or_rejected() {
     }
 }
 
-/// A defect of a driver, which is told by its very result: both floats are there, or the upper one
-/// of the constant is zero.
+/// A driver bug, recognised by its result: both floats are right, or the upper one of the constant
+/// is zero.
 #[test]
 fn constant_f16_unpacking_or_driver_defect() {
     for gpu in support::devices() {

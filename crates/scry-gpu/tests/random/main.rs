@@ -1,7 +1,7 @@
 //! Random kernels: every device must compute the same bytes as the CPU.
 //!
-//! `SCRY_FUZZ_SEEDS` says how many kernels are run, `SCRY_FUZZ_FIRST` which seed is the first, and
-//! `SCRY_FUZZ_PROBLEMS` after how many problems the test ends: the first one if nothing is said.
+//! `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first seed, and
+//! `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
 
 mod found;
 #[path = "../support/mod.rs"]
@@ -16,11 +16,11 @@ use scry_gpu::testing::{null_info, observed};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 
-/// Kernels that are run if nothing else is said: half a minute on a software device.
+/// Default number of kernels: half a minute on a software device.
 const SEEDS: u64 = 100;
-/// Candidates that are run to make a failing kernel smaller.
+/// Maximum number of candidates when shrinking a failing kernel.
 const ATTEMPTS: usize = 3000;
-/// When that ends at the latest: what a driver cannot compile it may try for long.
+/// Time limit of shrinking: drivers may take long to reject a kernel.
 const SHRINKING: Duration = Duration::from_secs(30);
 
 #[test]
@@ -39,7 +39,7 @@ fn every_device_computes_the_same() {
     let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
     let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let found = problems(seeds, features, reference, others).map(|found| {
-        // At once, since a run of many kernels may be cut off.
+        // Printed at once, because a run of many kernels may be interrupted.
         eprintln!("seed {}: {}", found.seed, found.problem);
         eprintln!("seed {}, made small: {}", found.seed, found.described(reference));
         found.seed
@@ -48,7 +48,7 @@ fn every_device_computes_the_same() {
     assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
 }
 
-/// A kernel that a device has a problem with.
+/// A kernel with a problem on a device.
 struct Found<'a> {
     seed: u64,
     kernel: Kernel,
@@ -95,9 +95,9 @@ fn common_features(devices: &[Device]) -> scry_fuzz::Features {
     }
 }
 
-/// What is wrong with a kernel on a device.
+/// A problem of a kernel on a device.
 enum Problem {
-    /// The device computed other bytes than the reference.
+    /// The device's bytes differ from the reference's.
     Difference(String),
     /// One of the two does not run it.
     Failure(GpuError),
@@ -152,7 +152,7 @@ fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict,
     work.verify(device, &work.run(reference)?, 0)
 }
 
-/// A device, and one that lacks what some of the kernels have that are drawn.
+/// Two devices, one of which lacks a feature of some random kernels.
 fn unequal() -> ([Device; 2], scry_fuzz::Features) {
     let mut lacking = null_info();
     lacking.features -= Features::F64;
@@ -160,7 +160,7 @@ fn unequal() -> ([Device; 2], scry_fuzz::Features) {
     ([null_info(), lacking].map(|info| observed(info).0), only)
 }
 
-/// A kernel that a device does not run is made small as one on which it disagrees.
+/// A kernel that a device rejects is shrunk like one with a different result.
 #[test]
 fn rejected_kernels_are_shrunk() {
     let ([reference, device], only) = unequal();

@@ -1,6 +1,6 @@
 //! The kernels in CUDA C, each against the WGSL kernel of the same name on the same device.
 //!
-//! They run where there are a CUDA device and NVRTC; elsewhere they say which of these is missing.
+//! They run where there are a CUDA device and NVRTC, and print what is missing otherwise.
 
 use scry_gpu::shaders::cuda::{ENTRY, backward, elementwise, matmul, pairwise};
 use scry_gpu::{
@@ -36,11 +36,11 @@ fn compiles(gpu: &Device) -> bool {
 }
 
 fn compiled(gpu: &Device, source: &str, interface: &NativeInterface) -> Result<Kernel> {
-    // SAFETY: what these tests give the kernels is as large as they are told.
+    // SAFETY: the buffers of these tests are as large as the sizes that the kernels are passed.
     unsafe { gpu.compile_cuda_with(source, ENTRY, interface) }
 }
 
-/// What both kernels of a pair write, for the same inputs.
+/// Returns the outputs of both kernels for the same inputs.
 fn outputs(
     gpu: &Device,
     [wgsl, cuda]: Pair,
@@ -59,7 +59,7 @@ fn outputs(
     })
 }
 
-/// Fails unless both kernels write the same; `scale` is that of the sums that they make.
+/// Fails unless both outputs are equal within an error relative to `scale`.
 fn assert_alike(what: &str, scale: f64, [wgsl, cuda]: [Vec<f32>; 2]) {
     let wgsl: Vec<f64> = wgsl.iter().map(|it| f64::from(*it)).collect();
     assert_close_at(scale, what, &cuda, &wgsl);

@@ -1,4 +1,4 @@
-//! Kernels of one element in, one element out.
+//! Elementwise kernels.
 
 use scry_gpu::shaders::elementwise::{self, vec4};
 use scry_gpu::{Element, Launch};
@@ -43,7 +43,7 @@ fn clamp(x: f64) -> f64 {
     x.clamp(-2.0, 3.5)
 }
 
-/// A kernel, scalar and by fours, on every length; inputs reach from -8 to 8.
+/// Tests a kernel, scalar and vec4, on every length; inputs reach from -8 to 8.
 fn check_unary(sources: [&str; 2], launch: impl Fn(usize) -> Launch, reference: fn(f64) -> f64) {
     on_each_device(|gpu| {
         for n in LENGTHS {
@@ -65,7 +65,7 @@ fn with<P: Element>(parameters: P) -> impl Fn(usize) -> Launch {
     move |n| Launch::invocations(n).immediates(&parameters)
 }
 
-/// A binary kernel, scalar and by fours, on every length.
+/// Tests a binary kernel, scalar and vec4, on every length.
 pub fn check_binary(sources: [&str; 2], reference: fn(f64, f64) -> f64) {
     on_each_device(|gpu| {
         for n in LENGTHS {

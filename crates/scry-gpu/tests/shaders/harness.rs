@@ -1,4 +1,4 @@
-//! Running one kernel, and comparing what it wrote.
+//! Runs a kernel, and compares its output.
 
 use scry_gpu::{Binding, Buffer, Device, Launch, Result};
 
@@ -16,7 +16,7 @@ pub fn on_each_device(test: impl Fn(&Device)) {
     }
 }
 
-/// Runs a kernel that writes its last binding, and returns what it wrote there.
+/// Runs a kernel that writes its last binding, and returns its contents.
 pub fn run(
     gpu: &Device,
     source: &str,
@@ -53,13 +53,13 @@ pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
         let error = (f64::from(*got) - want).abs();
-        // Written so that a NaN fails.
+        // A NaN fails, too.
         let is_close = error <= TOLERANCE * scale;
         assert!(is_close, "{what}: element {i} is {got}, the reference says {want}");
     }
 }
 
-/// One of the crate's sizes as kernels take it.
+/// Converts a size for a kernel.
 pub fn word(size: usize) -> u32 {
     u32::try_from(size).expect("the sizes of these tests are small")
 }

@@ -1,5 +1,5 @@
-//! The kernels that the crate ships, each against a reference in plain Rust, on every device
-//! present. References compute in 64 bits; outputs are poisoned with NaN before each launch.
+//! The kernels of the crate, each against a reference in plain Rust, on every present device.
+//! References compute in f64; outputs are poisoned with NaN before each launch.
 
 mod backward;
 mod cuda;

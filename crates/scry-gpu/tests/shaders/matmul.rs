@@ -5,7 +5,7 @@ use scry_gpu::{Launch, shaders};
 use crate::harness::{assert_close, on_each_device, run, word};
 use crate::support::random_f32;
 
-/// (m, n, k): odd, thin, flat, and around the tiles.
+/// (m, n, k): odd, thin, flat, and around tile sizes.
 const SHAPES: [[usize; 3]; 10] = [
     [1, 1, 1],
     [7, 33, 5],

@@ -1,4 +1,4 @@
-//! What the documentation of the module promises of every source, with no device at all.
+//! The documented properties of every source, tested without a device.
 
 use scry_gpu::Features;
 use scry_gpu::shaders::{backward, elementwise, matmul, pairwise, reduce, saxpy, transpose};

@@ -5,7 +5,7 @@ use scry_gpu::{Device, Launch, shaders};
 use crate::harness::{assert_close_at, on_each_device, run};
 use crate::support::random_f32;
 
-/// Lengths within, at and beyond the 2048 elements that a workgroup takes at a time.
+/// Lengths within, at and beyond the 2048 elements of a workgroup's step.
 const LENGTHS: [usize; 9] = [1, 7, 33, 127, 1023, 2048, 2049, 6143, 100_003];
 
 fn sum(x: &[f32]) -> f64 {
@@ -78,8 +78,8 @@ fn inner_products() {
 
 #[test]
 fn extremes_are_exact() {
-    // The largest element stands alone, last, among negative ones: neither the neutral element
-    // nor what lies beyond the end may win.
+    // The largest element is the last, among negative ones: neither the neutral element nor
+    // out-of-bounds data may win.
     on_each_device(|gpu| {
         for n in LENGTHS {
             let mut x: Vec<f32> = random_f32(3, n).iter().map(|x| x.abs() - 3.0).collect();

@@ -1,4 +1,4 @@
-//! What the tests share: the devices that are present, data, the repository's place.
+//! Support shared by tests: the present devices, data, the repository's path.
 
 use std::env;
 use std::sync::OnceLock;
@@ -46,14 +46,14 @@ fn open_all() -> Vec<Device> {
     devices
 }
 
-/// Fails if the variable asks for a device of a backend that has none.
+/// Fails if the variable requires a device of a backend that has none.
 fn require(devices: &[Device], backend: BackendKind, variable: &str) {
     let required = env::var(variable).is_ok_and(|value| value != "0");
     let is_there = devices.iter().any(|device| device.backend_kind() == backend);
     assert!(is_there || !required, "{variable} is set, but no device of {backend} is present");
 }
 
-/// `n` numbers between -1 and 1, none of them zero, the same for the same seed (splitmix64).
+/// Returns `n` numbers between -1 and 1 without zeros, the same for the same seed (splitmix64).
 pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -63,6 +63,6 @@ pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    // An odd number of 24 bits: exact in 32-bit floats, and its distance from the middle is odd.
+    // An odd 24-bit integer: exact in f32, and its distance from the middle is odd.
     (0..n).map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0).collect()
 }

@@ -1,10 +1,10 @@
-//! The operators and functions, and what WGSL says of their accuracy.
+//! The operators and functions with WGSL's accuracy requirements.
 
 use std::f64::consts::PI;
 
 use super::range::{ANY, Format, Range};
 
-/// An expression over the floats `a`, `b` and `c`, and what it may give.
+/// An expression over the floats `a`, `b` and `c`, and its permitted results.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub wgsl: &'static str,
@@ -32,7 +32,7 @@ pub const OPERATORS: [Case; 8] = [
     case("fma(a, b, c)", |f, [a, b, c]| f.add(f.mul(a, b), c)),
 ];
 
-/// As `a - b * trunc(a / b)`.
+/// Inherited from `a - b * trunc(a / b)`.
 fn remainder(f: Format, [a, b, _]: [Range; 3]) -> Range {
     let quotient = f.whole(f.div(a, b), f64::trunc);
     f.sub(a, f.mul(b, quotient))
@@ -70,13 +70,13 @@ pub const PARTS: [Case; 7] = [
     }),
 ];
 
-/// As `a - floor(a)`.
+/// Inherited from `a - floor(a)`.
 fn fract(f: Format, [a, ..]: [Range; 3]) -> Range {
     f.sub(a, f.whole(a, f64::floor))
 }
 
-/// A fraction of at least a half and less than one, and its exponent; of subnormal numbers nothing
-/// is said.
+/// Returns a fraction of at least 0.5 and less than 1, and its exponent; unspecified for subnormal
+/// numbers.
 fn frexp(f: Format, x: f64) -> Option<(f64, f64)> {
     if x == 0.0 {
         return Some((0.0, 0.0));
@@ -125,7 +125,7 @@ pub const ANGLES: [Case; 9] = [
     case("radians(a)", |f, [a, ..]| times(f, a, PI / 180.0)),
 ];
 
-/// The worse of two accuracies; the second only where it is stated.
+/// The union of two accuracies; the second only where it is specified.
 fn worse(absolute: Range, inherited: Range) -> Range {
     if inherited.is_any() { absolute } else { absolute.or(inherited) }
 }
@@ -190,7 +190,7 @@ pub const VECTORS: [Case; 10] = [
     case("refract(vec3(a, b, c), vec3(c, a, b), 0.5).x", refract),
 ];
 
-/// As `z * x - (z * dot(y, x) + sqrt(k)) * y`, or zero for a negative k.
+/// Inherited from `z * x - (z * dot(y, x) + sqrt(k)) * y`, or zero for a negative k.
 fn refract(f: Format, [a, b, c]: [Range; 3]) -> Range {
     let (z, one) = (number(0.5), number(1.0));
     let along = f.dot([c, a, b], [a, b, c]);
@@ -209,12 +209,12 @@ pub const MIXTURES: [Case; 3] = [
     case("smoothstep(a, b, c)", smoothstep),
 ];
 
-/// As `a * (1.0 - c) + b * c`.
+/// Inherited from `a * (1.0 - c) + b * c`.
 fn mix(f: Format, [a, b, c]: [Range; 3]) -> Range {
     f.add(f.mul(a, f.sub(number(1.0), c)), f.mul(b, c))
 }
 
-/// As `t * t * (3.0 - 2.0 * t)`; edges that are one or the wrong way round give anything.
+/// Inherited from `t * t * (3.0 - 2.0 * t)`; any result for equal or reversed edges.
 fn smoothstep(f: Format, [low, high, x]: [Range; 3]) -> Range {
     if low.low >= high.low {
         return ANY;

@@ -1,17 +1,17 @@
-//! Floats of 64 bits. WGSL has none, so that nothing is said of their accuracy; what is asked here
-//! is a unit in the last place for what hardware rounds correctly, and a few for the rest.
+//! 64-bit floats. WGSL does not have them, so their accuracy is unspecified; these tests require 1
+//! ULP where hardware rounds correctly, and a few ULP otherwise.
 
 use scry_gpu::{BackendKind, Device, Features, Launch};
 
 use crate::harness::{Words, on_each_device, succeed};
 
-/// An expression over `a`, `b` and `c`, its value, and how far off it may be.
+/// An expression over `a`, `b` and `c`, its value, and the permitted error.
 type Case = (&'static str, fn([f64; 3]) -> f64, fn([f64; 3], f64) -> f64);
 
 const EXACT: fn([f64; 3], f64) -> f64 = |_, _| 0.0;
 const ONE_ULP: fn([f64; 3], f64) -> f64 = |_, want| want.abs() * f64::EPSILON;
 const FOUR_ULP: fn([f64; 3], f64) -> f64 = |_, want| 4.0 * want.abs() * f64::EPSILON;
-/// Of sums of up to three products that may cancel each other.
+/// For sums of up to three products, which may cancel.
 const OF_TERMS: fn([f64; 3], f64) -> f64 =
     |[a, b, c], _| 8.0 * (a.abs() + b.abs() + c.abs() + 1.0).powi(2) * f64::EPSILON;
 
@@ -46,7 +46,7 @@ const CASES: [Case; 24] = [
     ),
 ];
 
-/// What SPIR-V has of 16 and 32 bits only.
+/// Functions that SPIR-V has for 16 and 32 bits only.
 const BEYOND_SPIRV: [Case; 18] = [
     ("exp(a)", |[a, ..]| a.exp(), FOUR_ULP),
     ("exp2(a)", |[a, ..]| a.exp2(), FOUR_ULP),
@@ -85,7 +85,7 @@ fn kernel(cases: &[Case]) -> String {
     source + "}"
 }
 
-/// Numbers between -40 and 40, with more bits than an `f32` has; some whole, some half-way.
+/// Numbers between -40 and 40 with more bits than an `f32`; some integers, some halves.
 fn inputs() -> Vec<[f64; 3]> {
     let mut words = Words(12);
     let mut next = || f64::from(words.next().expect("there is no end of them"));

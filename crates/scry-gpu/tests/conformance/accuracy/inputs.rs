@@ -1,4 +1,4 @@
-//! What functions are tried on.
+//! Inputs of the functions.
 
 use std::f64::consts::PI;
 
@@ -7,7 +7,7 @@ use scry_gpu::f16;
 use super::range::{F16, Format};
 use crate::harness::Words;
 
-/// Numbers at which something changes; those that overflow a format are left out of it.
+/// Numbers at which functions change; those that overflow a format are omitted.
 const SPECIAL: [f64; 24] = [
     0.0,
     1.0,
@@ -35,7 +35,7 @@ const SPECIAL: [f64; 24] = [
     1.175_494_350_822_287_5e-38,
 ];
 
-/// The nearest number of the format.
+/// Rounds to the nearest number of the format.
 pub fn nearest(format: Format, x: f64) -> f64 {
     match format == F16 {
         true => f16::from_f64(x).to_f64(),
@@ -43,8 +43,8 @@ pub fn nearest(format: Format, x: f64) -> f64 {
     }
 }
 
-/// Groups of three numbers: large and small, alike and unlike, at random and special, some
-/// subnormal, none infinite.
+/// Triples of finite numbers: large and small, equal and different, random and special, some
+/// subnormal.
 pub fn inputs(format: Format, count: usize) -> Vec<[f64; 3]> {
     let mut words = Words(11);
     let mut next = move || words.next().expect("there is no end of them");

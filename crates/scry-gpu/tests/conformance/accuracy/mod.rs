@@ -1,8 +1,7 @@
-//! Floats: every operator and function on its own, against the accuracy that WGSL asks of it.
+//! Floats: every operator and function by itself, against WGSL's accuracy requirements.
 //!
-//! What is allowed is computed as a range, in double precision: by a number of units in the last
-//! place, by an absolute error, or, for what inherits its accuracy from an expression, by that
-//! expression over ranges.
+//! The permitted results are a range, computed in f64: by ULP, by an absolute error, or, for an
+//! accuracy inherited from an expression, by evaluating that expression over ranges.
 
 mod cases;
 mod double;
@@ -36,7 +35,7 @@ fn kernel(format: Format, cases: &[Case]) -> String {
     source + "}"
 }
 
-/// What is allowed for these numbers, of which each that is subnormal may count as zero.
+/// Returns the permitted results for these inputs, each of which may be flushed if it is subnormal.
 fn allowed(case: &Case, format: Format, input: [f64; 3]) -> Range {
     let as_given = (case.allowed)(format, input.map(Range::of));
     let subnormal = [0, 1, 2].map(|i| format.is_subnormal(input[i]));
@@ -82,7 +81,7 @@ fn check_on(gpu: &Device, format: Format, cases: &[Case]) {
     }
 }
 
-/// Checks `f32` on each device, and `f16` where there is such a thing.
+/// Checks `f32` on each device, and `f16` where it is supported.
 fn check(cases: &[Case]) {
     on_each_device(|gpu| {
         check_on(gpu, F32, cases);
@@ -139,7 +138,7 @@ fn rounding_to_f16() {
     on_each_device(|gpu| check_on(gpu, F32, &[case]));
 }
 
-/// Whether results that are off by a factor would be taken for right, for each input.
+/// Returns whether results wrong by a factor would pass, for each input.
 fn allows_factor(case: &Case, format: Format, factor: f64) -> bool {
     inputs::inputs(format, COUNT).into_iter().all(|input| {
         let range = allowed(case, format, input);
@@ -169,7 +168,7 @@ fn wrong_results_are_noticed() {
 fn ranges_are_exactly_the_rules() {
     let half = Range::of(0.5);
     assert_eq!(F32.add(Range::of(1.0), half), Range::of(1.5));
-    // Neither neighbour of a sum that is no number of the format is excluded, nothing else is in.
+    // Both neighbours of a sum that is not representable are included, and nothing else.
     let sum = F32.add(Range::of(1.0), Range::of(1e-30));
     assert_eq!(sum, Range { low: 1.0, high: f64::from(1f32.next_up()) });
     let sum = F16.add(Range::of(2048.0), Range::of(1.0));
@@ -180,7 +179,7 @@ fn ranges_are_exactly_the_rules() {
     assert!(third.holds(f64::from(1f32 / 3.0)) && !third.holds(f64::from(1f32 / 3.0) + 1e-7));
     assert_eq!(F32.ulp(1.0), 2f64.powi(-24));
     assert_eq!(F32.ulp(1.5), 2f64.powi(-23));
-    // A product too small for a normal number may be flushed.
+    // A subnormal product may be flushed.
     assert!(F16.mul(Range::of(0.001), Range::of(0.001)).holds(0.0));
 }
 
@@ -197,7 +196,7 @@ fn shared_factors_may_be_factored_out() {
     assert!(allowed.high - allowed.low < 8.0 * F32.ulp(2.6), "{allowed:?}");
     let products = |y: [Range; 3]| F32.sum([0, 1, 2].map(|i| F32.mul(x[i], y[i])));
     assert!(!products(y).holds(factored[1]));
-    // Nothing is shared here.
+    // Without a shared factor.
     let apart = [0.3, 0.7, 1.1].map(Range::of);
     assert_eq!(F32.dot(x, apart), products(apart));
 }

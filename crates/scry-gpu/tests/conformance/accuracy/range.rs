@@ -1,15 +1,15 @@
-//! Ranges of what WGSL allows as a result, and the rules of its operators.
+//! Ranges of permitted results, and WGSL's rules for operators.
 
-/// A type of floats.
+/// A floating-point format.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Format {
-    /// As in WGSL.
+    /// WGSL's name.
     pub name: &'static str,
-    /// Bits after the point.
+    /// Explicit bits of the significand.
     pub fraction: i32,
-    /// The exponent of the least normal number.
+    /// The smallest exponent of a normal number.
     pub least: i32,
-    /// The greatest finite number.
+    /// The largest finite number.
     pub max: f64,
 }
 
@@ -21,18 +21,18 @@ pub const F32: Format = Format {
 };
 pub const F16: Format = Format { name: "f16", fraction: 10, least: -14, max: 65504.0 };
 
-/// All numbers from one to another; [`ANY`] is whatever a float can be, NaN included.
+/// All numbers from one to another; [`ANY`] is every float, NaN included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     pub low: f64,
     pub high: f64,
 }
 
-/// What an operation gives outside its domain, on overflow, and where no accuracy is stated.
+/// The results outside the domain, on overflow, and with unspecified accuracy.
 pub const ANY: Range = Range { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
 impl Range {
-    /// Only this number.
+    /// A range of one number.
     pub fn of(x: f64) -> Self {
         Self { low: x, high: x }
     }
@@ -45,7 +45,7 @@ impl Range {
         self.is_any() || (self.low <= x && x <= self.high)
     }
 
-    /// Everything of both, and between.
+    /// The smallest range that contains both.
     pub fn or(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
@@ -59,7 +59,7 @@ impl Range {
     }
 }
 
-/// 2 to a whole power, also where that is subnormal.
+/// 2 to an integer power, which may be subnormal.
 fn power_of_two(exponent: i32) -> f64 {
     2f64.powi(exponent)
 }
@@ -77,21 +77,21 @@ impl Format {
         power_of_two(exponent - self.fraction)
     }
 
-    /// Whether a number is too small for the format's full precision, but not zero.
+    /// Returns whether a number is subnormal.
     pub fn is_subnormal(self, x: f64) -> bool {
         x != 0.0 && x.abs() < power_of_two(self.least)
     }
 
-    /// A unit in the last place, as WGSL defines it: at a power of 2 the distance to the next
-    /// number towards zero.
+    /// Returns a unit in the last place as WGSL defines it: at a power of 2 the distance to the
+    /// next number towards zero.
     pub fn ulp(self, x: f64) -> f64 {
         let step = self.step(x);
         let is_power = x != 0.0 && x.abs() == power_of_two(exponent(x));
         if is_power && exponent(x) > self.least { step / 2.0 } else { step }
     }
 
-    /// The range from one number to another: anything if that overflows or is nothing, and zero as
-    /// well if an end is subnormal, since it may be flushed.
+    /// Returns a range: everything on overflow or NaN, and zero as well if an end is subnormal,
+    /// because it may be flushed.
     pub fn range(self, low: f64, high: f64) -> Range {
         if low.is_nan() || high.is_nan() || low < -self.max || high > self.max {
             return ANY;
@@ -104,9 +104,9 @@ impl Format {
         }
     }
 
-    /// The numbers of this format around what lies between two exact values.
+    /// Rounds outwards to the numbers of this format around two exact values.
     fn rounded(self, low: f64, high: f64) -> Range {
-        // Far above the greatest number of the format; this one's steps would overflow.
+        // Far above the format's maximum; the spacing would overflow.
         if low.is_nan() || high.is_nan() || low.abs() > 1e300 || high.abs() > 1e300 {
             return ANY;
         }
@@ -114,12 +114,12 @@ impl Format {
         self.range((low / down).floor() * down, (high / up).ceil() * up)
     }
 
-    /// Correctly rounded: the exact value, if it is a number of the format, or one of those around.
+    /// Correctly rounded: the exact value if representable, or either neighbour.
     pub fn correct(self, exact: f64) -> Range {
         self.rounded(exact, exact)
     }
 
-    /// As [`correct`](Self::correct), of a rounded value and what it lacks.
+    /// As [`correct`](Self::correct), for a rounded value and its error.
     fn correct_about(self, value: f64, lacking: f64) -> Range {
         match lacking {
             _ if lacking > 0.0 => self.rounded(value, value.next_up()),
@@ -128,14 +128,14 @@ impl Format {
         }
     }
 
-    /// Everything that is off by so much at most.
+    /// All results with at most this absolute error.
     pub fn within(self, exact: f64, error: f64) -> Range {
-        // The value itself comes from a function in double precision.
+        // The value itself was computed in f64.
         let error = error + exact.abs() * 1e-15;
         self.range(exact - error, exact + error)
     }
 
-    /// Everything that is off by so many units in the last place at most.
+    /// All results with at most `count` ULP of error.
     pub fn within_ulps(self, exact: f64, count: f64) -> Range {
         if exact.is_nan() || exact.abs() > self.max {
             return ANY;
@@ -145,7 +145,7 @@ impl Format {
         self.within(exact, count * unit)
     }
 
-    /// Applies a rule to both ends of a range: the results of a monotonous function.
+    /// Applies a rule to both ends of a range: for monotonic functions.
     pub fn over(self, x: Range, rule: impl Fn(f64) -> Range) -> Range {
         if x.is_any() {
             return ANY;
@@ -154,7 +154,7 @@ impl Format {
         low.or(high)
     }
 
-    /// Applies a rule to all ends of two ranges: of a function that is monotonous in both.
+    /// Applies a rule to all ends of two ranges: for functions monotonic in both.
     pub fn over_both(self, x: Range, y: Range, rule: impl Fn(f64, f64) -> Range) -> Range {
         self.over(x, |x| self.over(y, |y| rule(x, y)))
     }
@@ -175,7 +175,7 @@ impl Format {
         self.over_both(x, y, |x, y| self.correct_about(x * y, x.mul_add(y, -(x * y))))
     }
 
-    /// 2.5 ULP, where the divisor is neither too small nor too large.
+    /// 2.5 ULP, where the divisor is in the specified interval.
     pub fn div(self, x: Range, y: Range) -> Range {
         let is_stated =
             |y: f64| (power_of_two(self.least)..=power_of_two(-self.least)).contains(&y.abs());
@@ -192,7 +192,7 @@ impl Format {
         self.over(x, |x| self.within_ulps(1.0 / x.sqrt(), 2.0))
     }
 
-    /// As `1.0 / inverseSqrt(x)`; of zero, which that has no result for, zero.
+    /// Inherited from `1.0 / inverseSqrt(x)`; zero for zero, where that is undefined.
     pub fn sqrt(self, x: Range) -> Range {
         let root = |x: f64| match x {
             0.0 => Range::of(0.0),
@@ -215,7 +215,7 @@ impl Format {
         self.over(x, |x| self.within_ulps(x.exp2(), self.power_error(x)))
     }
 
-    /// A logarithm: an absolute error between a half and two, else 3 ULP.
+    /// A logarithm: an absolute error between 0.5 and 2, otherwise 3 ULP.
     fn logarithm(self, x: Range, exact: fn(f64) -> f64) -> Range {
         if x.low <= 0.0 {
             return ANY;
@@ -235,7 +235,7 @@ impl Format {
         self.logarithm(x, f64::log2)
     }
 
-    /// 4096 ULP (5 as `f16`), where y is normal and x neither too small nor too large.
+    /// 4096 ULP (5 for `f16`), where y is normal and x in the specified interval.
     pub fn atan2(self, y: Range, x: Range) -> Range {
         let (least, most) = (power_of_two(self.least), power_of_two(-self.least));
         let is_stated = |x: f64, y: f64| (least..=most).contains(&x.abs()) && y.abs() >= least;
@@ -250,7 +250,7 @@ impl Format {
         })
     }
 
-    /// The smaller or larger of two, of which either will do if both are subnormal.
+    /// The smaller or larger of two; either one if both are subnormal.
     fn choice(self, x: f64, y: f64, chosen: f64) -> Range {
         match self.is_subnormal(x) && self.is_subnormal(y) {
             true => self.range(x.min(y), x.max(y)),
@@ -266,7 +266,7 @@ impl Format {
         self.over_both(x, y, |x, y| self.choice(x, y, x.max(y)))
     }
 
-    /// A function that jumps between whole numbers; what it gives is exact.
+    /// A step function with integer results, which are exact.
     pub fn whole(self, x: Range, function: fn(f64) -> f64) -> Range {
         self.over(x, |x| self.correct(function(x)))
     }
@@ -279,9 +279,9 @@ impl Format {
         sums[0].or(sums[1]).or(sums[2])
     }
 
-    /// A sum of products. WGSL lets an implementation reassociate, which is to compute in any other
-    /// order what would be the same if nothing were rounded, and it sets no bound to the error of
-    /// that. So products that share a factor, as `a * b + b * c`, may be `b * (a + c)`.
+    /// A sum of products. WGSL permits reassociation, which is any order of evaluation that is
+    /// equal without rounding, and does not bound its error. So products with a shared factor, as
+    /// in `a * b + b * c`, may be `b * (a + c)`.
     pub fn dot(self, x: [Range; 3], y: [Range; 3]) -> Range {
         let products = self.sum([0, 1, 2].map(|i| self.mul(x[i], y[i])));
         let factored = [[0, 1, 2], [0, 2, 1], [1, 2, 0]].map(|[i, j, rest]| {
@@ -291,7 +291,7 @@ impl Format {
         factored.into_iter().flatten().fold(products, Range::or)
     }
 
-    /// The sum of two products and something else, with a factor that they share in front.
+    /// The sum of two products and a rest, with a shared factor factored out.
     fn factored(self, one: [Range; 2], other: [Range; 2], rest: Range) -> Option<Range> {
         let ways = [(0, 0), (0, 1), (1, 0), (1, 1)];
         let shared = ways.into_iter().filter(|(i, j)| one[*i] == other[*j]);
