@@ -10,6 +10,7 @@ use crate::api::info::{BackendKind, DeviceInfo};
 use crate::backend::fault::FaultDriver;
 pub use crate::backend::fault::{Fault, Plan};
 use crate::backend::null::{Log, NullDriver};
+use crate::backend::shared::copy_kernel::COPY_KERNEL;
 use crate::core::command::{Command, Step};
 
 /// What the null device claims to be.
@@ -61,7 +62,7 @@ pub fn reporting_with_faults(
 /// Has large copies within a device go through a kernel, or has them left to the driver, whatever
 /// is best for that kind of device.
 pub fn copy_with_kernel(device: &Device, enabled: bool) {
-    device.context.copier.enable(enabled);
+    device.context.copier.enable(enabled, &COPY_KERNEL);
 }
 
 /// The work that a null device was given.

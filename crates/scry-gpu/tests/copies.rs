@@ -23,7 +23,7 @@ fn each(test: impl Fn(&Device)) {
             let device = Device::open(&selector).expect("a device that is listed opens");
             // If this failed, the driver would copy, and the kernel would not be tested.
             device
-                .compile(include_str!("../src/core/copy.wgsl"))
+                .compile(include_str!("../src/backend/shared/copy.wgsl"))
                 .expect("every device compiles it");
             testing::copy_with_kernel(&device, by_kernel);
             test(&device);

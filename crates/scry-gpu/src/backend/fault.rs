@@ -10,8 +10,8 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob, Point,
-    RecordingId, RoutineJob, Work,
+    CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob,
+    Point, RecordingId, RoutineJob, Work,
 };
 
 /// The kind of an injected fault.
@@ -162,6 +162,10 @@ impl Driver for FaultDriver {
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.load_routine(job)
+    }
+
+    fn copy_kernel(&self) -> Option<&'static CopyKernel> {
+        self.inner.copy_kernel()
     }
 
     fn indirect(&self) -> GridSource {

@@ -6,8 +6,7 @@ mod cpu;
 mod cuda;
 pub(crate) mod fault;
 pub(crate) mod null;
-#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
-mod shared;
+pub(crate) mod shared;
 #[cfg(test)]
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 mod tests;

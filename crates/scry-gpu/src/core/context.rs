@@ -25,7 +25,7 @@ impl Context {
     /// Wraps a freshly opened driver.
     pub(crate) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Arc<Self> {
         Arc::new(Self {
-            copier: Copier::new(driver.info()),
+            copier: Copier::new(driver.copy_kernel()),
             preparer: Preparer::default(),
             routines: Routines::default(),
             kernels: MemoryCache::default(),

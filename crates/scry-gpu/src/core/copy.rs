@@ -1,11 +1,10 @@
-//! Copies on the device: large ones on GPUs go through a kernel of our own.
+//! Copies on the device: large ones go through a kernel, where the driver has one for them.
 //!
-//! A driver may give a copy command to a part of the GPU that is far slower than its memory. On an
-//! NVIDIA H200 `vkCmdCopyBuffer` moves 820 GB/s, 211 GB/s for odd sizes, where a kernel that loads
-//! and stores 16 bytes an invocation moves 4200 GB/s. So the kernel copies what it can: whole
-//! vectors at offsets that can be bound. The last bytes, small copies, and all copies of other
-//! devices are copy commands. The launches are ordinary ones: hazards, folding and retention see no
-//! difference.
+//! The kernel ([`Driver::copy_kernel`]) copies whole vectors at offsets that can be bound. The last
+//! bytes, small copies, and all copies of other devices are copy commands. The launches are
+//! ordinary ones: hazards, retention and recordings treat them as any other.
+//!
+//! [`Driver::copy_kernel`]: crate::core::driver::Driver::copy_kernel
 
 use std::sync::Arc;
 
@@ -18,37 +17,38 @@ use crate::api::launch::Launch;
 use crate::core::command::{Command, Role};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
+use crate::core::driver::CopyKernel;
 use crate::core::encode;
 
-const SOURCE: &str = include_str!("copy.wgsl");
-
-/// Bytes that an invocation copies.
+/// Bytes that an invocation copies: a `vec4<u32>`.
 const VECTOR: u64 = 16;
-
-/// Bytes that a workgroup copies.
-const GROUP: u64 = 256 * VECTOR;
 
 /// Most workgroups along x: fewer than every GPU takes, so that no launch is folded.
 const ROW: u64 = 32768;
 
-/// Bytes of the smallest copy that is worth a launch. Even at 820 GB/s less takes hardly more than
-/// a microsecond, no longer than a launch takes to begin, and needs no kernel to be compiled.
-const LEAST: u64 = 1 << 20;
+/// How a kernel makes a copy.
+struct ByKernel {
+    kernel: Kernel,
+    /// Invocations of a workgroup.
+    invocations: u64,
+    /// Maximum bytes of one launch.
+    most: u64,
+}
 
-/// The kernel for this copy, and the most bytes for one launch; `None` if the copy is the
-/// driver's.
-fn suits(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<(Kernel, u64)> {
-    if !context.copier.is_enabled() {
+/// The kernel for this copy; `None` if a copy command makes it.
+fn by_kernel(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<ByKernel> {
+    let CopyKernel { source, invocations, min_size } = *context.copier.kernel()?;
+    if src.size < min_size {
         return None;
     }
-    let most = most_at_once(&context.info, [src.offset, dst.offset], src.size)?;
+    let most = most_at_once(&context.info, [src.offset, dst.offset])?;
     let compile = || {
-        let compiled = Kernel::compile(context, SOURCE, &CompileOptions::default(), true);
+        let compiled = Kernel::compile(context, source, &CompileOptions::default(), true);
         let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
         compiled.inspect_err(warn).ok().map(Kernel::without_device)
     };
     let kernel = context.copier.get_or_compile(compile)?;
-    Some((Kernel::of_device(kernel, context), most))
+    Some(ByKernel { kernel: Kernel::of_device(kernel, context), invocations, most })
 }
 
 /// Appends a copy between two ranges of one size that do not overlap, neither of them empty.
@@ -59,11 +59,11 @@ pub(crate) fn append(
 ) -> Result<()> {
     let [src, dst] = ranges;
     let mut done = 0;
-    if let Some((kernel, most)) = suits(context, &src, &dst) {
+    if let Some(by) = by_kernel(context, &src, &dst) {
         let vectors = src.size / VECTOR * VECTOR;
         while done < vectors {
-            let size = most.min(vectors - done);
-            launch(context, list, &kernel, ranges.map(|view| Vectors(part(view, done, size))))?;
+            let size = by.most.min(vectors - done);
+            launch(context, list, &by, ranges.map(|view| Vectors(part(view, done, size))))?;
             done += size;
         }
     }
@@ -80,35 +80,36 @@ fn part(view: View<'_>, start: u64, size: u64) -> View<'_> {
     View { offset: view.offset + start, size, ..view }
 }
 
-/// The most bytes that one launch can copy between ranges of `size` bytes at these offsets; `None`
-/// if a launch is not worth it or cannot be.
-fn most_at_once(info: &DeviceInfo, offsets: [u64; 2], size: u64) -> Option<u64> {
+/// The most bytes that one launch can copy between ranges at these offsets; `None` if the ranges
+/// cannot be bound.
+fn most_at_once(info: &DeviceInfo, offsets: [u64; 2]) -> Option<u64> {
     let unit = info.binding_alignment.max(VECTOR);
     // Less than 4 GiB, so that shaders can number the bytes.
     let bound = info.limits.max_storage_binding_size.min(u64::from(u32::MAX));
     let most = bound / unit * unit;
     let can_bind = offsets.iter().all(|offset| offset.is_multiple_of(unit));
-    (size >= LEAST && can_bind && most > 0).then_some(most)
+    (can_bind && most > 0).then_some(most)
 }
 
 /// Appends the launch that copies one range of vectors.
 fn launch(
     context: &Arc<Context>,
     list: &mut CommandList,
-    kernel: &Kernel,
+    by: &ByKernel,
     [src, dst]: [Vectors<'_>; 2],
 ) -> Result<()> {
-    let launch = Launch::workgroups(grid(src.0.size));
-    encode::dispatch(context, list, "Slice::copy_to", kernel, &[&src, &dst], &launch)?;
+    let launch = Launch::workgroups(grid(src.0.size, by.invocations * VECTOR));
+    encode::dispatch(context, list, "Slice::copy_to", &by.kernel, &[&src, &dst], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Copy;
     }
     Ok(())
 }
 
-/// Workgroups for so many bytes: rows of one length, with fewer than one workgroup a row in excess.
-fn grid(size: u64) -> [u32; 3] {
-    let groups = size.div_ceil(GROUP);
+/// Workgroups that copy `size` bytes, `group` each: rows of one length, with fewer than one
+/// workgroup a row in excess.
+fn grid(size: u64, group: u64) -> [u32; 3] {
+    let groups = size.div_ceil(group);
     let rows = groups.div_ceil(ROW);
     let narrow = |n: u64| u32::try_from(n).expect("less than 4 GiB are copied at once");
     [narrow(groups.div_ceil(rows)), narrow(rows), 1]
@@ -132,26 +133,26 @@ mod tests {
     use crate::backend::null::null_info;
 
     #[test]
-    fn launches_need_large_ranges_that_can_be_bound() {
+    fn launches_need_ranges_that_can_be_bound() {
         let mut info = null_info();
         info.binding_alignment = 64;
         info.limits.max_storage_binding_size = (128 << 20) + 63;
-        let most = |offsets, size| most_at_once(&info, offsets, size);
-        assert_eq!(most([0, 64], LEAST), Some(128 << 20));
-        assert_eq!(most([0, 64], LEAST - 1), None);
-        assert_eq!(most([32, 64], LEAST), None);
-        assert_eq!(most([0, 65], LEAST), None);
+        let most = |offsets| most_at_once(&info, offsets);
+        assert_eq!(most([0, 64]), Some(128 << 20));
+        assert_eq!(most([32, 64]), None);
+        assert_eq!(most([0, 65]), None);
         info.binding_alignment = 4;
-        assert_eq!(most_at_once(&info, [0, 4], LEAST), None, "no address of a vector");
+        assert_eq!(most_at_once(&info, [0, 4]), None, "no address of a vector");
         info.limits.max_storage_binding_size = u64::MAX;
-        assert_eq!(most_at_once(&info, [0, 0], LEAST), Some((1 << 32) - 16));
+        assert_eq!(most_at_once(&info, [0, 0]), Some((1 << 32) - 16));
     }
 
     #[test]
     fn grids_cover_every_vector_with_little_in_excess() {
+        const GROUP: u64 = 4096;
         let sizes = [16, GROUP, GROUP + 16, ROW * GROUP, ROW * GROUP + 16, (1 << 32) - 16];
         for size in sizes {
-            let [x, y, z] = grid(size).map(u64::from);
+            let [x, y, z] = grid(size, GROUP).map(u64::from);
             let excess = (x * y * z).checked_sub(size.div_ceil(GROUP));
             assert!(excess.is_some_and(|excess| excess < y), "{size}: {x} {y} {z}");
             assert!(x <= ROW && y <= ROW);

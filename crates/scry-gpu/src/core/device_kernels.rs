@@ -4,32 +4,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::api::error::Result;
-use crate::api::info::{DeviceInfo, DeviceKind};
 use crate::core::compiled_kernel::KernelInner;
+use crate::core::driver::CopyKernel;
 
 /// Whether and how a device copies with a kernel.
 pub(crate) struct Copier {
     enabled: AtomicBool,
+    /// Absent where copies are left to the driver.
+    kernel: OnceLock<&'static CopyKernel>,
     /// Compiled for the first copy that it suits; `None` if that failed.
-    kernel: OnceLock<Option<Arc<KernelInner>>>,
+    compiled: OnceLock<Option<Arc<KernelInner>>>,
 }
 
 impl Copier {
-    /// What is best for a device: on processors a copy command is the fastest there is.
-    pub(crate) fn new(info: &DeviceInfo) -> Self {
-        use DeviceKind::{Discrete, Integrated, Virtual};
-        let is_gpu = matches!(info.kind, Discrete | Integrated | Virtual);
-        Self { enabled: AtomicBool::new(is_gpu), kernel: OnceLock::new() }
+    /// Copies as a driver asks for.
+    pub(crate) fn new(kernel: Option<&'static CopyKernel>) -> Self {
+        let enabled = AtomicBool::new(kernel.is_some());
+        let kernel = kernel.map_or_else(OnceLock::new, OnceLock::from);
+        Self { enabled, kernel, compiled: OnceLock::new() }
     }
 
-    /// Decides otherwise.
-    pub(crate) fn enable(&self, enabled: bool) {
+    /// Enables or disables copies by kernel: the driver's, or `kernel` if that has none.
+    pub(crate) fn enable(&self, enabled: bool, kernel: &'static CopyKernel) {
+        self.kernel.get_or_init(|| kernel);
         self.enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// Whether copies may go through the kernel.
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed)
+    /// The kernel for large copies, if they go through one.
+    pub(crate) fn kernel(&self) -> Option<&'static CopyKernel> {
+        let enabled = self.enabled.load(Ordering::Relaxed);
+        self.kernel.get().copied().filter(|_| enabled)
     }
 
     /// The kernel, compiled at the first call; `None` if that failed.
@@ -37,7 +41,7 @@ impl Copier {
         &self,
         compile: impl FnOnce() -> Option<Arc<KernelInner>>,
     ) -> Option<&Arc<KernelInner>> {
-        self.kernel.get_or_init(compile).as_ref()
+        self.compiled.get_or_init(compile).as_ref()
     }
 }
 
@@ -76,23 +80,5 @@ impl Routines {
         let routine = Arc::new(load()?);
         loaded.push((name, routine.clone()));
         Ok(routine)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::null::null_info;
-
-    #[test]
-    fn gpus_alone_copy_with_kernels() {
-        use DeviceKind::{Discrete, Integrated, Other, Software, Virtual};
-        let copies = |kind| {
-            let copier = Copier::new(&DeviceInfo { kind, ..null_info() });
-            copier.is_enabled()
-        };
-        assert_eq!([Discrete, Integrated, Virtual].map(copies), [true; 3]);
-        assert_eq!([Software, Other].map(copies), [false; 2]);
-        assert!(!Copier::new(&null_info()).is_enabled());
     }
 }

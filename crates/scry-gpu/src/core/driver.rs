@@ -71,6 +71,19 @@ pub(crate) struct RoutineJob<'a> {
     pub interface: &'a NativeInterface,
 }
 
+/// A kernel in WGSL that makes large copies faster than the driver's copy command. Binding 0 is the
+/// source, binding 1 the destination, both arrays of `vec4<u32>`, of which each invocation copies
+/// one; workgroups are numbered row by row.
+#[derive(Debug)]
+pub(crate) struct CopyKernel {
+    /// The source.
+    pub source: &'static str,
+    /// Invocations of a workgroup.
+    pub invocations: u64,
+    /// Bytes of the smallest copy that is worth a launch.
+    pub min_size: u64,
+}
+
 /// Work to be submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -114,6 +127,11 @@ pub(crate) trait Driver: Send + Sync {
     /// Loads a routine of a library. Its launches are as those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         Err(native::no_library(job.library, &self.info().title()))
+    }
+
+    /// The kernel to use for large copies within device memory; `None` if the copy command is best.
+    fn copy_kernel(&self) -> Option<&'static CopyKernel> {
+        None
     }
 
     /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,

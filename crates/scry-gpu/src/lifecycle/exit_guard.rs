@@ -17,8 +17,8 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob,
-    Point, RecordingId, Work,
+    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind,
+    NativeJob, Point, RecordingId, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -182,6 +182,11 @@ impl Driver for Guarded {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.compile_native(job))
+    }
+
+    fn copy_kernel(&self) -> Option<&'static CopyKernel> {
+        // No call to the driver's library.
+        self.inner.copy_kernel()
     }
 
     fn indirect(&self) -> GridSource {

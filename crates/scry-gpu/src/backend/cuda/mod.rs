@@ -36,13 +36,14 @@ use self::queue::graph::Graph;
 use self::queue::submit::Queue;
 use super::Absence;
 use super::shared::command_checks::no_allocation;
+use super::shared::copy_kernel::copy_kernel;
 use super::shared::locks::{lock, read, write};
 use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
-    RecordingId, RecordingMark, RoutineJob, Work,
+    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob,
+    Point, RecordingId, RecordingMark, RoutineJob, Work,
 };
 use crate::core::id::Slots;
 
@@ -140,6 +141,10 @@ impl Driver for CudaDriver {
         let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
         let kernel = compile::native::load_routine(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn copy_kernel(&self) -> Option<&'static CopyKernel> {
+        copy_kernel(&self.gpu.info)
     }
 
     fn indirect(&self) -> GridSource {

@@ -28,13 +28,14 @@ use self::queue::submit::Queue;
 use self::queue::timeline::Timeline;
 use super::Absence;
 use super::shared::command_checks::no_allocation;
+use super::shared::copy_kernel::copy_kernel;
 use super::shared::locks::{lock, read, write};
 use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, Point,
-    RecordingId, RecordingMark, Work,
+    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind,
+    Point, RecordingId, RecordingMark, Work,
 };
 use crate::core::id::Slots;
 
@@ -116,6 +117,10 @@ impl Driver for VulkanDriver {
         self.gpu.check_alive()?;
         let kernel = compile::compile(&self.gpu, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn copy_kernel(&self) -> Option<&'static CopyKernel> {
+        copy_kernel(&self.gpu.info)
     }
 
     fn indirect(&self) -> GridSource {
