@@ -1,6 +1,6 @@
-//! The PTX of every kernel of the corpus is as blessed, and the assembler takes it.
+//! The PTX of every kernel of the corpus matches its golden file, and assembles.
 //!
-//! `SCRY_BLESS=1` writes the golden files anew. `SCRY_PTXAS` names NVIDIA's assembler; without it
+//! `SCRY_BLESS=1` replaces the golden files. `SCRY_PTXAS` names NVIDIA's assembler; without it
 //! nothing is assembled.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]

@@ -7,7 +7,7 @@ use scry_ir::{Program, kir::KirOptions};
 use scry_ptx::Target;
 use support::{TARGETS, text};
 
-/// A kernel that multiplies as often as it is told, each time adding to what was there before.
+/// A kernel with this number of products, each of which adds to the previous result.
 fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
     let mut b = Builder::new("kernel", [size, 1, 1]);
     let (input, out) = (b.buffer(false), b.buffer(true));

@@ -1,4 +1,4 @@
-//! Exchange within subgroups, of all types, wherever it stands.
+//! Subgroup exchange of all types, in all kinds of control flow.
 
 mod support;
 
@@ -21,20 +21,20 @@ const REDUCTIONS: [Reduction; 7] = [
 
 const EXTENTS: [Extent; 3] = [Extent::All, Extent::Inclusive, Extent::Exclusive];
 
-/// Where an exchange stands.
+/// The control flow around an exchange.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Flow {
-    /// Where all arrive.
+    /// Uniform control flow.
     Plain,
-    /// Where some arrive.
+    /// In a divergent branch.
     Branch,
-    /// After some have left.
+    /// After some invocations have returned.
     Left,
-    /// In a loop that some leave earlier than others.
+    /// In a loop with divergent trip counts.
     Loop,
 }
 
-/// What an invocation holds, computed from its position.
+/// The value of an invocation, computed from its position.
 fn number(b: &mut Builder, ty: Type, lane: Value) -> Value {
     let place = Place::new(Space::Binding(1), Some(lane), ty.size(), 0);
     match ty {
@@ -196,10 +196,10 @@ fn ballot_words_beyond_subgroup_are_zero() {
     assert!(second.contains("st.global.b32 [%d"), "{second}");
 }
 
-/// How what is read decides who is there.
+/// How a loaded value determines the active invocations.
 #[derive(Debug, Clone, Copy)]
 enum Decides {
-    /// It is the condition.
+    /// The value is the condition.
     Itself,
     /// The condition is a variable that is assigned where it holds.
     ByAssignment,
@@ -244,7 +244,7 @@ fn decide(b: &mut Builder, decides: Decides, flag: Value) -> Value {
     b.get(held)
 }
 
-/// A kernel whose condition depends on what all invocations read at one place.
+/// A kernel whose condition depends on a value that all invocations load from one address.
 fn after_a_read(writable: bool, decides: Decides) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);

@@ -1,4 +1,4 @@
-//! A kernel as the interpreter executes it: registers and variables by number.
+//! The executable form of a kernel: registers and variables by index.
 
 use super::alu::Alu;
 
@@ -6,14 +6,14 @@ use super::alu::Alu;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg(pub usize);
 
-/// What an instruction reads.
+/// An operand.
 #[derive(Debug, Clone, Copy)]
 pub enum Operand {
     Reg(Reg),
     Bits(u64),
 }
 
-/// Where memory is.
+/// State spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Space {
     Global,
@@ -55,7 +55,7 @@ pub enum Special {
     Lane,
     /// The lanes below this one.
     LanesBelow,
-    /// Those and this one.
+    /// The lanes up to this one.
     LanesUpTo,
     Clock,
     /// The slot of the warp on its multiprocessor.
@@ -87,14 +87,14 @@ impl Special {
     }
 }
 
-/// Where an access begins.
+/// The address of an access.
 #[derive(Debug, Clone, Copy)]
 pub struct Address {
     pub base: Operand,
     pub offset: i64,
 }
 
-/// What an atomic access does.
+/// Atomic operations.
 #[derive(Debug, Clone, Copy)]
 pub enum Atomic {
     Alu(Alu),
@@ -102,7 +102,7 @@ pub enum Atomic {
     CompareExchange,
 }
 
-/// From which lane a shuffle reads.
+/// The source lane of a shuffle.
 #[derive(Debug, Clone, Copy)]
 pub enum Shuffle {
     Up,
@@ -111,7 +111,7 @@ pub enum Shuffle {
     Index,
 }
 
-/// What an instruction does.
+/// Operations.
 #[derive(Debug, Clone)]
 pub enum Op {
     Alu {
@@ -171,7 +171,7 @@ pub enum Op {
         bounds: Operand,
         mask: Operand,
     },
-    /// `mma`: matrices of 16-bit floats, with sums of 16 or 32 bits.
+    /// `mma`: matrices of 16-bit floats, with accumulators of 16 or 32 bits.
     Multiply {
         depth: usize,
         is_half: bool,
@@ -183,7 +183,7 @@ pub enum Op {
 /// An instruction.
 #[derive(Debug, Clone)]
 pub struct Inst {
-    /// Executed by threads for which the predicate is as the second says.
+    /// The predicate, and the value that it must have.
     pub guard: Option<(Reg, bool)>,
     pub op: Op,
     /// Its line in the text, from 0.

@@ -6,15 +6,15 @@ use super::alu::Alu;
 use super::code::{Op, Operand, Reg, Shuffle};
 use super::warp::{LANES, State, Warp, lanes};
 
-/// What is wrong, and the lane that shows it.
+/// An error and its lane.
 type Wrong = (usize, String);
 
-/// What comes from lanes that give nothing.
+/// The value from inactive lanes.
 const POISON: u64 = 0xdead_beef;
 
 impl Warp<'_> {
-    /// Executes an instruction of the warp; gives the lanes that it is done for. The others wait
-    /// for those that they name.
+    /// Executes a collective instruction; returns the lanes for which it completed. The others wait
+    /// for the lanes of their mask.
     pub fn collective(&mut self, op: &Op, acting: u32) -> Result<u32, Wrong> {
         let mask = match op {
             Op::ActiveMask(to) => {
@@ -49,7 +49,7 @@ impl Warp<'_> {
         Ok(done)
     }
 
-    /// Executes an instruction for threads that have all come.
+    /// Executes an instruction at which all its threads have arrived.
     fn perform(&mut self, op: &Op, here: u32) -> Result<(), Wrong> {
         match op {
             Op::Ballot { to, pred, .. } => {
@@ -107,7 +107,7 @@ impl Warp<'_> {
             };
             let from = if is_there { from as usize } else { lane };
             fits[lane] = is_there.into();
-            // What comes from a thread that is not there is undefined, but harmless if not used.
+            // The value from an inactive lane is undefined, but harmless if unused.
             if here & 1 << from != 0 {
                 got[lane] = values[from];
             }

@@ -1,12 +1,12 @@
-//! Two contents of a buffer, number by number.
+//! Comparison of buffer contents, scalar by scalar.
 
 use half::f16;
 use scry_ir::{Scalar, ScalarKind, TypeLayout};
 
 use super::memory::word;
 
-/// The first number that differs, and where it is; padding is not looked at. The two zeros are the
-/// same, all NaNs, and floats that differ by this many units in the last place.
+/// Returns the first scalar that differs, and its offset; padding is ignored. Zeros are equal, so
+/// are all NaNs, and floats that differ by this many units in the last place.
 pub fn difference(layout: &TypeLayout, expected: &[u8], found: &[u8], ulps: u64) -> Option<String> {
     let both = |at: usize, scalar: Scalar| {
         let range = at..at + usize::from(scalar.width);
@@ -20,10 +20,10 @@ pub fn difference(layout: &TypeLayout, expected: &[u8], found: &[u8], ulps: u64)
     visit(layout, 0, expected.len(), &both)
 }
 
-/// What is done with each number, by its place in bytes.
+/// A function of each scalar, with its byte offset.
 pub type Both<'a> = dyn Fn(usize, Scalar) -> Option<String> + 'a;
 
-/// Goes through the numbers of a content, up to the first for which there is something to say.
+/// Visits the scalars of a buffer, up to the first for which there is a message.
 pub fn visit(layout: &TypeLayout, at: usize, len: usize, both: &Both<'_>) -> Option<String> {
     match layout {
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => both(at, *scalar),

@@ -1,4 +1,4 @@
-//! The kernels of the corpus, on data that suits them and on data that does not.
+//! The kernels of the corpus, on ordinary and on wild data.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What no kernel may do, each in a few lines of PTX: the interpreter has to notice.
+//! Undefined behaviour, each kind in a few lines of PTX: the interpreter must detect it.
 
 use super::grid::{Ended, Fault, Launch, TICKS};
 use super::memory::{Region, Regions, word};
@@ -27,7 +27,7 @@ fn text(body: &str) -> String {
     )
 }
 
-/// Runs some lines; gives the words of the buffer.
+/// Executes some lines; returns the words of the buffer.
 fn run(body: &str) -> Result<(Ended, Vec<u64>), Fault> {
     let text = text(body);
     let module = parse(&text, 0).unwrap_or_else(|what| panic!("{what}\n{text}"));

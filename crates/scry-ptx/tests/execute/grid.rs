@@ -6,7 +6,7 @@ use super::code::{Module, Space};
 use super::memory::{Access, Region, Regions, put};
 use super::warp::{LANES, State, Stray, Warp, lanes};
 
-/// Instructions of a warp before the next one goes on.
+/// Instructions of a warp before the next one is scheduled.
 const SLICE: u32 = 4096;
 
 /// Ticks of the clock for an instruction of a thread, as a rule: many, so that loops have to poll
@@ -16,22 +16,22 @@ pub const TICKS: u64 = 1 << 14;
 /// Multiprocessors of the device: blocks are distributed evenly.
 const MULTIPROCESSORS: u32 = 4;
 
-/// What is launched.
+/// A launch.
 pub struct Launch<'a> {
     pub module: &'a Module,
     pub text: &'a str,
     pub grid: [u32; 3],
     pub params: Regions,
-    /// Instructions of all threads together after which the kernel is asked to end, and those that
-    /// it may execute thereafter.
+    /// Instructions of all threads together before cancellation is requested, and those that
+    /// the kernel may execute after it.
     pub budget: [u64; 2],
-    /// The address of the number of the last work that has to end, and the number of this one.
+    /// The address of the newest cancelled epoch, and the epoch of this launch.
     pub stop: (u64, u64),
     /// Ticks of the clock for an instruction of a thread.
     pub ticks: u64,
 }
 
-/// A read of the word that says which work has to end, by threads of a warp.
+/// A read of the cancellation word by a warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Poll {
     pub block: [u32; 3],
@@ -43,14 +43,14 @@ pub struct Poll {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     ByItself,
-    /// It was asked to, and did.
+    /// By cancellation.
     WhenAsked,
 }
 
-/// Why a launch did not end as it should.
+/// The error of a launch.
 #[derive(Debug)]
 pub struct Fault {
-    /// Whether all that is wrong is that the kernel went on for too long.
+    /// Whether the only error is that the kernel did not end in time.
     pub endless: bool,
     text: String,
 }
@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What the threads of a block share, and what all blocks do.
+/// The state that the threads of a block share, and that of all blocks.
 pub struct Shared<'a> {
     pub global: &'a mut Regions,
     pub params: Regions,
@@ -166,7 +166,7 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// Lets all threads go on from a barrier, if that is where all are.
+    /// Releases the barrier if all threads have arrived.
     fn release(&self, block: [u32; 3], warps: &mut [Warp<'_>]) -> Result<(), Fault> {
         let mut barrier = None;
         for warp in warps.iter() {
@@ -191,7 +191,7 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// Asks the kernel to end once it has executed much, and gives it up if it does not.
+    /// Requests cancellation after the budget, and fails if the kernel continues.
     fn watch(
         &self,
         shared: &mut Shared<'_>,
@@ -214,7 +214,7 @@ impl Launch<'_> {
         Err(Fault { endless: true, ..self.fault(shared.block, warp, &stray) })
     }
 
-    /// What a thread did, and where.
+    /// Describes a fault with its location.
     fn fault(&self, block: [u32; 3], warp: &Warp<'_>, stray: &Stray) -> Fault {
         let line = self.module.code.get(stray.at).map_or(0, |inst| inst.line);
         let text = self.text.lines().nth(line).unwrap_or_default().trim();

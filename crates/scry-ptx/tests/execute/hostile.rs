@@ -1,5 +1,5 @@
-//! Kernels that do what no sensible kernel does. Each may compute what it likes, as the CPU does;
-//! none may leave its memory, and each ends when it is asked to.
+//! Kernels that attack memory safety. Results must match the CPU device; accesses must stay in
+//! bounds, and each kernel ends after cancellation.
 
 use scry_ptx::Target;
 
@@ -25,7 +25,7 @@ const WILD: [u32; 16] = [
     0x4000_0002,
 ];
 
-/// What every kernel is given.
+/// The bindings of every kernel.
 const BINDINGS: &str = "
     @group(0) @binding(0) var<storage, read> wild: array<u32, 16>;
     @group(0) @binding(1) var<storage, read_write> four: array<u32, 8>;
@@ -114,7 +114,7 @@ fn a_stale_test_ends_no_loop() {
     );
 }
 
-/// What is before the test of a loop happens once more than what is behind.
+/// Effects before the test of a loop happen once more than those after it.
 #[test]
 fn effects_before_exit_test_run_again() {
     is_right(
@@ -166,7 +166,7 @@ fn computed_indices_stay_within_their_arrays() {
     );
 }
 
-/// What one branch assigns says nothing of the other.
+/// An assignment in one branch implies nothing for the other.
 #[test]
 fn branch_assigned_indices_stay_in_bounds() {
     is_right(

@@ -166,7 +166,7 @@ fn cancellation_stops_an_endless_workgroup() {
     ends(Outcome::Stopped, source, [9, 2, 1], 1);
 }
 
-/// A single-pass scan waits so for the workgroups before.
+/// A single-pass scan waits like this for earlier workgroups.
 #[test]
 fn workgroups_may_wait_for_earlier_ones() {
     let source = "

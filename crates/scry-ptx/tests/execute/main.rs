@@ -1,17 +1,16 @@
-//! The PTX of kernels is executed without a GPU: by an interpreter that checks every access against
-//! the memory that it belongs to, and whose results are compared with those of the CPU device.
+//! Executes the PTX of kernels without a GPU, by an interpreter that checks every access against
+//! its memory region, and compares the results with those of the CPU device.
 //!
-//! The interpreter reads the text and knows nothing of how it was made: `parse.rs` makes `code.rs`
-//! of it, `grid.rs` executes blocks, `warp.rs` threads, `collective.rs` what a warp does together,
-//! `alu.rs` arithmetic, and `memory.rs` checks accesses. An opcode that it does not know is an
-//! error. `run.rs` launches kernels as the CUDA device does; the other files are tests.
+//! The interpreter reads only the text: `parse.rs` parses it into the form of `code.rs`, `grid.rs`
+//! executes blocks, `warp.rs` threads, `collective.rs` the collective instructions of a warp,
+//! `alu.rs` arithmetic, and `memory.rs` checks accesses. An unknown opcode is an error. `run.rs`
+//! launches kernels as the CUDA device does; the other files are tests.
 //!
-//! This is not the reference interpreter of the kernel IR, and shares no code with it, on purpose:
-//! it executes PTX, and finds faults of the translation only if it does not share its view of what
-//! the kernel means.
+//! This is not the reference interpreter of the kernel IR, and deliberately shares no code with it:
+//! only an independent reading of PTX finds faults of the translation.
 //!
-//! `SCRY_FUZZ_SEEDS` says how many random kernels of each kind are executed, `SCRY_FUZZ_FIRST`
-//! which seed is the first, and `SCRY_FUZZ_PROBLEMS` after how many problems a test ends.
+//! `SCRY_FUZZ_SEEDS` is the number of random kernels of each kind, `SCRY_FUZZ_FIRST` the first
+//! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which a test ends.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 

@@ -1,4 +1,4 @@
-//! Memory, of which every access is checked.
+//! Memory with checked accesses.
 
 /// Bytes at an address: a buffer, or a variable.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Region {
     }
 }
 
-/// What an access does.
+/// Kinds of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
@@ -43,8 +43,8 @@ pub enum Access {
 pub struct Regions(pub Vec<Region>);
 
 impl Regions {
-    /// The bytes that an access touches, if they are within one region, aligned to their number,
-    /// and there for what the access does.
+    /// Returns the bytes of an access, if they are within one region, naturally aligned, and the
+    /// region permits the access.
     pub fn access(&mut self, address: u64, size: u32, access: Access) -> Result<&mut [u8], String> {
         let found = self.0.iter().position(|region| region.has(address, size));
         let Some(found) = found else { return Err(self.outside(address, size, access)) };
@@ -95,12 +95,12 @@ impl Region {
     }
 }
 
-/// The number that some bytes are, the lowest first.
+/// Converts bytes to a number, little-endian.
 pub fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Puts the low bytes of a number in their place.
+/// Stores the low bytes of a number, little-endian.
 pub fn put(bytes: &mut [u8], word: u64) {
     let len = bytes.len();
     bytes.copy_from_slice(&word.to_le_bytes()[..len]);

@@ -1,5 +1,5 @@
-//! The interpreter notices wrong code: each kind of mistake, planted in the PTX of hostile kernels,
-//! is found.
+//! Mutation testing of the interpreter: each kind of error, injected into the PTX of hostile
+//! kernels, is detected.
 
 use scry_fuzz::Features;
 use scry_fuzz::hostile::{self, Comparable, Rules};
@@ -7,13 +7,13 @@ use scry_fuzz::hostile::{self, Comparable, Rules};
 use super::random::work;
 use super::run::{How, Outcome, Problem, run};
 
-/// Kernels among which each kind of mistake has to be found.
+/// Kernels among which each kind of error must be detected.
 const SEEDS: u64 = 100;
 
-/// Has an instruction changed by a rule; `None` where it does not apply.
+/// Changes an instruction; returns `None` if the rule does not apply.
 type Rule = fn(&str) -> Option<String>;
 
-/// Changes the first instruction that a rule applies to, behind some others that it applies to.
+/// Changes the instruction that a rule applies to, after skipping some.
 fn planted(text: &str, rule: Rule, mut skipped: u64) -> Option<String> {
     let mut changed = None;
     let mut edit = |line: &str| {
@@ -29,7 +29,7 @@ fn planted(text: &str, rule: Rule, mut skipped: u64) -> Option<String> {
     changed.map(|()| lines.join("\n"))
 }
 
-/// The first problem that a kind of mistake causes.
+/// Returns the first problem that a rule causes.
 #[track_caller]
 fn is_found(rule: Rule) -> Problem {
     for seed in 0..SEEDS {

@@ -1,7 +1,7 @@
-//! PTX text, read into code that can be executed.
+//! Parses PTX text into executable code.
 //!
-//! The parser knows what the translation writes and no more: everything else is an error that
-//! shows the line, so that nothing is ever skipped.
+//! The parser supports exactly the output of the translation: everything else is an error with
+//! its line, so that nothing is skipped.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use super::code::{
     Address, Atomic, Inst, Memory, Module, Op, Operand, Reg, Shuffle, Space, Special,
 };
 
-/// Where the first variable of a space is, and how far each is from the one before: whoever leaves
-/// one arrives nowhere. Their alignment is the 16 bytes that they ask for.
+/// Address of the first variable of a space, and the distance between variables, so that accesses
+/// out of bounds hit no other one. Variables are aligned to 16 bytes and no more.
 const FIRST: u64 = 0x4000_0010;
 const DISTANCE: u64 = 0x0100_0000;
 
@@ -47,7 +47,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// Notes what a line declares; instructions are read once all is declared.
+    /// Records a declaration; instructions are parsed after all declarations.
     fn declaration(&mut self, line: &'t str, nth: usize) -> Result<(), String> {
         let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
         match words.as_slice() {
@@ -354,7 +354,7 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("`{text}` is no number"))
 }
 
-/// What stands in braces.
+/// Returns the text in braces.
 fn inside(text: &str) -> Result<Vec<&str>, String> {
     let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     Ok(text.ok_or("no vector")?.split(", ").collect())

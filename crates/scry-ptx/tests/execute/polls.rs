@@ -1,5 +1,5 @@
-//! When loops that may not end poll whether they have to: reads of the host's memory are executed
-//! one after another, so that no loop polls often, and no two warps poll at the same time.
+//! The cancellation polls of loops: reads of host memory are serialised, so no loop polls often,
+//! and no two warps poll at the same time.
 
 use scry_ptx::Target;
 

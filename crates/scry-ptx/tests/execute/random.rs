@@ -18,7 +18,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// A kernel that was drawn.
+/// A random kernel.
 pub fn work(case: Case) -> Work {
     let immediates = case.immediates.unwrap_or_default();
     Work { source: case.source, buffers: case.buffers, immediates, groups: case.groups }
@@ -53,7 +53,7 @@ fn all<K>(draw: impl Fn(u64) -> K, ran: impl Fn(u64, &K) -> Ran, small: impl Fn(
 
 type Ran = Result<Outcome, Problem>;
 
-/// Whether a smaller kernel has the problem that another one has.
+/// Whether a smaller kernel has the same problem.
 fn is_like(ran: &Ran, wanted: &Ran) -> bool {
     match (ran, wanted) {
         (Err(ran), Err(wanted)) => discriminant(ran) == discriminant(wanted),

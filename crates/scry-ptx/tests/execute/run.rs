@@ -1,4 +1,4 @@
-//! One kernel, executed by the interpreter and by the CPU device's machine.
+//! Executes a kernel by the interpreter and by the CPU device's machine.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::grid::{Ended, Launch, Poll, TICKS};
 use super::memory::{Access, Region, Regions, word};
 use super::parse::parse;
 
-/// The number of the work, and the address of the word that says which work has to end.
+/// The epoch of the launch, and the address of the cancellation word.
 const EPOCH: u64 = 7;
 
-/// Buffers are this far from each other, and their addresses are multiples of 16 and no more: that
-/// is what a slice of a buffer is bound with.
+/// Distance between buffers. Their addresses are aligned to 16 bytes and no more, like slices of
+/// buffers.
 const DISTANCE: u64 = 1 << 44;
 const OFFSET: u64 = 0x110;
 
@@ -49,7 +49,7 @@ pub struct How<'a> {
     pub ulps: u64,
     /// Ticks of the clock for an instruction of a thread.
     pub ticks: u64,
-    /// What is done to the PTX before.
+    /// A change of the PTX before execution.
     pub edit: Option<&'a dyn Fn(&str) -> String>,
 }
 
@@ -61,7 +61,7 @@ impl How<'_> {
         Self { options, budget, compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
 
-    /// With all of it decided by a number.
+    /// Derives all options from a seed.
     pub fn drawn(seed: u64) -> Self {
         let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
         let mut how = Self::on(targets[seed as usize % 4]);
@@ -74,25 +74,25 @@ impl How<'_> {
     }
 }
 
-/// What became of a kernel in which nothing is wrong.
+/// The outcome of a correct kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Both computed the same.
     Same,
     /// It ended, and every access was within bounds; nothing was compared.
     WithinBounds,
-    /// It was asked to end, and did.
+    /// It ended by cancellation.
     Stopped,
 }
 
-/// What is wrong with a kernel.
+/// The problem of a kernel.
 #[derive(Debug)]
 pub enum Problem {
     /// The source is not accepted.
     Refused(String),
     /// An access out of bounds, or something else that the manual leaves undefined.
     Fault(String),
-    /// The kernel goes on though it was asked to end.
+    /// The kernel continues after cancellation.
     Endless(String),
     /// The results differ.
     Different(String),
@@ -216,7 +216,7 @@ fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
     (grid, params)
 }
 
-/// What a launch is given.
+/// The arguments of a launch.
 struct Given<'a> {
     work: &'a Work,
     fold: u64,
@@ -226,7 +226,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The parameters where the kernel looks for them, each with as many bytes as it declares.
+    /// Returns the parameter space, each parameter with its declared size.
     fn params(&self, module: &Module, params: &[Param]) -> Result<Regions, String> {
         let declared = module.variables.iter().filter(|variable| variable.space == Space::Param);
         let declared: Vec<_> = declared.collect();
@@ -265,7 +265,7 @@ impl Given<'_> {
     }
 }
 
-/// What the CPU device computes.
+/// Executes the kernel on the CPU device.
 fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
     let code = Code::compile(kir).map_err(|refusal| format!("the CPU refuses it: {refusal:?}"))?;
     let memory: Option<Vec<_>> = work.buffers.iter().map(|b| Memory::new(b.len())).collect();

@@ -1,7 +1,7 @@
 //! Threads of a warp, each with a program counter of its own.
 //!
-//! The threads that are at the earliest instruction go on, so that those that parted meet again as
-//! soon as they can. An instruction of the warp waits for the threads that it names.
+//! The threads at the earliest instruction are executed first, so that divergent threads reconverge
+//! as soon as possible. A collective instruction waits for the threads in its mask.
 
 use super::code::{Address, Atomic, Inst, Module, Op, Operand, Reg, Space, Special};
 use super::grid::Shared;
@@ -13,7 +13,7 @@ pub const LANES: usize = 32;
 /// Warps that a multiprocessor holds at once.
 const WARPS: u64 = 64;
 
-/// What a thread does next.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Ready,
@@ -23,7 +23,7 @@ pub enum State {
     Ended,
 }
 
-/// Something that no kernel may do, and the thread that did it.
+/// Undefined behaviour and its thread.
 #[derive(Debug)]
 pub struct Stray {
     pub lane: usize,
@@ -113,8 +113,8 @@ impl<'m> Warp<'m> {
         self.together(group, at, until, shared, left)
     }
 
-    /// Lets waiting lanes look once more: those that they wait for may have ended. False if all of
-    /// them wait on.
+    /// Retries the waiting lanes: those that they wait for may have ended. Returns false if all of
+    /// them still wait.
     fn retry(
         &mut self,
         waiting: u32,
@@ -129,8 +129,8 @@ impl<'m> Warp<'m> {
         Ok(self.are(State::AtCollective) != waiting || self.are(State::Ready) != 0)
     }
 
-    /// Executes instructions for a group of lanes as long as they stay together, and no other comes
-    /// to where they are.
+    /// Executes instructions for a group of lanes while they stay converged, and no other lane
+    /// reaches the same instruction.
     fn together(
         &mut self,
         group: u32,
@@ -170,8 +170,8 @@ impl<'m> Warp<'m> {
         Ok(lanes(group).filter(|lane| (values[*lane] & 1 == 1) == holds).map(|n| 1 << n).sum())
     }
 
-    /// Executes what changes where threads go on; false for all other instructions. `next` is the
-    /// instruction behind.
+    /// Executes control flow; returns false for all other instructions. `next` is the following
+    /// instruction.
     fn control(&mut self, op: &Op, group: u32, acting: u32, next: usize) -> bool {
         match op {
             Op::Branch(to) => self.move_to(acting, *to),
@@ -195,7 +195,7 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// Executes an instruction for some lanes; gives those that do not have to wait for others.
+    /// Executes an instruction for some lanes; returns those that need not wait for others.
     fn execute(
         &mut self,
         inst: &Inst,

@@ -1,4 +1,4 @@
-//! Attention: which kernels are chosen, what they are made of, and what is refused.
+//! Attention: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -139,7 +139,7 @@ fn f16_needs_one_product_f32_six() {
     assert_eq!(products(square(300, 128, PtxType::F32)), 2 * 6 * (8 + 4));
 }
 
-/// How many tasks and blocks a plan has, and whether tasks are dealt out in pairs.
+/// Returns the number of tasks and blocks of a plan, and whether tasks are paired.
 fn schedule(of: Attention) -> (u32, u32, u32) {
     let plan = of.plan(HOPPER).unwrap();
     let kernel = &plan.steps[0].kernel;
@@ -225,6 +225,6 @@ fn results_may_lie_in_any_order() {
 fn too_many_batches_are_refused() {
     let many = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
     assert!(refused(&many).contains("batch is 800000000 in 3 parts"));
-    // The product of all sizes does not fit a number.
+    // The product of all sizes overflows 64 bits.
     let _ = Attention::new([2, 1 << 30], 1 << 30, 1, 256, PtxType::F16).plan(HOPPER);
 }

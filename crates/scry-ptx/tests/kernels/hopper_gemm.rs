@@ -1,5 +1,5 @@
-//! Products on Hopper's tensor cores: which launches are planned, what kernels are made of, and
-//! what is refused.
+//! GEMM on Hopper's tensor cores: planned launches, the instructions of kernels, and invalid
+//! arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -17,8 +17,8 @@ const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const ORDERS: [Layout; 2] = [Layout::RowMajor, Layout::ColMajor];
 
-/// Warpgroups, columns and blocks of split-K clusters: that are sent sums into memory of their own
-/// or where stages were, and that have all sums themselves, few or many.
+/// Warpgroups, columns and blocks of split-K clusters: with an inbox of their own, with one that
+/// reuses the stages, and single blocks with few or many accumulators.
 const SPLIT_TILES: [(u32, u32, u32); 5] =
     [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
 
@@ -30,14 +30,14 @@ fn with(tile: Tile) -> Option<Choice> {
     Some(Choice { tile, splits: 1, flipped: false })
 }
 
-/// A product with all that may become of sums.
+/// A GEMM with every part of the epilogue.
 fn finished(gemm: Gemm) -> Gemm {
     let epilogue = Epilogue { alpha: 0.5, beta: 2.0, bias: true, activation: Activation::Gelu };
     Gemm { epilogue, ..gemm }
 }
 
-/// Every kind of kernel: of many tiles, of sizes that end within one, of split-K clusters, in
-/// parts.
+/// Every kind of kernel: of many tiles, of sizes that are no multiple of tiles, with split-K over
+/// clusters, and over launches.
 fn all() -> Vec<Plan> {
     let mut plans = Vec::new();
     let sizes = [[4096, 4096, 4096], [4097, 4095, 1023], [16, 4096, 4096], [64, 64, 65536]];
@@ -101,7 +101,7 @@ fn steps_match_kernel_interfaces() {
 fn shapes_choose_the_way() {
     let planned = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
     assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
-    // Lines that cross those of the cache are read together, so that fewer are.
+    // Rows that straddle cache lines favour tiles that read less.
     assert_eq!(planned(2040, 2040, 2040), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
     let odd = planned(4097, 4095, 1023);
     assert_eq!(odd[0], "gemm_align16_x2");
@@ -112,9 +112,9 @@ fn shapes_choose_the_way() {
     assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
 }
 
-/// A barrier of the cluster that orders memory would have everybody wait for all of it.
+/// A cluster barrier with release semantics would make all blocks wait for each other's stores.
 #[test]
-fn sums_of_a_team_are_sent() {
+fn split_k_accumulators_are_sent() {
     for (groups, columns, split_k) in SPLIT_TILES {
         let choice =
             Choice { tile: Tile::split(groups, columns, split_k), splits: 1, flipped: true };
@@ -122,7 +122,7 @@ fn sums_of_a_team_are_sent() {
         let plan =
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice));
         let text = plan.unwrap().steps[0].kernel.emit_ptx();
-        // Large tiles are read, those of one block are there.
+        // Large tiles are read from distributed shared memory, those of one block are local.
         let (sums, sent) = (columns / 2, split_k > 1 && columns < 192);
         let sends = if sent { sums / (sums / split_k).min(4) } else { 0 };
         assert_eq!(text.matches("st.async").count() as u32, sends, "{groups} {columns} {split_k}");
@@ -131,8 +131,8 @@ fn sums_of_a_team_are_sent() {
     }
 }
 
-/// Two places take turns; where a tile takes an odd number of turns, the next one begins with the
-/// place that the last one ended with.
+/// Staging is double-buffered. After a tile with an odd number of slabs the next one starts with
+/// the buffer that was used last.
 #[test]
 fn staging_is_reused_after_stores_finish() {
     let pending = |columns| {
@@ -142,7 +142,7 @@ fn staging_is_reused_after_stores_finish() {
         let waits = text.lines().filter_map(|line| line.trim().strip_prefix(WAIT));
         waits.map(|pending| pending.trim_end_matches(';').parse().unwrap()).collect::<Vec<u32>>()
     };
-    // The last wait is that for all, before the block ends.
+    // The last wait is for all stores, before the block ends.
     assert_eq!(pending(64), [0, 0]);
     assert_eq!(pending(128), [1, 1, 0]);
     assert_eq!(pending(192), [0, 1, 1, 0]);
@@ -157,7 +157,7 @@ fn operands_read_once_are_evicted_first() {
         let kernel = &plan.steps[0].kernel;
         (kernel.name(), kernel.emit_ptx().matches("L2::cache_hint").count())
     };
-    // The weights, not the rows, which all blocks read.
+    // The weights, not the activations, which all blocks read.
     let (name, count) = hints(16, 4096, 4096);
     assert!(name.contains("_nn_") && name.contains("_evicta") && count == 1, "{name}: {count}");
     let (name, count) = hints(8192, 64, 8192);
@@ -171,13 +171,13 @@ fn operands_read_once_are_evicted_first() {
     assert!(name.contains("_nn_") && !name.contains("_evict"), "{name}");
 }
 
-/// Activations are mostly what the launch before has just made.
+/// Activations are mostly the output of the preceding launch.
 #[test]
 fn dominant_weights_are_prefetched_by_pdl() {
     let pdl = |m, n, k| {
         let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
         let step = &plan.steps[0];
-        let pdl = step.kernel.pdl_reads().expect("it waits itself");
+        let pdl = step.kernel.pdl_reads().expect("it uses PDL");
         pdl.iter().map(|at| step.buffers[*at]).collect::<Vec<_>>()
     };
     assert_eq!(pdl(16, 4096, 4096), [Place::Argument(1)]);
@@ -187,7 +187,7 @@ fn dominant_weights_are_prefetched_by_pdl() {
     assert_eq!(pdl(32768, 256, 128), []);
 }
 
-/// What ends within 16 bytes would be followed by zeros.
+/// TMA would store zeros after a row that ends within 16 bytes.
 #[test]
 fn tma_stores_need_16_byte_rows() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
@@ -221,7 +221,7 @@ fn mma_count_follows_the_stage() {
     assert_eq!(count(halves, Tile::new(2, 256, 1)), 4);
     let single = Gemm { precision: Precision::Tf32, ..Gemm::new(512, 512, 512, PtxType::F32) };
     assert_eq!(count(single, Tile::new(2, 256, 1)), 4);
-    // Three products of two parts.
+    // TF32x3: three products of two terms.
     let exact = Gemm { precision: Precision::Tf32x3, ..single };
     assert_eq!(count(exact, Tile::new(2, 128, 1)), 12);
 }

@@ -1,5 +1,5 @@
-//! Implausible sizes: every plan is refused with words, or keeps to the limits of launches,
-//! to those of tensor maps, and to its buffers.
+//! Implausible sizes: every plan is an error with a text, or within the limits of launches, of
+//! tensor maps, and of its buffers.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -41,7 +41,7 @@ fn machine() -> impl Strategy<Value = GpuSpec> {
     select(&MACHINES[..])
 }
 
-/// Sizes at which something ends: tiles, vectors, numbers of 16, 31, 32, 40, 60 and 64 bits.
+/// Sizes near limits: tiles, vectors, numbers of 16, 31, 32, 40, 60 and 64 bits.
 fn size() -> impl Strategy<Value = u64> {
     let ends = [16, 24, 31, 32, 33, 40, 53, 60, 63].map(|bits| 1u64 << bits);
     let ends = ends.into_iter().flat_map(|end| [end / 2 + 1, end - 1, end, end + 1]);
@@ -128,7 +128,7 @@ fn attention() -> impl Strategy<Value = Attention> {
     )
 }
 
-/// Fails unless a plan keeps to all limits of a device; gives whether there is one.
+/// Checks a plan against all limits of a device; returns whether there is a plan.
 fn check(plan: Result<Plan, PlanError>, machine: GpuSpec) -> bool {
     let plan = match plan {
         Ok(plan) => plan,
@@ -142,8 +142,8 @@ fn check(plan: Result<Plan, PlanError>, machine: GpuSpec) -> bool {
     true
 }
 
-/// What a kernel's text declares of a block: bytes of shared memory, and blocks of a cluster. Kept
-/// by name, which stands for the text.
+/// Returns the bytes of shared memory and the blocks of a cluster that a kernel's text declares.
+/// Cached by name, which determines the text.
 fn declared(kernel: &dyn PtxKernel, target: Target) -> (u32, u32) {
     static KNOWN: Mutex<BTreeMap<(String, String), (u32, u32)>> = Mutex::new(BTreeMap::new());
     let key = (kernel.name(), target.to_string());
@@ -151,7 +151,7 @@ fn declared(kernel: &dyn PtxKernel, target: Target) -> (u32, u32) {
     if let Some(known) = known().get(&key) {
         return *known;
     }
-    // What the target lacks is refused before the launch.
+    // Missing features of the target are an error before the launch.
     let Ok(text) = kernel.emit_ptx_for(target) else { return (0, 1) };
     let numbers = |line: &str| -> Vec<u32> {
         let parts = line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
@@ -206,7 +206,7 @@ fn check_map(name: &str, map: &TensorMapSpec, bytes: u64) {
     assert!(end <= bytes.next_multiple_of(16), "{name}: {map:?} ends at {end} of {bytes}");
 }
 
-/// Sizes that are meant, of which plans choose the largest tiles.
+/// Realistic sizes, for which plans choose the largest tiles.
 #[test]
 fn plans_respect_the_shared_memory_limit() {
     for machine in MACHINES {

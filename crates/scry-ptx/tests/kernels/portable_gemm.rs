@@ -1,5 +1,5 @@
-//! Products without Hopper's tensor cores: which launches are planned, what kernels are made of,
-//! and what is refused.
+//! GEMM without Hopper's tensor cores: planned launches, the instructions of kernels, and invalid
+//! arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -32,16 +32,16 @@ fn names(plan: &Plan) -> Vec<String> {
 }
 
 fn planned(machine: GpuSpec, gemm: Gemm) -> Vec<String> {
-    names(&gemm.plan(machine).expect("the arguments are in order"))
+    names(&gemm.plan(machine).expect("the arguments are valid"))
 }
 
-/// A product with all that may become of sums.
+/// A GEMM with every part of the epilogue.
 fn finished(gemm: Gemm) -> Gemm {
     let epilogue = Epilogue { alpha: 0.5, beta: 2.0, bias: true, activation: Activation::Gelu };
     Gemm { epilogue, ..gemm }
 }
 
-/// Products of every kind: for large tiles, with sides of any parity, narrow ones, deep ones.
+/// GEMMs of every kind: for large tiles, with sides of any parity, narrow ones, with large K.
 fn products() -> Vec<Gemm> {
     let mut gemms = Vec::new();
     let sizes = [
@@ -82,19 +82,19 @@ fn plans() -> Vec<Plan> {
     let mut plans: Vec<_> = products()
         .iter()
         .flat_map(|gemm| {
-            machines.map(|machine| gemm.plan(machine).expect("the arguments are in order"))
+            machines.map(|machine| gemm.plan(machine).expect("the arguments are valid"))
         })
         .collect();
     for element in [PtxType::F32, PtxType::F16] {
         let gemm = finished(Gemm::new(33, 65, 17, element));
-        plans.push(gemm.plan(T4).expect("the arguments are in order"));
+        plans.push(gemm.plan(T4).expect("the arguments are valid"));
         plans.push(Plan::single(Box::new(
-            GemmKernel::of(&gemm, None).expect("the arguments are in order"),
+            GemmKernel::of(&gemm, None).expect("the arguments are valid"),
         )));
     }
     for tile in [8, 16, 32] {
         plans.push(Plan::single(Box::new(
-            GemmKernel::tiled(33, 65, 17, tile).expect("the arguments are in order"),
+            GemmKernel::tiled(33, 65, 17, tile).expect("the arguments are valid"),
         )));
     }
     plans
@@ -128,10 +128,8 @@ fn steps_match_kernel_interfaces() {
 
 #[test]
 fn blocks_fit_the_shared_memory_of_small_devices() {
-    let plans: Vec<_> = products()
-        .iter()
-        .map(|gemm| gemm.plan(SMALL).expect("the arguments are in order"))
-        .collect();
+    let plans: Vec<_> =
+        products().iter().map(|gemm| gemm.plan(SMALL).expect("the arguments are valid")).collect();
     for step in plans.iter().flat_map(|plan| &plan.steps) {
         let bytes = step.kernel.launch().dynamic_shared;
         assert!(bytes <= 99 << 10, "{}: {bytes}", step.kernel.name());
@@ -147,10 +145,10 @@ fn blocks_fit_the_shared_memory_of_small_devices() {
 #[test]
 fn k_step_updates_each_accumulator_once() {
     let count = |gemm: Gemm, what: &str| {
-        let plan = gemm.plan(A100).expect("the arguments are in order");
+        let plan = gemm.plan(A100).expect("the arguments are valid");
         plan.steps[0].kernel.emit_ptx().matches(what).count()
     };
-    // Eight depths of 16 by 8 sums; 64 by 64 sums of a warp, four times 16 halves deep.
+    // 16 by 8 accumulators, K of 8 per stage; 64 by 64 accumulators per warp, four K steps of 16.
     assert_eq!(count(Gemm::new(4096, 4096, 4096, PtxType::F32), "fma.rn.f32"), 8 * 16 * 8);
     assert_eq!(count(Gemm::new(4096, 4096, 4096, PtxType::F16), "mma.sync"), 4 * 4 * 8);
 }
@@ -168,7 +166,7 @@ fn shapes_choose_the_way() {
     };
     assert_eq!(lines(3, 4096), ["gemm_dot_f32_tn_m4_vec"]);
     assert_eq!(lines(4096, 1), ["gemm_dot_f32_tn_m1_vec"]);
-    assert!(lines(3, 7)[0].starts_with("gemm_ffma"), "too few lines for all multiprocessors");
+    assert!(lines(3, 7)[0].starts_with("gemm_ffma"), "too few rows for all multiprocessors");
     let halves = planned(A100, Gemm::new(4097, 4095, 1023, PtxType::F16));
     assert_eq!(halves[0], "gemm_align16_x2");
     assert!(halves[1].starts_with("gemm_mma_f16_tt_128x"), "{halves:?}");
@@ -176,7 +174,7 @@ fn shapes_choose_the_way() {
     assert!(hopper[0].starts_with("gemm_sm90"), "{hopper:?}");
 }
 
-/// Tensor cores take lines of 16-byte multiples: others would have to be copied.
+/// Tensor cores need 16-byte aligned rows: others would have to be repacked.
 #[test]
 fn few_unaligned_rows_need_one_launch() {
     let halves = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::Bf16));
@@ -186,13 +184,13 @@ fn few_unaligned_rows_need_one_launch() {
     assert_eq!(halves(3, 2, 100_001), ["gemm_dot_bf16_nn_m2_splitk8"]);
     let older = planned(LARGE, Gemm::new(1, 5, 5573, PtxType::Bf16));
     assert_eq!(older, ["gemm_dot_bf16_nn_m8_splitk4"]);
-    // One column lies along the depth, whatever it is said to.
+    // A single column is contiguous along K in either layout.
     let column = halves(4096, 1, 4096);
     assert!(column.len() == 1 && column[0].starts_with("gemm_sm90"), "{column:?}");
     assert_eq!(planned(H200, Gemm::new(4096, 1, 4096, PtxType::F32)), ["gemm_dot_f32_tn_m1_vec"]);
     assert_eq!(halves(3, 204, 3058), ["gemm_dot_bf16_tt_m4_splitk8"]);
     assert_eq!(halves(1, 4097, 4095), ["gemm_dot_bf16_tt_m1_splitk8"]);
-    // Too deep, and too much for CUDA cores.
+    // K is too large for CUDA cores.
     assert_eq!(halves(3, 2, 1_000_001)[0], "gemm_align16_x2");
     assert_eq!(halves(8191, 8, 1023)[0], "gemm_align16_x1");
     assert_eq!(halves(8, 204, 3058)[0], "gemm_align16_x2");
@@ -217,7 +215,7 @@ fn unsuitable_shapes_use_the_tiled_kernel() {
     far.a.ld = 1 << 33;
     assert_eq!(planned(H200, far), ["gemm_tiled16_f32"]);
     let halves = Gemm::new(100, 100, 100, PtxType::Bf16);
-    let plan = halves.plan(T4).expect("the arguments are in order");
+    let plan = halves.plan(T4).expect("the arguments are valid");
     assert!(plan.steps[0].kernel.emit_ptx_for(T4.target).is_err());
 }
 
@@ -271,7 +269,7 @@ fn huge_sizes_do_not_overflow() {
         for element in [PtxType::F32, PtxType::F16] {
             for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
                 let mut gemm = Gemm::new(m, n, k, element).with_layouts(a, b);
-                // Of one line and one matrix nothing asks where the next one is.
+                // With one row and one matrix the strides are unused.
                 (gemm.a.stride, gemm.b.stride) = (u64::MAX, u64::MAX);
                 if m == 1 && a == Layout::RowMajor {
                     gemm.a.ld = u64::MAX;

@@ -1,4 +1,4 @@
-//! Quantised matrices: which kernels are chosen, what they are made of, and what is refused.
+//! Quantised matrices: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -40,7 +40,7 @@ fn products(format: BlockFormat) -> Vec<Plan> {
     plans
 }
 
-/// Every kind of kernel, but for those of other families.
+/// Every kind of kernel, without those of other families.
 fn all() -> Vec<Plan> {
     let mut plans: Vec<Plan> = BlockFormat::ALL.into_iter().flat_map(products).collect();
     for format in BlockFormat::ALL {
@@ -102,7 +102,7 @@ fn activations_are_quantised_once() {
     let expected =
         ["matvec_limbs_f32_n8_limbs1_sums32", "matvec_stream_q4k_prepared_n8_limbs1_sums32"];
     assert_eq!(names(&many), expected);
-    // For each of 56 times 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
+    // For each of 56 spans of 256 values of 8 columns: limbs, 32 bytes of sums, a scale.
     assert_eq!(many.scratch, [56 * 8 * (256 + 32 + 4)]);
     assert_eq!(many.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
     assert_eq!(many.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);
@@ -169,7 +169,7 @@ fn nothing_is_an_empty_plan() {
         assert_eq!((plan.steps.len(), plan.arguments.len()), (0, 3));
     }
     let plan = product(BlockFormat::Q4K, 5, 0, 1).plan(HOPPER).unwrap();
-    assert_eq!(plan.steps.len(), 1, "sums of nothing are zeros, which have to be written");
+    assert_eq!(plan.steps.len(), 1, "empty sums are zeros, which have to be stored");
     assert!(quantize_plan(BlockFormat::Q5K, 0).unwrap().steps.is_empty());
     assert!(dequantize_plan(BlockFormat::Q5K, PtxType::F16, 0).unwrap().steps.is_empty());
 }

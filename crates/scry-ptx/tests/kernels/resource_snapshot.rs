@@ -78,7 +78,7 @@ fn entry(kernel: &dyn PtxKernel, assembler: &Path) -> String {
     format!("{name}, {target}, {}, {shared}, {spilled}", number("Used"))
 }
 
-/// What the assembler reports.
+/// Returns the report of the assembler.
 fn assemble(text: &str, target: Target, assembler: &Path) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("kernel.ptx");

@@ -1,4 +1,4 @@
-//! Softmax and norms: which kernels are chosen, what they are made of, and what is refused.
+//! Softmax and norms: choice of kernels, their instructions, and invalid arguments.
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
@@ -48,7 +48,7 @@ fn text(plan: &Plan) -> String {
     plan.steps[0].kernel.emit_ptx_for(HOPPER.target).unwrap()
 }
 
-/// Lengths of rows that take every kind of thread group, aligned and not.
+/// Row lengths for every kind of thread group, aligned and not.
 fn lengths(element: PtxType) -> Vec<u64> {
     let vector = u64::from(16 / element.size());
     let warps = [1, 6, 33, 230].map(|vectors| vectors * vector);
@@ -74,14 +74,14 @@ fn all() -> Vec<Plan> {
     plans
 }
 
-/// Numbers of vectors at which another thread group may be chosen, and those behind.
+/// Numbers of vectors at which the choice of thread group may change, and their successors.
 fn turning_points() -> impl Iterator<Item = u64> {
     // Small thread groups are as large as they must; others have multiples of 64 threads.
     (0..64).chain((1..=1025).flat_map(|nth| [64 * nth, 64 * nth + 1]))
 }
 
-/// What thread groups are chosen by, beside the length of rows: how many of them there are for each
-/// multiprocessor, and whether there are clusters.
+/// Criteria for thread groups besides the row length: rows per multiprocessor, and support of
+/// clusters.
 fn choices() -> [(u64, GpuSpec); 5] {
     let processors = u64::from(HOPPER.multiprocessors);
     let few = [2, 4, 8].map(|blocks| (processors / blocks, HOPPER));
@@ -229,7 +229,7 @@ fn aligned_column_operands_are_vectorised() {
         let text = text(&plan);
         ["v4.b32", "v2.b32", "b32", "b16"].map(|ty| text.matches(&format!("nc.{ty}")).count())
     };
-    // The first element of the row, and an edge with its operands, are read by themselves.
+    // The first element of the row, and an edge with its operands, are scalar loads.
     assert_eq!(loads(4096), [2 * 2, 0, 0, 1]);
     assert_eq!(loads(4100), [0, 2 * 2 * 2, 0, 1 + 3]);
     assert_eq!(loads(4098), [0, 0, 2 * 2 * 4, 1 + 3]);

@@ -1,10 +1,10 @@
-//! What every plan of kernels has to keep to.
+//! Requirements of every plan.
 
 use scry_ptx::Target;
 use scry_ptx::kernels::{BufferAccess, Place, Plan, PtxKernel, Step};
 
-/// Demands that each step passes as many parameters and buffers as its kernel declares, that its
-/// buffers have room for what the kernel takes, and that it waits as it says.
+/// Checks that each step passes as many parameters and buffers as its kernel declares, that its
+/// buffers are large enough, and that it waits as declared.
 pub fn check_steps(plan: &Plan) {
     for step in &plan.steps {
         let (name, interface) = (step.kernel.name(), step.kernel.interface());
@@ -22,13 +22,12 @@ pub fn check_steps(plan: &Plan) {
     }
 }
 
-/// Demands that a kernel that waits itself for the launch before it says so, waits before it lets
-/// the next one begin, reads nothing past the caches' order, and reads early only what is read. If
-/// a step before makes that (dequantised weights), the launch waits as a whole. Older targets
-/// cannot wait.
+/// Checks that a kernel with `griddepcontrol.wait` declares it, waits before it launches
+/// dependents, has no non-coherent loads, and prefetches only buffers that it reads. If a preceding
+/// step writes these (dequantised weights), the whole launch waits. Older targets have no PDL.
 fn check_waits(step: &Step) {
     let (kernel, name) = (&step.kernel, step.kernel.name());
-    let text = kernel.emit_ptx_for(newest(&**kernel)).expect("it is for this target");
+    let text = kernel.emit_ptx_for(newest(&**kernel)).expect("the target is supported");
     let [wait, next] = ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]
         .map(|instruction| text.find(instruction));
     let Some(pdl) = kernel.pdl_reads() else {

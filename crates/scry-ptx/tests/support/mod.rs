@@ -1,4 +1,4 @@
-//! What tests of generated code share.
+//! Helpers for tests of generated code.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ pub const TARGETS: [Target; 4] = [Target::SM_75, Target::SM_80, Target::SM_89, T
 
 /// A kernel as text, assembled if the environment variable `SCRY_PTXAS` names the assembler.
 pub fn text(kir: &Kir, target: Target) -> String {
-    scry_ir::kir::verify(kir).expect("the kernel obeys the rules");
+    scry_ir::kir::verify(kir).expect("the kernel is valid");
     let ptx = translate(kir, &PtxOptions::new(target));
     assemble(&ptx.text, target);
     ptx.text

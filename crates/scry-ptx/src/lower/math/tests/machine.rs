@@ -67,7 +67,7 @@ fn read(line: &Line, begins: &[usize; 4]) -> Inst {
     assert!(inst.guard.is_none(), "{line} is conditional");
     let opcode = inst.opcode.to_string();
     let name = opcode.as_str();
-    let step = step(name).unwrap_or_else(|| panic!("the model knows no {name}"));
+    let step = step(name).unwrap_or_else(|| panic!("the model has no {name}"));
     let [to, operands @ ..] = &inst.args[..] else { panic!("{line} has no result") };
     let Arg::Operand(Operand::Reg(to)) = to else { panic!("{line} has no register as its result") };
     let mut from = [From::Bits(0); 3];
