@@ -43,6 +43,7 @@ pub use api::error::{
     RangeError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
     WrongDeviceError,
 };
+pub use api::futures::TicketFuture;
 pub use api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
 pub use api::kernel::{CompileOptions, Kernel};
 pub use api::launch::{Count, Invocations, Launch};

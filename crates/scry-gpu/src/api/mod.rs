@@ -11,6 +11,7 @@ pub(crate) mod dtype;
 pub(crate) mod element;
 pub(crate) mod elements;
 pub(crate) mod error;
+pub(crate) mod futures;
 pub(crate) mod info;
 pub(crate) mod kernel;
 pub(crate) mod latest_submission;

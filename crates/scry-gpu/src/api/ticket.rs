@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::error::{InFunction, Result};
+use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::Point;
 
@@ -19,6 +20,10 @@ pub struct Ticket {
 impl Ticket {
     pub(crate) fn new(context: &Arc<Context>, point: Option<Point>) -> Self {
         Self { context: context.clone(), point }
+    }
+
+    pub(crate) fn completion(&self) -> Option<Completion> {
+        self.point.map(|point| Completion::of(&self.context, point))
     }
 
     /// Waits until the batch is done.

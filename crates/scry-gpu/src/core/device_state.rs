@@ -9,6 +9,7 @@ use crate::api::info::DeviceInfo;
 use crate::cache::DiskCache;
 use crate::core::driver::Driver;
 use crate::core::memory::Account;
+use crate::core::wakers::Wakers;
 use crate::lifecycle::fork_guard::{FORKED, Process};
 
 /// The state of an open device, without its work.
@@ -17,6 +18,8 @@ pub(crate) struct DeviceState {
     pub info: DeviceInfo,
     pub disk: Option<DiskCache>,
     pub account: Arc<Account>,
+    /// The pending futures.
+    pub wakers: Wakers,
     /// Where it was opened.
     process: Process,
     lost: OnceLock<String>,
@@ -31,6 +34,7 @@ impl DeviceState {
             info: driver.info().clone(),
             disk,
             account: Arc::default(),
+            wakers: Wakers::default(),
             process: Process::current(),
             lost: OnceLock::new(),
             time_limit: Mutex::new(None),
@@ -63,6 +67,7 @@ impl DeviceState {
     /// Wakes every wait in progress with [`GpuError::Interrupted`].
     pub(crate) fn interrupt(&self) {
         self.interrupts.fetch_add(1, Ordering::AcqRel);
+        self.wakers.wake_all();
     }
 
     /// How often waits were interrupted so far.
@@ -78,6 +83,7 @@ impl DeviceState {
     /// Sets the time limit of waits.
     pub(crate) fn set_time_limit(&self, limit: Option<Duration>) {
         *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        self.wakers.wake_all();
     }
 
     /// Passes a driver's result on; a lost device is remembered.
@@ -92,7 +98,21 @@ impl DeviceState {
     pub(super) fn lose(&self, reason: String) {
         if self.lost.set(reason).is_ok() {
             self.driver.abandon();
+            self.wakers.wake_all();
         }
+    }
+
+    /// Gives the device up: work exceeds the time limit, and cannot be cancelled.
+    pub(super) fn give_up(&self, limit: Duration) {
+        self.lose(format!(
+            "a kernel did not finish within the time limit of {limit:?}, and this backend could \
+             not stop it"
+        ));
+    }
+
+    /// Returns the pending futures; in a forked child they may be locked forever.
+    pub(super) fn wakers_unless_forked(&self) -> Option<&Wakers> {
+        (!self.has_forked()).then_some(&self.wakers)
     }
 
     fn lost_error(&self, reason: &str) -> GpuError {

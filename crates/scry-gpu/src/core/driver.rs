@@ -5,6 +5,7 @@
 //! driver keeps no policy: what it is not told, it does not do.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) use scry_ir::GridSource;
@@ -165,6 +166,18 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Waits until `point` is reached, at most `timeout`; true if it was reached.
     fn wait(&self, point: Point, timeout: Duration) -> Result<bool>;
+
+    /// Returns whether `point` is reached. Never blocks.
+    fn poll(&self, point: Point) -> Result<bool> {
+        self.wait(point, Duration::ZERO)
+    }
+
+    /// Wakes `waker` once `point` is reached, or nothing is executed any more. Returns false if the
+    /// driver cannot do that; then the core polls.
+    fn notify(&self, point: Point, waker: &Waker) -> Result<bool> {
+        let _ = (point, waker);
+        Ok(false)
+    }
 
     /// Ends the submissions up to `point` that are not done, and returns when they have ended.
     /// Gives the first of them, which is beyond `point` if all were done by themselves; `None` if

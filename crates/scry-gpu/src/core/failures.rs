@@ -133,6 +133,9 @@ pub(crate) enum Told {
     New,
     /// Those of the thread that waits, and those of what wrote the allocation that it reads.
     Reader(Option<MemoryId>),
+    /// Those of what wrote the allocation that the task reads. Tasks share threads, so that the
+    /// thread says nothing about who made a submission.
+    Submission(Option<MemoryId>),
 }
 
 impl Failures {
@@ -175,14 +178,15 @@ impl Failures {
         if failures.is_empty() {
             return None;
         }
-        let thread = thread::current().id();
+        let is_task = matches!(told, Told::Submission(_));
+        let thread = (!is_task).then(|| thread::current().id());
         let concerns = |failure: &Failure| match (told, failure.told) {
             _ if failure.point > point => false,
             (Told::None, _) | (Told::New, Some(_)) => false,
             (Told::New, None) => true,
-            (Told::Reader(_), _) if failure.point == point => true,
-            (Told::Reader(read), told) => {
-                let own = failure.thread == thread;
+            (Told::Reader(_) | Told::Submission(_), _) if failure.point == point => true,
+            (Told::Reader(read) | Told::Submission(read), told) => {
+                let own = Some(failure.thread) == thread;
                 let known = if own { failure.maker_told } else { told };
                 known.is_none_or(|known| point <= known)
                     && (own || read.is_some_and(|read| failure.wrote.contains(&read)))
@@ -192,7 +196,7 @@ impl Failures {
         let at = itself.or_else(|| failures.iter().position(concerns))?;
         let failure = &mut failures[at];
         failure.told.get_or_insert(last);
-        if failure.thread == thread {
+        if Some(failure.thread) == thread {
             failure.maker_told.get_or_insert(last);
         }
         Some(failure.error.clone())
@@ -259,6 +263,18 @@ mod tests {
         assert_eq!(told(&failures, 5, Told::Reader(Some(other)), 9), None);
         assert_eq!(told(&failures, 5, Told::Reader(Some(written)), 9).as_deref(), Some("3"));
         assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"), "it waits for just that");
+    }
+
+    #[test]
+    fn tasks_report_what_they_await_on_any_thread() {
+        let [written, other] = memories();
+        let failures = failures(&[3], true, written);
+        // This thread made the submission, but a task of it may know nothing of that.
+        assert_eq!(told(&failures, 5, Told::Submission(None), 9), None);
+        assert_eq!(told(&failures, 5, Told::Submission(Some(other)), 9), None);
+        assert_eq!(told(&failures, 3, Told::Submission(None), 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 5, Told::Submission(Some(written)), 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"), "the thread still reports it");
     }
 
     #[test]

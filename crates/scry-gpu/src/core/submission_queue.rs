@@ -17,6 +17,7 @@ use crate::core::handles::{MemoryId, MemoryKind, Point, RecordingId};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
+use crate::core::watcher::Watcher;
 use crate::lifecycle::cancellation::{Cancellations, Reported};
 
 /// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
@@ -32,12 +33,13 @@ const DROP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The submissions of a device.
 pub(crate) struct SubmissionQueue {
-    device: DeviceState,
+    device: Arc<DeviceState>,
     /// Launches handed to the driver so far.
     pub launches: AtomicU64,
     order: Mutex<Order>,
-    cancellations: Cancellations,
+    pub(super) cancellations: Arc<Cancellations>,
     failures: Failures,
+    pub(super) watcher: Watcher,
 }
 
 impl Deref for SubmissionQueue {
@@ -133,11 +135,12 @@ impl SubmissionQueue {
     /// Wraps a freshly opened driver.
     pub(super) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Self {
         Self {
-            device: DeviceState::new(driver, disk),
+            device: Arc::new(DeviceState::new(driver, disk)),
             launches: AtomicU64::new(0),
             order: Mutex::default(),
-            cancellations: Cancellations::default(),
+            cancellations: Arc::default(),
             failures: Failures::default(),
+            watcher: Watcher::default(),
         }
     }
 
@@ -290,12 +293,7 @@ impl SubmissionQueue {
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(point, slice))? {
-                self.reap(point);
-                if let Some(limit) = self.cancellations.limit_for(point, known, reported) {
-                    return Err(self.timed_out(limit, ENDED));
-                }
-                let last = self.lock().last.unwrap_or(point);
-                return self.failures.concerning(point, told, last).map_or(Ok(true), Err);
+                return self.outcome(point, known, reported, told).map(|()| true);
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
@@ -311,6 +309,33 @@ impl SubmissionQueue {
                 }));
             }
         }
+    }
+
+    /// Releases the memory of a submission that is done and those before it. An error if it was
+    /// cancelled or a launch failed; `known` is the number of cancellations as the wait started.
+    pub(super) fn outcome(
+        &self,
+        point: Point,
+        known: usize,
+        reported: Reported,
+        told: Told,
+    ) -> Result<()> {
+        self.reap(point);
+        if let Some(limit) = self.cancellations.limit_for(point, known, reported) {
+            return Err(self.timed_out(limit, ENDED));
+        }
+        let last = self.lock().last.unwrap_or(point);
+        self.failures.concerning(point, told, last).map_or(Ok(()), Err)
+    }
+
+    /// The latest submission, if there is one.
+    pub(super) fn last_submission(&self) -> Option<Point> {
+        self.lock().last
+    }
+
+    /// The device's state, which futures and the watcher share.
+    pub(super) fn state(&self) -> &Arc<DeviceState> {
+        &self.device
     }
 
     /// Waits until everything submitted is done.
@@ -352,10 +377,7 @@ impl SubmissionQueue {
         if self.note_loss(self.cancellations.cancel(&*self.driver, point, limit))? {
             return Ok(());
         }
-        self.lose(format!(
-            "a kernel did not finish within the time limit of {limit:?}, and this backend could \
-             not stop it"
-        ));
+        self.give_up(limit);
         Err(self.timed_out(limit, GIVEN_UP))
     }
 
@@ -408,8 +430,8 @@ const ENDED: &str = "look for an endless loop, or raise Device::set_time_limit; 
                      ended, what it was to write is incomplete, and the device goes on";
 
 /// What to do about work that could not be ended.
-const GIVEN_UP: &str = "look for an endless loop, or raise Device::set_time_limit; the device is \
-                        given up, open a new one";
+pub(super) const GIVEN_UP: &str = "look for an endless loop, or raise Device::set_time_limit; the \
+                                   device is given up, open a new one";
 
 /// Makes what copies wrote visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
@@ -432,6 +454,7 @@ impl Order {
 
 impl Drop for SubmissionQueue {
     fn drop(&mut self) {
+        self.watcher.end(&self.device);
         if self.device.has_forked() {
             self.device.driver.abandon();
             return;

@@ -11,6 +11,7 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::api::error::{DeviceLostError, GpuError, Result};
@@ -216,6 +217,14 @@ impl Driver for Guarded {
 
     fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
         self.call(|driver| driver.wait(point, timeout))
+    }
+
+    fn poll(&self, point: Point) -> Result<bool> {
+        self.call(|driver| driver.poll(point))
+    }
+
+    fn notify(&self, point: Point, waker: &Waker) -> Result<bool> {
+        self.call(|driver| driver.notify(point, waker))
     }
 
     fn cancel(&self, point: Point) -> Result<Option<Point>> {

@@ -1,0 +1,6 @@
+//! Awaiting a device: the futures of what blocks elsewhere. They need no particular executor.
+
+mod device;
+mod ticket;
+
+pub use ticket::TicketFuture;

@@ -1,0 +1,163 @@
+//! The future of a submission: what `wait` is for threads, for tasks.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::time::{Duration, Instant};
+
+use crate::api::error::{GpuError, InterruptedError, Result};
+use crate::api::info::DeviceKind;
+use crate::core::context::Context;
+use crate::core::failures::Told;
+use crate::core::handles::Point;
+use crate::core::submission_queue::{GIVEN_UP, SubmissionQueue};
+use crate::core::wakers::{FutureId, Wakers};
+use crate::core::watcher;
+use crate::lifecycle::cancellation::Reported;
+
+/// How long the first poll of a future may poll the driver, if no other future of the device is
+/// pending: to wake a task takes longer than a small dispatch.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// Completes when a submission is done, with the error that a blocking wait would return. Dropping
+/// it stops the waiting, not the work.
+pub(crate) struct Completion {
+    context: Arc<Context>,
+    point: Point,
+    reported: Reported,
+    told: Told,
+    started: Option<Started>,
+    id: Option<FutureId>,
+}
+
+/// The state of a device when a wait started: later interrupts and cancellations concern it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
+    at: Instant,
+    interrupts: u64,
+    pub(crate) cancellations: usize,
+}
+
+impl Completion {
+    /// For a submission itself.
+    pub(crate) fn of(context: &Arc<Context>, point: Point) -> Self {
+        Self::new(context, point, Reported::Any, Told::Submission(None))
+    }
+
+    /// For everything submitted so far, if there is anything.
+    pub(crate) fn of_all(context: &Arc<Context>) -> Option<Self> {
+        let last = context.last_submission()?;
+        Some(Self::new(context, last, Reported::DuringWait, Told::New))
+    }
+
+    fn new(context: &Arc<Context>, point: Point, reported: Reported, told: Told) -> Self {
+        Self { context: context.clone(), point, reported, told, started: None, id: None }
+    }
+
+    /// Polls the device once; `None` while the work is unfinished.
+    fn check(&self, started: &Started) -> Option<Result<()>> {
+        let queue: &SubmissionQueue = &self.context;
+        let is_late = |limit: &Duration| started.at.elapsed() >= *limit;
+        if let Err(error) = queue.check_alive() {
+            // The watcher gave the device up because of this future or one like it.
+            let given_up = queue.wakers_unless_forked().and_then(Wakers::given_up);
+            let late = given_up.filter(is_late).map(|limit| queue.timed_out(limit, GIVEN_UP));
+            return Some(Err(late.unwrap_or(error)));
+        }
+        match queue.note_loss(queue.driver.poll(self.point)) {
+            Ok(true) => {
+                Some(queue.outcome(self.point, started.cancellations, self.reported, self.told))
+            }
+            // Work that exceeds the time limit is being cancelled, which is the error to return.
+            Ok(false)
+                if queue.interrupts() != started.interrupts
+                    && !queue.time_limit().is_some_and(|limit| is_late(&limit)) =>
+            {
+                let device = queue.info.name.clone();
+                Some(Err(GpuError::Interrupted(InterruptedError { function: None, device })))
+            }
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Has the task woken once the submission is done, or there is another reason to poll again.
+    fn register(&mut self, waker: &task::Waker, started: &Started) -> Result<()> {
+        let queue: &SubmissionQueue = &self.context;
+        let wakers = &queue.wakers;
+        let id = *self.id.get_or_insert_with(|| wakers.new_id());
+        let deadline = queue.time_limit().and_then(|limit| started.at.checked_add(limit));
+        if wakers.insert(self.point, id, waker, deadline) {
+            let notification = watcher::notification(queue.state(), self.point);
+            let notifies = queue.note_loss(queue.driver.notify(self.point, &notification))?;
+            if !notifies {
+                wakers.poll_driver();
+            }
+        }
+        if wakers.need_watcher() {
+            queue.start_watcher()?;
+        }
+        Ok(())
+    }
+
+    fn poll_device(&mut self, cx: &task::Context<'_>) -> Poll<Result<()>> {
+        let is_first = self.started.is_none();
+        let started = *self.started.get_or_insert_with(|| self.context.start_wait());
+        if let Some(result) = self.check(&started) {
+            return Poll::Ready(result);
+        }
+        let may_spin = self.context.info.kind != DeviceKind::Software;
+        if is_first && may_spin && self.context.wakers.is_empty() {
+            while started.at.elapsed() < SPIN {
+                std::hint::spin_loop();
+                if let Some(result) = self.check(&started) {
+                    return Poll::Ready(result);
+                }
+            }
+        }
+        if let Err(error) = self.register(cx.waker(), &started) {
+            return Poll::Ready(Err(error));
+        }
+        // What happened before the waker was stored has woken no one.
+        self.check(&started).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Removes the waker.
+    fn unregister(&mut self) {
+        if let Some(id) = self.id.take()
+            && let Some(wakers) = self.context.wakers_unless_forked()
+        {
+            wakers.remove(self.point, id);
+        }
+    }
+}
+
+impl Future for Completion {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Result<()>> {
+        let result = self.poll_device(cx);
+        if result.is_ready() {
+            self.unregister();
+        }
+        result
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        self.unregister();
+    }
+}
+
+impl SubmissionQueue {
+    /// Notes what later interrupts and cancellations are compared with.
+    pub(crate) fn start_wait(&self) -> Started {
+        let cancellations = self.cancellations.count();
+        Started { at: Instant::now(), interrupts: self.interrupts(), cancellations }
+    }
+
+    fn start_watcher(&self) -> Result<()> {
+        self.watcher.start(self.state(), &self.cancellations)
+    }
+}

@@ -1,0 +1,331 @@
+//! The wakers of a device's pending futures, by the submission that each waits for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::core::handles::Point;
+
+/// Time for which the watcher polls without a pause for the only pending future.
+const SPIN: Duration = Duration::from_micros(80);
+
+/// Shortest and longest pause between two polls of the watcher. A pause is a 16th of the time since
+/// the last progress, so that a future is woken at most that much too late.
+const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(16));
+
+/// Identifies a pending future; unique within a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FutureId(u64);
+
+/// The pending futures of a device.
+#[derive(Default)]
+pub(crate) struct Wakers {
+    state: Mutex<State>,
+    /// Wakes the watcher.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// One waker per pending future; an entry is removed when it is woken.
+    entries: BTreeMap<(Point, FutureId), Entry>,
+    /// When the device's time limit passes, for each future that it applies to.
+    deadlines: BTreeSet<(Instant, Point, FutureId)>,
+    /// Submissions that the driver was asked to notify of.
+    requested: BTreeSet<Point>,
+    next_id: u64,
+    /// Whether the driver cannot notify, so that the watcher polls it.
+    is_polled: bool,
+    /// The submission that the watcher polls, and since when.
+    polled: Option<(Point, Instant)>,
+    /// The time limit for which the device was given up.
+    given_up: Option<Duration>,
+    has_ended: bool,
+}
+
+struct Entry {
+    waker: Waker,
+    deadline: Option<Instant>,
+}
+
+/// What the watcher has to do next.
+pub(crate) enum Duty {
+    /// Poll the driver for a submission, for at most this long if the driver can sleep.
+    Poll(Point, Duration),
+    /// The time limit of a future that waits for this submission has passed.
+    Expired(Point),
+}
+
+impl Wakers {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an id for a future.
+    pub(crate) fn new_id(&self) -> FutureId {
+        let mut state = self.lock();
+        state.next_id += 1;
+        FutureId(state.next_id)
+    }
+
+    /// Stores the waker of a future until it is woken; replaces the one stored before. Returns true
+    /// if the driver is yet to be asked to notify of this submission.
+    pub(crate) fn insert(
+        &self,
+        point: Point,
+        id: FutureId,
+        waker: &Waker,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let mut state = self.lock();
+        let before = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
+        let replaced = match state.entries.get_mut(&(point, id)) {
+            Some(entry) if entry.deadline == deadline => match entry.waker.will_wake(waker) {
+                true => return false,
+                false => Some(std::mem::replace(&mut entry.waker, waker.clone())),
+            },
+            Some(_) => state.remove(point, id),
+            None => None,
+        };
+        let entry = Entry { waker: waker.clone(), deadline };
+        state.entries.entry((point, id)).or_insert(entry);
+        state.deadlines.extend(deadline.map(|at| (at, point, id)));
+        let after = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
+        let is_first_request = !state.is_polled && state.requested.insert(point);
+        drop(state);
+        if before != after {
+            self.changed.notify_one();
+        }
+        // Dropped outside the lock: it may drop a task.
+        drop(replaced);
+        is_first_request
+    }
+
+    /// Removes the waker of a future that was dropped or has completed.
+    pub(crate) fn remove(&self, point: Point, id: FutureId) {
+        let removed = self.lock().remove(point, id);
+        drop(removed);
+    }
+
+    /// Notes that the driver cannot notify: from now on the watcher polls it.
+    pub(crate) fn poll_driver(&self) {
+        let mut state = self.lock();
+        state.is_polled = true;
+        state.requested.clear();
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether there is work for the watcher.
+    pub(crate) fn need_watcher(&self) -> bool {
+        let state = self.lock();
+        state.is_polled || !state.deadlines.is_empty()
+    }
+
+    /// Whether a future of the device is pending.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().entries.is_empty()
+    }
+
+    /// Wakes the futures that wait for submissions up to `point`.
+    pub(crate) fn wake_up_to(&self, point: Point) {
+        let mut state = self.lock();
+        let later = state.entries.split_off(&(Point(point.0.saturating_add(1)), FutureId(0)));
+        let reached = std::mem::replace(&mut state.entries, later);
+        state.forget(&reached);
+        state.requested = state.requested.split_off(&Point(point.0.saturating_add(1)));
+        drop(state);
+        wake(reached);
+    }
+
+    /// Wakes every pending future: the device is lost, waits are interrupted, or the time limit
+    /// has changed.
+    pub(crate) fn wake_all(&self) {
+        let mut state = self.lock();
+        let all = std::mem::take(&mut state.entries);
+        state.deadlines.clear();
+        drop(state);
+        wake(all);
+    }
+
+    /// Notes that the device is given up because of the time limit.
+    pub(crate) fn set_given_up(&self, limit: Duration) {
+        self.lock().given_up.get_or_insert(limit);
+    }
+
+    /// Returns the time limit for which the device was given up, if it was.
+    pub(crate) fn given_up(&self) -> Option<Duration> {
+        self.lock().given_up
+    }
+
+    /// Ends the watcher.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is something to do for the watcher; `None` once it has to end. With
+    /// `may_spin`, the driver is first polled without pauses.
+    pub(crate) fn next_duty(&self, may_spin: bool) -> Option<Duty> {
+        let mut state = self.lock();
+        let mut has_paused = false;
+        loop {
+            if state.has_ended {
+                return None;
+            }
+            let now = Instant::now();
+            let deadline = state.deadlines.first().copied();
+            if let Some((_, point, _)) = deadline.filter(|(at, ..)| *at <= now) {
+                return Some(Duty::Expired(point));
+            }
+            let left = deadline.map(|(at, ..)| at - now);
+            let pause = match state.first_point().filter(|_| state.is_polled) {
+                None => left,
+                Some(point) => {
+                    let is_new = state.polled.is_none_or(|(polled, _)| polled != point);
+                    if is_new {
+                        state.polled = Some((point, now));
+                    }
+                    let since = state.polled.map_or(Duration::ZERO, |(_, at)| now - at);
+                    let pause = (since / 16).clamp(PAUSE.0, PAUSE.1);
+                    let pause = left.map_or(pause, |left| pause.min(left));
+                    let spins = may_spin && since < SPIN && state.entries.len() == 1;
+                    if is_new || has_paused || spins || !may_spin {
+                        return Some(Duty::Poll(point, pause));
+                    }
+                    Some(pause)
+                }
+            };
+            has_paused = pause.is_some();
+            state = match pause {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => {
+                    let woken = self.changed.wait_timeout(state, pause);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+impl State {
+    fn first_point(&self) -> Option<Point> {
+        self.entries.first_key_value().map(|((point, _), _)| *point)
+    }
+
+    fn remove(&mut self, point: Point, id: FutureId) -> Option<Waker> {
+        let entry = self.entries.remove(&(point, id))?;
+        if let Some(at) = entry.deadline {
+            self.deadlines.remove(&(at, point, id));
+        }
+        Some(entry.waker)
+    }
+
+    /// Removes the deadlines of entries that were removed.
+    fn forget(&mut self, removed: &BTreeMap<(Point, FutureId), Entry>) {
+        for ((point, id), entry) in removed {
+            if let Some(at) = entry.deadline {
+                self.deadlines.remove(&(at, *point, *id));
+            }
+        }
+    }
+}
+
+/// Wakes futures, outside any lock: a waker may run, or drop, a task. A panic of one does not keep
+/// the others from being woken.
+fn wake(entries: BTreeMap<(Point, FutureId), Entry>) {
+    for (_, entry) in entries {
+        if catch_unwind(AssertUnwindSafe(|| entry.waker.wake())).is_err() {
+            log::error!("the waker of a task panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn counted() -> (Arc<Count>, Waker) {
+        let count = Arc::new(Count::default());
+        (count.clone(), Waker::from(count))
+    }
+
+    fn woken(count: &Arc<Count>) -> usize {
+        count.0.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn reached_submissions_wake_their_futures_once() {
+        let wakers = Wakers::default();
+        let (early, early_waker) = counted();
+        let (late, late_waker) = counted();
+        assert!(wakers.insert(Point(3), wakers.new_id(), &early_waker, None));
+        assert!(!wakers.insert(Point(3), wakers.new_id(), &early_waker, None), "asked already");
+        assert!(wakers.insert(Point(4), wakers.new_id(), &late_waker, None));
+        wakers.wake_up_to(Point(2));
+        assert_eq!((woken(&early), woken(&late)), (0, 0));
+        wakers.wake_up_to(Point(3));
+        wakers.wake_up_to(Point(3));
+        assert_eq!((woken(&early), woken(&late)), (2, 0));
+        wakers.wake_up_to(Point(u64::MAX));
+        assert!(woken(&late) == 1 && wakers.is_empty());
+    }
+
+    #[test]
+    fn last_waker_of_a_future_is_woken() {
+        let wakers = Wakers::default();
+        let (first, first_waker) = counted();
+        let (second, second_waker) = counted();
+        let id = wakers.new_id();
+        wakers.insert(Point(1), id, &first_waker, None);
+        wakers.insert(Point(1), id, &first_waker.clone(), None);
+        assert_eq!(Arc::strong_count(&first), 3, "a waker that would wake the same is not stored");
+        wakers.insert(Point(1), id, &second_waker, None);
+        assert_eq!(Arc::strong_count(&first), 2, "replaced");
+        wakers.wake_all();
+        assert_eq!((woken(&first), woken(&second)), (0, 1));
+    }
+
+    #[test]
+    fn removed_futures_leave_nothing_behind() {
+        let wakers = Wakers::default();
+        let (count, waker) = counted();
+        let id = wakers.new_id();
+        wakers.insert(Point(1), id, &waker, Some(Instant::now()));
+        assert!(wakers.need_watcher());
+        wakers.remove(Point(1), id);
+        assert!(wakers.is_empty() && !wakers.need_watcher());
+        wakers.wake_all();
+        assert_eq!((woken(&count), Arc::strong_count(&count)), (0, 2));
+    }
+
+    #[test]
+    fn watcher_polls_the_smallest_submission() {
+        let wakers = Wakers::default();
+        let (_count, waker) = counted();
+        wakers.insert(Point(9), wakers.new_id(), &waker, None);
+        wakers.poll_driver();
+        assert!(matches!(wakers.next_duty(false), Some(Duty::Poll(Point(9), _))));
+        wakers.insert(Point(5), wakers.new_id(), &waker, None);
+        assert!(matches!(wakers.next_duty(true), Some(Duty::Poll(Point(5), _))));
+        wakers.insert(Point(7), wakers.new_id(), &waker, Some(Instant::now()));
+        assert!(matches!(wakers.next_duty(true), Some(Duty::Expired(Point(7)))));
+        wakers.end();
+        assert!(wakers.next_duty(true).is_none());
+    }
+}

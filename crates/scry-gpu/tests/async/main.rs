@@ -1,0 +1,12 @@
+//! Awaiting devices, under executors that differ in what they promise: pollster, tokio with one and
+//! with several threads, smol.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cpu_time;
+mod harness;
+mod loss;
+mod tickets;
+
+#[expect(dead_code, unused_imports, reason = "these tests need the devices alone")]
+#[path = "../support/mod.rs"]
+mod support;

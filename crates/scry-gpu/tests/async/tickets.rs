@@ -1,0 +1,243 @@
+//! Tickets as futures: completion, dropping, time limits, interrupts, the watcher's life.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use scry_gpu::testing::Fault;
+use scry_gpu::{Device, GpuError, Kernel, Ticket};
+
+use crate::harness::{
+    Count, NEVER, SHORT, alone, current_thread, endless, fill, join_all, multi_thread,
+    on_every_executor, poll_and_drop, poll_once,
+};
+use crate::support::devices;
+
+/// A kernel that takes some milliseconds on any device.
+fn slow(gpu: &Device) -> Kernel {
+    gpu.compile(
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+         @compute @workgroup_size(1) fn slow() {
+             var value = x[0];
+             for (var i = 0u; i < 20000u; i++) { value = value * 1664525u + 1013904223u; }
+             x[0] = value;
+             x[1] += 1u;
+         }",
+    )
+    .unwrap()
+}
+
+fn submit(gpu: &Device, kernel: &Kernel, x: &scry_gpu::Buffer<u32>) -> Ticket {
+    gpu.batch().run(kernel, &[x], 1).unwrap().submit_async().unwrap()
+}
+
+#[test]
+fn tickets_complete_under_every_executor() {
+    let _alone = alone();
+    for gpu in devices() {
+        let kernel = slow(&gpu);
+        on_every_executor(|| {
+            let (gpu, kernel) = (gpu.clone(), kernel.clone());
+            async move {
+                let x = gpu.alloc::<u32>(2).unwrap();
+                for _ in 0..3 {
+                    submit(&gpu, &kernel, &x).await.unwrap();
+                }
+                let ticket = submit(&gpu, &kernel, &x);
+                (&ticket).await.unwrap();
+                assert!(ticket.is_ready().unwrap());
+                ticket.await.unwrap();
+                gpu.batch().submit_async().unwrap().await.unwrap();
+                x.fill(9).unwrap();
+                gpu.wait_async().await.unwrap();
+                assert_eq!(x.download().unwrap(), [9, 9]);
+            }
+        });
+    }
+}
+
+#[test]
+fn ten_thousand_futures_are_pending_at_once() {
+    let _alone = alone();
+    for gpu in devices() {
+        let kernel = slow(&gpu);
+        let x = gpu.alloc::<u32>(2).unwrap();
+        let tickets: Vec<_> = (0..50).map(|_| Arc::new(submit(&gpu, &kernel, &x))).collect();
+        let of = |number: usize| tickets[number % tickets.len()].clone();
+        for runtime in [current_thread(), multi_thread()] {
+            runtime.block_on(async {
+                let tasks: Vec<_> = (0..10_000)
+                    .map(|number| (of(number), ()))
+                    .map(|(ticket, ())| tokio::spawn(async move { (&*ticket).await }))
+                    .collect();
+                for task in tasks {
+                    task.await.unwrap().unwrap();
+                }
+            });
+        }
+        let tasks: Vec<_> = (0..10_000).map(of).collect();
+        smol::block_on(async {
+            for task in tasks.into_iter().map(|it| smol::spawn(async move { (&*it).await })) {
+                task.await.unwrap();
+            }
+        });
+        let tickets: Vec<_> = (0..50).map(|_| submit(&gpu, &kernel, &x)).collect();
+        let all = (0..10_000).map(|number| (&tickets[number % 50]).into_future());
+        assert!(pollster::block_on(join_all(all)).iter().all(Result::is_ok));
+        assert_eq!(x.download().unwrap()[1], 100);
+    }
+}
+
+#[test]
+fn dropped_futures_stop_the_waiting_alone() {
+    let _alone = alone();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let ticket = fill(&gpu, &buffer, 2);
+    for polls in 0..4 {
+        assert!(!poll_and_drop((&ticket).into_future(), polls));
+        assert!(!poll_and_drop(gpu.wait_async(), polls));
+    }
+    // The last task that polls is the one that is woken.
+    let (first, last) = (Arc::new(Count::default()), Arc::new(Count::default()));
+    let mut future = pin!((&ticket).into_future());
+    for count in [&first, &first, &last] {
+        assert!(poll_once(future.as_mut(), count).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&first), 1, "its waker was dropped");
+    plan.fail_later(NEVER);
+    let start = Instant::now();
+    while last.0.load(Ordering::SeqCst) == 0 && start.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((first.0.load(Ordering::SeqCst), last.0.load(Ordering::SeqCst)), (0, 1));
+    assert!(poll_once(future.as_mut(), &last).is_ready());
+    assert_eq!(buffer.download().unwrap(), [2; 4]);
+}
+
+#[test]
+fn timeouts_of_executors_leave_the_work_running() {
+    let _alone = alone();
+    for runtime in [current_thread(), multi_thread()] {
+        let (gpu, plan, buffer) = endless(Fault::Endless);
+        let ticket = fill(&gpu, &buffer, 2);
+        runtime.block_on(async {
+            let waited = tokio::time::timeout(SHORT, &ticket).await;
+            assert!(waited.is_err(), "{waited:?}");
+            plan.fail_later(NEVER);
+            ticket.await.unwrap();
+        });
+        assert_eq!(buffer.download().unwrap(), [2; 4]);
+    }
+}
+
+#[test]
+fn time_limit_ends_awaited_work() {
+    let _alone = alone();
+    on_every_executor(|| async {
+        let (gpu, plan, buffer) = endless(Fault::Endless);
+        gpu.set_time_limit(Some(SHORT));
+        let tickets = [2, 3, 4].map(|value| fill(&gpu, &buffer, value));
+        for result in join_all(tickets.iter().map(IntoFuture::into_future)).await {
+            let error = result.unwrap_err();
+            assert!(matches!(error, GpuError::Timeout(_)), "{error}");
+            assert!(error.to_string().starts_with("Ticket::await: work on"), "{error}");
+            assert!(error.to_string().contains("the device goes on"), "{error}");
+        }
+        plan.fail_later(NEVER);
+        fill(&gpu, &buffer, 5).await.unwrap();
+        assert_eq!(buffer.download().unwrap(), [5; 4]);
+    });
+}
+
+#[test]
+fn time_limit_set_during_an_await_applies() {
+    let _alone = alone();
+    let (gpu, _plan, buffer) = endless(Fault::Endless);
+    let ticket = fill(&gpu, &buffer, 2);
+    let limited = std::thread::spawn({
+        let gpu = gpu.clone();
+        move || {
+            std::thread::sleep(SHORT);
+            gpu.set_time_limit(Some(SHORT));
+        }
+    });
+    let result = pollster::block_on(ticket.into_future());
+    assert!(matches!(result, Err(GpuError::Timeout(_))), "{result:?}");
+    limited.join().unwrap();
+}
+
+#[test]
+fn interrupts_reach_every_pending_future() {
+    let _alone = alone();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let ticket = fill(&gpu, &buffer, 2);
+    let interrupting = std::thread::spawn({
+        let gpu = gpu.clone();
+        move || {
+            std::thread::sleep(SHORT);
+            gpu.interrupt();
+        }
+    });
+    let all = (0..100).map(|_| (&ticket).into_future());
+    for result in pollster::block_on(join_all(all)) {
+        assert!(matches!(result, Err(GpuError::Interrupted(_))), "{result:?}");
+    }
+    interrupting.join().unwrap();
+    plan.fail_later(NEVER);
+    pollster::block_on(ticket.into_future()).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn one_watcher_starts_late_and_ends_with_the_device() {
+    use crate::harness::watchers;
+
+    let _alone = alone();
+    let before = watchers();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let ticket = fill(&gpu, &buffer, 2);
+    assert_eq!(watchers(), before, "nothing is awaited");
+    let futures: Vec<_> = (0..10).map(|_| Box::pin((&ticket).into_future())).collect();
+    for mut future in futures {
+        assert!(poll_once(future.as_mut(), &Arc::new(Count::default())).is_pending());
+    }
+    std::thread::sleep(SHORT);
+    assert_eq!(watchers(), before + 1);
+    plan.fail_later(NEVER);
+    drop((gpu, buffer, ticket));
+    assert_eq!(watchers(), before);
+}
+
+#[test]
+fn runtime_shut_down_leaves_the_device_usable() {
+    let _alone = alone();
+    for runtime in [current_thread(), multi_thread()] {
+        let (gpu, plan, buffer) = endless(Fault::Endless);
+        for value in 0..20 {
+            let ticket = fill(&gpu, &buffer, value);
+            runtime.spawn(async move { ticket.await });
+        }
+        runtime.block_on(async { tokio::time::sleep(SHORT).await });
+        drop(runtime);
+        plan.fail_later(NEVER);
+        assert_eq!(buffer.download().unwrap(), [19; 4]);
+    }
+}
+
+#[test]
+fn last_handle_may_be_dropped_by_a_task() {
+    let _alone = alone();
+    let runtime = multi_thread();
+    let start = Instant::now();
+    for _ in 0..20 {
+        let (gpu, _plan, buffer) = endless(Fault::Endless);
+        let ticket = fill(&gpu, &buffer, 2);
+        runtime.spawn(async move {
+            let _ = tokio::time::timeout(Duration::from_millis(2), ticket).await;
+            drop((gpu, buffer));
+        });
+    }
+    drop(runtime);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
