@@ -127,7 +127,7 @@ impl Runner {
         for step in steps {
             let result = self.direct(model, step);
             if model.is_refused(step) {
-                assert!(result.is_err(), "{step:?} was not refused");
+                assert!(result.is_err(), "{step:?} was not rejected");
             } else {
                 assert_eq!(succeed(result), model.step(step), "{step:?}");
             }
@@ -142,7 +142,7 @@ impl Runner {
         for step in steps {
             let result = self.add(&mut batch, model, step);
             if model.is_refused(step) {
-                assert!(result.is_err(), "{step:?} was not refused");
+                assert!(result.is_err(), "{step:?} was not rejected");
                 continue;
             }
             downloads.extend(succeed(result));

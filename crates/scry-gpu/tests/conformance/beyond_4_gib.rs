@@ -25,7 +25,7 @@ fn on_each_large_device(test: impl Fn(&Device)) {
         let limit = gpu.info().limits.max_buffer_size;
         let free = gpu.info().memory_budget.unwrap_or(0);
         if gpu.info().kind == DeviceKind::Software {
-            eprintln!("skipped on {gpu:?}: it takes long for so much, and has the memory of all");
+            eprintln!("skipped on {gpu:?}: a software device is slow and uses host memory");
         } else if limit < SIZE {
             eprintln!("skipped on {gpu:?}: its buffers have at most {limit} bytes, not {SIZE}");
         } else if free < 5 * SIZE {
@@ -134,7 +134,7 @@ fn bindings_end_below_4_gib() {
             assert!(error.to_string().contains("launch on slices"), "{error}");
         }
         if limit < 4 * BOUNDARY as u64 - 4 {
-            eprintln!("skipped on {gpu:?}: the largest binding, as it takes {limit} bytes");
+            eprintln!("skipped on {gpu:?}: the largest binding, {limit} bytes");
             return;
         }
         largest(gpu, &buffer);

@@ -152,7 +152,7 @@ fn rejects_one_binding_too_many() {
     on_each_device(|gpu| {
         let most = gpu.info().limits.max_storage_bindings;
         if most > 1000 {
-            eprintln!("skipped: {} takes {most} bindings", gpu.name());
+            eprintln!("skipped: {} supports {most} bindings", gpu.name());
             return;
         }
         let declare = |i| format!("@group(0) @binding({i}) var<storage, read_write> s{i}: u32;\n");
@@ -201,7 +201,7 @@ fn rejects_unaligned_slices() {
     on_each_device(|gpu| {
         let alignment = gpu.info().binding_alignment;
         if alignment <= 4 {
-            eprintln!("skipped: {} takes every word's offset", gpu.name());
+            eprintln!("skipped: {} supports the offset of every word", gpu.name());
             return;
         }
         let data = succeed(gpu.upload(&[5u32; 64]));

@@ -14,7 +14,7 @@ fn where_present(source: &str, test: impl Fn(&Device)) {
         if gpu.info().features.contains(Features::COOPERATIVE_MATRIX | Features::F16) {
             return test(gpu);
         }
-        eprintln!("{} has no cooperative matrices: the refusal is tested", gpu.name());
+        eprintln!("{} has no cooperative matrices: the error is tested", gpu.name());
         let error = gpu.compile(source).expect_err("the device lacks the feature");
         assert!(matches!(error, GpuError::Unsupported(_)), "{error}");
     });

@@ -11,7 +11,7 @@ fn where_present(feature: Features, source: &str, test: impl Fn(&Device)) {
             succeed(gpu.compile(source));
             return test(gpu);
         }
-        eprintln!("{} has no {feature}: the refusal is tested", gpu.name());
+        eprintln!("{} has no {feature}: the error is tested", gpu.name());
         check_refusal(gpu, feature, source);
     });
 }
@@ -20,7 +20,7 @@ fn check_refusal(gpu: &Device, feature: Features, source: &str) {
     let error = gpu.compile(source).expect_err("the device lacks the feature");
     assert_says(&error.to_string(), &["main", &feature.to_string(), gpu.name()]);
     let GpuError::Unsupported(error) = error else {
-        panic!("not a refusal of a feature: {error}");
+        panic!("not a capability error: {error}");
     };
     assert!(error.features().contains(feature));
 }

@@ -51,7 +51,7 @@ pub fn succeed<T>(result: Result<T>) -> T {
 #[track_caller]
 pub fn refused<T>(result: Result<T>) -> String {
     match result {
-        Ok(_) => panic!("this was accepted, and should have been refused"),
+        Ok(_) => panic!("this should have been rejected"),
         Err(error) => error.to_string(),
     }
 }

@@ -158,8 +158,8 @@ fn deep_nesting_works_or_is_rejected() {
                     Err(error @ GpuError::Kernel(_)) if has(gpu, "refuse-deep-nesting") => {
                         assert!(n > 76, "{error}");
                         let driver = &gpu.info().driver;
-                        let said = error.to_string();
-                        let names = |depth: u32| said.contains(&format!("nests {depth} levels"));
+                        let text = error.to_string();
+                        let names = |depth: u32| text.contains(&format!("nests {depth} levels"));
                         assert!(names(n) || names(n + 1), "{error}");
                         assert_says(&error.to_string(), &["kernel `main`", driver, "80 levels"]);
                     }

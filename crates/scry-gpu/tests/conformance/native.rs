@@ -154,7 +154,7 @@ fn errors_contain_compiler_messages() {
         // SAFETY: nothing is run.
         match unsafe { gpu.compile_ptx(SCALE, "scale", &line().immediates(32)) } {
             Err(error) => assert!(error.to_string().contains("takes 24 bytes"), "{error}"),
-            Ok(_) => eprintln!("this driver does not tell what parameters a kernel takes"),
+            Ok(_) => eprintln!("this driver does not report the parameters of kernels"),
         }
         let wrong = CUDA_C.replace("fmaf(", "no_such_function(");
         // SAFETY: nothing is run.

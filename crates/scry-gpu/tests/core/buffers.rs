@@ -79,7 +79,7 @@ fn fault_01_absurd_sizes_fail_harmlessly() {
 fn new_buffers_are_zeroed_on_demand() {
     let (gpu, log) = observed();
     let buffer = gpu.alloc::<u64>(33).unwrap();
-    assert_eq!(log.take().fills, 0, "nothing is submitted for a buffer that nobody uses");
+    assert_eq!(log.take().fills, 0, "nothing is submitted for an unused buffer");
     assert_eq!(buffer.download().unwrap(), [0; 33]);
     assert_eq!(log.take().fills, 1);
     buffer.download().unwrap();
@@ -116,7 +116,7 @@ fn ranges_outside_are_refused() {
         "Buffer::slice: elements 3..5 of buffer `x`, which has 4; help: stay within 0..4, the end \
          not before the start"
     );
-    #[expect(clippy::reversed_empty_ranges, reason = "it must be refused")]
+    #[expect(clippy::reversed_empty_ranges, reason = "it must be rejected")]
     let reversed = buffer.slice(3..2).map(|_| ());
     range_error(reversed);
     range_error(buffer.slice(..=usize::MAX).map(|_| ()));

@@ -33,8 +33,8 @@ fn large_copies_launch_a_kernel() {
         b.fill(1).unwrap();
         let _ = log.take();
         gpu.copy_buffer(&a, &b).unwrap();
-        let told = Counts { barriers: 0, ..log.take() };
-        assert_eq!(told, expected, "{size}");
+        let counts = Counts { barriers: 0, ..log.take() };
+        assert_eq!(counts, expected, "{size}");
     }
 }
 

@@ -40,24 +40,24 @@ fn rejects_transfers_that_do_not_fit() {
     let words = gpu.alloc_untyped(DType::U32, 2).unwrap().with_label("words");
     let short = gpu.alloc_untyped(DType::F16, 3).unwrap().with_label("short");
     let mut batch = gpu.batch();
-    let said = |refused: Result<(), GpuError>| refused.unwrap_err().to_string();
+    let error_of = |refused: Result<(), GpuError>| refused.unwrap_err().to_string();
     assert_eq!(
-        said(batch.copy(&halves, &words).map(|_| ())),
+        error_of(batch.copy(&halves, &words).map(|_| ())),
         "Batch::copy: buffer `halves` holds f16, but buffer `words` holds u32; help: view one as \
          the other's type (UntypedBuffer::view_as)"
     );
     assert_eq!(
-        said(batch.copy(&halves, &short).map(|_| ())),
+        error_of(batch.copy(&halves, &short).map(|_| ())),
         "Batch::copy: 4 elements of buffer `halves` do not fit the 3 elements of buffer `short`; \
          help: copy between slices of one length"
     );
     assert_eq!(
-        said(batch.copy(&halves.slice(..2).unwrap(), &halves.slice(1..3).unwrap()).map(|_| ())),
+        error_of(batch.copy(&halves.slice(..2).unwrap(), &halves.slice(1..3).unwrap()).map(|_| ())),
         "Batch::copy: source bytes 0..4 and destination bytes 2..6 of buffer `halves` overlap; \
          help: copy through another buffer"
     );
     assert_eq!(
-        said(batch.write(&halves, &[0; 4]).map(|_| ())),
+        error_of(batch.write(&halves, &[0; 4]).map(|_| ())),
         "Batch::write: 4 bytes were given for the 8 bytes of buffer `halves`; help: give 8 bytes, \
          or take a slice of the buffer"
     );

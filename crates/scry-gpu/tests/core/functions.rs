@@ -128,18 +128,18 @@ fn missing_features_name_the_function() {
 #[test]
 fn oversized_requests_name_the_function() {
     let (gpu, _log) = observed(null_info());
-    let said = |error: GpuError| {
+    let error_of = |error: GpuError| {
         assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
         error.to_string()
     };
-    let text = said(gpu.alloc::<u32>(1 << 60).unwrap_err());
+    let text = error_of(gpu.alloc::<u32>(1 << 60).unwrap_err());
     let begin = "Device::alloc: a buffer of 1152921504606846976 elements of 4 bytes is ";
     assert!(text.starts_with(begin), "{text}");
-    let text = said(gpu.alloc_untyped(DType::F32, 1 << 60).unwrap_err());
+    let text = error_of(gpu.alloc_untyped(DType::F32, 1 << 60).unwrap_err());
     assert!(text.starts_with("Device::alloc_untyped: a buffer of "), "{text}");
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let step = gpu.compile(STEP).unwrap();
-    let text = said(gpu.batch().run(&step, &[&a, &b], 1u64 << 40).map(drop).unwrap_err());
+    let text = error_of(gpu.batch().run(&step, &[&a, &b], 1u64 << 40).map(drop).unwrap_err());
     assert!(text.starts_with("Batch::run: the launch of kernel `step` along x is "), "{text}");
 }
 

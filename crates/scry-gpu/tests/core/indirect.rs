@@ -14,7 +14,7 @@ fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let refused = gpu.run(&kernel, &[&a, &b], launch);
-    refused.expect_err("this should have been refused").to_string()
+    refused.expect_err("this should have been rejected").to_string()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn indirect_launches_check_arguments() {
     assert!(batch.run(&kernel, &[&a, &none], launch_of(&counts)).is_err());
     assert!(batch.run(&kernel, &[&a, &a], launch_of(&counts)).is_err());
     batch.submit().unwrap();
-    assert_eq!(log.take(), Counts::default(), "a refused step leaves nothing in the batch");
+    assert_eq!(log.take(), Counts::default(), "a rejected step adds nothing to the batch");
 }
 
 #[test]

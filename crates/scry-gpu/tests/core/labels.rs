@@ -12,10 +12,10 @@ fn labelled(gpu: &Device, source: &str) -> Result<Kernel> {
 /// Checks that the error starts with the label, and has none for a kernel without a label.
 #[track_caller]
 fn begins_with_label<T>(expected: &str, outcome: impl Fn(Option<&'static str>) -> Result<T>) {
-    let said = |label| outcome(label).map(|_| ()).unwrap_err().to_string();
-    let labelled = said(Some("blur.wgsl"));
+    let error_of = |label| outcome(label).map(|_| ()).unwrap_err().to_string();
+    let labelled = error_of(Some("blur.wgsl"));
     assert!(labelled.starts_with(&format!("blur.wgsl: {expected}")), "{labelled}");
-    assert_eq!(said(None), labelled["blur.wgsl: ".len()..], "without a label");
+    assert_eq!(error_of(None), labelled["blur.wgsl: ".len()..], "without a label");
 }
 
 fn compiled(gpu: &Device, source: &str, label: Option<&str>) -> Result<Kernel> {
@@ -123,8 +123,12 @@ fn cached_kernels_keep_their_labels() {
     let plain = gpu.compile(STEP).unwrap();
     let blur = labelled(&gpu, STEP).unwrap();
     let other = gpu.compile_with(STEP, &CompileOptions::new().label("other.wgsl")).unwrap();
-    let said = |kernel: &Kernel| gpu.run(kernel, &[], 8).unwrap_err().to_string();
-    assert!(said(&plain).starts_with("kernel `step`, "), "{}", said(&plain));
-    assert!(said(&blur.clone()).starts_with("blur.wgsl: kernel `step`, "), "{}", said(&blur));
-    assert!(said(&other).starts_with("other.wgsl: kernel `step`, "), "{}", said(&other));
+    let error_of = |kernel: &Kernel| gpu.run(kernel, &[], 8).unwrap_err().to_string();
+    assert!(error_of(&plain).starts_with("kernel `step`, "), "{}", error_of(&plain));
+    assert!(
+        error_of(&blur.clone()).starts_with("blur.wgsl: kernel `step`, "),
+        "{}",
+        error_of(&blur)
+    );
+    assert!(error_of(&other).starts_with("other.wgsl: kernel `step`, "), "{}", error_of(&other));
 }

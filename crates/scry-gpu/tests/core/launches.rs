@@ -76,18 +76,18 @@ fn wrong_device_transfers_name_function() {
     let (gpu, other) = (null(), null());
     let (ours, theirs) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());
     let mut batch = gpu.batch();
-    let said = |refused: Result<(), GpuError>| {
+    let error_of = |refused: Result<(), GpuError>| {
         let error = refused.unwrap_err().to_string();
         error.split(" belongs to ").next().unwrap_or_default().to_owned()
     };
     let found = [
-        said(batch.copy(&theirs, &ours).map(|_| ())),
-        said(batch.copy(&ours, &theirs).map(|_| ())),
-        said(batch.fill(&theirs, 1).map(|_| ())),
-        said(batch.write(&theirs, &[1; 8]).map(|_| ())),
-        said(batch.download(&theirs).map(|_| ())),
-        said(ours.copy_to(&theirs)),
-        said(gpu.copy_buffer(&theirs, &ours)),
+        error_of(batch.copy(&theirs, &ours).map(|_| ())),
+        error_of(batch.copy(&ours, &theirs).map(|_| ())),
+        error_of(batch.fill(&theirs, 1).map(|_| ())),
+        error_of(batch.write(&theirs, &[1; 8]).map(|_| ())),
+        error_of(batch.download(&theirs).map(|_| ())),
+        error_of(ours.copy_to(&theirs)),
+        error_of(gpu.copy_buffer(&theirs, &ours)),
     ];
     let expected = [
         "Batch::copy: the buffer (the source)",

@@ -9,13 +9,13 @@ use super::STEP;
 
 thread_local! {
     /// The lines of this thread, if it is being captured.
-    static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
 /// Captures the lines of threads, as the filter `scry=debug` passes them.
-struct Listener;
+struct CaptureLogger;
 
-impl log::Log for Listener {
+impl log::Log for CaptureLogger {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
         metadata.target().starts_with("scry") && metadata.level() <= log::Level::Debug
     }
@@ -23,7 +23,7 @@ impl log::Log for Listener {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             let line = format!("{}: {}", record.target(), record.args());
-            HEARD.with_borrow_mut(|heard| heard.as_mut().map(|lines| lines.push(line)));
+            CAPTURED.with_borrow_mut(|captured| captured.as_mut().map(|lines| lines.push(line)));
         }
     }
 
@@ -31,15 +31,15 @@ impl log::Log for Listener {
 }
 
 /// Returns the lines logged by this thread during a call.
-fn heard(call: impl FnOnce()) -> Vec<String> {
+fn captured(call: impl FnOnce()) -> Vec<String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        log::set_logger(&Listener).unwrap();
+        log::set_logger(&CaptureLogger).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
     });
-    HEARD.set(Some(Vec::new()));
+    CAPTURED.set(Some(Vec::new()));
     call();
-    HEARD.take().unwrap()
+    CAPTURED.take().unwrap()
 }
 
 /// Removes the duration at the end of a line, such as ` in 1.25 ms`, which varies.
@@ -51,12 +51,12 @@ fn timeless(line: &str) -> &str {
 #[test]
 fn debug_log_covers_each_object() {
     let mut device = None;
-    let opened = heard(|| device = Device::with_backend(BackendKind::Null).ok());
+    let opened = captured(|| device = Device::with_backend(BackendKind::Null).ok());
     let gpu = device.unwrap();
     let [line] = &opened[..] else { panic!("{opened:?}") };
     assert_eq!(timeless(line), format!("scry::device: opened {}", gpu.info()));
 
-    let compiled = heard(|| {
+    let compiled = captured(|| {
         gpu.compile(STEP).unwrap();
         gpu.compile(STEP).unwrap();
     });
@@ -71,18 +71,18 @@ fn debug_log_covers_each_object() {
 
     let (input, output) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     gpu.wait().unwrap();
-    let ran = heard(|| gpu.dispatch(STEP, &[&input, &output], 64).unwrap());
+    let ran = captured(|| gpu.dispatch(STEP, &[&input, &output], 64).unwrap());
     let submission = ran.last().unwrap();
     assert!(submission.starts_with("scry::submit: null:0: submission "), "{ran:?}");
     assert!(submission.contains(", launches: 1, steps: "), "{ran:?}");
 
-    let allocated = heard(|| drop(gpu.alloc::<u32>(64).unwrap()));
+    let allocated = captured(|| drop(gpu.alloc::<u32>(64).unwrap()));
     assert_eq!(allocated, ["scry::memory: null:0: allocated 256 bytes of device memory"]);
 
     let mut batch = gpu.batch();
     batch.fill(&input, 3).unwrap();
     let recording = batch.record().unwrap();
-    let replayed = heard(|| drop(recording.replay().unwrap()));
+    let replayed = captured(|| drop(recording.replay().unwrap()));
     let text = replayed.last().unwrap();
     assert!(text.contains(", a replay, launches: 0, steps: 1"), "{replayed:?}");
 }

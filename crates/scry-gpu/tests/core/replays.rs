@@ -9,7 +9,7 @@ fn refused<T>(result: Result<T, GpuError>) -> String {
     match result {
         Err(error @ GpuError::Range(_)) => error.to_string(),
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("this was accepted, and should have been refused"),
+        Ok(_) => panic!("this should have been rejected"),
     }
 }
 

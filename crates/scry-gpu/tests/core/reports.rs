@@ -14,7 +14,7 @@ fn failing(launches: &[u64]) -> Device {
 #[track_caller]
 fn problem<T>(result: Result<T>) -> String {
     match result {
-        Ok(_) => panic!("no failure was told"),
+        Ok(_) => panic!("no failure was reported"),
         Err(error @ GpuError::Kernel(_)) => {
             assert_eq!(error.kind(), ErrorKind::Device);
             let GpuError::Kernel(error) = error else { unreachable!() };

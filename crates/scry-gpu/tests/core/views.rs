@@ -7,7 +7,7 @@ use super::null;
 fn refused(result: Result<impl std::fmt::Debug, GpuError>) -> String {
     match result {
         Err(error @ (GpuError::Range(_) | GpuError::Argument(_))) => error.to_string(),
-        other => panic!("{other:?} should have been refused"),
+        other => panic!("{other:?} should have been rejected"),
     }
 }
 

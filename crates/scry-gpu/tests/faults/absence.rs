@@ -18,8 +18,8 @@ fn report() {
         check_works(&Device::auto().unwrap());
         vec!["cpu:0"]
     } else {
-        is_absent(Device::auto(), &[]);
-        is_absent(Device::open("0"), &[]);
+        assert_absent(Device::auto(), &[]);
+        assert_absent(Device::open("0"), &[]);
         vec![]
     };
     let listed: Vec<_> =
@@ -29,9 +29,9 @@ fn report() {
     for attempt in Device::absent_backends() {
         assert!(!attempt.reason().is_empty() && !attempt.help().is_empty(), "{attempt:?}");
     }
-    is_absent(Device::with_backend(BackendKind::Vulkan), &[]);
+    assert_absent(Device::with_backend(BackendKind::Vulkan), &[]);
     for selector in ["vulkan", "vulkan:0", "9"] {
-        is_absent(Device::open(selector), &rest);
+        assert_absent(Device::open(selector), &rest);
     }
 }
 
@@ -59,7 +59,7 @@ fn opening_the_cpu_loads_no_gpu_driver() {
             assert!(loaded().contains(&"libvulkan"), "the test cannot see libraries");
         }
     });
-    outcome.ended_well();
+    outcome.finished();
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn a_wrong_variable_is_named() {
         assert!(error.to_string().starts_with("no device matches `vulkan:77`"), "{error}");
         assert!(!error.to_string().contains("SCRY_DEVICE"), "{error}");
     });
-    let told = outcome.ended_well();
+    let output = outcome.finished();
     for words in ["SCRY_DEVICE=vulkan:77 matches no device", "help: set SCRY_DEVICE to a device"] {
-        assert!(told.contains(words), "`{words}` is not in: {told}");
+        assert!(output.contains(words), "`{words}` is not in: {output}");
     }
 }
 
@@ -92,9 +92,9 @@ fn report_cuda() {
         check_works(&Device::open(selector).unwrap());
     }
     let rest: Vec<_> = rest.iter().map(String::as_str).collect();
-    is_absent(Device::with_backend(BackendKind::Cuda), &[]);
+    assert_absent(Device::with_backend(BackendKind::Cuda), &[]);
     for selector in ["cuda", "cuda:0"] {
-        is_absent(Device::open(selector), &rest);
+        assert_absent(Device::open(selector), &rest);
     }
     let absent = Device::absent_backends();
     let cuda = absent.iter().find(|attempt| attempt.backend() == BackendKind::Cuda).unwrap();
@@ -102,7 +102,7 @@ fn report_cuda() {
 }
 
 /// Checks that the device is absent, and that the error names the others.
-fn is_absent(result: Result<Device>, others: &[&str]) {
+fn assert_absent(result: Result<Device>, others: &[&str]) {
     match result {
         Err(GpuError::NoDevice(no_device)) => {
             println!("{no_device}");
@@ -138,24 +138,24 @@ fn without_devices(name: &str, variables: &[(&'static str, OsString)]) -> Outcom
 }
 
 /// Checks that the report says that there is no such device, and contains these words.
-fn tells(outcome: Outcome, words: &[&str]) {
+fn assert_absence(outcome: Outcome, words: &[&str]) {
     tells_of("vulkan", outcome, words);
 }
 
 fn tells_of(backend: &str, outcome: Outcome, words: &[&str]) {
-    tells_words(outcome, &[&[&*format!("no device matches `{backend}`")], words].concat());
+    assert_output(outcome, &[&[&*format!("no device matches `{backend}`")], words].concat());
 }
 
-fn tells_words(outcome: Outcome, words: &[&str]) {
-    let told = outcome.ended_well();
+fn assert_output(outcome: Outcome, words: &[&str]) {
+    let output = outcome.finished();
     for word in ["help: "].iter().chain(words) {
-        assert!(told.contains(word), "`{word}` is not in: {told}");
+        assert!(output.contains(word), "`{word}` is not in: {output}");
     }
 }
 
 /// Creates a folder with files of these names that are invalid or other libraries, and returns the
 /// variable that makes the system find them first.
-fn in_the_way(
+fn shadowing_files(
     files: &[&str],
     make: impl Fn(&Path) -> std::io::Result<()>,
 ) -> (tempfile::TempDir, (&'static str, OsString)) {
@@ -169,25 +169,23 @@ fn in_the_way(
 
 /// Hides the Vulkan loader.
 fn without_loader(name: &str, make: impl Fn(&Path) -> std::io::Result<()>) {
-    let (_folder, path) = in_the_way(&["libvulkan.so.1"], make);
-    tells(without_devices(name, &[path]), &["vulkan: ", "libvulkan"]);
+    let (_folder, path) = shadowing_files(&["libvulkan.so.1"], make);
+    assert_absence(without_devices(name, &[path]), &["vulkan: ", "libvulkan"]);
 }
 
 /// Hides NVIDIA's driver library; the report must contain these words.
 fn without_libcuda(name: &str, make: impl Fn(&Path) -> std::io::Result<()>, words: &[&str]) {
     if fs::exists("/usr/lib/wsl/lib/libcuda.so.1").unwrap_or(false) {
-        eprintln!(
-            "skipped fault 29, no libcuda: it stands at a fixed place, where none can hide it"
-        );
+        eprintln!("skipped fault 29, no libcuda: it is at a fixed path, which cannot be shadowed");
         return;
     }
-    let (_folder, path) = in_the_way(&["libcuda.so.1", "libcuda.so"], make);
+    let (_folder, path) = shadowing_files(&["libcuda.so.1", "libcuda.so"], make);
     let outcome = in_child_without(name, &[path], report_cuda);
     tells_of("cuda", outcome, &[&["cuda: ", "libcuda.so.1"], words].concat());
 }
 
 fn garbage(path: &Path) -> std::io::Result<()> {
-    fs::write(path, "this is no library")
+    fs::write(path, "not a library")
 }
 
 /// Returns a valid library without the functions of Vulkan and CUDA.
@@ -206,7 +204,7 @@ fn fault_29_no_loader() {
 #[cfg(target_os = "linux")]
 fn fault_29_invalid_vulkan_loader() {
     let Some(other) = other_library() else {
-        eprintln!("skipped fault 29, a loader that is none: no other library was found");
+        eprintln!("skipped fault 29, an invalid loader: no other library was found");
         return;
     };
     without_loader("absence::fault_29_invalid_vulkan_loader", |path| {
@@ -225,7 +223,7 @@ fn fault_29_no_libcuda() {
 #[cfg(target_os = "linux")]
 fn fault_29_invalid_libcuda() {
     let Some(other) = other_library() else {
-        eprintln!("skipped fault 29, a libcuda that is none: no other library was found");
+        eprintln!("skipped fault 29, an invalid libcuda: no other library was found");
         return;
     };
     let make = |path: &Path| std::os::unix::fs::symlink(other, path);
@@ -237,8 +235,8 @@ fn fault_29_invalid_libcuda() {
 fn fault_29_cuda_alone_has_no_device() {
     let name = "absence::fault_29_cuda_alone_has_no_device";
     let outcome = in_child_without(name, &[no_cuda_device()], report_cuda);
-    if outcome.told.contains("NVIDIA's driver library could not be opened") {
-        println!("skipped fault 29, a driver that shows no device to CUDA: there is no driver");
+    if outcome.output.contains("NVIDIA's driver library could not be opened") {
+        println!("skipped fault 29, a driver without CUDA devices: there is no driver");
         return tells_of("cuda", outcome, &["cuda: ", "install NVIDIA's driver"]);
     }
     let words = ["cuda: ", "CUDA_VISIBLE_DEVICES= restricts the visible devices"];
@@ -249,7 +247,10 @@ fn fault_29_cuda_alone_has_no_device() {
 fn fault_29_no_driver() {
     let nowhere = OsString::from("/nonexistent/icd.json");
     let variables = [("VK_DRIVER_FILES", nowhere.clone()), ("VK_ICD_FILENAMES", nowhere)];
-    tells(without_devices("absence::fault_29_no_driver", &variables), &["vulkan: ", "Vulkan"]);
+    assert_absence(
+        without_devices("absence::fault_29_no_driver", &variables),
+        &["vulkan: ", "Vulkan"],
+    );
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn fault_29_missing_driver_library() {
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_missing_driver_library";
-    tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
+    assert_absence(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn fault_29_invalid_vulkan_manifest() {
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_invalid_vulkan_manifest";
-    tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
+    assert_absence(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
@@ -291,7 +292,7 @@ fn fault_29_backend_selected_by_environment() {
             rest.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();
         let rest: Vec<_> = rest.iter().map(String::as_str).collect();
         // Another device must not be returned for a requested one.
-        is_absent(Device::auto(), &rest);
+        assert_absent(Device::auto(), &rest);
     });
-    tells_words(outcome, &["SCRY_DEVICE=vulkan matches no device", "vulkan: ", "Vulkan"]);
+    assert_output(outcome, &["SCRY_DEVICE=vulkan matches no device", "vulkan: ", "Vulkan"]);
 }

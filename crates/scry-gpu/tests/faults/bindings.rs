@@ -24,7 +24,7 @@ const SCALE: &str = "
 fn refused(result: Result<()>) -> String {
     match result {
         Err(error @ GpuError::Argument(_)) => error.to_string(),
-        other => panic!("{other:?} is no refused argument"),
+        other => panic!("{other:?} is not an argument error"),
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Outcome {
     /// Its exit status; `None` if it was killed after the timeout.
     pub status: Option<ExitStatus>,
     /// Its output.
-    pub told: String,
+    pub output: String,
     /// Its duration.
     pub took: Duration,
 }
@@ -81,25 +81,25 @@ fn run_in_child(
     .collect();
     let status = end_of(&mut child, start + patience);
     let took = start.elapsed();
-    let told = streams.drain(..).filter_map(|stream| stream.join().ok());
-    Outcome { status, told: told.collect(), took }
+    let output = streams.drain(..).filter_map(|stream| stream.join().ok());
+    Outcome { status, output: output.collect(), took }
 }
 
 fn end_of(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     while Instant::now() < deadline {
-        if let Some(status) = child.try_wait().expect("the child is this process's") {
+        if let Some(status) = child.try_wait().expect("the child belongs to this process") {
             return Some(status);
         }
         thread::sleep(Duration::from_millis(5));
     }
-    child.kill().expect("the child is this process's");
+    child.kill().expect("the child belongs to this process");
     let _ = child.wait();
     None
 }
 
 /// [`in_child_with`], for a child that must finish its work and exit normally.
 pub fn in_child(name: &str, patience: Duration, body: impl FnOnce()) -> String {
-    in_child_with(name, patience, &[], body).ended_well()
+    in_child_with(name, patience, &[], body).finished()
 }
 
 /// [`in_child`], for work that saturates devices: no other child runs at the same time.
@@ -115,19 +115,22 @@ pub fn in_child_alone_with(
     body: impl FnOnce(),
 ) -> String {
     let _alone = TIME_OF_DEVICES.write().unwrap_or_else(PoisonError::into_inner);
-    run_in_child(name, patience, variables, body).ended_well()
+    run_in_child(name, patience, variables, body).finished()
 }
 
 impl Outcome {
     /// Returns the child's output; panics unless it finished its work and exited normally.
-    pub fn ended_well(self) -> String {
-        let Self { status, told, took } = self;
+    pub fn finished(self) -> String {
+        let Self { status, output, took } = self;
         let ended = status.is_some_and(|status| status.success());
-        assert!(ended && told.contains("the child is done"), "{status:?} after {took:?}: {told}");
+        assert!(
+            ended && output.contains("the child is done"),
+            "{status:?} after {took:?}: {output}"
+        );
         // Repeats the child's messages about what it skipped.
-        for line in told.lines().filter(|line| line.starts_with("skipped")) {
+        for line in output.lines().filter(|line| line.starts_with("skipped")) {
             eprintln!("{line}");
         }
-        told
+        output
     }
 }

@@ -62,7 +62,7 @@ fn rejected_kernels_are_not_cached() {
 /// entries.
 fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
     let variables = [("SCRY_CACHE_DIR", folder.as_os_str().to_owned())];
-    let told = in_child_with(name, Duration::from_secs(30), &variables, || {
+    let output = in_child_with(name, Duration::from_secs(30), &variables, || {
         for gpu in devices() {
             check_works(&gpu);
         }
@@ -70,8 +70,8 @@ fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::t
             println!("entry {}", entry.path.display());
         }
     })
-    .ended_well();
-    let paths = told.lines().filter_map(|line| line.strip_prefix("entry "));
+    .finished();
+    let paths = output.lines().filter_map(|line| line.strip_prefix("entry "));
     let stamped = paths.map(|path| {
         let modified = fs::metadata(path).and_then(|it| it.modified());
         (path.into(), modified.expect("the cache listed the file"))
@@ -86,7 +86,7 @@ fn next_process_uses_disk_cache() {
     let first = work_with_cache(name, folder.path());
     if first.is_empty() {
         for gpu in devices() {
-            eprintln!("skipped on {gpu:?}: its driver gives no data of compiled kernels to keep");
+            eprintln!("skipped on {gpu:?}: its driver does not return compiled kernels");
         }
         return;
     }
@@ -107,5 +107,5 @@ fn next_process_uses_disk_cache() {
         assert!(rewritten > 0, "{}", path.display());
     }
     let fourth = work_with_cache(name, folder.path());
-    assert_eq!(fourth, third, "what replaced the damaged entries is taken");
+    assert_eq!(fourth, third, "the replaced entries are used");
 }

@@ -80,7 +80,7 @@ fn fault_03_out_of_memory_at_each_call() {
             assert!(held.allocations <= 2, "{place}: more than staging: {held:?}");
         });
         let refused = refused.into_inner();
-        assert!(refused > 10, "{selector}: only {refused} calls were refused");
+        assert!(refused > 10, "{selector}: only {refused} calls failed");
     }
 }
 
@@ -104,7 +104,7 @@ fn fault_05_download_retries_after_out_of_memory() {
             }
             assert_eq!(buffer.download().unwrap(), data, "{selector}, {later}");
         }
-        assert!(refused >= 2, "{selector}: only {refused} calls were refused");
+        assert!(refused >= 2, "{selector}: only {refused} calls failed");
     }
 }
 
@@ -137,9 +137,9 @@ fn fault_26_device_loss_wakes_every_waiter() {
         let ended: Vec<_> = waiting.into_iter().map(|it| it.join().unwrap()).collect();
         let timeouts = ended.iter().filter(|it| matches!(it, Err(GpuError::Timeout(_))));
         assert!(timeouts.count() >= 1, "{ended:?}");
-        let told =
+        let is_lost =
             |it: &Result<()>| matches!(it, Err(GpuError::Timeout(_) | GpuError::DeviceLost(_)));
-        assert!(ended.iter().all(told), "{ended:?}");
+        assert!(ended.iter().all(is_lost), "{ended:?}");
     });
     assert!(plan.has_failed());
     check_works(&null());
@@ -212,7 +212,9 @@ fn fault_26_failed_submission_has_no_effect() {
         });
         assert_eq!(counter.download().unwrap(), [made], "{gpu:?}, {interrupted} interrupted");
         if interrupted == 0 {
-            println!("skipped on {gpu:?}: it is too fast for {made} submissions to be too many");
+            println!(
+                "skipped on {gpu:?}: {made} submissions do not exceed the limit of pending work"
+            );
         }
     }
 }

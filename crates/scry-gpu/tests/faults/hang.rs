@@ -227,10 +227,10 @@ fn every_waiting_thread_gets_error(shared: &Device) {
         })
     });
     assert!(took < LIMIT + GRACE, "{took:?}");
-    let told = |result: &Result<(), GpuError>| {
+    let output = |result: &Result<(), GpuError>| {
         matches!(result, Err(GpuError::Timeout(_) | GpuError::DeviceLost(_)))
     };
-    assert!(ended.iter().all(told), "{ended:?}");
+    assert!(ended.iter().all(output), "{ended:?}");
     if can_end_work(&gpu) {
         check_works(&gpu);
     }

@@ -15,7 +15,7 @@ use crate::support::root;
 fn refused(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {
     match gpu.compile_with(source, options) {
         Err(error) => error,
-        Ok(kernel) => panic!("{gpu:?} takes {kernel:?} from {source}"),
+        Ok(kernel) => panic!("{gpu:?} compiles {kernel:?} from {source}"),
     }
 }
 
@@ -282,7 +282,7 @@ fn kernel(items: &str, body: &str) -> String {
 fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
     let mut all = String::new();
     for i in 0..count {
-        writeln!(all, "{}", line(i)).expect("a string takes everything");
+        writeln!(all, "{}", line(i)).expect("writing to a string succeeds");
     }
     all
 }

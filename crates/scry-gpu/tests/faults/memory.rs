@@ -88,7 +88,7 @@ fn fault_04_out_of_memory_drops_whole_batch() {
                 other => panic!("{selector}, {later}: {other:?}, and the buffers hold {values:?}"),
             }
         }
-        assert!(refused >= 3, "{selector}: only {refused} calls were refused");
+        assert!(refused >= 3, "{selector}: only {refused} calls failed");
     }
 }
 
@@ -132,8 +132,8 @@ fn fault_06_odd_sizes_work_absurd_fail() {
         for len in [1usize << 45, usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1] {
             let error = gpu.alloc::<f64>(len).unwrap_err();
             let limit = "max_buffer_size";
-            let told = matches!(&error, GpuError::TooLarge(error) if error.limit_name() == limit);
-            assert!(told, "{gpu:?}, {len} elements: {error}");
+            let output = matches!(&error, GpuError::TooLarge(error) if error.limit_name() == limit);
+            assert!(output, "{gpu:?}, {len} elements: {error}");
         }
         check_works(&gpu);
     }

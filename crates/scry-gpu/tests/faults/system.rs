@@ -157,7 +157,7 @@ fn fault_36_no_file_can_be_opened() {
         }
         open.iter().for_each(check_recovers);
     })
-    .ended_well();
+    .finished();
 }
 
 /// The device works again. NVIDIA's driver (580) allocates no more host memory for a process that
@@ -193,7 +193,7 @@ fn fault_36_device_search_without_files() {
         }
         present.split(' ').for_each(check_opens_again);
     })
-    .ended_well();
+    .finished();
 }
 
 /// Returns whether an error may be that of a driver that could not open a file.
@@ -242,7 +242,7 @@ fn fault_36_no_thread_can_be_started() {
         }
         let before = set_limit(libc::RLIMIT_NPROC, 0);
         if std::thread::Builder::new().spawn(|| ()).is_ok() {
-            println!("skipped fault 36, thread limit: this system does not heed it");
+            println!("skipped fault 36, thread limit: this system ignores it");
             return;
         }
         for gpu in &open {
@@ -287,5 +287,5 @@ fn fault_36_nothing_can_be_written_to_disk() {
             check_works(&gpu);
         }
     })
-    .ended_well();
+    .finished();
 }

@@ -31,9 +31,9 @@ fn adder(number: u32) -> String {
 }
 
 /// Small random numbers, the same for the same seed.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -43,14 +43,14 @@ impl Dice {
 }
 
 /// A buffer and its expected contents.
-struct Held {
+struct TrackedBuffer {
     buffer: Buffer<u32>,
     expected: Vec<u32>,
 }
 
-impl Held {
-    fn new(gpu: &Device, dice: &mut Dice) -> Self {
-        let (len, first) = (1 + dice.below(5000), dice.below(1000) as u32);
+impl TrackedBuffer {
+    fn new(gpu: &Device, rng: &mut Rng) -> Self {
+        let (len, first) = (1 + rng.below(5000), rng.below(1000) as u32);
         let expected: Vec<u32> = (first..).take(len).collect();
         let buffer = gpu.upload(&expected).unwrap();
         Self { buffer, expected }
@@ -70,51 +70,51 @@ impl Held {
 
 /// One thread's random walk until a deadline; returns the number of its steps.
 fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
-    let mut dice = Dice(seed);
-    let mut held: Vec<Held> = vec![Held::new(gpu, &mut dice)];
+    let mut rng = Rng(seed);
+    let mut buffers: Vec<TrackedBuffer> = vec![TrackedBuffer::new(gpu, &mut rng)];
     let mut kernels: Vec<(Kernel, u32)> = Vec::new();
     let mut steps = 0;
     while Instant::now() < until {
         steps += 1;
-        let one = dice.below(held.len());
-        match dice.below(10) {
-            0 if held.len() < 8 => held.push(Held::new(gpu, &mut dice)),
-            1 if held.len() > 1 => drop(held.swap_remove(one)),
+        let one = rng.below(buffers.len());
+        match rng.below(10) {
+            0 if buffers.len() < 8 => buffers.push(TrackedBuffer::new(gpu, &mut rng)),
+            1 if buffers.len() > 1 => drop(buffers.swap_remove(one)),
             2 => {
-                let number = 1 + dice.below(40) as u32;
+                let number = 1 + rng.below(40) as u32;
                 kernels.push((gpu.compile(&adder(number)).unwrap(), number));
                 if kernels.len() > 4 {
                     kernels.remove(0);
                 }
             }
             3 => {
-                let number = 1 + dice.below(8) as u32;
-                let it = &mut held[one];
+                let number = 1 + rng.below(8) as u32;
+                let it = &mut buffers[one];
                 gpu.dispatch(&adder(number), &[&it.buffer], it.expected.len()).unwrap();
                 it.add(gpu, number);
             }
-            4 if !kernels.is_empty() => batch(gpu, &mut held[one], &kernels),
+            4 if !kernels.is_empty() => batch(gpu, &mut buffers[one], &kernels),
             5 => {
-                let value = dice.below(100) as u32;
-                held[one].buffer.fill(value).unwrap();
-                held[one].expected.fill(value);
+                let value = rng.below(100) as u32;
+                buffers[one].buffer.fill(value).unwrap();
+                buffers[one].expected.fill(value);
             }
             6 => {
-                let copy = gpu.alloc(held[one].expected.len()).unwrap();
-                held[one].buffer.copy_to(&copy).unwrap();
-                held[one].buffer = copy;
+                let copy = gpu.alloc(buffers[one].expected.len()).unwrap();
+                buffers[one].buffer.copy_to(&copy).unwrap();
+                buffers[one].buffer = copy;
             }
             7 => drop(gpu.batch().submit_async().unwrap()),
             8 => gpu.wait().unwrap(),
-            _ => held[one].check(),
+            _ => buffers[one].check(),
         }
     }
-    held.iter().for_each(Held::check);
+    buffers.iter().for_each(TrackedBuffer::check);
     steps
 }
 
 /// Runs every kernel in one batch, and downloads in the middle of it.
-fn batch(gpu: &Device, it: &mut Held, kernels: &[(Kernel, u32)]) {
+fn batch(gpu: &Device, it: &mut TrackedBuffer, kernels: &[(Kernel, u32)]) {
     let mut batch = gpu.batch();
     let mut downloads = Vec::new();
     for (kernel, number) in kernels {

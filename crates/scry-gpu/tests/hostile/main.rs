@@ -61,7 +61,7 @@ fn rules(device: &Device) -> Rules {
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// The optional features of both a device and the reference.

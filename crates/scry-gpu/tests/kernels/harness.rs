@@ -111,6 +111,6 @@ pub fn assert_close<T: TestElement>(what: &str, scale: f64, results: &[(T, f64)]
     for (nth, (got, want)) in results.iter().enumerate() {
         // A NaN fails, too.
         let close = (got.to_f64() - want).abs() <= T::BOUND * scale;
-        assert!(close, "{what}: result {nth} is {}, it should be {want}", got.to_f64());
+        assert!(close, "{what}: result {nth} is {}, expected {want}", got.to_f64());
     }
 }

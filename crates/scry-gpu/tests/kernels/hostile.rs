@@ -200,21 +200,21 @@ fn every_size_runs_or_is_rejected() {
     for (a, b) in pairs {
         let fits = a.checked_mul(b).is_some_and(|count| count <= 768);
         let taken = fits && b > 0 && b < (1 << 31) - 1;
-        let said = format!("{a} and {b}");
-        assert_eq!(is_refused(kernels.softmax(&x, &y, [a, b])), !taken, "{said}");
+        let sizes = format!("{a} and {b}");
+        assert_eq!(is_refused(kernels.softmax(&x, &y, [a, b])), !taken, "{sizes}");
         let norm = kernels.layer_norm(&x, Some(&w), None, &y, [a, b], f32::NAN);
-        assert_eq!(is_refused(norm), !(taken && b <= 768), "{said}");
+        assert_eq!(is_refused(norm), !(taken && b <= 768), "{sizes}");
         let product = kernels.matmul(&x, &w, &y, a as u64, b as u64, 1u64);
-        assert_eq!(is_refused(product), !(fits && a <= 768 && b <= 768), "{said}");
+        assert_eq!(is_refused(product), !(fits && a <= 768 && b <= 768), "{sizes}");
         let all = kernels.matmul(&x, &w, &y, a as u64, b as u64, u64::MAX);
-        assert!(is_refused(all), "{said}");
+        assert!(is_refused(all), "{sizes}");
         let attention = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let shape = Attention::new([1, attention(a)], attention(b), 3, 1, PtxType::F32);
         let result = kernels.attention(&shape, &[&x, &w, &w, &y]);
-        assert_eq!(is_refused(result), !(fits && a <= 256 && b < (1 << 31) - 1), "{said}");
+        assert_eq!(is_refused(result), !(fits && a <= 256 && b < (1 << 31) - 1), "{sizes}");
         let product = kernels.quantized_matmul(format, &blocks, &x, &y, [a, b], 3);
         let whole = b.is_multiple_of(256) && b <= 256;
-        assert_eq!(is_refused(product), !(whole && (a <= 1 || b == 0 && a <= 256)), "{said}");
+        assert_eq!(is_refused(product), !(whole && (a <= 1 || b == 0 && a <= 256)), "{sizes}");
     }
     for count in SIZES {
         let taken = count == 0 || count == 256;

@@ -89,7 +89,7 @@ fn check<X: TestElement, Y: TestElement>(
         let (want, size) = pairs.fold((0.0, 0.0), add);
         let (got, shape) = (got.to_f64(), (rows, k, columns));
         let close = (got - want).abs() <= 1e-2 * size;
-        assert!(close, "{format:?}, {shape:?}: {row}, {column} is {got}, it should be {want}");
+        assert!(close, "{format:?}, {shape:?}: {row}, {column} is {got}, expected {want}");
     }
 }
 

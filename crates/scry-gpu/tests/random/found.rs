@@ -231,7 +231,7 @@ fn transposed_products_are_right_or_rejected() {
     let listening = std::env::var("SCRY_VALIDATE").is_ok_and(|set| !["", "0"].contains(&&*set));
     for gpu in support::devices() {
         if listening && gpu.backend_kind() != BackendKind::Cpu {
-            eprintln!("skipped {gpu:?}: what its driver might report would count as a fault");
+            eprintln!("skipped {gpu:?}: validation messages of its driver would fail the test");
             continue;
         }
         match run::<[u32; 4]>(&gpu, "drivers/transposed.wgsl") {

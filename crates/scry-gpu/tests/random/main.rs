@@ -81,7 +81,7 @@ fn problems<'a>(
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// The optional features that all devices have.
@@ -107,7 +107,7 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Difference(text) => f.write_str(text),
-            Self::Failure(error) => write!(f, "refused: {error}"),
+            Self::Failure(error) => write!(f, "rejected: {error}"),
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
         let error = (f64::from(*got) - want).abs();
         // A NaN fails, too.
         let is_close = error <= TOLERANCE * scale;
-        assert!(is_close, "{what}: element {i} is {got}, the reference says {want}");
+        assert!(is_close, "{what}: element {i} is {got}, expected {want}");
     }
 }
 

@@ -88,7 +88,7 @@ fn kernel(cases: &[Case]) -> String {
 /// Numbers between -40 and 40 with more bits than an `f32`; some integers, some halves.
 fn inputs() -> Vec<[f64; 3]> {
     let mut words = Words(12);
-    let mut next = || f64::from(words.next().expect("there is no end of them"));
+    let mut next = || f64::from(words.next().expect("the sequence is infinite"));
     let mut number = |i: u32| {
         let x = (next() / 2f64.powi(31) - 1.0 + next() * 2f64.powi(-60)) * 40.0;
         if i.is_multiple_of(7) { (x * 2.0).trunc() / 2.0 + 0.5 } else { x }
@@ -118,7 +118,7 @@ fn check_on(gpu: &Device, cases: &[Case]) {
 fn f64_operators_and_functions() {
     on_each_device(|gpu| match gpu.info().features.contains(Features::F64) {
         true => check_on(gpu, &CASES),
-        false => eprintln!("{}: f64 is skipped, for the device has none", gpu.name()),
+        false => eprintln!("{}: f64 is skipped: the device does not support it", gpu.name()),
     });
 }
 
@@ -126,9 +126,9 @@ fn f64_operators_and_functions() {
 fn f64_functions_missing_in_spirv() {
     on_each_device(|gpu| match gpu.backend_kind() {
         BackendKind::Vulkan => {
-            eprintln!("{}: skipped, for SPIR-V has these of 16 and 32 bits only", gpu.name());
+            eprintln!("{}: skipped: SPIR-V has these for 16 and 32 bits only", gpu.name());
         }
         _ if gpu.info().features.contains(Features::F64) => check_on(gpu, &BEYOND_SPIRV),
-        _ => eprintln!("{}: f64 is skipped, for the device has none", gpu.name()),
+        _ => eprintln!("{}: f64 is skipped: the device does not support it", gpu.name()),
     });
 }

@@ -47,7 +47,7 @@ pub fn nearest(format: Format, x: f64) -> f64 {
 /// subnormal.
 pub fn inputs(format: Format, count: usize) -> Vec<[f64; 3]> {
     let mut words = Words(11);
-    let mut next = move || words.next().expect("there is no end of them");
+    let mut next = move || words.next().expect("the sequence is infinite");
     let mut group = |kind: u32| [0; 3].map(|_| number(format, kind, &mut next));
     (0..count as u32).map(|i| group(i % 7)).collect()
 }

@@ -87,7 +87,7 @@ fn check(cases: &[Case]) {
         check_on(gpu, F32, cases);
         match gpu.info().features.contains(Features::F16) {
             true => check_on(gpu, F16, cases),
-            false => eprintln!("{}: f16 is skipped, for the device has none", gpu.name()),
+            false => eprintln!("{}: f16 is skipped: the device does not support it", gpu.name()),
         }
     });
 }
