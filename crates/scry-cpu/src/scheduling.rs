@@ -1,34 +1,33 @@
-//! How workgroups are shared out: ranges of their numbers, claimed from a counter.
+//! Chunked dynamic scheduling of workgroups: threads claim ranges from an atomic counter.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nanoseconds that a claim should take: long beside the claim itself and the start of the code,
-/// short beside the wait for the last thread.
+/// Target nanoseconds of a chunk: long compared with the claim itself and the setup of execution,
+/// short compared with the wait for the last thread.
 const CLAIM: u64 = 100_000;
 
-/// A claim that took less than half as long or more than twice as long changes the next one's size.
+/// Durations below and above which the size of the next chunk changes.
 const SHORT: Duration = Duration::from_nanos(CLAIM / 2);
 const LONG: Duration = Duration::from_nanos(CLAIM * 2);
 
-/// Claims that a thread should at least make, if there are workgroups enough: then the last ones
-/// end at about the same time.
+/// Minimum number of chunks per thread, if there are enough workgroups: then all threads finish at
+/// about the same time.
 const LEAST_CLAIMS: u64 = 8;
 
-/// The unclaimed workgroups of a launch (chunked dynamic scheduling).
+/// The unclaimed workgroups of a launch.
 pub(crate) struct Claims {
     next: AtomicU64,
     total: u64,
     /// The chunk granularity in workgroups.
     unit: u64,
-    /// Most workgroups of one claim.
+    /// Maximum workgroups of a chunk.
     most: u64,
 }
 
 impl Claims {
-    /// Creates the claims of all `total` workgroups, for `threads` threads, in chunks of multiples
-    /// of `unit`.
+    /// Divides `total` workgroups for `threads` threads, in chunks of multiples of `unit`.
     pub(crate) fn new(total: u64, unit: u64, threads: usize) -> Self {
         let share = total / (threads as u64 * LEAST_CLAIMS).max(1);
         Self { next: AtomicU64::new(0), total, unit: unit.max(1), most: share.max(1) }
@@ -50,7 +49,7 @@ impl Claims {
     }
 }
 
-/// How many workgroups a thread claims at a time: as many as take the right time.
+/// The adaptive chunk size of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     count: u64,
@@ -62,12 +61,12 @@ impl Pace {
         Self { count: cost.map_or(1, |cost| (CLAIM / cost.max(1)).max(1)) }
     }
 
-    /// The next claim.
+    /// Claims the next chunk.
     pub(crate) fn claim(&self, claims: &Claims) -> Option<Range<u64>> {
         claims.claim(self.count)
     }
 
-    /// Learns from a claim that was begun at `start`.
+    /// Adapts the size to the duration of a chunk that started at `start`.
     pub(crate) fn learn(&mut self, start: Instant) {
         let took = start.elapsed();
         if took < SHORT {
@@ -82,7 +81,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Everything that one thread claims.
+    /// Returns all chunks that one thread claims.
     fn claimed(claims: &Claims, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
         std::iter::from_fn(|| claims.claim(count())).collect()
     }

@@ -234,7 +234,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
         immediates: &[],
     };
     let mut out = vec![0; size];
-    // SAFETY: both are alive, and used by nobody else.
+    // SAFETY: both are alive, and no other thread uses them.
     unsafe {
         input.whole().write(&data);
         machine.run(&job, &Stop::default()).expect("a kernel of this size runs");

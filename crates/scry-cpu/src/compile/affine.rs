@@ -8,7 +8,7 @@ use crate::code::{AffineOp, Comparison, Step};
 use crate::ops;
 
 impl Emitter<'_> {
-    /// An instruction whose result is affine; whether it is one.
+    /// Compiles an instruction whose result is affine. Returns whether it is one.
     pub(super) fn affine_inst(&mut self, value: Value) -> bool {
         let ty = self.kir.ty(value);
         let signed = ty.is_signed();
@@ -50,7 +50,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// A comparison of affine values; whether it is one.
+    /// Compiles a comparison of affine values. Returns whether it is one.
     pub(super) fn compare(&mut self, value: Value) -> bool {
         let Some((comparison, signed, [a, b])) = comparison(self.kir, self.uniformity, value)
         else {

@@ -1,5 +1,5 @@
-//! Conditions that may come out the same for all lanes. Whether they did is noted by number when
-//! the kernel is executed; then lanes are only filled in for those who know nothing of that.
+//! Conditions that may turn out uniform. The executor records by number whether they did; their
+//! lanes are computed only for users that do not check the record.
 
 use scry_ir::kir::Value;
 
@@ -13,14 +13,14 @@ impl Emitter<'_> {
         self.conditions.numbers[value.index()]
     }
 
-    /// A condition whose lanes are in a register, or that is defined there.
+    /// Returns a condition whose lanes are in a register, or that is defined there.
     pub(super) fn condition(&self, value: Value, lanes: u32) -> Option<Condition> {
         let index = value.index();
         let fill = self.conditions.informed[index] < self.live_ranges.uses[index];
         self.number(value).map(|number| Condition { number, lanes, fill })
     }
 
-    /// A conjunction or disjunction of conditions; whether it is one.
+    /// Compiles a conjunction or disjunction of conditions. Returns whether it is one.
     pub(super) fn join(&mut self, value: Value) -> bool {
         let Some((and, [a, b])) = joined(self.kir, value) else { return false };
         if self.number(value).is_none() {

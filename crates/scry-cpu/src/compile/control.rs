@@ -1,10 +1,11 @@
 //! Statements and control flow.
 //!
-//! Lanes part at an `If` whose condition differs between them, and where some leave a loop or scope
-//! that others stay in. Each such place has a mask register of its own, one for each depth: the
-//! lanes that are there now. A lane that leaves is taken out of the masks of all it leaves, but not
-//! out of the mask with which that was entered. Where all lanes have left, the machine goes on at
-//! the next place where lanes may be: the other side of an `If`, or the end of a loop or scope.
+//! Lanes diverge at an `If` with a varying condition, and where some leave a loop or scope that
+//! others stay in. Each such construct has a mask register of its own, one for each depth: the
+//! lanes that are active there. A lane that leaves is removed from the masks of all constructs that
+//! it leaves, but not from the mask that was active at their entry. If all lanes have left,
+//! execution continues where lanes may be waiting: at the else block of an `If`, or at the end of a
+//! loop or scope.
 
 use scry_ir::kir::{Block, Label, Stmt, Type, Value, Variability};
 
@@ -13,7 +14,7 @@ use super::emitter::{Construct, Emitter};
 use crate::code::{Side, Step};
 
 impl Emitter<'_> {
-    /// The whole kernel.
+    /// Compiles the whole kernel.
     pub(super) fn kernel(&mut self) {
         self.open(Some(Label::KERNEL), false);
         let kir = self.kir;
@@ -49,7 +50,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes on to the next position, in step with `live_ranges`.
+    /// Advances to the next position, in step with the numbering of `liveness`.
     pub(super) fn advance(&mut self) {
         self.registers.expire(self.position);
         self.position += 1;
@@ -134,7 +135,7 @@ impl Emitter<'_> {
         self.close_parted();
     }
 
-    /// The masks out of which lanes are taken that leave a construct from here.
+    /// Returns the masks from which lanes are removed that leave a construct from here.
     pub(super) fn left_masks(&mut self, label: Label) -> Box<[u32]> {
         // Lanes that return are in no mask any more, not even in that of the kernel.
         let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
@@ -152,8 +153,8 @@ impl Emitter<'_> {
         self.constructs.last_mut().map(|open| std::mem::take(&mut open.deaths)).unwrap_or_default()
     }
 
-    /// Ends a construct with a mask of its own: the lanes that were there before, and that have not
-    /// left it for something outer, go on.
+    /// Ends a construct with a mask of its own: execution continues with the lanes that entered it
+    /// and have not left an outer construct.
     fn close_parted(&mut self) {
         self.constructs.pop();
         self.depth -= 1;
@@ -163,7 +164,7 @@ impl Emitter<'_> {
         self.dies(step);
     }
 
-    /// Lets a step jump, if no lane is left, to where lanes may wait next.
+    /// Makes a step jump, if no lane is left, to where lanes may be waiting.
     pub(super) fn dies(&mut self, step: usize) {
         let waiting = self.constructs.iter().rposition(|open| open.parts).unwrap_or(0);
         self.constructs[waiting].deaths.push(step);
@@ -212,7 +213,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves a construct: with a jump if all lanes that are in it are here.
+    /// Leaves a construct: with a jump if all lanes that are in it are active.
     fn leave(&mut self, label: Label) {
         let Some(target) = self.constructs.iter().position(|open| open.label == Some(label)) else {
             debug_assert!(false, "{label} is not open");
@@ -251,7 +252,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether lanes may part in a block, or leave it.
+/// Returns whether lanes may diverge in a block, or leave it.
 fn parts(block: &Block) -> bool {
     let stays = |stmt: &Stmt| {
         matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))

@@ -1,4 +1,4 @@
-//! What is known while steps are emitted. Other files add how each kind of thing is.
+//! State of code emission. Other files implement it for each kind of instruction and statement.
 
 use scry_ir::kir::{Kir, Label, Type, Uniformity, Variability};
 
@@ -8,18 +8,18 @@ use super::registers::Registers;
 use crate::code::{Affine, Code, Step};
 use crate::lanes::{BLOCK, Src};
 
-/// What is known while steps are emitted.
+/// The state while steps are emitted.
 pub(super) struct Emitter<'a> {
     pub(super) kir: &'a Kir,
     pub(super) uniformity: &'a Uniformity,
     pub(super) live_ranges: &'a LiveRanges,
-    /// Values whose lanes somebody needs.
+    /// Values that are needed in lane registers.
     pub(super) demand: Vec<bool>,
     pub(super) conditions: Conditions,
     /// Loops and scopes that lanes may leave while others stay, by label.
     pub(super) parted: Vec<bool>,
     pub(super) homes: Vec<Option<Home>>,
-    /// Blocks that hold uniform values.
+    /// Blocks that hold broadcast uniform values.
     pub(super) splats: Vec<Option<u32>>,
     pub(super) vars: Vec<Option<Home>>,
     pub(super) code: Code,
@@ -59,7 +59,7 @@ impl Reg {
     }
 }
 
-/// What can be left, or where lanes wait.
+/// A construct that can be left, or at whose end lanes wait.
 #[derive(Debug)]
 pub(super) struct Construct {
     /// Name, if it can be left.
@@ -70,7 +70,7 @@ pub(super) struct Construct {
     pub(super) parts: bool,
     /// Steps that jump to its end.
     pub(super) exits: Vec<usize>,
-    /// Steps that jump to where lanes may wait next, since none is left where they stand.
+    /// Steps that jump to its end, or to the else block, if no lane is left.
     pub(super) deaths: Vec<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Emitter<'_> {
         self.code.steps.len() as u32
     }
 
-    /// Finds room for workgroup and local memory.
+    /// Allocates workgroup and local memory.
     pub(super) fn arrays(&mut self) {
         for array in &self.kir.workgroup {
             let sizes = &mut self.code.shared;
@@ -95,7 +95,7 @@ impl Emitter<'_> {
                 _ => &mut sizes.doubles,
             };
             self.shared.push(*size as u32);
-            // Arrays begin at a block, so that whole blocks of them can be written.
+            // Arrays start at a block, so that whole blocks of them can be written.
             *size += (array.len as usize).next_multiple_of(BLOCK);
         }
         let blocks = self.code.group.lanes().div_ceil(BLOCK) as u32;
@@ -105,7 +105,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Finds places for variables that are zero at the start.
+    /// Allocates places for variables that are zero-initialised.
     pub(super) fn vars(&mut self) {
         for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {

@@ -1,4 +1,4 @@
-//! Branches in which lanes leave, and nothing else.
+//! Branches that contain only an exit.
 
 use scry_ir::kir::Value;
 
@@ -7,7 +7,7 @@ use super::emitter::{Emitter, Home};
 use crate::code::{Exit, Step};
 
 impl Emitter<'_> {
-    /// A branch in which lanes leave.
+    /// Compiles an exit branch.
     pub(super) fn drop_lanes(&mut self, condition: Value, leaving: &Leaving<'_>) {
         let parts = parts(self.kir, self.uniformity, leaving, condition);
         let parts = parts.filter(|_| self.live_ranges.left[condition.index()]);
@@ -30,7 +30,7 @@ impl Emitter<'_> {
         let exit = Exit { number, condition, all, flip: leaving.when.into(), masks, keep };
         self.push(Step::Drop { exit: Box::new(exit), none: 0 });
         self.dies(step);
-        // The branch has two sides and some statements, as `live_ranges` counts.
+        // The branch has two blocks and some statements in the numbering of `liveness`.
         (0..leaving.kept.len() + 3).for_each(|_| self.advance());
     }
 }

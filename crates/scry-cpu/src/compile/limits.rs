@@ -1,4 +1,4 @@
-//! What the machine can hold, and how long a kernel takes.
+//! Limits of the executor, workgroup batching, and a cost estimate.
 
 use scry_ir::kir::{Block, Builtin, Inst, Kir, Stmt, Uniformity, for_each_stmt};
 
@@ -12,20 +12,21 @@ const LOCAL_BYTES: u64 = 256 << 10;
 /// Bytes of registers that a thread may need.
 const REGISTER_BYTES: u64 = 256 << 20;
 
-/// Nanoseconds that a step takes, roughly: for the step, and for each of its blocks.
+/// Estimated nanoseconds of a step: fixed, and for each of its blocks.
 const STEP_COST: u64 = 3;
 const BLOCK_COST: u64 = 1;
 
-/// Lanes that are worth while: more of them share what each step costs, fewer keep registers close.
+/// Lanes up to which batching pays: more lanes share the overhead of a step, fewer keep registers
+/// in the cache.
 const LANES: usize = 1024;
 
-/// Values of a kernel up to which so many lanes' registers stay close.
+/// Values of a kernel up to which the registers of [`LANES`] lanes fit into the cache.
 const FEW_VALUES: usize = 100;
 
 /// Bytes of workgroup memory of all workgroups that are executed together.
 const SHARED_BYTES: u64 = 64 << 10;
 
-/// What is executed together, and what its lanes have in common.
+/// The workgroups that are executed together, and the uniformity across their lanes.
 pub(super) struct Together {
     pub(super) group: Group,
     pub(super) uniformity: Uniformity,
@@ -38,7 +39,7 @@ impl Together {
         let uniformity = if batch == 1 { kir.uniformity() } else { kir.uniformity_of_neighbours() };
         let parted = parted(kir, &uniformity);
         let size = kir.workgroup_size;
-        // Each block of lanes belongs to one workgroup where workgroups have memory of their own.
+        // If workgroups have memory of their own, each block of lanes belongs to one workgroup.
         let interleaved = batch != 1 && size[1..] != [1, 1] && kir.workgroup.is_empty();
         Self { group: Group { size, batch, interleaved }, uniformity, parted }
     }
@@ -49,8 +50,8 @@ impl Together {
     }
 }
 
-/// How many neighbouring workgroups could be executed together: several if they fill blocks, and
-/// have little memory, of the usual elements.
+/// Returns the number of neighbouring workgroups that could be executed together: several if they
+/// fill whole blocks, and have little memory, of 4-byte elements.
 fn batch(kir: &Kir) -> u32 {
     let lanes: usize = kir.workgroup_size.iter().map(|size| *size as usize).product();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
@@ -83,8 +84,8 @@ fn exchanges(kir: &Kir) -> bool {
     exchanges
 }
 
-/// Invocations that are executed together: of several workgroups only if they stay together, for
-/// lanes that wait for others would have more to wait for.
+/// Returns the workgroups that are executed together: several only if they do not diverge, since
+/// diverged lanes would wait longer.
 pub(super) fn together(kir: &Kir) -> Result<Together, Refusal> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > LOCAL_BYTES {
@@ -96,7 +97,7 @@ pub(super) fn together(kir: &Kir) -> Result<Together, Refusal> {
     Ok(if apart { Together::new(kir, 1) } else { together })
 }
 
-/// Refuses code that needs more registers than a thread should have.
+/// Rejects code that needs more registers than [`REGISTER_BYTES`].
 pub(super) fn check(code: &Code) -> Result<(), Refusal> {
     let needed = code.files.bytes() as u64;
     if needed > REGISTER_BYTES {
@@ -106,7 +107,7 @@ pub(super) fn check(code: &Code) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Roughly how long a workgroup takes, in nanoseconds, if it has no loops.
+/// Estimates the nanoseconds of a workgroup, if it has no loops.
 pub(super) fn cost(kir: &Kir, blocks: u32, batch: u32) -> Option<u64> {
     let step = STEP_COST + BLOCK_COST * u64::from(blocks);
     statements(&kir.body).map(|statements| (statements * step).div_ceil(batch.into()))

@@ -1,5 +1,5 @@
-//! From the kernel IR to steps: `analysis` finds out what the steps are chosen by, the other files
-//! emit them.
+//! Compiles the kernel IR to steps: `analysis` computes the properties that instruction selection
+//! depends on, the other files emit the steps.
 
 mod affine;
 mod analysis;

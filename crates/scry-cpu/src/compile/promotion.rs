@@ -1,4 +1,4 @@
-//! Arithmetic of 16-bit types, which lanes do in 32 bits.
+//! Arithmetic of 16-bit types, promoted to 32 bits.
 
 use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
@@ -6,7 +6,7 @@ use super::emitter::{Emitter, Reg};
 use crate::lanes::LaneOp;
 use crate::ops;
 
-/// The type that stands in for a narrow one.
+/// Returns the type that a narrow one is promoted to.
 fn wide(ty: Type) -> Type {
     match ty {
         Type::I16 => Type::I32,
@@ -57,7 +57,7 @@ impl Emitter<'_> {
         self.narrowed(op, result, ty, d, &operands, uniform);
     }
 
-    /// Applies an operation whose result is cut to `ty`.
+    /// Applies an operation whose result is truncated to `ty`.
     fn narrowed(
         &mut self,
         op: Option<&'static dyn LaneOp>,
@@ -105,7 +105,7 @@ impl Emitter<'_> {
         masked
     }
 
-    /// A conversion to or from a binary16 float that lanes do by way of an `f32`.
+    /// A conversion to or from f16, by way of f32.
     fn convert_in_steps(&mut self, a: Value, ty: Type, d: Reg, uniform: bool) {
         let from = self.kir.ty(a);
         let operand = self.operand(a, uniform);

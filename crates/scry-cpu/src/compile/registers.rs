@@ -1,4 +1,4 @@
-//! Which register holds what, and when it is free again.
+//! Register allocation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ pub(crate) fn file(ty: Type) -> usize {
     ty.size().trailing_zeros() as usize
 }
 
-/// Registers handed out and taken back.
+/// The register allocator.
 #[derive(Debug)]
 pub(crate) struct Registers {
     /// Blocks of a register.
@@ -28,7 +28,7 @@ impl Registers {
         Self { blocks, free: Default::default(), next: [0; 4], busy: BinaryHeap::new() }
     }
 
-    /// A register that nobody else has until after position `last`.
+    /// Allocates a register until after position `last`.
     pub(crate) fn until(&mut self, last: u32, ty: Type) -> u32 {
         let file = file(ty);
         let start = self.free[file].pop().unwrap_or_else(|| self.take(file, self.blocks));
@@ -36,17 +36,17 @@ impl Registers {
         start
     }
 
-    /// A register for good.
+    /// Allocates a register for the whole kernel.
     pub(crate) fn forever(&mut self, ty: Type) -> u32 {
         self.take(file(ty), self.blocks)
     }
 
-    /// One block for good.
+    /// Allocates one block for the whole kernel.
     pub(crate) fn block(&mut self, ty: Type) -> u32 {
         self.take(file(ty), 1)
     }
 
-    /// `count` registers for good, one after the other.
+    /// Allocates `count` contiguous registers for the whole kernel.
     pub(crate) fn array(&mut self, ty: Type, count: u32) -> u32 {
         self.take(file(ty), self.blocks * count)
     }
@@ -57,7 +57,7 @@ impl Registers {
         start
     }
 
-    /// Takes back what was last used at `position` or before.
+    /// Frees the registers whose last use is at `position` or before.
     pub(crate) fn expire(&mut self, position: u32) {
         while let Some(Reverse((last, file, start))) = self.busy.peek().copied() {
             if last > position {

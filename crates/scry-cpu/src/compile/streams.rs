@@ -1,4 +1,4 @@
-//! Loads and stores that are done by the arithmetic between them, as `fusion` found them.
+//! Emits the loads and stores that `fusion` fused into arithmetic.
 
 use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
@@ -9,7 +9,7 @@ use crate::code::{Access, Chain, ChainEnd, Operand, Step, Stream};
 use crate::lanes::{LaneOp, Src};
 
 impl Emitter<'_> {
-    /// Computes a value with the loads that were left to it; whether there are any.
+    /// Computes a value with the loads that were fused into it. Returns whether there are any.
     pub(super) fn stream(&mut self, value: Value, d: Reg) -> bool {
         let Reg::Lanes(d) = d else { return false };
         let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) else { return false };
@@ -25,7 +25,7 @@ impl Emitter<'_> {
         any
     }
 
-    /// Computes a value that was left to its store; whether it was.
+    /// Computes a value that was fused into its store. Returns whether it was.
     pub(super) fn stream_to(&mut self, value: Value, mut store: Access) -> bool {
         let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) else { return false };
         if !self.live_ranges.left[value.index()] {
@@ -41,7 +41,7 @@ impl Emitter<'_> {
         self.live_ranges.left[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
     }
 
-    /// A sum that was left to the next one of a chain.
+    /// Returns the multiply-add that was fused into the next one of a chain.
     fn left_sum(&self, term: &Term) -> Option<Value> {
         match *term {
             Term::Value(value) if self.is_left_sum(value) => Some(value),
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds a sum to the stages, after those that were left to it.
+    /// Adds a multiply-add to the stages, after those that were fused into it.
     fn stages(
         &mut self,
         sum: Sum,
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         end
     }
 
-    /// Whether one of the terms was left to a sum.
+    /// Returns whether one of the terms is a fused multiply-add.
     fn goes_on(&self, sum: &Sum) -> bool {
         sum.terms.iter().any(|term| self.left_sum(term).is_some())
     }

@@ -1,4 +1,4 @@
-//! Where values are, and how operations get at them.
+//! Where values are stored, and how operations access them.
 
 use scry_ir::kir::{Const, Inst, Stmt, Type, Value, Var, Variability};
 
@@ -7,7 +7,7 @@ use crate::code::{Affine, AffineOp, AffineSrc, Step};
 use crate::lanes::{Args, LaneOp, Src};
 use crate::ops;
 
-/// Statements within which the assignment of a value is looked for.
+/// Number of statements that are searched for the assignment of a value.
 const NEAR: usize = 16;
 
 impl Emitter<'_> {
@@ -71,7 +71,7 @@ impl Emitter<'_> {
         Reg::Lanes(Src { start: block, step: 0 })
     }
 
-    /// Makes the lanes of a value that was just computed available to those who need them.
+    /// Expands a value that was just computed to lanes, if they are needed.
     pub(super) fn publish(&mut self, value: Value) {
         if !self.demand[value.index()] {
             return;
@@ -257,8 +257,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The place of the variable that a value computed now is assigned to soon, and nothing else:
-    /// it can be computed there. `rest` is what follows in the block.
+    /// Returns the place of the variable to which the value computed now is assigned soon, and
+    /// nothing else: it can be computed there. `rest` are the following statements of the block.
     pub(super) fn destination(&mut self, value: Value, rest: &[Stmt]) -> Option<u32> {
         let computed = matches!(
             self.kir.inst(value),
@@ -282,7 +282,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The variable, if the statement assigns the value; none at all if it leads elsewhere.
+    /// Returns the variable, if the statement assigns the value; the outer `None` for a statement
+    /// at which the search ends.
     fn on_the_way(&self, stmt: &Stmt, value: Value) -> Option<Option<Var>> {
         match stmt {
             Stmt::Set(var, assigned) => Some((*assigned == value).then_some(*var)),
@@ -291,8 +292,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether something needs what a variable holds now after the present statement, before the
-    /// value is assigned.
+    /// Returns whether the current value of a variable is needed after the present statement,
+    /// before `value` is assigned.
     fn is_needed(&self, var: Var, value: Value, rest: &[Stmt]) -> bool {
         let now = self.position;
         let alive = |read: &Value| {

@@ -15,14 +15,14 @@ impl Frame<'_> {
     fn linear(&self, source: AffineSrc) -> Coefficients {
         match source {
             AffineSrc::Slot(affine) => {
-                // Whoever copies them has lanes of its own.
+                // The copy has lanes of its own.
                 Coefficients { spread: false, ..self.coefficients(affine) }
             }
             AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
         }
     }
 
-    /// The lanes of an operand, made now if it has none.
+    /// Returns the lanes of an operand, expanded now if it has none.
     fn lanes_of(&self, source: AffineSrc) -> Src {
         match source {
             AffineSrc::Slot(affine) => {
@@ -36,7 +36,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Makes the lanes of an affine value.
+    /// Expands an affine value to lanes.
     pub(super) fn spread(&self, affine: Affine) {
         let coefficients = self.coefficients(affine);
         if !coefficients.linear || coefficients.spread {
@@ -195,7 +195,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Notes how a condition came out, if it did so for all lanes.
+    /// Records the result of a condition, if it was uniform.
     fn note(&self, condition: Condition, decided: Option<bool>) {
         self.decided[condition.number as usize].set(decided);
         if let Some(holds) = decided.filter(|_| condition.fill) {
@@ -208,7 +208,7 @@ impl Frame<'_> {
         blocks.iter().for_each(|block| block.set([holds.into(); BLOCK]));
     }
 
-    /// How a condition came out, if it is known to be the same for all lanes.
+    /// Returns the result of a condition, if it was uniform.
     pub(super) fn decided(&self, number: Option<u32>) -> Option<bool> {
         self.decided[number? as usize].get()
     }
@@ -238,7 +238,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether a comparison holds for all lanes, or for none; none if that differs.
+    /// Returns whether a comparison holds for all lanes, or for no lane; `None` if it varies.
     fn decide(
         &self,
         comparison: Comparison,

@@ -68,7 +68,7 @@ impl Frame<'_> {
         B::ZERO
     }
 
-    /// Changes an element, and gives what was there.
+    /// Updates an element, and returns its previous value.
     fn update<B: InShared>(&self, area: Area, place: u64, change: impl Fn(B) -> B) -> B {
         match area {
             Area::Binding(binding) => self.regions[binding as usize].update(place, change),

@@ -9,20 +9,20 @@ use crate::strided::{Words, fold};
 /// Stages of a chain, at most.
 pub(crate) const MOST: usize = 5;
 
-/// What the first stage adds to, and what is read by each.
+/// The addend of the first stage, and the loaded operand of each stage.
 const INPUTS: usize = MOST + 1;
 
 impl Frame<'_> {
-    /// Computes as many blocks as lie evenly in one pass, and the others stage by stage.
+    /// Computes as many contiguous blocks as possible in one pass, and the others stage by stage.
     pub(super) fn chain(&mut self, chain: &Chain) {
         let lanes = self.lanes;
         let store = chain.stages.last().and_then(|stage| stage.store.as_ref());
-        // Results that other threads may touch go through the result's register.
+        // Results that other threads may access go through the result's register.
         let direct = store.filter(|store| lanes.dense && self.is_plain(store));
         let end = match self.tier {
             Tier::Base => self.chain_with(chain, direct, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has the features.
+            // SAFETY: `Avx2` is only constructed if the CPU has the features.
             Tier::Avx2 => unsafe { avx2::chain(self, chain, direct) },
         };
         if let Some(store) = store.filter(|_| direct.is_none()) {
@@ -36,8 +36,8 @@ impl Frame<'_> {
         self.lanes = lanes;
     }
 
-    /// Computes blocks up to the first one that has words elsewhere, with results where they are
-    /// stored or else in their register; which one that is.
+    /// Computes blocks up to the first one that is not contiguous, with results where they are
+    /// stored or else in their register. Returns the first block that was not computed.
     #[inline(always)]
     fn chain_with(
         &self,
@@ -142,12 +142,12 @@ fn pass(
     }
 }
 
-/// The same, compiled for AVX2. Whoever calls it has to know that the processor has it.
+/// The same, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Chain, Frame};
 
-    // SAFETY: the caller knows that the processor has the features.
+    // SAFETY: the caller has checked that the CPU has the features.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn chain(frame: &Frame<'_>, chain: &Chain, store: Option<&Access>) -> usize {
         frame.chain_with(chain, store, f32::mul_add)

@@ -1,7 +1,7 @@
-//! Products of matrices that subgroups hold together.
+//! Cooperative matrices: products of matrices that a subgroup holds together.
 //!
-//! The lanes' scalars are put together to whole matrices, and the result is handed out again. What
-//! is multiplied is added up in the order of the common dimension, in 32 bits.
+//! The lanes' scalars are gathered into whole matrices, and the result is scattered again. Products
+//! are accumulated in the order of K, in f32.
 
 use scry_ir::kir::Type;
 
@@ -11,10 +11,10 @@ use crate::code::Product;
 use crate::lanes::Src;
 use crate::math::{f16_bits, f32_of_f16};
 
-/// Rows of the left factor and of the sum.
+/// M: rows of the left operand and of the accumulator.
 const ROWS: usize = 16;
 
-/// The common dimension, and columns of the right factor and of the sum.
+/// K, and N: columns of the right operand and of the accumulator.
 const STEP: usize = 8;
 
 /// Rows and columns of a matrix of [`STEP`] columns.
@@ -58,7 +58,7 @@ impl Frame<'_> {
         matrix
     }
 
-    /// Gives each active lane its part of a result.
+    /// Writes each active lane's part of a result.
     fn scatter(&self, product: &Product, [first, end]: [usize; 2], matrix: &Matrix<ROWS>) {
         let members: Members = self.members(product.sum, product.c[0], first, end);
         for (nth, d) in product.d.into_iter().enumerate() {

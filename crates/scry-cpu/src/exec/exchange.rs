@@ -53,7 +53,7 @@ impl Frame<'_> {
         for (number, lane) in (first..end).take(SIZE).enumerate() {
             let (block, within) = (lane / BLOCK, lane % BLOCK);
             members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
-            // What stands in other lanes may be of an earlier kernel, and is not to be seen.
+            // The values of inactive lanes may be from an earlier kernel, and must not be visible.
             if members.active[number] {
                 members.values[number] = self.files().word(ty.size(), value.at(block), within);
             }
@@ -116,7 +116,7 @@ impl Frame<'_> {
     }
 }
 
-/// The operation that a reduction repeats.
+/// Returns the operation that a reduction repeats.
 fn combination(op: Reduction, ty: Type) -> Option<&'static dyn LaneOp> {
     let op = match op {
         Reduction::Add => BinaryOp::Add,
@@ -130,7 +130,7 @@ fn combination(op: Reduction, ty: Type) -> Option<&'static dyn LaneOp> {
     ops::scalar_binary(op, ty)
 }
 
-/// What changes nothing when it is combined with a value.
+/// Returns the identity of a reduction.
 fn identity(op: Reduction, ty: Type) -> u64 {
     let ones = u64::MAX >> (64 - ty.bits());
     let (infinity, sign) = match ty {

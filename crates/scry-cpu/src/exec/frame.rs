@@ -1,4 +1,4 @@
-//! A group of workgroups in execution.
+//! The execution state of a group of workgroups.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::lanes::{Args, BLOCK, Bits, Block, Files, Src, Tier};
 use crate::ops;
 use crate::{Job, Stop};
 
-/// What steps work on.
+/// The state that steps operate on.
 pub(super) struct Frame<'a> {
     pub code: &'a Code,
     pub job: &'a Job<'a>,
@@ -30,25 +30,25 @@ pub(super) struct Frame<'a> {
     pub extent: usize,
     /// Which lanes are active.
     pub lanes: Lanes,
-    /// The same at each depth of divergence, as it was when lanes parted there, and how often lanes
-    /// had left something by then.
+    /// The active lanes at each depth of divergence when lanes diverged there, and the value of
+    /// `leaves` then.
     pub depths: Vec<(Lanes, u64)>,
-    /// How often lanes left something.
+    /// Number of exits so far.
     pub leaves: u64,
-    /// How each condition came out that is the same for all lanes.
+    /// The result of each condition that was uniform.
     pub decided: Vec<Cell<Option<bool>>>,
-    /// Lanes that the masks were made for; none if lanes have returned since.
+    /// Lanes that the masks were initialised for; 0 if lanes have returned since.
     whole: usize,
     /// Whether a block of lanes lies in one row along x.
     pub rows: bool,
 }
 
-/// A mask, and what is known of it.
+/// A mask and its properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lanes {
     /// The register.
     pub mask: u32,
-    /// Blocks that have active lanes, and those between them: from, to.
+    /// Range of blocks that contains all active lanes.
     pub first: usize,
     pub end: usize,
     /// Whether every lane that has not returned is active.
@@ -59,8 +59,8 @@ pub(super) struct Lanes {
 
 impl<'a> Frame<'a> {
     /// # Safety
-    /// The memory of the job's bindings is there, and touched by nobody but threads that execute
-    /// the same job.
+    /// The memory of the job's bindings is alive, and is accessed only by threads that execute the
+    /// same job.
     pub(super) unsafe fn new(
         code: &'a Code,
         job: &'a Job<'a>,
@@ -127,7 +127,7 @@ impl<'a> Frame<'a> {
         for mask in [self.code.masks.alive, self.code.masks.outer] {
             let mask = &u8::file(self.files())[mask as usize..][..blocks];
             let (full, rest) = mask.split_at(whole);
-            // Whole blocks apart from the others: each is one vector.
+            // Whole blocks are written separately: each is one vector.
             full.iter().for_each(|block| block.set([1; BLOCK]));
             rest.iter().for_each(|block| block.set([0; BLOCK]));
             if let Some(block) = rest.first() {
@@ -137,7 +137,7 @@ impl<'a> Frame<'a> {
         self.whole = lanes;
     }
 
-    /// Blocks that have active lanes, and those between them.
+    /// Returns the range of blocks that contains all active lanes.
     #[inline(always)]
     pub(super) fn blocks(&self) -> Range<usize> {
         self.lanes.first..self.lanes.end
@@ -220,7 +220,7 @@ impl<'a> Frame<'a> {
         self.set_coefficients(d, Coefficients { base: 0, step, linear: true, spread: false });
     }
 
-    /// The number of each lane in its subgroup. Workgroups begin with a new subgroup.
+    /// Computes the subgroup invocation id of each lane. Workgroups start with a new subgroup.
     pub(super) fn subgroup_lane(&self, d: u32) {
         self.each_number(d, |number| number % SUBGROUP_SIZE);
     }
@@ -247,11 +247,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Of each binding, up to which byte no other thread writes what a thread touches.
+/// Returns, for each binding, the size of the prefix in which no thread writes what another
+/// accesses.
 fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
     let invocations = u64::from(job.groups[0]) * u64::from(code.group.size[0]);
     let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
-    // Loads read whole blocks: lanes without an invocation would read what other threads write.
+    // Loads read whole blocks: lanes beyond the workgroup would read what other threads write.
     let filled = code.group.invocations().is_multiple_of(BLOCK);
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((span, writable), disjoint)| match disjoint {

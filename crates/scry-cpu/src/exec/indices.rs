@@ -1,4 +1,4 @@
-//! Which elements a block of lanes touches.
+//! The element indices that a block of lanes accesses.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::strided::Grid;
 /// The indices of a block of lanes.
 #[derive(Clone, Copy)]
 pub(super) enum Indices {
-    /// The first, and how far it is from one to the next; none wraps.
+    /// The first index, and the step from lane to lane; none wraps.
     Run { first: u32, step: u32 },
-    /// One for each.
+    /// An index for each lane.
     Each([u32; BLOCK]),
 }
 
-/// The indices of all lanes, as far as they are known before looking at blocks.
+/// The indices of all lanes, as far as they are known for all blocks together.
 #[derive(Clone, Copy)]
 pub(super) enum Pattern {
     /// Each lane is `step` above the one before; none wraps.
@@ -26,37 +26,37 @@ pub(super) enum Pattern {
     Rows(Rows),
     /// Anything affine.
     Affine(Coefficients),
-    /// Whatever stands in this register.
+    /// Arbitrary indices, in this register.
     Lanes(u32),
 }
 
-/// A power of two of blocks that is more than there are: all stand in one row, or workgroup.
+/// log2 of a number of blocks that exceeds any extent: all blocks belong to one row, or workgroup.
 pub(super) const ALL: u32 = u32::BITS - 1;
 
-/// As many blocks as that is more than there are.
+/// That number of blocks.
 const ALL_BLOCKS: u32 = 1 << ALL;
 
-/// The first index of each block, and how far it is from one lane to the next.
+/// The first index of each block, and the step from lane to lane.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rows {
     pub(super) first: u32,
     pub(super) step: u32,
-    /// From one block to the next in a row.
+    /// Step from one block to the next in a row.
     along: u32,
-    /// From one row to the next.
+    /// Step from one row to the next.
     across: u32,
-    /// Blocks of a row: two to this power.
+    /// log2 of the blocks of a row.
     power: u32,
     /// From the first row of a group of rows to that of the next: those of a workgroup, or where
     /// lanes are interleaved, those that have the same number in each workgroup.
     beyond: u32,
-    /// Blocks of a group of rows: two to this power.
+    /// log2 of the blocks of a group of rows.
     group: u32,
 }
 
 impl Rows {
-    /// The same with rows of so many blocks and groups of so many, and how far it is to the next of
-    /// each.
+    /// The same with these numbers of blocks in rows and groups, and the steps from one to the
+    /// next.
     fn by(self, row: u32, across: u32, group: u32, beyond: u32) -> Self {
         let (power, group) = (row.trailing_zeros(), group.trailing_zeros());
         Self { across, power, beyond, group, ..self }
@@ -81,7 +81,7 @@ impl Rows {
         (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
     }
 
-    /// Blocks of a row: two to this power.
+    /// Returns log2 of the blocks of a row.
     #[inline(always)]
     pub(super) fn power(&self) -> u32 {
         self.power
@@ -147,7 +147,7 @@ pub(super) fn line(pattern: &Pattern) -> Option<Rows> {
 }
 
 impl Frame<'_> {
-    /// Blocks of a workgroup, of several: two to this power.
+    /// Returns log2 of the blocks of a workgroup.
     pub(super) fn group_power(&self) -> u32 {
         (self.code.group.invocations() / BLOCK).trailing_zeros()
     }

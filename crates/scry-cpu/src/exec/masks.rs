@@ -1,11 +1,11 @@
-//! Which lanes are active.
+//! Active-lane masks.
 
 use super::frame::{Frame, Lanes};
 use crate::code::{Exit, Side, Step};
 use crate::lanes::{BLOCK, Bits};
 
 impl Frame<'_> {
-    /// A step at which lanes part or meet; where to go on, if not at the next step.
+    /// Executes a step at which lanes diverge or reconverge. Returns the step to jump to, if any.
     pub(super) fn part(&mut self, step: &Step) -> Option<u32> {
         match step {
             Step::Split { side, depth, none } => {
@@ -29,10 +29,10 @@ impl Frame<'_> {
         }
     }
 
-    /// Goes on with the lanes where a condition holds, or does not; whether there are none.
+    /// Activates the lanes of one side of a branch. Returns whether there are none.
     fn take_side(&mut self, side: &Side, accept: bool) -> bool {
         match self.decided(side.number) {
-            // The other side has not changed which lanes are active: it was not taken.
+            // The other side has not changed the active lanes: it was skipped.
             Some(holds) if holds == accept => {
                 if side.parts {
                     self.copy_mask(side.into);
@@ -48,8 +48,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Goes on with the lanes that parted at a depth, but for those that have left since; whether
-    /// there are none.
+    /// Reactivates the lanes that diverged at a depth, except those that have left since. Returns
+    /// whether there are none.
     fn join(&mut self, depth: u32, mask: u32) -> bool {
         let (lanes, leaves) = self.depths[depth as usize];
         if leaves == self.leaves {
@@ -74,7 +74,7 @@ impl Frame<'_> {
         0..self.extent
     }
 
-    /// Makes a mask the active one; whether it is empty.
+    /// Makes a mask the active one. Returns whether it is empty.
     fn look(&mut self, mask: u32) -> bool {
         let file = u8::file(self.files());
         let (mut first, mut last, mut full, mut filled) = (usize::MAX, 0, true, 0);
@@ -93,7 +93,7 @@ impl Frame<'_> {
         last == 0
     }
 
-    /// Takes lanes out of masks; whether none is left.
+    /// Removes lanes from masks. Returns whether none is left.
     fn drop_lanes(&mut self, exit: &Exit) -> bool {
         let decided = self.decided(exit.number).map(|holds| u8::from(holds) == exit.flip);
         let all = decided == Some(true)
@@ -128,7 +128,7 @@ impl Frame<'_> {
         self.look(self.lanes.mask)
     }
 
-    /// Takes lanes of a block out of masks.
+    /// Removes lanes of a block from masks.
     fn take_out(&self, exit: &Exit, block: usize, leaving: [u8; BLOCK]) {
         let (masks, words) = (u8::file(self.files()), u32::file(self.files()));
         for mask in &exit.masks {
@@ -155,7 +155,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Takes the active lanes out of masks, the active one being the last or one of them.
+    /// Removes the active lanes from masks; the active mask is one of them.
     fn remove(&mut self, masks: &[u32]) {
         self.leaves += 1;
         let file = u8::file(self.files());

@@ -10,12 +10,12 @@ use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At};
 use crate::lanes::{BLOCK, Bits, Block, Tier};
 
-/// Where a memory begins, and how far it is to that of the next workgroup of the group.
+/// The start of a memory, and the distance to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
 pub(super) struct Start {
     first: u64,
     apart: u64,
-    /// Blocks of a workgroup: two to this power.
+    /// log2 of the blocks of a workgroup.
     pub(super) group: u32,
 }
 
@@ -23,8 +23,8 @@ impl Start {
     /// A binding, which all workgroups share.
     pub(super) const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
 
-    /// How far the memory of one workgroup is from that of the next, if rows of so many blocks, two
-    /// to this power, are those of workgroups; else 0.
+    /// Returns the distance between the memories of consecutive workgroups, if rows of 2^`power`
+    /// blocks are whole workgroups; else 0.
     #[inline(always)]
     pub(super) fn between(&self, power: u32) -> u64 {
         if power == self.group { self.apart } else { 0 }
@@ -37,12 +37,12 @@ impl Start {
     }
 }
 
-/// Whether lines of these elements are worth code of their own: most kernels use 32 bits.
+/// Returns whether strided accesses of these elements have a fast path: most kernels use 32 bits.
 const fn has_lines<B: Bits>() -> bool {
     size_of::<B>() == size_of::<u32>()
 }
 
-/// What loads read and stores write.
+/// Memory that loads read and stores write.
 pub(super) trait Memory<B> {
     /// What a place's stride and offset count: one element, in their unit.
     const ELEMENT: u64;
@@ -50,12 +50,13 @@ pub(super) trait Memory<B> {
     fn get(&self, place: u64) -> B;
     fn set(&self, place: u64, value: B);
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK];
-    /// Reads whole registers, if that is possible at once; whether it was done.
+    /// Reads whole registers, if that is possible at once. Returns whether it was done.
     fn get_all(&self, place: u64, to: &[Block<B>]) -> bool;
-    /// Writes whole registers, if that is possible at once; whether it was done.
+    /// Writes whole registers, if that is possible at once. Returns whether it was done.
     fn set_all(&self, place: u64, from: &[Block<B>]) -> bool;
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
-    /// Writes the active lanes of a block, if that is possible at once; whether it was done.
+    /// Writes the active lanes of a block, if that is possible at once. Returns whether it was
+    /// done.
     fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool;
 }
 
@@ -129,12 +130,12 @@ impl Frame<'_> {
         }
     }
 
-    /// Most of what kernels touch: wide moves are worth having.
+    /// Most accesses are of 32-bit words: compiled for wide vector moves.
     fn load_words(&self, access: &Access) {
         match self.tier {
             Tier::Base => self.load_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has the features.
+            // SAFETY: `Avx2` is only constructed if the CPU has the features.
             Tier::Avx2 => unsafe { avx2::load_words(self, access) },
         }
     }
@@ -164,7 +165,7 @@ impl Frame<'_> {
         self.load_scattered(access, &pattern, memory, start);
     }
 
-    /// A load whose indices grow evenly within each block.
+    /// A load whose indices have a constant stride within each block.
     #[inline(always)]
     fn load_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
@@ -205,7 +206,7 @@ impl Frame<'_> {
         }
     }
 
-    /// A load whose indices follow no line.
+    /// A load with arbitrary indices (gather).
     fn load_scattered<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
@@ -246,12 +247,12 @@ impl Frame<'_> {
         }
     }
 
-    /// Most of what kernels touch: wide moves are worth having.
+    /// Most accesses are of 32-bit words: compiled for wide vector moves.
     fn store_words(&self, access: &Access) {
         match self.tier {
             Tier::Base => self.store_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has the features.
+            // SAFETY: `Avx2` is only constructed if the CPU has the features.
             Tier::Avx2 => unsafe { avx2::store_words(self, access) },
         }
     }
@@ -282,7 +283,7 @@ impl Frame<'_> {
         self.store_scattered(access, &pattern, memory, start);
     }
 
-    /// A store whose indices grow as those of [`Frame::load_line`] do.
+    /// A store whose indices have a constant stride, as in [`Frame::load_line`].
     #[inline(always)]
     fn store_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
@@ -351,7 +352,7 @@ impl Frame<'_> {
         })
     }
 
-    /// A store whose indices follow no line, or are all the same.
+    /// A store with arbitrary indices (scatter), or the same index for all lanes.
     fn store_scattered<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
@@ -401,7 +402,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Local memory lies as registers do: all lanes of element 0, then all of element 1, and so on.
+    /// Local memory has the layout of registers: all lanes of element 0, then all of element 1, and
+    /// so on.
     fn load_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
         let pattern = self.pattern(&access.at.index);
@@ -487,18 +489,18 @@ fn scatter<B: Bits, M: Memory<B> + ?Sized>(
     }
 }
 
-/// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.
+/// The same, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Frame};
 
-    // SAFETY: the caller knows that the processor has the feature.
+    // SAFETY: the caller has checked that the CPU has the feature.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn load_words(frame: &Frame<'_>, access: &Access) {
         frame.load_of::<u32>(access);
     }
 
-    // SAFETY: the caller knows that the processor has the feature.
+    // SAFETY: the caller has checked that the CPU has the feature.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn store_words(frame: &Frame<'_>, access: &Access) {
         frame.store_of::<u32>(access);

@@ -24,11 +24,11 @@ use crate::code::Step;
 use crate::lanes::{LaneOp, Tier};
 use crate::{Code, Job, Stop, Stopped};
 
-/// Executes the workgroups of these numbers; x is fastest, then y, then z.
+/// Executes the workgroups of these linear indices; x is fastest, then y, then z.
 ///
 /// # Safety
-/// The memory of the job's bindings is there, and touched by nobody but threads that execute the
-/// same job.
+/// The memory of the job's bindings is alive, and is accessed only by threads that execute the same
+/// job.
 pub(crate) unsafe fn run(
     code: &Code,
     job: &Job<'_>,
@@ -43,7 +43,7 @@ pub(crate) unsafe fn run(
     let width = u64::from(job.groups[0]);
     let mut next = groups.start;
     while next < groups.end {
-        // Workgroups that are executed together stand in one row.
+        // Workgroups that are executed together are in one row.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
         // Interleaved rows of a power of two of workgroups are whole blocks of lanes.
@@ -102,7 +102,7 @@ fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
     frame.set_scalar(d, result);
 }
 
-/// Steps that do not change where execution goes on.
+/// Executes a step without control flow.
 fn other(frame: &mut Frame<'_>, step: &Step) {
     match step {
         Step::Splat { ty, block, scalar } => frame.splat(*ty, *block, frame.scalar(*scalar)),

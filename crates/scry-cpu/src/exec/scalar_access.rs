@@ -1,4 +1,4 @@
-//! Loads and stores of one element at a time: those of all lanes, and those of types or memories
+//! Loads and stores of one element at a time: uniform ones, and those of element types or memories
 //! that few kernels use.
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use super::workgroup_memory::{InShared, cell};
 use crate::code::{Access, Area, Index};
 use crate::lanes::BLOCK;
 
-/// Which element of an access: the place of the first, how many after it, and the lane.
+/// An element of an access: the place of the first, the number after it, and the lane.
 #[derive(Clone, Copy)]
 struct Which {
     place: u64,
@@ -20,7 +20,7 @@ struct Which {
 }
 
 impl Frame<'_> {
-    /// A load whose place is the same for all lanes.
+    /// Executes a load from a uniform address.
     pub(super) fn load_scalar(&self, access: &Access) {
         let index = match access.at.index {
             Index::Scalar(scalar) => self.scalar(scalar) as u32,
@@ -83,7 +83,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Reads one element; zero if it lies outside.
+    /// Reads one element; zero if it is out of bounds.
     fn element_of<B: InShared>(&self, area: Area, which: Which) -> B {
         let Which { place, nth, block, lane } = which;
         match area {
@@ -100,7 +100,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Writes one element; nothing if it lies outside.
+    /// Writes one element, unless it is out of bounds.
     fn set_element_of<B: InShared>(&self, area: Area, which: Which, value: B) {
         let Which { place, nth, block, lane } = which;
         match area {

@@ -1,4 +1,4 @@
-//! What a thread needs to execute kernels.
+//! Registers and memory of a thread that executes kernels.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
 use crate::{Job, Span};
 
-/// Bytes of registers above which they are given back when a kernel needs fewer.
+/// Bytes of registers above which they are freed when a kernel needs fewer.
 const KEPT: usize = 16 << 20;
 
 /// Coefficients of an affine value.
@@ -14,7 +14,7 @@ const KEPT: usize = 16 << 20;
 pub(crate) struct Coefficients {
     /// The value of the first lane.
     pub base: u32,
-    /// What is added from one lane to the next along x, y, z, and from one workgroup to the next.
+    /// The steps from one lane to the next along x, y, z, and from one workgroup to the next.
     pub step: [u32; 4],
     /// Whether the value is affine; otherwise it is in its lanes.
     pub linear: bool,
@@ -57,7 +57,7 @@ impl Resize {
 }
 
 impl SharedMemory {
-    /// Makes room for so many elements in each of some workgroups.
+    /// Allocates this number of elements for each of some workgroups.
     fn resize(&mut self, sizes: Sizes, workgroups: usize) {
         let resize = Resize(workgroups);
         resize.file(&mut self.bytes, sizes.bytes);
@@ -78,7 +78,7 @@ impl SharedMemory {
 }
 
 impl Scratch {
-    /// Makes room for a kernel, and sets what never changes while it runs.
+    /// Allocates memory for a kernel, and initialises the constants.
     pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
         if self.files.bytes() > KEPT && code.files.bytes() < KEPT {
             self.files = Files::default();
@@ -106,7 +106,7 @@ impl Scratch {
         }
     }
 
-    /// Sets what no step of the kernel changes.
+    /// Initialises the constants of the kernel.
     fn constants(&self, code: &Code) {
         for (scalar, bits) in &code.constants {
             self.scalars[*scalar as usize].set(*bits);
@@ -116,7 +116,7 @@ impl Scratch {
         }
     }
 
-    /// Notes where each lane is.
+    /// Computes the position of each lane.
     fn locate(&mut self, code: &Code) {
         let [width, height, depth] = code.group.size;
         let blocks = code.group.lanes().div_ceil(BLOCK);

@@ -1,4 +1,4 @@
-//! Sums of products whose operands are read, and whose result is written, where they lie.
+//! Multiply-adds with memory operands, and with results stored directly.
 
 use std::cmp::Ordering;
 
@@ -9,17 +9,17 @@ use crate::code::{Access, Area, At, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
 use crate::strided::{Grid, Plain, Words, each};
 
-/// Words of a register, or at a place whose indices grow evenly from lane to lane.
+/// Words of a register, or of memory with a constant stride from lane to lane.
 pub(super) enum Line<'a> {
     Lanes(Src),
     Memory { memory: Plain<'a>, unit: u64, at: &'a At, rows: Rows, start: Start },
 }
 
 impl Frame<'_> {
-    /// Computes as many blocks as lie evenly in one go, and the others step by step.
+    /// Computes as many contiguous blocks as possible in one pass, and the others step by step.
     pub(super) fn stream(&mut self, stream: &Stream) {
         let lanes = self.lanes;
-        // Results that other threads may touch go through the result's register.
+        // Results that other threads may access go through the result's register.
         let direct = stream.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
         let end = self.stream_lines(stream, direct);
         if let Some(store) = stream.store.as_ref().filter(|_| direct.is_none()) {
@@ -33,7 +33,7 @@ impl Frame<'_> {
         self.lanes = lanes;
     }
 
-    /// Whether a place is in memory some of which no other thread touches.
+    /// Returns whether a place is in memory of which a part is accessed by no other thread.
     pub(super) fn is_plain(&self, access: &Access) -> bool {
         match access.at.area {
             Area::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
@@ -41,7 +41,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Every operand into its register, the result too, and from there to memory.
+    /// Loads each operand to its register, computes the result in its register, and stores it.
     fn stream_apart(&self, stream: &Stream) {
         let source = |operand: &Operand| match operand {
             Operand::Lanes(source) => *source,
@@ -58,13 +58,13 @@ impl Frame<'_> {
         }
     }
 
-    /// Computes blocks up to the first one that has words elsewhere, with results where they are
-    /// stored or else in their register; which one that is.
+    /// Computes blocks up to the first one that is not contiguous, with results where they are
+    /// stored or else in their register. Returns the first block that was not computed.
     fn stream_lines(&self, stream: &Stream, store: Option<&Access>) -> usize {
         match self.tier {
             Tier::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has the features.
+            // SAFETY: `Avx2` is only constructed if the CPU has the features.
             Tier::Avx2 => unsafe { avx2::stream(self, stream, store) },
         }
     }
@@ -85,7 +85,7 @@ impl Frame<'_> {
         let (Some(a), Some(b), Some(c), Some(d)) = (line(0), line(1), line(2), target) else {
             return self.lanes.first;
         };
-        // Factors change places so that one word for all lanes comes first.
+        // The operands are swapped so that a uniform one comes first.
         let (a, b) = if b.is_shared() { (&b, &a) } else { (&a, &b) };
         if b.is_shared() || c.is_shared() || d.is_shared() {
             return self.lanes.first;
@@ -210,7 +210,7 @@ impl Powers {
 }
 
 impl Line<'_> {
-    /// Whether there is one word for all lanes of a block.
+    /// Returns whether one word is shared by all lanes of a block.
     #[inline(always)]
     pub(super) fn is_shared(&self) -> bool {
         matches!(self, Self::Memory { rows, .. } if rows.step == 0)
@@ -234,12 +234,12 @@ impl Line<'_> {
     }
 }
 
-/// The same, compiled for AVX2. Whoever calls it has to know that the processor has it.
+/// The same, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Frame, Stream};
 
-    // SAFETY: the caller knows that the processor has the features.
+    // SAFETY: the caller has checked that the CPU has the features.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn stream(
         frame: &Frame<'_>,

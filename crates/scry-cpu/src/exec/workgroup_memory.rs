@@ -1,4 +1,4 @@
-//! Workgroup memory, as loads, stores and atomics see it.
+//! Workgroup memory, for loads, stores and atomics.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use super::scratch::SharedMemory;
 use crate::access::{Shared, neighbours, set_neighbours};
 use crate::lanes::{BLOCK, Bits, Block, Sizes};
 
-/// Workgroup memory of one size of element. One thread executes all of a workgroup.
+/// Workgroup memory of one element size. One thread executes all invocations of a workgroup.
 impl<B: Bits> Memory<B> for [Block<B>] {
     const ELEMENT: u64 = 1;
 

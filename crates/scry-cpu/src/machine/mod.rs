@@ -11,7 +11,7 @@ use crate::pool::Pool;
 use crate::scheduling::{Claims, Pace};
 use crate::{Job, Span, Stop, Stopped};
 
-/// Nanoseconds of work that are not worth waking anybody for.
+/// Nanoseconds of work below which no other thread is woken.
 const ALONE: u64 = 30_000;
 
 /// Bytes of memory that a thread fills or copies at a time.
@@ -20,8 +20,8 @@ const CHUNK: usize = 1 << 20;
 /// Alignment of bindings in bytes.
 const BINDING_ALIGNMENT: usize = 16;
 
-/// A few threads that run kernels. They start with the first launch that is large enough for them,
-/// sleep while there is nothing to do, and end with the value.
+/// A thread pool that runs kernels. Its threads start with the first launch that is large enough,
+/// sleep while there is no work, and end when the value is dropped.
 pub struct Machine {
     threads: usize,
     pool: OnceLock<Pool>,
@@ -42,7 +42,7 @@ impl Machine {
         self.threads
     }
 
-    /// Has up to `helpers` threads do the same as the caller.
+    /// Runs `work` on the calling thread and on up to `helpers` others.
     fn with_help(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
         if helpers == 0 || self.threads == 1 {
             return work();
@@ -69,7 +69,7 @@ impl Machine {
     pub unsafe fn run(&self, job: &Job<'_>, stop: &Stop) -> Result<(), Stopped> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
-        // More than 64 bits can number would take centuries: the end is out of reach anyway.
+        // More than 2^64 workgroups would take centuries: the end is out of reach anyway.
         let total = job.workgroups().unwrap_or(u64::MAX);
         let run = |groups, scratch: &mut _| {
             // SAFETY: as the caller promises; the other threads execute the same job.
@@ -79,7 +79,7 @@ impl Machine {
         self.share(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
     }
 
-    /// Runs all workgroups of a launch, on several threads if it is worth it.
+    /// Runs all workgroups of a launch, on several threads if it is large enough.
     fn share(&self, work: &Work<'_>) -> Result<(), Stopped> {
         let claims = Claims::new(work.total, work.unit, self.threads());
         let team = Team { machine: self, work, claims, stopped: AtomicBool::new(false) };
@@ -147,18 +147,18 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// A chunk of a span that is at least so long.
+/// Returns a chunk of a span that is long enough.
 fn chunk(span: Span, offset: usize, size: usize) -> Span {
     span.part(offset, size).expect("a chunk is within its span")
 }
 
-/// Runs workgroups of some numbers.
+/// Runs a range of workgroups.
 type Run<'a> = &'a (dyn Fn(Range<u64>, &mut Scratch) -> Result<(), Stopped> + Sync + 'a);
 
 /// The workgroups of a launch.
 struct Work<'a> {
     total: u64,
-    /// How many are best executed together.
+    /// Chunk sizes are multiples of this number of workgroups.
     unit: u64,
     /// Nanoseconds of one, if known.
     cost: Option<u64>,
@@ -167,7 +167,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Whether it is known to be done before others would have woken up.
+    /// Returns whether it will be done before other threads would have woken up.
     fn is_small(&self) -> bool {
         let whole = self.cost.and_then(|cost| cost.checked_mul(self.total));
         whole.is_some_and(|whole| whole < ALONE)
@@ -199,7 +199,7 @@ impl Team<'_> {
         });
     }
 
-    /// Notes the request to stop, if there is one and there is work left to be stopped.
+    /// Checks for a stop request, which counts only if workgroups are left.
     fn has_to_stop(&self) -> bool {
         if self.work.stop.requested() && self.claims.left() > 0 {
             self.stopped.store(true, Ordering::Relaxed);
@@ -208,7 +208,7 @@ impl Team<'_> {
     }
 }
 
-/// Has the others stop if this thread panics: they would work for nothing.
+/// Stops the other threads if this one panics: their results would be discarded.
 struct EndOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for EndOnPanic<'_> {

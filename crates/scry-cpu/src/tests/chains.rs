@@ -23,7 +23,7 @@ fn load(b: &mut Builder, buffer: u32, index: Value) -> Value {
     b.load(Type::F32, Place::new(Space::Binding(buffer), Some(index), 4, 0), 1)[0]
 }
 
-/// The sum of so many terms on what `first` is, each of another kind.
+/// Adds this number of terms, each of another kind, to `first`.
 fn sum(
     b: &mut Builder,
     first: Value,

@@ -1,4 +1,4 @@
-//! Truth values in workgroup memory: no variable of the SPIR-V holds any.
+//! Bools in workgroup memory: no variable of the SPIR-V contains any.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::support::{
     WORKED_AROUND, code, every_option, have_validator, id, load, parse, validate,
 };
 
-/// A kernel with truth values of every shape.
+/// A kernel with bools of every shape.
 fn kernel(body: &str) -> String {
     format!(
         "struct Inner {{ deep: array<vec2<bool>, 3>, n: u32 }}
@@ -61,7 +61,7 @@ fn truth_types(module: &rspirv::dr::Module) -> HashMap<u32, bool> {
     holds
 }
 
-/// Workgroup variables, and those of them that hold truth values.
+/// Workgroup variables, and those of them that contain bools.
 fn variables(words: &[u32]) -> (usize, usize) {
     let module = load(words);
     let holds = truth_types(&module);

@@ -4,8 +4,8 @@ use scry_ir::kir::{BinaryOp, Inst, Kir, Type, Uniformity, Value, Variability};
 
 use crate::code::Comparison;
 
-/// How two values are compared, if that may be decided from their coefficients: the comparison,
-/// whether it is of signed numbers, and the operands in its order.
+/// Returns the comparison that computes `value`, if it may be decided from coefficients: the
+/// operator, whether it is signed, and the operands in its order.
 pub(crate) fn comparison(
     kir: &Kir,
     uniformity: &Uniformity,

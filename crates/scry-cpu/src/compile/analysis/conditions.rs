@@ -1,5 +1,5 @@
-//! Conditions that may come out the same for all lanes: comparisons of affine values, and what they
-//! are joined to.
+//! Conditions that may turn out uniform at run time: comparisons of affine values, and conjunctions
+//! and disjunctions of them.
 
 use scry_ir::kir::{
     BinaryOp, Inst, Kir, Stmt, Type, Uniformity, Value, Variability, for_each_stmt,
@@ -11,7 +11,7 @@ use super::liveness::LiveRanges;
 /// The conditions of a kernel, by value.
 pub(crate) struct Conditions {
     pub(crate) numbers: Vec<Option<u32>>,
-    /// Uses by those who look whether a condition is the same for all lanes.
+    /// Uses that check at run time whether the condition is uniform.
     pub(crate) informed: Vec<u32>,
     pub(crate) count: usize,
 }
@@ -45,7 +45,7 @@ pub(crate) fn conditions(
     found
 }
 
-/// The operands of a conjunction, which is told by `true`, or of a disjunction.
+/// Returns the operands of a conjunction (`true`) or of a disjunction (`false`).
 pub(crate) fn joined(kir: &Kir, value: Value) -> Option<(bool, [Value; 2])> {
     match *kir.inst(value) {
         Inst::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if kir.ty(value) == Type::Bool => {

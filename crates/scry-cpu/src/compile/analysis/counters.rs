@@ -1,25 +1,25 @@
-//! Variables that are the same for all lanes which are still in a loop, but are read after it.
+//! Variables that are uniform inside a loop, but varying after it.
 //!
-//! Lanes leave a loop at different times, each with another value of a counter: after the loop it
-//! differs from lane to lane. Within, all lanes that are left have counted alike. So the loop is
-//! given a variable of its own, of which lanes take a copy as they leave.
+//! Lanes leave a loop in different iterations, each with another value of a counter: after the loop
+//! it differs between lanes. Within the loop, it is the same for all active lanes. So the loop gets
+//! a variable of its own, which lanes copy as they leave.
 
 use scry_ir::kir::{
     Block, Definition, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability, for_each_stmt,
 };
 
-/// A variable, and the loop that is to have one of its own instead.
+/// A variable, and the loop that gets a copy of its own.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     label: Label,
     outside: Var,
     inside: Var,
-    /// What the variable is when the loop begins, if not zero.
+    /// The value of the variable when the loop starts; `None` for zero.
     first: Option<Value>,
 }
 
-/// The kernel with such variables, and its facts; none if there are none. `parted` are the loops
-/// that lanes may leave while others stay.
+/// Returns the kernel with such variables and its uniformity, or `None` if there are none. `parted`
+/// are the loops that lanes may leave while others stay.
 pub(crate) fn split(
     kir: &Kir,
     uniformity: &Uniformity,
@@ -92,7 +92,7 @@ impl Search<'_> {
     }
 }
 
-/// How often a variable is assigned in a block.
+/// Counts the assignments of a variable in a block.
 fn sets(block: &Block, var: Var) -> usize {
     let mut count = 0;
     for_each_stmt(block, &mut |stmt| {
@@ -112,11 +112,11 @@ fn apply(kir: &Kir, splits: &[Split]) -> Kir {
     kir
 }
 
-/// Gives a loop its variable.
+/// Replaces the variable within the loop.
 struct Change<'a> {
     kir: &'a mut Kir,
     split: Split,
-    /// What can be left without leaving the loop.
+    /// Loops and scopes inside the loop.
     labels: Vec<Label>,
 }
 
@@ -144,7 +144,7 @@ impl Change<'_> {
         }
     }
 
-    /// A statement in the loop, and what comes before it.
+    /// Rewrites a statement inside the loop, and emits the code that precedes it.
     fn within(&mut self, stmt: &mut Stmt, block: &mut Block) {
         let Split { outside, inside, .. } = self.split;
         match stmt {

@@ -1,7 +1,7 @@
-//! Which values somebody needs in lanes.
+//! Uniform and affine values that are needed in lane registers.
 //!
-//! Uniform and affine values have no lanes of their own. Where an operation on lanes uses one, its
-//! lanes are made once, after its definition.
+//! Such values have no lane registers of their own. If an operation on lanes uses one, it is
+//! expanded to lanes once, after its definition.
 
 use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability, for_each_stmt};
 
@@ -77,7 +77,7 @@ impl Demand<'_> {
         if !self.live_ranges.left[value.index()] || matches!(inst, Inst::Load { .. }) {
             return;
         }
-        // Of a condition that was left to a branch, a uniform part needs no lanes.
+        // The uniform operands of a fused branch condition need no lanes.
         let condition = self.kir.ty(value) == Type::Bool;
         inst.for_each_operand(|operand| {
             let uniform = self.uniformity.value(operand) == Variability::Uniform;

@@ -1,16 +1,16 @@
-//! Bindings of which no two invocations touch the same element.
+//! Bindings of which no two invocations access the same element.
 //!
-//! Threads that run different workgroups may touch a binding at the same time. Plain accesses are
-//! free of data races only if no two threads touch one element, which is proven here for the
-//! pattern of most kernels: every access to the binding is to the element whose number is the
-//! invocation's own, along x. Where that number is clamped to the last element of the binding's
-//! array, the last element is shared; the machine takes care of that one.
+//! Threads that run different workgroups may access a binding at the same time. Plain (non-atomic)
+//! accesses are free of data races only if no two threads access the same element, which is proven
+//! here for the pattern of most kernels: each access to the binding has the global invocation index
+//! along x as its element index. If that index is clamped to the last element of the binding's
+//! array, the last element is shared; the executor treats it separately.
 
 use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value, for_each_stmt};
 
 use crate::code::Disjoint;
 
-/// For each buffer, the elements that are disjoint, if they are.
+/// Returns the disjoint elements of each buffer, `None` if that is not proven.
 pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
     let mut look = |place: &Place, bytes: u32| {
@@ -38,12 +38,12 @@ pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     found.into_iter().map(Option::flatten).collect()
 }
 
-/// Elements of one array: the same stride, and offsets from the same start.
+/// Merges accesses to the same array: same stride, and same start.
 fn merge(a: Option<Disjoint>, b: Option<Disjoint>) -> Option<Disjoint> {
     a.filter(|a| Some(*a) == b)
 }
 
-/// The element, if it is the invocation's own and the access stays in it.
+/// Returns the element of an access, if it is the invocation's own and the access stays within it.
 fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
     let index = unclamped(kir, place)?;
     let offset = place.offset.checked_rem(place.stride)?;
@@ -73,8 +73,8 @@ fn unclamped(kir: &Kir, place: &Place) -> Option<Value> {
     }
 }
 
-/// Whether a value is the number of elements of the array that a place is in. That of another one
-/// would have invocations share an element somewhere in the middle.
+/// Returns whether a value is the length of the array that is accessed. The length of another array
+/// would make invocations share an element in the middle.
 fn is_length(kir: &Kir, place: &Place, value: Value) -> bool {
     match *kir.inst(value) {
         Inst::ArrayLength { binding, offset, stride } => {
@@ -86,7 +86,7 @@ fn is_length(kir: &Kir, place: &Place, value: Value) -> bool {
     }
 }
 
-/// Whether a value is the invocation's number along x, in workgroups of one row.
+/// Returns whether a value is the global invocation index along x, in workgroups of one row.
 fn is_own_number(kir: &Kir, value: Value) -> bool {
     let [width, height, depth] = kir.workgroup_size;
     let is_local = |value: Value| *kir.inst(value) == Inst::Builtin(Builtin::LocalId(0));
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found of each buffer of a kernel.
+    /// The result of the analysis for each buffer of a kernel.
     fn found(source: &str) -> Vec<Option<Disjoint>> {
         let program = Program::parse(source).unwrap();
         let kir = program.to_kir(&KirOptions { checked: true }).unwrap();

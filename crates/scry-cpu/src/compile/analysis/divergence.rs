@@ -2,8 +2,8 @@
 
 use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 
-/// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands
-/// where lanes have parted.
+/// Returns the loops and scopes that lanes may leave while others stay: those with an exit in
+/// divergent control flow.
 pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     let mut search = Search {
         uniformity,
@@ -11,7 +11,7 @@ pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
         around: Vec::new(),
         changed: true,
     };
-    // What is found out about an inner loop may matter to the outer one.
+    // A divergent exit of an inner loop may affect the outer one.
     while std::mem::take(&mut search.changed) {
         search.block(&kir.body);
     }
@@ -21,7 +21,7 @@ pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
 struct Search<'a> {
     uniformity: &'a Uniformity,
     parted: Vec<bool>,
-    /// What is round the statement: a label, or the side of an `If` at which lanes part.
+    /// The enclosing constructs: a label, or `None` for a side of a divergent `If`.
     around: Vec<Option<Label>>,
     changed: bool,
 }

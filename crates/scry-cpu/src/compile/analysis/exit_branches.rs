@@ -1,17 +1,17 @@
-//! Branches in which lanes leave, and nothing else: the way out of most loops.
+//! Branches that contain only a loop or scope exit, as most loops end with.
 
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability};
 
-/// A branch of this kind.
+/// Such a branch.
 pub(crate) struct Leaving<'a> {
     pub(crate) label: Label,
-    /// Whether lanes leave where the condition holds.
+    /// The value of the condition for which lanes leave.
     pub(crate) when: bool,
-    /// Assignments of uniform variables to others, as lanes leave: a read and an assignment each.
+    /// Copies of uniform variables as lanes leave: pairs of a read and an assignment.
     pub(crate) kept: &'a [Stmt],
 }
 
-/// A branch as one of this kind.
+/// Returns the exit branch that an `If` is, if it is one.
 pub(crate) fn leaving<'a>(
     kir: &Kir,
     uniformity: &Uniformity,
@@ -27,7 +27,7 @@ pub(crate) fn leaving<'a>(
     copies.then_some(Leaving { label: *label, when, kept })
 }
 
-/// The variable that is assigned, and the uniform one that it is assigned.
+/// Returns destination and source of a copy of a uniform variable to a varying one.
 pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };
@@ -37,8 +37,8 @@ pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<
     (value == read && differs && uniform && words).then_some((*to, from))
 }
 
-/// The parts of a condition, of which one by itself can have all lanes leave: that one, which is
-/// uniform, and the other.
+/// Splits a condition into a uniform operand that alone can make all lanes leave, and the other
+/// operand.
 pub(crate) fn parts(
     kir: &Kir,
     uniformity: &Uniformity,

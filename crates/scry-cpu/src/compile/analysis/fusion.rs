@@ -1,8 +1,8 @@
-//! Loads and stores that are done by the arithmetic between them.
+//! Fusion of loads and stores with the arithmetic between them.
 //!
-//! A load that only a sum of a product needs, in the same block and with no write between, is left
-//! to that; so is the store of its result, if that is all that becomes of it. The machine then need
-//! not bring words into registers and take them from there.
+//! A load whose only use is a multiply-add in the same block, with no write between them, is
+//! executed by that operation; so is the store of the result, if that is its only use. This saves
+//! moving words through registers.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::liveness::LiveRanges;
 use crate::code::ChainEnd;
 use crate::exec::MOST;
 
-/// An operand of a sum of a product.
+/// An operand of a multiply-add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Term {
     Value(Value),
-    /// What changes nothing where it is multiplied with.
+    /// The multiplicative identity.
     One,
-    /// What changes nothing where it is added, not even the sign of a zero.
+    /// The additive identity, which keeps even the sign of a zero.
     Nothing,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Sum {
     pub(crate) negated: [bool; 2],
 }
 
-/// A value as a sum of a product, if it can be seen as one.
+/// Returns a value as a multiply-add, if it has that form.
 pub(crate) fn as_sum(kir: &Kir, left: &[bool], value: Value) -> Option<Sum> {
     use Term::{Nothing, One, Value};
     if kir.ty(value) != Type::F32 {
@@ -57,17 +57,17 @@ pub(crate) fn as_sum(kir: &Kir, left: &[bool], value: Value) -> Option<Sum> {
     Some(Sum { terms, negated })
 }
 
-/// How a value is computed from another one that was left to it.
+/// How a value is computed from another one that was fused into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// What was, or may be, left.
+    /// The value that was fused, or may be.
     pub(crate) from: Value,
     pub(crate) end: ChainEnd,
 }
 
 impl Sum {
-    /// The same with a factor second that is one value for all lanes, if there is one. Signs of
-    /// what is added go to the product, if that is a value as it is.
+    /// Moves a uniform factor, if there is one, to the second operand. The sign of the addend moves
+    /// to the product, if the addend is a plain value.
     fn with_uniform_factor(mut self, uniformity: &Uniformity) -> Option<Self> {
         let uniform = |term| match term {
             Term::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
@@ -84,8 +84,8 @@ impl Sum {
         (uniform(y) && !uniform(x) && !self.negated[1]).then_some(self)
     }
 
-    /// The same as a stage of a chain, which begins there or goes on from what `goes` says of a
-    /// value; and from which one.
+    /// Returns the multiply-add as a stage of a chain, with the value from which the chain
+    /// continues: the chain starts here, or continues from a value that `goes` returns true for.
     pub(crate) fn staged(
         self,
         uniformity: &Uniformity,
@@ -116,7 +116,7 @@ impl Sum {
     }
 }
 
-/// Marks the loads that are left to what uses them, and the results that are left to their stores.
+/// Marks the loads and results that are fused.
 pub(crate) fn leave(kir: &Kir, uniformity: &Uniformity, live_ranges: &mut LiveRanges) {
     Search { kir, uniformity, live_ranges, stages: HashMap::new() }.block(&kir.body);
 }
@@ -125,13 +125,13 @@ struct Search<'a> {
     kir: &'a Kir,
     uniformity: &'a Uniformity,
     live_ranges: &'a mut LiveRanges,
-    /// Stages of the chains that end with a value, and may go on.
+    /// Number of stages of the chains that end with a value and may continue.
     stages: HashMap<Value, usize>,
 }
 
 impl Search<'_> {
     fn block(&mut self, block: &Block) {
-        // Loads, and results, after which nothing was written.
+        // Loads and results that no write has followed so far.
         let mut open = Vec::new();
         for stmt in block {
             stmt.blocks().for_each(|inner| self.block(inner));
@@ -182,7 +182,7 @@ impl Search<'_> {
         }
     }
 
-    /// Leaves a value to the next sum of a chain.
+    /// Fuses a value into the next multiply-add of a chain.
     fn link(&mut self, value: Value, sum: Sum, open: &[Value]) {
         let stages = &self.stages;
         let goes = |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
@@ -197,7 +197,7 @@ impl Search<'_> {
         self.stages.insert(value, stages);
     }
 
-    /// Whether a place may be that of neighbours, or the same for many.
+    /// Returns whether an access is affine and word-aligned, to a binding or workgroup memory.
     fn is_even(&self, place: &Place) -> bool {
         let affine = place
             .index

@@ -1,9 +1,9 @@
-//! Liveness analysis: live ranges of values and variables, in positions of statements.
+//! Live ranges of values and variables, in statement positions.
 //!
-//! Statements are numbered in the order of the text. The live range of a value goes from its
-//! definition to its last use; if a loop uses a value from outside, to the end of the loop. That of
-//! a variable goes from its first assignment to its last access in the same way, if that assignment
-//! dominates all accesses; otherwise it is the whole kernel, and the variable is zero at the start.
+//! Statements are numbered in program order. A value is live from its definition to its last use;
+//! if a loop uses a value from outside, to the end of the loop. A variable is live from its first
+//! assignment to its last access in the same way, if that assignment dominates all accesses;
+//! otherwise it is live throughout the kernel, and is initialised to zero.
 
 use super::{exit_branches, fusion};
 use scry_ir::kir::{
@@ -17,7 +17,7 @@ pub(crate) struct LiveRange {
     pub last: u32,
 }
 
-/// What is known of the live range of a variable.
+/// The liveness of a variable.
 #[derive(Debug, Clone)]
 pub(crate) struct VarLife {
     pub live_range: LiveRange,
@@ -25,7 +25,7 @@ pub(crate) struct VarLife {
     pub zeroed: bool,
     /// Positions of its assignments, in order.
     pub sets: Vec<u32>,
-    /// Reads that stand for the variable itself.
+    /// Reads that are aliases of the variable.
     pub aliases: Vec<Value>,
     /// The block of its first access.
     home: u32,
@@ -39,10 +39,10 @@ pub(crate) struct LiveRanges {
     pub vars: Vec<VarLife>,
     /// How often each value is used.
     pub uses: Vec<u32>,
-    /// Values that are left to what uses them: products to sums, conditions to exits, and what
-    /// `fusion` finds.
+    /// Values that are fused into their users: products into sums, conditions into exits, and the
+    /// loads and stores that `fusion` finds.
     pub left: Vec<bool>,
-    /// Reads of variables that need no copy: the variable does not change while they live.
+    /// Reads of variables that need no copy: the variable is not assigned in their live ranges.
     pub aliased: Vec<bool>,
     /// Where each loop ends, by the order of their starts.
     ends: Vec<u32>,
@@ -97,8 +97,8 @@ fn count_uses(kir: &Kir) -> Vec<u32> {
 }
 
 /// Marks products that only one sum or difference in the same block uses, and conditions that only
-/// lanes which leave use. For each value, `products` holds the address of the block in which it is
-/// a product that no sum has taken yet.
+/// an exit uses. For each value, `products` holds the address of the block in which it is a product
+/// that is not fused yet.
 fn fuse(
     kir: &Kir,
     uniformity: &Uniformity,
@@ -139,9 +139,9 @@ struct Walk<'a> {
     kir: &'a Kir,
     live_ranges: LiveRanges,
     position: u32,
-    /// Loops round the present statement: where each starts, and its number.
+    /// The enclosing loops: start position and number of each.
     loops: Vec<(u32, usize)>,
-    /// The block round each block.
+    /// The parent of each block.
     parents: Vec<u32>,
     /// Values used in a loop that they were not defined in.
     carried: Vec<(Value, usize)>,
@@ -171,7 +171,7 @@ impl Walk<'_> {
             Stmt::If { condition, then_block, else_block } => {
                 self.block(then_block, block);
                 self.position += 1;
-                // The other side needs the condition again.
+                // The else block needs the condition again.
                 self.use_of(*condition);
                 self.block(else_block, block);
                 self.position += 1;
@@ -208,7 +208,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the use of an operand, and if that was left to its user, of its own operands.
+    /// Records the use of an operand, and if that was fused into its user, of its own operands.
     fn operand(&mut self, operand: Value) {
         self.use_of(operand);
         if self.live_ranges.left[operand.index()] {
@@ -251,7 +251,7 @@ impl Walk<'_> {
     }
 
     fn is_within(&self, mut block: u32, outer: u32) -> bool {
-        // A block has a higher number than those round it.
+        // A block has a higher number than those that enclose it.
         while block > outer {
             block = self.parents[block as usize];
         }
@@ -279,8 +279,7 @@ impl Walk<'_> {
         self.live_ranges
     }
 
-    /// Lets a read stand for the variable itself, if that is not assigned within the live range of
-    /// the read.
+    /// Makes a read an alias of the variable, if that is not assigned while the read is live.
     fn alias(&mut self, value: Value, var: Var) {
         let read = self.live_ranges.values[value.index()];
         let var = &mut self.live_ranges.vars[var.index()];

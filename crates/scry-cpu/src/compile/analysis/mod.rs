@@ -1,4 +1,4 @@
-//! What the steps of a kernel are chosen by: analyses of its IR that emit nothing.
+//! Analyses of the IR that instruction selection depends on; they emit nothing.
 
 pub(super) mod comparison;
 pub(super) mod conditions;
