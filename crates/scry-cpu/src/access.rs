@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::Span;
-use crate::lanes::{BLOCK, Bits, Block, Tier};
+use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 use crate::strided::Plain;
 use crate::vector_atomics;
 
@@ -100,8 +100,8 @@ impl Region {
     /// # Safety
     /// Until the region is gone, the span's memory is there, and nothing but regions of the same
     /// launch touches it, nor writes what is plain for this one.
-    pub(crate) unsafe fn new(span: Span, plain: u64, tier: Tier) -> Self {
-        Self { start: span.start, size: span.size as u64, plain, wide: tier != Tier::Base }
+    pub(crate) unsafe fn new(span: Span, plain: u64, isa: IsaLevel) -> Self {
+        Self { start: span.start, size: span.size as u64, plain, wide: isa != IsaLevel::Base }
     }
 
     /// Bytes.

@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 /// Target nanoseconds of a chunk: long compared with the claim itself and the setup of execution,
 /// short compared with the wait for the last thread.
-const CLAIM: u64 = 100_000;
+const CHUNK_NANOS: u64 = 100_000;
 
 /// Durations below and above which the size of the next chunk changes.
-const SHORT: Duration = Duration::from_nanos(CLAIM / 2);
-const LONG: Duration = Duration::from_nanos(CLAIM * 2);
+const SHORT: Duration = Duration::from_nanos(CHUNK_NANOS / 2);
+const LONG: Duration = Duration::from_nanos(CHUNK_NANOS * 2);
 
 /// Minimum number of chunks per thread, if there are enough workgroups: then all threads finish at
 /// about the same time.
-const LEAST_CLAIMS: u64 = 8;
+const MIN_CHUNKS: u64 = 8;
 
 /// The unclaimed workgroups of a launch.
-pub(crate) struct Claims {
+pub(crate) struct Chunks {
     next: AtomicU64,
     total: u64,
     /// The chunk granularity in workgroups.
@@ -26,10 +26,10 @@ pub(crate) struct Claims {
     most: u64,
 }
 
-impl Claims {
+impl Chunks {
     /// Divides `total` workgroups for `threads` threads, in chunks of multiples of `unit`.
     pub(crate) fn new(total: u64, unit: u64, threads: usize) -> Self {
-        let share = total / (threads as u64 * LEAST_CLAIMS).max(1);
+        let share = total / (threads as u64 * MIN_CHUNKS).max(1);
         Self { next: AtomicU64::new(0), total, unit: unit.max(1), most: share.max(1) }
     }
 
@@ -51,23 +51,23 @@ impl Claims {
 
 /// The adaptive chunk size of a thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct ChunkSize {
     count: u64,
 }
 
-impl Pace {
+impl ChunkSize {
     /// Returns the initial chunk size, from the estimated nanoseconds per workgroup if known.
     pub(crate) fn new(cost: Option<u64>) -> Self {
-        Self { count: cost.map_or(1, |cost| (CLAIM / cost.max(1)).max(1)) }
+        Self { count: cost.map_or(1, |cost| (CHUNK_NANOS / cost.max(1)).max(1)) }
     }
 
     /// Claims the next chunk.
-    pub(crate) fn claim(&self, claims: &Claims) -> Option<Range<u64>> {
-        claims.claim(self.count)
+    pub(crate) fn claim(&self, chunks: &Chunks) -> Option<Range<u64>> {
+        chunks.claim(self.count)
     }
 
     /// Adapts the size to the duration of a chunk that started at `start`.
-    pub(crate) fn learn(&mut self, start: Instant) {
+    pub(crate) fn adapt(&mut self, start: Instant) {
         let took = start.elapsed();
         if took < SHORT {
             self.count = self.count.saturating_mul(2);
@@ -82,31 +82,31 @@ mod tests {
     use super::*;
 
     /// Returns all chunks that one thread claims.
-    fn claimed(claims: &Claims, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
-        std::iter::from_fn(|| claims.claim(count())).collect()
+    fn claimed(chunks: &Chunks, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
+        std::iter::from_fn(|| chunks.claim(count())).collect()
     }
 
     #[test]
     fn each_workgroup_is_claimed_once() {
         for total in [0, 1, 2, 7, 1000] {
-            let claims = Claims::new(total, 1, 1);
+            let chunks = Chunks::new(total, 1, 1);
             let mut count = 0;
-            let ranges = claimed(&claims, || {
+            let ranges = claimed(&chunks, || {
                 count += 1;
                 count
             });
             let all: Vec<u64> = ranges.into_iter().flatten().collect();
             assert_eq!(all, (0..total).collect::<Vec<_>>());
-            assert_eq!(claims.left(), 0);
+            assert_eq!(chunks.left(), 0);
         }
     }
 
     #[test]
-    fn threads_at_once_share_without_gap_or_overlap() {
-        let claims = &Claims::new(100_000, 1, 4);
+    fn concurrent_claims_cover_all_workgroups() {
+        let chunks = &Chunks::new(100_000, 1, 4);
         let mut all: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (1..=4).map(|n| scope.spawn(move || claimed(claims, move || n))).collect();
+                (1..=4).map(|n| scope.spawn(move || claimed(chunks, move || n))).collect();
             let ranges = threads.into_iter().flat_map(|thread| thread.join().unwrap());
             ranges.flatten().collect()
         });
@@ -115,19 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_up_to_the_largest_do_not_wrap() {
-        let claims = Claims::new(u64::MAX, 1, 1);
-        assert_eq!(claims.claim(u64::MAX), Some(0..u64::MAX / 8));
-        let rest = claimed(&claims, || u64::MAX);
+    fn largest_workgroup_count_does_not_wrap() {
+        let chunks = Chunks::new(u64::MAX, 1, 1);
+        assert_eq!(chunks.claim(u64::MAX), Some(0..u64::MAX / 8));
+        let rest = claimed(&chunks, || u64::MAX);
         assert_eq!(rest.last().map(|range| range.end), Some(u64::MAX));
-        assert_eq!(claims.left(), 0);
+        assert_eq!(chunks.left(), 0);
     }
 
     #[test]
-    fn workgroups_that_are_best_run_together_are_claimed_together() {
-        let claims = Claims::new(1003, 4, 2);
+    fn chunks_are_multiples_of_the_unit() {
+        let chunks = Chunks::new(1003, 4, 2);
         let mut count = 0;
-        let ranges = claimed(&claims, || {
+        let ranges = claimed(&chunks, || {
             count += 1;
             count
         });
@@ -136,27 +136,27 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_makes_several_claims_however_cheap_they_are() {
+    fn each_thread_claims_several_chunks() {
         for (total, threads) in [(8, 1), (1000, 2), (1 << 40, 16)] {
-            let claims = Claims::new(total, 1, threads);
-            let number = claimed(&claims, || u64::MAX).len();
+            let chunks = Chunks::new(total, 1, threads);
+            let number = claimed(&chunks, || u64::MAX).len();
             assert!(number >= 8 * threads, "{total}, {threads}: {number}");
         }
     }
 
     #[test]
-    fn the_pace_follows_the_time_that_claims_take() {
-        let mut pace = Pace::new(None);
-        assert_eq!(pace.count, 1);
+    fn chunk_size_follows_chunk_duration() {
+        let mut chunk_size = ChunkSize::new(None);
+        assert_eq!(chunk_size.count, 1);
         for _ in 0..5 {
-            pace.learn(Instant::now());
+            chunk_size.adapt(Instant::now());
         }
-        assert_eq!(pace.count, 32);
+        assert_eq!(chunk_size.count, 32);
         let long_ago = Instant::now() - Duration::from_millis(1);
-        pace.learn(long_ago);
-        assert_eq!(pace.count, 16);
-        assert_eq!(Pace::new(Some(1000)).count, 100);
-        assert_eq!(Pace::new(Some(u64::MAX)).count, 1);
-        assert_eq!(Pace::new(Some(0)).count, CLAIM);
+        chunk_size.adapt(long_ago);
+        assert_eq!(chunk_size.count, 16);
+        assert_eq!(ChunkSize::new(Some(1000)).count, 100);
+        assert_eq!(ChunkSize::new(Some(u64::MAX)).count, 1);
+        assert_eq!(ChunkSize::new(Some(0)).count, CHUNK_NANOS);
     }
 }

@@ -10,7 +10,7 @@ impl Emitter<'_> {
     /// Compiles an exit branch.
     pub(super) fn drop_lanes(&mut self, condition: Value, leaving: &Leaving<'_>) {
         let parts = parts(self.kir, self.uniformity, leaving, condition);
-        let parts = parts.filter(|_| self.live_ranges.left[condition.index()]);
+        let parts = parts.filter(|_| self.live_ranges.fused[condition.index()]);
         let (all, condition) = match parts {
             Some([all, some]) => (Some(self.uniform(all)), some),
             None => (None, condition),

@@ -11,7 +11,7 @@ use crate::ops;
 impl Emitter<'_> {
     /// Computes a value; `rest` is what follows in the block.
     pub(super) fn inst(&mut self, value: Value, rest: &[Stmt]) {
-        if self.live_ranges.left[value.index()] {
+        if self.live_ranges.fused[value.index()] {
             return;
         }
         match *self.kir.inst(value) {
@@ -93,8 +93,8 @@ impl Emitter<'_> {
 
     /// A sum or difference with a product that was left to it; whether it is one.
     fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
-        let product_first = self.live_ranges.left[a.index()];
-        if !product_first && !self.live_ranges.left[b.index()] {
+        let product_first = self.live_ranges.fused[a.index()];
+        if !product_first && !self.live_ranges.fused[b.index()] {
             return false;
         }
         let (product, other) = if product_first { (a, b) } else { (b, a) };

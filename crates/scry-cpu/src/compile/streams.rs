@@ -12,7 +12,7 @@ impl Emitter<'_> {
     /// Computes a value with the loads that were fused into it. Returns whether there are any.
     pub(super) fn stream(&mut self, value: Value, d: Reg) -> bool {
         let Reg::Lanes(d) = d else { return false };
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) else { return false };
+        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return false };
         let loads = |term: &Term| match term {
             Term::Value(value) => self.is_left_load(*value),
             Term::One | Term::Nothing => false,
@@ -27,8 +27,8 @@ impl Emitter<'_> {
 
     /// Computes a value that was fused into its store. Returns whether it was.
     pub(super) fn stream_to(&mut self, value: Value, mut store: Access) -> bool {
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) else { return false };
-        if !self.live_ranges.left[value.index()] {
+        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return false };
+        if !self.live_ranges.fused[value.index()] {
             return false;
         }
         let Home::Lanes(d) = self.define(value) else { return false };
@@ -38,7 +38,7 @@ impl Emitter<'_> {
     }
 
     fn is_left_load(&self, value: Value) -> bool {
-        self.live_ranges.left[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
+        self.live_ranges.fused[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
     }
 
     /// Returns the multiply-add that was fused into the next one of a chain.
@@ -52,7 +52,7 @@ impl Emitter<'_> {
     fn is_left_sum(&self, value: Value) -> bool {
         let inst = self.kir.inst(value);
         let sum = matches!(inst, Inst::Fma(..) | Inst::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
-        sum && self.live_ranges.left[value.index()]
+        sum && self.live_ranges.fused[value.index()]
     }
 
     fn push_stream(&mut self, sum: Sum, d: u32, store: Option<Access>) {
@@ -100,7 +100,7 @@ impl Emitter<'_> {
     }
 
     fn stage_before(&mut self, value: Value, stages: &mut Vec<Stream>) {
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) else { return };
+        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return };
         let first = sum.staged(self.uniformity, |_| false).filter(|_| !self.goes_on(&sum));
         let sum = first.map_or(sum, |(first, _)| first);
         if let Reg::Lanes(d) = self.temporary(Type::F32, false) {

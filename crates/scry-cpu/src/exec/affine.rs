@@ -112,7 +112,7 @@ impl Frame<'_> {
             return self.set_coefficients(d, result);
         }
         let args = Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
-        lanes.lanes(self.tier, self.files(), self.blocks(), &args);
+        lanes.lanes(self.isa, self.files(), self.blocks(), &args);
         self.set_coefficients(d, Coefficients::default());
     }
 
@@ -170,7 +170,7 @@ impl Frame<'_> {
         let coefficients = self.linear(chosen);
         if !coefficients.linear {
             let args = Args { d: d.lanes, a: self.lanes_of(chosen), ..Args::default() };
-            ops::copy(Type::U32).lanes(self.tier, self.files(), self.blocks(), &args);
+            ops::copy(Type::U32).lanes(self.isa, self.files(), self.blocks(), &args);
         }
         self.set_coefficients(d, coefficients);
     }
@@ -191,7 +191,7 @@ impl Frame<'_> {
         if decided.is_none() {
             let args =
                 Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
-            lanes.lanes(self.tier, self.files(), self.blocks(), &args);
+            lanes.lanes(self.isa, self.files(), self.blocks(), &args);
         }
     }
 
@@ -234,7 +234,7 @@ impl Frame<'_> {
         let [a, b] = [a, b].map(|condition| Src { start: condition.lanes, step: 1 });
         if let Some(op) = ops::binary(op, Type::Bool) {
             let args = Args { d: d.lanes, a, b, c: Src::default() };
-            op.lanes(self.tier, self.files(), self.blocks(), &args);
+            op.lanes(self.isa, self.files(), self.blocks(), &args);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::frame::{Frame, Lanes};
 use super::stream::{Line, Powers};
 use crate::code::{Access, Chain, ChainEnd, Operand, Stream};
-use crate::lanes::{Bits, Src, Tier};
+use crate::lanes::{Bits, IsaLevel, Src};
 use crate::strided::{Words, fold};
 
 /// Stages of a chain, at most.
@@ -19,11 +19,11 @@ impl Frame<'_> {
         let store = chain.stages.last().and_then(|stage| stage.store.as_ref());
         // Results that other threads may access go through the result's register.
         let direct = store.filter(|store| lanes.dense && self.is_plain(store));
-        let end = match self.tier {
-            Tier::Base => self.chain_with(chain, direct, |a, b, c| a * b + c),
+        let end = match self.isa {
+            IsaLevel::Base => self.chain_with(chain, direct, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has the features.
-            Tier::Avx2 => unsafe { avx2::chain(self, chain, direct) },
+            IsaLevel::Avx2 => unsafe { avx2::chain(self, chain, direct) },
         };
         if let Some(store) = store.filter(|_| direct.is_none()) {
             self.lanes.end = end;

@@ -83,7 +83,7 @@ impl Frame<'_> {
         let mut results = [0; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
             let before = sum;
-            sum = combine.scalar(self.tier, [sum, members.values[number], 0]);
+            sum = combine.scalar(self.isa, [sum, members.values[number], 0]);
             results[number] = if extent == Extent::Exclusive { before } else { sum };
         }
         for (number, result) in results.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use super::scratch::{self, Coefficients, Scratch};
 use crate::SUBGROUP_SIZE;
 use crate::access::Region;
 use crate::code::{Affine, Code};
-use crate::lanes::{Args, BLOCK, Bits, Block, Files, Src, Tier};
+use crate::lanes::{Args, BLOCK, Bits, Block, Files, IsaLevel, Src};
 use crate::ops;
 use crate::{Job, Stop};
 
@@ -18,7 +18,7 @@ pub(super) struct Frame<'a> {
     pub code: &'a Code,
     pub job: &'a Job<'a>,
     pub scratch: &'a Scratch,
-    pub tier: Tier,
+    pub isa: IsaLevel,
     pub stop: &'a Stop,
     /// The bindings, and after them the immediates.
     pub regions: Vec<Region>,
@@ -65,24 +65,24 @@ impl<'a> Frame<'a> {
         code: &'a Code,
         job: &'a Job<'a>,
         scratch: &'a Scratch,
-        tier: Tier,
+        isa: IsaLevel,
         stop: &'a Stop,
     ) -> Self {
         let plain = plain(code, job);
         let mut regions = Vec::with_capacity(plain.len() + 1);
         for (span, plain) in job.bindings.iter().zip(plain) {
             // SAFETY: as the caller promises; `plain` is right for a launch of this size.
-            regions.push(unsafe { Region::new(*span, plain, tier) });
+            regions.push(unsafe { Region::new(*span, plain, isa) });
         }
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and this copy of them is this thread's.
-        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, tier) });
+        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, isa) });
         let rows = (code.group.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
             job,
             scratch,
-            tier,
+            isa,
             stop,
             regions,
             group: [0; 3],
@@ -205,7 +205,7 @@ impl<'a> Frame<'a> {
         } else {
             (ops::select(ty), Args { d, a: mask, b: value, c: to })
         };
-        op.lanes(self.tier, self.files(), self.blocks(), &args);
+        op.lanes(self.isa, self.files(), self.blocks(), &args);
     }
 
     pub(super) fn group_id(&self, d: Affine) {

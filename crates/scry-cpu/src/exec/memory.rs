@@ -8,7 +8,7 @@ use super::indices::{ALL, Indices, Pattern, Rows, each, line};
 use super::workgroup_memory::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At};
-use crate::lanes::{BLOCK, Bits, Block, Tier};
+use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 
 /// The start of a memory, and the distance to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
@@ -132,11 +132,11 @@ impl Frame<'_> {
 
     /// Most accesses are of 32-bit words: compiled for wide vector moves.
     fn load_words(&self, access: &Access) {
-        match self.tier {
-            Tier::Base => self.load_of::<u32>(access),
+        match self.isa {
+            IsaLevel::Base => self.load_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has the features.
-            Tier::Avx2 => unsafe { avx2::load_words(self, access) },
+            IsaLevel::Avx2 => unsafe { avx2::load_words(self, access) },
         }
     }
 
@@ -249,11 +249,11 @@ impl Frame<'_> {
 
     /// Most accesses are of 32-bit words: compiled for wide vector moves.
     fn store_words(&self, access: &Access) {
-        match self.tier {
-            Tier::Base => self.store_of::<u32>(access),
+        match self.isa {
+            IsaLevel::Base => self.store_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has the features.
-            Tier::Avx2 => unsafe { avx2::store_words(self, access) },
+            IsaLevel::Avx2 => unsafe { avx2::store_words(self, access) },
         }
     }
 

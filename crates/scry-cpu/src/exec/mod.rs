@@ -21,7 +21,7 @@ pub(crate) use self::scratch::Scratch;
 
 use self::frame::Frame;
 use crate::code::Step;
-use crate::lanes::{LaneOp, Tier};
+use crate::lanes::{IsaLevel, LaneOp};
 use crate::{Code, Job, Stop, Stopped};
 
 /// Executes the workgroups of these linear indices; x is fastest, then y, then z.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn run(
 ) -> Result<(), Stopped> {
     scratch.prepare(code, job);
     // SAFETY: as the caller promises.
-    let mut frame = unsafe { Frame::new(code, job, scratch, Tier::detect(), stop) };
+    let mut frame = unsafe { Frame::new(code, job, scratch, IsaLevel::detect(), stop) };
     let batch = u64::from(code.group.batch);
     let width = u64::from(job.groups[0]);
     let mut next = groups.start;
@@ -69,7 +69,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
         next += 1;
         match step {
             Step::Lanes(op, args) => {
-                op.lanes(frame.tier, frame.files(), frame.blocks(), args);
+                op.lanes(frame.isa, frame.files(), frame.blocks(), args);
             }
             Step::Scalar(op, d, operands) => scalar(frame, *op, *d, operands),
             Step::Jump { to } => next = *to as usize,
@@ -98,7 +98,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
 
 #[inline(always)]
 fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
-    let result = op.scalar(frame.tier, operands.map(|operand| frame.scalar(operand)));
+    let result = op.scalar(frame.isa, operands.map(|operand| frame.scalar(operand)));
     frame.set_scalar(d, result);
 }
 

@@ -6,7 +6,7 @@ use super::frame::{Frame, Lanes};
 use super::indices::{ALL, Rows, line};
 use super::memory::{Start, place};
 use crate::code::{Access, Area, At, Operand, Stream};
-use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
+use crate::lanes::{Args, BLOCK, Bits, IsaLevel, Src};
 use crate::strided::{Grid, Plain, Words, each};
 
 /// Words of a register, or of memory with a constant stride from lane to lane.
@@ -52,7 +52,7 @@ impl Frame<'_> {
         };
         let [a, b, c] = [0, 1, 2].map(|nth| source(&stream.operands[nth]));
         let args = Args { d: stream.d, a, b, c };
-        stream.op.lanes(self.tier, self.files(), self.blocks(), &args);
+        stream.op.lanes(self.isa, self.files(), self.blocks(), &args);
         if let Some(store) = &stream.store {
             self.store(store);
         }
@@ -61,11 +61,11 @@ impl Frame<'_> {
     /// Computes blocks up to the first one that is not contiguous, with results where they are
     /// stored or else in their register. Returns the first block that was not computed.
     fn stream_lines(&self, stream: &Stream, store: Option<&Access>) -> usize {
-        match self.tier {
-            Tier::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
+        match self.isa {
+            IsaLevel::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has the features.
-            Tier::Avx2 => unsafe { avx2::stream(self, stream, store) },
+            IsaLevel::Avx2 => unsafe { avx2::stream(self, stream, store) },
         }
     }
 

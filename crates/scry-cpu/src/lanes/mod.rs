@@ -9,7 +9,7 @@ mod op;
 use std::cell::Cell;
 
 pub(crate) use op::{
-    Args, LaneOp, Src, Tier, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
+    Args, IsaLevel, LaneOp, Src, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
     three, three_by_tier, two,
 };
 

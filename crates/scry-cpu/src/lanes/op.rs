@@ -8,7 +8,7 @@ use super::{BLOCK, Bits, Block, Files, Lane};
 
 /// ISA levels. Code is compiled for each, and selected at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tier {
+pub(crate) enum IsaLevel {
     /// The baseline of the target.
     Base,
     /// x86-64 with AVX2 and fused multiply-add.
@@ -16,7 +16,7 @@ pub(crate) enum Tier {
     Avx2,
 }
 
-impl Tier {
+impl IsaLevel {
     /// The best that this processor has.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -66,16 +66,16 @@ pub(crate) struct Args {
 /// An operation of up to three operands.
 pub(crate) trait LaneOp: Sync {
     /// Applies it to some blocks of registers.
-    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args);
+    fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args);
 
-    /// Applies it to single values, with the result that lanes have on the same tier.
-    fn scalar(&self, tier: Tier, operands: [u64; 3]) -> u64;
+    /// Applies it to single values, with the result that lanes have on the same ISA level.
+    fn scalar(&self, isa: IsaLevel, operands: [u64; 3]) -> u64;
 }
 
 /// Operations, by where a loop over their lanes is compiled to vector instructions: the less often
 /// kernels need one, the fewer times. Without such a loop the function is called for each lane.
 ///
-/// Of one operand, for every tier.
+/// Of one operand, for every ISA level.
 pub(crate) fn one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -83,7 +83,7 @@ where
     leak(One::<A, R, F, true, true>(f, PhantomData))
 }
 
-/// Of one operand, for the best tier of the target only.
+/// Of one operand, for the best ISA level of the target only.
 pub(crate) fn best_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -107,7 +107,7 @@ where
     leak(One::<A, R, F, false, false>(f, PhantomData))
 }
 
-/// Of two operands, for every tier.
+/// Of two operands, for every ISA level.
 pub(crate) fn two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -115,7 +115,7 @@ where
     leak(Two::<A, B, R, F, true, true>(f, PhantomData))
 }
 
-/// Of two operands, for the best tier of the target only.
+/// Of two operands, for the best ISA level of the target only.
 pub(crate) fn best_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -139,7 +139,7 @@ where
     leak(Two::<A, B, R, F, false, false>(f, PhantomData))
 }
 
-/// Of three operands, for every tier.
+/// Of three operands, for every ISA level.
 pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B, C) -> R + Copy + Sync + 'static,
@@ -160,7 +160,7 @@ where
     leak(Three(fused, plain, PhantomData))
 }
 
-/// Whether the baseline is the only tier of the target.
+/// Whether the baseline is the only ISA level of the target.
 const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
 /// An operation forever. Functions without captures only: nothing is allocated for them.
@@ -180,21 +180,21 @@ struct Three<A, B, C, R, F, G>(F, G, PhantomData<fn(A, B, C) -> R>);
 impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync, const BASE: bool, const BEST: bool> LaneOp
     for One<A, R, F, BASE, BEST>
 {
-    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
+    fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args) {
         #[cfg(target_arch = "x86_64")]
-        if BEST && tier == Tier::Avx2 {
-            // SAFETY: the tier is only made where the processor has these features.
+        if BEST && isa == IsaLevel::Avx2 {
+            // SAFETY: `Avx2` is only constructed if the CPU has these features.
             return unsafe { avx2::one(&self.0, files, blocks, args) };
         }
         if BASE {
             apply_one(&self.0, files, blocks, args);
         } else {
             let sizes = [A::SIZE, 0, R::SIZE];
-            lane_by_lane(self, tier, sizes, files, blocks, args);
+            lane_by_lane(self, isa, sizes, files, blocks, args);
         }
     }
 
-    fn scalar(&self, _: Tier, [a, ..]: [u64; 3]) -> u64 {
+    fn scalar(&self, _: IsaLevel, [a, ..]: [u64; 3]) -> u64 {
         (self.0)(A::of(A::Bits::cut(a))).bits().widen()
     }
 }
@@ -204,21 +204,21 @@ impl<A: Lane, B: Lane, R: Lane, F, const BASE: bool, const BEST: bool> LaneOp
 where
     F: Fn(A, B) -> R + Sync,
 {
-    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
+    fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args) {
         #[cfg(target_arch = "x86_64")]
-        if BEST && tier == Tier::Avx2 {
-            // SAFETY: the tier is only made where the processor has these features.
+        if BEST && isa == IsaLevel::Avx2 {
+            // SAFETY: `Avx2` is only constructed if the CPU has these features.
             return unsafe { avx2::two(&self.0, files, blocks, args) };
         }
         if BASE {
             apply_two(&self.0, files, blocks, args);
         } else {
             let sizes = [A::SIZE, B::SIZE, R::SIZE];
-            lane_by_lane(self, tier, sizes, files, blocks, args);
+            lane_by_lane(self, isa, sizes, files, blocks, args);
         }
     }
 
-    fn scalar(&self, _: Tier, [a, b, _]: [u64; 3]) -> u64 {
+    fn scalar(&self, _: IsaLevel, [a, b, _]: [u64; 3]) -> u64 {
         (self.0)(A::of(A::Bits::cut(a)), B::of(B::Bits::cut(b))).bits().widen()
     }
 }
@@ -228,23 +228,23 @@ where
     F: Fn(A, B, C) -> R + Sync,
     G: Fn(A, B, C) -> R + Sync,
 {
-    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
-        match tier {
-            Tier::Base => apply_three(&self.1, files, blocks, args),
+    fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args) {
+        match isa {
+            IsaLevel::Base => apply_three(&self.1, files, blocks, args),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has these features.
-            Tier::Avx2 => unsafe { avx2::three(&self.0, files, blocks, args) },
+            // SAFETY: `Avx2` is only constructed if the CPU has these features.
+            IsaLevel::Avx2 => unsafe { avx2::three(&self.0, files, blocks, args) },
         }
     }
 
-    fn scalar(&self, tier: Tier, [a, b, c]: [u64; 3]) -> u64 {
+    fn scalar(&self, isa: IsaLevel, [a, b, c]: [u64; 3]) -> u64 {
         let (a, b, c) = (A::Bits::cut(a), B::Bits::cut(b), C::Bits::cut(c));
         let (a, b, c) = (A::of(a), B::of(b), C::of(c));
-        let result = match tier {
-            Tier::Base => (self.1)(a, b, c),
+        let result = match isa {
+            IsaLevel::Base => (self.1)(a, b, c),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the tier is only made where the processor has these features.
-            Tier::Avx2 => unsafe { avx2::scalars(&self.0, a, b, c) },
+            // SAFETY: `Avx2` is only constructed if the CPU has these features.
+            IsaLevel::Avx2 => unsafe { avx2::scalars(&self.0, a, b, c) },
         };
         result.bits().widen()
     }
@@ -254,7 +254,7 @@ where
 /// operands, 0 if there is none, and of the result.
 fn lane_by_lane(
     op: &dyn LaneOp,
-    tier: Tier,
+    isa: IsaLevel,
     sizes: [u32; 3],
     files: &Files,
     blocks: Range<usize>,
@@ -265,7 +265,7 @@ fn lane_by_lane(
         let b = files.words_of(sizes[1], args.b.at(block));
         let mut result = [0; BLOCK];
         for lane in 0..BLOCK {
-            result[lane] = op.scalar(tier, [a[lane], b[lane], 0]);
+            result[lane] = op.scalar(isa, [a[lane], b[lane], 0]);
         }
         files.set_words(sizes[2], args.d as usize + block, &result);
     }

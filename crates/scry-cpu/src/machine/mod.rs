@@ -8,7 +8,7 @@ use std::{fmt, thread};
 
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
-use crate::scheduling::{Claims, Pace};
+use crate::scheduling::{ChunkSize, Chunks};
 use crate::{Job, Span, Stop, Stopped};
 
 /// Nanoseconds of work below which no other thread is woken.
@@ -81,12 +81,12 @@ impl Machine {
 
     /// Runs all workgroups of a launch, on several threads if it is large enough.
     fn share(&self, work: &Work<'_>) -> Result<(), Stopped> {
-        let claims = Claims::new(work.total, work.unit, self.threads());
-        let team = Team { machine: self, work, claims, stopped: AtomicBool::new(false) };
+        let chunks = Chunks::new(work.total, work.unit, self.threads());
+        let workers = Workers { machine: self, work, chunks, stopped: AtomicBool::new(false) };
         let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
         let others = if work.is_small() { 0 } else { others };
-        self.with_help(others, &|| team.join());
-        if team.stopped.into_inner() { Err(Stopped) } else { Ok(()) }
+        self.with_help(others, &|| workers.join());
+        if workers.stopped.into_inner() { Err(Stopped) } else { Ok(()) }
     }
 
     /// Repeats a 32-bit pattern, on several threads if there is much to fill.
@@ -175,33 +175,33 @@ impl Work<'_> {
 }
 
 /// The threads that execute one launch, and their shared state.
-struct Team<'a> {
+struct Workers<'a> {
     machine: &'a Machine,
     work: &'a Work<'a>,
-    claims: Claims,
+    chunks: Chunks,
     stopped: AtomicBool,
 }
 
-impl Team<'_> {
+impl Workers<'_> {
     /// Works until no workgroup is left.
     fn join(&self) {
         let _end = EndOnPanic(&self.stopped);
         self.machine.with_scratch(|scratch| {
-            let mut pace = Pace::new(self.work.cost);
+            let mut chunk_size = ChunkSize::new(self.work.cost);
             while !self.has_to_stop() {
-                let Some(groups) = pace.claim(&self.claims) else { break };
+                let Some(groups) = chunk_size.claim(&self.chunks) else { break };
                 let start = Instant::now();
                 if (self.work.run)(groups, scratch).is_err() {
                     self.stopped.store(true, Ordering::Relaxed);
                 }
-                pace.learn(start);
+                chunk_size.adapt(start);
             }
         });
     }
 
     /// Checks for a stop request, which counts only if workgroups are left.
     fn has_to_stop(&self) -> bool {
-        if self.work.stop.requested() && self.claims.left() > 0 {
+        if self.work.stop.requested() && self.chunks.left() > 0 {
             self.stopped.store(true, Ordering::Relaxed);
         }
         self.stopped.load(Ordering::Relaxed)

@@ -36,7 +36,7 @@ pub(crate) fn conditions(
             let operands = joined.map(|(_, operands)| operands);
             operands.into_iter().flatten().for_each(|operand| found.informed[operand.index()] += 1);
         }
-        Stmt::If { condition, .. } if live_ranges.left[condition.index()] => {
+        Stmt::If { condition, .. } if live_ranges.fused[condition.index()] => {
             kir.inst(*condition).for_each_operand(|part| found.informed[part.index()] += 1);
         }
         Stmt::If { condition, .. } => found.informed[condition.index()] += 1,

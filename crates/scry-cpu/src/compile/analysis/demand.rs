@@ -49,7 +49,7 @@ impl Demand<'_> {
         let varying = self.uniformity.values[value.index()] == Variability::Varying;
         match inst {
             Inst::Get(_) | Inst::Extra(..) => {}
-            _ if self.live_ranges.left[value.index()] && self.kir.ty(value) == Type::Bool => {}
+            _ if self.live_ranges.fused[value.index()] && self.kir.ty(value) == Type::Bool => {}
             Inst::Load { place, .. } => self.index(place),
             Inst::Atomic { place, value, compare, .. } => {
                 self.index(place);
@@ -74,7 +74,7 @@ impl Demand<'_> {
     fn want(&mut self, value: Value) {
         self.wanted[value.index()] = true;
         let inst = self.kir.inst(value);
-        if !self.live_ranges.left[value.index()] || matches!(inst, Inst::Load { .. }) {
+        if !self.live_ranges.fused[value.index()] || matches!(inst, Inst::Load { .. }) {
             return;
         }
         // The uniform operands of a fused branch condition need no lanes.

@@ -32,13 +32,13 @@ pub(crate) struct Sum {
 }
 
 /// Returns a value as a multiply-add, if it has that form.
-pub(crate) fn as_sum(kir: &Kir, left: &[bool], value: Value) -> Option<Sum> {
+pub(crate) fn as_sum(kir: &Kir, fused: &[bool], value: Value) -> Option<Sum> {
     use Term::{Nothing, One, Value};
     if kir.ty(value) != Type::F32 {
         return None;
     }
     let product = |value: scry_ir::kir::Value| match *kir.inst(value) {
-        Inst::Binary(BinaryOp::Mul, x, y) if left[value.index()] => Some((x, y)),
+        Inst::Binary(BinaryOp::Mul, x, y) if fused[value.index()] => Some((x, y)),
         _ => None,
     };
     let (terms, negated) = match *kir.inst(value) {
@@ -147,7 +147,7 @@ impl Search<'_> {
                         && open.contains(value)
                         && !matches!(self.kir.inst(*value), Inst::Load { .. })
                     {
-                        self.live_ranges.left[value.index()] = true;
+                        self.live_ranges.fused[value.index()] = true;
                     }
                     open.clear();
                 }
@@ -158,7 +158,7 @@ impl Search<'_> {
 
     fn value(&mut self, value: Value, open: &mut Vec<Value>) {
         let index = value.index();
-        if self.uniformity.values[index] != Variability::Varying || self.live_ranges.left[index] {
+        if self.uniformity.values[index] != Variability::Varying || self.live_ranges.fused[index] {
             return;
         }
         let once = self.live_ranges.uses[index] == 1;
@@ -166,13 +166,13 @@ impl Search<'_> {
             if once && self.kir.ty(value) == Type::F32 && self.is_even(place) {
                 open.push(value);
             }
-        } else if let Some(sum) = as_sum(self.kir, &self.live_ranges.left, value) {
+        } else if let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) {
             for term in sum.terms {
                 if let Term::Value(term) = term
                     && matches!(self.kir.inst(term), Inst::Load { .. })
                     && open.contains(&term)
                 {
-                    self.live_ranges.left[term.index()] = true;
+                    self.live_ranges.fused[term.index()] = true;
                 }
             }
             self.link(value, sum, open);
@@ -190,7 +190,7 @@ impl Search<'_> {
         let stages = match link {
             None => 1,
             Some(Link { from, end }) => {
-                self.live_ranges.left[from.index()] = true;
+                self.live_ranges.fused[from.index()] = true;
                 if end == ChainEnd::Term { self.stages[&from] + 1 } else { MOST }
             }
         };

@@ -41,7 +41,7 @@ pub(crate) struct LiveRanges {
     pub uses: Vec<u32>,
     /// Values that are fused into their users: products into sums, conditions into exits, and the
     /// loads and stores that `fusion` finds.
-    pub left: Vec<bool>,
+    pub fused: Vec<bool>,
     /// Reads of variables that need no copy: the variable is not assigned in their live ranges.
     pub aliased: Vec<bool>,
     /// Where each loop ends, by the order of their starts.
@@ -65,7 +65,7 @@ pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
         values: vec![never; kir.values.len()],
         vars: vec![var; kir.vars.len()],
         uses: count_uses(kir),
-        left: vec![false; kir.values.len()],
+        fused: vec![false; kir.values.len()],
         aliased: vec![false; kir.values.len()],
         ends: Vec::new(),
     };
@@ -114,7 +114,7 @@ fn fuse(
             && let Some(leaving) = exit_branches::leaving(kir, uniformity, [then_block, else_block])
             && exit_branches::parts(kir, uniformity, &leaving, *condition).is_some()
         {
-            live_ranges.left[condition.index()] = true;
+            live_ranges.fused[condition.index()] = true;
         }
         let Stmt::Let(value) = stmt else { continue };
         let float = matches!(kir.ty(*value), Type::F32 | Type::F64)
@@ -127,7 +127,7 @@ fn fuse(
                 let free = |operand: &&Value| products[operand.index()] == here;
                 if let Some(product) = [a, b].into_iter().find(free) {
                     products[product.index()] = 0;
-                    live_ranges.left[product.index()] = true;
+                    live_ranges.fused[product.index()] = true;
                 }
             }
             _ => {}
@@ -195,7 +195,7 @@ impl Walk<'_> {
 
     fn define(&mut self, value: Value, block: u32) {
         let results = self.kir.inst(value).results();
-        if !self.live_ranges.left[value.index()] {
+        if !self.live_ranges.fused[value.index()] {
             self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
         }
         for nth in 0..results {
@@ -211,7 +211,7 @@ impl Walk<'_> {
     /// Records the use of an operand, and if that was fused into its user, of its own operands.
     fn operand(&mut self, operand: Value) {
         self.use_of(operand);
-        if self.live_ranges.left[operand.index()] {
+        if self.live_ranges.fused[operand.index()] {
             self.kir.inst(operand).for_each_operand(|inner| self.operand(inner));
         }
     }

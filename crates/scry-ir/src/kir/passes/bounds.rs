@@ -13,14 +13,14 @@ use super::super::{
     BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, Var,
 };
 use super::range::{self, Range};
-use super::value_map::{Assigned, Names, diverges};
+use super::value_map::{Assigned, ValueMap, diverges};
 use super::{induction, order_facts};
 
 /// Drops needless clamps of a kernel.
 pub(super) fn bounds(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let mut bounds = Bounds {
-        names: Names::new(kir.values.len()),
+        map: ValueMap::new(kir.values.len()),
         ranges: vec![None; kir.values.len()],
         narrowed: Vec::new(),
         less: Vec::new(),
@@ -43,7 +43,7 @@ pub(super) fn bounds(kir: &mut Kir) {
 /// The analysis state at a statement.
 pub(super) struct Bounds<'a> {
     pub kir: &'a mut Kir,
-    names: Names,
+    map: ValueMap,
     /// For each value that was computed, its interval here.
     pub ranges: Vec<Option<Range>>,
     /// Intervals before conditions narrowed them.
@@ -94,7 +94,7 @@ impl Bounds<'_> {
     }
 
     fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
-        self.names.rename_stmt(&mut stmt);
+        self.map.rename_stmt(&mut stmt);
         match &mut stmt {
             Stmt::Let(value) => return self.value(*value, out),
             Stmt::Set(var, value) => {
@@ -181,11 +181,11 @@ impl Bounds<'_> {
 
     fn value(&mut self, value: Value, out: &mut Block) {
         let mut inst = self.kir.values[value.index()].inst;
-        self.names.rename(&mut inst);
+        self.map.rename(&mut inst);
         self.kir.values[value.index()].inst = inst;
         let ty = self.kir.ty(value);
         if let Some(same) = self.redundant(&inst) {
-            return self.names.replace(value, same);
+            return self.map.replace(value, same);
         }
         let range = match inst {
             Inst::Get(var) => self.vars[var.index()],

@@ -15,13 +15,13 @@ use foldhash::fast::RandomState;
 
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
 use super::algebraic::commutes;
-use super::value_map::{Assigned, Names, diverges, escapes};
+use super::value_map::{Assigned, ValueMap, diverges, escapes};
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let mut cse = Cse {
-        names: Names::new(kir.values.len()),
+        map: ValueMap::new(kir.values.len()),
         loops: Assigned::new(&body),
         start: Vec::new(),
         table: HashMap::default(),
@@ -52,7 +52,7 @@ enum Known {
 
 struct Cse<'a> {
     kir: &'a mut Kir,
-    names: Names,
+    map: ValueMap,
     loops: Assigned,
     /// Instructions hoisted to the start of the kernel.
     start: Block,
@@ -115,7 +115,7 @@ impl Cse<'_> {
     }
 
     fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
-        self.names.rename_stmt(&mut stmt);
+        self.map.rename_stmt(&mut stmt);
         match stmt {
             Stmt::Let(value) => return self.value(value, out),
             Stmt::Set(var, value) if !self.set(var, value) => return,
@@ -237,7 +237,7 @@ impl Cse<'_> {
 
     fn value(&mut self, value: Value, out: &mut Block) {
         let definition = &mut self.kir.values[value.index()];
-        self.names.rename(&mut definition.inst);
+        self.map.rename(&mut definition.inst);
         let ty = definition.ty;
         match definition.inst {
             Inst::Get(var) => return self.get(value, var, out),
@@ -254,7 +254,7 @@ impl Cse<'_> {
                     start.push(Stmt::Let(value));
                     value
                 });
-                return self.names.replace(value, same);
+                return self.map.replace(value, same);
             }
             inst if inst.is_pure() => return self.merge(value, 0, 1, out),
             _ => {}
@@ -273,7 +273,7 @@ impl Cse<'_> {
 
     fn get(&mut self, value: Value, var: Var, out: &mut Block) {
         match self.vars[var.index()] {
-            Known::Value(known) => self.names.replace(value, known),
+            Known::Value(known) => self.map.replace(value, known),
             Known::Nothing => {
                 self.learn(var, Known::Value(value));
                 out.push(Stmt::Let(value));
@@ -292,7 +292,7 @@ impl Cse<'_> {
         let key = key(self.kir, definition.ty, definition.inst, state);
         if let Some(Some(same)) = self.table.get(&key) {
             for nth in 0..u32::from(count) {
-                self.names.replace(Value(value.0 + nth), Value(same.0 + nth));
+                self.map.replace(Value(value.0 + nth), Value(same.0 + nth));
             }
             return;
         }

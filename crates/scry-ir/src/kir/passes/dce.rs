@@ -8,7 +8,7 @@ use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
 
 /// Drops the dead code of a kernel.
-pub(super) fn dead(kir: &mut Kir) {
+pub(super) fn eliminate(kir: &mut Kir) {
     // An If that becomes empty may have been all that its condition was for.
     for _ in 0..4 {
         let dropped = sweep(kir);

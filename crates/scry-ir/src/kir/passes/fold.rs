@@ -5,7 +5,7 @@
 //! of that block are then visible further, which is harmless.
 
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
-use super::value_map::{Names, diverges};
+use super::value_map::{ValueMap, diverges};
 use super::{algebraic, const_eval};
 
 /// The simplified form of an instruction.
@@ -19,8 +19,8 @@ pub(super) enum Simple {
 /// Folds a kernel.
 pub(super) fn fold(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
-    let names = Names::new(kir.values.len());
-    let mut fold = Fold { kir, names, out: Vec::new() };
+    let map = ValueMap::new(kir.values.len());
+    let mut fold = Fold { kir, map, out: Vec::new() };
     let body = fold.block(body);
     kir.body = body;
 }
@@ -28,7 +28,7 @@ pub(super) fn fold(kir: &mut Kir) {
 /// A kernel being folded.
 pub(super) struct Fold<'a> {
     pub kir: &'a mut Kir,
-    names: Names,
+    map: ValueMap,
     /// The block being made.
     out: Block,
 }
@@ -46,7 +46,7 @@ impl Fold<'_> {
     }
 
     fn stmt(&mut self, mut stmt: Stmt) -> bool {
-        self.names.rename_stmt(&mut stmt);
+        self.map.rename_stmt(&mut stmt);
         match &mut stmt {
             Stmt::Let(value) => return self.value(*value),
             Stmt::Store { place, .. } => self.place(place),
@@ -81,13 +81,13 @@ impl Fold<'_> {
 
     fn value(&mut self, value: Value) -> bool {
         let mut inst = *self.kir.inst(value);
-        self.names.rename(&mut inst);
+        self.map.rename(&mut inst);
         if let Inst::Load { place, .. } | Inst::Atomic { place, .. } = &mut inst {
             self.place(place);
         }
         self.kir.values[value.index()].inst = inst;
         match self.simplify(value) {
-            Some(same) => self.names.replace(value, same),
+            Some(same) => self.map.replace(value, same),
             None => self.out.push(Stmt::Let(value)),
         }
         true

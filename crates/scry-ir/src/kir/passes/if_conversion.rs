@@ -13,7 +13,7 @@ const INSTRUCTIONS: usize = 4;
 const VARIABLES: usize = 2;
 
 /// Replaces small branches of a kernel by selections.
-pub(super) fn select(kir: &mut Kir) {
+pub(super) fn convert_branches(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
     block(kir, &mut body);
     kir.body = body;

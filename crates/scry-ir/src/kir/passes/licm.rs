@@ -13,16 +13,16 @@ use super::super::{BinaryOp, Block, Inst, Kir, Label, Place, Space, Stmt, Type, 
 use super::value_map::{Assigned, escapes};
 
 /// Moves the invariants of a kernel's loops.
-pub(super) fn motion(kir: &mut Kir) {
+pub(super) fn hoist(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
     let assigned = Assigned::new(&body);
     let level = vec![0; kir.values.len()];
-    let mut motion = Motion { kir, assigned, level, loops: Vec::new(), certain: 0, branch: 0 };
-    motion.block(&mut body);
+    let mut licm = Licm { kir, assigned, level, loops: Vec::new(), certain: 0, branch: 0 };
+    licm.block(&mut body);
     kir.body = body;
 }
 
-struct Motion<'a> {
+struct Licm<'a> {
     kir: &'a Kir,
     assigned: Assigned,
     /// How many loops there are round the place where each value is computed now.
@@ -35,7 +35,7 @@ struct Motion<'a> {
     branch: usize,
 }
 
-impl Motion<'_> {
+impl Licm<'_> {
     fn block(&mut self, block: &mut Block) {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block.drain(..) {

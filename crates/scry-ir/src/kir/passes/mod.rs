@@ -30,17 +30,17 @@ use super::Kir;
 const PASSES: [fn(&mut Kir); 13] = [
     fold::fold,
     cse::cse,
-    simplify_control::flow,
-    if_conversion::select,
+    simplify_control::simplify,
+    if_conversion::convert_branches,
     fold::fold,
     cse::cse,
-    licm::motion,
+    licm::hoist,
     bounds::bounds,
     fold::fold,
     cse::cse,
-    dce::dead,
-    simplify_control::flow,
-    renumber::compact,
+    dce::eliminate,
+    simplify_control::simplify,
+    renumber::renumber,
 ];
 
 /// Optimises a kernel. Its stores, and the order in which it synchronises, stay the same.

@@ -10,7 +10,7 @@ use super::super::{
 const NONE: u32 = u32::MAX;
 
 /// Renumbers a kernel.
-pub(super) fn compact(kir: &mut Kir) {
+pub(super) fn renumber(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
     let mut compact = Compact {
         values: vec![NONE; kir.values.len()],

@@ -8,7 +8,7 @@ use super::super::{Block, Kir, Label, Stmt, for_each_stmt};
 use super::value_map::diverges;
 
 /// Simplifies the control flow of a kernel.
-pub(super) fn flow(kir: &mut Kir) {
+pub(super) fn simplify(kir: &mut Kir) {
     let mut flow = Flow { leaves: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
     for_each_stmt(&kir.body, &mut |stmt| {
         if let Stmt::Leave(label) = stmt {

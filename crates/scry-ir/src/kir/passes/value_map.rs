@@ -4,9 +4,9 @@ use super::super::{Block, Inst, Label, Stmt, Value, Var};
 use std::ops::Range;
 
 /// Replacements of values by others that are visible wherever they are.
-pub(super) struct Names(Vec<Value>);
+pub(super) struct ValueMap(Vec<Value>);
 
-impl Names {
+impl ValueMap {
     /// Every one of `count` values stands for itself.
     pub fn new(count: usize) -> Self {
         Self((0..count as u32).map(Value).collect())

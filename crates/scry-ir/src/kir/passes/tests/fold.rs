@@ -4,7 +4,7 @@ use super::super::super::{
     AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place, Space, Stmt,
     Type, UnaryOp, Value,
 };
-use super::super::{cse::cse, dce::dead, fold::fold, optimise};
+use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
 use super::support::{binaries, count, insts, loads, show, shown};
 
 /// What `make` gives for an unknown `u32` and `f32`, optimised.
@@ -268,7 +268,7 @@ fn what_has_no_effect_is_dropped() {
         b.if_then(done, |b| b.leave(label));
     });
     let mut kir = b.finish();
-    dead(&mut kir);
+    eliminate(&mut kir);
     let kinds = insts(&kir, &kir.body);
     assert!(matches!(kinds[..], [Inst::Load { count: 2, .. }, Inst::Convert(_)]), "{kinds:?}");
 }

@@ -3,7 +3,9 @@
 use super::super::super::{
     BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Space, Type, UnaryOp, Value,
 };
-use super::super::{if_conversion::select, licm::motion, optimise, simplify_control::flow};
+use super::super::{
+    if_conversion::convert_branches, licm::hoist, optimise, simplify_control::simplify,
+};
 use super::support::{count, insts, loop_body, show};
 
 /// A loop round `body`, left at some time after it; the buffers are one to read and one to write.
@@ -19,7 +21,7 @@ fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
         b.if_then(condition, |b| b.leave(label));
     });
     let mut kir = b.finish();
-    motion(&mut kir);
+    hoist(&mut kir);
     kir
 }
 
@@ -139,7 +141,7 @@ fn variables_are_read_before_the_loop_that_does_not_assign_them() {
         b.if_then(condition, |b| b.leave(label));
     });
     let mut kir = b.finish();
-    motion(&mut kir);
+    hoist(&mut kir);
     let own = |block: &Block| block.iter().filter(|stmt| stmt.blocks().count() == 0).count();
     let body = loop_body(&kir);
     // The outer variable is read before the inner loop, and again after it.
@@ -169,7 +171,7 @@ fn leaving_where_control_goes_anyway_is_nothing() {
         });
     });
     let mut kir = b.finish();
-    flow(&mut kir);
+    simplify(&mut kir);
     assert!(kir.body.iter().all(|stmt| stmt.blocks().flatten().all(|stmt| {
         stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Leave(_))
     })));
@@ -190,7 +192,7 @@ fn small_branches_become_selections() {
     });
     b.if_then(condition, |b| show(b, out, id));
     let mut kir = b.finish();
-    select(&mut kir);
+    convert_branches(&mut kir);
     let branches = kir.body.iter().filter(|stmt| stmt.blocks().count() > 0).count();
     assert_eq!((branches, count(&kir, |inst| matches!(inst, Inst::Select(..)))), (1, 1));
 }
