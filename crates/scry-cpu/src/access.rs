@@ -1,4 +1,4 @@
-//! Bindings, as kernels read and write them: the only place where their bytes are touched.
+//! Accesses of kernels to bindings: only this file reads and writes their bytes.
 //!
 //! Several threads run the same kernel, and nothing stops a wrong kernel from letting two of them
 //! touch one element at the same time. Accesses are therefore relaxed atomics of the element's
@@ -19,13 +19,13 @@ pub(crate) struct Region {
     start: *mut u8,
     /// Bytes; the same as the span's.
     size: u64,
-    /// Up to this byte no other thread writes the bytes that this one accesses.
+    /// Up to this byte, no other thread writes the bytes that this one accesses.
     plain: u64,
-    /// Whether the processor has AVX.
+    /// Whether the CPU has AVX.
     wide: bool,
 }
 
-/// Bits that are also read and written as one step.
+/// Bits that can be accessed atomically.
 pub(crate) trait Shared: Bits {
     /// The atomic of this width.
     type Atomic;
@@ -37,10 +37,10 @@ pub(crate) trait Shared: Bits {
     /// written by them.
     unsafe fn atomic<'a>(at: *mut Self) -> &'a Self::Atomic;
 
-    /// Reads.
+    /// Loads with relaxed ordering.
     fn load(from: &Self::Atomic) -> Self;
 
-    /// Writes.
+    /// Stores with relaxed ordering.
     fn store(to: &Self::Atomic, value: Self);
 
     /// Replaces `old` by `new`, or returns the current content; may fail spuriously.
@@ -84,7 +84,7 @@ shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 #[inline(always)]
 pub(crate) fn soon<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, whatever the address; every processor of the target knows it.
+    // SAFETY: a hint for any address; every CPU of the target supports it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -267,7 +267,7 @@ impl Region {
         true
     }
 
-    /// The same where others may write.
+    /// The same where other threads may write.
     #[inline(never)]
     fn get_all_shared<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
         let within = Self::are_below::<B>(self.size, byte, to.len());
@@ -300,7 +300,7 @@ impl Region {
         true
     }
 
-    /// The same where others may read or write.
+    /// The same where other threads may read or write.
     #[inline(never)]
     fn set_all_shared<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
         let within = Self::are_below::<B>(self.size, byte, from.len());

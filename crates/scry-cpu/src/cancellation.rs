@@ -1,4 +1,4 @@
-//! Ending kernels before their end.
+//! Cancellation of running kernels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ pub struct Stop {
 }
 
 impl Default for Stop {
-    /// A word of its own, at the first epoch.
+    /// Creates a new word, at the first epoch.
     fn default() -> Self {
         Self { word: Arc::default(), epoch: 1 }
     }
 }
 
 impl Stop {
-    /// The same word at another epoch, from 1.
+    /// Returns the same word at another epoch, from 1.
     #[must_use]
     pub fn at(&self, epoch: u64) -> Self {
         Self { word: self.word.clone(), epoch: epoch.max(1) }
     }
 
-    /// Asks for the end of everything of this epoch and of those before it.
+    /// Requests cancellation of this epoch and of all before it.
     pub fn request(&self) {
         self.word.fetch_max(self.epoch, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// Returns whether cancellation was requested.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.word.load(Ordering::Relaxed) >= self.epoch
     }
 }
 
-/// A kernel was stopped before its end.
+/// A kernel was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 

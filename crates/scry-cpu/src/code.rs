@@ -6,9 +6,9 @@ use scry_ir::kir::{AtomicOp, Extent, Reduction, Type};
 
 use crate::lanes::{Args, LaneOp, Sizes, Src};
 
-/// A kernel, compiled.
+/// A compiled kernel.
 pub struct Code {
-    /// Its own among all code of the process; never 0.
+    /// Unique among all code of the process; never 0.
     pub(crate) number: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) group: Group,
@@ -17,7 +17,7 @@ pub struct Code {
     /// Numbers of scalars and of affine values.
     pub(crate) scalars: usize,
     pub(crate) affines: usize,
-    /// Scalars that never change, and blocks that hold one value.
+    /// Constant scalars, and blocks that hold a broadcast value.
     pub(crate) constants: Vec<(u32, u64)>,
     pub(crate) splats: Vec<(Type, u32, u64)>,
     /// Arrays of local memory: type, first block, number of blocks.
@@ -26,13 +26,13 @@ pub struct Code {
     pub(crate) shared: Sizes,
     /// Registers that hold the lanes of the whole group, and those that have not returned.
     pub(crate) masks: Masks,
-    /// Bindings whose writers each have a place of their own, as far as the launch is flat.
+    /// Bindings of which each invocation writes its own element, in one-dimensional launches.
     pub(crate) disjoint: Vec<Option<Disjoint>>,
     /// Whether the kernel may write each buffer.
     pub(crate) writable: Vec<bool>,
     /// Depths of divergence.
     pub(crate) depths: usize,
-    /// Number of conditions that may be the same for all lanes.
+    /// Number of conditions that may turn out uniform.
     pub(crate) conditions: usize,
     pub(crate) cost: Option<u64>,
 }
@@ -61,7 +61,7 @@ impl Group {
     }
 }
 
-/// Mask registers with a meaning of their own.
+/// Mask registers with a fixed meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Masks {
     /// Lanes that have not returned.
@@ -79,7 +79,7 @@ pub(crate) struct Disjoint {
     pub offset: u32,
 }
 
-/// An index, as a place has it.
+/// The index of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     None,
@@ -88,7 +88,7 @@ pub(crate) enum Index {
     Lanes(u32),
 }
 
-/// An affine value: its coefficients, and the register of its lanes in case that it is not.
+/// An affine value: its coefficients, and the register of its lanes in case it is not affine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub slot: u32,
@@ -98,7 +98,7 @@ pub(crate) struct Affine {
 /// An operand of an affine operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffineSrc {
-    /// A scalar, and a block for it in case that lanes are needed.
+    /// A scalar, and a block for it in case lanes are needed.
     Scalar {
         index: u32,
         block: u32,
@@ -120,14 +120,14 @@ pub(crate) enum AffineOp {
     Max { signed: bool },
 }
 
-/// A condition that may be the same for all lanes.
+/// A condition that may turn out uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Condition {
-    /// Its own among all conditions of the kernel.
+    /// Unique among all conditions of the kernel.
     pub number: u32,
     /// Register of its lanes.
     pub lanes: u32,
-    /// Whether somebody needs its lanes even if they are all the same.
+    /// Whether its lanes are needed even if it is uniform.
     pub fill: bool,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct At {
     pub offset: u32,
 }
 
-/// Where results go or operands come from: as many as a load has.
+/// The registers of results or operands: one for each value of the access.
 pub(crate) type Registers = [u32; 4];
 
 /// A load or a store.
@@ -171,11 +171,11 @@ pub(crate) struct Access {
     pub count: u8,
     /// Scalars or registers.
     pub to: Registers,
-    /// For stores: where values come from.
+    /// For stores: the values.
     pub from: [Src; 4],
 }
 
-/// `a * b + c`, of `f32`, some of which is read and written where it lies.
+/// `a * b + c` of `f32`, with fused loads and stores.
 pub(crate) struct Stream {
     /// The same on registers.
     pub op: &'static dyn LaneOp,
@@ -183,11 +183,11 @@ pub(crate) struct Stream {
     /// Whether the product and the addend are negated.
     pub negated: [bool; 2],
     pub d: u32,
-    /// Where the result goes if not to its register, which this then stores from.
+    /// The fused store of the result, if any.
     pub store: Option<Access>,
 }
 
-/// Sums of products each of which is an operand of the next one only, computed in one pass.
+/// Multiply-adds each of which is an operand of the next one only, computed in one pass.
 pub(crate) struct Chain {
     /// In order. A stage writes its register, which the next one reads. The second factor of each
     /// is the same for all lanes.
@@ -195,7 +195,7 @@ pub(crate) struct Chain {
     pub end: ChainEnd,
 }
 
-/// What the last stage of a [`Chain`] makes of the result of the one before.
+/// How the last stage of a [`Chain`] uses the result of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
     /// A product is added to it, as in the stages before.
@@ -238,10 +238,10 @@ pub(crate) enum Exchange {
     QuadXor(u8),
 }
 
-/// A product of matrices that subgroups hold, and a sum.
+/// A cooperative matrix multiply-accumulate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Product {
-    /// Type of the factors.
+    /// Type of the operands.
     pub factor: Type,
     /// Type of the accumulator and of the result.
     pub sum: Type,
@@ -256,18 +256,18 @@ pub(crate) struct Product {
 pub(crate) struct Side {
     /// Register of the lanes where the condition holds.
     pub condition: u32,
-    /// The condition's number, if it may be the same for all.
+    /// The condition's number, if it may turn out uniform.
     pub number: Option<u32>,
     /// Masks outside and within.
     pub from: u32,
     pub into: u32,
-    /// Whether something within needs that mask even if it is the same.
+    /// Whether a nested construct needs that mask even if it is unchanged.
     pub parts: bool,
 }
 
-/// Where lanes leave.
+/// An exit from a loop or scope.
 pub(crate) struct Exit {
-    /// The condition's number, if it may be the same for all.
+    /// The condition's number, if it may turn out uniform.
     pub number: Option<u32>,
     /// Register of the lanes that do not leave, or with `flip` do.
     pub condition: u32,
@@ -276,23 +276,23 @@ pub(crate) struct Exit {
     pub all: Option<u32>,
     /// The masks that they leave.
     pub masks: Box<[u32]>,
-    /// Registers of words, and the scalars that become those of the lanes which leave.
+    /// Word registers, and the scalars that are written to the lanes that leave.
     pub keep: Box<[(u32, u32)]>,
 }
 
-/// A step of the machine. Numbers named `to` in jumps are positions of steps.
+/// A step of the lockstep machine. `to` in jumps is the position of a step.
 pub(crate) enum Step {
     /// An operation on lanes.
     Lanes(&'static dyn LaneOp, Args),
     /// An operation on scalars: result, operands.
     Scalar(&'static dyn LaneOp, u32, [u32; 3]),
-    /// A scalar into a block.
+    /// Broadcasts a scalar to a block.
     Splat {
         ty: Type,
         block: u32,
         scalar: u32,
     },
-    /// An affine value into its lanes.
+    /// Expands an affine value to its lanes.
     Spread(Affine),
     /// An affine operation; on lanes by `op` if the result is not affine.
     Affine {
@@ -302,14 +302,14 @@ pub(crate) enum Step {
         a: AffineSrc,
         b: AffineSrc,
     },
-    /// A choice between affine values by a scalar.
+    /// A select between affine values by a scalar.
     AffineSelect {
         condition: u32,
         d: Affine,
         a: AffineSrc,
         b: AffineSrc,
     },
-    /// A comparison of affine values; on lanes if it is not decided at once.
+    /// A comparison of affine values; on lanes if it is not uniform.
     Compare {
         comparison: Comparison,
         signed: bool,
@@ -318,7 +318,7 @@ pub(crate) enum Step {
         a: AffineSrc,
         b: AffineSrc,
     },
-    /// Whether both of two conditions hold, or without `and` one of them.
+    /// The conjunction of two conditions, or without `and`, their disjunction.
     Both {
         and: bool,
         d: Condition,
@@ -357,7 +357,7 @@ pub(crate) enum Step {
         offset: u32,
         stride: u32,
     },
-    /// A load whose place and result are the same for all lanes.
+    /// A load from a uniform address.
     LoadScalar(Box<Access>),
     Load(Box<Access>),
     Store(Box<Access>),
@@ -390,24 +390,24 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Goes on with the lanes where a condition holds; jumps if there are none.
+    /// Activates the lanes for which a condition holds; jumps if there are none.
     Split {
         side: Side,
         depth: u32,
         none: u32,
     },
-    /// Goes on with the other lanes; jumps if there are none.
+    /// Activates the other lanes; jumps if there are none.
     Otherwise {
         side: Side,
         none: u32,
     },
-    /// Goes on with all lanes of a mask that are left; jumps if there are none.
+    /// Activates all remaining lanes of a mask; jumps if there are none.
     Join {
         depth: u32,
         mask: u32,
         none: u32,
     },
-    /// Goes on with a copy of the mask, from which lanes can leave.
+    /// Activates a copy of the mask, from which lanes can leave.
     Enter {
         depth: u32,
         into: u32,
@@ -422,8 +422,8 @@ pub(crate) enum Step {
         exit: Box<Exit>,
         none: u32,
     },
-    /// Jumps back, unless there is a request to stop. Loops that are proven to end ask as well:
-    /// they may take hours.
+    /// Jumps back, unless cancellation is requested. Loops that are proven to end check for it as
+    /// well: they may run for hours.
     Repeat {
         to: u32,
     },
@@ -435,9 +435,9 @@ pub(crate) enum Step {
 pub struct Refusal {
     /// The resource, such as `bytes of private memory in an invocation`.
     pub what: String,
-    /// How much of it the kernel has.
+    /// Amount that the kernel needs.
     pub needed: u64,
-    /// How much it may have.
+    /// Maximum amount.
     pub limit: u64,
 }
 

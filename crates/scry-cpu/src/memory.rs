@@ -1,4 +1,4 @@
-//! Memory that kernels work on.
+//! Memory of kernels.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -63,7 +63,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout; whoever kept a span knows that it is dead.
+        // SAFETY: allocated with this layout; users of spans promise not to use them afterwards.
         unsafe { dealloc(self.block.as_ptr(), self.layout) };
     }
 }
@@ -76,8 +76,8 @@ impl fmt::Debug for Memory {
 
 /// Bytes that a kernel may touch: a part of a [`Memory`].
 ///
-/// An address and a length, which say nothing of whether the memory is still there: whoever calls
-/// an `unsafe` function with a span has to know.
+/// An address and a length, without a lifetime: callers of `unsafe` functions must make sure that
+/// the memory is still allocated.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     /// First byte; aligned to 16 bytes where it is bound to a kernel.
@@ -86,7 +86,7 @@ pub struct Span {
     pub(crate) size: usize,
 }
 
-// SAFETY: a span is an address and a length; whoever dereferences it has to know that it may.
+// SAFETY: a span is an address and a length; only unsafe functions dereference it.
 unsafe impl Send for Span {}
 // SAFETY: as above.
 unsafe impl Sync for Span {}
@@ -121,7 +121,7 @@ impl Span {
     /// If `out` is not as long as the span.
     pub unsafe fn read(self, out: &mut [u8]) {
         assert_eq!(out.len(), self.size, "a span is read as a whole");
-        // SAFETY: the caller promises that the bytes are there and at rest; `out` is exclusive.
+        // SAFETY: the caller promises that the bytes are alive and not written; `out` is exclusive.
         unsafe { self.start.copy_to_nonoverlapping(out.as_mut_ptr(), self.size) };
     }
 
@@ -149,7 +149,7 @@ impl Span {
     /// If the sizes differ.
     pub unsafe fn copy_from(self, src: Self) {
         assert_eq!(src.size, self.size, "spans of one size are copied");
-        // SAFETY: the caller promises that both are there, and that no other thread interferes.
+        // SAFETY: the caller promises that both are alive, and that no other thread interferes.
         unsafe { self.start.copy_from(src.start, self.size) };
     }
 

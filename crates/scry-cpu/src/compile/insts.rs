@@ -5,7 +5,7 @@ use scry_ir::kir::{BinaryOp, Builtin, Inst, Source, Stmt, SubgroupOp, Type, Valu
 use super::emitter::{Emitter, Home, Reg};
 use crate::SUBGROUP_SIZE;
 use crate::code::{Exchange, Product, Step};
-use crate::lanes::{LaneOp, three_by_tier};
+use crate::lanes::{LaneOp, three_by_isa};
 use crate::ops;
 
 impl Emitter<'_> {
@@ -180,21 +180,21 @@ pub(super) fn sum(double: bool) -> &'static dyn LaneOp {
 /// `a * b - c`.
 pub(super) fn product_minus(double: bool) -> &'static dyn LaneOp {
     if double {
-        three_by_tier(|a: f64, b: f64, c: f64| a.mul_add(b, -c), |a: f64, b: f64, c: f64| a * b - c)
+        three_by_isa(|a: f64, b: f64, c: f64| a.mul_add(b, -c), |a: f64, b: f64, c: f64| a * b - c)
     } else {
-        three_by_tier(|a: f32, b: f32, c: f32| a.mul_add(b, -c), |a: f32, b: f32, c: f32| a * b - c)
+        three_by_isa(|a: f32, b: f32, c: f32| a.mul_add(b, -c), |a: f32, b: f32, c: f32| a * b - c)
     }
 }
 
 /// `c - a * b`.
 pub(super) fn minus_product(double: bool) -> &'static dyn LaneOp {
     if double {
-        three_by_tier(
+        three_by_isa(
             |a: f64, b: f64, c: f64| (-a).mul_add(b, c),
             |a: f64, b: f64, c: f64| c - a * b,
         )
     } else {
-        three_by_tier(
+        three_by_isa(
             |a: f32, b: f32, c: f32| (-a).mul_add(b, c),
             |a: f32, b: f32, c: f32| c - a * b,
         )

@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 pub(crate) use op::{
     Args, IsaLevel, LaneOp, Src, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
-    three, three_by_tier, two,
+    three, three_by_isa, two,
 };
 
 /// Lanes of a block.

@@ -17,7 +17,7 @@ pub(crate) enum IsaLevel {
 }
 
 impl IsaLevel {
-    /// The best that this processor has.
+    /// Returns the best level that this CPU supports.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -38,8 +38,8 @@ impl IsaLevel {
     }
 }
 
-/// An operand: the register that begins at block `start`, or, with `step` 0, one block that stands
-/// for all.
+/// An operand: the register that begins at block `start`, or, with `step` 0, one broadcast
+/// block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Src {
     pub start: u32,
@@ -54,7 +54,7 @@ impl Src {
     }
 }
 
-/// Where an operation finds its operands, and where its result goes.
+/// The registers of operands and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Args {
     pub d: u32,
@@ -91,7 +91,7 @@ where
     leak(One::<A, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
-/// Of one operand, for the baseline, which other tiers use too.
+/// Of one operand, for the baseline, which other levels use too.
 pub(crate) fn plain_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -123,7 +123,7 @@ where
     leak(Two::<A, B, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
-/// Of two operands, for the baseline, which other tiers use too.
+/// Of two operands, for the baseline, which other levels use too.
 pub(crate) fn plain_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -144,12 +144,12 @@ pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn
 where
     F: Fn(A, B, C) -> R + Copy + Sync + 'static,
 {
-    three_by_tier(f, f)
+    three_by_isa(f, f)
 }
 
-/// Of three operands, done one way where multiplication and addition can be fused, and another way
-/// elsewhere.
-pub(crate) fn three_by_tier<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
+/// Of three operands, with one implementation where multiplication and addition can be fused, and
+/// another one elsewhere.
+pub(crate) fn three_by_isa<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
     fused: F,
     plain: G,
 ) -> &'static dyn LaneOp
@@ -163,11 +163,11 @@ where
 /// Whether the baseline is the only ISA level of the target.
 const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
-/// An operation forever. Functions without captures only: nothing is allocated for them.
+/// Returns a static operation. Only for functions without captures, which need no allocation.
 fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {
     const { assert!(size_of::<T>() == 0, "a function with captures") };
     std::mem::forget(op);
-    // SAFETY: a value without bytes is wherever it is looked for, and this one is never dropped.
+    // SAFETY: any aligned address is valid for a zero-sized value, and it is never dropped.
     unsafe { NonNull::<T>::dangling().as_ref() }
 }
 
@@ -302,7 +302,7 @@ impl<'a, B: Bits> Walk<'a, B> {
     }
 }
 
-/// Where an operation puts its result.
+/// Returns the blocks of the result.
 #[inline(always)]
 fn result<'a, B: Bits>(files: &'a Files, args: &Args, blocks: &Range<usize>) -> Walk<'a, B> {
     Walk::new(B::file(files), Src { start: args.d, step: 1 }, blocks)
@@ -369,12 +369,12 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
     }
 }
 
-/// The same, compiled for AVX2. Callers must check that the processor supports it.
+/// The same, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Args, Files, Lane, Range, apply_one, apply_three, apply_two};
 
-    // SAFETY: the caller knows that the processor has these features.
+    // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn one<A: Lane, R: Lane, F: Fn(A) -> R>(
         f: &F,
@@ -385,7 +385,7 @@ mod avx2 {
         apply_one(f, files, blocks, args);
     }
 
-    // SAFETY: the caller knows that the processor has these features.
+    // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn two<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R>(
         f: &F,
@@ -396,7 +396,7 @@ mod avx2 {
         apply_two(f, files, blocks, args);
     }
 
-    // SAFETY: the caller knows that the processor has these features.
+    // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn three<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R>(
         f: &F,
@@ -407,7 +407,7 @@ mod avx2 {
         apply_three(f, files, blocks, args);
     }
 
-    // SAFETY: the caller knows that the processor has these features.
+    // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn scalars<A, B, C, R>(f: &impl Fn(A, B, C) -> R, a: A, b: B, c: C) -> R {
         f(a, b, c)

@@ -1,7 +1,7 @@
-//! Which operation on lanes an instruction is.
+//! The lane operation of each instruction.
 //!
 //! Only the types that lanes compute with have operations: 16-bit integers and floats are widened
-//! for arithmetic, and cut afterwards (see `compile/narrow.rs`).
+//! for arithmetic, and truncated afterwards (see `compile/promotion.rs`).
 
 mod bools;
 mod convert;
@@ -10,7 +10,7 @@ mod integers;
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use crate::lanes::{LaneOp, plain_one, three, three_by_tier};
+use crate::lanes::{LaneOp, plain_one, three, three_by_isa};
 
 pub(crate) use convert::convert;
 
@@ -46,11 +46,11 @@ pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
 /// `a * b + c`.
 pub(crate) fn fma(ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
-        Type::F32 => Some(three_by_tier(
+        Type::F32 => Some(three_by_isa(
             |a: f32, b: f32, c: f32| a.mul_add(b, c),
             |a: f32, b: f32, c: f32| a * b + c,
         )),
-        Type::F64 => Some(three_by_tier(
+        Type::F64 => Some(three_by_isa(
             |a: f64, b: f64, c: f64| a.mul_add(b, c),
             |a: f64, b: f64, c: f64| a * b + c,
         )),

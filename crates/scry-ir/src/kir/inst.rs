@@ -17,14 +17,14 @@ pub enum Space {
 
 /// An address: byte `index * stride + offset` of an address space.
 ///
-/// It must be in bounds: an index that might not be is clamped by instructions of its own. The sums
-/// are meant without overflow: a backend that computes addresses in 32 bits must make sure that
-/// they suffice.
+/// It must be in bounds: an index that might not be is clamped by instructions of its own. The
+/// address does not wrap: a backend that computes addresses in 32 bits must make sure that they
+/// suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The memory.
     pub space: Space,
-    /// A `u32`; none stands for zero.
+    /// A `u32`; `None` is zero.
     pub index: Option<Value>,
     /// Bytes from one index to the next; a multiple of the access's size.
     pub stride: u32,

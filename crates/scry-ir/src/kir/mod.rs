@@ -80,7 +80,7 @@ impl Array {
 pub struct Buffer {
     /// Whether the kernel may write it.
     pub writable: bool,
-    /// Bytes that it has for certain, whatever is bound.
+    /// Guaranteed minimum size in bytes.
     pub size: u64,
 }
 

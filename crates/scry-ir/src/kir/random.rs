@@ -113,7 +113,7 @@ impl Random {
         b.push(Stmt::If { condition, then_block, else_block });
     }
 
-    /// A loop of a few turns, counted in a variable of its own, which is most often set before.
+    /// A loop of a few iterations with a counter of its own, which is usually initialised.
     fn repeat(&mut self, b: &mut Builder, scene: &mut Scene, depth: usize) {
         let counter = b.var(Type::U32);
         if self.below(4) != 0 {

@@ -37,7 +37,7 @@ pub enum Stmt {
         /// Executed if it does not.
         else_block: Block,
     },
-    /// Repeats a block until it is left.
+    /// Repeats a block until an exit.
     Loop {
         /// Name of the loop.
         label: Label,
@@ -53,8 +53,7 @@ pub enum Stmt {
         /// The scope's body.
         body: Block,
     },
-    /// Goes on after the loop or scope of this name, which encloses the statement. Always the last
-    /// statement of its block.
+    /// Exits the enclosing loop or scope of this label. Always the last statement of its block.
     Leave(Label),
     /// Waits for the others.
     Barrier(Barrier),

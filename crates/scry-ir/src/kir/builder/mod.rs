@@ -71,7 +71,7 @@ impl Builder {
         Self { kir, open: vec![Vec::new()] }
     }
 
-    /// Adds a buffer, and gives its position.
+    /// Adds a buffer, and returns its position.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -86,7 +86,7 @@ impl Builder {
         self.kir.buffers.len() as u32 - 1
     }
 
-    /// Says how many bytes a buffer has for certain, whatever is bound; nothing is said at first.
+    /// Sets the guaranteed minimum size of a buffer in bytes; initially 0.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -161,7 +161,7 @@ impl Builder {
         Var(self.kir.vars.len() as u32 - 1)
     }
 
-    /// What has been made so far; statements of open blocks are not yet in it.
+    /// Returns the kernel built so far, without the statements of open blocks.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Inst};

@@ -65,7 +65,7 @@ impl Builder {
         self.push(Stmt::Barrier(barrier));
     }
 
-    /// Goes on after an enclosing loop or scope.
+    /// Exits an enclosing loop or scope.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Label, Stmt};
@@ -95,7 +95,7 @@ impl Builder {
         self.open.push(Vec::new());
     }
 
-    /// Closes the innermost block and gives it.
+    /// Closes the innermost block and returns it.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Stmt};

@@ -173,7 +173,7 @@ impl Builder {
         self.value(Type::U32, Inst::ArrayLength { binding, offset, stride })
     }
 
-    /// What a variable holds now.
+    /// Reads a variable.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Type};
@@ -228,7 +228,7 @@ impl Builder {
         self.several(self.ty(c[0]), Inst::MultiplyAdd { a, b, c })
     }
 
-    /// Changes memory as one step; gives what was there before.
+    /// Performs an atomic read-modify-write; returns the previous value.
     ///
     /// ```
     /// use scry_ir::kir::{AtomicOp, Builder, Place, Space, Type};

@@ -1,4 +1,4 @@
-//! The entry point: its arguments are facts about the invocation.
+//! The entry point: its arguments are built-in values.
 
 use naga::{Binding, BuiltIn, FunctionArgument, TypeInner};
 

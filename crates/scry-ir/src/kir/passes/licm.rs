@@ -25,7 +25,7 @@ pub(super) fn hoist(kir: &mut Kir) {
 struct Licm<'a> {
     kir: &'a Kir,
     assigned: Assigned,
-    /// How many loops there are round the place where each value is computed now.
+    /// The loop depth at which each value is computed now.
     level: Vec<usize>,
     /// The enclosing loops, and the code hoisted before each.
     loops: Vec<(Label, Block)>,
@@ -88,7 +88,7 @@ impl Licm<'_> {
         level < depth
     }
 
-    /// The number of loops that have to be round a value.
+    /// Returns the least loop depth at which a value can be computed.
     fn earliest(&self, value: Value) -> usize {
         let inst = self.kir.inst(value);
         let mut operands = 0;
@@ -116,7 +116,7 @@ impl Licm<'_> {
         }
     }
 
-    /// Whether a place is in bounds whatever the conditions round it are.
+    /// Returns whether a place is in bounds regardless of enclosing conditions.
     fn is_clamped(&self, place: Place, ty: Type, count: u8) -> bool {
         let size = ty.size() * u32::from(count);
         let known = match place.space {

@@ -1,4 +1,4 @@
-//! Which values are not larger than others, whatever both are: lengths of arrays above all.
+//! Order facts: values that are at most others, such as lengths of arrays.
 
 use super::super::{BinaryOp, Inst, Value};
 use super::bounds::Bounds;

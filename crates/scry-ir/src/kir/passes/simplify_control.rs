@@ -38,7 +38,7 @@ impl Flow {
         let mut out = Vec::with_capacity(block.len() + 1);
         let reached = block.drain(..).all(|stmt| {
             self.stmt(stmt, &mut out);
-            // The statements of a scope may have ended in leaving something round it.
+            // The statements of a scope may have ended with an exit from an outer construct.
             !matches!(out.last(), Some(Stmt::Leave(_)))
         });
         self.ends = ends;

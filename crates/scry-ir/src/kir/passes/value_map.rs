@@ -1,4 +1,4 @@
-//! Which value stands for which.
+//! Replacements of values, and properties of statements that several passes need.
 
 use super::super::{Block, Inst, Label, Stmt, Value, Var};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(super) struct ValueMap(Vec<Value>);
 
 impl ValueMap {
-    /// Every one of `count` values stands for itself.
+    /// Creates the identity map of `count` values.
     pub fn new(count: usize) -> Self {
         Self((0..count as u32).map(Value).collect())
     }

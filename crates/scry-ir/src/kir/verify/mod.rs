@@ -1,5 +1,5 @@
-//! Checks that a kernel obeys the rules of the IR: a guard against mistakes of whoever makes or
-//! changes kernels, not against users.
+//! Checks that a kernel obeys the rules of the IR. This finds bugs in front ends and passes, not
+//! mistakes of users.
 //!
 //! The walk over the statements is here, with all that depends on where a statement stands;
 //! `types` checks an instruction by itself, and `places` an access to memory.
