@@ -1,4 +1,4 @@
-//! Instructions, and how they are written. Nothing else formats them.
+//! Instructions and their text. All formatting of PTX is here.
 
 use std::fmt::{self, Write};
 
@@ -7,15 +7,15 @@ use crate::types::{Operand, PtxType, Reg, Space};
 /// Bytes of the longest opcode.
 const LONGEST: usize = 63;
 
-/// What an instruction does: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
+/// An opcode: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
 ///
-/// It is kept in place: a kernel has thousands, and memory of their own would take longer than all
-/// else about them.
+/// The text is stored inline: a kernel has thousands of opcodes, and heap allocation would dominate
+/// the time of emission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Opcode {
     bytes: [u8; LONGEST],
     len: u8,
-    /// What comes before the bytes.
+    /// The part before the bytes.
     first: &'static str,
 }
 
@@ -101,16 +101,16 @@ impl fmt::Debug for Opcode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub(crate) u32);
 
-/// Where an access to memory begins.
+/// The address of a memory access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What is added to; none stands for zero.
+    /// The base; `None` is 0.
     pub base: Option<Base>,
     /// Bytes from there.
     pub offset: i64,
 }
 
-/// What an address begins with.
+/// The base of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
     /// A register: 64 bits, or 32 in shared memory.
@@ -120,20 +120,20 @@ pub enum Base {
 }
 
 impl Address {
-    /// Some bytes behind what a register points to.
+    /// Creates an address at a byte offset from a register.
     #[must_use]
     pub fn reg(base: Reg, offset: i64) -> Self {
         Self { base: Some(Base::Reg(base)), offset }
     }
 
-    /// Some bytes behind the begin of a variable or parameter.
+    /// Creates an address at a byte offset from a variable or parameter.
     #[must_use]
     pub fn symbol(name: &str, offset: i64) -> Self {
         Self { base: Some(Base::Symbol(name.to_owned())), offset }
     }
 }
 
-/// What stands behind the opcode.
+/// An argument of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arg {
     /// A register or a number.
@@ -142,11 +142,11 @@ pub enum Arg {
     Address(Address),
     /// A part of a tensor: the address of its map, and coordinates, innermost first.
     Tile(Reg, Vec<Operand>),
-    /// Several registers or numbers that belong together.
+    /// A vector of registers or immediates.
     Vector(Vec<Operand>),
     /// Two results of one instruction, or the second alone: `p|q`, `_|q`.
     Pair(Option<Reg>, Reg),
-    /// A place in the code.
+    /// A branch target.
     Label(Label),
     /// A special register, a variable whose address is taken, or `_`.
     Name(String),
@@ -187,18 +187,18 @@ impl From<&str> for Arg {
 pub struct Guard {
     /// A bool.
     pub pred: Reg,
-    /// Whether the instruction is executed if it holds, or if it does not.
+    /// Whether the instruction is executed if the predicate is true, or if it is false.
     pub holds: bool,
 }
 
 /// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inst {
-    /// Executed only if this holds.
+    /// The guard predicate.
     pub guard: Option<Guard>,
-    /// What is done.
+    /// The opcode.
     pub opcode: Opcode,
-    /// With what; results first.
+    /// The arguments, results first.
     pub args: Vec<Arg>,
 }
 

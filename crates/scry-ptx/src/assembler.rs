@@ -1,10 +1,10 @@
-//! NVIDIA's assembler, for tests, where there is one.
+//! NVIDIA's assembler, for tests, if it is installed.
 
 use std::process::Command;
 
 use crate::target::Target;
 
-/// Has `ptxas` check a module, if the environment variable `SCRY_PTXAS` names that program.
+/// Assembles a module with `ptxas`, if the environment variable `SCRY_PTXAS` names that program.
 pub(crate) fn assemble(text: &str, target: Target) {
     let Some(program) = std::env::var_os("SCRY_PTXAS") else { return };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

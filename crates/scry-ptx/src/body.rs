@@ -1,14 +1,14 @@
-//! What a kernel does, written instruction by instruction.
+//! Kernel bodies, built instruction by instruction.
 
 use crate::asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 use crate::module::SharedArray;
 use crate::target::{Target, Version};
 use crate::types::{Operand, PtxType, Reg, Space};
 
-/// The body of a kernel being written: registers, memory of its own, lines.
+/// The body of a kernel: registers, local and shared arrays, lines.
 ///
-/// The methods that write instructions check what the assembler would refuse only where that is
-/// cheap: operands of the wrong size are found by the assembler.
+/// Methods that append instructions validate only what is cheap to check: operands of the wrong
+/// size are reported by the assembler.
 #[derive(Debug, Clone)]
 pub struct Body {
     target: Target,
@@ -20,7 +20,7 @@ pub struct Body {
     pub(crate) shared: Vec<SharedArray>,
     /// Arrays of each thread: name and bytes.
     pub(crate) locals: Vec<(String, u32)>,
-    /// Numbers that instructions take only from registers, where they are at hand.
+    /// Registers of special registers that have been read.
     special: Vec<(&'static str, Reg)>,
 }
 
@@ -40,19 +40,19 @@ impl Body {
         }
     }
 
-    /// What the code is for.
+    /// Returns the target.
     #[must_use]
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// The version of the language that the code so far takes.
+    /// Returns the PTX version that the code so far requires.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Says that an instruction came with a version of the language.
+    /// Requires at least this PTX version, for an instruction that it introduced.
     pub fn require(&mut self, major: u8, minor: u8) {
         self.version = self.version.max(Version::new(major, minor));
     }
@@ -70,7 +70,7 @@ impl Body {
         self.registers
     }
 
-    /// A register that holds nothing yet.
+    /// Allocates a register.
     pub fn reg(&mut self, ty: PtxType) -> Reg {
         let class = ty.class();
         let count = &mut self.registers[class as usize];
@@ -78,14 +78,14 @@ impl Body {
         Reg { class, index: *count - 1 }
     }
 
-    /// An array of bytes of each thread, aligned to 16; its name is given back.
+    /// Declares a local array of this many bytes, aligned to 16; returns its name.
     pub fn local(&mut self, bytes: u32) -> String {
         let name = format!("local{}", self.locals.len());
         self.locals.push((name.clone(), bytes));
         name
     }
 
-    /// An array of bytes that the threads of a block share; its name is given back.
+    /// Declares a shared array of this many bytes; returns its name.
     pub fn shared(&mut self, bytes: u32, align: u32) -> String {
         let name = format!("shared{}", self.shared.len());
         self.shared.push(SharedArray { name: name.clone(), bytes, align });
@@ -98,22 +98,22 @@ impl Body {
     }
 }
 
-// These stay calls: there are hundreds, and copies at each would be half of the crate's code.
+// Not inlined: hundreds of call sites would be half of the crate's code.
 /// Instructions.
 impl Body {
-    /// Writes an instruction.
+    /// Appends an instruction.
     #[inline(never)]
     pub fn emit(&mut self, opcode: Opcode, args: Vec<Arg>) {
         self.lines.push(Line::Inst(Inst { guard: None, opcode, args }));
     }
 
-    /// Writes an instruction that is executed if `pred` is as `holds` says.
+    /// Appends an instruction that is executed if `pred` equals `holds`.
     pub fn emit_if(&mut self, pred: Reg, holds: bool, opcode: Opcode, args: Vec<Arg>) {
         let guard = Some(Guard { pred, holds });
         self.lines.push(Line::Inst(Inst { guard, opcode, args }));
     }
 
-    /// Writes an instruction with one result of type `ty`, and gives that.
+    /// Appends an instruction with one result of type `ty`, and returns the result.
     #[inline(never)]
     pub fn op(&mut self, ty: PtxType, opcode: Opcode, operands: &[Operand]) -> Reg {
         let result = self.reg(ty);
@@ -121,7 +121,7 @@ impl Body {
         result
     }
 
-    /// Writes an instruction whose result goes to a register that exists.
+    /// Appends an instruction whose result is stored in an existing register.
     #[inline(never)]
     pub fn op_into(&mut self, result: Reg, opcode: Opcode, operands: &[Operand]) {
         let mut args = Vec::with_capacity(operands.len() + 1);
@@ -166,7 +166,7 @@ impl Body {
         self.op_into(register, Opcode::typed("mov", register.class.ty()), &[a]);
     }
 
-    /// The operand in a register.
+    /// Returns the operand in a register, copying immediates.
     pub fn in_register(&mut self, operand: Operand) -> Reg {
         match operand {
             Operand::Reg(reg) => reg,
@@ -174,8 +174,8 @@ impl Body {
         }
     }
 
-    /// A special register of 32 bits, such as `%tid.x`. It is read where this is called first, so
-    /// that has to be at the beginning of the kernel.
+    /// Reads a 32-bit special register, such as `%tid.x`, once: at the first call, which must
+    /// therefore be at the beginning of the kernel.
     pub fn special(&mut self, name: &'static str) -> Reg {
         if let Some((_, known)) = self.special.iter().find(|(of, _)| *of == name) {
             return *known;
@@ -186,9 +186,8 @@ impl Body {
         result
     }
 
-    /// Reads `count` values (1, 2 or 4) that lie one after the other, at an address that is a
-    /// multiple of their size together. `cached` loads come through the cache for what is not
-    /// written while the kernel runs; global memory only.
+    /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector. `cached`
+    /// loads are `ld.global.nc`, through the read-only cache: the kernel must not write there.
     pub fn load(
         &mut self,
         space: Space,
@@ -205,8 +204,7 @@ impl Body {
         results
     }
 
-    /// Writes 1, 2 or 4 values one after the other, at an address that is a multiple of their size
-    /// together.
+    /// Stores a vector of 1, 2 or 4 values to an address aligned to the vector.
     pub fn store(&mut self, space: Space, ty: PtxType, address: Address, values: &[Operand]) {
         let opcode = Opcode::new("st").space(space);
         let opcode = opcode.with_if(values.len() > 1, if values.len() == 2 { "v2" } else { "v4" });
@@ -214,7 +212,7 @@ impl Body {
     }
 }
 
-/// One operand as it is, several as a vector.
+/// One operand as a scalar, several as a vector.
 fn grouped(operands: &[Operand]) -> Arg {
     match operands {
         [one] => Arg::Operand(*one),
@@ -224,10 +222,10 @@ fn grouped(operands: &[Operand]) -> Arg {
 
 /// Control flow.
 ///
-/// The assembler optimises a loop only if a condition that *holds* leaves it, so there is no way to
-/// leave one otherwise: [`Body::leave_if`] takes the condition under which it is left.
+/// ptxas optimises a loop only if its exit branch is taken when the condition is *true*, so
+/// [`Body::leave_if`] is the only way to exit one.
 impl Body {
-    /// A label that is nowhere yet.
+    /// Creates a label, to be placed by [`Body::place`].
     pub fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
@@ -238,22 +236,22 @@ impl Body {
         self.lines.push(Line::Label(label));
     }
 
-    /// Goes on at a label.
+    /// Branches to a label.
     pub fn branch(&mut self, label: Label) {
         self.emit(Opcode::new("bra"), vec![label.into()]);
     }
 
-    /// Goes on at a label if `pred` holds.
+    /// Branches to a label if `pred` is true.
     pub fn branch_if(&mut self, pred: Reg, label: Label) {
         self.emit_if(pred, true, Opcode::new("bra"), vec![label.into()]);
     }
 
-    /// Goes on at a label if `pred` does not hold. Never to leave a loop.
+    /// Branches to a label if `pred` is false. Not for exits of loops.
     pub fn branch_unless(&mut self, pred: Reg, label: Label) {
         self.emit_if(pred, false, Opcode::new("bra"), vec![label.into()]);
     }
 
-    /// Writes what is executed if `pred` holds.
+    /// Appends code that is executed if `pred` is true.
     pub fn if_then(&mut self, pred: Reg, then_block: impl FnOnce(&mut Self)) {
         let end = self.label();
         self.branch_unless(pred, end);
@@ -261,7 +259,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Writes one thing that is executed if `pred` holds, and one if it does not.
+    /// Appends code for a true and for a false `pred`.
     pub fn if_else(
         &mut self,
         pred: Reg,
@@ -277,7 +275,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Writes a loop; the closure gets the label that leaves it.
+    /// Appends a loop; the closure receives its exit label.
     pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);
@@ -286,12 +284,12 @@ impl Body {
         self.place(end);
     }
 
-    /// Leaves a loop if `pred` holds.
+    /// Exits a loop if `pred` is true.
     pub fn leave_if(&mut self, pred: Reg, end: Label) {
         self.branch_if(pred, end);
     }
 
-    /// Writes a loop of a counter over `from`, `from + step`, … below `to`, unsigned 32 bits.
+    /// Appends a loop of a counter over `from`, `from + step`, … below `to`, unsigned 32 bits.
     pub fn for_range(
         &mut self,
         from: Operand,
@@ -309,8 +307,8 @@ impl Body {
         });
     }
 
-    /// Waits for all threads of the block that have not ended, in whatever order those of a warp
-    /// come. That costs no more than `bar.sync`, which wants them together.
+    /// Waits for all threads of the block that have not ended; the warp may be divergent. This
+    /// costs no more than `bar.sync`, which requires convergence.
     pub fn barrier(&mut self) {
         self.emit(Opcode::new("barrier.sync"), vec![Operand::u32(0).into()]);
     }

@@ -1,4 +1,4 @@
-//! What identifies the code that makes PTX of a source.
+//! An identifier of the code generator.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};

@@ -1,7 +1,7 @@
 //! PTX, the assembly language of NVIDIA's GPUs, from compute kernels, in pure Rust.
 //!
-//! [`translate`] takes a kernel in scry-ir's intermediate representation and gives text that any
-//! NVIDIA driver compiles. No toolkit and no device is needed for that.
+//! [`translate`] converts a kernel in the intermediate representation of scry-ir to PTX text, which
+//! any NVIDIA driver compiles. This needs neither a toolkit nor a device.
 //!
 //! ```
 //! use scry_ir::{Program, kir::KirOptions};
@@ -21,11 +21,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beneath it, [`PtxEntry`] writes kernels by hand, instruction by instruction: registers are
-//! allocated, operands are typed, and loops leave as the assembler wants it.
+//! [`PtxEntry`] is the lower level: it builds kernels instruction by instruction, with register
+//! allocation, typed operands, and loops whose exits ptxas optimises.
 //!
-//! With the feature `kernels` there is a library of kernels (`kernels`), and what they are written
-//! with (`typed`).
+//! The feature `kernels` adds the kernel library (`kernels`), and the typed builder that it is
+//! written with (`typed`).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

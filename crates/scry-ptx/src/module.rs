@@ -35,14 +35,14 @@ pub enum KernelParam {
     },
 }
 
-/// Memory that the threads of a block share.
+/// Shared memory of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedArray {
     /// Its name.
     pub name: String,
-    /// Bytes; 0 where the launch says how many.
+    /// Size in bytes; 0 for dynamic shared memory, whose size the launch sets.
     pub bytes: u32,
-    /// What its address is a multiple of.
+    /// Alignment in bytes.
     pub align: u32,
 }
 
@@ -51,15 +51,15 @@ pub struct SharedArray {
 pub struct PtxEntry {
     /// Its name.
     pub name: String,
-    /// What a launch passes, in order.
+    /// The parameters, in order.
     pub params: Vec<KernelParam>,
     /// Threads of a block along x, y and z.
     pub block: [u32; 3],
-    /// Blocks that at least fit one multiprocessor at once: a bound on registers.
+    /// Minimum resident blocks per multiprocessor (`.minnctapersm`), which limits registers.
     pub min_blocks: Option<u32>,
-    /// Blocks along x, y and z that run together and reach each other's shared memory (`sm_90`).
+    /// Blocks of a cluster along x, y and z (`sm_90`).
     pub cluster: Option<[u32; 3]>,
-    /// What it does.
+    /// The code.
     pub body: Body,
 }
 
@@ -100,7 +100,7 @@ impl PtxModule {
         self
     }
 
-    /// The version of the language that all kernels together take.
+    /// Returns the PTX version that all kernels together require.
     #[must_use]
     pub fn version(&self) -> Version {
         let versions = self.kernels.iter().map(|kernel| kernel.body.version());

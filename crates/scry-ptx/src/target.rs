@@ -1,9 +1,9 @@
-//! Which GPU code is for, and which version of the language that takes.
+//! Targets (GPU architectures) and PTX versions.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A version of the PTX language. A driver takes all versions up to its own.
+/// A version of the PTX language. A driver supports all versions up to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// Major number.
@@ -26,13 +26,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// A GPU architecture, such as `sm_80`. Code for one runs on it and on all newer ones, unless it is
-/// for an `a` architecture, which only that one runs.
+/// A GPU architecture, such as `sm_80`. Code for it runs on all newer ones, too, except for `a`
+/// architectures, whose code runs on that architecture only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Ten times the major number of the compute capability, plus the minor one.
     sm: u16,
-    /// Whether instructions are allowed that only this architecture has.
+    /// Whether architecture-specific instructions are allowed.
     specific: bool,
 }
 
@@ -45,11 +45,11 @@ impl Target {
     pub const SM_89: Self = Self { sm: 89, specific: false };
     /// Hopper.
     pub const SM_90: Self = Self { sm: 90, specific: false };
-    /// Hopper, with what only Hopper has.
+    /// Hopper, with architecture-specific instructions.
     pub const SM_90A: Self = Self { sm: 90, specific: true };
 
-    /// The newest target that this crate knows whose code a GPU of a compute capability runs.
-    /// None if the GPU is older than all of them.
+    /// Returns the newest target whose code runs on GPUs of a compute capability, or `None` if the
+    /// GPU is older than all targets.
     #[must_use]
     pub const fn for_capability(major: u16, minor: u16) -> Option<Self> {
         match major * 10 + minor {
@@ -67,25 +67,25 @@ impl Target {
         self.sm
     }
 
-    /// Whether code for this target may use what came with architecture `sm`.
+    /// Whether code for this target may use features of architecture `sm`.
     #[must_use]
     pub const fn has(self, sm: u16) -> bool {
         self.sm >= sm
     }
 
-    /// Whether instructions are allowed that only this architecture has.
+    /// Whether architecture-specific instructions are allowed.
     #[must_use]
     pub const fn is_specific(self) -> bool {
         self.specific
     }
 
-    /// Whether code for this target may use all that code for an older one may.
+    /// Whether the features of this target include those of an older one.
     #[must_use]
     pub const fn runs(self, older: Self) -> bool {
         if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }
     }
 
-    /// The oldest version of the language that knows the target.
+    /// Returns the oldest PTX version that supports the target.
     #[must_use]
     pub const fn version(self) -> Version {
         match (self.sm, self.specific) {
@@ -106,7 +106,7 @@ impl fmt::Display for Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Reads `80`, `sm_80`, `90a` or `sm_90a`.
+    /// Parses `80`, `sm_80`, `90a` or `sm_90a`.
     fn from_str(text: &str) -> Result<Self, String> {
         let known = [Self::SM_75, Self::SM_80, Self::SM_89, Self::SM_90, Self::SM_90A];
         let name = text.strip_prefix("sm_").unwrap_or(text);

@@ -1,6 +1,6 @@
 //! Types, registers and operands.
 
-/// The type that an instruction gives its operands.
+/// The operand type of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PtxType {
     /// Bool.
@@ -67,7 +67,7 @@ impl PtxType {
         }
     }
 
-    /// The registers that hold such values; 8 bits are held in 16.
+    /// Returns the class of registers for such values; 8-bit values use 16-bit registers.
     #[must_use]
     pub const fn class(self) -> RegisterClass {
         match self {
@@ -82,7 +82,7 @@ impl PtxType {
         }
     }
 
-    /// Bytes in memory; a bool takes one.
+    /// Returns the size in bytes in memory; 1 for bools.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -101,7 +101,7 @@ impl PtxType {
     }
 }
 
-/// A kind of register. Registers are untyped: instructions say what is in them.
+/// A class of registers. Registers are untyped; instructions determine the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RegisterClass {
     /// A bool.
@@ -118,7 +118,7 @@ impl RegisterClass {
     /// Every class.
     pub const ALL: [Self; 4] = [Self::Pred, Self::B16, Self::B32, Self::B64];
 
-    /// What the names of its registers begin with.
+    /// Returns the prefix of register names.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -167,16 +167,16 @@ impl Reg {
     }
 }
 
-/// What an instruction reads: a register or a number.
+/// An operand: a register or an immediate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// A register.
     Reg(Reg),
-    /// A number, by its bits. There are none of 16-bit floats: `mov.b16` makes those.
+    /// An immediate, by its bits. 16-bit floats have none: they are made by `mov.b16`.
     Imm {
         /// The bits, in the low end.
         bits: u64,
-        /// How it is written.
+        /// The type that determines its text.
         ty: PtxType,
     },
 }
@@ -219,14 +219,14 @@ impl From<Reg> for Operand {
     }
 }
 
-/// Where memory lies.
+/// State spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// Memory of the device.
+    /// Device memory.
     Global,
-    /// Memory that the threads of a block share.
+    /// Shared memory of a block.
     Shared,
-    /// Memory of each thread.
+    /// Private memory of a thread.
     Local,
     /// The kernel's parameters.
     Param,

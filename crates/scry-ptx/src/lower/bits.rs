@@ -138,7 +138,7 @@ impl Lowering<'_> {
         self.b.op(PtxType::U32, Opcode::typed(name, ty), &[operand])
     }
 
-    /// A position among bits, or -1, as the type that it is asked for in.
+    /// Converts a bit position, or -1, to the result type.
     fn sized(&mut self, ty: Type, found: Reg) -> Reg {
         match ty.bits() {
             16 => self.b.convert("", PtxType::U16, PtxType::U32, found.into()),

@@ -1,4 +1,4 @@
-//! Comparisons, and choices by them.
+//! Comparisons and `select`.
 
 use scry_ir::kir::{BinaryOp, Type, Value};
 

@@ -9,8 +9,8 @@ use super::unroll::{CountedLoop, counted_loop};
 use crate::asm::{Label, Opcode};
 use crate::types::{PtxType, Reg};
 
-/// How many instructions and statements use each value. The further results of an instruction are
-/// no uses of the first.
+/// Returns the number of uses of each value. The further results of an instruction do not count
+/// as uses of the first.
 pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
     let mut uses = vec![0; kir.values.len()];
     let extra = |inst: &Inst| matches!(inst, Inst::Extra(..));
@@ -27,16 +27,16 @@ impl Lowering<'_> {
     /// Writes the statements of a block.
     pub(super) fn block(&mut self, block: &[Stmt]) {
         for (nth, stmt) in block.iter().enumerate() {
-            if !self.is_put_off(stmt, &block[nth + 1..]) {
+            if !self.is_deferred(stmt, &block[nth + 1..]) {
                 self.statement(stmt, &block[..nth]);
             }
         }
     }
 
-    /// Whether a statement is a comparison for one condition of the same block: that is written
-    /// where it is needed, for or against, so that every branch is taken where it holds. Or a
-    /// product of matrices that becomes part of the next one.
-    fn is_put_off(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
+    /// Whether a statement is emitted later: a comparison with a single use, as a condition of the
+    /// same block, is emitted there, negated if the branch needs it; a matrix product may be fused
+    /// into the next one.
+    fn is_deferred(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
         let Stmt::Let(value) = stmt else { return false };
         if self.goes_into_next(*value, following) {
             return true;
@@ -95,7 +95,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Leaves something where a condition is as `holds` says.
+    /// Exits a loop or scope if a condition equals `holds`.
     fn leave_where(&mut self, condition: Value, holds: bool, label: KirLabel) {
         let pred = self.condition(condition, holds);
         match self.end(label) {
@@ -104,7 +104,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Skips a block where a condition is as `holds` says.
+    /// Skips a block if a condition equals `holds`.
     fn skip(&mut self, condition: Value, holds: bool, block: &Block) {
         let end = self.b.label();
         let pred = self.condition(condition, holds);
@@ -126,7 +126,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    /// Whether a condition is as `holds` says.
+    /// Returns whether a condition equals `holds`.
     fn condition(&mut self, condition: Value, holds: bool) -> Reg {
         let computed = self.values[condition.index()];
         match (computed, self.comparison_of(condition)) {
@@ -177,7 +177,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Where a loop or scope goes on; none for the kernel itself.
+    /// The exit label of a loop or scope; `None` for the kernel itself.
     fn end(&self, label: KirLabel) -> Option<Label> {
         self.ends[label.0 as usize]
     }

@@ -12,9 +12,9 @@ use scry_ir::kir::{
 /// The statements at which all threads of a block arrive, or none.
 #[derive(Default)]
 pub(super) struct Convergence {
-    /// By value: whether its statement is one. Empty if no thread is going to ask.
+    /// By value: whether its statement is one. Empty if unused.
     values: Vec<bool>,
-    /// The barriers that are, by where the kernel has them.
+    /// Such barriers, by the address of their statement.
     barriers: Vec<*const Stmt>,
 }
 
@@ -33,12 +33,12 @@ impl Convergence {
         Self { values: walk.values, barriers: walk.barriers }
     }
 
-    /// Whether all threads compute a value together.
+    /// Whether all threads are converged where a value is computed.
     pub(super) fn at(&self, value: Value) -> bool {
         self.values[value.index()]
     }
 
-    /// Whether all threads reach a barrier of the kernel together.
+    /// Whether all threads are converged at a barrier.
     pub(super) fn at_barrier(&self, barrier: &Stmt) -> bool {
         self.barriers.contains(&std::ptr::from_ref(barrier))
     }
@@ -60,7 +60,7 @@ struct Walk {
 type Left = Vec<Label>;
 
 impl Walk {
-    /// Goes through a block that all threads reach `together`, or not.
+    /// Analyses a block, which all threads reach if `together`.
     fn block(&mut self, block: &Block, mut together: bool) -> Left {
         let mut left = Left::new();
         for stmt in block {
@@ -70,7 +70,7 @@ impl Walk {
                     continue;
                 }
                 Stmt::Barrier(_) => {
-                    // What holds in a loop's first iteration may not hold in later ones.
+                    // Facts about a loop's first iteration may be wrong for later ones.
                     self.barriers.retain(|other| !std::ptr::eq(*other, stmt));
                     if together {
                         self.barriers.push(stmt);

@@ -1,4 +1,4 @@
-//! From one type to another.
+//! Conversions between types.
 
 use scry_ir::kir::{Const, Type, Value};
 
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Cuts an integer, or extends it as its own type wants.
+    /// Truncates an integer, or extends it by the signedness of its type.
     fn resized(&mut self, from: Type, ty: Type, a: Operand) -> Reg {
         let to = if from.is_signed() { to_signed(ty) } else { ty.to_unsigned() };
         self.b.convert("", ptx_type(to), ptx_type(from), a)
@@ -84,7 +84,7 @@ impl Lowering<'_> {
         let wide = wide_integer(from, ty);
         let mut result = self.b.convert("rzi", ptx_type(wide), ptx_type(from), a);
         if from == Type::F64 || wide.bits() == 64 {
-            // Of other types the instruction makes 0 of NaN.
+            // For other types the instruction converts NaN to 0.
             let nan = self.b.compare("nan", ptx_type(from), a, a);
             let zero = Operand::Imm { bits: 0, ty: ptx_type(wide) };
             result = self.b.select(ptx_type(wide), nan, zero, result.into());
@@ -121,7 +121,7 @@ fn wide_integer(from: Type, ty: Type) -> Type {
     }
 }
 
-/// The least and the greatest integer of a type.
+/// The minimum and the maximum of an integer type.
 fn range(ty: Type) -> (i128, i128) {
     match ty.is_signed() {
         true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
@@ -129,7 +129,7 @@ fn range(ty: Type) -> (i128, i128) {
     }
 }
 
-/// The least and the greatest integer that a float type and an integer type have in common.
+/// The minimum and the maximum integer that both a float and an integer type represent.
 fn common_range(float: Type, integer: Type) -> (i128, i128) {
     /// The largest finite `f16`.
     const GREATEST: i128 = 65504;

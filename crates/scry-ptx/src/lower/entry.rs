@@ -11,11 +11,11 @@ use crate::types::{Operand, PtxType, Reg, Space};
 /// Bytes of shared memory that a kernel may declare; a launch has to ask for more.
 const MAX_STATIC_SHARED: u32 = 48 << 10;
 
-/// Bytes of zeros that are written one after the other rather than in a loop.
-const SPELLED: u32 = 4096;
+/// Maximum bytes that are zeroed by unrolled stores rather than in a loop.
+const UNROLLED_ZEROS: u32 = 4096;
 
-/// Rows of zeros, 16 bytes a thread, that are written one after the other rather than in a loop.
-const SPELLED_ROWS: u32 = 16;
+/// Maximum rows of 16 bytes per thread that are zeroed by unrolled stores.
+const UNROLLED_ROWS: u32 = 16;
 
 /// The state set up by the prologue.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub(super) dynamic_shared: u32,
     /// Addresses of the buffers in use, by position.
     pub(super) buffers: Vec<(u32, Reg)>,
-    /// Elements of arrays that somebody asks for.
+    /// Lengths of arrays in use.
     pub(super) lengths: Vec<(Param, Reg)>,
     /// Where each workgroup array begins in shared memory.
     pub(super) shared_offsets: Vec<u32>,
@@ -200,7 +200,7 @@ impl Lowering<'_> {
         for array in &self.kir.locals {
             let bytes = bytes(array).next_multiple_of(16);
             let name = self.b.local(bytes);
-            if bytes <= SPELLED {
+            if bytes <= UNROLLED_ZEROS {
                 self.spell_zeros(&name, bytes);
             } else {
                 self.zero_in_loop(&name, bytes);
@@ -252,7 +252,7 @@ impl Lowering<'_> {
         let first = self.b.typed("shl", PtxType::B32, &[thread.into(), Operand::u32(4)]);
         let row = self.threads() * 16;
         let rows = total / row;
-        if rows > SPELLED_ROWS {
+        if rows > UNROLLED_ROWS {
             self.b.for_range(first.into(), Operand::u32(total), row, |b, at| {
                 let address = b.typed("add", PtxType::U32, &[base.into(), at.into()]);
                 zero_quad(b, Space::Shared, Address::reg(address, 0));

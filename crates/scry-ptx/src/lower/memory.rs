@@ -83,7 +83,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Where a place is.
+    /// Returns the memory operand of a place.
     pub(super) fn target(&mut self, place: &Place) -> Target {
         let (index, offset) = self.split(place);
         let stride = if index.is_some() { place.stride } else { 0 };

@@ -7,7 +7,7 @@
 
 use scry_ir::kir::{Inst, Stmt, Type, Value};
 
-use super::subgroup::{EVERYONE, Route};
+use super::subgroup::{FULL_MASK, Route};
 use super::{Lowering, ptx_type};
 use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
@@ -44,7 +44,7 @@ impl Lowering<'_> {
             && self.product(*next).is_some_and(|next| added(&next))
     }
 
-    /// The product that was put off for this one.
+    /// The deferred product that this one is fused with.
     fn first_half(&self, product: &Product) -> Option<Product> {
         let first = product.c[0];
         self.values[first.index()].is_none().then(|| self.product(first)).flatten()
@@ -55,8 +55,8 @@ impl Lowering<'_> {
         let steps: Vec<Product> = self.first_half(&product).into_iter().chain([product]).collect();
         let mask = self.present(self.convergence.at(value));
         let results = match (self.ty(product.a[0]), mask) {
-            (Type::F16, EVERYONE) => self.by_tensor_cores(&steps),
-            (Type::F16, Operand::Reg(_)) => self.by_whoever_is_there(&steps, mask),
+            (Type::F16, FULL_MASK) => self.by_tensor_cores(&steps),
+            (Type::F16, Operand::Reg(_)) => self.by_active_lanes(&steps, mask),
             _ => self.by_exchange(&steps, mask),
         };
         for (nth, result) in (value.index()..).zip(results) {
@@ -64,12 +64,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// By tensor cores if the whole warp is there.
-    fn by_whoever_is_there(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
+    /// By tensor cores if the whole warp is active.
+    fn by_active_lanes(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
         let ty = ptx_type(self.ty(steps[0].c[0]));
         let results = self.four(ty);
         let (some, end) = (self.b.label(), self.b.label());
-        let not_all = self.b.compare("ne", PtxType::U32, mask, EVERYONE);
+        let not_all = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
         self.b.branch_if(not_all, some);
         let all = self.by_tensor_cores(steps);
         self.assign_each(results, all);
@@ -179,7 +179,7 @@ impl Lowering<'_> {
     /// The lane that holds a pair of the left operand's row.
     fn row(&mut self, lane: Reg, pair: u32, mask: Operand) -> Source {
         let route = Route::quad(Operand::u32(pair));
-        if mask == EVERYONE {
+        if mask == FULL_MASK {
             return Source { route, is_there: None };
         }
         let group = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(28)]);
@@ -193,7 +193,7 @@ impl Lowering<'_> {
             let within = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(3)]);
             let sizes = [within.into(), Operand::u32(8), Operand::u32(at)];
             let from = self.b.typed("mad.lo", PtxType::U32, &sizes);
-            let is_there = (mask != EVERYONE).then(|| self.is_in(from, mask));
+            let is_there = (mask != FULL_MASK).then(|| self.is_in(from, mask));
             Source { route: Route::lane(from.into()), is_there }
         };
         [column(pair), column(pair + 4)]
@@ -217,14 +217,14 @@ impl Lowering<'_> {
     }
 }
 
-/// The lane that something is fetched from, and whether it is there if that is not certain.
+/// The source lane of a fetch, and whether it is active if that is not known.
 #[derive(Clone, Copy)]
 struct Source {
     route: Route,
     is_there: Option<Reg>,
 }
 
-/// Registers that belong together.
+/// A vector operand.
 fn vector(registers: &[Reg]) -> Arg {
     Arg::Vector(registers.iter().map(|register| Operand::Reg(*register)).collect())
 }

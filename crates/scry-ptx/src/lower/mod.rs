@@ -45,7 +45,7 @@ pub struct PtxOptions {
     /// with any number of blocks along x that are resident at once, and each block loops over
     /// workgroups.
     pub grid: GridSource,
-    /// Whether loops that are not proven to end look from time to time whether they have to.
+    /// Whether loops that are not proven to end poll for cancellation.
     pub polled: bool,
     /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. Without
     /// the bound, the registers that ptxas allocates may reduce occupancy until it no longer hides
@@ -53,8 +53,8 @@ pub struct PtxOptions {
     pub bounded: bool,
 }
 
-/// Threads that a multiprocessor holds at least of a kernel whose registers are bounded: with 64 Ki
-/// registers that leaves 128 for each.
+/// Minimum resident threads per multiprocessor of kernels with bounded registers: 128 of 64 Ki
+/// registers for each.
 pub const RESIDENT: u32 = 512;
 
 impl PtxOptions {
@@ -147,7 +147,7 @@ struct Lowering<'k> {
     /// How many instructions and statements use each value.
     uses: Vec<u32>,
     convergence: converge::Convergence,
-    /// Where loops and scopes go on once left, by label.
+    /// Exit labels of loops and scopes.
     ends: Vec<Option<Label>>,
 }
 

@@ -1,4 +1,4 @@
-//! Loops that may not end look whether they have to.
+//! Cancellation polls of loops that are not known to end.
 
 use scry_ir::GridSource;
 
@@ -26,12 +26,12 @@ const MULTIPROCESSORS: u32 = 1 << 8;
 /// of them polls a few times a second.
 const WARP_TICKS: u32 = 1 << 16;
 
-/// When a warp that loops over workgroups looks.
+/// The poll schedule of a warp that loops over workgroups.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     /// The clock at the last poll.
-    looked: Reg,
-    /// Ticks from one look to the next.
+    polled_at: Reg,
+    /// Ticks between polls.
     period: Reg,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Poll {
     /// Iterations so far, over all such loops.
     iterations: Reg,
     /// The clock at the last poll.
-    looked: Reg,
+    polled_at: Reg,
     /// The index of this launch.
     epoch: Reg,
     /// The address of the last cancelled launch's index.
@@ -60,8 +60,8 @@ impl Lowering<'_> {
         let epoch = self.read(epoch, "ld.volatile.global.u64");
         let stop = self.pointer(Param::Stop);
         let iterations = self.b.copy(PtxType::U32, Operand::u32(0));
-        let looked = self.first_poll();
-        self.entry.poll = Some(Poll { iterations, looked, epoch, stop });
+        let polled_at = self.first_poll();
+        self.entry.poll = Some(Poll { iterations, polled_at, epoch, stop });
     }
 
     /// Decides when each warp polls for the first time in a loop, at the earliest: evenly spread
@@ -93,18 +93,18 @@ impl Lowering<'_> {
 
     /// Branches back at the end of an iteration, or exits the thread if its launch is cancelled.
     pub(super) fn poll(&mut self, top: Label) {
-        let Some(Poll { iterations, looked, epoch, stop }) = self.entry.poll else { return };
+        let Some(Poll { iterations, polled_at, epoch, stop }) = self.entry.poll else { return };
         let one = [iterations.into(), Operand::u32(1)];
         self.b.op_into(iterations, Opcode::new("add.u32"), &one);
         let rest =
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
-        self.look((looked, Operand::u32(TICKS)), (epoch, stop), top);
+        self.look((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
     }
 
-    /// Decides when each warp of a kernel that loops over workgroups looks at the host's memory:
-    /// evenly spread, so that all looks together take a few percent of the time.
+    /// Schedules the polls of a kernel that loops over workgroups: evenly spread over the warps, so
+    /// that they cost a few percent of the time.
     pub(super) fn pace(&mut self) -> Option<Pace> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
@@ -112,26 +112,25 @@ impl Lowering<'_> {
         let period = self.b.typed("mul.lo", PtxType::U32, &[blocks.into(), ticks]);
         let now = self.clock();
         let first = self.b.typed("mad.lo", PtxType::U32, &[block.into(), ticks, now.into()]);
-        let looked = self.b.typed("sub", PtxType::U32, &[first.into(), period.into()]);
-        Some(Pace { looked, period })
+        let polled_at = self.b.typed("sub", PtxType::U32, &[first.into(), period.into()]);
+        Some(Pace { polled_at, period })
     }
 
-    /// At the end of a workgroup: goes on with the next one, or ends the thread if its work has to
-    /// end.
+    /// At the end of a workgroup: continues with the next one, or exits the thread if its launch is
+    /// cancelled.
     pub(super) fn poll_at(&mut self, pace: Option<Pace>, top: Label) {
-        if let (Some(Pace { looked, period }), Some(poll)) = (pace, self.entry.poll) {
-            self.look((looked, period.into()), (poll.epoch, poll.stop), top);
+        if let (Some(Pace { polled_at, period }), Some(poll)) = (pace, self.entry.poll) {
+            self.look((polled_at, period.into()), (poll.epoch, poll.stop), top);
         }
     }
 
-    /// Goes on at `top` until this many ticks have passed since the last look, then looks once
-    /// more.
-    fn look(&mut self, (looked, ticks): (Reg, Operand), (epoch, stop): (Reg, Reg), top: Label) {
+    /// Branches to `top` until this many ticks have passed since the last poll, then polls again.
+    fn look(&mut self, (polled_at, ticks): (Reg, Operand), (epoch, stop): (Reg, Reg), top: Label) {
         let now = self.clock();
-        let passed = self.b.typed("sub", PtxType::U32, &[now.into(), looked.into()]);
+        let passed = self.b.typed("sub", PtxType::U32, &[now.into(), polled_at.into()]);
         let is_early = self.b.compare("lt", PtxType::U32, passed.into(), ticks);
         self.b.branch_if(is_early, top);
-        self.b.assign(looked, now.into());
+        self.b.assign(polled_at, now.into());
         let stop = self.read(stop, "ld.volatile.global.u64");
         let ends = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
         self.b.ret_if(ends);

@@ -1,13 +1,13 @@
 //! Subgroup reductions and scans.
 //!
 //! Bools use votes. Integers of up to 32 bits use `redux.sync` where it exists. Otherwise a full
-//! warp takes five shuffle steps, each of which doubles the number of lanes reduced; any other set
+//! warp needs five shuffle steps, each of which doubles the number of lanes reduced; any other set
 //! of active lanes is processed lane by lane.
 
 use scry_ir::kir::{Extent, Reduction, Type, Value};
 
 use super::Lowering;
-use super::subgroup::{EVERYONE, Route, wide_type};
+use super::subgroup::{FULL_MASK, Route, wide_type};
 use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -18,14 +18,14 @@ const REDUX: u16 = 80;
 #[derive(Clone, Copy)]
 struct Sum {
     op: Reduction,
-    /// The type in which it is done.
+    /// The type of the computation.
     ty: PtxType,
     /// The identity element.
     identity: Operand,
 }
 
 impl Lowering<'_> {
-    /// Combines the values of those that are here.
+    /// Reduces or scans the values of the active lanes.
     pub(super) fn reduce(
         &mut self,
         op: Reduction,
@@ -48,21 +48,21 @@ impl Lowering<'_> {
         self.narrow(ty, reduced)
     }
 
-    /// Exactly the lanes that are here.
+    /// The mask of active lanes.
     pub(super) fn present(&mut self, together: bool) -> Operand {
         let threads = self.threads();
         match (together, threads) {
-            (true, _) if threads.is_multiple_of(32) => EVERYONE,
+            (true, _) if threads.is_multiple_of(32) => FULL_MASK,
             (true, 1..32) => Operand::u32((1 << threads) - 1),
             (true, _) => {
                 let always = self.b.compare("eq", PtxType::U32, Operand::u32(0), Operand::u32(0));
-                self.vote(always, EVERYONE).into()
+                self.vote(always, FULL_MASK).into()
             }
             (false, _) => self.active(),
         }
     }
 
-    /// Combines bools: by how many of those that count hold.
+    /// Reduces bools, by the number of true ones.
     fn elect(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let votes = self.vote(value, mask);
         let votes = self.within(extent, votes.into());
@@ -82,7 +82,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lanes of a set that go into a reduction.
+    /// The lanes of a set that contribute to a reduction.
     fn within(&mut self, extent: Extent, set: Operand) -> Operand {
         match self.before(extent) {
             None => set,
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lanes that a scan looks at; none for a reduction.
+    /// The lanes that a scan includes; `None` for a reduction.
     fn before(&mut self, extent: Extent) -> Option<Reg> {
         let name = match extent {
             Extent::All => return None,
@@ -102,7 +102,7 @@ impl Lowering<'_> {
         Some(mask)
     }
 
-    /// The instruction that does all of it.
+    /// The `redux.sync` opcode, if it supports the reduction.
     fn redux(&self, sum: &Sum, extent: Extent) -> Option<Opcode> {
         let fits = extent == Extent::All
             && matches!(sum.ty, PtxType::U32 | PtxType::S32)
@@ -120,7 +120,7 @@ impl Lowering<'_> {
         }
         let result = self.b.reg(sum.ty);
         let (some, end) = (self.b.label(), self.b.label());
-        let not_all = self.b.compare("ne", PtxType::U32, mask, EVERYONE);
+        let not_all = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
         self.b.branch_if(not_all, some);
         let all = self.in_steps(sum, extent, value);
         self.b.assign(result, all.into());
@@ -140,12 +140,12 @@ impl Lowering<'_> {
         }
         if extent == Extent::All {
             return steps.into_iter().fold(value, |value, step| {
-                let other = self.shuffle_wide(sum.ty, value, Route::xor(step), EVERYONE);
+                let other = self.shuffle_wide(sum.ty, value, Route::xor(step), FULL_MASK);
                 self.combine(sum, value, other)
             });
         }
         let scan = steps.into_iter().fold(value, |value, step| {
-            let (other, known) = self.shuffle_known(sum.ty, value, Route::up(step), EVERYONE);
+            let (other, known) = self.shuffle_known(sum.ty, value, Route::up(step), FULL_MASK);
             let more = self.combine(sum, other, value);
             self.b.select(sum.ty, known, more.into(), value.into())
         });
@@ -153,7 +153,7 @@ impl Lowering<'_> {
             return scan;
         }
         let before = Route::up(Operand::u32(1));
-        let (other, known) = self.shuffle_known(sum.ty, scan, before, EVERYONE);
+        let (other, known) = self.shuffle_known(sum.ty, scan, before, FULL_MASK);
         self.b.select(sum.ty, known, other.into(), sum.identity)
     }
 

@@ -11,7 +11,7 @@ use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 /// All lanes of a warp.
-pub(super) const EVERYONE: Operand = Operand::u32(u32::MAX);
+pub(super) const FULL_MASK: Operand = Operand::u32(u32::MAX);
 
 /// The source of a shuffle: mode, second operand, and clamp.
 #[derive(Clone, Copy)]
@@ -65,17 +65,17 @@ impl Lowering<'_> {
         }
     }
 
-    /// Those that an instruction has to name: everyone, or everyone here.
+    /// The lane mask of an instruction: the full mask, or the active lanes.
     pub(super) fn named(&mut self, together: bool) -> Operand {
-        if together { EVERYONE } else { self.active() }
+        if together { FULL_MASK } else { self.active() }
     }
 
-    /// Everyone here.
+    /// The active lanes.
     pub(super) fn active(&mut self) -> Operand {
         self.b.op(PtxType::B32, Opcode::new("activemask.b32"), &[]).into()
     }
 
-    /// The set of those for whom something holds.
+    /// The lanes for which a predicate is true.
     pub(super) fn vote(&mut self, pred: Reg, mask: Operand) -> Reg {
         self.b.op(PtxType::B32, Opcode::new("vote.sync.ballot.b32"), &[pred.into(), mask])
     }
@@ -93,7 +93,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The position of the lowest one.
+    /// The index of the lowest set bit.
     pub(super) fn lowest(&mut self, mask: Operand) -> Reg {
         let reversed = self.b.typed("brev", PtxType::B32, &[mask]);
         self.b.typed("clz", PtxType::B32, &[reversed.into()])
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         self.join([low, high])
     }
 
-    /// Another lane's value, and whether there is that lane.
+    /// Another lane's value, and whether that lane is active.
     pub(super) fn shuffle_known(
         &mut self,
         ty: PtxType,
@@ -174,8 +174,8 @@ impl Lowering<'_> {
         result
     }
 
-    /// A value as shuffles and sums take it: 32 or 64 bits, integers extended, half floats as
-    /// floats.
+    /// Widens a value to 32 or 64 bits for shuffles and sums: integers are extended, `f16` becomes
+    /// `f32`.
     pub(super) fn widen(&mut self, ty: Type, register: Reg) -> Reg {
         match ty {
             Type::Bool => {
@@ -189,7 +189,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The value of a type that was widened.
+    /// Narrows a widened value to its type.
     pub(super) fn narrow(&mut self, ty: Type, wide: Reg) -> Reg {
         match ty {
             Type::Bool => self.b.compare("ne", PtxType::U32, wide.into(), Operand::u32(0)),

@@ -129,7 +129,7 @@ impl Code {
     }
 }
 
-/// Copies of tiles. One thread asks for each.
+/// Tile copies by TMA. One thread issues each.
 impl Code {
     /// Fetches a tensor map that is soon used.
     pub fn prefetch_map(&self, map: Val<'_, u64>) {

@@ -100,8 +100,8 @@ impl Code {
         Policy(self.op(opcode, &[Operand::f32(1.0)]))
     }
 
-    /// Has L2 fetch memory from this address on: this many bytes, a multiple of 16, as
-    /// is the address (`sm_90`). One thread asks.
+    /// Prefetches this many bytes into L2 (`sm_90`). Address and size must be multiples of 16. To
+    /// be executed by one thread.
     pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl Arg<u32>) {
         self.edit(|body| body.require(8, 0));
         let args = [from.address().into(), bytes.operand().into()];

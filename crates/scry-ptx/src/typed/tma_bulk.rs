@@ -6,10 +6,10 @@ use super::{Code, Global, Ptr, Shared};
 use crate::asm::Opcode;
 
 impl Code {
-    /// Copies this many bytes, a multiple of 16, into shared memory; both addresses are multiples
-    /// of 16, or the launch ends in an error. One thread asks for it. The barrier is told of the
-    /// bytes as they arrive: a thread has to announce them, see
-    /// [`Barrier::arrive_expecting`], or its phase may be complete too early.
+    /// Copies this many bytes, a multiple of 16, into shared memory. Both addresses must be
+    /// multiples of 16, or the launch fails. To be executed by one thread. The bytes are counted by
+    /// the barrier, whose expected count a thread must set before, see
+    /// [`Barrier::arrive_expecting`], or its phase may complete too early.
     pub fn fetch_bytes<T: Element, U: Element>(
         &self,
         to: Ptr<'_, Shared, T>,

@@ -1,4 +1,4 @@
-//! What exchange within a subgroup, and products of matrices, give each thread, whoever is there.
+//! Subgroup exchange and matrix products, for all sets of active lanes.
 
 use half::f16;
 use scry_ir::kir::{

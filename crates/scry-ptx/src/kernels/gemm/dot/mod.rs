@@ -72,7 +72,7 @@ impl Dot {
     }
 
     /// Whether this kernel supports the GEMM.
-    pub(super) fn takes(gemm: &Gemm) -> bool {
+    pub(super) fn supports(gemm: &Gemm) -> bool {
         gemm.m <= ROWS
     }
 

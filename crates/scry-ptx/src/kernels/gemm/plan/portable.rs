@@ -156,7 +156,7 @@ impl Product {
             let along = gemm.a.order == Layout::RowMajor && gemm.b.order == Layout::ColMajor;
             (copied && Dot::is_soon(gemm, machine)) || (!hopper && many && along)
         };
-        let good = both.into_iter().filter(|product| Dot::takes(&product.gemm));
+        let good = both.into_iter().filter(|product| Dot::supports(&product.gemm));
         let good = good.filter(|product| worth_it(&product.gemm));
         // K-major operands are read faster.
         good.min_by_key(|product| product.gemm.b.order == Layout::RowMajor)

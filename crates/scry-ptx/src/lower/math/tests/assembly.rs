@@ -1,4 +1,4 @@
-//! The assembler takes every function, of every type, for every target.
+//! Every function assembles, for every type and target.
 
 use scry_ir::kir::Type;
 
