@@ -54,7 +54,7 @@ impl Recording {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`] and other failures of the device.
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost) and other failures of the device.
     pub fn replay(&self) -> Result<Ticket> {
         self.replay_after(CommandList::default()).in_function("Recording::replay")
     }

@@ -41,9 +41,12 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] after the device's time limit,
-    /// [`GpuError::Kernel`] if a launch of the batch did not run to its end,
-    /// [`GpuError::Interrupted`] after which it may be waited for again.
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::Timeout`](crate::GpuError::Timeout) after the device's time limit,
+    /// [`GpuError::Kernel`](crate::GpuError::Kernel) if a launch of the batch did not run to its
+    /// end,
+    /// [`GpuError::Interrupted`](crate::GpuError::Interrupted) after which it may be waited
+    /// for again.
     pub fn wait(&self) -> Result<()> {
         let wait = |point| self.context.wait(point).in_function("Ticket::wait");
         self.point.map_or(Ok(()), wait)
@@ -85,7 +88,7 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`].
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
     pub fn is_ready(&self) -> Result<bool> {
         self.wait_timeout(Duration::ZERO).in_function("Ticket::is_ready")
     }
