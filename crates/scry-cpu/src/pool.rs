@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_sleeps_until_slow_helpers_end() {
+    fn caller_waits_for_slow_helpers() {
         let pool = Pool::new(1);
         let (meeting, ended) = (Barrier::new(2), AtomicUsize::new(0));
         let help = || {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_help_than_is_asked_for() {
+    fn pool_wakes_only_requested_helpers() {
         let pool = Pool::new(3);
         for _ in 0..200 {
             let helpers = AtomicUsize::new(0);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_at_once_and_one_within_another_all_come_to_their_end() {
+    fn concurrent_and_nested_callers_finish() {
         let pool = Pool::new(2);
         let sum = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_arrive_at_the_caller_and_the_pool_goes_on() {
+    fn pool_propagates_panics_and_survives() {
         let pool = Pool::new(2);
         for round in 0..10 {
             let meeting = Barrier::new(3);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn miri_helpers_use_what_lives_as_long_as_the_call() {
+    fn miri_helpers_borrow_from_the_call() {
         let pool = Pool::new(2);
         for round in 0..3 {
             let meeting = Barrier::new(3);

@@ -254,7 +254,7 @@ fn difference(machine: &Machine, body: &str, shape: [u32; 3]) -> Option<u32> {
 }
 
 #[test]
-fn an_invocation_computes_the_same_alone_and_among_others() {
+fn invocations_compute_the_same_alone() {
     let machine = Machine::new(2);
     for seed in 0..SEEDS {
         let body = body(seed);

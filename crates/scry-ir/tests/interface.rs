@@ -265,7 +265,7 @@ fn immediates_access_and_workgroup_memory() {
 }
 
 #[test]
-fn huge_workgroup_memory_is_told_not_wrapped() {
+fn huge_workgroup_memory_does_not_wrap() {
     let source = "
         override N: u32 = 4294967295;
         var<workgroup> a: array<vec4<u32>, N>;

@@ -18,7 +18,7 @@ fn share(
 }
 
 #[test]
-fn every_workgroup_runs_once_whatever_is_known_of_its_cost() {
+fn every_workgroup_runs_exactly_once() {
     for threads in 1..=4 {
         let machine = Machine::new(threads);
         assert_eq!(machine.threads(), threads);
@@ -53,7 +53,7 @@ fn small_launches_stay_on_the_callers_thread() {
 }
 
 #[test]
-fn large_launches_are_helped_with() {
+fn large_launches_use_several_threads() {
     let machine = Machine::new(3);
     let meeting = std::sync::Barrier::new(3);
     // Comes to its end only if three threads are there at once.
@@ -67,7 +67,7 @@ fn large_launches_are_helped_with() {
 }
 
 #[test]
-fn a_stop_ends_a_launch_that_would_take_centuries() {
+fn cancellation_ends_a_huge_launch() {
     let machine = Machine::new(3);
     let stop = Stop::default();
     let done = AtomicU64::new(0);
@@ -84,7 +84,7 @@ fn a_stop_ends_a_launch_that_would_take_centuries() {
 }
 
 #[test]
-fn a_workgroup_that_stops_ends_the_launch() {
+fn a_cancelled_workgroup_ends_the_launch() {
     let machine = Machine::new(2);
     let run = |groups: Range<u64>, _: &mut _| match groups.contains(&1_000) {
         true => Err(Stopped),
@@ -94,7 +94,7 @@ fn a_workgroup_that_stops_ends_the_launch() {
 }
 
 #[test]
-fn a_stop_that_comes_after_the_last_workgroup_stops_nothing() {
+fn late_cancellation_has_no_effect() {
     let machine = Machine::new(1);
     let stop = Stop::default();
     let run = |_, _: &mut _| {
@@ -105,7 +105,7 @@ fn a_stop_that_comes_after_the_last_workgroup_stops_nothing() {
 }
 
 #[test]
-fn a_panic_ends_the_launch_and_the_machine_goes_on() {
+fn machine_survives_a_panicking_launch() {
     let machine = Machine::new(3);
     for round in 0..20u64 {
         let run = |groups: Range<u64>, _: &mut _| {
@@ -120,7 +120,7 @@ fn a_panic_ends_the_launch_and_the_machine_goes_on() {
 }
 
 #[test]
-fn callers_at_once_each_get_their_launch() {
+fn concurrent_launches_all_complete() {
     let machine = Machine::new(3);
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -140,7 +140,7 @@ fn callers_at_once_each_get_their_launch() {
 }
 
 #[test]
-fn memory_is_filled_and_copied_whole_whatever_its_size() {
+fn fill_and_copy_cover_any_size() {
     let machine = Machine::new(3);
     for size in [0, 4, CHUNK - 4, CHUNK, CHUNK + 4, 5 * CHUNK + 12] {
         let (a, b) = (Memory::new(size).unwrap(), Memory::new(size).unwrap());
@@ -157,7 +157,7 @@ fn memory_is_filled_and_copied_whole_whatever_its_size() {
 }
 
 #[test]
-fn workgroups_are_counted_as_far_as_64_bits_go() {
+fn workgroup_count_overflows_to_none() {
     let code = &Code::compile(&empty_kernel()).unwrap();
     let count = |groups| Job { code, bindings: &[], groups, immediates: &[] }.workgroups();
     assert_eq!(count([3, 4, 5]), Some(60));

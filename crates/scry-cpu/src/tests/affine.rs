@@ -114,7 +114,7 @@ fn bounds_that_are_affine_themselves() {
 }
 
 #[test]
-fn choices_by_something_uniform_and_by_something_else() {
+fn selects_with_uniform_and_varying_conditions() {
     agree(|b| {
         let group = b.builtin(Builtin::GroupId(0));
         let first = b.compare(BinaryOp::Eq, group, 0);
@@ -129,7 +129,7 @@ fn choices_by_something_uniform_and_by_something_else() {
 }
 
 #[test]
-fn comparisons_that_come_out_alike_and_those_that_do_not() {
+fn uniform_and_varying_comparisons() {
     use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
     for op in [Eq, Ne, Lt, Le, Gt, Ge] {
         for (ty, bound) in [(Type::U32, 0), (Type::U32, 5), (Type::I32, 5), (Type::I32, 1 << 31)] {
@@ -169,7 +169,7 @@ fn joined(test: impl Fn(&mut Builder, Value) -> Value) {
 }
 
 #[test]
-fn joined_conditions_that_come_out_alike_and_those_that_do_not() {
+fn uniform_and_varying_conjunctions() {
     joined(|b, holds| {
         let (result, number) = (b.var(Type::U32), b.number());
         let (one, two) = (b.u32(1), b.u32(2));
@@ -202,7 +202,7 @@ fn joined_conditions_that_come_out_alike_and_those_that_do_not() {
 }
 
 #[test]
-fn variables_that_stay_affine_and_variables_that_do_not() {
+fn variables_that_are_affine_or_varying() {
     for divergent in [false, true] {
         agree(|b| {
             let (index, count) = (b.var(Type::U32), b.var(Type::U32));

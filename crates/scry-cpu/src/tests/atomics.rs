@@ -48,7 +48,7 @@ fn counters_are_exact_on_any_number_of_threads() {
 }
 
 #[test]
-fn old_values_are_handed_out_once_each() {
+fn atomic_add_returns_unique_values() {
     let kir = kernel([64, 1, 1], |b| {
         in_a_loop(b, 1, |b| {
             let place = first(b, Type::U32);
@@ -67,7 +67,7 @@ fn old_values_are_handed_out_once_each() {
 }
 
 #[test]
-fn a_lock_made_of_compare_exchange_guards_what_is_in_it() {
+fn compare_exchange_implements_a_lock() {
     // Each invocation of a workgroup of one takes the lock, adds without atomics, and lets go.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
@@ -127,7 +127,7 @@ fn every_operation_on_every_type() {
 }
 
 #[test]
-fn invocations_of_a_workgroup_go_one_after_the_other() {
+fn atomics_run_in_invocation_order() {
     for (space, array) in [("storage", false), ("workgroup", true)] {
         let kir = kernel([7, 3, 2], |b| {
             let memory = if array { b.workgroup_array(Type::U32, 1) } else { Space::Binding(0) };

@@ -34,7 +34,7 @@ fn reversed(
 }
 
 #[test]
-fn all_have_written_before_anybody_reads() {
+fn writes_precede_reads_after_a_barrier() {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize;
         let expected = noise(3 * size);
@@ -45,7 +45,7 @@ fn all_have_written_before_anybody_reads() {
 }
 
 #[test]
-fn those_who_have_returned_are_not_waited_for() {
+fn barriers_ignore_returned_invocations() {
     for shape in [[33, 1, 1], [7, 3, 2], [256, 1, 1]] {
         let size = shape.iter().product::<u32>() as usize;
         let out = reversed(shape, |b, index| Some(b.compare(BinaryOp::Lt, index, 20)));

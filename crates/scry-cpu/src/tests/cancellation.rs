@@ -34,7 +34,7 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
 }
 
 #[test]
-fn a_request_ends_kernels_that_would_not_end() {
+fn cancellation_ends_infinite_kernels() {
     for (barrier, divergent) in [(false, false), (true, false), (false, true)] {
         let kir = endless(barrier, divergent);
         for threads in [1, 2] {
@@ -69,7 +69,7 @@ fn counting() -> Kir {
 }
 
 #[test]
-fn what_was_requested_before_the_start_keeps_a_launch_from_running() {
+fn launch_cancelled_before_start_never_runs() {
     let stop = Stop::default();
     stop.request();
     let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);

@@ -94,7 +94,7 @@ fn own(shape: [u32; 3], terms: u32, end: End, few: bool) -> Kir {
 }
 
 #[test]
-fn chains_of_own_elements_up_to_where_the_buffers_end() {
+fn chains_end_at_buffer_bounds() {
     for shape in SHAPES {
         let size = 3 * shape.iter().product::<u32>() as usize;
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
@@ -108,7 +108,7 @@ fn chains_of_own_elements_up_to_where_the_buffers_end() {
 }
 
 #[test]
-fn sums_are_computed_in_chains_of_at_most_five() {
+fn chains_have_at_most_five_stages() {
     for (terms, stages) in [(1, 0), (2, 2), (3, 3), (4, 4), (5, 5), (6, 5)] {
         let kir = own([64, 1, 1], terms, End::Term, false);
         assert_eq!(longest(&kir), stages, "{terms} terms");
@@ -162,7 +162,7 @@ fn chains_of_neighbours_in_rows() {
 }
 
 #[test]
-fn chains_from_workgroup_memory_and_into_it() {
+fn chains_load_and_store_workgroup_memory() {
     for shape in [[16, 4, 1], [64, 1, 1], [5, 3, 1], [8, 8, 1]] {
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
             let mut b = Builder::new("workgroup", shape);
@@ -190,7 +190,7 @@ fn chains_from_workgroup_memory_and_into_it() {
 
 /// A variable keeps what a chain adds to; it is assigned between a stage and the next.
 #[test]
-fn chains_from_and_into_variables_that_change_meanwhile() {
+fn chains_with_variables_assigned_in_between() {
     for shape in SHAPES {
         let mut b = Builder::new("variables", shape);
         let (from, to) = (b.buffer(false), b.buffer(true));
@@ -222,7 +222,7 @@ fn chains_from_and_into_variables_that_change_meanwhile() {
 /// Fractions are rounded as by one stage after the other: where blocks do not lie evenly, and so
 /// are not computed in one pass, nothing else comes out.
 #[test]
-fn one_pass_rounds_as_stage_after_stage() {
+fn chains_round_like_separate_stages() {
     let size = 3 * 64;
     let fractions = |first: u32| -> Vec<u8> {
         let number = |n: u32| (n.wrapping_add(first).wrapping_mul(0x9e37_79b9) >> 8) as f32 / 3e5;

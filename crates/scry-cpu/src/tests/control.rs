@@ -68,7 +68,7 @@ fn branches_within_branches() {
 }
 
 #[test]
-fn loops_that_lanes_leave_after_different_turns() {
+fn lanes_leave_loops_in_different_iterations() {
     agree(|b, noise, result| {
         let seven = b.u32(7);
         let turns = b.binary(BinaryOp::And, noise, seven);
@@ -223,7 +223,7 @@ fn divergent_control_flow_within_uniform() {
 }
 
 #[test]
-fn values_and_variables_of_lanes_that_were_away() {
+fn inactive_lanes_keep_values_and_variables() {
     agree(|b, noise, result| {
         let (kept, late) = (b.var(Type::U32), b.var(Type::U32));
         b.set(kept, noise);
@@ -243,7 +243,7 @@ fn values_and_variables_of_lanes_that_were_away() {
 }
 
 #[test]
-fn variables_begin_each_turn_as_the_last_one_left_them() {
+fn variables_carry_over_between_iterations() {
     agree(|b, noise, result| {
         let (inner, count) = (b.var(Type::U32), b.var(Type::U32));
         b.repeat(true, |b, label| {
@@ -304,7 +304,7 @@ fn switches_that_fall_through() {
 }
 
 #[test]
-fn hundreds_of_values_that_live_at_once() {
+fn hundreds_of_simultaneously_live_values() {
     agree(|b, noise, result| {
         let mut values = vec![noise];
         for n in 1..300u32 {

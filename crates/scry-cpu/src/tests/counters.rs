@@ -52,7 +52,7 @@ fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut
 }
 
 #[test]
-fn counters_that_begin_at_zero_or_elsewhere() {
+fn counters_start_at_any_value() {
     for first in [None, Some(3)] {
         agree(|b, parts| {
             if let Some(first) = first {
@@ -69,7 +69,7 @@ fn counters_that_begin_at_zero_or_elsewhere() {
 }
 
 #[test]
-fn counters_that_some_workgroups_change_first() {
+fn counters_changed_by_some_workgroups_first() {
     agree(|b, parts| {
         let (zero, three) = (b.u32(0), b.u32(3));
         b.set(parts.result, zero);
@@ -84,7 +84,7 @@ fn counters_that_some_workgroups_change_first() {
 }
 
 #[test]
-fn loops_that_all_lanes_leave_at_once_or_some_before() {
+fn loops_with_uniform_and_divergent_exits() {
     for (op, turned) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
         for turns in [0, 1, 9, 40] {
             agree(|b, parts| {
@@ -112,7 +112,7 @@ fn loops_that_all_lanes_leave_at_once_or_some_before() {
 }
 
 #[test]
-fn loops_in_loops_and_both_left_at_once() {
+fn exits_from_two_nested_loops() {
     agree(|b, parts| {
         let (three, zero) = (b.u32(3), b.u32(0));
         let inner = b.var(Type::U32);
@@ -156,7 +156,7 @@ fn counters_of_a_loop_that_is_entered_again() {
 }
 
 #[test]
-fn lanes_that_return_from_a_loop_and_what_is_assigned_in_branches() {
+fn returns_from_loops_with_branch_assignments() {
     agree(|b, parts| {
         b.repeat(true, |b, label| {
             let now = b.get(parts.result);

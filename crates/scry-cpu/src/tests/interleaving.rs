@@ -71,7 +71,7 @@ fn agree(body: &str) {
 }
 
 #[test]
-fn such_workgroups_are_interleaved() {
+fn small_two_dimensional_workgroups_are_interleaved() {
     for shape in SHAPES {
         let group = Code::compile(&kernel(shape, "out[own] = index;")).unwrap().group;
         assert!(group.interleaved && group.batch > 1, "{shape:?}: {group:?}");
@@ -79,14 +79,14 @@ fn such_workgroups_are_interleaved() {
 }
 
 #[test]
-fn positions_and_what_is_computed_from_them() {
+fn positions_and_derived_values() {
     agree("out[own] = index * 31 + local.x * 5 + local.y * 7 + local.z; out[own + 1] = group.x;");
     agree("out[own] = id.x ^ id.y; out[own + 1] = (id.z << 16) + group.y * id.x;");
     agree("out[own] = min(id.x, local.y * 3); out[own + 1] = max(id.y + 4, id.x) * id.x;");
 }
 
 #[test]
-fn loads_along_rows_and_across_them() {
+fn loads_along_and_across_rows() {
     for index in [
         "id.y * w + id.x",
         "id.x * h + id.y",
@@ -105,7 +105,7 @@ fn loads_along_rows_and_across_them() {
 }
 
 #[test]
-fn borders_as_they_are_usually_written() {
+fn typical_border_conditions() {
     let sum = "out[own] = data[i] + data[i - 1] + data[i + 1] + 3 * data[i - w] + data[i + w];";
     let inside = "id.x > 0 && id.y > 0 && id.x < w - 1 && id.y < h - 1";
     let border = "id.x == 0 || id.y == 0 || id.x == w - 1 || id.y == h - 1";
@@ -192,7 +192,7 @@ fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
 }
 
 #[test]
-fn sums_of_what_is_read_where_it_lies() {
+fn sums_with_memory_operands() {
     let mut random = Random { state: 5 };
     for shape in SHAPES {
         for round in 0..40 {

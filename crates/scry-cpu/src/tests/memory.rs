@@ -81,7 +81,7 @@ fn elements_in_reverse_and_in_rows() {
 }
 
 #[test]
-fn gathers_scatters_and_whatever_is_out_of_bounds() {
+fn gathers_scatters_and_out_of_bounds_accesses() {
     // An odd factor leads each invocation to an element of its own.
     agree(1, |b, input, out| {
         let number = b.number();
@@ -116,7 +116,7 @@ fn one_place_for_all() {
 }
 
 #[test]
-fn the_last_of_several_writers_in_a_workgroup_is_the_last_invocation() {
+fn the_highest_invocation_writes_last() {
     let kir = kernel([7, 3, 2], |b, _, out| {
         let index = b.local_index();
         b.store(Place::new(out, None, 4, 0), vec![index]);

@@ -86,7 +86,7 @@ fn check(shape: [u32; 3], step: usize, factor: Type, sum: Type) {
 }
 
 #[test]
-fn lanes_that_are_not_active_hold_zeros() {
+fn inactive_lanes_are_zero() {
     for shape in SHAPES {
         for step in [1, 2, 3, 5] {
             for (factor, sum) in
@@ -99,7 +99,7 @@ fn lanes_that_are_not_active_hold_zeros() {
 }
 
 #[test]
-fn sums_of_halves_are_rounded_once() {
+fn f16_accumulation_rounds_once() {
     // 2048 is followed by 2050 in 16 bits, yet 2048 + 1 + 1 + … of eight ones is 2056.
     let mut b = Builder::new("halves", [32, 1, 1]);
     let out = b.buffer(true);

@@ -22,7 +22,7 @@ fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
 }
 
 #[test]
-fn miri_everybody_writes_the_same_element() {
+fn miri_all_invocations_write_one_element() {
     let kir = kernel(4, |b| {
         let number = b.number();
         let first = b.u32(1);
@@ -91,7 +91,7 @@ fn own_elements(width: u32) -> Kir {
 }
 
 #[test]
-fn miri_own_elements_and_the_last_one_where_too_large_indices_end_up() {
+fn miri_clamped_indices_share_the_last_element() {
     for length in [64, 50, 33, 20, 1] {
         let out = race(&own_elements(16), 4, length);
         let before = noise(length);
@@ -105,7 +105,7 @@ fn miri_own_elements_and_the_last_one_where_too_large_indices_end_up() {
 }
 
 #[test]
-fn miri_own_elements_of_workgroups_that_do_not_fill_their_lanes() {
+fn miri_own_elements_of_partly_filled_blocks() {
     // Lanes that belong to no invocation lie where the next workgroup's elements are.
     for width in [1, 5, 17, 33] {
         let length = 4 * width as usize + 3;
@@ -139,7 +139,7 @@ fn miri_members_of_own_elements_after_a_header() {
 }
 
 #[test]
-fn miri_own_elements_as_far_as_another_buffer_goes() {
+fn miri_own_elements_bounded_by_another_length() {
     // The shorter buffer's last index is one that all later invocations share.
     let mut b = Builder::new("race", [16, 1, 1]);
     let (short, long) = (b.buffer(false), b.buffer(true));

@@ -201,7 +201,7 @@ fn own_elements(fill: impl Fn(&mut Builder, Value, Place, Place)) {
 }
 
 #[test]
-fn what_was_read_before_a_write_stays_what_it_was() {
+fn loads_before_a_store_keep_values() {
     own_elements(|b, _, input, out| {
         let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
         b.store(out, vec![x]);

@@ -62,7 +62,7 @@ fn reduce(op: Reduction, extent: Extent) -> impl Fn(&mut Builder, Value) -> Valu
 }
 
 #[test]
-fn reductions_take_active_lanes_only() {
+fn reductions_use_active_lanes_only() {
     type Combine = fn(u32, u32) -> u32;
     let operations: [(Reduction, Combine, u32); 6] = [
         (Reduction::Add, u32::wrapping_add, 0),
@@ -124,7 +124,7 @@ fn the_first_is_the_lowest_active_lane() {
 }
 
 #[test]
-fn values_come_from_the_lane_that_is_named() {
+fn shuffles_read_the_given_lane() {
     let of = |active: &[(usize, u32)], lane: Option<usize>| {
         active.iter().find(|(number, _)| Some(*number) == lane).map(|(_, value)| *value)
     };
@@ -157,7 +157,7 @@ fn values_come_from_the_lane_that_is_named() {
 }
 
 #[test]
-fn lanes_and_subgroups_are_numbered_from_the_start_of_each_workgroup() {
+fn subgroup_ids_restart_in_each_workgroup() {
     check(|b, _| b.builtin(Builtin::SubgroupLane), |all, n| Some(all[n].0 as u32));
     check(|b, _| b.builtin(Builtin::SubgroupSize), |_, _| Some(SUBGROUP_SIZE));
     for shape in SHAPES {

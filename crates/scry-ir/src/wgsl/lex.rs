@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn template_lists_are_told_from_comparisons() {
+    fn template_lists_differ_from_comparisons() {
         let opens =
             |source| kinds(source).iter().filter(|(kind, _)| *kind == Kind::TemplateOpen).count();
         assert_eq!(opens("array<vec2<f32>>"), 2);

@@ -53,7 +53,7 @@ fn fields_are_shifted_and_masked() {
 }
 
 #[test]
-fn fields_that_are_known_take_few_instructions() {
+fn constant_bit_fields_are_cheap() {
     let two_shifts = |module: &Module| {
         count(module, Op::ShiftLeftLogical)
             + count(module, Op::ShiftRightLogical)
@@ -68,7 +68,7 @@ fn fields_that_are_known_take_few_instructions() {
 }
 
 #[test]
-fn statements_keep_their_order_round_what_is_rewritten() {
+fn rewrites_preserve_statement_order() {
     let body = "var a = extractBits(u[0], u[1], u[2]); let b = firstLeadingBit(i[a]);
         for (var k = 0u; k < countTrailingZeros(a); k++) {
             if insertBits(a, k, 3u, k) == k { continue; }

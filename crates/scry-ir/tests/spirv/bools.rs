@@ -75,8 +75,8 @@ fn variables(words: &[u32]) -> (usize, usize) {
 }
 
 #[test]
-fn no_workgroup_variable_holds_truth_values() {
-    let can_validate = have_validator("no_workgroup_variable_holds_truth_values");
+fn workgroup_variables_contain_no_bools() {
+    let can_validate = have_validator("workgroup_variables_contain_no_bools");
     for body in BODIES {
         let program = parse(body, &kernel(body));
         for options in every_option() {
@@ -102,7 +102,7 @@ fn a_whole_array_of_zeros_is_stored_at_once() {
 }
 
 #[test]
-fn an_array_too_large_to_be_taken_apart_is_refused() {
+fn too_large_bool_arrays_are_rejected() {
     let source = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
         var<workgroup> a: array<array<bool, 1024>, 1024>;
         var<workgroup> b: array<array<bool, 1024>, 1024>;

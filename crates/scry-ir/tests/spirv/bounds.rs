@@ -27,7 +27,7 @@ fn every_index_of_a_checked_kernel_is_clamped() {
 
 /// The same look at unchecked kernels finds what is wrong with them: it does see indices.
 #[test]
-fn the_indices_of_an_unchecked_kernel_are_found_loose() {
+fn unchecked_kernels_have_unclamped_indices() {
     for (name, source) in sources(&corpus("bounds")) {
         let options = SpirvOptions { checked: false, ..CHECKED };
         let program = parse(&name, &source);

@@ -71,7 +71,7 @@ fn constants_are_stored_instead_of_zeros() {
 }
 
 #[test]
-fn functions_store_what_their_own_variables_start_as() {
+fn functions_store_initial_values_of_locals() {
     let module = module("", "data[i] = other(i);");
     assert_eq!(stores(&module).len(), 1);
 }

@@ -37,7 +37,7 @@ const REMAINDERS: [Op; 3] = [Op::UMod, Op::SRem, Op::SMod];
 const TYPES: [&str; 6] = ["i16", "i32", "i64", "u16", "u32", "u64"];
 
 #[test]
-fn constants_are_divided_by_as_they_are() {
+fn constant_divisors_need_no_guard() {
     for ty in TYPES {
         for body in [
             "s[0] = s[1] / FIVE;",
@@ -101,7 +101,7 @@ fn a_number_for_all_components_is_divided_once() {
 }
 
 #[test]
-fn what_may_be_zero_or_overflow_is_guarded() {
+fn possible_zero_or_overflow_is_guarded() {
     for ty in TYPES {
         let is_signed = ty.starts_with('i');
         for body in ["s[0] = s[1] / s[2];", "v[0] = v[1] / v[2];", "v[0] %= v[2];"] {

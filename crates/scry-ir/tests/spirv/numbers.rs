@@ -88,7 +88,7 @@ fn sizes_are_the_greater_of_two_numbers() {
 }
 
 #[test]
-fn negatives_are_not_seen_to_be_some_where_they_are_mistaken() {
+fn mistaken_negations_are_rewritten() {
     for ty in ["i16", "i32", "i64"] {
         for (body, mistaken) in [
             ("s[0] = -s[1];", ty == "i16"),
@@ -104,7 +104,7 @@ fn negatives_are_not_seen_to_be_some_where_they_are_mistaken() {
 }
 
 #[test]
-fn what_is_subtracted_from_zero_is_a_negative() {
+fn subtraction_from_zero_is_negation() {
     for ty in ["i16", "i32", "i64"] {
         for (body, mistaken) in [
             ("s[0] = 0 - s[1];", ty == "i16"),

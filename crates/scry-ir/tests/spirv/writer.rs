@@ -35,7 +35,7 @@ fn only_loops_not_proven_finite_are_bounded() {
 }
 
 #[test]
-fn in_the_corpus_few_kernels_need_bounds() {
+fn few_corpus_kernels_need_loop_bounds() {
     let bounded: Vec<_> = sources(&corpus(""))
         .into_iter()
         .filter(|(_, source)| is_bounded(source, &CHECKED))
@@ -92,7 +92,7 @@ fn division_is_guarded_even_unchecked() {
 }
 
 #[test]
-fn the_same_kernel_gives_the_same_words() {
+fn output_is_deterministic() {
     for (name, source) in sources(&corpus("")) {
         let words = || parse(&name, &source).to_spirv(&CHECKED).unwrap();
         assert_eq!(words(), words(), "{name}");
@@ -134,7 +134,7 @@ fn cooperative_matrices_are_refused_checked() {
 }
 
 #[test]
-fn an_unused_binding_takes_no_slot() {
+fn unused_bindings_have_no_slot() {
     let source = "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
         @group(0) @binding(1) var<storage, read_write> never: array<u32>;
         @group(2) @binding(1) var<uniform> b: u32;
@@ -149,7 +149,7 @@ fn an_unused_binding_takes_no_slot() {
 }
 
 #[test]
-fn a_long_kernel_takes_no_more_than_its_length() {
+fn writing_time_is_linear_in_length() {
     // Far above what it takes, far below what a pass that has become quadratic takes.
     let body = "data[i] += data[i + 1u] << (data[i] & 7u); if data[i] > 3u { data[i] = 1u; }\n";
     let source = format!(

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_the_invocations_own_number_are_disjoint() {
+    fn elements_at_the_invocation_index_are_disjoint() {
         let kernel = |body: &str| {
             format!(
                 "struct Pair {{ a: f32, b: f32 }}
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clamped_to_the_length_of_another_array_is_not_disjoint() {
+    fn clamps_to_other_lengths_prove_nothing() {
         let of_another_buffer = "
             @group(0) @binding(0) var<storage, read> few: array<f32>;
             @group(0) @binding(1) var<storage, read_write> y: array<f32, 4096>;

@@ -90,7 +90,7 @@ fn conditions_are_negated() {
 }
 
 #[test]
-fn what_an_atomic_operation_gives_and_writes_are_two() {
+fn atomic_result_and_store_mutate_separately() {
     let atomic = |kir: &Kir| {
         let is_atomic = |d: &&crate::kir::Definition| matches!(d.inst, Inst::Atomic { .. });
         *kir.values.iter().find(is_atomic).unwrap()

@@ -339,7 +339,7 @@ fn the_pointer_of_a_uniform_load() {
 }
 
 #[test]
-fn subgroup_operations_are_for_those_who_are_there() {
+fn subgroup_operations_allow_divergence() {
     for operation in
         ["subgroupAdd(i)", "subgroupBallot(i > 2u).x", "subgroupShuffle(i, 1u)", "quadSwapX(i)"]
     {
@@ -434,7 +434,7 @@ fn work_is_bounded() {
 
 /// Only the entry point is given builtins.
 #[test]
-fn structures_of_builtins_that_functions_are_given() {
+fn builtin_structures_as_arguments() {
     let by = |member| format!("fn f(x: Ids) {{ if x.{member}.x == 1u {{ {BARRIER} }} }}");
     refused_with(&by("group"), "f(Ids(vec3u(i), vec3u(0u)));");
     accepted_with(&by("local"), "f(Ids(vec3u(0u), vec3u(params.n)));");

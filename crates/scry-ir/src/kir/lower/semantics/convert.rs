@@ -22,7 +22,7 @@ fn becomes<T: Scalar, R: Scalar>(from: &[T], to: &[R]) {
 }
 
 #[test]
-fn floats_become_integers_by_cutting_the_fraction_and_saturating() {
+fn float_to_integer_truncates_and_saturates() {
     becomes(&[1.9f32, -1.9, 0.0, -0.0], &[1i32, -1, 0, 0]);
     becomes(&[1.9f32, -1.9], &[1u32, 0]);
     // The greatest `f32` that an `i32` (a `u32`) can be.
@@ -35,7 +35,7 @@ fn floats_become_integers_by_cutting_the_fraction_and_saturating() {
 }
 
 #[test]
-fn integers_become_floats_by_rounding_to_nearest() {
+fn integer_to_float_rounds_to_nearest() {
     becomes(&[16_777_217i32, -16_777_219], &[16_777_216f32, -16_777_220.0]);
     becomes(&[u32::MAX], &[4_294_967_296f32]);
     becomes(&[2049i32, 2051], &[f16::from_f32(2048.0), f16::from_f32(2052.0)]);
@@ -54,7 +54,7 @@ fn integers_are_cut_or_extended() {
 }
 
 #[test]
-fn truth_values_are_zero_or_one_and_all_but_zero_is_true() {
+fn bool_conversions() {
     becomes(&[true, false], &[1f32, 0.0]);
     becomes(&[true, false], &[1i32, 0]);
     becomes(&[true, false], &[f16::ONE, f16::ZERO]);

@@ -49,7 +49,7 @@ fn whole_parts() {
 }
 
 #[test]
-fn numbers_are_taken_apart_and_put_together() {
+fn frexp_ldexp_and_modf() {
     gives(F::Modf, &[vector(&[1.25f32, -1.75])], &[0.25f32, -0.75, 1.0, -1.0]);
     gives(F::Modf, &[scalar(f16::from_f32(3.5))], &halves([0.5, 3.0]));
     let parts = super::call(F::Frexp, &[vector(&[12f32, -0.375, 0.0])]);
@@ -129,7 +129,7 @@ fn steps() {
 }
 
 #[test]
-fn quantization_keeps_what_a_half_can_be() {
+fn quantization_keeps_f16_values() {
     gives(F::QuantizeToF16, &[vector(&[1f32, 2049.0, 1e-9])], &[1f32, 2048.0, 0.0]);
     gives(F::QuantizeToF16, &[scalar(0.1f32)], &[0.099_975_586f32]);
 }

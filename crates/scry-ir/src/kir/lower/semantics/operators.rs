@@ -37,7 +37,7 @@ fn negation_wraps_and_keeps_the_sign_of_zero() {
 }
 
 #[test]
-fn complement_is_of_truth_values_and_of_bits() {
+fn complement_of_bools_and_bits() {
     prefix(UnaryOperator::LogicalNot, vector(&[true, false]), &[false, true]);
     prefix(UnaryOperator::BitwiseNot, scalar(0xf0f0_f0f0u32), &[0x0f0f_0f0fu32]);
     prefix(UnaryOperator::BitwiseNot, vector(&[0i32, -1, i32::MAX]), &[-1, 0, i32::MIN]);
@@ -101,7 +101,7 @@ fn comparisons_give_truth_values() {
 }
 
 #[test]
-fn conjunctions_are_of_bits_and_of_truth_values() {
+fn conjunction_of_bools_and_bits() {
     let (x, y) = ([true, true, false, false], [true, false, true, false]);
     for op in [O::And, O::LogicalAnd] {
         infix(op, vector(&x), vector(&y), &[true, false, false, false]);
@@ -129,7 +129,7 @@ fn shifts_are_by_the_amount_modulo_the_width() {
 }
 
 #[test]
-fn scalars_stand_for_vectors_of_themselves() {
+fn scalars_are_splatted() {
     infix(O::Subtract, vector(&[1f32, 2.0, 3.0]), scalar(1f32), &[0f32, 1.0, 2.0]);
     infix(O::Subtract, scalar(1f32), vector(&[1f32, 2.0, 3.0]), &[0f32, -1.0, -2.0]);
     infix(O::Multiply, scalar(3u32), vector(&[1u32, 2]), &[3u32, 6]);
@@ -141,7 +141,7 @@ fn scalars_stand_for_vectors_of_themselves() {
 }
 
 #[test]
-fn select_takes_the_second_where_the_condition_holds() {
+fn select_returns_second_if_true() {
     let choose = |condition, if_true, if_false| {
         let operands = [condition, if_true, if_false];
         evaluate(&|b, args| select(b, args[0], args[1], args[2]), &operands)

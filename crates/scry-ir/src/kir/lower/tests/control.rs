@@ -26,7 +26,7 @@ fn loops_continue_and_break() {
 }
 
 #[test]
-fn what_the_body_computes_is_there_on_continuing() {
+fn continuing_block_sees_body_values() {
     let body = "
         var i = 0u;
         loop {
@@ -88,7 +88,7 @@ fn a_kernel_is_left_from_anywhere() {
 }
 
 #[test]
-fn jumps_to_what_comes_next_anyway_leave_nothing() {
+fn fallthrough_jumps_are_removed() {
     let body = "
         for (var i = 0u; i < data[0]; i++) {
             if i > 3u { out[0]++; continue; } else { out[1]++; }
@@ -121,7 +121,7 @@ fn only_proven_loops_are_finite() {
 }
 
 #[test]
-fn logical_operators_need_no_control_flow_where_that_does_no_harm() {
+fn cheap_logical_operators_are_branchless() {
     let body = "
         let x = data[0]; let y = data[1];
         var i = 0u;
@@ -142,7 +142,7 @@ fn logical_operators_need_no_control_flow_where_that_does_no_harm() {
 }
 
 #[test]
-fn logical_operators_leave_out_what_is_not_to_happen() {
+fn logical_operators_short_circuit_effects() {
     let declarations = "
         var<private> calls = 0u;
         fn odd(x: u32) -> bool { calls++; return x % 2u == 1u; }";
@@ -158,7 +158,7 @@ fn logical_operators_leave_out_what_is_not_to_happen() {
 }
 
 #[test]
-fn flags_of_the_source_change_only_where_it_says() {
+fn source_flags_keep_their_assignments() {
     let body = "
         var inner = true; var outer = true;
         let a = data[0] == 1u; let b = data[1] == 1u;

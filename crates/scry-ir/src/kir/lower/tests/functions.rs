@@ -41,7 +41,7 @@ fn one_return_at_the_end_needs_no_scope() {
 }
 
 #[test]
-fn variables_are_new_in_each_call_and_each_turn() {
+fn locals_reset_per_call_and_iteration() {
     let declarations = "
         fn count() -> u32 { var n: u32; var known = 5u; n++; known++; return n * 10u + known; }
         fn sum(i: u32) -> u32 { var a: array<u32, 4>; a[i & 3u] += 1u; return a[0] + a[1] * 2u; }";

@@ -170,7 +170,7 @@ fn large_values_are_copied_in_loops() {
 }
 
 #[test]
-fn parameters_of_a_launch_are_read_where_they_lie() {
+fn immediates_are_loaded_in_place() {
     let source = "
         struct Params { n: u32, scale: vec2f, m: mat2x2f }
         var<immediate> now: Params;

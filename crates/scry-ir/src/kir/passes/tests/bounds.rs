@@ -107,7 +107,7 @@ fn conditions_bound_in_their_block_only() {
 }
 
 #[test]
-fn what_follows_an_early_return_is_bounded() {
+fn early_returns_bound_later_accesses() {
     let left = |op, of_buffer: bool| {
         clamps(|b| {
             let x = unknown(b);
@@ -284,7 +284,7 @@ fn halving_reductions_need_no_clamps() {
 
 /// `if id >= step { a[id - step] }`
 #[test]
-fn differences_of_what_is_ordered_do_not_wrap() {
+fn ordered_differences_do_not_wrap() {
     let left = |op| {
         clamps(|b| {
             let id = b.builtin(Builtin::LocalId(0));
@@ -347,7 +347,7 @@ fn counters_of_inner_loops_are_not_bounded_outside() {
 }
 
 #[test]
-fn variables_hold_one_of_what_they_were_assigned() {
+fn variables_have_the_assigned_range() {
     let left = |other: u32| {
         clamps(|b| {
             let var = b.var(Type::U32);

@@ -84,7 +84,7 @@ fn bytes_are_multiplied_and_summed() {
 }
 
 #[test]
-fn floats_become_what_both_types_represent() {
+fn float_conversions_saturate_to_both_types() {
     let f32 = Const::f32;
     assert_eq!(convert(Type::I32, f32(3e9)), Some(Const::i32(2_147_483_520)));
     assert_eq!(convert(Type::I32, f32(-3e9)), Some(Const::i32(i32::MIN)));
@@ -100,7 +100,7 @@ fn floats_become_what_both_types_represent() {
 }
 
 #[test]
-fn numbers_become_truth_values_and_back() {
+fn bool_conversions_are_evaluated() {
     assert_eq!(convert(Type::Bool, Const::f32(f32::NAN)), Some(Const::bool(true)));
     assert_eq!(convert(Type::Bool, Const::f32(-0.0)), Some(Const::bool(false)));
     assert_eq!(convert(Type::F32, Const::bool(true)), Some(Const::f32(1.0)));
@@ -138,7 +138,7 @@ fn halves_are_rounded_to_nearest_even() {
 }
 
 #[test]
-fn what_targets_may_do_differently_is_left_to_them() {
+fn target_dependent_operations_are_not_folded() {
     let (zero, minus) = (Const::f32(0.0), Const::f32(-0.0));
     assert_eq!(binary(BinaryOp::Min, zero, minus), None);
     assert_eq!(binary(BinaryOp::Div, zero, zero), None);

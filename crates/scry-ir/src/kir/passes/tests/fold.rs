@@ -201,7 +201,7 @@ fn loads_are_merged_until_memory_may_have_changed() {
 
 /// The store comes after the load, but in the next turn before it.
 #[test]
-fn memory_that_a_loop_writes_is_read_in_every_turn() {
+fn memory_written_in_loops_is_reloaded() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let place = Place::new(Space::Binding(out), None, 4, 0);
@@ -235,7 +235,7 @@ fn loads_give_what_was_stored() {
 }
 
 #[test]
-fn atomics_stay_even_if_nobody_wants_their_value() {
+fn unused_atomics_are_kept() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let one = b.u32(1);

@@ -35,7 +35,7 @@ fn fixed(b: &mut Builder) {
 }
 
 #[test]
-fn what_needs_only_what_is_outside_moves() {
+fn invariants_are_hoisted() {
     assert!(moved(&around(|b, _, [x, _]| {
         let sum = b.binary(BinaryOp::Add, x, x);
         b.binary(BinaryOp::Mul, sum, x);
@@ -59,7 +59,7 @@ fn branches_keep_costly_functions_only() {
 }
 
 #[test]
-fn loads_move_if_the_first_turn_executes_them() {
+fn certain_first_iteration_loads_are_hoisted() {
     assert!(moved(&around(|b, _, _| fixed(b))));
     assert!(!moved(&around(|b, _, [_, condition]| b.if_then(condition, fixed))));
     assert!(!moved(&around(|b, label, [_, condition]| {
@@ -96,7 +96,7 @@ fn clamped_loads_move_from_anywhere() {
 
 /// Of 16 bytes that are there for certain.
 #[test]
-fn loads_move_from_anywhere_within_what_a_buffer_has_for_certain() {
+fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {
         around(|b, label, [x, condition]| {
             b.buffer_size(0, 16);
@@ -115,13 +115,13 @@ fn loads_move_from_anywhere_within_what_a_buffer_has_for_certain() {
 }
 
 #[test]
-fn memory_that_can_change_is_read_in_every_turn() {
+fn writable_memory_is_loaded_every_iteration() {
     let load = |b: &mut Builder| b.load(Type::U32, Place::new(Space::Binding(1), None, 4, 0), 1);
     assert!(!moved(&around(|b, _, _| drop(load(b)))));
 }
 
 #[test]
-fn variables_are_read_before_the_loop_that_does_not_assign_them() {
+fn invariant_variable_reads_are_hoisted() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
@@ -149,7 +149,7 @@ fn variables_are_read_before_the_loop_that_does_not_assign_them() {
 }
 
 #[test]
-fn leaving_where_control_goes_anyway_is_nothing() {
+fn redundant_exits_are_removed() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let id = b.builtin(Builtin::LocalId(0));
@@ -226,7 +226,7 @@ fn conditions_made_by_branches_are_conjunctions() {
 }
 
 #[test]
-fn products_of_matrices_stay_with_all_that_rests_on_them() {
+fn matrix_products_and_users_stay() {
     let kir = around(|b, _, [x, _]| {
         let one = b.convert(Type::F32, x);
         for result in b.multiply_add([one; 4], [one; 2], [one; 4]) {

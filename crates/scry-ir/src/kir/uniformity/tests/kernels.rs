@@ -8,7 +8,7 @@ use crate::kir::{BinaryOp, Builder, Builtin, Const, Place, Type};
 const LOCAL: Builtin = Builtin::LocalId(1);
 
 #[test]
-fn mandelbrot_blends_only_what_is_read_after_the_loop() {
+fn mandelbrot_blends_values_read_after_loop() {
     let mut b = Builder::new("mandelbrot", [16, 16, 1]);
     b.buffer(true);
     let local = b.builtin(LOCAL);
@@ -41,7 +41,7 @@ fn mandelbrot_blends_only_what_is_read_after_the_loop() {
 }
 
 #[test]
-fn a_tiled_product_has_uniform_loops_and_affine_indices() {
+fn tiled_gemm_has_uniform_loops() {
     let mut k = kernel();
     let tile = k.b.workgroup_array(Type::F32, 64);
     let (x, y) = (k.b.builtin(Builtin::LocalId(0)), k.b.builtin(LOCAL));
@@ -108,7 +108,7 @@ fn long_kernels_take_little_time() {
 }
 
 #[test]
-fn a_long_chain_of_branches_takes_little_time() {
+fn long_branch_chains_are_analysed_quickly() {
     let mut k = kernel();
     let vars: Vec<_> = (0..20_000).map(|_| k.b.var(Type::U32)).collect();
     k.b.if_then(k.differs, |b| set(b, vars[0], 1));

@@ -8,7 +8,7 @@ use crate::kir::{BinaryOp, Builtin, Label, Stmt, Type};
 const LOCAL: Builtin = Builtin::LocalId(1);
 
 #[test]
-fn what_is_assigned_by_all_is_as_what_is_assigned() {
+fn uniform_assignment_keeps_the_value_class() {
     let mut k = kernel();
     k.set(1);
     k.b.if_then(k.same, |b| set(b, k.x, 2));
@@ -17,7 +17,7 @@ fn what_is_assigned_by_all_is_as_what_is_assigned() {
 }
 
 #[test]
-fn what_some_assign_and_all_read_is_partial() {
+fn partial_assignment_read_by_all() {
     for branch in [0, 1] {
         let mut k = kernel();
         k.set(1);
@@ -33,7 +33,7 @@ fn what_some_assign_and_all_read_is_partial() {
 }
 
 #[test]
-fn what_one_branch_assigns_and_reads_is_not_partial() {
+fn assignment_and_read_in_one_branch() {
     let mut k = kernel();
     let x = k.x;
     k.b.if_else(
@@ -51,7 +51,7 @@ fn what_one_branch_assigns_and_reads_is_not_partial() {
 }
 
 #[test]
-fn what_one_branch_assigns_and_the_other_reads_is_partial() {
+fn assignment_read_in_the_other_branch() {
     let mut k = kernel();
     k.set(1);
     let x = k.x;
@@ -71,7 +71,7 @@ fn the_first_zero_counts_as_assigned_by_all() {
 }
 
 #[test]
-fn a_loop_carries_what_some_assigned_to_what_others_read() {
+fn loops_carry_partial_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.repeat(true, |b, label| {
@@ -97,14 +97,14 @@ fn divergent_loop(k: &mut Kernel) {
 }
 
 #[test]
-fn the_counter_of_a_loop_that_some_leave_is_uniform_within() {
+fn counters_are_uniform_inside_divergent_loops() {
     let mut k = kernel();
     divergent_loop(&mut k);
     assert_eq!(k.fact(), (Uniform, false));
 }
 
 #[test]
-fn the_counter_of_a_loop_that_some_left_is_partial_behind() {
+fn counters_are_partial_after_divergent_loops() {
     let mut k = kernel();
     divergent_loop(&mut k);
     k.read();
@@ -148,7 +148,7 @@ fn a_stride_keeps_a_counter_affine() {
 }
 
 #[test]
-fn an_early_return_leaves_the_rest_together() {
+fn early_return_keeps_remaining_lanes_converged() {
     let mut k = kernel();
     let (x, differs) = (k.x, k.differs);
     k.b.if_then(differs, |b| b.leave(Label::KERNEL));
@@ -163,7 +163,7 @@ fn an_early_return_leaves_the_rest_together() {
 }
 
 #[test]
-fn what_the_leaving_assign_the_rest_does_not_see() {
+fn assignments_before_exit_are_partial() {
     let mut k = kernel();
     let x = k.x;
     k.b.if_then(k.differs, |b| {
@@ -193,7 +193,7 @@ fn a_continue_of_some_skips_assignments() {
 }
 
 #[test]
-fn what_is_assigned_before_some_leave_a_scope_all_have() {
+fn assignment_before_divergent_exit_is_complete() {
     for (before, expected) in [(true, (Uniform, false)), (false, (Varying, true))] {
         let mut k = kernel();
         let x = k.x;
@@ -224,7 +224,7 @@ fn a_scope_left_by_all_is_not_divergent() {
 }
 
 #[test]
-fn who_left_a_loop_is_missing_where_the_others_leave_a_scope() {
+fn loop_exit_diverges_an_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, scope| {
@@ -239,7 +239,7 @@ fn who_left_a_loop_is_missing_where_the_others_leave_a_scope() {
 }
 
 #[test]
-fn who_left_a_scope_is_missing_where_the_others_leave_another() {
+fn scope_exit_diverges_an_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, outer| {
@@ -254,7 +254,7 @@ fn who_left_a_scope_is_missing_where_the_others_leave_another() {
 }
 
 #[test]
-fn the_last_turn_of_a_loop_is_without_those_that_left_a_scope_around() {
+fn last_iteration_lacks_lanes_that_exited() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.scope(|b, scope| {

@@ -61,7 +61,7 @@ fn a_constant_index_is_inside() {
 }
 
 #[test]
-fn buffers_have_no_bool_and_are_written_only_if_that_is_allowed() {
+fn buffer_stores_check_type_and_access() {
     let place = |space| Place::new(space, None, 4, 0);
     refused("`%10: bool = load binding1[0]`: binding1 has no bool", |b, _| {
         b.load(Type::Bool, place(BUFFER), 1);

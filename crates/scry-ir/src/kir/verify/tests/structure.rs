@@ -102,7 +102,7 @@ fn behind_scope(before: bool, within: usize, of_outer: bool) -> Result<(), Strin
 }
 
 #[test]
-fn a_value_is_visible_behind_a_scope_that_could_not_be_left_before() {
+fn values_visible_after_unexited_scopes() {
     let hidden = Err("`v0 = %10`: %10 is not visible here".to_owned());
     for (within, of_outer) in [(0, true), (1, true), (1, false)] {
         assert_eq!(behind_scope(true, within, of_outer), Ok(()), "{within} {of_outer}");
