@@ -1,4 +1,4 @@
-//! Threads that help their caller, and sleep if there is nothing to do for some time.
+//! A thread pool: idle threads poll for a short time, then sleep.
 
 use std::any::Any;
 use std::hint;
@@ -27,19 +27,19 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is work, or the end has come.
+    /// Signals work, or the end of the pool.
     wake: Condvar,
-    /// The last helper is done.
+    /// Signals that the last helper is done.
     done: Condvar,
-    /// Offers of work so far, and the end: what idle threads poll.
+    /// Number of offers, and the end of the pool; idle threads poll it.
     offers: AtomicU64,
-    /// Threads that execute the work: what the caller polls. Changed under the lock.
+    /// Threads that execute the work; the caller polls it. Changed under the lock.
     helping: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
-    /// The work of the caller that currently has help.
+    /// The work of the caller that is being helped.
     work: Option<Work<'static>>,
     /// Threads that may still join in.
     wanted: usize,
@@ -65,13 +65,13 @@ fn poll(condition: impl Fn() -> bool) -> bool {
         if start.elapsed() > SPIN {
             return false;
         }
-        // Leaves the core to a thread that has something to do.
+        // Yields the core to a thread that has work.
         thread::yield_now();
     }
 }
 
 impl Shared {
-    // Nothing panics under the lock, so poison would mean nothing.
+    // Nothing panics under the lock, so it is never poisoned.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +110,7 @@ impl Shared {
         state.panic.take()
     }
 
-    /// Helps until the end.
+    /// Executes offers until the pool ends.
     fn help(&self) {
         let mut state = self.lock();
         while !state.ended {

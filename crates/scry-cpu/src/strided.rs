@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use crate::access::soon;
 use crate::lanes::{BLOCK, Block};
 
-/// Memory that no other thread writes while this one reads it, nor touches while this one writes.
+/// Memory without concurrent writes while it is read, or accesses while it is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain<'a> {
     start: *mut u8,
@@ -29,7 +29,7 @@ pub(crate) struct Words<'a> {
     /// Bytes from the words of one block to those of the next, and from one row to the next.
     apart: [isize; 2],
     grid: Grid,
-    /// Whether there is one word for all lanes of a block, rather than one for each.
+    /// Whether one word is broadcast to all lanes of a block.
     shared: bool,
     /// Prefetch distance in bytes; 0 if the next access is known to be close.
     ahead: usize,
@@ -90,7 +90,7 @@ impl Words<'_> {
     #[inline(always)]
     pub(crate) fn streaming(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
-        // Rows that are all the same are read again and again, and need no more than that.
+        // Rows that are all the same stay in the cache, and need no prefetching.
         let line = self.apart[0] == BYTES as isize && (self.grid.rows == 1 || self.apart[1] != 0);
         Self { ahead: if line { self.grid.blocks * BYTES } else { 0 }, ..self }
     }
@@ -119,7 +119,7 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
     assert!(abc.iter().all(|words| words.grid == grid), "words of as many blocks");
     assert!(a.shared == SHARED && !b.shared && !c.shared && !d.shared, "a word for each lane");
     for row in 0..grid.rows as isize {
-        // Not by `map`, which is not compiled for the caller's processor.
+        // Not by `map`, which is not compiled with the caller's target features.
         let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
         for block in 0..grid.blocks as isize {
             if AHEAD {

@@ -1,14 +1,14 @@
-//! Blocks of elements that other threads may touch, each element by a relaxed atomic access, but
-//! several elements at a time where the processor can do that.
+//! Relaxed atomic accesses to blocks of elements that other threads may access, by 16-byte vectors
+//! where the CPU supports it.
 
 use std::cell::Cell;
 
 use crate::access::Shared;
 use crate::lanes::{BLOCK, Block};
 
-/// Bytes that processors with AVX access as one step, where they are aligned to as many: guaranteed
-/// by Intel (Software Developer's Manual, volume 3A, 9.1.1) and AMD (Architecture Programmer's
-/// Manual, volume 2, 7.3.2). What is one step for all is one for each element in it.
+/// Size of the vector accesses that CPUs with AVX guarantee to be atomic, if they are aligned to
+/// it: see Intel, Software Developer's Manual, volume 3A, 9.1.1, and AMD, Architecture Programmer's
+/// Manual, volume 2, 7.3.2. An atomic access to a vector is one to each of its elements.
 const VECTOR: usize = 16;
 
 /// Whether elements at an address are accessed by vectors.
@@ -57,14 +57,14 @@ pub(crate) unsafe fn store<B: Shared>(to: *mut u8, block: &Block<B>, avx: bool) 
     }
 }
 
-/// Vectors by instructions of our own: Rust has no atomics of this size, and may do anything about
-/// two threads that touch memory without atomics.
+/// Vector accesses by inline assembly: Rust has no atomics of this size, and non-atomic accesses
+/// would be data races.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod vector {
     use std::arch::asm;
     use std::arch::x86_64::__m128i;
 
-    /// Reads a vector as one step.
+    /// Loads a vector atomically.
     ///
     /// # Safety
     /// The processor has AVX. `from` is aligned to 16 bytes, which are there and initialised; the
@@ -80,7 +80,7 @@ mod vector {
         }
     }
 
-    /// Writes a vector as one step.
+    /// Stores a vector atomically.
     ///
     /// # Safety
     /// As of [`load`], the other way round.

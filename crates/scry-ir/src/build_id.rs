@@ -1,4 +1,4 @@
-//! What identifies the code that makes a `Program` and its KIR of a source.
+//! Identifies the version of the code that compiles sources to a `Program` and its KIR.
 
 use std::any::TypeId;
 use std::collections::hash_map::DefaultHasher;

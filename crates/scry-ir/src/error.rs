@@ -25,7 +25,7 @@ pub enum ShaderErrorKind {
     EntryPoint,
     /// An override is missing, unknown, of another type or out of range.
     Override,
-    /// The kernel uses optional features that were not asked for.
+    /// The kernel uses optional features that were not requested.
     Unsupported(crate::Features),
     /// The kernel uses something that compute kernels of Scry do not have: textures, ray queries.
     NotCompute,

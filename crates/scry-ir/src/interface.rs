@@ -1,4 +1,4 @@
-//! What the host has to know of a kernel, as plain data.
+//! The interface of a kernel to the host, as plain data.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub struct Binding {
     pub name: String,
     /// Where the variable lives.
     pub space: Space,
-    /// What the entry point really does with it, whatever its declaration permits.
+    /// The actual accesses of the entry point, which may be fewer than its declaration permits.
     pub access: Access,
     /// Layout of the variable's type.
     pub layout: TypeLayout,

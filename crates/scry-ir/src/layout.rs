@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a scalar's bits mean.
+/// The interpretation of a scalar's bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScalarKind {
     /// Two's complement integer.
@@ -19,7 +19,7 @@ pub enum ScalarKind {
 /// A scalar type: its kind and its width in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scalar {
-    /// What the bits mean.
+    /// The interpretation of the bits.
     pub kind: ScalarKind,
     /// Bytes: 1, 2, 4 or 8.
     pub width: u8,

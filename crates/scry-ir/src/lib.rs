@@ -1,7 +1,7 @@
 //! WGSL compute kernels as data.
 //!
 //! [`Program::parse`] reads a WGSL source once: it is parsed, validated, its `override`s are
-//! applied, and what the host has to know of it stands in an [`Interface`]. From then on every
+//! applied, and its interface to the host is described by an [`Interface`]. From then on every
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 

@@ -10,7 +10,7 @@ use crate::{Features, Interface, OverrideValue, ShaderError, pipeline};
 /// How to read a source.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Entry point; `None` takes the only compute entry point.
+    /// Entry point; `None` selects the only compute entry point.
     pub entry: Option<String>,
     /// Values of `override`s, by name or by decimal `@id`.
     pub overrides: Vec<(String, OverrideValue)>,
@@ -32,13 +32,13 @@ pub struct Program {
     inner: Arc<Inner>,
 }
 
-/// What a program holds.
+/// The content of a program.
 pub(crate) struct Inner {
     /// The module: overrides applied, only the chosen entry point and what it reaches kept.
     pub(crate) module: naga::Module,
     /// The validator's findings about `module`.
     pub(crate) info: ModuleInfo,
-    /// What the host has to know.
+    /// The interface to the host.
     pub(crate) interface: Interface,
 }
 
@@ -116,7 +116,7 @@ impl Program {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What the host has to know of the kernel.
+    /// Returns the interface of the kernel to the host.
     ///
     /// ```
     /// use scry_ir::Program;
@@ -137,7 +137,7 @@ impl Program {
         &self.inner().interface
     }
 
-    /// What the program holds.
+    /// Returns the content of the program.
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }

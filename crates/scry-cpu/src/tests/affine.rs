@@ -209,19 +209,19 @@ fn variables_that_are_affine_or_varying() {
             let number = b.number();
             b.set(index, number);
             b.repeat(true, |b, label| {
-                let turn = b.get(count);
+                let iteration = b.get(count);
                 let x = b.local_id(0);
                 let bound = b.u32(2);
                 let bound = if divergent { b.binary(BinaryOp::Min, x, bound) } else { bound };
-                let done = b.binary(BinaryOp::Ge, turn, bound);
+                let done = b.binary(BinaryOp::Ge, iteration, bound);
                 b.if_then(done, |b| b.leave(label));
                 let now = b.get(index);
                 let step = b.u32(5);
                 let next = b.add(now, step);
                 b.set(index, next);
                 let one = b.u32(1);
-                let turn = b.add(turn, one);
-                b.set(count, turn);
+                let iteration = b.add(iteration, one);
+                b.set(count, iteration);
             });
             b.get(index)
         });

@@ -18,15 +18,15 @@ fn first(b: &mut Builder, ty: Type) -> Place {
 }
 
 /// Has something done in a loop, which hides its cost: then threads are called for.
-fn in_a_loop(b: &mut Builder, turns: u32, body: impl FnOnce(&mut Builder)) {
+fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
     b.repeat(true, |b, label| {
-        let turn = b.get(count);
-        let done = b.compare(scry_ir::kir::BinaryOp::Ge, turn, turns);
+        let iteration = b.get(count);
+        let done = b.compare(scry_ir::kir::BinaryOp::Ge, iteration, iterations);
         b.if_then(done, |b| b.leave(label));
         body(b);
         let one = b.u32(1);
-        let next = b.add(turn, one);
+        let next = b.add(iteration, one);
         b.set(count, next);
     });
 }

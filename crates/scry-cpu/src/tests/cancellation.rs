@@ -14,9 +14,9 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
     let number = b.number();
     let count = b.var(Type::U32);
     b.repeat(false, |b, label| {
-        let turn = b.get(count);
+        let iteration = b.get(count);
         let two = b.u32(2);
-        let next = b.add(turn, two);
+        let next = b.add(iteration, two);
         b.set(count, next);
         if barrier {
             b.barrier(Barrier::Workgroup);
@@ -28,8 +28,8 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
             b.if_then(few, |b| b.leave(label));
         }
     });
-    let turns = b.get(count);
-    b.put(0, number, turns);
+    let iterations = b.get(count);
+    b.put(0, number, iterations);
     b.finish()
 }
 

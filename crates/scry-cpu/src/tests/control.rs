@@ -71,10 +71,10 @@ fn branches_within_branches() {
 fn lanes_leave_loops_in_different_iterations() {
     agree(|b, noise, result| {
         let seven = b.u32(7);
-        let turns = b.binary(BinaryOp::And, noise, seven);
+        let iterations = b.binary(BinaryOp::And, noise, seven);
         b.repeat(true, |b, label| {
             let count = b.get(result);
-            let done = b.binary(BinaryOp::Ge, count, turns);
+            let done = b.binary(BinaryOp::Ge, count, iterations);
             b.if_then(done, |b| b.leave(label));
             bump(b, result, 1);
         });
@@ -88,8 +88,8 @@ fn loops_that_go_on_early() {
         let count = b.var(Type::U32);
         b.repeat(true, |b, label| {
             b.scope(|b, next| {
-                let turn = b.get(count);
-                let shifted = b.binary(BinaryOp::Shr, noise, turn);
+                let iteration = b.get(count);
+                let shifted = b.binary(BinaryOp::Shr, noise, iteration);
                 let skips = bit(b, shifted, 0);
                 b.if_then(skips, |b| b.leave(next));
                 let stops = bit(b, shifted, 9);
@@ -97,8 +97,8 @@ fn loops_that_go_on_early() {
                 bump(b, result, 3);
             });
             bump(b, count, 1);
-            let turn = b.get(count);
-            let done = b.compare(BinaryOp::Ge, turn, 9);
+            let iteration = b.get(count);
+            let done = b.compare(BinaryOp::Ge, iteration, 9);
             b.if_then(done, |b| b.leave(label));
         });
     });
@@ -131,10 +131,10 @@ fn leaving_two_levels_at_once() {
         let count = b.var(Type::U32);
         b.repeat(true, |b, outer| {
             bump(b, count, 1);
-            let turn = b.get(count);
+            let iteration = b.get(count);
             b.scope(|b, scope| {
                 b.repeat(true, |b, inner| {
-                    let rotated = b.binary(BinaryOp::Shr, noise, turn);
+                    let rotated = b.binary(BinaryOp::Shr, noise, iteration);
                     let [out, to_scope] = [0, 4].map(|n| bit(b, rotated, n));
                     bump(b, result, 1);
                     b.if_then(out, |b| b.leave(outer));
@@ -144,7 +144,7 @@ fn leaving_two_levels_at_once() {
                 });
                 bump(b, result, 100);
             });
-            let done = b.compare(BinaryOp::Ge, turn, 6);
+            let done = b.compare(BinaryOp::Ge, iteration, 6);
             b.if_then(done, |b| b.leave(outer));
         });
         bump(b, result, 1000);
@@ -190,8 +190,8 @@ fn uniform_control_flow_within_divergent() {
         b.if_then(odd, |b| {
             b.if_else(first_group, |b| bump(b, result, 1), |b| bump(b, result, 2));
             b.repeat(true, |b, label| {
-                let turn = b.get(count);
-                let done = b.binary(BinaryOp::Ge, turn, group);
+                let iteration = b.get(count);
+                let done = b.binary(BinaryOp::Ge, iteration, group);
                 b.if_then(done, |b| b.leave(label));
                 bump(b, count, 1);
                 bump(b, result, 10);
@@ -199,9 +199,9 @@ fn uniform_control_flow_within_divergent() {
             b.if_then(first_group, |b| b.leave(Label::KERNEL));
         });
         // What only some lanes have counted.
-        let turns = b.get(count);
+        let iterations = b.get(count);
         let sum = b.get(result);
-        let both = b.add(turns, sum);
+        let both = b.add(iterations, sum);
         b.set(result, both);
     });
 }
@@ -211,10 +211,10 @@ fn divergent_control_flow_within_uniform() {
     agree(|b, noise, result| {
         let count = b.var(Type::U32);
         b.repeat(true, |b, label| {
-            let turn = b.get(count);
-            let done = b.compare(BinaryOp::Ge, turn, 5);
+            let iteration = b.get(count);
+            let done = b.compare(BinaryOp::Ge, iteration, 5);
             b.if_then(done, |b| b.leave(label));
-            let shifted = b.binary(BinaryOp::Shr, noise, turn);
+            let shifted = b.binary(BinaryOp::Shr, noise, iteration);
             let odd = bit(b, shifted, 0);
             b.if_else(odd, |b| bump(b, result, 7), |b| bump(b, count, 0));
             bump(b, count, 1);
@@ -251,13 +251,13 @@ fn variables_carry_over_between_iterations() {
             let sum = b.get(result);
             let sum = b.add(sum, before);
             b.set(result, sum);
-            let turn = b.get(count);
-            let shifted = b.binary(BinaryOp::Shr, noise, turn);
+            let iteration = b.get(count);
+            let shifted = b.binary(BinaryOp::Shr, noise, iteration);
             let odd = bit(b, shifted, 0);
-            b.if_then(odd, |b| b.set(inner, turn));
+            b.if_then(odd, |b| b.set(inner, iteration));
             bump(b, count, 1);
-            let turn = b.get(count);
-            let done = b.compare(BinaryOp::Ge, turn, 6);
+            let iteration = b.get(count);
+            let done = b.compare(BinaryOp::Ge, iteration, 6);
             b.if_then(done, |b| b.leave(label));
         });
     });

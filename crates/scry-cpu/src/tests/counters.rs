@@ -41,7 +41,7 @@ fn bump(b: &mut Builder, var: Var, by: u32) {
     b.set(var, new);
 }
 
-/// A turn of a loop: lanes leave as soon as a variable is as large as their own number.
+/// An iteration of a loop: lanes leave as soon as a variable is as large as their own number.
 fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut Builder)) {
     let now = b.get(var);
     let less = b.binary(BinaryOp::Lt, now, limit);
@@ -86,7 +86,7 @@ fn counters_changed_by_some_workgroups_first() {
 #[test]
 fn loops_with_uniform_and_divergent_exits() {
     for (op, turned) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
-        for turns in [0, 1, 9, 40] {
+        for iterations in [0, 1, 9, 40] {
             agree(|b, parts| {
                 b.repeat(true, |b, label| {
                     let now = b.get(parts.result);
@@ -95,7 +95,7 @@ fn loops_with_uniform_and_divergent_exits() {
                     } else {
                         (BinaryOp::Lt, BinaryOp::Le)
                     };
-                    let all = b.compare(uniform, now, turns);
+                    let all = b.compare(uniform, now, iterations);
                     let some = b.binary(own, now, parts.few);
                     let condition = b.binary(op, some, all);
                     b.open();
@@ -127,10 +127,10 @@ fn exits_from_two_nested_loops() {
                 bump(b, inner, 1);
                 bump(b, parts.other, 1);
             });
-            let turns = b.get(inner);
+            let iterations = b.get(inner);
             let sum = b.get(parts.result);
             let one = b.u32(1);
-            let next = b.add(sum, turns);
+            let next = b.add(sum, iterations);
             let next = b.add(next, one);
             b.set(parts.result, next);
         });
@@ -140,17 +140,17 @@ fn exits_from_two_nested_loops() {
 #[test]
 fn counters_of_a_loop_that_is_entered_again() {
     agree(|b, parts| {
-        let (turn, two) = (b.var(Type::U32), b.u32(2));
+        let (iteration, two) = (b.var(Type::U32), b.u32(2));
         b.repeat(true, |b, outer| {
-            leave_at(b, turn, two, |b| b.leave(outer));
-            // Goes on with what it was, which differs from lane to lane in the second turn.
+            leave_at(b, iteration, two, |b| b.leave(outer));
+            // Goes on with what it was, which differs from lane to lane in the second iteration.
             b.repeat(true, |b, label| {
-                let (limit, turns) = (b.get(turn), parts.few);
-                let limit = b.mul(limit, turns);
+                let (limit, iterations) = (b.get(iteration), parts.few);
+                let limit = b.mul(limit, iterations);
                 leave_at(b, parts.result, limit, |b| b.leave(label));
                 bump(b, parts.result, 1);
             });
-            bump(b, turn, 1);
+            bump(b, iteration, 1);
         });
     });
 }

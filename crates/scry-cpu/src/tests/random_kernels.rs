@@ -233,7 +233,7 @@ impl Scene {
         self.b.push(Stmt::Scope { label, body });
     }
 
-    /// A loop of a few turns, as many for all or not.
+    /// A loop of a few iterations, as many for all or not.
     fn repeat(&mut self, depth: u32) {
         let (count, label) = (self.b.var(Type::U32), self.b.label());
         let (zero, three) = (self.b.u32(0), self.b.u32(3));
@@ -245,14 +245,14 @@ impl Scene {
             three
         };
         self.b.open();
-        let turn = self.b.get(count);
-        let done = self.b.binary(BinaryOp::Ge, turn, limit);
+        let iteration = self.b.get(count);
+        let done = self.b.binary(BinaryOp::Ge, iteration, limit);
         self.b.if_then(done, |b| b.leave(label));
         let one = self.b.u32(1);
-        let next = self.b.add(turn, one);
+        let next = self.b.add(iteration, one);
         self.b.set(count, next);
         let visible = self.visible.len();
-        self.visible.push(turn);
+        self.visible.push(iteration);
         self.labels.push(label);
         self.block(depth + 1);
         self.labels.pop();

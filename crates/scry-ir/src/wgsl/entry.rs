@@ -8,7 +8,7 @@ use crate::wgsl::report::Report;
 
 const ADVICE: &str = "help: write `@compute @workgroup_size(64)` before the function to run";
 
-/// The name of the entry point to compile: the one asked for, or the only compute entry point.
+/// Returns the entry point to compile: the requested one, or the only compute entry point.
 pub(crate) fn choose(
     module: &Module,
     outline: &Declarations<'_>,
@@ -46,7 +46,7 @@ fn several(outline: &Declarations<'_>, compute: &[&str]) -> Report {
     report.note("help: name the one to run")
 }
 
-/// No compute entry point of the name asked for.
+/// The error for a requested entry point that does not exist.
 fn absent(module: &Module, outline: &Declarations<'_>, name: &str, compute: &[&str]) -> Report {
     if let Some(entry) = module.entry_points.iter().find(|entry| entry.name == name) {
         let stage = stage_name(entry.stage);

@@ -55,7 +55,7 @@ pub(crate) fn interface(
     Ok(found)
 }
 
-/// The buffer that a variable stands for. The validator has refused two in one place.
+/// Returns the buffer of a variable. The validator has rejected duplicate bindings.
 fn binding(
     module: &Module,
     handle: Handle<GlobalVariable>,

@@ -1,4 +1,4 @@
-//! Validation: the whole module by WGSL's rules, then the kernel by the features asked for.
+//! Validation: the whole module by WGSL's rules, then the kernel by the requested features.
 
 use naga::valid::{
     Capabilities, EntryPointError, ModuleInfo, ValidationError, ValidationFlags, Validator,
@@ -33,8 +33,8 @@ fn capabilities(features: Features) -> Capabilities {
     )
 }
 
-/// Checks everything in a module, whatever capability it needs, so that an error of the source is
-/// told as such and code that the kernel does not reach is checked too.
+/// Validates the whole module with all capabilities, so that errors in the source are reported as
+/// such, and unreachable code is checked too.
 pub(crate) fn whole(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
     immediates(module)?;
     run(module, Capabilities::all())
@@ -70,7 +70,7 @@ fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
     Ok(())
 }
 
-/// Checks the pruned module of a kernel with exactly the features asked for.
+/// Checks the pruned module of a kernel with exactly the requested features.
 pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<ModuleInfo, Box<Report>> {
     run(module, capabilities(features))
 }

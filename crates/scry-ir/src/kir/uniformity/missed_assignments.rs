@@ -21,7 +21,7 @@ pub(super) struct Cover<'a> {
     /// `NEVER` if they stay together.
     apart: Vec<usize>,
     /// For each loop's label, the gaps at the end of its body.
-    turns: Vec<Gaps>,
+    iterations: Vec<Gaps>,
     partial: Vec<bool>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Cover<'a> {
         Self {
             kir,
             apart: vec![NEVER; labels],
-            turns: vec![Gaps::unreached(); labels],
+            iterations: vec![Gaps::unreached(); labels],
             partial: vec![false; kir.vars.len()],
         }
     }
@@ -150,9 +150,9 @@ impl Walk<'_, '_> {
 
     fn repeat(&mut self, label: Label, body: &Block, gaps: &mut Gaps) {
         let index = label.0 as usize;
-        gaps.join(&self.cover.turns[index]);
+        gaps.join(&self.cover.iterations[index]);
         self.inside(Kind::Loop(label), body, gaps);
-        self.changed |= self.cover.turns[index].join(gaps);
+        self.changed |= self.cover.iterations[index].join(gaps);
         *gaps = std::mem::replace(&mut self.exits[index], Gaps::unreached());
         self.open_since(self.cover.apart[index], gaps);
     }

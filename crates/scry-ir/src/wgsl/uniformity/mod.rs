@@ -128,7 +128,7 @@ fn asks_for_subgroups(module: &Module, function: &Function) -> bool {
     false
 }
 
-/// Whether something in a function has to be in uniform control flow.
+/// Returns whether a function contains an operation that needs uniform control flow.
 fn needs_any(function: &Function, subgroup_operations: bool) -> bool {
     let mut expressions = function.expressions.iter();
     expressions.any(|(_, expression)| {

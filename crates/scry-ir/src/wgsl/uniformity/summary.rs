@@ -5,7 +5,7 @@ use naga::Span;
 use super::graph::{Kind, Node, Scope, Search, Source};
 use super::walk::Walk;
 
-/// What an operation requires to be uniform.
+/// A uniformity requirement of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// The control flow that reaches it.
@@ -24,7 +24,7 @@ pub(super) struct Site {
     pub(super) name: &'static str,
 }
 
-/// Something that has to be uniform, in the function that is walked through.
+/// A uniformity requirement in the function under analysis.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requirement {
     pub(super) node: Node,
@@ -38,7 +38,7 @@ pub(super) struct Requirement {
     pub(super) call: Option<Span>,
 }
 
-/// An input of a function that has to be uniform.
+/// An input of a function that must be uniform.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     pub(super) input: u32,

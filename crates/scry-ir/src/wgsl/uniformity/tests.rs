@@ -176,13 +176,13 @@ fn loops_that_some_invocations_leave_earlier() {
             {BARRIER}
         }}"
     ));
-    // After such a loop the counter tells who left when.
+    // After such a loop the counter differs between invocations.
     refused(&format!("var k = 0u; while k < i {{ k++; }} if k == 3u {{ {BARRIER} }}"));
     accepted(&format!("var k = 0u; while k < g.x {{ k++; }} if k == 3u {{ {BARRIER} }}"));
     refused(&format!(
         "var k = 0u; loop {{ k++; if k > i {{ break; }} }} if k == 3u {{ {BARRIER} }}"
     ));
-    // What a turn assigns last is what the next one starts with.
+    // What an iteration assigns last is what the next one starts with.
     refused(&format!(
         "var x = 0u; for (var k = 0u; k < 9u; k++) {{ if x == 1u {{ {BARRIER} }} x = i; }}"
     ));
@@ -287,7 +287,7 @@ fn functions_that_return_early() {
     accepted_with(one_of, &format!("if second(i, g.x) == 5u {{ {BARRIER} }}"));
     refused_with(one_of, &format!("if second(g.x, i) == 5u {{ {BARRIER} }}"));
     refused_with(one_of, &format!("if read_data() == 5u {{ {BARRIER} }}"));
-    // What is called by some only gives a value to some only.
+    // A call by some invocations returns a value to some only.
     refused_with(
         one_of,
         &format!("var x = 0u; if i == 1u {{ x = one_of(1u); }} if x == 5u {{ {BARRIER} }}"),

@@ -11,7 +11,7 @@ use super::walk::{Expr, Root, Walk};
 use crate::wgsl::naga::handles;
 
 impl<'a> Walk<'a> {
-    /// Evaluates an expression where its statement stands.
+    /// Evaluates an expression at its statement.
     pub(super) fn evaluate(&mut self, expression: Expr, flow: Node) {
         let place = self.function.expressions.get_span(expression);
         let other = |walk: &mut Self| walk.graph.source(Scope::Invocation, place, Origin::Other);

@@ -64,9 +64,9 @@ impl Left {
 
 /// The end of a statement.
 struct End {
-    /// The control flow after it, for whoever gets there.
+    /// The control flow after it, for invocations that reach it.
     flow: Node,
-    /// Whether anybody gets there.
+    /// Whether it is reachable.
     live: bool,
     left: Left,
 }
@@ -402,8 +402,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A subgroup operation. A result that all lanes get alike is uniform over the subgroup if the
-    /// control flow is.
+    /// A subgroup operation. A result that is the same for all lanes is uniform over the subgroup
+    /// if the control flow is.
     fn exchange(&mut self, statement: &'a Statement, span: Span, flow: Node) {
         let (result, alike) = match *statement {
             Statement::SubgroupBallot { result, .. } => (result, true),
@@ -440,7 +440,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Remembers that something has to be uniform.
+    /// Records a uniformity requirement.
     pub(super) fn require(&mut self, scope: Scope, need: Need, node: Node, site: Site) {
         if node != Node::UNIFORM {
             self.requirements.push(Requirement { node, scope, need, site, way: None, call: None });

@@ -199,7 +199,7 @@ fn loads_are_merged_until_memory_may_have_changed() {
     assert_eq!(loads_with_between(true, |b, _| store(b, Space::Binding(1))), 1);
 }
 
-/// The store comes after the load, but in the next turn before it.
+/// The store comes after the load, but in the next iteration before it.
 #[test]
 fn memory_written_in_loops_is_reloaded() {
     let mut b = Builder::new("test", [64, 1, 1]);

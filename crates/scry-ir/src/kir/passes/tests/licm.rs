@@ -155,9 +155,9 @@ fn redundant_exits_are_removed() {
     let id = b.builtin(Builtin::LocalId(0));
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
-        b.repeat(false, |b, turn| {
+        b.repeat(false, |b, iteration| {
             show(b, out, id);
-            b.leave(turn);
+            b.leave(iteration);
         });
         b.scope(|b, inner| {
             b.if_else(

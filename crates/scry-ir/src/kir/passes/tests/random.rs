@@ -300,7 +300,7 @@ impl Random {
         self.pool.extend(visible);
     }
 
-    /// A loop of a few turns, with a counter of its own in one of several forms.
+    /// A loop of a few iterations, with a counter of its own in one of several forms.
     fn repeat(&mut self, depth: u32) {
         let ty = self.rng.pick(&[Type::U32, Type::I32]);
         let (var, label) = (self.b.var(ty), self.b.label());
@@ -318,7 +318,7 @@ impl Random {
             self.pool.push(index);
         }
         self.labels.push(label);
-        self.turn(depth);
+        self.iteration(depth);
         self.labels.pop();
         let i = self.b.get(var);
         let step = self.b.constant(Const::int(ty, 1 + self.rng.below(2) as i64));
@@ -330,7 +330,7 @@ impl Random {
     }
 
     /// What a loop does before it counts.
-    fn turn(&mut self, depth: u32) {
+    fn iteration(&mut self, depth: u32) {
         let label = self.b.label();
         self.b.open();
         self.labels.push(label);

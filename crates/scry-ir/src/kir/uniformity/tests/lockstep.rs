@@ -66,7 +66,7 @@ struct Alone<'a> {
     /// Whether no other invocation writes the memory that it reads.
     races: bool,
     /// Iterations so far of each loop around the statement.
-    turns: Vec<u32>,
+    iterations: Vec<u32>,
     /// What each execution of a statement computed.
     executions: HashMap<(Value, Vec<u32>), u32>,
 }
@@ -80,7 +80,7 @@ impl<'a> Alone<'a> {
             vars: vec![0; kir.vars.len()],
             trace: Trace::new(),
             races,
-            turns: Vec::new(),
+            iterations: Vec::new(),
             executions: HashMap::new(),
         }
     }
@@ -107,14 +107,14 @@ impl<'a> Alone<'a> {
     }
 
     fn repeat(&mut self, label: Label, body: &Block) -> Option<Label> {
-        self.turns.push(0);
+        self.iterations.push(0);
         let left = loop {
             if let Some(left) = self.block(body) {
                 break left;
             }
-            *self.turns.last_mut().unwrap() += 1;
+            *self.iterations.last_mut().unwrap() += 1;
         };
-        self.turns.pop();
+        self.iterations.pop();
         (left != label).then_some(left)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Alone<'a> {
         };
         self.values[value.index()] = result;
         self.trace.push((value, result));
-        self.executions.insert((value, self.turns.clone()), result);
+        self.executions.insert((value, self.iterations.clone()), result);
     }
 }
 
