@@ -118,7 +118,7 @@ fn fault_21_arrays_of_immediates() {
 
 /// A linearised kernel is another program, whose checks are tested separately.
 #[test]
-fn fault_21_folded_launches() {
+fn fault_21_linearised_launches() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
         @group(0) @binding(1) var<storage, read_write> v: vec4<u32>;
