@@ -1,10 +1,10 @@
-//! Values that grow evenly from lane to lane, and those that do so only in part.
+//! Affine values, and values that are affine only in part.
 
 use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
-/// Puts a value into each invocation's element, and reads noise with it as an index.
+/// Stores a value to each invocation's element, and loads noise with it as an index.
 fn kernel(shape: [u32; 3], value: impl FnOnce(&mut Builder) -> Value) -> Kir {
     let mut b = Builder::new("affine", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -108,7 +108,7 @@ fn bounds_that_are_affine_themselves() {
         let row = b.mul(y, three);
         let less = b.binary(BinaryOp::Min, x, row);
         let one = b.u32(1);
-        // Goes on with what is no longer affine.
+        // Continues with a value that is no longer affine.
         b.add(less, one)
     });
 }
@@ -149,8 +149,7 @@ fn uniform_and_varying_comparisons() {
     }
 }
 
-/// Calls `test` with conjunctions and disjunctions of conditions each of which is the same for all
-/// lanes, or not.
+/// Calls `test` with conjunctions and disjunctions of uniform and varying conditions.
 fn joined(test: impl Fn(&mut Builder, Value) -> Value) {
     for op in [BinaryOp::And, BinaryOp::Or] {
         for (low, high) in [(0, 1 << 30), (0, 9), (9, 1 << 30), (3, 20), (1 << 30, 9), (9, 0)] {

@@ -17,7 +17,7 @@ fn first(b: &mut Builder, ty: Type) -> Place {
     Place::new(Space::Binding(0), Some(zero), ty.size(), 0)
 }
 
-/// Has something done in a loop, which hides its cost: then threads are called for.
+/// Executes `body` in a loop, which hides its cost: then several threads are used.
 fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
     b.repeat(true, |b, label| {
@@ -68,7 +68,8 @@ fn atomic_add_returns_unique_values() {
 
 #[test]
 fn compare_exchange_implements_a_lock() {
-    // Each invocation of a workgroup of one takes the lock, adds without atomics, and lets go.
+    // Each invocation of a workgroup of one takes the lock, adds without atomics, and releases the
+    // lock.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
         b.repeat(false, |b, label| {
@@ -116,7 +117,7 @@ fn every_operation_on_every_type() {
                 let compare = (op == CompareExchange).then_some(compare);
                 let old = b.atomic(ty, op, place, value, compare);
                 let next = Place::new(Space::Binding(0), Some(number), 2 * ty.size(), ty.size());
-                // What a store gives means nothing.
+                // The result of a store is undefined.
                 let shown = if op == Store { operand[0] } else { old };
                 b.store(next, vec![shown]);
             });

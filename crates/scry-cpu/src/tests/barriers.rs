@@ -1,12 +1,12 @@
-//! Workgroups whose invocations work together.
+//! Workgroups whose invocations cooperate.
 
 use scry_ir::kir::{Barrier, BinaryOp, Builder, Label, Place, Space, Type, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise, words};
 use crate::Machine;
 
-/// Reverses the words of each workgroup through its memory, where invocations take part for whom
-/// `takes_part` holds.
+/// Reverses the words of each workgroup through its memory; only invocations for which `takes_part`
+/// holds participate.
 fn reversed(
     shape: [u32; 3],
     takes_part: impl Fn(&mut Builder, Value) -> Option<Value>,

@@ -1,4 +1,4 @@
-//! Kernels that would never end.
+//! Kernels that do not terminate.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
 use super::support::{Launch, Make, bytes};
 use crate::{Machine, Stop, Stopped};
 
-/// Adds to a counter until it is a number that it never is.
+/// Counts until the counter has a value that it never reaches.
 fn endless(barrier: bool, divergent: bool) -> Kir {
     let mut b = Builder::new("endless", [64, 1, 1]);
     b.buffer(true);
@@ -50,7 +50,7 @@ fn cancellation_ends_infinite_kernels() {
                     // SAFETY: the launch keeps the memory, which nothing else accesses.
                     assert_eq!(unsafe { machine.run(job, &stop) }, Err(Stopped));
                 });
-                // A later epoch is not meant.
+                // A request does not cancel later epochs.
                 let finite = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
                 finite.run(&counting(), &machine);
             });
@@ -59,7 +59,7 @@ fn cancellation_ends_infinite_kernels() {
     }
 }
 
-/// A kernel that ends.
+/// A kernel that terminates.
 fn counting() -> Kir {
     let mut b = Builder::new("counting", [64, 1, 1]);
     b.buffer(true);

@@ -9,7 +9,7 @@ use super::support::{Launch, Make, SHAPES};
 use crate::code::Step;
 use crate::{Code, Machine};
 
-/// What the last sum of a chain does with the one before.
+/// How the last multiply-add of a chain uses the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Term,
@@ -58,7 +58,7 @@ fn sum(
     }
 }
 
-/// How many stages the longest chain of a kernel has.
+/// The number of stages of the longest chain of a kernel.
 fn longest(kir: &Kir) -> usize {
     let code = Code::compile(kir).unwrap();
     let stages = code.steps.iter().map(|step| match step {
@@ -188,7 +188,7 @@ fn chains_load_and_store_workgroup_memory() {
     }
 }
 
-/// A variable keeps what a chain adds to; it is assigned between a stage and the next.
+/// A variable holds the addend of a chain; it is assigned between two stages.
 #[test]
 fn chains_with_variables_assigned_in_between() {
     for shape in SHAPES {
@@ -219,8 +219,8 @@ fn chains_with_variables_assigned_in_between() {
     }
 }
 
-/// Fractions are rounded as by one stage after the other: where blocks do not lie evenly, and so
-/// are not computed in one pass, nothing else comes out.
+/// Results are rounded as by one stage after the other: blocks that are not contiguous, which are
+/// not computed in one pass, have the same results.
 #[test]
 fn chains_round_like_separate_stages() {
     let size = 3 * 64;

@@ -1,11 +1,11 @@
-//! Control flow that lanes take differently.
+//! Divergent control flow.
 
 use scry_ir::kir::{BinaryOp, Builder, Kir, Label, Type, Value, Var};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
-/// A kernel that puts a `u32` of each invocation, held in a variable, into a buffer. The other
-/// buffer holds noise.
+/// A kernel that stores a `u32` variable of each invocation to a buffer. The other buffer holds
+/// noise.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
     let mut b = Builder::new("control", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -18,7 +18,7 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
     b.finish()
 }
 
-/// Runs what `fill` makes in workgroups of every shape.
+/// Runs the kernel of `fill` in workgroups of every shape.
 fn agree(fill: impl Fn(&mut Builder, Value, Var)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
@@ -198,7 +198,7 @@ fn uniform_control_flow_within_divergent() {
             });
             b.if_then(first_group, |b| b.leave(Label::KERNEL));
         });
-        // What only some lanes have counted.
+        // Counted by some lanes only.
         let iterations = b.get(count);
         let sum = b.get(result);
         let both = b.add(iterations, sum);

@@ -1,11 +1,11 @@
-//! Variables that lanes count alike with as long as they are in a loop, and differ in afterwards.
+//! Variables that are uniform inside a loop, and varying after it.
 
 use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
-/// What a kernel is filled with: a number that looks random, one from 0 to 15, a variable for the
-/// result, and one more.
+/// The values and variables that a kernel is built from: a pseudo-random number, one from 0 to 15,
+/// a variable for the result, and another one.
 struct Parts {
     noise: Value,
     few: Value,
@@ -143,7 +143,7 @@ fn counters_of_a_loop_that_is_entered_again() {
         let (iteration, two) = (b.var(Type::U32), b.u32(2));
         b.repeat(true, |b, outer| {
             leave_at(b, iteration, two, |b| b.leave(outer));
-            // Goes on with what it was, which differs from lane to lane in the second iteration.
+            // Continues with its value, which differs between lanes in the second iteration.
             b.repeat(true, |b, label| {
                 let (limit, iterations) = (b.get(iteration), parts.few);
                 let limit = b.mul(limit, iterations);

@@ -1,5 +1,5 @@
-//! Workgroups of several rows that are executed together, side by side: every shape, in rows of
-//! workgroups that are no power of two, with images that do not fill them.
+//! Workgroups of several rows that are executed together, with interleaved lanes: every shape, in
+//! grids whose width is not a power of two, with images that do not fill them.
 
 use scry_ir::Program;
 use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Space, Type};
@@ -44,7 +44,7 @@ fn kernel(shape: [u32; 3], body: &str) -> Kir {
              let h = size.h;
              let all = groups * vec3u({x}, {y}, {z});
              let own = 2 * ((id.z * all.y + id.y) * all.x + id.x);
-             // No buffer is left out.
+             // Keeps all buffers in the interface.
              if h == 0 {{ out[0] = data[0] + atomicLoad(&counts[0]); }}
              {body}
          }}"
@@ -213,8 +213,8 @@ fn elements_that_are_read_written_and_counted() {
          atomicAdd(&counts[local.y & 3], id.y);
          out[own + (id.x & 1)] = 1;",
     );
-    // All of them write, and what a row of workgroups wrote is written again by the next one.
+    // All invocations write, and each row of workgroups overwrites the previous one.
     agree("if id.x < w { out[id.x] = id.x; } out[all.x] = all.y;");
-    // Rows that begin anywhere.
+    // Unaligned rows.
     agree("out[id.x + 1] = out[id.x + 1] * 0 + id.x;");
 }

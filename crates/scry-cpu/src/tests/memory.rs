@@ -26,7 +26,7 @@ fn agree(each: u32, fill: impl Fn(&mut Builder, Space, Space)) {
     }
 }
 
-/// The same place in another memory.
+/// The corresponding place in another memory.
 fn at(space: Space, index: Value, stride: u32, offset: u32) -> Place {
     Place::new(space, Some(index), stride, offset)
 }
@@ -82,7 +82,7 @@ fn elements_in_reverse_and_in_rows() {
 
 #[test]
 fn gathers_scatters_and_out_of_bounds_accesses() {
-    // An odd factor leads each invocation to an element of its own.
+    // An odd factor maps each invocation to an element of its own.
     agree(1, |b, input, out| {
         let number = b.number();
         let factor = b.u32(0x9e37_79b1);
@@ -108,7 +108,7 @@ fn one_place_for_all() {
         let number = b.number();
         b.store(at(out, number, 4, 0), vec![sum]);
     });
-    // All write the same.
+    // All invocations write the same value.
     agree(1, |b, _, out| {
         let seven = b.u32(9);
         b.store(Place::new(out, None, 4, 4), vec![seven]);
@@ -158,7 +158,8 @@ fn elements_of_other_sizes() {
 
 #[test]
 fn own_elements_with_their_index_clamped() {
-    // These are written whole and plainly; the last one is shared by all that are too large.
+    // Whole blocks of these are written non-atomically; the last element is shared by all clamped
+    // indices.
     for (stride, count) in [(4, 1), (8, 2), (16, 3), (16, 4)] {
         for width in [16, 33, 64, 256] {
             let kir = kernel([width, 1, 1], |b, input, out| {
@@ -191,7 +192,7 @@ fn private_arrays() {
             let noise = b.load(Type::U32, at(input, number, 4, 0), 1)[0];
             let value = b.convert(ty, noise);
             let seven = b.u32(7);
-            // Of everybody, of lines, and of some; 5 and 6 are out of bounds.
+            // Uniform, strided and scattered; 5 and 6 are out of bounds.
             b.store(Place::new(array, None, size, size), vec![value, value]);
             let x = b.local_id(0);
             b.store(at(array, x, size, 0), vec![value]);
@@ -229,7 +230,7 @@ fn own_elements_of_workgroup_memory() {
             let even = b.compare(BinaryOp::Lt, noise, 1 << 31);
             b.if_then(even, |b| b.store(at(array, index, size, 0), vec![sum]));
             let back = b.load(ty, at(array, index, size, 0), 1)[0];
-            // Far away there is nothing.
+            // Far out of bounds.
             let far = b.u32(1 << 30);
             let beyond = b.add(number, far);
             b.store(at(other, beyond, size, 0), vec![value]);

@@ -1,5 +1,4 @@
-//! Kernels made by hand and at random, run whole, and compared with an interpreter of one
-//! invocation at a time.
+//! Hand-written and random kernels, compared with the reference interpreter.
 
 mod affine;
 mod atomics;

@@ -1,4 +1,4 @@
-//! Products of matrices that subgroups hold, with all lanes and with some.
+//! Cooperative matrix products, with all lanes and with some.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Kir, Place, Space, Type, Value};
 
@@ -7,12 +7,12 @@ use crate::Machine;
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 
-/// A number that every type represents, and so are the sums of its products.
+/// A small integer that every type represents, as it does the accumulated products.
 fn small(seed: usize) -> i32 {
     (seed * seed + 3 * seed) as i32 % 7 - 3
 }
 
-/// What a lane's scalar of an operand is.
+/// The scalar of an operand that a lane holds.
 fn scalar(lane: usize, operand: usize, nth: usize) -> i32 {
     small(lane * 37 + operand * 11 + nth * 5)
 }
@@ -46,7 +46,7 @@ fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
     b.finish()
 }
 
-/// What an invocation gets: its number in its subgroup, and who is active there.
+/// The expected results of an invocation, from its lane and the active lanes of its subgroup.
 fn expected(lane: usize, active: &dyn Fn(usize) -> bool) -> [i32; 4] {
     let held =
         |lane: usize, operand, nth| if active(lane) { scalar(lane, operand, nth) } else { 0 };

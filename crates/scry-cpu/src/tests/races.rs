@@ -15,7 +15,7 @@ fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     b.finish()
 }
 
-/// What several threads leave in a buffer of this many words.
+/// The content of a buffer of this many words after a launch on several threads.
 fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
     let launch = Launch::new([groups, 1, 1], &[bytes(&noise(length))]);
     words(&launch.run_split(kir, 2)[0])
@@ -43,7 +43,8 @@ fn miri_neighbours_read_what_their_neighbours_write() {
         b.put(0, number, theirs);
     });
     let out = race(&kir, 4, 64);
-    // Each gets its neighbour's value, from before or from after; the last one's is outside.
+    // Each reads its neighbour's value, from before or after the write; the last one's is out of
+    // bounds.
     assert_eq!(out[63], 0);
 }
 
@@ -78,7 +79,7 @@ fn miri_scattered_writes_meet_scattered_reads() {
     assert!(race(&kir, 4, 16).iter().all(|word| *word < 64));
 }
 
-/// `out[i] = out[i] + 1`, with the index clamped; whole elements of their own are plain memory.
+/// `out[i] = out[i] + 1`, with the index clamped; whole own elements are accessed non-atomically.
 fn own_elements(width: u32) -> Kir {
     kernel(width, |b| {
         let x = b.global_x();
@@ -106,7 +107,7 @@ fn miri_clamped_indices_share_the_last_element() {
 
 #[test]
 fn miri_own_elements_of_partly_filled_blocks() {
-    // Lanes that belong to no invocation lie where the next workgroup's elements are.
+    // The elements of the next workgroup are at the lanes beyond a workgroup.
     for width in [1, 5, 17, 33] {
         let length = 4 * width as usize + 3;
         let out = race(&own_elements(width), 4, length);
@@ -189,7 +190,7 @@ fn miri_counters_miss_nobody() {
         let place = Place::new(Space::Binding(0), Some(zero), 4, 0);
         let one = b.u32(1);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
-        // The slot that was drawn belongs to this thread alone.
+        // The slot belongs to this invocation alone.
         let slot = b.add(old, one);
         b.put(0, slot, one);
     });
@@ -201,7 +202,7 @@ fn miri_counters_miss_nobody() {
 
 #[test]
 fn miri_a_machine_of_several_threads() {
-    // A loop hides the cost, so that helpers are called for.
+    // A loop hides the cost, so that several threads are used.
     let kir = kernel(16, |b| {
         let x = b.global_x();
         b.repeat(true, |b, label| {

@@ -1,4 +1,4 @@
-//! Random kernels do what each of their invocations would do by itself.
+//! Random kernels, compared with the reference interpreter.
 
 use super::random_kernels::{OWN, kernel};
 use super::support::{Launch, bytes, noise};

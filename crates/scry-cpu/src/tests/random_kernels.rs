@@ -1,4 +1,4 @@
-//! Random kernels that end, whose invocations touch nothing of each other's.
+//! Random kernels that terminate, whose invocations do not access each other's memory.
 
 use scry_ir::kir::{
     BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value, Var,
@@ -6,7 +6,7 @@ use scry_ir::kir::{
 
 use super::support::Make;
 
-/// Words of the buffer that is written that belong to each invocation.
+/// Words of the output buffer that belong to each invocation.
 pub(super) const OWN: u32 = 24;
 /// Elements of the private array: four that are the first of four.
 const LOCAL: u32 = 7;
@@ -43,7 +43,7 @@ pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
     scene.b.finish()
 }
 
-/// Numbers in which no pattern is seen.
+/// Pseudo-random numbers.
 pub(super) struct Random {
     pub state: u64,
 }
@@ -65,11 +65,11 @@ impl Random {
     }
 }
 
-/// A kernel being made.
+/// A kernel under construction.
 struct Scene {
     random: Random,
     b: Builder,
-    /// Of the invocation, in the launch and in its workgroup.
+    /// The invocation index in the launch and in its workgroup.
     number: Value,
     index: Value,
     shared: Space,
@@ -77,7 +77,7 @@ struct Scene {
     vars: Vec<(Type, Var)>,
     visible: Vec<Value>,
     labels: Vec<Label>,
-    /// Statements that may still be made.
+    /// Remaining number of statements.
     left: u32,
 }
 
@@ -94,7 +94,7 @@ impl Scene {
         self.visible.truncate(visible);
     }
 
-    /// The statements of a block of its own.
+    /// The statements of a nested block.
     fn inner(&mut self, depth: u32) -> Vec<Stmt> {
         self.b.open();
         self.block(depth + 1);
@@ -176,7 +176,7 @@ impl Scene {
         self.b.set(var, value);
     }
 
-    /// A place for this many words that nothing else writes.
+    /// A place of this many words that nothing else writes.
     fn place(&mut self, count: u32, written: bool) -> Place {
         let own = self.random.below((OWN - 14 - count) as usize) as u32;
         match self.random.below(if written { 6 } else { 10 }) {
@@ -212,7 +212,7 @@ impl Scene {
 
     fn leave(&mut self) {
         let (condition, label) = (self.operand(Type::Bool), self.random.pick(&self.labels));
-        // Returning is nothing to be done often.
+        // Returns should be rare.
         if label != Label::KERNEL || self.random.chance(4) {
             self.b.if_then(condition, |b| b.leave(label));
         }
@@ -233,7 +233,7 @@ impl Scene {
         self.b.push(Stmt::Scope { label, body });
     }
 
-    /// A loop of a few iterations, as many for all or not.
+    /// A loop of a few iterations, their number uniform or not.
     fn repeat(&mut self, depth: u32) {
         let (count, label) = (self.b.var(Type::U32), self.b.label());
         let (zero, three) = (self.b.u32(0), self.b.u32(3));
@@ -261,7 +261,7 @@ impl Scene {
         self.b.push(Stmt::Loop { label, body, finite: true });
     }
 
-    /// Puts all variables where they can be seen.
+    /// Stores all variables to the output.
     fn show(&mut self) {
         for (nth, (_, var)) in (0..).zip(self.vars.clone()) {
             let value = self.b.get(var);

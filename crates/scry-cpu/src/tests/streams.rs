@@ -1,5 +1,5 @@
-//! Sums of products whose operands and results are in memory, of every shape, and with writes in
-//! between. All numbers are whole and small, so that nothing is rounded.
+//! Multiply-adds with operands and results in memory, of every shape, and with writes between them.
+//! All numbers are small integers, so that nothing is rounded.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Const, Kir, Place, Space, Stmt, 
 use super::random_kernels::Random;
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
-/// Below this, whole numbers are exact.
+/// Integers below this are exact.
 const EXACT: u32 = 1 << 24;
 
-/// Small whole numbers, others for each `first`.
+/// Small integers, different for each `first`.
 pub(super) fn small(first: u32, count: usize) -> Vec<u8> {
     let number = |bits: &u32| ((bits.wrapping_add(first) >> 7) % 17) as f32 - 8.0;
     bytes(&noise(count).iter().map(|bits| number(bits).to_bits()).collect::<Vec<_>>())
@@ -24,10 +24,10 @@ struct Scene {
     shared: Space,
     /// Indices, those of own elements first.
     indices: Vec<Value>,
-    /// Values that are visible, none of which is larger than what stands beside it.
+    /// Visible values, each with its upper bound.
     visible: Vec<(Value, u32)>,
     sum: Var,
-    /// How large what is written, and what is in the variable, may be.
+    /// Upper bounds of the values in the output and in the variable.
     written: u32,
     kept: u32,
 }
@@ -77,7 +77,7 @@ impl Scene {
         }
     }
 
-    /// A sum of a product, a product or a sum.
+    /// A multiply-add, a product or a sum.
     fn compute(&mut self) {
         let [(x, of_x), (y, of_y), (z, of_z)] = [0; 3].map(|_| self.term());
         let (product, whole) =
@@ -114,7 +114,7 @@ impl Scene {
         self.kept = self.kept.max(bound);
     }
 
-    /// Statements for some invocations only.
+    /// Statements in divergent control flow.
     fn branch(&mut self) {
         let limit = 1 + self.random.below(40) as u32;
         let condition = self.b.compare(BinaryOp::Lt, self.indices[2], limit);

@@ -10,7 +10,7 @@ use crate::{Machine, SUBGROUP_SIZE};
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 const GROUPS: usize = 3;
 
-/// What an operation gives each invocation in which a condition on its noise holds; 7 to others.
+/// The result of an operation in each invocation for whose noise a condition holds; 7 in others.
 fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
     let mut b = Builder::new("subgroups", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));

@@ -1,4 +1,4 @@
-//! What tests run kernels with.
+//! Helpers that build and run kernels.
 
 use scry_ir::kir::interpret::{BoundsPolicy, Interpreter};
 use scry_ir::kir::{
@@ -8,7 +8,7 @@ use scry_ir::kir::{
 use crate::exec::{self, Scratch};
 use crate::{Code, Job, Machine, Memory, Stop};
 
-/// Shapes of workgroups: lanes that fill blocks and lanes that do not, in one row and in many.
+/// Workgroup shapes: with and without partly filled blocks, in one row and in many.
 pub(super) const SHAPES: [[u32; 3]; 8] = [
     [1, 1, 1],
     [5, 1, 1],
@@ -61,7 +61,7 @@ impl Launch {
         interpreter.buffers
     }
 
-    /// What a machine leaves in the buffers.
+    /// Returns the buffers after a run.
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
             // SAFETY: `with` keeps the memory, which nothing else accesses.
@@ -69,8 +69,7 @@ impl Launch {
         })
     }
 
-    /// The same with a given number of threads, each of which runs its share of the workgroups for
-    /// certain.
+    /// The same with a given number of threads, each of which runs a fixed share of the workgroups.
     pub fn run_split(&self, kir: &Kir, threads: u64) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
             let total = job.workgroups().expect("there are few");
@@ -88,7 +87,7 @@ impl Launch {
         })
     }
 
-    /// Calls `run` with the job, and gives what is in the buffers afterwards.
+    /// Calls `run` with the job, and returns the buffers afterwards.
     pub fn with(&self, kir: &Kir, run: impl FnOnce(&Job<'_>)) -> Vec<Vec<u8>> {
         assert_eq!(verify(kir), Ok(()));
         let code = Code::compile(kir).expect("it is within the limits");
@@ -99,8 +98,8 @@ impl Launch {
         memories.iter().map(contents).collect()
     }
 
-    /// Asserts that the machine does what each invocation would do by itself, with one thread and
-    /// with several, before optimisation and after it. Gives what is in the buffers afterwards.
+    /// Asserts that the machine computes the results of the reference interpreter, with one thread
+    /// and with several, before optimisation and after it. Returns the buffers.
     pub fn agree(&self, kir: &Kir) -> Vec<Vec<u8>> {
         let expected = self.interpret(kir);
         let mut optimised = kir.clone();
@@ -130,7 +129,7 @@ fn contents(memory: &Memory) -> Vec<u8> {
     out
 }
 
-/// Where two results differ, and the kernel.
+/// Formats the difference between two results, and the kernel.
 fn difference(kir: &Kir, found: &[Vec<u8>], expected: &[Vec<u8>]) -> String {
     let mut text = String::new();
     for (buffer, (found, expected)) in found.iter().zip(expected).enumerate() {
@@ -143,17 +142,17 @@ fn difference(kir: &Kir, found: &[Vec<u8>], expected: &[Vec<u8>]) -> String {
     text + &kir.to_string()
 }
 
-/// What kernels of tests are made of.
+/// Shorthands of the kernel builder for tests.
 pub(super) trait Make {
     fn add(&mut self, a: Value, b: Value) -> Value;
     fn mul(&mut self, a: Value, b: Value) -> Value;
     fn compare(&mut self, op: BinaryOp, a: Value, b: u32) -> Value;
     fn local_id(&mut self, axis: u8) -> Value;
-    /// Number of the invocation in its workgroup.
+    /// Local invocation index.
     fn local_index(&mut self) -> Value;
-    /// Number of the invocation in the launch.
+    /// Global invocation index.
     fn number(&mut self) -> Value;
-    /// Position along x in the launch.
+    /// Global position along x.
     fn global_x(&mut self) -> Value;
     /// The index, clamped to an array of this stride at this offset of a buffer.
     fn clamped(&mut self, index: Value, binding: u32, offset: u32, stride: u32) -> Value;
