@@ -24,7 +24,7 @@ pub(crate) enum Reported {
     Any,
 }
 
-/// Any cancelled submissions of a device.
+/// All cancelled submissions of a device.
 #[derive(Default)]
 pub(crate) struct Cancellations {
     list: Mutex<Vec<Cancellation>>,
@@ -63,7 +63,7 @@ impl Cancellations {
     }
 
     /// Returns the time limit with which a wait for `point` fails, if it began after `known`
-    /// cancellations and fails. Any waits in progress report a cancellation up to their point,
+    /// cancellations and fails. All waits in progress report a cancellation up to their point,
     /// since the work that they wait for may depend on the cancelled one.
     pub(crate) fn limit_for(
         &self,

@@ -130,7 +130,7 @@ impl Queue {
         shared.sleep(number, timeout.saturating_sub(start.elapsed()))
     }
 
-    /// Cancels the submissions up to a number; returns the first that closed early, or the number
+    /// Cancels the submissions up to a number; returns the first that ended early, or the number
     /// after them. `None` if they do not stop in time.
     pub(super) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.shared.stop.at(number).request();

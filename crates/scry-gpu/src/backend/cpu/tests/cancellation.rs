@@ -39,11 +39,11 @@ fn cancel_stops_only_earlier_work() {
 
 #[test]
 fn dropped_devices_end_their_threads() {
-    for give_up in [false, true] {
+    for abandon in [false, true] {
         let driver = driver();
         let has_ended = driver.queue.exit_check();
         let hung = hang(&driver);
-        if give_up {
+        if abandon {
             driver.abandon();
             assert!(matches!(driver.wait(hung, LONG), Err(GpuError::DeviceLost(_))));
         }

@@ -107,8 +107,8 @@ impl Allocator {
         }
     }
 
-    /// Allocates memory for a buffer, of the first type that has one of these sets of flags; if
-    /// that type is exhausted, of the type with the next set.
+    /// Allocates memory for a buffer, from the first type with the first set of flags; if there is
+    /// none or it is exhausted, tries the next set.
     pub(crate) fn allocate(
         &mut self,
         wanted: &vk::MemoryRequirements,
