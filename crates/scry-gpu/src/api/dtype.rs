@@ -28,7 +28,7 @@ pub enum DType {
     U16,
     /// Signed integers of 16 bits.
     I16,
-    /// IEEE 754 binary16.
+    /// IEEE 754 half precision, 16 bits.
     F16,
     /// bfloat16: the upper half of an `f32`.
     BF16,
@@ -36,13 +36,13 @@ pub enum DType {
     U32,
     /// Signed integers of 32 bits.
     I32,
-    /// IEEE 754 binary32.
+    /// IEEE 754 single precision, 32 bits.
     F32,
     /// Unsigned integers of 64 bits.
     U64,
     /// Signed integers of 64 bits.
     I64,
-    /// IEEE 754 binary64.
+    /// IEEE 754 double precision, 64 bits.
     F64,
 }
 

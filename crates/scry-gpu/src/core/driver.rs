@@ -191,7 +191,8 @@ pub(crate) trait Driver: Send + Sync {
     /// device has no timestamps. Can be asked for once.
     fn timings(&self, point: Point) -> Result<Vec<Duration>>;
 
-    /// Bytes of the device's memory that nobody holds at present, where the backend can tell.
+    /// Free device memory in bytes, over all processes; `None` where the backend does not
+    /// report it.
     fn free_memory(&self) -> Result<Option<u64>> {
         Ok(None)
     }

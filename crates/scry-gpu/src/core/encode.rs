@@ -312,7 +312,7 @@ fn sized(
             Ok(Sized { groups: Groups::Direct(native), source: GridSource::Native, fold: None })
         }
         Size::Direct(Grid { native, fold: Some(fold), .. }) => {
-            let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
+            let params = captured(context, &fold.to_bytes(), "parameters of a linearised grid")?;
             let fold = Some(params.whole());
             list.memories.push(params);
             Ok(Sized { groups: Groups::Direct(native), source: GridSource::Folded, fold })

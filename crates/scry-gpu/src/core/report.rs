@@ -48,8 +48,8 @@ impl Reports {
         self.launches.truncate(len);
     }
 
-    /// Gives a launch words to report in, at a multiple of `alignment` bytes; `allocate` makes an
-    /// allocation of the device of so many bytes.
+    /// Reserves the report of a launch, at a multiple of `alignment` bytes; `allocate` allocates
+    /// the given number of bytes on the device.
     pub(crate) fn add(
         &mut self,
         launch: Reporting,

@@ -1,7 +1,7 @@
 //! Rings of mapped memory, through which data goes between the host and the device.
 //!
 //! A ring's memory is allocated when first needed, and kept. A chunk leases room in a slot; a slot
-//! is used again once nobody leases it and the device is done with it.
+//! is reused once it is not leased and the device has finished with it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,7 +43,7 @@ struct Slots {
     slots: Vec<Slot>,
     /// The slot that small transfers fill up.
     current: usize,
-    /// Threads that wait for a lease to end. To tell nobody costs a call to the system as well.
+    /// Threads that wait for a lease to end; if there is none, no system call is needed to wake it.
     waiting: usize,
 }
 

@@ -160,7 +160,7 @@ impl SubmissionQueue {
         Ok(memory)
     }
 
-    /// Submits commands that nobody waits for by name.
+    /// Submits commands without a ticket.
     pub(crate) fn submit_unless_empty(&self, list: CommandList) -> Result<()> {
         self.submit_list(list, false).map(|_| ())
     }
@@ -464,7 +464,7 @@ impl Drop for SubmissionQueue {
         }
         let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = order.last else { return };
-        // Nobody is left who could see what it writes.
+        // No handle is left that could read its results.
         if matches!(self.device.driver.cancel(last), Ok(Some(_))) {
             return;
         }

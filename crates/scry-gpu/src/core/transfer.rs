@@ -229,7 +229,7 @@ impl Arrival<'_> {
 }
 
 /// Copies what arrives until there is no more. After a failure the rest is only taken off the
-/// ring, so that nobody waits for it.
+/// ring, so that no caller waits for it.
 fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     let mut result = Ok(());
     while let Some(arrival) = arrivals.next() {

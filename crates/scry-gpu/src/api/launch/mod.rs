@@ -119,9 +119,9 @@ pub(crate) enum LaunchSize {
 /// What a launch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GridSize {
-    /// At least so many invocations.
+    /// At least this many invocations.
     Invocations(Invocations),
-    /// Exactly so many workgroups along x, y and z.
+    /// Exactly this many workgroups along x, y and z.
     Workgroups([u32; 3]),
 }
 
@@ -152,7 +152,7 @@ impl<I: Into<Invocations>> From<I> for Launch {
 }
 
 impl Launch {
-    /// A launch of so many invocations, rounded up to whole workgroups on each axis.
+    /// A launch of the given number of invocations, rounded up to whole workgroups on each axis.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -174,7 +174,7 @@ impl Launch {
         Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
     }
 
-    /// A launch of exactly so many workgroups along x, y and z.
+    /// A launch of exactly this many workgroups along x, y and z.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};

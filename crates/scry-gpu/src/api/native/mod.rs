@@ -84,7 +84,7 @@ impl NativeBinding {
 }
 
 /// The buffers of a native kernel, in the order of its parameters. Made from a list of
-/// [`NativeBinding`]s, or from a number: so many buffers of anything, all of them written.
+/// [`NativeBinding`]s, or from a number of buffers of any type, all of them written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NativeBindings(Vec<NativeBinding>);
 
@@ -153,21 +153,21 @@ pub struct NativeInterface {
 }
 
 impl NativeInterface {
-    /// A kernel with these buffers, launched in blocks of so many threads along x, y and z.
+    /// A kernel with these buffers, launched in blocks of this many threads along x, y and z.
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
         let bindings = bindings.into();
         Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, early: None }
     }
 
-    /// The kernel takes so many bytes of immediates, a multiple of 4.
+    /// The kernel has this many bytes of immediates, a multiple of 4.
     #[must_use]
     pub fn immediates(mut self, bytes: u32) -> Self {
         self.immediates = bytes;
         self
     }
 
-    /// Each block gets so many bytes of shared memory beside what the kernel declares itself.
+    /// Each block has this many bytes of dynamic shared memory.
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.dynamic_shared = bytes;

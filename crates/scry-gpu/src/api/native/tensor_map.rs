@@ -1,15 +1,15 @@
-//! Tensor maps: how Hopper's copy engine sees a buffer.
+//! Tensor maps: descriptions of buffers for TMA.
 
 /// What a tensor holds, as far as copies of tiles care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorElement {
     /// Bytes.
     U8,
-    /// Binary16.
+    /// IEEE 754 half precision.
     F16,
     /// Bfloat16.
     Bf16,
-    /// Binary32.
+    /// IEEE 754 single precision.
     F32,
 }
 
@@ -27,7 +27,7 @@ impl TensorElement {
     }
 }
 
-/// How 16-byte pieces of a tile are exchanged in shared memory: within so many bytes.
+/// The swizzle of 16-byte chunks of a tile in shared memory, by its span in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
     /// Not at all.
@@ -129,7 +129,7 @@ impl TensorMap {
         })
     }
 
-    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes.
+    /// Checks the requirements of TMA, and the bounds of a buffer of the given number of bytes.
     /// What is written are whole pieces of 16 bytes: zeros behind the last element of a line.
     pub(crate) fn check(&self, size: u64, writes: bool) -> Result<(), String> {
         self.check_shape()?;

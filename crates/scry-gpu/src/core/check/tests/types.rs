@@ -289,7 +289,7 @@ fn names_that_one_side_has_alone_are_not_compared() {
         x: f32,
     }
     assert!(fits::<Flat>(&outer));
-    // What is called as nobody's business may be anywhere.
+    // A field whose name starts with an underscore may be anywhere.
     let padded = structure("Padded", 8, &[("_pad", 0, f()), ("a", 4, f())]);
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
