@@ -95,7 +95,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.number(key.checked.into());
     out.number(match variant.grid {
         GridSource::Native => 0,
-        GridSource::Folded => 1,
+        GridSource::Linearised => 1,
         GridSource::Counts => 2,
     });
     let Digest { length, hash } = variant.part.digest();

@@ -139,7 +139,7 @@ impl KernelInner {
     pub(crate) fn variant(&self, device: &DeviceState, grid: GridSource) -> Result<Arc<Compiled>> {
         let slot = match grid {
             GridSource::Native => return Ok(self.native.clone()),
-            GridSource::Folded => &self.folded,
+            GridSource::Linearised => &self.folded,
             GridSource::Counts => &self.counts,
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);

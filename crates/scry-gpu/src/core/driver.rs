@@ -137,7 +137,7 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,
     /// and obeys [`scry_ir::runnable_workgroups`]: with `Native` the driver, when it executes the
-    /// launch; with `Counts` the kernel; with `Folded` a launch that the core puts before this one,
+    /// launch; with `Counts` the kernel; with `Linearised` a launch that the core puts before this one,
     /// which computes the fold parameters and the native grid. Then
     /// [`Groups::Indirect`](crate::core::command::Groups) names the native grid, which is within
     /// the device's limits and may be empty.

@@ -315,12 +315,12 @@ fn sized(
             let params = captured(context, &fold.to_bytes(), "parameters of a linearised grid")?;
             let fold = Some(params.whole());
             list.memories.push(params);
-            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Folded, fold })
+            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Linearised, fold })
         }
         Size::Indirect(memory, counts) => {
             list.keep(memory);
             let source = context.driver.indirect();
-            if source != GridSource::Folded {
+            if source != GridSource::Linearised {
                 return Ok(Sized {
                     groups: Groups::Indirect(Box::new(counts)),
                     source,

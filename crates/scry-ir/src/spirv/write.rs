@@ -30,7 +30,7 @@ pub struct SpirvOptions {
     /// The device zeroes workgroup memory itself
     /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
     pub native_workgroup_zeroing: bool,
-    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`FoldParams`], is
+    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`LinearisedGrid`], is
     /// bound after the interface's last one.
     pub folded: bool,
     /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
@@ -66,7 +66,7 @@ pub struct ControlFlow {
 /// bits: a launch has at most 2^32 - 1 workgroups in total, including the excess ones in its rows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoldParams {
+pub struct LinearisedGrid {
     /// Workgroups of the launch as the caller sees it, along x, y and z.
     pub groups: [u32; 3],
     /// Physical workgroups in a row, along x.
@@ -81,7 +81,7 @@ pub struct FoldParams {
     pub padding: u32,
 }
 
-impl FoldParams {
+impl LinearisedGrid {
     /// The bytes, as the kernel's uniform buffer holds them.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
@@ -100,8 +100,8 @@ impl FoldParams {
 pub enum GridSource {
     /// From the device's own ids: the grid is that of the launch.
     Native,
-    /// From a buffer that holds [`FoldParams`].
-    Folded,
+    /// From a buffer that holds [`LinearisedGrid`].
+    Linearised,
     /// From the workgroup counts of an indirect launch, in memory: the physical workgroups, whose
     /// number does not depend on the counts, loop over [`runnable_workgroups`].
     Counts,

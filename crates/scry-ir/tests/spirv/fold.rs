@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rspirv::dr::{Function, Instruction, Module, Operand};
 use rspirv::spirv::{BuiltIn, Decoration, Op};
-use scry_ir::{FoldParams, SpirvOptions};
+use scry_ir::{LinearisedGrid, SpirvOptions};
 
 use crate::support::{CHECKED, corpus, id, load, parse, sources};
 
@@ -16,10 +16,10 @@ const SIZE: [u32; 3] = [8, 4, 2];
 const LOCAL: [u32; 3] = [5, 2, 1];
 const LOCAL_INDEX: u32 = 53;
 
-fn params(groups: [u32; 3], width: u32, height: u32) -> FoldParams {
+fn params(groups: [u32; 3], width: u32, height: u32) -> LinearisedGrid {
     let total = groups.iter().product::<u32>();
     let rows = total.div_ceil(width);
-    FoldParams { groups, width, height, rows, last_row: total - (rows - 1) * width, padding: 0 }
+    LinearisedGrid { groups, width, height, rows, last_row: total - (rows - 1) * width, padding: 0 }
 }
 
 /// The kernel `gaps`, folded: it takes a structure of builtins and one more builtin.
@@ -60,7 +60,7 @@ fn every_workgroup_comes_up_once_with_its_ids() {
 }
 
 /// Runs one physical workgroup; returns the workgroup id that the kernel saw, if it was called.
-fn play(module: &Module, params: FoldParams, physical: [u32; 3]) -> Option<[u32; 3]> {
+fn play(module: &Module, params: LinearisedGrid, physical: [u32; 3]) -> Option<[u32; 3]> {
     let mut machine = Machine::new(module, params, physical);
     let arguments = machine.run_entry()?;
     let vec = |value: &Value| [0, 1, 2].map(|at| value.parts()[at].scalar());
@@ -128,7 +128,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(module: &'a Module, params: FoldParams, physical: [u32; 3]) -> Self {
+    fn new(module: &'a Module, params: LinearisedGrid, physical: [u32; 3]) -> Self {
         let mut values = HashMap::new();
         for constant in &module.types_global_values {
             let value = match constant.class.opcode {

@@ -117,7 +117,7 @@ impl Lowering<'_> {
 
     /// Computes the built-in position values.
     pub(super) fn positions(&mut self, used: &Used) {
-        if self.options.grid == GridSource::Folded {
+        if self.options.grid == GridSource::Linearised {
             self.fold();
         }
         for builtin in &used.builtins {

@@ -83,7 +83,7 @@ pub enum Param {
         /// Bytes from one element to the next.
         stride: u32,
     },
-    /// The address of a buffer that holds [`scry_ir::FoldParams`]; 8 bytes.
+    /// The address of a buffer that holds [`scry_ir::LinearisedGrid`]; 8 bytes.
     Fold,
     /// The address of three `u32`, the workgroups along x, y and z, constant while the kernel
     /// runs; 8 bytes.
@@ -127,7 +127,7 @@ pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);
     match options.grid {
         GridSource::Counts => lowering.each_workgroup(),
-        GridSource::Native | GridSource::Folded => {
+        GridSource::Native | GridSource::Linearised => {
             lowering.entry();
             lowering.block(&kir.body);
         }

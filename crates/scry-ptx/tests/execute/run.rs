@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scry_cpu::{Code, Job, Machine, Memory, Stop};
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{FoldParams, GridSource, Program, runnable_workgroups};
+use scry_ir::{LinearisedGrid, GridSource, Program, runnable_workgroups};
 use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
 
 use super::code::{Module, Space};
@@ -67,7 +67,7 @@ impl How<'_> {
         let mut how = Self::on(targets[seed as usize % 4]);
         how.options.grid = match seed % 5 {
             3 => GridSource::Counts,
-            4 => GridSource::Folded,
+            4 => GridSource::Linearised,
             _ => GridSource::Native,
         };
         how
@@ -138,7 +138,7 @@ pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
     // Only now: the CPU's machine checks nothing that the kernel does not check itself.
     let groups = match how.options.grid {
         GridSource::Counts => runnable_workgroups(kir.workgroup_size, work.groups),
-        GridSource::Native | GridSource::Folded => work.groups,
+        GridSource::Native | GridSource::Linearised => work.groups,
     };
     let expected = on_cpu(work, groups, &kir).map_err(Problem::Different)?;
     let bindings = program.interface().bindings.iter().zip(expected).zip(&found);
@@ -202,15 +202,15 @@ fn interpret(work: &Work, how: &How<'_>, kir: &Kir, ptx: &Ptx) -> Result<Interpr
 }
 
 /// The physical grid, and what a folded kernel is told about it.
-fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
+fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], LinearisedGrid) {
     let total = groups.iter().fold(1u32, |total, count| total.wrapping_mul(*count));
     let [width, height] = FOLDED;
     let rows = total.div_ceil(width);
     let last_row = total - rows.saturating_sub(1) * width;
-    let params = FoldParams { groups, width, height, rows, last_row, padding: 0 };
+    let params = LinearisedGrid { groups, width, height, rows, last_row, padding: 0 };
     let grid = match how.options.grid {
         GridSource::Native => groups,
-        GridSource::Folded => [width, height, rows.div_ceil(height)],
+        GridSource::Linearised => [width, height, rows.div_ceil(height)],
         GridSource::Counts => [RESIDENT, 1, 1],
     };
     (grid, params)

@@ -1,6 +1,6 @@
 //! How much work a launch is: invocations or workgroups, and the grid that runs them.
 
-use scry_ir::{FoldParams, Interface};
+use scry_ir::{LinearisedGrid, Interface};
 
 use crate::api::binding::Binding;
 use crate::api::element::{Element, ElementLayout};
@@ -320,7 +320,7 @@ pub(crate) struct Grid {
     /// Workgroups as the device runs them.
     pub native: [u32; 3],
     /// How the two relate, if they differ.
-    pub fold: Option<FoldParams>,
+    pub fold: Option<LinearisedGrid>,
     /// True if there is nothing to do: no workgroup on some axis.
     pub empty: bool,
 }
@@ -410,7 +410,7 @@ fn check_axes(
 
 /// Lays a grid out as rows of physical workgroups within the device's limits, all at least 1.
 /// `None` if there are too many workgroups to be numbered in 32 bits, or to fit at all.
-fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], FoldParams)> {
+fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> {
     let [x, y, z] = groups.map(u64::from);
     let total = x.checked_mul(y)?.checked_mul(z)?;
     if total > u64::from(u32::MAX) {
@@ -432,7 +432,7 @@ fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], FoldParams)> {
     let last_row = total - (rows - 1) * width;
     let narrow = |n: u64| u32::try_from(n).expect("at most the total, which fits");
     let native = [narrow(width), narrow(height), narrow(depth)];
-    let params = FoldParams {
+    let params = LinearisedGrid {
         groups,
         width: native[0],
         height: native[1],

@@ -16,7 +16,7 @@ fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
 }
 
 /// The workgroup that a physical workgroup stands for, as a folded kernel computes it.
-fn unfold(fold: &FoldParams, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
+fn unfold(fold: &LinearisedGrid, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
     let row = y.checked_add(z.checked_mul(fold.height)?).expect("rows are numbered in 32 bits");
     if row >= fold.rows || (row == fold.rows - 1 && x >= fold.last_row) {
         return None;

@@ -144,12 +144,12 @@ impl Driver for NullDriver {
             version: (1, 3),
             checked: job.checked,
             native_workgroup_zeroing: false,
-            folded: job.grid == GridSource::Folded,
+            folded: job.grid == GridSource::Linearised,
             workarounds: SpirvWorkarounds::all(),
             reports_cut_loops: self.failing.is_some(),
         })?;
         let hidden =
-            usize::from(job.grid == GridSource::Folded) + usize::from(self.failing.is_some());
+            usize::from(job.grid == GridSource::Linearised) + usize::from(self.failing.is_some());
         let bindings = job.program.interface().bindings.len() + hidden;
         Ok(self.state().kernels.insert(bindings))
     }
@@ -167,7 +167,7 @@ impl Driver for NullDriver {
     }
 
     fn indirect(&self) -> GridSource {
-        GridSource::Folded
+        GridSource::Linearised
     }
 
     fn report(&self, _: KernelId) -> Option<Arc<Meaning>> {

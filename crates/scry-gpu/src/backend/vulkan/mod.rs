@@ -124,7 +124,7 @@ impl Driver for VulkanDriver {
     }
 
     fn indirect(&self) -> GridSource {
-        GridSource::Folded
+        GridSource::Linearised
     }
 
     fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {

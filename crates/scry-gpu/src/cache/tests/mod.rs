@@ -83,7 +83,7 @@ fn open(base: &Path) -> DiskCache {
 /// The variant for direct launches, compiled from the source itself.
 const PLAIN: Variant<'_> = Variant { grid: GridSource::Native, part: Part::Compiled(b"generated") };
 /// The variant for linearised grids.
-const LINEARISED: Variant<'_> = Variant { grid: GridSource::Folded, ..PLAIN };
+const LINEARISED: Variant<'_> = Variant { grid: GridSource::Linearised, ..PLAIN };
 /// The variant for indirect launches.
 const INDIRECT: Variant<'_> = Variant { grid: GridSource::Counts, ..PLAIN };
 

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use scry_ir::{FoldParams, Interface};
+use scry_ir::{LinearisedGrid, Interface};
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::ElementLayout;
@@ -23,7 +23,7 @@ use crate::core::encode;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 
-/// Computes a [`FoldParams`] and, after it, the native grid.
+/// Computes a [`LinearisedGrid`] and, after it, the native grid.
 const SOURCE: &str = include_str!("indirect.wgsl");
 
 /// Bytes of what the kernel computes.
@@ -42,7 +42,7 @@ fn kernel(context: &Arc<Context>) -> Result<Kernel> {
 pub(crate) struct Prepared {
     /// Three `u32`: workgroups within the device's limits.
     pub native: Span,
-    /// A [`FoldParams`].
+    /// A [`LinearisedGrid`].
     pub fold: Span,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn prepare(
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Preparation;
     }
-    let fold = size_of::<FoldParams>() as u64;
+    let fold = size_of::<LinearisedGrid>() as u64;
     let part = |offset, size| Span { memory: grid.id(), offset, size };
     Ok(Prepared { native: part(fold, Groups::SIZE), fold: part(0, fold) })
 }

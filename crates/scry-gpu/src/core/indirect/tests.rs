@@ -57,7 +57,7 @@ fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8
         return ([0; 8], [0; 3]);
     };
     let [x, y, z] = grid.groups;
-    let plain = FoldParams {
+    let plain = LinearisedGrid {
         groups: grid.groups,
         width: x,
         height: y,
@@ -65,7 +65,7 @@ fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8
         last_row: x,
         padding: 0,
     };
-    let FoldParams { groups: [x, y, z], width, height, rows, last_row, padding } =
+    let LinearisedGrid { groups: [x, y, z], width, height, rows, last_row, padding } =
         grid.fold.unwrap_or(plain);
     ([x, y, z, width, height, rows, last_row, padding], grid.native)
 }

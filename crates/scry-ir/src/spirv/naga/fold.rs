@@ -11,7 +11,7 @@ use naga::{
     StructMember, Type, TypeInner, VectorSize,
 };
 
-/// Where in a `FoldParams` each member stands.
+/// Where in a `LinearisedGrid` each member stands.
 const GROUPS: u32 = 0;
 const WIDTH: u32 = 1;
 const HEIGHT: u32 = 2;

@@ -153,7 +153,7 @@ fn signature(job: &CompileJob<'_>) -> Signature {
     let interface = job.program.interface();
     let immediates = interface.immediates.as_ref();
     Signature {
-        bindings: interface.bindings.len() + usize::from(job.grid == GridSource::Folded),
+        bindings: interface.bindings.len() + usize::from(job.grid == GridSource::Linearised),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     }
 }

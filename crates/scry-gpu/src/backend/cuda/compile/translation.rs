@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn translation_lists_launch_parameters() {
-        let Translation { entry, params, text, .. } = translation(GridSource::Folded);
+        let Translation { entry, params, text, .. } = translation(GridSource::Linearised);
         let text = text.unwrap();
         assert_eq!(entry, "double");
         assert!(text.contains(".entry double("), "{text}");
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn translation_round_trips_without_text() {
-        for grid in [GridSource::Native, GridSource::Folded, GridSource::Counts] {
+        for grid in [GridSource::Native, GridSource::Linearised, GridSource::Counts] {
             let translation = translation(grid);
             assert_eq!(translation.params.contains(&Param::Counts), grid == GridSource::Counts);
             let read = Translation::from_bytes(&translation.to_bytes()).unwrap();
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn rejects_damaged_translations() {
-        let bytes = translation(GridSource::Folded).to_bytes();
+        let bytes = translation(GridSource::Linearised).to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
         }

@@ -139,7 +139,7 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> Sp
         version: if newest { (1, 6) } else { (1, 5) },
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
-        folded: job.grid == GridSource::Folded,
+        folded: job.grid == GridSource::Linearised,
         workarounds: gpu.workarounds.spirv(),
         reports_cut_loops,
     }
@@ -151,7 +151,7 @@ fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<v
         Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    let fold = (grid == GridSource::Folded).then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let fold = (grid == GridSource::Linearised).then_some(vk::DescriptorType::UNIFORM_BUFFER);
     let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
     declared.chain(fold).chain(report).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::error::GpuError;
-use scry_ir::{Features, FoldParams};
+use scry_ir::{Features, LinearisedGrid};
 
 #[test]
 fn a_kernel_doubles_its_input() {
@@ -74,9 +74,9 @@ fn kernels_read_uniforms_and_immediates() {
 #[test]
 fn linearised_kernels_see_the_requested_grid() {
     for driver in drivers() {
-        let kernel = driver.compiled(DOUBLE, GridSource::Folded);
+        let kernel = driver.compiled(DOUBLE, GridSource::Linearised);
         // 10 workgroups as rows of 4: two full rows, and 2 in the last.
-        let params = FoldParams {
+        let params = LinearisedGrid {
             groups: [10, 1, 1],
             width: 4,
             height: 3,
@@ -84,7 +84,7 @@ fn linearised_kernels_see_the_requested_grid() {
             last_row: 2,
             padding: 0,
         };
-        let FoldParams { groups, .. } = params;
+        let LinearisedGrid { groups, .. } = params;
         let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
         let words: Vec<u32> = (0..640).collect();
         let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
