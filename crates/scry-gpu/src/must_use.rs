@@ -32,7 +32,7 @@ must_use! {
     Inputs: "recording.replay_with()";
     Launch: "Launch::workgroups([1, 1, 1])";
     LaunchWithImmediates: "Launch::invocations(4).immediates(&1.0f32)";
-    Bound: "kernel.bind().set(\"x\", x)";
+    BoundBuffer: "kernel.bind().set(\"x\", x)";
     Options: "CompileOptions::new().entry(\"a\")";
     Slice: "x.slice(..)?";
     Labelled: "x.clone().with_label(\"x\")";

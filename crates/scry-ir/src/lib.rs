@@ -29,6 +29,6 @@ pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use program::{Options, Program};
 pub use similar_names::nearest;
 pub use spirv::{
-    ControlFlow, LinearisedGrid, GridSource, SpirvOptions, SpirvWorkarounds, runnable_workgroups,
+    ControlFlow, GridSource, LinearisedGrid, SpirvOptions, SpirvWorkarounds, runnable_workgroups,
 };
 pub use wgsl::outline::Outline;

@@ -57,8 +57,9 @@ fn every_kernel_assembles_for_every_target() {
     let folders = ["", "bounds", "fuzz"].map(|name| corpus().join(name));
     for (name, source) in folders.iter().flat_map(|folder| sources(folder)) {
         for target in [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90, Target::SM_90A] {
-            use GridSource::{Counts, Folded, Native};
-            for (checked, grid) in [(true, Native), (false, Native), (true, Folded), (true, Counts)]
+            use GridSource::{Counts, Linearised, Native};
+            for (checked, grid) in
+                [(true, Native), (false, Native), (true, Linearised), (true, Counts)]
             {
                 let options = PtxOptions { target, grid, polled: checked, bounded: checked };
                 let ptx = translated(&source, checked, &options);

@@ -15,7 +15,7 @@ use crate::api::launch::Launch;
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
 use crate::api::untyped_buffer;
-use crate::core::command::{Command, Span};
+use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
@@ -283,7 +283,7 @@ impl Batch {
             Some((source, span)) => {
                 let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back");
                 let memory = memory.in_function("Batch::download")?;
-                let dst = Span { size: span.size, ..memory.whole() };
+                let dst = BufferRange { size: span.size, ..memory.whole() };
                 self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
                 self.list.read_by_host = true;
                 Some(HostCopy { memory, source: span.memory })

@@ -7,7 +7,7 @@ use crate::api::elements::Elements;
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
-use crate::core::command::{Command, Span};
+use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::{CommandList, FirstUse};
 use crate::core::context::Context;
 use crate::core::handles::MemoryKind;
@@ -32,7 +32,7 @@ struct Write {
     /// Where its data begins in the bytes.
     begin: usize,
     memory: Arc<Memory>,
-    span: Span,
+    span: BufferRange,
 }
 
 impl<'r> ReplayInputs<'r> {
@@ -135,7 +135,7 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
     context.note_loss(context.driver.write(source.id(), 0, bytes))?;
     for Write { begin, memory, span } in writes {
         let (offset, size) = (source.whole().offset + *begin as u64, span.size);
-        let src = Span { memory: source.id(), offset, size };
+        let src = BufferRange { memory: source.id(), offset, size };
         list.push(Command::Copy { src, dst: *span }, [&source, memory]);
     }
     Ok(list)
@@ -144,7 +144,7 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
 impl Recorded {
     /// How the recorded commands use bytes that are written before them. That of a range that is
     /// read is remembered: it is probably written before each replay.
-    fn first_use(&self, span: Span) -> FirstUse {
+    fn first_use(&self, span: BufferRange) -> FirstUse {
         if self.is_known_input(span) {
             return FirstUse::Read;
         }

@@ -6,7 +6,7 @@ use crate::core::handles::{KernelId, MemoryId};
 
 /// A range of bytes in an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct BufferRange {
     /// The allocation.
     pub memory: MemoryId,
     /// First byte.
@@ -15,7 +15,7 @@ pub(crate) struct Span {
     pub size: u64,
 }
 
-impl Span {
+impl BufferRange {
     /// The byte after the last one.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.size
@@ -26,17 +26,17 @@ impl Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Repeats a 32-bit pattern; offset and size are multiples of 4.
-    Fill { dst: Span, pattern: u32 },
+    Fill { dst: BufferRange, pattern: u32 },
     /// Copies bytes; the spans are of one size and do not overlap.
-    Copy { src: Span, dst: Span },
+    Copy { src: BufferRange, dst: BufferRange },
     /// Runs a kernel.
     Dispatch(Dispatch),
 }
 
 /// What a binding of a kernel gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bound {
-    pub span: Span,
+pub(crate) struct BoundBuffer {
+    pub span: BufferRange,
     /// Whether the kernel may write it.
     pub writes: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Dispatch {
     pub kernel: KernelId,
     /// What each binding of the kernel's interface gets, in the interface's order; a folded kernel
     /// has its fold parameters last.
-    pub bindings: Vec<Bound>,
+    pub bindings: Vec<BoundBuffer>,
     /// Workgroups along x, y and z.
     pub groups: Groups,
     /// The immediate block, exactly as long as the interface says; may be empty.
@@ -67,7 +67,7 @@ pub(crate) enum Groups {
     /// [`Driver::indirect`](crate::core::driver::Driver::indirect) says.
     /// Boxed, so that the far more usual direct launches stay small: recording many of them is
     /// bound by memory.
-    Indirect(Box<Span>),
+    Indirect(Box<BufferRange>),
 }
 
 impl Groups {
@@ -161,7 +161,7 @@ impl Command {
     }
 
     /// The span that the command overwrites whatever was there, if there is one.
-    pub(crate) fn overwrites(&self) -> Option<Span> {
+    pub(crate) fn overwrites(&self) -> Option<BufferRange> {
         match self {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => Some(*dst),
             Self::Dispatch(dispatch) if dispatch.role == Role::Copy => {
@@ -172,7 +172,7 @@ impl Command {
     }
 
     /// Calls `visit` with each span that the command touches, and whether it writes there.
-    pub(crate) fn for_each_access(&self, mut visit: impl FnMut(Span, bool)) {
+    pub(crate) fn for_each_access(&self, mut visit: impl FnMut(BufferRange, bool)) {
         match self {
             Self::Fill { dst, .. } => visit(*dst, true),
             Self::Copy { src, dst } => {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::core::command::{Command, Span};
+use crate::core::command::{BufferRange, Command};
 use crate::core::memory::Memory;
 use crate::core::report::Reports;
 
@@ -107,7 +107,7 @@ impl CommandList {
     }
 
     /// How the list uses bytes that are written before it.
-    pub(crate) fn first_use(&self, span: Span) -> FirstUse {
+    pub(crate) fn first_use(&self, span: BufferRange) -> FirstUse {
         // The parts that no command has touched so far.
         let mut untouched = vec![(span.offset, span.end())];
         let mut found = FirstUse::None;
@@ -137,7 +137,7 @@ impl CommandList {
     }
 
     /// Whether the first commands that touch an allocation overwrite it from end to end.
-    fn first_use_overwrites(&self, whole: Span) -> bool {
+    fn first_use_overwrites(&self, whole: BufferRange) -> bool {
         let mut covered = whole.offset;
         for command in &self.commands {
             let (mut used, mut read) = (false, false);

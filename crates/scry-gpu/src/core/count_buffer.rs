@@ -9,7 +9,7 @@ use crate::api::binding::View;
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
 use crate::core::check::{self, Argument};
-use crate::core::command::Span;
+use crate::core::command::BufferRange;
 use crate::core::context::Context;
 use crate::core::memory::Memory;
 use crate::core::same_device::same_device;
@@ -49,7 +49,7 @@ impl CountBuffer {
         context: &Arc<Context>,
         operation: &str,
         interface: &Interface,
-    ) -> Result<(&Arc<Memory>, Span)> {
+    ) -> Result<(&Arc<Memory>, BufferRange)> {
         let role = || "the counts of Launch::indirect".to_owned();
         same_device(context, (&self.context, &self.label), operation, role)?;
         let argument = Argument {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::api::binding::View;
 use crate::api::dtype::ElementType;
 use crate::api::error::{GpuError, RangeError, Result, TooLargeError};
-use crate::core::command::Span;
+use crate::core::command::BufferRange;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
@@ -198,8 +198,8 @@ pub(crate) fn fill(dst: View<'_>, pattern: &[u8]) -> Result<()> {
 
 impl<'a> View<'a> {
     /// The allocation and the bytes in it; `None` if there are no bytes.
-    pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, Span)> {
+    pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, BufferRange)> {
         let memory = self.memory.filter(|_| self.size > 0)?;
-        Some((memory, Span { memory: memory.id(), offset: self.offset, size: self.size }))
+        Some((memory, BufferRange { memory: memory.id(), offset: self.offset, size: self.size }))
     }
 }

@@ -10,7 +10,7 @@ use crate::api::error::{GpuError, RangeError, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{self, Grid, Launch, LaunchSize};
 use crate::core::check::{self, Argument};
-use crate::core::command::{Bound, Command, Dispatch, Groups, Role, Span};
+use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Role};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::copy;
@@ -98,7 +98,7 @@ pub(crate) fn fill(
     let element = pattern.len() as u64;
     let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
-    let part = |offset: u64, size: u64| Span { offset: span.offset + offset, size, ..span };
+    let part = |offset: u64, size: u64| BufferRange { offset: span.offset + offset, size, ..span };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
     while done < span.size {
@@ -125,11 +125,11 @@ fn as_word(pattern: &[u8]) -> Option<u32> {
 pub(crate) fn write_bytes(
     context: &Arc<Context>,
     list: &mut CommandList,
-    dst: (&Arc<Memory>, Span),
+    dst: (&Arc<Memory>, BufferRange),
     bytes: &[u8],
 ) -> Result<()> {
     let source = captured(context, bytes, "captured host data")?;
-    let src = Span { size: dst.1.size, ..source.whole() };
+    let src = BufferRange { size: dst.1.size, ..source.whole() };
     list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
     Ok(())
 }
@@ -207,11 +207,11 @@ fn append(
     let mut bound = Vec::with_capacity(bindings.len() + hidden);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
-        let span = Span { size: check::bound_size(binding, whole.size), ..whole };
+        let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
         list.keep(memory);
-        bound.push(Bound { span, writes: binding.access.writes() });
+        bound.push(BoundBuffer { span, writes: binding.access.writes() });
     }
-    bound.extend(fold.map(|span| Bound { span, writes: false }));
+    bound.extend(fold.map(|span| BoundBuffer { span, writes: false }));
     if let Some(meaning) = reports {
         let at = list.commands.len();
         let (words, span) = list.reports.add(
@@ -224,7 +224,7 @@ fn append(
             context.info.binding_alignment,
             |size| context.allocate(MemoryKind::Device, size, "reports of launches"),
         )?;
-        bound.push(Bound { span, writes: true });
+        bound.push(BoundBuffer { span, writes: true });
         list.keep(&words);
     }
     list.commands.push(Command::Dispatch(Dispatch {
@@ -266,7 +266,7 @@ fn role(kernel: &Kernel, nth: usize) -> String {
 /// The checked size of a launch: known, or in memory at these bytes.
 enum Size<'a> {
     Direct(Grid),
-    Indirect(&'a Arc<Memory>, Span),
+    Indirect(&'a Arc<Memory>, BufferRange),
 }
 
 /// Checks the size of a launch. None if there is nothing to do.
@@ -297,7 +297,7 @@ struct Sized {
     /// The variant of the kernel.
     source: GridSource,
     /// The fold parameters of that variant, if it has them.
-    fold: Option<Span>,
+    fold: Option<BufferRange>,
 }
 
 /// Decides how a launch gets its grid, and appends the work that prepares it.

@@ -7,7 +7,7 @@
 //!
 //! The sets outlive submissions, so ordering holds from one batch to the next on the same queue.
 
-use crate::core::command::{Barrier, Command, Span, Stages, Step};
+use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::handles::MemoryId;
 
 /// The stages that execute commands.
@@ -83,11 +83,11 @@ impl Unordered {
         self.made_by = None;
     }
 
-    fn conflicts(&self, span: Span, writes: bool) -> bool {
+    fn conflicts(&self, span: BufferRange, writes: bool) -> bool {
         self.writes.overlap(span) || (writes && self.reads.overlap(span))
     }
 
-    fn note(&mut self, span: Span, writes: bool, stage: Stages) {
+    fn note(&mut self, span: BufferRange, writes: bool, stage: Stages) {
         self.made_by = Some(self.made_by.map_or(stage, |made_by| made_by | stage));
         if writes { self.writes.insert(span) } else { self.reads.insert(span) }
     }
@@ -112,7 +112,7 @@ impl Ranges {
         self.0.iter_mut().for_each(Vec::clear);
     }
 
-    fn overlap(&self, span: Span) -> bool {
+    fn overlap(&self, span: BufferRange) -> bool {
         let list = &self.0[span.memory.index() % LISTS];
         let above = list.partition_point(|range| range.key() < (span.memory, span.end()));
         let last = above.checked_sub(1).map(|last| list[last]);
@@ -120,7 +120,7 @@ impl Ranges {
     }
 
     /// Adds a range, merged with those that it overlaps or touches.
-    fn insert(&mut self, span: Span) {
+    fn insert(&mut self, span: BufferRange) {
         let list = &mut self.0[span.memory.index() % LISTS];
         let (memory, mut start, mut end) = (span.memory, span.offset, span.end());
         let above = list.partition_point(|range| range.key() <= (memory, end));
@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::command::{Bound, Groups, Role};
+    use crate::core::command::{BoundBuffer, Groups, Role};
     use crate::core::handles::MemoryMark;
     use crate::core::id::Slots;
 
@@ -159,18 +159,18 @@ mod tests {
         (0..count).map(|_| slots.insert(())).collect()
     }
 
-    fn copy(from: Span, to: Span) -> Command {
+    fn copy(from: BufferRange, to: BufferRange) -> Command {
         Command::Copy { src: from, dst: to }
     }
 
     #[test]
     fn a_read_after_a_write_waits_and_the_next_read_does_not() {
         let m = memories(3);
-        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
+        let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let steps = Hazards::default().schedule([
             copy(span(0), span(1)),
             copy(span(1), span(2)),
-            copy(span(1), Span { memory: m[0], offset: 32, size: 16 }),
+            copy(span(1), BufferRange { memory: m[0], offset: 32, size: 16 }),
         ]);
         let barriers: Vec<_> = steps.iter().map(|s| matches!(s, Step::Barrier(_))).collect();
         assert_eq!(barriers, [false, true, false, false]);
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn a_barrier_for_one_stage_does_not_order_another() {
         let m = memories(2);
-        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
+        let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let mut kernels = Slots::default();
         let dispatch = |kernel, span| {
             Command::Dispatch(crate::core::command::Dispatch {
                 kernel,
-                bindings: vec![Bound { span, writes: true }],
+                bindings: vec![BoundBuffer { span, writes: true }],
                 groups: Groups::Direct([1; 3]),
                 immediates: Vec::new(),
                 role: Role::Launch,
@@ -225,7 +225,7 @@ mod tests {
             let mut since_barrier: Vec<Access> = Vec::new();
             for accesses in &commands {
                 let bindings = accesses.iter().map(|&(i, offset, size, writes)| {
-                    Bound { span: Span { memory: m[i], offset, size }, writes }
+                    BoundBuffer { span: BufferRange { memory: m[i], offset, size }, writes }
                 });
                 let command = Command::Dispatch(crate::core::command::Dispatch {
                     kernel,

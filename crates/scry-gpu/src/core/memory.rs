@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::api::error::Result;
-use crate::core::command::Span;
+use crate::core::command::BufferRange;
 use crate::core::driver::Driver;
 use crate::core::handles::{MemoryId, MemoryKind};
 
@@ -49,8 +49,8 @@ impl Memory {
     }
 
     /// All of it.
-    pub(crate) fn whole(&self) -> Span {
-        Span { memory: self.id, offset: 0, size: self.size }
+    pub(crate) fn whole(&self) -> BufferRange {
+        BufferRange { memory: self.id, offset: 0, size: self.size }
     }
 
     /// Whether the content is defined.

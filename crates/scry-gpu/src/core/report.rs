@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::api::error::Result;
-use crate::core::command::{Command, Span};
+use crate::core::command::{BufferRange, Command};
 use crate::core::driver::Meaning;
 use crate::core::memory::Memory;
 
@@ -55,7 +55,7 @@ impl Reports {
         launch: Reporting,
         alignment: u64,
         allocate: impl FnOnce(u64) -> Result<Arc<Memory>>,
-    ) -> Result<(Arc<Memory>, Span)> {
+    ) -> Result<(Arc<Memory>, BufferRange)> {
         let (block, slot) = (self.launches.len() / SLOTS, self.launches.len() % SLOTS);
         let stride = BYTES.max(alignment);
         if block == self.blocks.len() {
@@ -66,7 +66,7 @@ impl Reports {
         }
         self.launches.push(launch);
         let memory = self.blocks[block].clone();
-        let span = Span { memory: memory.id(), offset: slot as u64 * stride, size: BYTES };
+        let span = BufferRange { memory: memory.id(), offset: slot as u64 * stride, size: BYTES };
         Ok((memory, span))
     }
 

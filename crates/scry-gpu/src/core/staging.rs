@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::error::Result;
-use crate::core::command::Span;
+use crate::core::command::BufferRange;
 use crate::core::handles::{MemoryKind, Point};
 use crate::core::memory::Memory;
 use crate::core::submission_queue::SubmissionQueue;
@@ -60,7 +60,7 @@ pub(crate) struct Lease<'a> {
     ring: &'a Ring,
     slot: usize,
     pub memory: Arc<Memory>,
-    pub span: Span,
+    pub span: BufferRange,
     /// The submission that uses the chunk, as long as it may be doing so.
     pub point: Option<Point>,
 }
@@ -152,7 +152,7 @@ impl Ring {
         // Chunks start at multiples of 16 bytes: the host copies fastest that way.
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
         slot.leases += 1;
-        let span = Span { memory: slot.memory.id(), offset, size: size as u64 };
+        let span = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
         Lease { ring: self, slot: index, memory: slot.memory.clone(), span, point: None }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::error::{GpuError, InterruptedError, Result};
 use crate::cache::DiskCache;
-use crate::core::command::{Barrier, Command, Span, Stages, Step};
+use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
@@ -93,7 +93,7 @@ pub(crate) struct Recorded {
     hazards: Hazards,
     defined: OnceLock<()>,
     /// Ranges that were written before replays, known to be read by the commands.
-    inputs: Mutex<Vec<Span>>,
+    inputs: Mutex<Vec<BufferRange>>,
 }
 
 /// Ranges of inputs that a recording remembers.
@@ -105,12 +105,12 @@ impl Recorded {
     }
 
     /// Whether the range is one of those remembered.
-    pub(crate) fn is_known_input(&self, span: Span) -> bool {
+    pub(crate) fn is_known_input(&self, span: BufferRange) -> bool {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&span)
     }
 
     /// Remembers a range that is read by the commands.
-    pub(crate) fn remember_input(&self, span: Span) {
+    pub(crate) fn remember_input(&self, span: BufferRange) {
         let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         if inputs.len() < MOST_INPUTS && !inputs.contains(&span) {
             inputs.push(span);

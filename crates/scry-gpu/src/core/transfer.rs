@@ -11,7 +11,7 @@ use std::thread::{self, Builder};
 
 use crate::api::error::Result;
 use crate::api::info::DeviceKind;
-use crate::core::command::{Command, Span};
+use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::handles::Point;
@@ -28,7 +28,7 @@ const GROUP: usize = 4;
 const AHEAD: usize = 3;
 
 /// A part of an allocation, and the allocation.
-pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
+pub(crate) type Place<'a> = (&'a Arc<Memory>, BufferRange);
 
 /// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
 pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
@@ -51,7 +51,7 @@ struct Upload<'a> {
     context: &'a Context,
     dst: Place<'a>,
     /// Chunks that are in the ring and not yet submitted, and the spans that they are for.
-    captured: Mutex<Vec<(Lease<'a>, Span)>>,
+    captured: Mutex<Vec<(Lease<'a>, BufferRange)>>,
 }
 
 impl Upload<'_> {
@@ -278,7 +278,7 @@ fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
 fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
     let (memory, span) = whole;
     let offset = span.offset + offset;
-    (memory, Span { memory: span.memory, offset, size: size as u64 })
+    (memory, BufferRange { memory: span.memory, offset, size: size as u64 })
 }
 
 /// Host threads worth using for a transfer: most of the cores, at most 12; all of them, at most 16,

@@ -5,4 +5,4 @@ mod workarounds;
 mod write;
 
 pub use workarounds::SpirvWorkarounds;
-pub use write::{ControlFlow, LinearisedGrid, GridSource, SpirvOptions, runnable_workgroups};
+pub use write::{ControlFlow, GridSource, LinearisedGrid, SpirvOptions, runnable_workgroups};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scry_cpu::{Code, Job, Machine, Memory, Stop};
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{LinearisedGrid, GridSource, Program, runnable_workgroups};
+use scry_ir::{GridSource, LinearisedGrid, Program, runnable_workgroups};
 use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
 
 use super::code::{Module, Space};

@@ -1,6 +1,6 @@
 //! How much work a launch is: invocations or workgroups, and the grid that runs them.
 
-use scry_ir::{LinearisedGrid, Interface};
+use scry_ir::{Interface, LinearisedGrid};
 
 use crate::api::binding::Binding;
 use crate::api::element::{Element, ElementLayout};

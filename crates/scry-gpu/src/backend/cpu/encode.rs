@@ -8,7 +8,7 @@ use scry_ir::runnable_workgroups;
 
 use super::compile::Kernel;
 use super::memory::Block;
-use crate::core::command::{Bound, Command, Dispatch, Groups, Span as Range, Step};
+use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Step};
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;
 
@@ -84,7 +84,7 @@ impl Tables<'_> {
         })
     }
 
-    fn range(self, range: Range) -> Result<BlockRange, String> {
+    fn range(self, range: BufferRange) -> Result<BlockRange, String> {
         let missing = || format!("{range:?} does not exist");
         let block = self.blocks.get(range.memory).ok_or_else(missing)?;
         let span = block.span(range.offset, range.size).ok_or_else(missing)?;
@@ -104,7 +104,7 @@ impl Tables<'_> {
             groups: self.workgroups(&dispatch.groups)?,
             immediates: dispatch.immediates.clone(),
         };
-        for Bound { span, writes } in &dispatch.bindings {
+        for BoundBuffer { span, writes } in &dispatch.bindings {
             let BlockRange { block, span } = self.range(*span)?;
             launch.bindings.push(span);
             launch.blocks.push((block, *writes));

@@ -1,6 +1,6 @@
 //! The rules that every submission must obey, checked naively and independently of the core.
 
-use crate::core::command::{Barrier, Command, Groups, Span, Stages, Step};
+use crate::core::command::{Barrier, BufferRange, Command, Groups, Stages, Step};
 
 /// Executed commands that may still be running, for each stage that could wait for them.
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Checker {
 
 struct Executed {
     stage: Stages,
-    accesses: Vec<(Span, bool)>,
+    accesses: Vec<(BufferRange, bool)>,
     /// The stages that have waited for it.
     visible_to: Stages,
 }
@@ -64,7 +64,7 @@ impl Checker {
     }
 }
 
-fn overlap(a: &Span, b: &Span) -> bool {
+fn overlap(a: &BufferRange, b: &BufferRange) -> bool {
     a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 

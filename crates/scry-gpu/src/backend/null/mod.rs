@@ -18,7 +18,7 @@ use super::Absence;
 use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
-use crate::core::command::{Command, Groups, Span, Step};
+use crate::core::command::{BufferRange, Command, Groups, Step};
 use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, Meaning, MemoryId, MemoryKind,
     MemoryMark, NativeJob, Point, RecordingId, RecordingMark, RoutineJob, Work,
@@ -125,7 +125,7 @@ impl Driver for NullDriver {
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state();
-        let span = Span { memory, offset, size: data.len() as u64 };
+        let span = BufferRange { memory, offset, size: data.len() as u64 };
         let target = state.bytes_mut(span).map_err(|why| self.refuse("write", why))?;
         target.copy_from_slice(data);
         Ok(())
@@ -133,7 +133,7 @@ impl Driver for NullDriver {
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut state = self.state();
-        let span = Span { memory, offset, size: out.len() as u64 };
+        let span = BufferRange { memory, offset, size: out.len() as u64 };
         let source = state.bytes_mut(span).map_err(|why| self.refuse("read", why))?;
         out.copy_from_slice(source);
         Ok(())
@@ -260,7 +260,8 @@ impl State {
                 if bindings != Some(dispatch.bindings.len()) {
                     return Err(format!("{dispatch:?} does not fit its kernel: {bindings:?}"));
                 }
-                let mut spans: Vec<Span> = dispatch.bindings.iter().map(|it| it.span).collect();
+                let mut spans: Vec<BufferRange> =
+                    dispatch.bindings.iter().map(|it| it.span).collect();
                 if let Groups::Indirect(counts) = &dispatch.groups {
                     spans.push(**counts);
                 }
@@ -269,7 +270,7 @@ impl State {
         }
     }
 
-    fn bytes_mut(&mut self, span: Span) -> Result<&mut [u8], String> {
+    fn bytes_mut(&mut self, span: BufferRange) -> Result<&mut [u8], String> {
         let bytes = self.memories.get_mut(span.memory).ok_or(format!("{span:?} is not there"))?;
         let range = span.offset as usize..span.end() as usize;
         bytes.get_mut(range).ok_or(format!("{span:?} is out of its allocation"))

@@ -1,6 +1,6 @@
 //! Checks of commands before they reach a GPU's driver.
 
-use crate::core::command::{Dispatch, Span};
+use crate::core::command::{BufferRange, Dispatch};
 use crate::core::driver::{KernelId, MemoryId};
 
 /// Returns the error text for an allocation that does not exist.
@@ -14,8 +14,8 @@ pub(crate) fn no_kernel(kernel: KernelId) -> String {
 }
 
 /// Checks that a range is within an allocation of `whole` bytes.
-pub(crate) fn check_span(span: Span, whole: u64) -> Result<(), String> {
-    let Span { offset, size, .. } = span;
+pub(crate) fn check_span(span: BufferRange, whole: u64) -> Result<(), String> {
+    let BufferRange { offset, size, .. } = span;
     match offset.checked_add(size) {
         Some(end) if size > 0 && end <= whole => Ok(()),
         _ => Err(format!("{size} bytes at {offset} are not in an allocation of {whole}")),

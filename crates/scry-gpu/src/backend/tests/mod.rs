@@ -7,7 +7,9 @@ use std::time::Duration;
 use scry_ir::Program;
 
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind};
-use crate::core::command::{Barrier, Bound, Command, Dispatch, Groups, Role, Span, Stages, Step};
+use crate::core::command::{
+    Barrier, BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Stages, Step,
+};
 use crate::core::driver::{
     CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work,
 };
@@ -25,8 +27,8 @@ pub(super) const DOUBLE: &str = "
     }";
 
 /// A range from the start of an allocation.
-pub(super) fn span(memory: MemoryId, size: u64) -> Span {
-    Span { memory, offset: 0, size }
+pub(super) fn span(memory: MemoryId, size: u64) -> BufferRange {
+    BufferRange { memory, offset: 0, size }
 }
 
 /// A command as a step.
@@ -35,7 +37,7 @@ pub(super) fn run(command: Command) -> Step {
 }
 
 /// A copy as a step.
-pub(super) fn copy(src: Span, dst: Span) -> Step {
+pub(super) fn copy(src: BufferRange, dst: BufferRange) -> Step {
     run(Command::Copy { src, dst })
 }
 
@@ -56,20 +58,24 @@ pub(super) fn compute_barrier() -> Step {
 }
 
 /// A launch without immediates.
-pub(super) fn dispatch(kernel: KernelId, bindings: &[(Span, bool)], groups: [u32; 3]) -> Step {
+pub(super) fn dispatch(
+    kernel: KernelId,
+    bindings: &[(BufferRange, bool)],
+    groups: [u32; 3],
+) -> Step {
     dispatch_with(kernel, bindings, groups, &[])
 }
 
 /// A launch.
 pub(super) fn dispatch_with(
     kernel: KernelId,
-    bindings: &[(Span, bool)],
+    bindings: &[(BufferRange, bool)],
     groups: [u32; 3],
     immediates: &[u8],
 ) -> Step {
     run(Command::Dispatch(Dispatch {
         kernel,
-        bindings: bindings.iter().map(|&(span, writes)| Bound { span, writes }).collect(),
+        bindings: bindings.iter().map(|&(span, writes)| BoundBuffer { span, writes }).collect(),
         groups: Groups::Direct(groups),
         immediates: immediates.to_vec(),
         role: Role::Launch,
@@ -118,7 +124,7 @@ pub(super) trait Driven: Driver {
     }
 
     /// Returns the words of a range, copied after all earlier submissions.
-    fn words(&self, of: Span) -> Vec<u32> {
+    fn words(&self, of: BufferRange) -> Vec<u32> {
         let out = self.allocate(MemoryKind::Readback, of.size, "out").unwrap();
         let host = barrier(Stages::TRANSFER, Stages::HOST);
         self.done(&[full_barrier(), copy(of, span(out, of.size)), host]);

@@ -5,7 +5,7 @@ use scry_ir::{Binding, Interface};
 use super::arguments::{bound_size, given};
 use super::binding::{Argument, place};
 use crate::api::error::{ArgumentError, GpuError, Result};
-use crate::core::command::Span;
+use crate::core::command::BufferRange;
 
 /// Refuses bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
 pub(crate) fn overwritten_counts(
     interface: &Interface,
     arguments: &[Argument<'_>],
-    counts: Span,
+    counts: BufferRange,
 ) -> Result<()> {
     let pairs = interface.bindings.iter().zip(arguments);
     for (binding, argument) in pairs.filter(|(binding, _)| binding.access.writes()) {

@@ -5,14 +5,14 @@ use scry_ir::{Interface, Scalar, TypeLayout};
 use super::binding::Argument;
 use super::types;
 use crate::api::error::{ArgumentError, GpuError, Result};
-use crate::core::command::{Groups, Span};
+use crate::core::command::{BufferRange, Groups};
 
 /// Checks that a range of a buffer begins with three `u32`, and gives their bytes.
 ///
 /// # Errors
 /// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
 /// offset is no multiple of 4 bytes.
-pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<Span> {
+pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<BufferRange> {
     let refuse = |problem: String, help: String| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
@@ -50,7 +50,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<S
             "begin it at a multiple of 4 bytes".into(),
         );
     }
-    Ok(Span { memory, offset: argument.offset, size: Groups::SIZE })
+    Ok(BufferRange { memory, offset: argument.offset, size: Groups::SIZE })
 }
 
 /// The counts as errors name them.

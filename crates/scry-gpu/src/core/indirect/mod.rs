@@ -9,14 +9,14 @@
 
 use std::sync::Arc;
 
-use scry_ir::{LinearisedGrid, Interface};
+use scry_ir::{Interface, LinearisedGrid};
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
 use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::Launch;
-use crate::core::command::{Command, Groups, Role, Span};
+use crate::core::command::{BufferRange, Command, Groups, Role};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
@@ -41,9 +41,9 @@ fn kernel(context: &Arc<Context>) -> Result<Kernel> {
 /// The prepared grid of an indirect launch.
 pub(crate) struct Prepared {
     /// Three `u32`: workgroups within the device's limits.
-    pub native: Span,
+    pub native: BufferRange,
     /// A [`LinearisedGrid`].
-    pub fold: Span,
+    pub fold: BufferRange,
 }
 
 /// Appends the launch that prepares an indirect launch of a kernel.
@@ -51,7 +51,7 @@ pub(crate) fn prepare(
     context: &Arc<Context>,
     list: &mut CommandList,
     interface: &Interface,
-    (memory, counts): (&Arc<Memory>, Span),
+    (memory, counts): (&Arc<Memory>, BufferRange),
 ) -> Result<Prepared> {
     let grid = context.allocate(MemoryKind::Device, GRID, "grid of an indirect launch")?;
     // The launch writes all of it.
@@ -74,7 +74,7 @@ pub(crate) fn prepare(
         dispatch.role = Role::Preparation;
     }
     let fold = size_of::<LinearisedGrid>() as u64;
-    let part = |offset, size| Span { memory: grid.id(), offset, size };
+    let part = |offset, size| BufferRange { memory: grid.id(), offset, size };
     Ok(Prepared { native: part(fold, Groups::SIZE), fold: part(0, fold) })
 }
 

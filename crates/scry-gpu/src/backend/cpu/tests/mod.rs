@@ -12,7 +12,7 @@ use scry_ir::kir::{Builder, Kir};
 use super::compile::Kernel;
 use super::{CpuDriver, info, write};
 use crate::api::error::{GpuError, Result};
-use crate::core::command::{Bound, Command, Dispatch, Groups, Role, Span, Step};
+use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Step};
 use crate::core::driver::{Driver, KernelId, MemoryId, MemoryKind, Point, Work};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -55,20 +55,20 @@ impl CpuDriver {
 }
 
 /// A range of an allocation.
-fn span(memory: MemoryId, offset: u64, size: u64) -> Span {
-    Span { memory, offset, size }
+fn span(memory: MemoryId, offset: u64, size: u64) -> BufferRange {
+    BufferRange { memory, offset, size }
 }
 
-fn copy(src: Span, dst: Span) -> Step {
+fn copy(src: BufferRange, dst: BufferRange) -> Step {
     Step::Run(Command::Copy { src, dst })
 }
 
-fn fill(dst: Span, pattern: u32) -> Step {
+fn fill(dst: BufferRange, pattern: u32) -> Step {
     Step::Run(Command::Fill { dst, pattern })
 }
 
-fn dispatch(kernel: KernelId, spans: &[Span], groups: [u32; 3]) -> Step {
-    let bindings = spans.iter().map(|span| Bound { span: *span, writes: true }).collect();
+fn dispatch(kernel: KernelId, spans: &[BufferRange], groups: [u32; 3]) -> Step {
+    let bindings = spans.iter().map(|span| BoundBuffer { span: *span, writes: true }).collect();
     Step::Run(Command::Dispatch(Dispatch {
         kernel,
         bindings,

@@ -15,7 +15,7 @@ use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{DevicePtr, Function};
 use crate::backend::cuda::memory::Block;
 use crate::backend::shared::command_checks::{check_fit, check_span, no_allocation, no_kernel};
-use crate::core::command::{Command, Dispatch, Groups, Span};
+use crate::core::command::{BufferRange, Command, Dispatch, Groups};
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;
 
@@ -137,7 +137,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn fill(&self, dst: Span, pattern: u32) -> Result<Op<'static>> {
+    fn fill(&self, dst: BufferRange, pattern: u32) -> Result<Op<'static>> {
         let Range { address, size } = self.range("cuMemsetD32Async", dst)?;
         if !(address.is_multiple_of(4) && size.is_multiple_of(4)) {
             let why = format!("{size} bytes at {} are not whole words", dst.offset);
@@ -146,7 +146,7 @@ impl<'a> Encoder<'a> {
         Ok(Op::Fill { dst: address, pattern, count: self.bytes("cuMemsetD32Async", size / 4)? })
     }
 
-    fn copy(&self, src: Span, dst: Span) -> Result<Op<'static>> {
+    fn copy(&self, src: BufferRange, dst: BufferRange) -> Result<Op<'static>> {
         let from = self.range("cuMemcpyAsync", src)?;
         let to = self.range("cuMemcpyAsync", dst)?;
         let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
@@ -165,7 +165,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the addresses of a range within its allocation.
-    fn range(&self, call: &'static str, span: Span) -> Result<Range> {
+    fn range(&self, call: &'static str, span: BufferRange) -> Result<Range> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };

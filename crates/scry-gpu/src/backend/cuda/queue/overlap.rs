@@ -4,7 +4,7 @@
 //! distributed over several streams, which fork off the main stream by an event and join it by
 //! events.
 
-use crate::core::command::{Command, Dispatch, Groups, Span, Step};
+use crate::core::command::{BufferRange, Command, Dispatch, Groups, Step};
 
 /// Streams that share the commands of a segment: the main one and the side streams.
 pub(crate) const LANES: usize = 4;
@@ -62,7 +62,7 @@ pub(crate) fn uses_pdl(early: &[usize], dispatch: &Dispatch, before: &Dispatch) 
 }
 
 /// Returns whether two ranges share a byte.
-fn overlap(a: Span, b: Span) -> bool {
+fn overlap(a: BufferRange, b: BufferRange) -> bool {
     a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 
@@ -117,7 +117,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::command::{Barrier, Bound, Role, Stages};
+    use crate::core::command::{Barrier, BoundBuffer, Role, Stages};
     use crate::core::driver::{KernelId, MemoryId};
     use crate::core::id::Slots;
 
@@ -143,14 +143,14 @@ mod tests {
     }
 
     fn fill() -> Step {
-        let dst = Span { memory: memory(), offset: 0, size: 4 };
+        let dst = BufferRange { memory: memory(), offset: 0, size: 4 };
         Step::Run(Command::Fill { dst, pattern: 0 })
     }
 
     /// A launch with these bindings: memory, first byte, bytes, and whether it writes them.
     fn launch(bindings: &[(MemoryId, u64, u64, bool)]) -> Dispatch {
-        let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| Bound {
-            span: Span { memory, offset, size },
+        let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| BoundBuffer {
+            span: BufferRange { memory, offset, size },
             writes,
         };
         let bindings = bindings.iter().map(bound).collect();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn indirect_launches_are_never_small() {
-        let counts = Span { memory: memory(), offset: 0, size: Groups::SIZE };
+        let counts = BufferRange { memory: memory(), offset: 0, size: Groups::SIZE };
         let Step::Run(Command::Dispatch(direct)) = run(1) else { unreachable!() };
         let indirect = Dispatch { groups: Groups::Indirect(Box::new(counts)), ..direct };
         let indirect = Step::Run(Command::Dispatch(indirect));

@@ -31,8 +31,8 @@ fn endless_of(driver: &dyn Driver, groups: u32) -> Step {
 }
 
 /// A step that writes `pattern` to the first word.
-fn mark(of: Span, pattern: u32) -> Step {
-    run(Command::Fill { dst: Span { size: 4, ..of }, pattern })
+fn mark(of: BufferRange, pattern: u32) -> Step {
+    run(Command::Fill { dst: BufferRange { size: 4, ..of }, pattern })
 }
 
 fn submitted(driver: &dyn Driver, steps: &[Step]) -> Point {
@@ -140,7 +140,7 @@ fn cancels_endless_kernel_among_launches() {
     let Some(driver) = driver() else { return };
     let kernel = driver.compiled(APPEND, GridSource::Native);
     let data = driver.uploaded(&vec![0; 20 * 64]);
-    let part = |nth: u64| Span { memory: data, offset: nth * 256, size: 256 };
+    let part = |nth: u64| BufferRange { memory: data, offset: nth * 256, size: 256 };
     let append = |nth| dispatch_with(kernel, &[(part(nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..20).map(append).collect();
     steps.insert(7, endless(&*driver));

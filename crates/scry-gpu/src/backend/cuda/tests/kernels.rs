@@ -57,7 +57,7 @@ fn kernel_sees_range_as_whole_buffer() {
     let (src, dst) = (driver.uploaded(&[3; 1024]), driver.device_memory(4096));
     let kernel = driver.compiled(DOUBLE, GridSource::Native);
     let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
-    let part = Span { memory: dst, offset: 16, size: 20 };
+    let part = BufferRange { memory: dst, offset: 16, size: 20 };
     let bindings = [(span(src, 4096), false), (part, true)];
     driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
     let mut expected = vec![9; 1024];

@@ -11,7 +11,7 @@ fn odd_copy_moves_exactly_its_bytes() {
     let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
     let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
-    let three = |memory, offset| Span { memory, offset, size: 3 };
+    let three = |memory, offset| BufferRange { memory, offset, size: 3 };
     let copy = Command::Copy { src: three(up, 3), dst: three(memory, 5) };
     driver.done(&[run(fill), full_barrier(), run(copy)]);
     assert_eq!(driver.words(span(memory, 12)), [0, 0x0605_0400, 0]);
@@ -22,7 +22,7 @@ fn partial_fill_keeps_the_rest() {
     let Some(driver) = driver() else { return };
     let memory = driver.device_memory(32);
     let fill = |offset, size, pattern| {
-        let dst = Span { memory, offset, size };
+        let dst = BufferRange { memory, offset, size };
         run(Command::Fill { dst, pattern })
     };
     driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 7)]);

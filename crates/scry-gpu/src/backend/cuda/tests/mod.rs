@@ -18,7 +18,7 @@ use crate::backend::tests::{
     Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, run, span,
     submissions as bodies,
 };
-use crate::core::command::{Command, Span, Step};
+use crate::core::command::{BufferRange, Command, Step};
 use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
 
 /// All drivers of a process share the context, where calls such as those that load code wait for

@@ -83,14 +83,14 @@ const MIX: &str = "
         if id.x < arrayLength(&dst) { dst[id.x] = src[id.x] * 31u + dst[id.x] + id.x; }
     }";
 
-fn part(of: Span, nth: u64) -> Span {
+fn part(of: BufferRange, nth: u64) -> BufferRange {
     let size = WORDS * 4;
-    Span { offset: of.offset + nth % PARTS * size, size, ..of }
+    BufferRange { offset: of.offset + nth % PARTS * size, size, ..of }
 }
 
 /// Segments of many small launches, each of which reads the output of another one in the segment
 /// before, with some fills and copies.
-fn mixed(driver: &dyn Driver, a: Span, b: Span, rounds: u64) -> Vec<Step> {
+fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Vec<Step> {
     let kernel = driver.compiled(MIX, GridSource::Native);
     let round = |n: u64| {
         let (from, to) = if n.is_multiple_of(2) { (a, b) } else { (b, a) };
@@ -163,11 +163,14 @@ fn recorded_transfers_move_exactly_their_bytes() {
     let Some(driver) = driver() else { return };
     let from = driver.uploaded(&(0..100).collect::<Vec<u32>>());
     let to = driver.device_memory(400);
-    let at = |offset, size| Span { memory: to, offset, size };
+    let at = |offset, size| BufferRange { memory: to, offset, size };
     let steps = [
         run(Command::Fill { dst: at(0, 400), pattern: 7 }),
         full_barrier(),
-        run(Command::Copy { src: Span { memory: from, offset: 40, size: 80 }, dst: at(8, 80) }),
+        run(Command::Copy {
+            src: BufferRange { memory: from, offset: 40, size: 80 },
+            dst: at(8, 80),
+        }),
         run(Command::Fill { dst: at(200, 8), pattern: 0xabcd_ef01 }),
         full_barrier(),
         run(Command::Copy { src: at(8, 7), dst: at(301, 7) }),

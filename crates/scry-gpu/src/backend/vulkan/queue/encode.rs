@@ -12,7 +12,9 @@ use crate::backend::shared::command_checks::{check_fit, check_span, no_allocatio
 use crate::backend::vulkan::compile::Kernel;
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::memory::Block;
-use crate::core::command::{Barrier, Bound, Command, Dispatch, Groups, Span, Stages, Step};
+use crate::core::command::{
+    Barrier, BoundBuffer, BufferRange, Command, Dispatch, Groups, Stages, Step,
+};
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;
 
@@ -120,8 +122,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn fill(&self, dst: Span, pattern: u32) -> Result<()> {
-        let Span { offset, size, .. } = dst;
+    fn fill(&self, dst: BufferRange, pattern: u32) -> Result<()> {
+        let BufferRange { offset, size, .. } = dst;
         let buffer = self.buffer("vkCmdFillBuffer", dst)?;
         if !(offset.is_multiple_of(4) && size.is_multiple_of(4)) {
             let why = format!("{size} bytes at {offset} are not whole words");
@@ -135,7 +137,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    fn copy(&self, src: Span, dst: Span) -> Result<()> {
+    fn copy(&self, src: BufferRange, dst: BufferRange) -> Result<()> {
         let from = self.buffer("vkCmdCopyBuffer", src)?;
         let to = self.buffer("vkCmdCopyBuffer", dst)?;
         let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
@@ -154,7 +156,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the buffer of a range, which must be within its allocation.
-    fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
+    fn buffer(&self, call: &'static str, span: BufferRange) -> Result<vk::Buffer> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };
@@ -195,7 +197,7 @@ impl<'a> Encoder<'a> {
 
     /// Launches the bound kernel on a native grid that an earlier launch wrote. The core's barrier
     /// orders that launch only before the kernel: the grid is read at an earlier pipeline stage.
-    fn dispatch_indirect(&self, counts: Span) -> Result<()> {
+    fn dispatch_indirect(&self, counts: BufferRange) -> Result<()> {
         let buffer = self.buffer("vkCmdDispatchIndirect", counts)?;
         if counts.size != Groups::SIZE || !counts.offset.is_multiple_of(4) {
             let why = format!("{} bytes at {} are not a grid", counts.size, counts.offset);
@@ -272,7 +274,11 @@ impl<'a> Encoder<'a> {
     }
 
     /// Allocates a descriptor set with these bindings.
-    fn write_set(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<vk::DescriptorSet> {
+    fn write_set(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[BoundBuffer],
+    ) -> Result<vk::DescriptorSet> {
         let set = self.commands.sets.allocate(kernel)?;
         let infos = self.infos(bindings)?;
         // SAFETY: the template reads one info per binding of the kernel, and there are as many;
@@ -282,9 +288,9 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the bindings as templates read them, valid until the next call.
-    fn infos(&mut self, bindings: &[Bound]) -> Result<*const c_void> {
+    fn infos(&mut self, bindings: &[BoundBuffer]) -> Result<*const c_void> {
         self.bindings.clear();
-        for Bound { span, .. } in bindings {
+        for BoundBuffer { span, .. } in bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
             let info = vk::DescriptorBufferInfo::default()
                 .buffer(buffer)

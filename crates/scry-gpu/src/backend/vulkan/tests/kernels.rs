@@ -33,7 +33,7 @@ fn a_range_is_bound_as_whole_buffer() {
         let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
         let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
-        let part = Span { memory: dst, offset: alignment, size: 20 };
+        let part = BufferRange { memory: dst, offset: alignment, size: 20 };
         let bindings = [(span(src, 4096), false), (part, true)];
         driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
         let first = alignment as usize / 4;
@@ -120,7 +120,7 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
         (0..count as u32).map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i])).collect();
     let stride = driver.info().binding_alignment.max(16);
     let out = driver.device_memory(stride * REPEATS as u64);
-    let part = |i: usize| Span { memory: out, offset: i as u64 * stride, size: 16 };
+    let part = |i: usize| BufferRange { memory: out, offset: i as u64 * stride, size: 16 };
     let step = |i: usize| {
         let mut bindings: Vec<_> = ins.iter().map(|memory| (span(*memory, 16), false)).collect();
         bindings.push((part(i), true));

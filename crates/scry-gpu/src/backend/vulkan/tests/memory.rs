@@ -19,7 +19,7 @@ fn copies_change_only_their_range() {
     let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
     let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
-    let three_odd_bytes = |memory, offset| Span { memory, offset, size: 3 };
+    let three_odd_bytes = |memory, offset| BufferRange { memory, offset, size: 3 };
     let odd = copy(three_odd_bytes(up, 3), three_odd_bytes(memory, 5));
     driver.done(&[run(fill), full_barrier(), odd]);
     assert_eq!(
@@ -34,7 +34,7 @@ fn fills_change_only_their_range() {
     let Some(driver) = driver() else { return };
     let memory = driver.device_memory(32);
     let fill = |offset, size, pattern| {
-        let dst = Span { memory, offset, size };
+        let dst = BufferRange { memory, offset, size };
         run(Command::Fill { dst, pattern })
     };
     driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
@@ -88,7 +88,7 @@ fn invalid_steps_are_refused() {
     let stale = driver.device_memory(8);
     driver.free(stale);
     let whole = span(up, 8);
-    let overlapping = Span { offset: 2, size: 4, ..whole };
+    let overlapping = BufferRange { offset: 2, size: 4, ..whole };
     let bad = [
         copy(whole, span(stale, 8)),
         copy(whole, span(up, 16)),

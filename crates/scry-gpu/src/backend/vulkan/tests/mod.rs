@@ -15,7 +15,7 @@ use crate::backend::tests::{
     DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
     run, span, submissions as bodies,
 };
-use crate::core::command::{Command, Span, Stages, Step};
+use crate::core::command::{BufferRange, Command, Stages, Step};
 use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
 
 /// Opens the first device; skips with a message if there is no Vulkan and none is required.
