@@ -11,7 +11,7 @@ use crate::api::launch::{self, Grid};
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
 use crate::core::check;
-use crate::core::compiled_kernel::KernelInner;
+use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::logging;
 
@@ -19,7 +19,7 @@ use crate::core::logging;
 #[derive(Clone)]
 pub struct Kernel {
     pub(super) context: Arc<Context>,
-    inner: Arc<KernelInner>,
+    inner: Arc<CompiledKernel>,
     /// The name of its source, for errors. Kernels of other names share the rest.
     label: Option<Arc<str>>,
 }
@@ -172,17 +172,17 @@ impl Kernel {
     }
 
     /// What the device's own parts keep: with the device it would never be dropped.
-    pub(crate) fn without_device(self) -> Arc<KernelInner> {
+    pub(crate) fn without_device(self) -> Arc<CompiledKernel> {
         self.inner
     }
 
     /// The kernel without its device.
-    pub(crate) fn inner(&self) -> &Arc<KernelInner> {
+    pub(crate) fn inner(&self) -> &Arc<CompiledKernel> {
         &self.inner
     }
 
     /// A kernel that was kept without its device.
-    pub(crate) fn of_device(inner: &Arc<KernelInner>, context: &Arc<Context>) -> Self {
+    pub(crate) fn of_device(inner: &Arc<CompiledKernel>, context: &Arc<Context>) -> Self {
         Self { context: context.clone(), inner: inner.clone(), label: None }
     }
 
@@ -197,7 +197,7 @@ impl Kernel {
         let CompileOptions { entry, overrides, label } = options;
         let entry = entry.as_deref();
         let key = KeyRef { source, entry, overrides, checked, native: None };
-        let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
+        let build = |key: &KernelKey| CompiledKernel::compile(context, key.clone());
         let kernel = Self::find_or_compile(context, key, build)
             .map_err(|error| error.with_label(label.as_deref()))?;
         Ok(Self { label: label.as_deref().map(Arc::from), ..kernel })
@@ -219,7 +219,7 @@ impl Kernel {
             checked: false,
             native: Some(spec),
         };
-        let build = |key: &KernelKey| KernelInner::compile_native(context, key.clone(), spec);
+        let build = |key: &KernelKey| CompiledKernel::compile_native(context, key.clone(), spec);
         Self::find_or_compile(context, key, build)
     }
 
@@ -227,7 +227,7 @@ impl Kernel {
     fn find_or_compile(
         context: &Arc<Context>,
         key: KeyRef<'_>,
-        compile: impl FnOnce(&KernelKey) -> Result<KernelInner>,
+        compile: impl FnOnce(&KernelKey) -> Result<CompiledKernel>,
     ) -> Result<Self> {
         let mut took = None;
         let timed = |key: &KernelKey| {

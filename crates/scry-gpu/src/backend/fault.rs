@@ -10,8 +10,8 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob,
-    Point, RecordingId, RoutineJob, Work,
+    CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId, MemoryKind,
+    NativeJob, Point, RecordingId, RoutineJob, Work,
 };
 
 /// The kind of an injected fault.
@@ -172,7 +172,7 @@ impl Driver for FaultDriver {
         self.inner.indirect()
     }
 
-    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+    fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         self.inner.report(kernel)
     }
 

@@ -10,18 +10,18 @@ use crate::api::native::{NativeInterface, NativeSpec};
 use crate::cache::KernelKey;
 use crate::core::check;
 use crate::core::device_state::DeviceState;
-use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob, RoutineJob};
+use crate::core::driver::{CompileJob, Driver, FailureReport, GridSource, NativeJob, RoutineJob};
 use crate::core::handles::KernelId;
 
 /// What the clones of a kernel and the cache share.
-pub(crate) struct KernelInner {
+pub(crate) struct CompiledKernel {
     driver: Arc<dyn Driver>,
     source: Source,
     key: KernelKey,
-    native: Arc<Compiled>,
+    native: Arc<KernelVariant>,
     /// The variants for other grids, compiled when first needed.
-    folded: Mutex<Option<Arc<Compiled>>>,
-    counts: Mutex<Option<Arc<Compiled>>>,
+    folded: Mutex<Option<Arc<KernelVariant>>>,
+    counts: Mutex<Option<Arc<KernelVariant>>>,
 }
 
 /// What a kernel is, apart from its key.
@@ -33,13 +33,13 @@ enum Source {
 }
 
 /// One variant of a kernel in a driver.
-pub(crate) struct Compiled {
+pub(crate) struct KernelVariant {
     driver: Arc<dyn Driver>,
     id: KernelId,
-    report: Option<Arc<Meaning>>,
+    report: Option<Arc<FailureReport>>,
 }
 
-impl Compiled {
+impl KernelVariant {
     fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
         Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
     }
@@ -49,18 +49,18 @@ impl Compiled {
     }
 
     /// What launches report, if they do.
-    pub(crate) fn report(&self) -> Option<&Arc<Meaning>> {
+    pub(crate) fn report(&self) -> Option<&Arc<FailureReport>> {
         self.report.as_ref()
     }
 }
 
-impl Drop for Compiled {
+impl Drop for KernelVariant {
     fn drop(&mut self) {
         self.driver.release(self.id);
     }
 }
 
-impl KernelInner {
+impl CompiledKernel {
     pub(crate) fn compile(device: &DeviceState, key: KernelKey) -> Result<Self> {
         let options = scry_ir::Options {
             entry: key.entry.clone(),
@@ -90,7 +90,7 @@ impl KernelInner {
         let cache = device.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = device.note_loss(device.driver.compile_native(&job))?;
-        let native = Compiled::new(&device.driver, id);
+        let native = KernelVariant::new(&device.driver, id);
         Ok(Self::new(device, Source::Native(interface), key, native))
     }
 
@@ -99,7 +99,7 @@ impl KernelInner {
     pub(crate) fn load_routine(device: &DeviceState, job: &RoutineJob<'_>) -> Result<Self> {
         let interface: &NativeInterface = job.interface;
         let id = device.note_loss(device.driver.load_routine(job))?;
-        let native = Compiled::new(&device.driver, id);
+        let native = KernelVariant::new(&device.driver, id);
         let key = KernelKey {
             source: String::new(),
             entry: Some(job.name.to_owned()),
@@ -131,12 +131,16 @@ impl KernelInner {
     }
 
     /// The variant whose grid the driver is given.
-    pub(crate) fn native(&self) -> &Arc<Compiled> {
+    pub(crate) fn native(&self) -> &Arc<KernelVariant> {
         &self.native
     }
 
     /// The variant for a source of its grid.
-    pub(crate) fn variant(&self, device: &DeviceState, grid: GridSource) -> Result<Arc<Compiled>> {
+    pub(crate) fn variant(
+        &self,
+        device: &DeviceState,
+        grid: GridSource,
+    ) -> Result<Arc<KernelVariant>> {
         let slot = match grid {
             GridSource::Native => return Ok(self.native.clone()),
             GridSource::Linearised => &self.folded,
@@ -152,7 +156,12 @@ impl KernelInner {
         Ok(slot.insert(compile_variant(device, program, &self.key, grid)?).clone())
     }
 
-    fn new(device: &DeviceState, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
+    fn new(
+        device: &DeviceState,
+        source: Source,
+        key: KernelKey,
+        native: Arc<KernelVariant>,
+    ) -> Self {
         let driver = device.driver.clone();
         let (folded, counts) = (Mutex::new(None), Mutex::new(None));
         Self { driver, source, key, native, folded, counts }
@@ -173,9 +182,9 @@ fn compile_variant(
     program: &Program,
     key: &KernelKey,
     grid: GridSource,
-) -> Result<Arc<Compiled>> {
+) -> Result<Arc<KernelVariant>> {
     let cache = device.disk.as_ref();
     let job = CompileJob { program, grid, checked: key.checked, key, cache };
     let id = device.note_loss(device.driver.compile(&job))?;
-    Ok(Compiled::new(&device.driver, id))
+    Ok(KernelVariant::new(&device.driver, id))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::api::error::{GpuError, InterruptedError, Result};
 use crate::api::info::DeviceKind;
 use crate::core::context::Context;
-use crate::core::failures::Told;
+use crate::core::failures::FailureScope;
 use crate::core::handles::Point;
 use crate::core::submission_queue::{GIVEN_UP, SubmissionQueue};
 use crate::core::wakers::{FutureId, Wakers};
@@ -25,7 +25,7 @@ pub(crate) struct Completion {
     context: Arc<Context>,
     point: Point,
     reported: Reported,
-    told: Told,
+    told: FailureScope,
     started: Option<Started>,
     id: Option<FutureId>,
 }
@@ -41,16 +41,16 @@ pub(crate) struct Started {
 impl Completion {
     /// For a submission itself.
     pub(crate) fn of(context: &Arc<Context>, point: Point) -> Self {
-        Self::new(context, point, Reported::Any, Told::Submission(None))
+        Self::new(context, point, Reported::Any, FailureScope::Submission(None))
     }
 
     /// For everything submitted so far, if there is anything.
     pub(crate) fn of_all(context: &Arc<Context>) -> Option<Self> {
         let last = context.last_submission()?;
-        Some(Self::new(context, last, Reported::DuringWait, Told::New))
+        Some(Self::new(context, last, Reported::DuringWait, FailureScope::New))
     }
 
-    fn new(context: &Arc<Context>, point: Point, reported: Reported, told: Told) -> Self {
+    fn new(context: &Arc<Context>, point: Point, reported: Reported, told: FailureScope) -> Self {
         Self { context: context.clone(), point, reported, told, started: None, id: None }
     }
 

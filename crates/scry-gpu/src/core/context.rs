@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cache::{DiskCache, MemoryCache};
-use crate::core::compiled_kernel::KernelInner;
+use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::device_kernels::{Copier, Preparer, Routines};
 use crate::core::driver::Driver;
 use crate::core::staging::Staging;
@@ -14,7 +14,7 @@ use crate::core::submission_queue::SubmissionQueue;
 pub(crate) struct Context {
     /// Dropped first: it waits for the work that uses the rest.
     queue: SubmissionQueue,
-    pub kernels: MemoryCache<KernelInner>,
+    pub kernels: MemoryCache<CompiledKernel>,
     pub staging: Staging,
     pub copier: Copier,
     pub preparer: Preparer,

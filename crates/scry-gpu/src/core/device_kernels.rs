@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::api::error::Result;
-use crate::core::compiled_kernel::KernelInner;
+use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::driver::CopyKernel;
 
 /// Whether and how a device copies with a kernel.
@@ -13,7 +13,7 @@ pub(crate) struct Copier {
     /// Absent where copies are left to the driver.
     kernel: OnceLock<&'static CopyKernel>,
     /// Compiled for the first copy that it suits; `None` if that failed.
-    compiled: OnceLock<Option<Arc<KernelInner>>>,
+    compiled: OnceLock<Option<Arc<CompiledKernel>>>,
 }
 
 impl Copier {
@@ -39,22 +39,22 @@ impl Copier {
     /// The kernel, compiled at the first call; `None` if that failed.
     pub(crate) fn get_or_compile(
         &self,
-        compile: impl FnOnce() -> Option<Arc<KernelInner>>,
-    ) -> Option<&Arc<KernelInner>> {
+        compile: impl FnOnce() -> Option<Arc<CompiledKernel>>,
+    ) -> Option<&Arc<CompiledKernel>> {
         self.compiled.get_or_init(compile).as_ref()
     }
 }
 
 /// The kernel that prepares indirect launches, compiled for the first one.
 #[derive(Default)]
-pub(crate) struct Preparer(OnceLock<Arc<KernelInner>>);
+pub(crate) struct Preparer(OnceLock<Arc<CompiledKernel>>);
 
 impl Preparer {
     /// The kernel, compiled unless an earlier call succeeded in that.
     pub(crate) fn get_or_compile(
         &self,
-        compile: impl FnOnce() -> Result<Arc<KernelInner>>,
-    ) -> Result<&Arc<KernelInner>> {
+        compile: impl FnOnce() -> Result<Arc<CompiledKernel>>,
+    ) -> Result<&Arc<CompiledKernel>> {
         match self.0.get() {
             Some(kernel) => Ok(kernel),
             None => compile().map(|kernel| self.0.get_or_init(|| kernel)),
@@ -64,15 +64,15 @@ impl Preparer {
 
 /// Routines of libraries, loaded when first needed.
 #[derive(Default)]
-pub(crate) struct Routines(Mutex<Vec<(&'static str, Arc<KernelInner>)>>);
+pub(crate) struct Routines(Mutex<Vec<(&'static str, Arc<CompiledKernel>)>>);
 
 impl Routines {
     /// The routine, loaded unless an earlier call succeeded in that.
     pub(crate) fn get_or_load(
         &self,
         name: &'static str,
-        load: impl FnOnce() -> Result<KernelInner>,
-    ) -> Result<Arc<KernelInner>> {
+        load: impl FnOnce() -> Result<CompiledKernel>,
+    ) -> Result<Arc<CompiledKernel>> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, routine)) = loaded.iter().find(|(other, _)| *other == name) {
             return Ok(routine.clone());

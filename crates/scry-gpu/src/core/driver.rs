@@ -22,7 +22,7 @@ pub(crate) use crate::core::handles::{
 
 /// What it means if a launch of a kernel has set its word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Meaning {
+pub(crate) struct FailureReport {
     /// What happened to the launch.
     pub problem: String,
     /// The limit of the driver that was the reason.
@@ -145,7 +145,7 @@ pub(crate) trait Driver: Send + Sync {
 
     /// What it means if a launch of a kernel sets the first of the words that are bound after all
     /// other buffers; `None` if the kernel has no such binding.
-    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+    fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         let _ = kernel;
         None
     }

@@ -192,7 +192,7 @@ fn append(
         check::overwritten_counts(interface, arguments, *counts)?;
     }
     kernel.check_maps(bindings, &immediates)?;
-    let Sized { groups, source, fold } = sized(context, list, interface, size)?;
+    let GridChoice { groups, source, fold } = sized(context, list, interface, size)?;
     let variant;
     let compiled = match source {
         GridSource::Native => kernel.inner().native(),
@@ -292,7 +292,7 @@ fn size<'a>(
 }
 
 /// How a launch gets its grid.
-struct Sized {
+struct GridChoice {
     groups: Groups,
     /// The variant of the kernel.
     source: GridSource,
@@ -306,22 +306,24 @@ fn sized(
     list: &mut CommandList,
     interface: &Interface,
     size: Size<'_>,
-) -> Result<Sized> {
+) -> Result<GridChoice> {
     match size {
-        Size::Direct(Grid { native, fold: None, .. }) => {
-            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Native, fold: None })
-        }
+        Size::Direct(Grid { native, fold: None, .. }) => Ok(GridChoice {
+            groups: Groups::Direct(native),
+            source: GridSource::Native,
+            fold: None,
+        }),
         Size::Direct(Grid { native, fold: Some(fold), .. }) => {
             let params = captured(context, &fold.to_bytes(), "parameters of a linearised grid")?;
             let fold = Some(params.whole());
             list.memories.push(params);
-            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Linearised, fold })
+            Ok(GridChoice { groups: Groups::Direct(native), source: GridSource::Linearised, fold })
         }
         Size::Indirect(memory, counts) => {
             list.keep(memory);
             let source = context.driver.indirect();
             if source != GridSource::Linearised {
-                return Ok(Sized {
+                return Ok(GridChoice {
                     groups: Groups::Indirect(Box::new(counts)),
                     source,
                     fold: None,
@@ -329,7 +331,7 @@ fn sized(
             }
             let Prepared { native, fold } =
                 indirect::prepare(context, list, interface, (memory, counts))?;
-            Ok(Sized { groups: Groups::Indirect(Box::new(native)), source, fold: Some(fold) })
+            Ok(GridChoice { groups: Groups::Indirect(Box::new(native)), source, fold: Some(fold) })
         }
     }
 }

@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use crate::api::error::{GpuError, KernelError, Result};
 use crate::core::command::Command;
 use crate::core::command_list::CommandList;
-use crate::core::driver::Meaning;
+use crate::core::driver::FailureReport;
 use crate::core::handles::{MemoryId, MemoryKind, Point};
 use crate::core::memory::Memory;
 use crate::core::report::{BYTES, Reporting, SLOTS};
@@ -16,7 +16,7 @@ use crate::core::submission_queue::SubmissionQueue;
 const REMEMBERED: usize = 256;
 
 /// Reports on their way to the host.
-pub(crate) struct Watch {
+pub(crate) struct ReportReadback {
     launches: Vec<(Reporting, u64)>,
     /// Launches of the submission, those included that do not report.
     all: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     wrote: Vec<MemoryId>,
 }
 
-impl Watch {
+impl ReportReadback {
     /// Prepares the way for the reports of a list, if it has any.
     pub(crate) fn of(queue: &SubmissionQueue, list: &CommandList) -> Result<Option<Self>> {
         let reports = &list.reports;
@@ -89,7 +89,7 @@ impl Watch {
     }
 
     fn error(&self, queue: &SubmissionQueue, (launch, number): &(Reporting, u64)) -> GpuError {
-        let Meaning { problem, limit, help } = &*launch.meaning;
+        let FailureReport { problem, limit, help } = &*launch.meaning;
         let which = match self.all {
             1 => "the launch".to_owned(),
             all => format!("launch {number} of {all}"),
@@ -126,7 +126,7 @@ pub(crate) struct Failures(Mutex<Vec<Failure>>);
 
 /// Which failures a wait is told of, apart from that of the very submission that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum FailureScope {
     /// None, not even that: the caller does not wait for results.
     None,
     /// Those that no wait was told of yet.
@@ -149,7 +149,7 @@ impl Failures {
         &self,
         queue: &SubmissionQueue,
         drain: impl FnOnce() -> Vec<T>,
-        watch: impl Fn(&T) -> Option<(Point, &Watch)>,
+        watch: impl Fn(&T) -> Option<(Point, &ReportReadback)>,
     ) -> Vec<T> {
         let mut failures = self.lock();
         let done = drain();
@@ -173,19 +173,28 @@ impl Failures {
     /// submitted until somebody was told may use the results, so that all waits for it fail alike;
     /// what is submitted later was begun in the knowledge. What others know the thread that made
     /// the submission does not: it is told in any case.
-    pub(crate) fn concerning(&self, point: Point, told: Told, last: Point) -> Option<GpuError> {
+    pub(crate) fn concerning(
+        &self,
+        point: Point,
+        told: FailureScope,
+        last: Point,
+    ) -> Option<GpuError> {
         let mut failures = self.lock();
         if failures.is_empty() {
             return None;
         }
-        let is_task = matches!(told, Told::Submission(_));
+        let is_task = matches!(told, FailureScope::Submission(_));
         let thread = (!is_task).then(|| thread::current().id());
         let concerns = |failure: &Failure| match (told, failure.told) {
             _ if failure.point > point => false,
-            (Told::None, _) | (Told::New, Some(_)) => false,
-            (Told::New, None) => true,
-            (Told::Reader(_) | Told::Submission(_), _) if failure.point == point => true,
-            (Told::Reader(read) | Told::Submission(read), told) => {
+            (FailureScope::None, _) | (FailureScope::New, Some(_)) => false,
+            (FailureScope::New, None) => true,
+            (FailureScope::Reader(_) | FailureScope::Submission(_), _)
+                if failure.point == point =>
+            {
+                true
+            }
+            (FailureScope::Reader(read) | FailureScope::Submission(read), told) => {
                 let own = Some(failure.thread) == thread;
                 let known = if own { failure.maker_told } else { told };
                 known.is_none_or(|known| point <= known)
@@ -232,27 +241,27 @@ mod tests {
         [slots.insert(()), slots.insert(())]
     }
 
-    fn told(failures: &Failures, point: u64, told: Told, last: u64) -> Option<String> {
+    fn told(failures: &Failures, point: u64, told: FailureScope, last: u64) -> Option<String> {
         failures.concerning(Point(point), told, Point(last)).map(|error| match error {
             GpuError::Interrupted(InterruptedError { device, .. }) => device,
             other => panic!("{other}"),
         })
     }
 
-    const ANY: Told = Told::Reader(None);
+    const ANY: FailureScope = FailureScope::Reader(None);
 
     #[test]
     fn waits_for_a_failed_submission_or_a_later_one_are_told() {
         let failures = failures(&[3], true, memories()[0]);
         assert_eq!(told(&failures, 2, ANY, 5), None);
-        assert_eq!(told(&failures, 4, Told::None, 5), None);
+        assert_eq!(told(&failures, 4, FailureScope::None, 5), None);
         assert_eq!(told(&failures, 4, ANY, 5).as_deref(), Some("3"));
         // What was submitted before is told again, the submission itself always.
         assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"));
         assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"));
         // What was submitted later is not.
         assert_eq!(told(&failures, 6, ANY, 9), None);
-        assert_eq!(told(&failures, 5, Told::New, 9), None);
+        assert_eq!(told(&failures, 5, FailureScope::New, 9), None);
     }
 
     #[test]
@@ -260,8 +269,11 @@ mod tests {
         let [written, other] = memories();
         let failures = failures(&[3], false, written);
         assert_eq!(told(&failures, 5, ANY, 9), None);
-        assert_eq!(told(&failures, 5, Told::Reader(Some(other)), 9), None);
-        assert_eq!(told(&failures, 5, Told::Reader(Some(written)), 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 5, FailureScope::Reader(Some(other)), 9), None);
+        assert_eq!(
+            told(&failures, 5, FailureScope::Reader(Some(written)), 9).as_deref(),
+            Some("3")
+        );
         assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"), "it waits for just that");
     }
 
@@ -270,10 +282,13 @@ mod tests {
         let [written, other] = memories();
         let failures = failures(&[3], true, written);
         // This thread made the submission, but a task of it may know nothing of that.
-        assert_eq!(told(&failures, 5, Told::Submission(None), 9), None);
-        assert_eq!(told(&failures, 5, Told::Submission(Some(other)), 9), None);
-        assert_eq!(told(&failures, 3, Told::Submission(None), 9).as_deref(), Some("3"));
-        assert_eq!(told(&failures, 5, Told::Submission(Some(written)), 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 5, FailureScope::Submission(None), 9), None);
+        assert_eq!(told(&failures, 5, FailureScope::Submission(Some(other)), 9), None);
+        assert_eq!(told(&failures, 3, FailureScope::Submission(None), 9).as_deref(), Some("3"));
+        assert_eq!(
+            told(&failures, 5, FailureScope::Submission(Some(written)), 9).as_deref(),
+            Some("3")
+        );
         assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"), "the thread still reports it");
     }
 
@@ -281,19 +296,19 @@ mod tests {
     fn each_submission_is_told_of_its_own_failure_first() {
         let failures = failures(&[3, 4], true, memories()[0]);
         assert_eq!(told(&failures, 4, ANY, 4).as_deref(), Some("4"));
-        assert_eq!(told(&failures, 9, Told::New, 9).as_deref(), Some("3"));
-        assert_eq!(told(&failures, 9, Told::New, 9), None);
+        assert_eq!(told(&failures, 9, FailureScope::New, 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 9, FailureScope::New, 9), None);
     }
 
     #[test]
     fn the_maker_is_told_although_another_thread_was() {
         let failures = failures(&[3], true, memories()[0]);
         let elsewhere = thread::scope(|scope| {
-            let wait = || failures.concerning(Point(5), Told::New, Point(5)).is_some();
+            let wait = || failures.concerning(Point(5), FailureScope::New, Point(5)).is_some();
             scope.spawn(wait).join().unwrap()
         });
         assert!(elsewhere);
-        let told = |point| failures.concerning(Point(point), Told::Reader(None), Point(6));
+        let told = |point| failures.concerning(Point(point), FailureScope::Reader(None), Point(6));
         assert!(told(6).is_some(), "this thread made the submission");
         assert!(told(7).is_none(), "it was told before this was submitted");
     }

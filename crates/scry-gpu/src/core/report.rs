@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::api::error::Result;
 use crate::core::command::{BufferRange, Command};
-use crate::core::driver::Meaning;
+use crate::core::driver::FailureReport;
 use crate::core::memory::Memory;
 
 /// Bytes that a launch reports in.
@@ -32,7 +32,7 @@ pub(crate) struct Reporting {
     pub kernel: String,
     /// The name of its source.
     pub label: Option<Arc<str>>,
-    pub meaning: Arc<Meaning>,
+    pub meaning: Arc<FailureReport>,
     /// Position in the list of commands.
     pub at: usize,
 }

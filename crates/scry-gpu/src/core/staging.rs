@@ -34,7 +34,7 @@ impl Default for Staging {
 pub(crate) struct Ring {
     kind: MemoryKind,
     slots: Mutex<Slots>,
-    /// Told whenever a lease ends and somebody waits for that.
+    /// Notified whenever a lease ends and somebody waits for that.
     returned: Condvar,
 }
 

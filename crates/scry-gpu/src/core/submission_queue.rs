@@ -12,7 +12,7 @@ use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
-use crate::core::failures::{Failures, Told, Watch};
+use crate::core::failures::{FailureScope, Failures, ReportReadback};
 use crate::core::handles::{MemoryId, MemoryKind, Point, RecordingId};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
@@ -36,7 +36,7 @@ pub(crate) struct SubmissionQueue {
     device: Arc<DeviceState>,
     /// Launches handed to the driver so far.
     pub launches: AtomicU64,
-    order: Mutex<Order>,
+    order: Mutex<QueueState>,
     pub(super) cancellations: Arc<Cancellations>,
     failures: Failures,
     pub(super) watcher: Watcher,
@@ -52,7 +52,7 @@ impl Deref for SubmissionQueue {
 
 /// The order of submissions.
 #[derive(Default)]
-struct Order {
+struct QueueState {
     hazards: Hazards,
     /// A submission failed after its barriers were counted on: the next one orders everything.
     order_all_next: bool,
@@ -67,7 +67,7 @@ struct InFlight {
     _retained: Vec<Retained>,
     _memories: Vec<Arc<Memory>>,
     /// What its launches report.
-    watch: Option<Watch>,
+    watch: Option<ReportReadback>,
 }
 
 impl InFlight {
@@ -77,7 +77,7 @@ impl InFlight {
         Self { point, _retained, _memories: Vec::new(), watch: None }
     }
 
-    fn watched(&self) -> Option<(Point, &Watch)> {
+    fn watched(&self) -> Option<(Point, &ReportReadback)> {
         self.watch.as_ref().map(|watch| (self.point, watch))
     }
 }
@@ -150,7 +150,7 @@ impl SubmissionQueue {
         self.check_alive()?;
         let memory = match Memory::allocate(&self.driver, &self.account, kind, size, label) {
             Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
-                self.wait_for_all(Told::None)?;
+                self.wait_for_all(FailureScope::None)?;
                 let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
                 self.note_loss(again)?
             }
@@ -176,13 +176,13 @@ impl SubmissionQueue {
     /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
     pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<Point> {
         self.make_room_in_flight()?;
-        let watch = Watch::of(self, &list)?;
+        let watch = ReportReadback::of(self, &list)?;
         let mut order = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launches();
         let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
-        commands.extend(watch.iter().flat_map(Watch::copies));
+        commands.extend(watch.iter().flat_map(ReportReadback::copies));
         let mut steps = order.schedule(fills.into_iter().chain(commands));
         if read_by_host || watch.is_some() {
             steps.push(Step::Barrier(TO_HOST));
@@ -214,7 +214,7 @@ impl SubmissionQueue {
     /// Submits a recording once more, after commands that write what it reads.
     pub(crate) fn replay(&self, recorded: &Arc<Recorded>, inputs: CommandList) -> Result<Point> {
         self.make_room_in_flight()?;
-        let watch = Watch::of(self, &recorded.list)?;
+        let watch = ReportReadback::of(self, &recorded.list)?;
         let mut order = self.lock();
         let fills = recorded.list.reports.fills().collect();
         self.submit_ahead(&mut order, recorded, fills, Vec::new())?;
@@ -260,18 +260,19 @@ impl SubmissionQueue {
     /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
     /// passes is no error and does the device no harm, unlike the device's time limit.
     pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
-        self.wait_noticing(point, timeout, Reported::Any, Told::Reader(None))
+        self.wait_noticing(point, timeout, Reported::Any, FailureScope::Reader(None))
     }
 
     /// Waits until `point` is reached, in order to read from an allocation.
     pub(crate) fn wait_for_reading(&self, point: Point, memory: MemoryId) -> Result<()> {
-        self.wait_noticing(point, None, Reported::Any, Told::Reader(Some(memory))).map(|_| ())
+        self.wait_noticing(point, None, Reported::Any, FailureScope::Reader(Some(memory)))
+            .map(|_| ())
     }
 
     /// Waits until `point` is reached for the sake of its memory: launches that failed are told to
     /// whoever waits for their results.
     pub(crate) fn wait_for_memory(&self, point: Point) -> Result<()> {
-        self.wait_noticing(point, None, Reported::Any, Told::None).map(|_| ())
+        self.wait_noticing(point, None, Reported::Any, FailureScope::None).map(|_| ())
     }
 
     /// [`SubmissionQueue::wait_until`], told of work that was ended early or failed.
@@ -280,7 +281,7 @@ impl SubmissionQueue {
         point: Point,
         timeout: Option<Duration>,
         reported: Reported,
-        told: Told,
+        told: FailureScope,
     ) -> Result<bool> {
         let start = Instant::now();
         let interrupts = self.interrupts();
@@ -318,7 +319,7 @@ impl SubmissionQueue {
         point: Point,
         known: usize,
         reported: Reported,
-        told: Told,
+        told: FailureScope,
     ) -> Result<()> {
         self.reap(point);
         if let Some(limit) = self.cancellations.limit_for(point, known, reported) {
@@ -340,10 +341,10 @@ impl SubmissionQueue {
 
     /// Waits until everything submitted is done.
     pub(crate) fn wait_idle(&self) -> Result<()> {
-        self.wait_for_all(Told::New)
+        self.wait_for_all(FailureScope::New)
     }
 
-    fn wait_for_all(&self, told: Told) -> Result<()> {
+    fn wait_for_all(&self, told: FailureScope) -> Result<()> {
         let Some(last) = self.lock().last else { return Ok(()) };
         self.wait_noticing(last, None, Reported::DuringWait, told).map(|_| ())
     }
@@ -351,7 +352,7 @@ impl SubmissionQueue {
     /// Submits commands that a replay needs before it, if there are any; they hold `memories`.
     fn submit_ahead(
         &self,
-        order: &mut Order,
+        order: &mut QueueState,
         recorded: &Arc<Recorded>,
         commands: Vec<Command>,
         memories: Vec<Arc<Memory>>,
@@ -365,7 +366,7 @@ impl SubmissionQueue {
         Ok(())
     }
 
-    fn submit_once(&self, order: &mut Order, steps: &[Step], timed: bool) -> Result<Point> {
+    fn submit_once(&self, order: &mut QueueState, steps: &[Step], timed: bool) -> Result<Point> {
         let submitted = self.note_loss(self.driver.submit(Work::Once(steps), timed));
         order.order_all_next = submitted.is_err();
         submitted
@@ -387,7 +388,7 @@ impl SubmissionQueue {
 
     // A panic under the lock cannot leave the order half-changed in a way that matters: all changes
     // follow the driver's success. So poison is ignored, and no panic elsewhere stops a device.
-    fn lock(&self) -> MutexGuard<'_, Order> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -436,7 +437,7 @@ pub(super) const GIVEN_UP: &str = "look for an endless loop, or raise Device::se
 /// Makes what copies wrote visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
-impl Order {
+impl QueueState {
     fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
         if !self.order_all_next {
             return self.hazards.schedule(commands);

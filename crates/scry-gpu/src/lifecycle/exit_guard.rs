@@ -18,8 +18,8 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind,
-    NativeJob, Point, RecordingId, Work,
+    Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
+    MemoryKind, NativeJob, Point, RecordingId, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -195,7 +195,7 @@ impl Driver for Guarded {
         self.inner.indirect()
     }
 
-    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+    fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         self.call(|driver| Ok(driver.report(kernel))).ok().flatten()
     }
 

@@ -20,7 +20,7 @@ use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
 use crate::api::slice::Slice;
 use crate::core::command_list::CommandList;
-use crate::core::compiled_kernel::KernelInner;
+use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::driver::RoutineJob;
 use crate::core::encode;
@@ -296,7 +296,7 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     let interface = NativeInterface::new(bindings, [1; 3]).immediates(12);
     let name = routine.name();
     let job = RoutineJob { name, library: "cuBLAS", interface: &interface };
-    let load = || KernelInner::load_routine(context, &job);
+    let load = || CompiledKernel::load_routine(context, &job);
     Ok(Kernel::of_device(&context.routines.get_or_load(name, load)?, context))
 }
 

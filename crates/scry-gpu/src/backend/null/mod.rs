@@ -20,8 +20,8 @@ use crate::api::info::DeviceInfo;
 use crate::api::native::Routine;
 use crate::core::command::{BufferRange, Command, Groups, Step};
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, Meaning, MemoryId, MemoryKind,
-    MemoryMark, NativeJob, Point, RecordingId, RecordingMark, RoutineJob, Work,
+    Adapter, CompileJob, Driver, FailureReport, GridSource, KernelId, KernelMark, MemoryId,
+    MemoryKind, MemoryMark, NativeJob, Point, RecordingId, RecordingMark, RoutineJob, Work,
 };
 use crate::core::id::Slots;
 
@@ -170,9 +170,9 @@ impl Driver for NullDriver {
         GridSource::Linearised
     }
 
-    fn report(&self, _: KernelId) -> Option<Arc<Meaning>> {
+    fn report(&self, _: KernelId) -> Option<Arc<FailureReport>> {
         self.failing.as_ref()?;
-        Some(Arc::new(Meaning {
+        Some(Arc::new(FailureReport {
             problem: "failed by plan".to_owned(),
             limit: "no launch of the plan".to_owned(),
             help: "change the plan".to_owned(),

@@ -34,8 +34,8 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind,
-    Point, RecordingId, RecordingMark, Work,
+    Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
+    MemoryKind, Point, RecordingId, RecordingMark, Work,
 };
 use crate::core::id::Slots;
 
@@ -127,7 +127,7 @@ impl Driver for VulkanDriver {
         GridSource::Linearised
     }
 
-    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+    fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         read(&self.kernels).get(kernel)?.report.clone()
     }
 

@@ -12,7 +12,7 @@ use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERA
 use crate::api::element;
 use crate::api::error::{GpuError, KernelError, Result};
 use crate::cache::{DiskCache, Part, Variant};
-use crate::core::driver::{CompileJob, GridSource, Meaning};
+use crate::core::driver::{CompileJob, FailureReport, GridSource};
 
 /// Size in bytes of the header in front of a pipeline cache's data.
 const CACHE_HEADER: usize = 32;
@@ -30,7 +30,7 @@ pub(super) struct Kernel {
     /// Bytes of the immediate block; rounded up to 32-bit words in the pipeline layout.
     pub(super) immediates: usize,
     /// The meaning of the failure report in the last binding, if the kernel has one.
-    pub(super) report: Option<Arc<Meaning>>,
+    pub(super) report: Option<Arc<FailureReport>>,
     gpu: Arc<Gpu>,
 }
 
@@ -86,7 +86,7 @@ fn compile_cached(
 ///
 /// # Errors
 /// [`GpuError::Kernel`] if control flow nests more deeply than the driver supports.
-fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
+fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<FailureReport>>> {
     let [cuts_loops, drops_conditions] =
         [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
     if !(cuts_loops || drops_conditions) {
@@ -100,7 +100,7 @@ fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
     let reports = cuts_loops && !most_iterations.is_some_and(is_short);
     Ok(reports.then(|| {
         let lanes = gpu.info.subgroup_size;
-        Arc::new(Meaning {
+        Arc::new(FailureReport {
             problem:
                 "was stopped early, and its results are incomplete: the driver ended its loops"
                     .to_owned(),
