@@ -335,9 +335,9 @@ impl Batch {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing has run then.
     pub fn submit_async(&mut self) -> Result<Ticket> {
         let (list, latest) = self.take();
-        let point = latest.submit(|| self.context.submit_list(list, false));
-        let point = point.in_function("Batch::submit_async")?;
-        Ok(Ticket::new(&self.context, point))
+        let submission = latest.submit(|| self.context.submit_list(list, false));
+        let submission = submission.in_function("Batch::submit_async")?;
+        Ok(Ticket::new(&self.context, submission))
     }
 
     /// Submits the batch, waits, and returns the time that each launch took on the device, in
@@ -366,11 +366,11 @@ impl Batch {
         let asked_for: Vec<bool> = list.commands.iter().filter_map(asked_for).collect();
         let context = &self.context;
         let timed = || {
-            let Some(point) = latest.submit(|| context.submit_list(list, true))? else {
+            let Some(submission) = latest.submit(|| context.submit_list(list, true))? else {
                 return Ok(Vec::new());
             };
-            context.wait(point)?;
-            context.note_loss(context.driver.timings(point))
+            context.wait(submission)?;
+            context.note_loss(context.driver.timings(submission))
         };
         let times = timed().in_function("Batch::submit_timed")?;
         let launches = times.into_iter().zip(asked_for).filter(|(_, asked_for)| *asked_for);

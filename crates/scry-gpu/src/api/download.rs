@@ -8,7 +8,7 @@ use crate::api::element::{self, Element};
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::latest_submission::Latest;
 use crate::core::context::Context;
-use crate::core::handles::{MemoryId, Point};
+use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::memory::Memory;
 
 /// Elements that a batch reads back.
@@ -65,22 +65,22 @@ impl<T: Element> Download<T> {
     pub fn get(&self) -> Result<Vec<T>> {
         match &self.copy {
             Some(copy) => {
-                let read = self.latest.read(|point| self.read(copy, point));
+                let read = self.latest.read(|submission| self.read(copy, submission));
                 read.in_function("Download::get")
             }
             None => Ok(Vec::new()),
         }
     }
 
-    fn read(&self, copy: &HostCopy, point: Option<Point>) -> Result<Vec<T>> {
-        let Some(point) = point else {
+    fn read(&self, copy: &HostCopy, submission: Option<SubmissionIndex>) -> Result<Vec<T>> {
+        let Some(submission) = submission else {
             return Err(GpuError::Range(RangeError {
                 operation: "Download::get",
                 problem: "the batch that reads these elements was not submitted".to_owned(),
                 help: "submit the batch, or replay the recording, first".to_owned(),
             }));
         };
-        self.context.wait_for_reading(point, copy.source)?;
+        self.context.wait_for_reading(submission, copy.source)?;
         let mut out = element::zeroed(self.len);
         let bytes = element::bytes_of_mut(&mut out);
         self.context.note_loss(self.context.driver.read(copy.memory.id(), 0, bytes))?;

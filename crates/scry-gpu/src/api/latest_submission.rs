@@ -3,29 +3,29 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::api::error::Result;
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 
 /// The latest submission of a batch, once there is one; shared by the batch and its downloads.
 ///
 /// A replay overwrites what an earlier one read back. So nothing is submitted while a download
 /// reads, and downloads wait for the latest submission.
 #[derive(Clone, Default)]
-pub(crate) struct Latest(Arc<RwLock<Option<Point>>>);
+pub(crate) struct Latest(Arc<RwLock<Option<SubmissionIndex>>>);
 
 impl Latest {
-    /// Submits, and notes the point; an empty batch has none.
+    /// Submits, and notes its index; an empty batch has none.
     pub(crate) fn submit(
         &self,
-        submit: impl FnOnce() -> Result<Option<Point>>,
-    ) -> Result<Option<Point>> {
+        submit: impl FnOnce() -> Result<Option<SubmissionIndex>>,
+    ) -> Result<Option<SubmissionIndex>> {
         let mut latest = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let point = submit()?;
-        *latest = point;
-        Ok(point)
+        let submission = submit()?;
+        *latest = submission;
+        Ok(submission)
     }
 
-    /// Calls `read` with the point of the latest submission; there is no other one meanwhile.
-    pub(crate) fn read<R>(&self, read: impl FnOnce(Option<Point>) -> R) -> R {
+    /// Calls `read` with the index of the latest submission; there is no other one meanwhile.
+    pub(crate) fn read<R>(&self, read: impl FnOnce(Option<SubmissionIndex>) -> R) -> R {
         read(*self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

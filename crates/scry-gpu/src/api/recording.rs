@@ -93,8 +93,8 @@ impl Recording {
             return Ok(Ticket::new(&self.context, None));
         };
         let replay = || self.context.replay(recorded, inputs).map(Some);
-        let point = self.latest.submit(replay)?;
-        Ok(Ticket::new(&self.context, point))
+        let submission = self.latest.submit(replay)?;
+        Ok(Ticket::new(&self.context, submission))
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {

@@ -7,23 +7,23 @@ use std::time::Duration;
 use crate::api::error::{InFunction, Result};
 use crate::core::completion::Completion;
 use crate::core::context::Context;
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 
 /// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
 #[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]
 pub struct Ticket {
     context: Arc<Context>,
     /// Absent if the batch was empty.
-    point: Option<Point>,
+    submission: Option<SubmissionIndex>,
 }
 
 impl Ticket {
-    pub(crate) fn new(context: &Arc<Context>, point: Option<Point>) -> Self {
-        Self { context: context.clone(), point }
+    pub(crate) fn new(context: &Arc<Context>, submission: Option<SubmissionIndex>) -> Self {
+        Self { context: context.clone(), submission }
     }
 
     pub(crate) fn completion(&self) -> Option<Completion> {
-        self.point.map(|point| Completion::of(&self.context, point))
+        self.submission.map(|submission| Completion::of(&self.context, submission))
     }
 
     /// Waits until the batch is done.
@@ -48,8 +48,8 @@ impl Ticket {
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted) after which it may be waited
     /// for again.
     pub fn wait(&self) -> Result<()> {
-        let wait = |point| self.context.wait(point).in_function("Ticket::wait");
-        self.point.map_or(Ok(()), wait)
+        let wait = |submission| self.context.wait(submission).in_function("Ticket::wait");
+        self.submission.map_or(Ok(()), wait)
     }
 
     /// Waits at most `timeout`; true if the batch is done. May be called again.
@@ -72,8 +72,8 @@ impl Ticket {
     /// # Errors
     /// As [`Ticket::wait`]; a `timeout` that passes is no error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
-        let wait = |point| self.context.wait_until(point, Some(timeout));
-        self.point.map_or(Ok(true), wait).in_function("Ticket::wait_timeout")
+        let wait = |submission| self.context.wait_until(submission, Some(timeout));
+        self.submission.map_or(Ok(true), wait).in_function("Ticket::wait_timeout")
     }
 
     /// True if the batch is done. Does not wait.
@@ -98,7 +98,7 @@ impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
             .field("device", &self.context.info.name)
-            .field("submission", &self.point.map(|point| point.0))
+            .field("submission", &self.submission.map(|submission| submission.0))
             .finish()
     }
 }

@@ -11,7 +11,7 @@ use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
     CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId, MemoryKind,
-    NativeJob, Point, RecordingId, RoutineJob, Work,
+    NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 
 /// The kind of an injected fault.
@@ -66,9 +66,9 @@ impl Plan {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Whether a wait for `point` never succeeds.
-    fn hangs(&self, point: Point) -> bool {
-        let ended = || self.ended.load(Ordering::Relaxed) >= point.0;
+    /// Whether a wait for `submission` never succeeds.
+    fn hangs(&self, submission: SubmissionIndex) -> bool {
+        let ended = || self.ended.load(Ordering::Relaxed) >= submission.0;
         let hangs = match self.fault {
             Fault::Hang => true,
             Fault::Endless => !ended(),
@@ -189,33 +189,33 @@ impl Driver for FaultDriver {
         self.inner.forget(recording);
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         self.count("submit")?;
         self.inner.submit(work, timed)
     }
 
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.count("wait")?;
-        if self.plan.hangs(point) {
+        if self.plan.hangs(submission) {
             std::thread::sleep(timeout);
             return Ok(false);
         }
-        self.inner.wait(point, timeout)
+        self.inner.wait(submission, timeout)
     }
 
-    fn cancel(&self, point: Point) -> Result<Option<Point>> {
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
         match self.plan.fault {
             Fault::Hang if self.plan.has_failed() => return Ok(None),
             Fault::Endless => {}
-            _ => return self.inner.cancel(point),
+            _ => return self.inner.cancel(submission),
         }
-        let ended = self.plan.ended.fetch_max(point.0, Ordering::Relaxed);
-        Ok(Some(Point(ended + 1)))
+        let ended = self.plan.ended.fetch_max(submission.0, Ordering::Relaxed);
+        Ok(Some(SubmissionIndex(ended + 1)))
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         self.count("timings")?;
-        self.inner.timings(point)
+        self.inner.timings(submission)
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

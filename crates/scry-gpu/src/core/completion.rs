@@ -9,7 +9,7 @@ use crate::api::error::{GpuError, InterruptedError, Result};
 use crate::api::info::DeviceKind;
 use crate::core::context::Context;
 use crate::core::failures::FailureScope;
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 use crate::core::submission_queue::{GIVEN_UP, SubmissionQueue};
 use crate::core::wakers::{FutureId, Wakers};
 use crate::core::watcher;
@@ -23,7 +23,7 @@ const SPIN: Duration = Duration::from_micros(20);
 /// it stops the waiting, not the work.
 pub(crate) struct Completion {
     context: Arc<Context>,
-    point: Point,
+    submission: SubmissionIndex,
     reported: Reported,
     told: FailureScope,
     started: Option<Started>,
@@ -40,8 +40,8 @@ pub(crate) struct Started {
 
 impl Completion {
     /// For a submission itself.
-    pub(crate) fn of(context: &Arc<Context>, point: Point) -> Self {
-        Self::new(context, point, Reported::Any, FailureScope::Submission(None))
+    pub(crate) fn of(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
+        Self::new(context, submission, Reported::Any, FailureScope::Submission(None))
     }
 
     /// For everything submitted so far, if there is anything.
@@ -50,8 +50,13 @@ impl Completion {
         Some(Self::new(context, last, Reported::DuringWait, FailureScope::New))
     }
 
-    fn new(context: &Arc<Context>, point: Point, reported: Reported, told: FailureScope) -> Self {
-        Self { context: context.clone(), point, reported, told, started: None, id: None }
+    fn new(
+        context: &Arc<Context>,
+        submission: SubmissionIndex,
+        reported: Reported,
+        told: FailureScope,
+    ) -> Self {
+        Self { context: context.clone(), submission, reported, told, started: None, id: None }
     }
 
     /// Polls the device once; `None` while the work is unfinished.
@@ -64,10 +69,13 @@ impl Completion {
             let late = given_up.filter(is_late).map(|limit| queue.timed_out(limit, GIVEN_UP));
             return Some(Err(late.unwrap_or(error)));
         }
-        match queue.note_loss(queue.driver.poll(self.point)) {
-            Ok(true) => {
-                Some(queue.outcome(self.point, started.cancellations, self.reported, self.told))
-            }
+        match queue.note_loss(queue.driver.poll(self.submission)) {
+            Ok(true) => Some(queue.outcome(
+                self.submission,
+                started.cancellations,
+                self.reported,
+                self.told,
+            )),
             // Work that exceeds the time limit is being cancelled, which is the error to return.
             Ok(false)
                 if queue.interrupts() != started.interrupts
@@ -87,9 +95,9 @@ impl Completion {
         let wakers = &queue.wakers;
         let id = *self.id.get_or_insert_with(|| wakers.new_id());
         let deadline = queue.time_limit().and_then(|limit| started.at.checked_add(limit));
-        if wakers.insert(self.point, id, waker, deadline) {
-            let notification = watcher::notification(queue.state(), self.point);
-            let notifies = queue.note_loss(queue.driver.notify(self.point, &notification))?;
+        if wakers.insert(self.submission, id, waker, deadline) {
+            let notification = watcher::notification(queue.state(), self.submission);
+            let notifies = queue.note_loss(queue.driver.notify(self.submission, &notification))?;
             if !notifies {
                 wakers.poll_driver();
             }
@@ -127,7 +135,7 @@ impl Completion {
         if let Some(id) = self.id.take()
             && let Some(wakers) = self.context.wakers_unless_forked()
         {
-            wakers.remove(self.point, id);
+            wakers.remove(self.submission, id);
         }
     }
 }

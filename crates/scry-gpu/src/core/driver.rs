@@ -17,7 +17,8 @@ use crate::api::native::{self, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
 use crate::core::command::Step;
 pub(crate) use crate::core::handles::{
-    KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point, RecordingId, RecordingMark,
+    KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, RecordingId, RecordingMark,
+    SubmissionIndex,
 };
 
 /// What it means if a launch of a kernel has set its word.
@@ -137,8 +138,8 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,
     /// and obeys [`scry_ir::runnable_workgroups`]: with `Native` the driver, when it executes the
-    /// launch; with `Counts` the kernel; with `Linearised` a launch that the core puts before this one,
-    /// which computes the fold parameters and the native grid. Then
+    /// launch; with `Counts` the kernel; with `Linearised` a launch that the core puts before this
+    /// one, which computes the fold parameters and the native grid. Then
     /// [`Groups::Indirect`](crate::core::command::Groups) names the native grid, which is within
     /// the device's limits and may be empty.
     fn indirect(&self) -> GridSource;
@@ -161,35 +162,36 @@ pub(crate) trait Driver: Send + Sync {
     fn forget(&self, recording: RecordingId);
 
     /// Submits work, without waiting. With `timed`, the device time of each dispatch can be asked
-    /// for with [`Driver::timings`] once the point is reached (not for replays).
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point>;
+    /// for with [`Driver::timings`] once the submission is done (not for replays).
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex>;
 
-    /// Waits until `point` is reached, at most `timeout`; true if it was reached.
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool>;
+    /// Waits until `submission` is done, at most `timeout`; true if it is.
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool>;
 
-    /// Returns whether `point` is reached. Never blocks.
-    fn poll(&self, point: Point) -> Result<bool> {
-        self.wait(point, Duration::ZERO)
+    /// Returns whether `submission` is done. Never blocks.
+    fn poll(&self, submission: SubmissionIndex) -> Result<bool> {
+        self.wait(submission, Duration::ZERO)
     }
 
-    /// Wakes `waker` once `point` is reached, or nothing is executed any more. Returns false if the
-    /// driver cannot do that; then the core polls.
-    fn notify(&self, point: Point, waker: &Waker) -> Result<bool> {
-        let _ = (point, waker);
+    /// Wakes `waker` once `submission` is done, or nothing is executed any more. Returns false if
+    /// the driver cannot do that; then the core polls.
+    fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
+        let _ = (submission, waker);
         Ok(false)
     }
 
-    /// Ends the submissions up to `point` that are not done, and returns when they have ended.
-    /// Gives the first of them, which is beyond `point` if all were done by themselves; `None` if
-    /// running work cannot be ended. The device works on. Launches are left out, transfers are not.
-    fn cancel(&self, point: Point) -> Result<Option<Point>> {
-        let _ = point;
+    /// Ends the submissions up to `submission` that are not done, and returns when they have ended.
+    /// Gives the first of them, which is beyond `submission` if all were done by themselves; `None`
+    /// if running work cannot be ended. The device works on. Launches are left out, transfers are
+    /// not.
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+        let _ = submission;
         Ok(None)
     }
 
     /// The device time of each dispatch of a timed submission that is done, in order. Empty if the
     /// device has no timestamps. Can be asked for once.
-    fn timings(&self, point: Point) -> Result<Vec<Duration>>;
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
     /// Free device memory in bytes, over all processes; `None` where the backend does not
     /// report it.

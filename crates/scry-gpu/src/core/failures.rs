@@ -7,7 +7,7 @@ use crate::api::error::{GpuError, KernelError, Result};
 use crate::core::command::Command;
 use crate::core::command_list::CommandList;
 use crate::core::driver::FailureReport;
-use crate::core::handles::{MemoryId, MemoryKind, Point};
+use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::report::{BYTES, Reporting, SLOTS};
 use crate::core::submission_queue::SubmissionQueue;
@@ -108,16 +108,16 @@ impl ReportReadback {
 
 /// A submission of which a launch failed.
 struct Failure {
-    point: Point,
+    submission: SubmissionIndex,
     /// Who made the submission.
     thread: ThreadId,
     /// The allocations that it wrote.
     wrote: Vec<MemoryId>,
     error: GpuError,
     /// Once somebody was told: the last submission that there was then.
-    told: Option<Point>,
+    told: Option<SubmissionIndex>,
     /// The same, once the thread that made the submission was told.
-    maker_told: Option<Point>,
+    maker_told: Option<SubmissionIndex>,
 }
 
 /// The submissions of a device that failed, until those who wait for them are told.
@@ -149,11 +149,11 @@ impl Failures {
         &self,
         queue: &SubmissionQueue,
         drain: impl FnOnce() -> Vec<T>,
-        watch: impl Fn(&T) -> Option<(Point, &ReportReadback)>,
+        watch: impl Fn(&T) -> Option<(SubmissionIndex, &ReportReadback)>,
     ) -> Vec<T> {
         let mut failures = self.lock();
         let done = drain();
-        for (point, watch) in done.iter().filter_map(watch) {
+        for (submission, watch) in done.iter().filter_map(watch) {
             let Some(error) = watch.failure(queue) else { continue };
             log::error!("{error}");
             if failures.len() == REMEMBERED {
@@ -161,13 +161,13 @@ impl Failures {
             }
             let (thread, wrote) = (watch.thread, watch.wrote.clone());
             let (told, maker_told) = (None, None);
-            failures.push(Failure { point, thread, wrote, error, told, maker_told });
+            failures.push(Failure { submission, thread, wrote, error, told, maker_told });
         }
         done
     }
 
-    /// The failure that a wait for `point` is told of, if there is one: that of this submission
-    /// itself, or the first before it. `last` is the latest submission.
+    /// The failure that a wait for `submission` is told of, if there is one: that of this
+    /// submission itself, or the first before it. `last` is the latest submission.
     ///
     /// Threads that share a device, but no data, do not see each other's failures. What was
     /// submitted until somebody was told may use the results, so that all waits for it fail alike;
@@ -175,9 +175,9 @@ impl Failures {
     /// the submission does not: it is told in any case.
     pub(crate) fn concerning(
         &self,
-        point: Point,
+        submission: SubmissionIndex,
         told: FailureScope,
-        last: Point,
+        last: SubmissionIndex,
     ) -> Option<GpuError> {
         let mut failures = self.lock();
         if failures.is_empty() {
@@ -186,22 +186,22 @@ impl Failures {
         let is_task = matches!(told, FailureScope::Submission(_));
         let thread = (!is_task).then(|| thread::current().id());
         let concerns = |failure: &Failure| match (told, failure.told) {
-            _ if failure.point > point => false,
+            _ if failure.submission > submission => false,
             (FailureScope::None, _) | (FailureScope::New, Some(_)) => false,
             (FailureScope::New, None) => true,
             (FailureScope::Reader(_) | FailureScope::Submission(_), _)
-                if failure.point == point =>
+                if failure.submission == submission =>
             {
                 true
             }
             (FailureScope::Reader(read) | FailureScope::Submission(read), told) => {
                 let own = Some(failure.thread) == thread;
                 let known = if own { failure.maker_told } else { told };
-                known.is_none_or(|known| point <= known)
+                known.is_none_or(|known| submission <= known)
                     && (own || read.is_some_and(|read| failure.wrote.contains(&read)))
             }
         };
-        let itself = failures.iter().position(|it| it.point == point && concerns(it));
+        let itself = failures.iter().position(|it| it.submission == submission && concerns(it));
         let at = itself.or_else(|| failures.iter().position(concerns))?;
         let failure = &mut failures[at];
         failure.told.get_or_insert(last);
@@ -221,13 +221,13 @@ mod tests {
     /// Failures of this thread's submissions, or of another's; each wrote the allocation.
     fn failures(points: &[u64], is_own: bool, wrote: MemoryId) -> Failures {
         let other = thread::spawn(|| thread::current().id()).join().unwrap();
-        let failure = |point: &u64| Failure {
-            point: Point(*point),
+        let failure = |submission: &u64| Failure {
+            submission: SubmissionIndex(*submission),
             thread: if is_own { thread::current().id() } else { other },
             wrote: vec![wrote],
             error: GpuError::Interrupted(InterruptedError {
                 function: None,
-                device: point.to_string(),
+                device: submission.to_string(),
             }),
             told: None,
             maker_told: None,
@@ -241,10 +241,12 @@ mod tests {
         [slots.insert(()), slots.insert(())]
     }
 
-    fn told(failures: &Failures, point: u64, told: FailureScope, last: u64) -> Option<String> {
-        failures.concerning(Point(point), told, Point(last)).map(|error| match error {
-            GpuError::Interrupted(InterruptedError { device, .. }) => device,
-            other => panic!("{other}"),
+    fn told(failures: &Failures, submission: u64, told: FailureScope, last: u64) -> Option<String> {
+        failures.concerning(SubmissionIndex(submission), told, SubmissionIndex(last)).map(|error| {
+            match error {
+                GpuError::Interrupted(InterruptedError { device, .. }) => device,
+                other => panic!("{other}"),
+            }
         })
     }
 
@@ -304,11 +306,21 @@ mod tests {
     fn the_maker_is_told_although_another_thread_was() {
         let failures = failures(&[3], true, memories()[0]);
         let elsewhere = thread::scope(|scope| {
-            let wait = || failures.concerning(Point(5), FailureScope::New, Point(5)).is_some();
+            let wait = || {
+                failures
+                    .concerning(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
+                    .is_some()
+            };
             scope.spawn(wait).join().unwrap()
         });
         assert!(elsewhere);
-        let told = |point| failures.concerning(Point(point), FailureScope::Reader(None), Point(6));
+        let told = |submission| {
+            failures.concerning(
+                SubmissionIndex(submission),
+                FailureScope::Reader(None),
+                SubmissionIndex(6),
+            )
+        };
         assert!(told(6).is_some(), "this thread made the submission");
         assert!(told(7).is_none(), "it was told before this was submitted");
     }

@@ -1,4 +1,4 @@
-//! What a driver gives out: handles of its objects, and points in the order of its submissions.
+//! What a driver gives out: handles of its objects, and indices of its submissions.
 
 use crate::core::id::Id;
 
@@ -30,7 +30,7 @@ pub(crate) enum MemoryKind {
     Readback,
 }
 
-/// A place in the order of submissions: once it is reached, that submission and all earlier ones
-/// are done. Points grow from submission to submission.
+/// The number of a submission, which grows from submission to submission. Submissions end in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Point(pub u64);
+pub(crate) struct SubmissionIndex(pub u64);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::api::info::DeviceInfo;
-use crate::core::handles::{MemoryKind, Point};
+use crate::core::handles::{MemoryKind, SubmissionIndex};
 
 fn milliseconds(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
@@ -78,21 +78,31 @@ pub(crate) fn allocated(info: &DeviceInfo, kind: MemoryKind, size: u64, label: &
 }
 
 /// Steps were submitted: launches, copies, fills, and the barriers among them.
-pub(crate) fn submitted(info: &DeviceInfo, point: Point, launches: u64, steps: usize) {
+pub(crate) fn submitted(
+    info: &DeviceInfo,
+    submission: SubmissionIndex,
+    launches: u64,
+    steps: usize,
+) {
     log::debug!(
         target: "scry::submit",
         "{}: submission {}, launches: {launches}, steps: {steps}",
         info.selector(),
-        point.0
+        submission.0
     );
 }
 
 /// A recording was submitted once more.
-pub(crate) fn replayed(info: &DeviceInfo, point: Point, launches: u64, steps: usize) {
+pub(crate) fn replayed(
+    info: &DeviceInfo,
+    submission: SubmissionIndex,
+    launches: u64,
+    steps: usize,
+) {
     log::debug!(
         target: "scry::submit",
         "{}: submission {}, a replay, launches: {launches}, steps: {steps}",
         info.selector(),
-        point.0
+        submission.0
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::api::error::Result;
 use crate::core::command::BufferRange;
-use crate::core::handles::{MemoryKind, Point};
+use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::submission_queue::SubmissionQueue;
 
@@ -52,7 +52,7 @@ struct Slot {
     used: usize,
     leases: usize,
     /// Once this is reached the device is done with the slot.
-    busy: Option<Point>,
+    busy: Option<SubmissionIndex>,
 }
 
 /// A part of a slot, for one chunk.
@@ -62,7 +62,7 @@ pub(crate) struct Lease<'a> {
     pub memory: Arc<Memory>,
     pub span: BufferRange,
     /// The submission that uses the chunk, as long as it may be doing so.
-    pub point: Option<Point>,
+    pub submission: Option<SubmissionIndex>,
 }
 
 impl Drop for Lease<'_> {
@@ -70,7 +70,7 @@ impl Drop for Lease<'_> {
         let mut slots = self.ring.lock();
         let slot = &mut slots.slots[self.slot];
         slot.leases -= 1;
-        slot.busy = slot.busy.max(self.point);
+        slot.busy = slot.busy.max(self.submission);
         if slots.waiting > 0 {
             self.ring.returned.notify_all();
         }
@@ -81,7 +81,7 @@ impl Drop for Lease<'_> {
 enum Room {
     Found(usize),
     /// The device is still using the slot that comes next.
-    Busy(Point),
+    Busy(SubmissionIndex),
     /// Every slot is leased.
     Leased,
 }
@@ -109,10 +109,10 @@ impl Ring {
             let mut slots = self.lock();
             match slots.find(queue, self.kind, size)? {
                 Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
-                Room::Busy(point) => {
+                Room::Busy(submission) => {
                     drop(slots);
-                    queue.wait_for_memory(point)?;
-                    self.lock().release(point);
+                    queue.wait_for_memory(submission)?;
+                    self.lock().release(submission);
                 }
                 Room::Leased if !gave_way => {
                     drop(slots);
@@ -153,7 +153,7 @@ impl Ring {
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
         slot.leases += 1;
         let span = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
-        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, point: None }
+        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, submission: None }
     }
 }
 
@@ -202,8 +202,8 @@ impl Slots {
     }
 
     /// Where the device is done with the slot that it took first.
-    fn oldest(&self) -> Option<Point> {
-        let mut oldest: Option<Point> = None;
+    fn oldest(&self) -> Option<SubmissionIndex> {
+        let mut oldest: Option<SubmissionIndex> = None;
         for slot in &self.slots {
             if slot.leases == 0
                 && let Some(busy) = slot.busy
@@ -214,10 +214,10 @@ impl Slots {
         oldest
     }
 
-    /// The device reached `point`: slots that it was using until then are idle.
-    fn release(&mut self, point: Point) {
+    /// The device finished `submission`: slots that it was using until then are idle.
+    fn release(&mut self, submission: SubmissionIndex) {
         for slot in &mut self.slots {
-            slot.busy = slot.busy.filter(|busy| *busy > point);
+            slot.busy = slot.busy.filter(|busy| *busy > submission);
         }
     }
 }
@@ -242,7 +242,7 @@ mod tests {
         let mut last = lease();
         assert_eq!(last.span.offset, 0);
         // Never reached: the device is not done with the slot.
-        last.point = Some(Point(u64::MAX));
+        last.submission = Some(SubmissionIndex(u64::MAX));
         drop(last);
         assert_eq!(lease().span.offset, 112);
     }

@@ -13,7 +13,7 @@ use crate::core::command_list::{CommandList, Retained};
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{Driver, Work};
 use crate::core::failures::{FailureScope, Failures, ReportReadback};
-use crate::core::handles::{MemoryId, MemoryKind, Point, RecordingId};
+use crate::core::handles::{MemoryId, MemoryKind, RecordingId, SubmissionIndex};
 use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
@@ -57,12 +57,12 @@ struct QueueState {
     /// A submission failed after its barriers were counted on: the next one orders everything.
     order_all_next: bool,
     in_flight: VecDeque<InFlight>,
-    last: Option<Point>,
+    last: Option<SubmissionIndex>,
 }
 
 /// A submission that may be unfinished.
 struct InFlight {
-    point: Point,
+    submission: SubmissionIndex,
     /// Held for its drop alone.
     _retained: Vec<Retained>,
     _memories: Vec<Arc<Memory>>,
@@ -72,13 +72,13 @@ struct InFlight {
 
 impl InFlight {
     /// A submission of a recording, or on behalf of one.
-    fn of(point: Point, recorded: &Arc<Recorded>) -> Self {
+    fn of(submission: SubmissionIndex, recorded: &Arc<Recorded>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
-        Self { point, _retained, _memories: Vec::new(), watch: None }
+        Self { submission, _retained, _memories: Vec::new(), watch: None }
     }
 
-    fn watched(&self) -> Option<(Point, &ReportReadback)> {
-        self.watch.as_ref().map(|watch| (self.point, watch))
+    fn watched(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
+        self.watch.as_ref().map(|watch| (self.submission, watch))
     }
 }
 
@@ -166,7 +166,11 @@ impl SubmissionQueue {
     }
 
     /// Submits commands, if there are any.
-    pub(crate) fn submit_list(&self, list: CommandList, timed: bool) -> Result<Option<Point>> {
+    pub(crate) fn submit_list(
+        &self,
+        list: CommandList,
+        timed: bool,
+    ) -> Result<Option<SubmissionIndex>> {
         match list.commands.is_empty() {
             true => self.check_alive().map(|()| None),
             false => self.submit(list, timed).map(Some),
@@ -174,7 +178,7 @@ impl SubmissionQueue {
     }
 
     /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
-    pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<Point> {
+    pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
         let watch = ReportReadback::of(self, &list)?;
         let mut order = self.lock();
@@ -187,12 +191,12 @@ impl SubmissionQueue {
         if read_by_host || watch.is_some() {
             steps.push(Step::Barrier(TO_HOST));
         }
-        let point = self.submit_once(&mut order, &steps, timed)?;
-        logging::submitted(&self.info, point, launches, steps.len());
+        let submission = self.submit_once(&mut order, &steps, timed)?;
+        logging::submitted(&self.info, submission, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.set_defined());
-        order.push(InFlight { point, _retained: retained, _memories: memories, watch });
-        Ok(point)
+        order.push(InFlight { submission, _retained: retained, _memories: memories, watch });
+        Ok(submission)
     }
 
     /// Prepares commands for repeated execution.
@@ -212,7 +216,11 @@ impl SubmissionQueue {
     }
 
     /// Submits a recording once more, after commands that write what it reads.
-    pub(crate) fn replay(&self, recorded: &Arc<Recorded>, inputs: CommandList) -> Result<Point> {
+    pub(crate) fn replay(
+        &self,
+        recorded: &Arc<Recorded>,
+        inputs: CommandList,
+    ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
         let watch = ReportReadback::of(self, &recorded.list)?;
         let mut order = self.lock();
@@ -222,8 +230,8 @@ impl SubmissionQueue {
             self.submit_ahead(&mut order, recorded, recorded.list.zero_fills(), Vec::new())?;
         }
         self.submit_ahead(&mut order, recorded, inputs.commands, inputs.memories)?;
-        let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
-        logging::replayed(&self.info, point, recorded.launches, recorded.steps());
+        let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        logging::replayed(&self.info, submission, recorded.launches, recorded.steps());
         // Not before: what the recording itself overwrites stays undefined if it is not submitted.
         if recorded.defined.set(()).is_ok() {
             recorded.list.set_defined();
@@ -232,53 +240,61 @@ impl SubmissionQueue {
         // The recording begins by ordering all that came before it.
         order.hazards = recorded.hazards.clone();
         order.order_all_next = false;
-        order.push(InFlight::of(point, recorded));
-        let Some(watch) = watch else { return Ok(point) };
+        order.push(InFlight::of(submission, recorded));
+        let Some(watch) = watch else { return Ok(submission) };
         // Of each replay by itself: the next one may begin before anybody has looked.
         let mut steps = order.schedule(watch.copies());
         steps.push(Step::Barrier(TO_HOST));
         match self.submit_once(&mut order, &steps, false) {
-            Ok(point) => {
-                order.push(InFlight { watch: Some(watch), ..InFlight::of(point, recorded) });
-                Ok(point)
+            Ok(submission) => {
+                order.push(InFlight { watch: Some(watch), ..InFlight::of(submission, recorded) });
+                Ok(submission)
             }
             Err(error) => {
                 // The recording runs, but the caller is told that it does not, and may take its
                 // memory for quiet.
                 drop(order);
-                self.wait_for_memory(point)?;
+                self.wait_for_memory(submission)?;
                 Err(error)
             }
         }
     }
 
-    /// Waits until `point` is reached, for as long as the device's time limit allows.
-    pub(crate) fn wait(&self, point: Point) -> Result<()> {
-        self.wait_until(point, None).map(|_| ())
+    /// Waits until `submission` is done, for as long as the device's time limit allows.
+    pub(crate) fn wait(&self, submission: SubmissionIndex) -> Result<()> {
+        self.wait_until(submission, None).map(|_| ())
     }
 
-    /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
+    /// Waits until `submission` is done, at most `timeout`; true if it is. A `timeout` that
     /// passes is no error and does the device no harm, unlike the device's time limit.
-    pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
-        self.wait_noticing(point, timeout, Reported::Any, FailureScope::Reader(None))
+    pub(crate) fn wait_until(
+        &self,
+        submission: SubmissionIndex,
+        timeout: Option<Duration>,
+    ) -> Result<bool> {
+        self.wait_noticing(submission, timeout, Reported::Any, FailureScope::Reader(None))
     }
 
-    /// Waits until `point` is reached, in order to read from an allocation.
-    pub(crate) fn wait_for_reading(&self, point: Point, memory: MemoryId) -> Result<()> {
-        self.wait_noticing(point, None, Reported::Any, FailureScope::Reader(Some(memory)))
+    /// Waits until `submission` is done, in order to read from an allocation.
+    pub(crate) fn wait_for_reading(
+        &self,
+        submission: SubmissionIndex,
+        memory: MemoryId,
+    ) -> Result<()> {
+        self.wait_noticing(submission, None, Reported::Any, FailureScope::Reader(Some(memory)))
             .map(|_| ())
     }
 
-    /// Waits until `point` is reached for the sake of its memory: launches that failed are told to
-    /// whoever waits for their results.
-    pub(crate) fn wait_for_memory(&self, point: Point) -> Result<()> {
-        self.wait_noticing(point, None, Reported::Any, FailureScope::None).map(|_| ())
+    /// Waits until `submission` is done for the sake of its memory: launches that failed are told
+    /// to whoever waits for their results.
+    pub(crate) fn wait_for_memory(&self, submission: SubmissionIndex) -> Result<()> {
+        self.wait_noticing(submission, None, Reported::Any, FailureScope::None).map(|_| ())
     }
 
     /// [`SubmissionQueue::wait_until`], told of work that was ended early or failed.
     fn wait_noticing(
         &self,
-        point: Point,
+        submission: SubmissionIndex,
         timeout: Option<Duration>,
         reported: Reported,
         told: FailureScope,
@@ -293,14 +309,14 @@ impl SubmissionQueue {
             let remaining = |limit: Option<Duration>| limit.map(|l| l.saturating_sub(elapsed));
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
-            if self.note_loss(self.driver.wait(point, slice))? {
-                return self.outcome(point, known, reported, told).map(|()| true);
+            if self.note_loss(self.driver.wait(submission, slice))? {
+                return self.outcome(submission, known, reported, told).map(|()| true);
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
             }
             if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
-                self.end_work(point, limit)?;
+                self.end_work(submission, limit)?;
                 continue;
             }
             if self.interrupts() != interrupts {
@@ -316,21 +332,21 @@ impl SubmissionQueue {
     /// cancelled or a launch failed; `known` is the number of cancellations as the wait started.
     pub(super) fn outcome(
         &self,
-        point: Point,
+        submission: SubmissionIndex,
         known: usize,
         reported: Reported,
         told: FailureScope,
     ) -> Result<()> {
-        self.reap(point);
-        if let Some(limit) = self.cancellations.limit_for(point, known, reported) {
+        self.reap(submission);
+        if let Some(limit) = self.cancellations.limit_for(submission, known, reported) {
             return Err(self.timed_out(limit, ENDED));
         }
-        let last = self.lock().last.unwrap_or(point);
-        self.failures.concerning(point, told, last).map_or(Ok(()), Err)
+        let last = self.lock().last.unwrap_or(submission);
+        self.failures.concerning(submission, told, last).map_or(Ok(()), Err)
     }
 
     /// The latest submission, if there is one.
-    pub(super) fn last_submission(&self) -> Option<Point> {
+    pub(super) fn last_submission(&self) -> Option<SubmissionIndex> {
         self.lock().last
     }
 
@@ -361,21 +377,26 @@ impl SubmissionQueue {
             return Ok(());
         }
         let steps = order.schedule(commands);
-        let point = self.submit_once(order, &steps, false)?;
-        order.push(InFlight { _memories: memories, ..InFlight::of(point, recorded) });
+        let submission = self.submit_once(order, &steps, false)?;
+        order.push(InFlight { _memories: memories, ..InFlight::of(submission, recorded) });
         Ok(())
     }
 
-    fn submit_once(&self, order: &mut QueueState, steps: &[Step], timed: bool) -> Result<Point> {
+    fn submit_once(
+        &self,
+        order: &mut QueueState,
+        steps: &[Step],
+        timed: bool,
+    ) -> Result<SubmissionIndex> {
         let submitted = self.note_loss(self.driver.submit(Work::Once(steps), timed));
         order.order_all_next = submitted.is_err();
         submitted
     }
 
-    /// Ends work up to `point` that did not finish within the time limit; gives the device up if
-    /// that cannot be done.
-    fn end_work(&self, point: Point, limit: Duration) -> Result<()> {
-        if self.note_loss(self.cancellations.cancel(&*self.driver, point, limit))? {
+    /// Ends work up to `submission` that did not finish within the time limit; gives the device up
+    /// if that cannot be done.
+    fn end_work(&self, submission: SubmissionIndex, limit: Duration) -> Result<()> {
+        if self.note_loss(self.cancellations.cancel(&*self.driver, submission, limit))? {
             return Ok(());
         }
         self.give_up(limit);
@@ -392,11 +413,11 @@ impl SubmissionQueue {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what submissions up to `point` kept alive.
-    fn reap(&self, point: Point) {
+    /// Lets go of what submissions up to `submission` kept alive.
+    fn reap(&self, submission: SubmissionIndex) {
         let drain = || {
             let mut order = self.lock();
-            let count = order.in_flight.partition_point(|entry| entry.point <= point);
+            let count = order.in_flight.partition_point(|entry| entry.submission <= submission);
             order.in_flight.drain(..count).collect()
         };
         let done: Vec<InFlight> = self.failures.collect(self, drain, InFlight::watched);
@@ -410,15 +431,17 @@ impl SubmissionQueue {
         self.check_alive()?;
         let (count, oldest) = {
             let order = self.lock();
-            let oldest = order.in_flight.front().map(|entry| entry.point);
+            let oldest = order.in_flight.front().map(|entry| entry.submission);
             (order.in_flight.len(), oldest)
         };
         // Looking is cheap, but not free: an eighth full is soon enough.
         let look = count > MAX_IN_FLIGHT / 8;
         match oldest {
-            Some(point) if count >= MAX_IN_FLIGHT => self.wait_for_memory(point),
-            Some(point) if look && self.driver.wait(point, Duration::ZERO).unwrap_or(false) => {
-                self.reap(point);
+            Some(submission) if count >= MAX_IN_FLIGHT => self.wait_for_memory(submission),
+            Some(submission)
+                if look && self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
+            {
+                self.reap(submission);
                 Ok(())
             }
             _ => Ok(()),
@@ -448,7 +471,7 @@ impl QueueState {
     }
 
     fn push(&mut self, entry: InFlight) {
-        self.last = Some(entry.point);
+        self.last = Some(entry.submission);
         self.in_flight.push_back(entry);
     }
 }

@@ -14,7 +14,7 @@ use crate::api::info::DeviceKind;
 use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 use crate::core::memory::Memory;
 use crate::core::staging::{Lease, SLOT};
 
@@ -79,8 +79,8 @@ impl Upload<'_> {
             let command = Command::Copy { src: lease.span, dst: *to };
             list.push(command, [&lease.memory, self.dst.0]);
         }
-        let point = self.context.submit(list, false)?;
-        group.iter_mut().for_each(|(lease, _)| lease.point = Some(point));
+        let submission = self.context.submit(list, false)?;
+        group.iter_mut().for_each(|(lease, _)| lease.submission = Some(submission));
         Ok(())
     }
 }
@@ -162,7 +162,7 @@ impl<'a> Arrivals<'a> {
 
 /// Chunks that one submission copies into the ring.
 struct Group<'a> {
-    point: Point,
+    submission: SubmissionIndex,
     chunks: Vec<Arrival<'a>>,
 }
 
@@ -176,9 +176,9 @@ fn fetch<'a>(
 ) -> Result<()> {
     let mut ahead: Vec<Group<'a>> = Vec::with_capacity(AHEAD);
     let mut settle = |group: Group<'a>| -> Result<()> {
-        context.wait_for_reading(group.point, src.1.memory)?;
+        context.wait_for_reading(group.submission, src.1.memory)?;
         group.chunks.into_iter().try_for_each(|mut arrival| {
-            arrival.lease.point = None;
+            arrival.lease.submission = None;
             hand_on(arrival)
         })
     };
@@ -215,10 +215,10 @@ fn submit_fetch<'a>(
         let command = Command::Copy { src: part(src, *offset, out.len()).1, dst: lease.span };
         list.push(command, [src.0, &lease.memory]);
     }
-    let point = context.submit(list, false)?;
+    let submission = context.submit(list, false)?;
     let mut chunks: Vec<_> = group.into_iter().map(|(arrival, _)| arrival).collect();
-    chunks.iter_mut().for_each(|arrival| arrival.lease.point = Some(point));
-    Ok(Group { point, chunks })
+    chunks.iter_mut().for_each(|arrival| arrival.lease.submission = Some(submission));
+    Ok(Group { submission, chunks })
 }
 
 impl Arrival<'_> {

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 
 /// Time for which the watcher polls without a pause for the only pending future.
 const SPIN: Duration = Duration::from_micros(80);
@@ -30,16 +30,16 @@ pub(crate) struct Wakers {
 #[derive(Default)]
 struct State {
     /// One waker per pending future; an entry is removed when it is woken.
-    entries: BTreeMap<(Point, FutureId), Entry>,
+    entries: BTreeMap<(SubmissionIndex, FutureId), Entry>,
     /// When the device's time limit passes, for each future that it applies to.
-    deadlines: BTreeSet<(Instant, Point, FutureId)>,
+    deadlines: BTreeSet<(Instant, SubmissionIndex, FutureId)>,
     /// Submissions that the driver was asked to notify of.
-    requested: BTreeSet<Point>,
+    requested: BTreeSet<SubmissionIndex>,
     next_id: u64,
     /// Whether the driver cannot notify, so that the watcher polls it.
     is_polled: bool,
     /// The submission that the watcher polls, and since when.
-    polled: Option<(Point, Instant)>,
+    polled: Option<(SubmissionIndex, Instant)>,
     /// The time limit for which the device was given up.
     given_up: Option<Duration>,
     has_ended: bool,
@@ -53,9 +53,9 @@ struct Entry {
 /// What the watcher has to do next.
 pub(crate) enum Duty {
     /// Poll the driver for a submission, for at most this long if the driver can sleep.
-    Poll(Point, Duration),
+    Poll(SubmissionIndex, Duration),
     /// The time limit of a future that waits for this submission has passed.
-    Expired(Point),
+    Expired(SubmissionIndex),
 }
 
 impl Wakers {
@@ -74,26 +74,26 @@ impl Wakers {
     /// if the driver is yet to be asked to notify of this submission.
     pub(crate) fn insert(
         &self,
-        point: Point,
+        submission: SubmissionIndex,
         id: FutureId,
         waker: &Waker,
         deadline: Option<Instant>,
     ) -> bool {
         let mut state = self.lock();
         let before = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
-        let replaced = match state.entries.get_mut(&(point, id)) {
+        let replaced = match state.entries.get_mut(&(submission, id)) {
             Some(entry) if entry.deadline == deadline => match entry.waker.will_wake(waker) {
                 true => return false,
                 false => Some(std::mem::replace(&mut entry.waker, waker.clone())),
             },
-            Some(_) => state.remove(point, id),
+            Some(_) => state.remove(submission, id),
             None => None,
         };
         let entry = Entry { waker: waker.clone(), deadline };
-        state.entries.entry((point, id)).or_insert(entry);
-        state.deadlines.extend(deadline.map(|at| (at, point, id)));
+        state.entries.entry((submission, id)).or_insert(entry);
+        state.deadlines.extend(deadline.map(|at| (at, submission, id)));
         let after = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
-        let is_first_request = !state.is_polled && state.requested.insert(point);
+        let is_first_request = !state.is_polled && state.requested.insert(submission);
         drop(state);
         if before != after {
             self.changed.notify_one();
@@ -104,8 +104,8 @@ impl Wakers {
     }
 
     /// Removes the waker of a future that was dropped or has completed.
-    pub(crate) fn remove(&self, point: Point, id: FutureId) {
-        let removed = self.lock().remove(point, id);
+    pub(crate) fn remove(&self, submission: SubmissionIndex, id: FutureId) {
+        let removed = self.lock().remove(submission, id);
         drop(removed);
     }
 
@@ -129,13 +129,16 @@ impl Wakers {
         self.lock().entries.is_empty()
     }
 
-    /// Wakes the futures that wait for submissions up to `point`.
-    pub(crate) fn wake_up_to(&self, point: Point) {
+    /// Wakes the futures that wait for submissions up to `submission`.
+    pub(crate) fn wake_up_to(&self, submission: SubmissionIndex) {
         let mut state = self.lock();
-        let later = state.entries.split_off(&(Point(point.0.saturating_add(1)), FutureId(0)));
+        let later = state
+            .entries
+            .split_off(&(SubmissionIndex(submission.0.saturating_add(1)), FutureId(0)));
         let reached = std::mem::replace(&mut state.entries, later);
         state.forget(&reached);
-        state.requested = state.requested.split_off(&Point(point.0.saturating_add(1)));
+        state.requested =
+            state.requested.split_off(&SubmissionIndex(submission.0.saturating_add(1)));
         drop(state);
         wake(reached);
     }
@@ -177,23 +180,23 @@ impl Wakers {
             }
             let now = Instant::now();
             let deadline = state.deadlines.first().copied();
-            if let Some((_, point, _)) = deadline.filter(|(at, ..)| *at <= now) {
-                return Some(Duty::Expired(point));
+            if let Some((_, submission, _)) = deadline.filter(|(at, ..)| *at <= now) {
+                return Some(Duty::Expired(submission));
             }
             let left = deadline.map(|(at, ..)| at - now);
             let pause = match state.first_point().filter(|_| state.is_polled) {
                 None => left,
-                Some(point) => {
-                    let is_new = state.polled.is_none_or(|(polled, _)| polled != point);
+                Some(submission) => {
+                    let is_new = state.polled.is_none_or(|(polled, _)| polled != submission);
                     if is_new {
-                        state.polled = Some((point, now));
+                        state.polled = Some((submission, now));
                     }
                     let since = state.polled.map_or(Duration::ZERO, |(_, at)| now - at);
                     let pause = (since / 16).clamp(PAUSE.0, PAUSE.1);
                     let pause = left.map_or(pause, |left| pause.min(left));
                     let spins = may_spin && since < SPIN && state.entries.len() == 1;
                     if is_new || has_paused || spins || !may_spin {
-                        return Some(Duty::Poll(point, pause));
+                        return Some(Duty::Poll(submission, pause));
                     }
                     Some(pause)
                 }
@@ -211,23 +214,23 @@ impl Wakers {
 }
 
 impl State {
-    fn first_point(&self) -> Option<Point> {
-        self.entries.first_key_value().map(|((point, _), _)| *point)
+    fn first_point(&self) -> Option<SubmissionIndex> {
+        self.entries.first_key_value().map(|((submission, _), _)| *submission)
     }
 
-    fn remove(&mut self, point: Point, id: FutureId) -> Option<Waker> {
-        let entry = self.entries.remove(&(point, id))?;
+    fn remove(&mut self, submission: SubmissionIndex, id: FutureId) -> Option<Waker> {
+        let entry = self.entries.remove(&(submission, id))?;
         if let Some(at) = entry.deadline {
-            self.deadlines.remove(&(at, point, id));
+            self.deadlines.remove(&(at, submission, id));
         }
         Some(entry.waker)
     }
 
     /// Removes the deadlines of entries that were removed.
-    fn forget(&mut self, removed: &BTreeMap<(Point, FutureId), Entry>) {
-        for ((point, id), entry) in removed {
+    fn forget(&mut self, removed: &BTreeMap<(SubmissionIndex, FutureId), Entry>) {
+        for ((submission, id), entry) in removed {
             if let Some(at) = entry.deadline {
-                self.deadlines.remove(&(at, *point, *id));
+                self.deadlines.remove(&(at, *submission, *id));
             }
         }
     }
@@ -235,7 +238,7 @@ impl State {
 
 /// Wakes futures, outside any lock: a waker may run, or drop, a task. A panic of one does not keep
 /// the others from being woken.
-fn wake(entries: BTreeMap<(Point, FutureId), Entry>) {
+fn wake(entries: BTreeMap<(SubmissionIndex, FutureId), Entry>) {
     for (_, entry) in entries {
         if catch_unwind(AssertUnwindSafe(|| entry.waker.wake())).is_err() {
             log::error!("the waker of a task panicked");
@@ -274,15 +277,18 @@ mod tests {
         let wakers = Wakers::default();
         let (early, early_waker) = counted();
         let (late, late_waker) = counted();
-        assert!(wakers.insert(Point(3), wakers.new_id(), &early_waker, None));
-        assert!(!wakers.insert(Point(3), wakers.new_id(), &early_waker, None), "asked already");
-        assert!(wakers.insert(Point(4), wakers.new_id(), &late_waker, None));
-        wakers.wake_up_to(Point(2));
+        assert!(wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None));
+        assert!(
+            !wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None),
+            "asked already"
+        );
+        assert!(wakers.insert(SubmissionIndex(4), wakers.new_id(), &late_waker, None));
+        wakers.wake_up_to(SubmissionIndex(2));
         assert_eq!((woken(&early), woken(&late)), (0, 0));
-        wakers.wake_up_to(Point(3));
-        wakers.wake_up_to(Point(3));
+        wakers.wake_up_to(SubmissionIndex(3));
+        wakers.wake_up_to(SubmissionIndex(3));
         assert_eq!((woken(&early), woken(&late)), (2, 0));
-        wakers.wake_up_to(Point(u64::MAX));
+        wakers.wake_up_to(SubmissionIndex(u64::MAX));
         assert!(woken(&late) == 1 && wakers.is_empty());
     }
 
@@ -292,10 +298,10 @@ mod tests {
         let (first, first_waker) = counted();
         let (second, second_waker) = counted();
         let id = wakers.new_id();
-        wakers.insert(Point(1), id, &first_waker, None);
-        wakers.insert(Point(1), id, &first_waker.clone(), None);
+        wakers.insert(SubmissionIndex(1), id, &first_waker, None);
+        wakers.insert(SubmissionIndex(1), id, &first_waker.clone(), None);
         assert_eq!(Arc::strong_count(&first), 3, "a waker that would wake the same is not stored");
-        wakers.insert(Point(1), id, &second_waker, None);
+        wakers.insert(SubmissionIndex(1), id, &second_waker, None);
         assert_eq!(Arc::strong_count(&first), 2, "replaced");
         wakers.wake_all();
         assert_eq!((woken(&first), woken(&second)), (0, 1));
@@ -306,9 +312,9 @@ mod tests {
         let wakers = Wakers::default();
         let (count, waker) = counted();
         let id = wakers.new_id();
-        wakers.insert(Point(1), id, &waker, Some(Instant::now()));
+        wakers.insert(SubmissionIndex(1), id, &waker, Some(Instant::now()));
         assert!(wakers.need_watcher());
-        wakers.remove(Point(1), id);
+        wakers.remove(SubmissionIndex(1), id);
         assert!(wakers.is_empty() && !wakers.need_watcher());
         wakers.wake_all();
         assert_eq!((woken(&count), Arc::strong_count(&count)), (0, 2));
@@ -318,13 +324,13 @@ mod tests {
     fn watcher_polls_the_smallest_submission() {
         let wakers = Wakers::default();
         let (_count, waker) = counted();
-        wakers.insert(Point(9), wakers.new_id(), &waker, None);
+        wakers.insert(SubmissionIndex(9), wakers.new_id(), &waker, None);
         wakers.poll_driver();
-        assert!(matches!(wakers.next_duty(false), Some(Duty::Poll(Point(9), _))));
-        wakers.insert(Point(5), wakers.new_id(), &waker, None);
-        assert!(matches!(wakers.next_duty(true), Some(Duty::Poll(Point(5), _))));
-        wakers.insert(Point(7), wakers.new_id(), &waker, Some(Instant::now()));
-        assert!(matches!(wakers.next_duty(true), Some(Duty::Expired(Point(7)))));
+        assert!(matches!(wakers.next_duty(false), Some(Duty::Poll(SubmissionIndex(9), _))));
+        wakers.insert(SubmissionIndex(5), wakers.new_id(), &waker, None);
+        assert!(matches!(wakers.next_duty(true), Some(Duty::Poll(SubmissionIndex(5), _))));
+        wakers.insert(SubmissionIndex(7), wakers.new_id(), &waker, Some(Instant::now()));
+        assert!(matches!(wakers.next_duty(true), Some(Duty::Expired(SubmissionIndex(7)))));
         wakers.end();
         assert!(wakers.next_duty(true).is_none());
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::api::error::{DriverError, GpuError, Result};
 use crate::api::info::DeviceKind;
 use crate::core::device_state::DeviceState;
-use crate::core::handles::Point;
+use crate::core::handles::SubmissionIndex;
 use crate::core::wakers::Duty;
 use crate::lifecycle::cancellation::Cancellations;
 
@@ -67,29 +67,34 @@ fn watch(device: &DeviceState, cancellations: &Cancellations) {
     let may_spin = device.info.kind != DeviceKind::Software;
     while let Some(duty) = device.wakers.next_duty(may_spin) {
         match duty {
-            Duty::Poll(point, pause) => {
+            Duty::Poll(submission, pause) => {
                 let polled = match may_spin {
-                    true => device.driver.poll(point),
-                    false => device.driver.wait(point, pause),
+                    true => device.driver.poll(submission),
+                    false => device.driver.wait(submission, pause),
                 };
                 // After an error the futures poll for themselves, and return it.
                 if !matches!(device.note_loss(polled), Ok(false)) {
-                    device.wakers.wake_up_to(point);
+                    device.wakers.wake_up_to(submission);
                 }
             }
-            Duty::Expired(point) => {
+            Duty::Expired(submission) => {
                 if let Some(limit) = device.time_limit() {
-                    end_work(device, cancellations, point, limit);
+                    end_work(device, cancellations, submission, limit);
                 }
-                device.wakers.wake_up_to(point);
+                device.wakers.wake_up_to(submission);
             }
         }
     }
 }
 
 /// Cancels work that exceeds the time limit; gives the device up if that fails.
-fn end_work(device: &DeviceState, cancellations: &Cancellations, point: Point, limit: Duration) {
-    let cancelled = cancellations.cancel(&*device.driver, point, limit);
+fn end_work(
+    device: &DeviceState,
+    cancellations: &Cancellations,
+    submission: SubmissionIndex,
+    limit: Duration,
+) {
+    let cancelled = cancellations.cancel(&*device.driver, submission, limit);
     if !matches!(device.note_loss(cancelled), Ok(true)) && device.check_alive().is_ok() {
         device.wakers.set_given_up(limit);
         device.give_up(limit);
@@ -99,19 +104,19 @@ fn end_work(device: &DeviceState, cancellations: &Cancellations, point: Point, l
 /// Wakes the futures of a device once the driver notifies.
 struct Notification {
     device: Weak<DeviceState>,
-    point: Point,
+    submission: SubmissionIndex,
 }
 
 impl Wake for Notification {
     fn wake(self: Arc<Self>) {
         if let Some(device) = self.device.upgrade() {
-            device.wakers.wake_up_to(self.point);
+            device.wakers.wake_up_to(self.submission);
         }
     }
 }
 
 /// Returns a waker for [`Driver::notify`](crate::core::driver::Driver::notify), which wakes the
-/// futures that wait for submissions up to `point`. It keeps no device alive.
-pub(crate) fn notification(device: &Arc<DeviceState>, point: Point) -> Waker {
-    Waker::from(Arc::new(Notification { device: Arc::downgrade(device), point }))
+/// futures that wait for submissions up to `submission`. It keeps no device alive.
+pub(crate) fn notification(device: &Arc<DeviceState>, submission: SubmissionIndex) -> Waker {
+    Waker::from(Arc::new(Notification { device: Arc::downgrade(device), submission }))
 }

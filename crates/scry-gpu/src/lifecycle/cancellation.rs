@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::error::Result;
-use crate::core::driver::{Driver, Point};
+use crate::core::driver::{Driver, SubmissionIndex};
 
 /// Submissions that were cancelled together.
 struct Cancellation {
-    first: Point,
-    last: Point,
+    first: SubmissionIndex,
+    last: SubmissionIndex,
     /// The exceeded time limit.
     limit: Duration,
 }
@@ -42,32 +42,32 @@ impl Cancellations {
         if self.started.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
     }
 
-    /// Cancels the submissions up to `point`; false if the driver cannot. They may have finished,
-    /// or another thread may have cancelled them, before this locks the list.
+    /// Cancels the submissions up to `submission`; false if the driver cannot. They may have
+    /// finished, or another thread may have cancelled them, before this locks the list.
     pub(crate) fn cancel(
         &self,
         driver: &dyn Driver,
-        point: Point,
+        submission: SubmissionIndex,
         limit: Duration,
     ) -> Result<bool> {
         let mut list = self.lock();
         // Before any thread can observe the cancellation.
         self.started.fetch_add(1, Ordering::Release);
-        let Some(first) = driver.cancel(point)? else {
+        let Some(first) = driver.cancel(submission)? else {
             return Ok(false);
         };
-        if first <= point {
-            list.push(Cancellation { first, last: point, limit });
+        if first <= submission {
+            list.push(Cancellation { first, last: submission, limit });
         }
         Ok(true)
     }
 
-    /// Returns the time limit with which a wait for `point` fails, if it began after `known`
-    /// cancellations and fails. All waits in progress report a cancellation up to their point,
+    /// Returns the time limit with which a wait for `submission` fails, if it began after `known`
+    /// cancellations and fails. All waits in progress report a cancellation up to their submission,
     /// since the work that they wait for may depend on the cancelled one.
     pub(crate) fn limit_for(
         &self,
-        point: Point,
+        submission: SubmissionIndex,
         known: usize,
         reported: Reported,
     ) -> Option<Duration> {
@@ -77,7 +77,7 @@ impl Cancellations {
         let list = self.lock();
         let concerns = |(index, it): &(usize, &Cancellation)| {
             let is_new = *index >= known;
-            it.first <= point && (is_new || reported == Reported::Any && point <= it.last)
+            it.first <= submission && (is_new || reported == Reported::Any && submission <= it.last)
         };
         list.iter().enumerate().find(concerns).map(|(_, it)| it.limit)
     }
@@ -91,12 +91,16 @@ mod tests {
     fn waits_for_cancelled_or_later_work_fail() {
         let limit = Duration::from_secs(1);
         let cancellations = Cancellations::default();
-        let fails = |point, known, reported| {
-            cancellations.limit_for(Point(point), known, reported).is_some()
+        let fails = |submission, known, reported| {
+            cancellations.limit_for(SubmissionIndex(submission), known, reported).is_some()
         };
         assert!(!fails(4, 0, Reported::Any));
         cancellations.started.fetch_add(1, Ordering::Relaxed);
-        cancellations.lock().push(Cancellation { first: Point(3), last: Point(5), limit });
+        cancellations.lock().push(Cancellation {
+            first: SubmissionIndex(3),
+            last: SubmissionIndex(5),
+            limit,
+        });
         assert_eq!(cancellations.count(), 1);
         // Waits in progress, for the cancelled submissions or later ones.
         assert_eq!(

@@ -19,7 +19,7 @@ use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, NativeJob, Point, RecordingId, Work,
+    MemoryKind, NativeJob, RecordingId, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -211,28 +211,28 @@ impl Driver for Guarded {
         self.call_infallible(|driver| driver.forget(recording));
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         self.call(|driver| driver.submit(work, timed))
     }
 
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
-        self.call(|driver| driver.wait(point, timeout))
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
+        self.call(|driver| driver.wait(submission, timeout))
     }
 
-    fn poll(&self, point: Point) -> Result<bool> {
-        self.call(|driver| driver.poll(point))
+    fn poll(&self, submission: SubmissionIndex) -> Result<bool> {
+        self.call(|driver| driver.poll(submission))
     }
 
-    fn notify(&self, point: Point, waker: &Waker) -> Result<bool> {
-        self.call(|driver| driver.notify(point, waker))
+    fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
+        self.call(|driver| driver.notify(submission, waker))
     }
 
-    fn cancel(&self, point: Point) -> Result<Option<Point>> {
-        self.call(|driver| driver.cancel(point))
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+        self.call(|driver| driver.cancel(submission))
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
-        self.call(|driver| driver.timings(point))
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
+        self.call(|driver| driver.timings(submission))
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

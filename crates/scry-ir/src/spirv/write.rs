@@ -30,8 +30,8 @@ pub struct SpirvOptions {
     /// The device zeroes workgroup memory itself
     /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
     pub native_workgroup_zeroing: bool,
-    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`LinearisedGrid`], is
-    /// bound after the interface's last one.
+    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`LinearisedGrid`],
+    /// is bound after the interface's last one.
     pub folded: bool,
     /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
     pub workarounds: SpirvWorkarounds,

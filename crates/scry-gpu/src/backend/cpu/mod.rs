@@ -29,7 +29,7 @@ use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
-    MemoryMark, Point, RecordingId, RecordingMark, Work,
+    MemoryMark, RecordingId, RecordingMark, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 use crate::lifecycle::fork_guard::Process;
@@ -172,7 +172,7 @@ impl Driver for CpuDriver {
         debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         let operations = match work {
             Work::Once(steps) => Arc::new(self.resolve("submit", steps)?),
             Work::Replay(id) => {
@@ -181,19 +181,19 @@ impl Driver for CpuDriver {
                 recorded.ok_or_else(missing)?
             }
         };
-        self.queue.submit(operations, timed).map(Point)
+        self.queue.submit(operations, timed).map(SubmissionIndex)
     }
 
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
-        self.queue.wait(point.0, timeout)
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
+        self.queue.wait(submission.0, timeout)
     }
 
-    fn cancel(&self, point: Point) -> Result<Option<Point>> {
-        Ok(self.queue.cancel(point.0)?.map(Point))
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+        Ok(self.queue.cancel(submission.0)?.map(SubmissionIndex))
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
-        Ok(self.queue.timings(point.0))
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
+        Ok(self.queue.timings(submission.0))
     }
 
     fn abandon(&self) {

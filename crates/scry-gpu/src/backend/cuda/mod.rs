@@ -43,7 +43,7 @@ use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob,
-    Point, RecordingId, RecordingMark, RoutineJob, Work,
+    RecordingId, RecordingMark, RoutineJob, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -173,7 +173,7 @@ impl Driver for CudaDriver {
         debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         self.gpu.check_alive()?;
         let number = match work {
             Work::Once(steps) => self.with_tables(|tables| self.queue.submit(tables, steps, timed)),
@@ -186,19 +186,19 @@ impl Driver for CudaDriver {
                 self.queue.replay(recording)
             }
         };
-        number.map(Point)
+        number.map(SubmissionIndex)
     }
 
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
-        self.queue.wait(point.0, timeout)
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
+        self.queue.wait(submission.0, timeout)
     }
 
-    fn cancel(&self, point: Point) -> Result<Option<Point>> {
-        Ok(self.queue.cancel(point.0)?.map(Point))
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+        Ok(self.queue.cancel(submission.0)?.map(SubmissionIndex))
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
-        self.queue.timings(point.0)
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
+        self.queue.timings(submission.0)
     }
 
     fn free_memory(&self) -> Result<Option<u64>> {

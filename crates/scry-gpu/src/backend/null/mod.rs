@@ -21,7 +21,8 @@ use crate::api::native::Routine;
 use crate::core::command::{BufferRange, Command, Groups, Step};
 use crate::core::driver::{
     Adapter, CompileJob, Driver, FailureReport, GridSource, KernelId, KernelMark, MemoryId,
-    MemoryKind, MemoryMark, NativeJob, Point, RecordingId, RecordingMark, RoutineJob, Work,
+    MemoryKind, MemoryMark, NativeJob, RecordingId, RecordingMark, RoutineJob, SubmissionIndex,
+    Work,
 };
 use crate::core::id::Slots;
 
@@ -67,7 +68,7 @@ struct State {
     checker: Checker,
     submitted: u64,
     launched: u64,
-    timed: Vec<(Point, usize)>,
+    timed: Vec<(SubmissionIndex, usize)>,
 }
 
 impl NullDriver {
@@ -191,7 +192,7 @@ impl Driver for NullDriver {
         self.state().recordings.remove(recording);
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         let mut state = self.state();
         let recorded;
         let steps = match work {
@@ -216,22 +217,22 @@ impl Driver for NullDriver {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.extend_from_slice(steps);
         state.submitted += 1;
-        let point = Point(state.submitted);
+        let submission = SubmissionIndex(state.submitted);
         if timed {
             let launches = steps.iter().filter(|s| matches!(s, Step::Run(Command::Dispatch(_))));
             let launches = launches.count();
-            state.timed.push((point, launches));
+            state.timed.push((submission, launches));
         }
-        Ok(point)
+        Ok(submission)
     }
 
-    fn wait(&self, point: Point, _: Duration) -> Result<bool> {
-        Ok(point.0 <= self.state().submitted)
+    fn wait(&self, submission: SubmissionIndex, _: Duration) -> Result<bool> {
+        Ok(submission.0 <= self.state().submitted)
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         let mut state = self.state();
-        let at = state.timed.iter().position(|(of, _)| *of == point);
+        let at = state.timed.iter().position(|(of, _)| *of == submission);
         let launches = at.map_or(0, |at| state.timed.swap_remove(at).1);
         Ok(vec![Duration::ZERO; launches])
     }

@@ -11,7 +11,7 @@ use crate::core::command::{
     Barrier, BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Stages, Step,
 };
 use crate::core::driver::{
-    CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work,
+    CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work,
 };
 
 /// Longer than anything that a test waits for.
@@ -117,10 +117,10 @@ pub(super) trait Driven: Driver {
     }
 
     /// Submits steps and waits for them.
-    fn done(&self, steps: &[Step]) -> Point {
-        let point = self.submit(Work::Once(steps), false).unwrap();
-        assert!(self.wait(point, LONG).unwrap());
-        point
+    fn done(&self, steps: &[Step]) -> SubmissionIndex {
+        let submission = self.submit(Work::Once(steps), false).unwrap();
+        assert!(self.wait(submission, LONG).unwrap());
+        submission
     }
 
     /// Returns the words of a range, copied after all earlier submissions.

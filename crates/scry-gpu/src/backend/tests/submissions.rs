@@ -94,17 +94,17 @@ pub(in crate::backend) fn points_increase_and_waits_end(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 4]);
     let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
-    let mut last = Point(0);
+    let mut last = SubmissionIndex(0);
     for _ in 0..200 {
-        let point = driver.submit(Work::Once(&steps), false).unwrap();
-        assert!(point > last);
-        last = point;
-        if point.0 % 8 == 0 {
-            assert!(driver.wait(point, LONG).unwrap());
+        let submission = driver.submit(Work::Once(&steps), false).unwrap();
+        assert!(submission > last);
+        last = submission;
+        if submission.0 % 8 == 0 {
+            assert!(driver.wait(submission, LONG).unwrap());
         }
     }
     assert!(driver.wait(last, LONG).unwrap());
-    assert!(driver.wait(Point(1), Duration::ZERO).unwrap());
+    assert!(driver.wait(SubmissionIndex(1), Duration::ZERO).unwrap());
     assert_eq!(driver.words(span(data, 16)), [200; 4]);
 }
 
@@ -131,7 +131,7 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
 }
 
 /// Submits work that takes much longer than a few milliseconds.
-pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
+pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> SubmissionIndex {
     let data = driver.uploaded(&[1]);
     let kernel = driver.compiled(SLOW, GridSource::Native);
     let (turns, groups) = match driver.info().kind {
@@ -151,28 +151,28 @@ pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
 pub(in crate::backend) fn a_wait_ends_at_its_timeout(driver: &dyn Driver) {
     // On a busy machine the work may finish before the submission returns: then try again.
     let unfinished = (0..10).find_map(|_| {
-        let point = slow(driver, false);
+        let submission = slow(driver, false);
         let start = Instant::now();
-        let reached = driver.wait(point, Duration::from_millis(2)).unwrap();
-        (!reached).then(|| (point, start.elapsed()))
+        let reached = driver.wait(submission, Duration::from_millis(2)).unwrap();
+        (!reached).then(|| (submission, start.elapsed()))
     });
-    let (point, waited) = unfinished.expect("one wait of ten is shorter than the work");
+    let (submission, waited) = unfinished.expect("one wait of ten is shorter than the work");
     assert!(waited >= Duration::from_millis(2), "{waited:?}");
     assert!(waited < Duration::from_secs(1), "{waited:?}");
-    assert!(driver.wait(point, LONG).unwrap());
-    assert!(driver.wait(point, Duration::ZERO).unwrap());
+    assert!(driver.wait(submission, LONG).unwrap());
+    assert!(driver.wait(submission, Duration::ZERO).unwrap());
 }
 
 pub(in crate::backend) fn each_dispatch_is_timed_once(driver: &dyn Driver) {
     let start = Instant::now();
-    let point = slow(driver, true);
-    assert!(driver.wait(point, LONG).unwrap());
+    let submission = slow(driver, true);
+    assert!(driver.wait(submission, LONG).unwrap());
     let wall = start.elapsed();
-    let times = driver.timings(point).unwrap();
+    let times = driver.timings(submission).unwrap();
     assert_eq!(times.len(), 1);
     assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
     assert!(times[0] <= wall, "{times:?} of {wall:?}");
-    assert!(driver.timings(point).is_err(), "asked for already");
+    assert!(driver.timings(submission).is_err(), "asked for already");
 }
 
 pub(in crate::backend) fn threads_share_a_driver(driver: &dyn Driver) {
@@ -203,11 +203,11 @@ pub(in crate::backend) fn dropping_a_busy_driver_waits_for_it(driver: Box<dyn Dr
 }
 
 pub(in crate::backend) fn abandoned_drivers_refuse_work(driver: Box<dyn Driver>) {
-    let point = slow(&*driver, false);
+    let submission = slow(&*driver, false);
     driver.abandon();
     let start = Instant::now();
     for error in [
-        driver.wait(point, LONG).unwrap_err(),
+        driver.wait(submission, LONG).unwrap_err(),
         driver.submit(Work::Once(&[]), false).unwrap_err(),
         driver.allocate(MemoryKind::Device, 4, "").unwrap_err(),
     ] {

@@ -35,7 +35,7 @@ use crate::api::error::Result;
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, Point, RecordingId, RecordingMark, Work,
+    MemoryKind, RecordingId, RecordingMark, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -154,7 +154,7 @@ impl Driver for VulkanDriver {
         debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
     }
 
-    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
         self.gpu.check_alive()?;
         let value = match work {
             Work::Once(steps) => {
@@ -169,15 +169,15 @@ impl Driver for VulkanDriver {
                 self.queue.replay(&self.timeline, recording.buffer)
             }
         };
-        value.map(Point)
+        value.map(SubmissionIndex)
     }
 
-    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
-        self.timeline.wait(point.0, timeout)
+    fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
+        self.timeline.wait(submission.0, timeout)
     }
 
-    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
-        self.queue.timings(&self.timeline, point.0)
+    fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
+        self.queue.timings(&self.timeline, submission.0)
     }
 
     fn abandon(&self) {

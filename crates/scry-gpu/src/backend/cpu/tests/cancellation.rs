@@ -5,11 +5,11 @@ use std::time::Instant;
 use super::*;
 
 /// Submits a kernel that does not end.
-fn hang(driver: &CpuDriver) -> Point {
+fn hang(driver: &CpuDriver) -> SubmissionIndex {
     let kernel = driver.kernel(&endless());
-    let point = driver.submit_once(&[dispatch(kernel, &[], [100, 1, 1])]);
-    assert_eq!(driver.wait(point, Duration::from_millis(30)), Ok(false));
-    point
+    let submission = driver.submit_once(&[dispatch(kernel, &[], [100, 1, 1])]);
+    assert_eq!(driver.wait(submission, Duration::from_millis(30)), Ok(false));
+    submission
 }
 
 #[test]
@@ -30,9 +30,9 @@ fn cancel_stops_only_earlier_work() {
     let expected = [[3; 4], [2; 4], [2; 4], [2; 4]].concat();
     assert_eq!(driver.bytes(a, 16), expected);
     // Nothing is left to cancel, and nothing new is cancelled.
-    assert_eq!(driver.cancel(later), Ok(Some(Point(later.0 + 1))));
+    assert_eq!(driver.cancel(later), Ok(Some(SubmissionIndex(later.0 + 1))));
     let again = hang(&driver);
-    assert_eq!(driver.cancel(later), Ok(Some(Point(later.0 + 1))));
+    assert_eq!(driver.cancel(later), Ok(Some(SubmissionIndex(later.0 + 1))));
     assert_eq!(driver.wait(again, Duration::from_millis(30)), Ok(false));
     assert_eq!(driver.cancel(again), Ok(Some(again)));
 }
@@ -61,8 +61,8 @@ fn machine_failures_lose_the_device() {
     let a = driver.holding(&[1; 32]);
     let kernel = driver.kernel(&empty(1));
     // The machine panics when a binding is not aligned.
-    let point = driver.submit_once(&[dispatch(kernel, &[span(a, 1, 16)], [1; 3])]);
-    let lost = driver.wait(point, LONG).unwrap_err();
+    let submission = driver.submit_once(&[dispatch(kernel, &[span(a, 1, 16)], [1; 3])]);
+    let lost = driver.wait(submission, LONG).unwrap_err();
     assert!(matches!(lost, GpuError::DeviceLost(_)), "{lost}");
     assert!(lost.to_string().contains("not aligned to 16 bytes"), "{lost}");
     let refused = driver.submit(Work::Once(&[fill(span(a, 0, 4), 1)]), false);

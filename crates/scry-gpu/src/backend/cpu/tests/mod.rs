@@ -13,7 +13,7 @@ use super::compile::Kernel;
 use super::{CpuDriver, info, write};
 use crate::api::error::{GpuError, Result};
 use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Step};
-use crate::core::driver::{Driver, KernelId, MemoryId, MemoryKind, Point, Work};
+use crate::core::driver::{Driver, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -45,12 +45,12 @@ impl CpuDriver {
         out
     }
 
-    fn submit_once(&self, steps: &[Step]) -> Point {
+    fn submit_once(&self, steps: &[Step]) -> SubmissionIndex {
         self.submit(Work::Once(steps), false).unwrap()
     }
 
-    fn finish(&self, point: Point) {
-        assert_eq!(self.wait(point, LONG), Ok(true));
+    fn finish(&self, submission: SubmissionIndex) {
+        assert_eq!(self.wait(submission, LONG), Ok(true));
     }
 }
 

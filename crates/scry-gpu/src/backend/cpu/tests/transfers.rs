@@ -25,12 +25,12 @@ fn small_and_large_submissions_stay_in_order() {
     let driver = driver();
     let device = |size| driver.allocate(MemoryKind::Device, size as u64, "").unwrap();
     let (a, b) = (device(LARGE), device(LARGE));
-    let mut last = Point(0);
+    let mut last = SubmissionIndex(0);
     for round in 1..=20u32 {
         for (memory, size) in [(a, LARGE), (b, 4)] {
-            let point = driver.submit_once(&[fill(span(memory, 0, size as u64), round)]);
-            assert!(point > last);
-            last = point;
+            let submission = driver.submit_once(&[fill(span(memory, 0, size as u64), round)]);
+            assert!(submission > last);
+            last = submission;
         }
         // All of one has the previous fill's value, and so does the start of the other.
         let word = LARGE as u64 - 4;
@@ -50,8 +50,8 @@ fn small_work_is_done_when_submit_returns() {
     let driver = driver();
     let a = driver.holding(&[1; 16]);
     for _ in 0..100 {
-        let point = driver.submit_once(&[fill(span(a, 0, 16), 3)]);
-        assert_eq!(driver.wait(point, Duration::ZERO), Ok(true));
+        let submission = driver.submit_once(&[fill(span(a, 0, 16), 3)]);
+        assert_eq!(driver.wait(submission, Duration::ZERO), Ok(true));
     }
     assert!(driver.queue.is_without_thread());
 }
@@ -80,10 +80,10 @@ fn memory_may_be_freed_in_use() {
             fill(span(a, 0, LARGE as u64), 7),
             copy(span(a, 0, LARGE as u64), span(b, 0, LARGE as u64)),
         ];
-        let point = driver.submit_once(&steps);
+        let submission = driver.submit_once(&steps);
         driver.free(a);
         driver.free(b);
-        driver.finish(point);
+        driver.finish(submission);
         assert!(is_refused(driver.read(a, 0, &mut [0])));
     }
     assert_eq!(driver.heap.allocated(), 0);

@@ -35,20 +35,20 @@ fn mark(of: BufferRange, pattern: u32) -> Step {
     run(Command::Fill { dst: BufferRange { size: 4, ..of }, pattern })
 }
 
-fn submitted(driver: &dyn Driver, steps: &[Step]) -> Point {
+fn submitted(driver: &dyn Driver, steps: &[Step]) -> SubmissionIndex {
     driver.submit(Work::Once(steps), false).unwrap()
 }
 
 /// Cancels up to a submission: quick, unless other processes share the device.
-fn ended(driver: &dyn Driver, point: Point) -> Option<Point> {
+fn ended(driver: &dyn Driver, submission: SubmissionIndex) -> Option<SubmissionIndex> {
     let start = Instant::now();
-    let first = driver.cancel(point).unwrap();
+    let first = driver.cancel(submission).unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     first
 }
 
-fn next(point: Point) -> Point {
-    Point(point.0 + 1)
+fn next(submission: SubmissionIndex) -> SubmissionIndex {
+    SubmissionIndex(submission.0 + 1)
 }
 
 #[test]
@@ -59,10 +59,11 @@ fn cancellation_keeps_the_device_usable() {
     for round in 1..4 {
         let before = submitted(&*driver, &[mark(marked, 0)]);
         assert!(driver.wait(before, LONG).unwrap());
-        let point = submitted(&*driver, &[endless.clone(), full_barrier(), mark(marked, round)]);
-        assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
-        assert_eq!(ended(&*driver, point), Some(point));
-        assert!(driver.wait(point, Duration::ZERO).unwrap());
+        let submission =
+            submitted(&*driver, &[endless.clone(), full_barrier(), mark(marked, round)]);
+        assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+        assert_eq!(ended(&*driver, submission), Some(submission));
+        assert!(driver.wait(submission, Duration::ZERO).unwrap());
         assert_eq!(driver.words(marked), [round], "transfers are made all the same");
     }
 }
@@ -88,9 +89,9 @@ fn cancelling_replay_spares_the_next() {
     let Some(driver) = driver() else { return };
     let recording = driver.record(&[endless(&*driver)]).unwrap();
     for _ in 0..3 {
-        let point = driver.submit(Work::Replay(recording), false).unwrap();
-        assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
-        assert_eq!(ended(&*driver, point), Some(point));
+        let submission = driver.submit(Work::Replay(recording), false).unwrap();
+        assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+        assert_eq!(ended(&*driver, submission), Some(submission));
     }
 }
 
@@ -107,7 +108,7 @@ fn queue_accepts_submissions_behind_endless_kernel() {
             while !have_fit.load(Ordering::Acquire) {
                 if start.elapsed() > Duration::from_secs(5) {
                     // Lets the test end.
-                    let _ = driver.cancel(Point(u64::MAX));
+                    let _ = driver.cancel(SubmissionIndex(u64::MAX));
                     panic!("the driver blocked");
                 }
                 std::thread::sleep(Duration::from_millis(1));
@@ -118,7 +119,7 @@ fn queue_accepts_submissions_behind_endless_kernel() {
         }
         have_fit.store(true, Ordering::Release);
     });
-    let first = Point(1);
+    let first = SubmissionIndex(1);
     assert_eq!(ended(&*driver, first), Some(first));
     let last = submitted(&*driver, &[]);
     assert!(!driver.wait(last, Duration::from_millis(20)).unwrap(), "others are endless, too");
@@ -129,9 +130,9 @@ fn queue_accepts_submissions_behind_endless_kernel() {
 fn completed_work_is_not_cancelled() {
     let Some(driver) = driver() else { return };
     let marked = span(driver.device_memory(4), 4);
-    let point = submitted(&*driver, &[mark(marked, 3)]);
-    assert!(driver.wait(point, LONG).unwrap());
-    assert_eq!(ended(&*driver, point), Some(next(point)));
+    let submission = submitted(&*driver, &[mark(marked, 3)]);
+    assert!(driver.wait(submission, LONG).unwrap());
+    assert_eq!(ended(&*driver, submission), Some(next(submission)));
     assert_eq!(driver.words(marked), [3]);
 }
 
@@ -144,18 +145,18 @@ fn cancels_endless_kernel_among_launches() {
     let append = |nth| dispatch_with(kernel, &[(part(nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..20).map(append).collect();
     steps.insert(7, endless(&*driver));
-    let point = submitted(&*driver, &steps);
-    assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
-    assert_eq!(ended(&*driver, point), Some(point));
+    let submission = submitted(&*driver, &steps);
+    assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+    assert_eq!(ended(&*driver, submission), Some(submission));
     assert_eq!(driver.words(span(data, 20 * 256)), [1; 20 * 64]);
 }
 
 #[test]
 fn drop_times_out_on_endless_work() {
     let Some(driver) = driver() else { return };
-    let point = submitted(&*driver, &[endless(&*driver)]);
+    let submission = submitted(&*driver, &[endless(&*driver)]);
     let start = Instant::now();
-    assert!(!driver.wait(point, Duration::from_millis(1)).unwrap());
+    assert!(!driver.wait(submission, Duration::from_millis(1)).unwrap());
     driver.abandon();
     drop(driver);
     assert!(start.elapsed() < Duration::from_secs(1));

@@ -73,14 +73,14 @@ fn child() {
     let start = Instant::now();
     // The kernel may fail before the whole submission is issued.
     let submitted = driver.submit(Work::Once(&[stray]), true);
-    let point = submitted.as_ref().map_or(Point(1), |point| *point);
-    assert_lost("wait", submitted.and_then(|point| driver.wait(point, LONG)));
-    assert_lost("wait again", driver.wait(point, Duration::ZERO));
+    let submission = submitted.as_ref().map_or(SubmissionIndex(1), |submission| *submission);
+    assert_lost("wait", submitted.and_then(|submission| driver.wait(submission, LONG)));
+    assert_lost("wait again", driver.wait(submission, Duration::ZERO));
     assert_lost("submit", driver.submit(Work::Once(&[]), false));
     assert_lost("replay", driver.submit(Work::Replay(recording), false));
     assert_lost("record", driver.record(&[]));
-    assert_lost("cancel", driver.cancel(point));
-    assert_lost("timings", driver.timings(point));
+    assert_lost("cancel", driver.cancel(submission));
+    assert_lost("timings", driver.timings(submission));
     assert_lost("allocate", driver.allocate(MemoryKind::Device, 4, ""));
     driver.forget(recording);
     drop(driver);

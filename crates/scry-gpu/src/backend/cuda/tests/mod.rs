@@ -19,7 +19,7 @@ use crate::backend::tests::{
     submissions as bodies,
 };
 use crate::core::command::{BufferRange, Command, Step};
-use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
+use crate::core::driver::{Adapter, Driver, GridSource, SubmissionIndex, Work};
 
 /// All drivers of a process share the context, where calls such as those that load code wait for
 /// kernels, and all others wait for them. So no test runs beside one with endless kernels.

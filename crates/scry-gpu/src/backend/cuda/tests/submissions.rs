@@ -218,9 +218,9 @@ fn timed_submission_times_each_launch() {
     let fill = run(Command::Fill { dst: data, pattern: 0 });
     let steps = [fill.clone(), step.clone(), step.clone(), compute_barrier(), step, fill];
     for _ in 0..3 {
-        let point = driver.submit(Work::Once(&steps), true).unwrap();
-        assert!(driver.wait(point, LONG).unwrap());
-        let times = driver.timings(point).unwrap();
+        let submission = driver.submit(Work::Once(&steps), true).unwrap();
+        assert!(driver.wait(submission, LONG).unwrap());
+        let times = driver.timings(submission).unwrap();
         assert_eq!(times.len(), 3);
         let plausible = Duration::from_nanos(100)..Duration::from_millis(100);
         assert!(times.iter().all(|time| plausible.contains(time)), "{times:?}");
