@@ -1,4 +1,4 @@
-//! Kernels whose arguments are given by name.
+//! Kernels with arguments by name.
 
 use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest};
 
@@ -202,7 +202,7 @@ impl<'a> BoundKernel<'a> {
     }
 
     /// Runs the kernel on its device: for a number of invocations in one, two or three dimensions,
-    /// or as a [`Launch`] says, which may count workgroups. Returns once the work is handed over.
+    /// or as a [`Launch`] says, which may count workgroups. Returns once the work is submitted.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};

@@ -17,7 +17,7 @@ use crate::core::same_device::quoted;
 
 /// `len` elements of type `T` in the memory of one device.
 ///
-/// Reading and writing methods work on the whole; [`Buffer::slice`] gives the same methods on a
+/// Reading and writing methods work on the whole; [`Buffer::slice`] has the same methods for a
 /// part. Dropping a buffer is always safe: work in flight keeps what it uses.
 ///
 /// A buffer is a handle: [`Clone`] is cheap and copies no elements, as with `Arc`. All clones name

@@ -25,7 +25,8 @@ pub struct Download<T> {
 /// Host memory that a batch copies elements to.
 pub(crate) struct HostCopy {
     pub(crate) memory: Arc<Memory>,
-    /// What they are copied from: whoever reads them is told of launches that failed to write that.
+    /// The allocation that they are copied from: reading them reports failed launches that write
+    /// it.
     pub(crate) source: MemoryId,
 }
 
@@ -40,7 +41,7 @@ impl<T: Element> Download<T> {
         Self { context: context.clone(), copy, len, latest, element }
     }
 
-    /// Waits for the batch, or the latest replay of its recording, and gives the elements as they
+    /// Waits for the batch, or the latest replay of its recording, and returns the elements as they
     /// were at that place in it.
     ///
     /// ```

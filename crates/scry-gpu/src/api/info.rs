@@ -89,7 +89,7 @@ impl fmt::Display for PciAddress {
     }
 }
 
-/// The largest things that a device takes. Whatever is beyond is refused with the limit's name.
+/// Device limits. Requests above a limit fail with an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -113,8 +113,8 @@ pub struct Limits {
     pub max_workgroup_memory: u32,
     /// Bytes of the immediate block.
     pub max_immediates: u32,
-    /// Workgroups along x, y and z that the device itself takes in one launch. Larger launches are
-    /// folded: the kernel does not notice.
+    /// Workgroups along x, y and z that the device itself supports in one launch. Larger launches
+    /// are folded: the kernel does not notice.
     pub max_native_workgroups: [u32; 3],
 }
 
@@ -141,7 +141,7 @@ pub struct Workaround {
 
 /// A device: identity, limits, features.
 ///
-/// Its text is one line: the selector, the name, and what tells devices of one name apart.
+/// Displayed as one line: the selector, the name, and what distinguishes devices of the same name.
 ///
 /// ```
 /// # fn main() -> scry_gpu::Result<()> {
@@ -167,7 +167,7 @@ pub struct DeviceInfo {
     pub backend: BackendKind,
     /// What the device is made of.
     pub kind: DeviceKind,
-    /// PCI vendor, or the identifier that the Khronos registry gives.
+    /// PCI vendor, or the identifier from the Khronos registry.
     pub vendor_id: u32,
     /// The vendor's number of the model.
     pub device_id: u32,
@@ -183,13 +183,14 @@ pub struct DeviceInfo {
     pub driver: String,
     /// Version of the backend's interface, such as `1.3.230` for Vulkan.
     pub api_version: String,
-    /// NVIDIA's compute capability, major and minor number, where CUDA tells: `[9, 0]` for an H200.
+    /// NVIDIA's compute capability, major and minor number, where CUDA reports it: `[9, 0]` for an
+    /// H200.
     pub compute_capability: Option<[u16; 2]>,
-    /// Multiprocessors of an NVIDIA GPU, where CUDA tells.
+    /// Multiprocessors of an NVIDIA GPU, where CUDA reports them.
     pub multiprocessors: Option<u32>,
     /// Bytes of the device's own memory.
     pub memory: u64,
-    /// Bytes that this process may take at present, where the driver tells.
+    /// Bytes that this process may allocate at present, where the driver reports it.
     pub memory_budget: Option<u64>,
     /// Invocations of a subgroup; where it varies, the size kernels are compiled for by default.
     pub subgroup_size: u32,
@@ -198,7 +199,7 @@ pub struct DeviceInfo {
     /// Optional features that kernels may use.
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::features"))]
     pub features: Features,
-    /// The largest things that the device takes.
+    /// The limits of the device.
     pub limits: Limits,
     /// Defects of its driver that are worked around.
     pub workarounds: Vec<Workaround>,
@@ -219,7 +220,7 @@ impl DeviceInfo {
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, driver, .. } = self;
-        // Tenths are all that one wants to see: no precision matters here.
+        // One decimal is enough to read.
         let gib = self.memory as f64 / f64::from(1 << 30);
         write!(f, "{} ({kind}, {driver}, {gib:.1} GiB)", self.title())
     }

@@ -27,7 +27,7 @@ pub struct Kernel {
 /// How to compile a kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompileOptions {
-    /// The entry point; `None` takes the only one.
+    /// The entry point; `None` selects the only one.
     pub entry: Option<String>,
     /// Values of `override`s, by name or by decimal `@id`.
     pub overrides: Vec<(String, OverrideValue)>,
@@ -127,7 +127,7 @@ impl CompileOptions {
 }
 
 impl Kernel {
-    /// Number of buffers that the kernel takes.
+    /// Returns the number of buffers that the kernel has as arguments.
     #[must_use]
     pub fn binding_count(&self) -> usize {
         self.interface().bindings.len()
@@ -145,7 +145,7 @@ impl Kernel {
         self.interface().workgroup_size
     }
 
-    /// Everything that the host has to know of the kernel: bindings, immediates, overrides.
+    /// Returns the interface of the kernel: bindings, immediates, overrides.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -12,7 +12,7 @@ use crate::core::encode;
 use crate::core::same_device::quoted;
 use crate::core::transfer::Pages;
 
-/// Elements in the memory of one device whose type is a value: for tensors, file formats and tools,
+/// Elements in device memory whose type is known at run time: for tensors, file formats and tools,
 /// which learn it at run time.
 ///
 /// A handle as [`Buffer`] is: clones, slices and views share the memory. As an argument of a kernel

@@ -51,7 +51,7 @@ pub(crate) struct Dispatch {
     pub bindings: Vec<BoundBuffer>,
     /// Workgroups along x, y and z.
     pub groups: Groups,
-    /// The immediate block, exactly as long as the interface says; may be empty.
+    /// The immediate block, of exactly the size in the interface; may be empty.
     pub immediates: Vec<u8>,
     /// What it is for. Drivers need not know.
     pub role: Role,

@@ -23,7 +23,7 @@ use crate::core::encode;
 /// Bytes that an invocation copies: a `vec4<u32>`.
 const VECTOR: u64 = 16;
 
-/// Most workgroups along x: fewer than every GPU takes, so that no launch is folded.
+/// Maximum workgroups along x: below the limit of every GPU, so that no launch is linearised.
 const ROW: u64 = 32768;
 
 /// How a kernel makes a copy.

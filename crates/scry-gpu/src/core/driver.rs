@@ -2,7 +2,7 @@
 //!
 //! A driver executes; it does not judge. By the time a call arrives here arguments are checked,
 //! barriers are placed, and everything named in a submission is kept alive until it is done. A
-//! driver keeps no policy: what it is not told, it does not do.
+//! driver has no policy of its own: it does only what it is called for.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -114,22 +114,22 @@ struct Failure {
     /// The allocations that it wrote.
     wrote: Vec<MemoryId>,
     error: GpuError,
-    /// Once somebody was told: the last submission that there was then.
+    /// The last submission at the time when the failure was first reported.
     told: Option<SubmissionIndex>,
-    /// The same, once the thread that made the submission was told.
+    /// The same, for reports to the thread that made the submission.
     maker_told: Option<SubmissionIndex>,
 }
 
-/// The submissions of a device that failed, until those who wait for them are told.
+/// The failed submissions of a device, until the waits for them have reported it.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<Vec<Failure>>);
 
-/// Which failures a wait is told of, apart from that of the very submission that it waits for.
+/// Which failures a wait reports, besides that of the submission that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureScope {
     /// None, not even that: the caller does not wait for results.
     None,
-    /// Those that no wait was told of yet.
+    /// Those that no wait has reported yet.
     New,
     /// Those of the thread that waits, and those of what wrote the allocation that it reads.
     Reader(Option<MemoryId>),

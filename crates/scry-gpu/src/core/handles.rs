@@ -1,4 +1,4 @@
-//! What a driver gives out: handles of its objects, and indices of its submissions.
+//! Handles of driver objects, and indices of submissions.
 
 use crate::core::id::Id;
 

@@ -1,6 +1,6 @@
 //! What launches report in buffers of their own: that they did not run to their end.
 //!
-//! A kernel may have one more binding than its interface says, after all others: four words that
+//! A kernel may have one more binding than its interface has, after all others: four words that
 //! are zero before each launch. A launch that sets the first word has failed. The core gives each
 //! launch its words, has them copied to the host with the submission, and looks at them as soon as
 //! that is done: the wait for it, or for what follows, fails with [`GpuError::Kernel`].

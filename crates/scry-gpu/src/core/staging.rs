@@ -34,7 +34,7 @@ impl Default for Staging {
 pub(crate) struct Ring {
     kind: MemoryKind,
     slots: Mutex<Slots>,
-    /// Notified whenever a lease ends and somebody waits for that.
+    /// Notified when a lease ends and a thread waits for it.
     returned: Condvar,
 }
 
@@ -160,7 +160,7 @@ impl Ring {
 impl Slots {
     fn find(&mut self, queue: &SubmissionQueue, kind: MemoryKind, size: usize) -> Result<Room> {
         if self.is_current_idle(queue)? {
-            // From its start again: what was touched before has its pages, and lies in caches.
+            // From its start again: memory that was used before has its pages, and is cached.
             self.slots[self.current].used = 0;
         }
         if let Some(slot) = self.slots.get(self.current)

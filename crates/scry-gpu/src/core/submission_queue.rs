@@ -25,10 +25,10 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// Submissions that may be unfinished at once. The host waits for the oldest beyond that, so that
 /// a loop of launches never runs away with memory, and never comes to wait inside a driver, where
-/// no time limit is heeded: NVIDIA's takes about a thousand operations, and a submission is three.
+/// no time limit applies: NVIDIA's queue holds about a thousand operations; a submission is three.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
-/// How long the drop of a device waits for unfinished work before it gives the device up.
+/// How long the drop of a device waits for unfinished work before it abandons the device.
 const DROP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The submissions of a device.

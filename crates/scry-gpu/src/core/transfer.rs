@@ -240,7 +240,7 @@ fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     result
 }
 
-/// Does `mine`, which is told how many threads meanwhile do `theirs`; the first error of all.
+/// Calls `mine` with the number of threads that meanwhile call `theirs`; returns the first error.
 fn with_helpers(
     threads: usize,
     theirs: &(dyn Fn() -> Result<()> + Sync),

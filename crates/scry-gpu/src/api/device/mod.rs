@@ -48,7 +48,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which reports for each backend what was
     /// tried, why it has no device, and what would change that, or that `SCRY_DEVICE` matches none.
     pub fn auto() -> Result<Self> {
         let selector = std::env::var_os(device_selection::VARIABLE).unwrap_or_default();
@@ -199,7 +199,7 @@ impl Device {
         &self.context.info
     }
 
-    /// The name that its driver gives it.
+    /// Returns the name that its driver reports.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.context.info.name

@@ -60,7 +60,7 @@ impl<T: Element> Buffer<T> {
         device.upload(&data).in_function("Buffer::from_fn")
     }
 
-    /// Returns the device whose memory it is.
+    /// Returns the device that owns the memory.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -78,7 +78,7 @@ impl<T: Element> Buffer<T> {
 }
 
 impl UntypedBuffer {
-    /// Returns the device whose memory it is.
+    /// Returns the device that owns the memory.
     ///
     /// ```
     /// # use scry_gpu::{DType, Device};

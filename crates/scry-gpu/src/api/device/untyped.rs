@@ -6,7 +6,7 @@ use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::device_bytes::DeviceBytes;
 
-/// Buffers whose element type is a value.
+/// Buffers whose element type is known at run time.
 impl Device {
     /// Makes a buffer of `len` elements, all bytes zero. Without a type (`None`) the elements are
     /// bytes.

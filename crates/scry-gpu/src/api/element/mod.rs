@@ -18,7 +18,7 @@ pub use pod::PodElement;
 /// A type whose values can be copied to a device and back, byte for byte.
 ///
 /// Implemented for `f16`, `bf16`, `f32`, `f64`, the integers of 8 to 64 bits and arrays of
-/// elements. For structures there is a derive, which also tells [`Element::LAYOUT`], so that each
+/// elements. For structures there is a derive, which also defines [`Element::LAYOUT`], so that each
 /// field is checked against the kernel's `struct` at launch:
 ///
 /// ```
@@ -113,8 +113,8 @@ pub use pod::PodElement;
 ///
 /// Implementing types have no padding or otherwise uninitialised bytes, are valid for every bit
 /// pattern, have no interior mutability, hold no pointers or references, and are not zero-sized.
-/// `LAYOUT`, where it is not `Opaque`, tells the truth: its size is the size of the type, and each
-/// scalar stands where it says.
+/// `LAYOUT`, where it is not `Opaque`, is correct: its size is the size of the type, and each
+/// scalar is at the offset that it states.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the element of a buffer",
     label = "not an `Element`",

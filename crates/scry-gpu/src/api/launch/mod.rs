@@ -116,7 +116,7 @@ pub(crate) enum LaunchSize {
     Indirect(Box<CountBuffer>),
 }
 
-/// What a launch asks for.
+/// The size of a launch: invocations or workgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GridSize {
     /// At least this many invocations.

@@ -12,7 +12,7 @@ impl Device {
     ///
     /// Whatever runs WGSL kernels runs the result: arguments are checked against the declaration,
     /// and the order of commands follows from it. Launches are not folded: one of more workgroups
-    /// than the device takes ([`Limits::max_native_workgroups`](crate::Limits)) is refused. Such
+    /// than the device supports ([`Limits::max_native_workgroups`](crate::Limits)) is refused. Such
     /// kernels cannot be ended from outside: where one is still running after the time limit, the
     /// device is given up.
     ///
@@ -66,7 +66,7 @@ impl Device {
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
     ///
     /// # Safety
-    /// The kernel takes the parameters that `interface` declares. Whatever it is given, it accesses
+    /// The kernel has the parameters that `interface` declares. Whatever it is given, it accesses
     /// nothing but the buffers bound, within their sizes, writes only those declared to be written,
     /// and ends. If it begins early, it waits as [`NativeInterface::begins_early`] says.
     pub unsafe fn compile_ptx(

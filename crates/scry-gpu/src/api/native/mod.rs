@@ -20,12 +20,12 @@ pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
 use crate::api::error::{ArgumentError, GpuError, LanguageError, LibraryError, Result};
 
-/// A buffer that a native kernel takes: a pointer among its parameters.
+/// A buffer argument of a native kernel: a pointer among its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NativeBinding {
     name: String,
     writes: bool,
-    /// `None` for bytes whose meaning only the kernel knows.
+    /// `None` for bytes without a declared type.
     element: Option<Scalar>,
     length: bool,
 }
@@ -56,7 +56,7 @@ impl NativeBinding {
         Self { writes: true, ..Self::read_bytes(name) }
     }
 
-    /// The kernel takes the number of elements as well (of bytes where the element is not
+    /// Passes the number of elements as well (of bytes where the element is not
     /// declared): an `unsigned long long`, behind all pointers.
     #[must_use]
     pub fn with_length(mut self) -> Self {
@@ -113,14 +113,14 @@ impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
     }
 }
 
-/// What a native kernel takes, as declared by the program that brings it.
+/// The parameters of a native kernel, as declared by the program.
 ///
 /// # Parameters
 ///
 /// A kernel's parameters are, in this order:
 ///
 /// 1. for each binding, a 64-bit address in global memory;
-/// 2. for each binding that asks for it ([`NativeBinding::with_length`]), in the same order, a
+/// 2. for each binding with a length ([`NativeBinding::with_length`]), in the same order, a
 ///    64-bit number of elements;
 /// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one
 ///    structure or as parameters of its own for each field. The fields stand where C would put

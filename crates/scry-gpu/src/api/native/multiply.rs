@@ -236,7 +236,7 @@ fn append<T: GemmElement>(
     encode::dispatch(context, list, operation, &kernel, &[&a, &b, &c], &launch)
 }
 
-/// Refuses a matrix whose address the device cannot bind.
+/// Rejects a matrix whose address the device cannot bind.
 fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) -> Result<()> {
     let multiple = context.info.binding_alignment.max(1);
     if view.offset.is_multiple_of(multiple) {
@@ -300,7 +300,7 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     Ok(Kernel::of_device(&context.routines.get_or_load(name, load)?, context))
 }
 
-/// A number of rows or columns, as cuBLAS takes it.
+/// A number of rows or columns in the range of cuBLAS.
 fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
     const MOST: u32 = i32::MAX as u32;
     match u32::try_from(size) {

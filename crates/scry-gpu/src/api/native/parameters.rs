@@ -3,7 +3,7 @@
 use super::{NativeInterface, TensorMap};
 use crate::api::error::{ArgumentError, GpuError, Result};
 
-/// Bytes of parameters that every GPU takes.
+/// Bytes of parameters that every GPU supports.
 const MOST: usize = 4096;
 
 /// A parameter of a kernel that lists them: [`NativeInterface::with_parameters`].
@@ -21,7 +21,7 @@ pub enum NativeParameter {
 }
 
 impl NativeParameter {
-    /// Bytes that it takes among the immediates.
+    /// Its bytes among the immediates.
     pub(crate) const fn given(self) -> usize {
         match self {
             Self::Pointer(_) => 0,
@@ -31,7 +31,7 @@ impl NativeParameter {
         }
     }
 
-    /// Bytes that it takes among the parameters.
+    /// Its bytes among the parameters.
     pub(crate) const fn size(self) -> usize {
         match self {
             Self::Word => 4,

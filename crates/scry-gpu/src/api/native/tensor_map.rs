@@ -75,7 +75,7 @@ pub struct TensorMap {
     /// Elements of a tile along each dimension, 1 to 256; those of the first are a multiple of 16
     /// bytes, and no more than the swizzle's.
     pub tile: Vec<u32>,
-    /// How a tile lies in shared memory.
+    /// The layout of a tile in shared memory.
     pub swizzle: TensorSwizzle,
 }
 
@@ -88,7 +88,7 @@ impl TensorMap {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 128] {
         let code = |index: Option<usize>| index.unwrap_or(usize::MAX) as u64;
-        // Of any count beyond a byte no more is told than that it is too large.
+        // Larger counts are all reported as too large.
         let count = |len: usize| len.min(0xff) as u64;
         let mut words = [0u64; 16];
         words[0] = count(self.dims.len())

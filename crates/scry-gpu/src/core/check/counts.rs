@@ -7,7 +7,7 @@ use super::types;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::{BufferRange, Groups};
 
-/// Checks that a range of a buffer begins with three `u32`, and gives their bytes.
+/// Checks that a range of a buffer begins with three `u32`, and returns their bytes.
 ///
 /// # Errors
 /// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
