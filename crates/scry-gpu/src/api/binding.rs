@@ -9,7 +9,8 @@ use crate::core::memory::Memory;
 /// A buffer, or a slice of one, as an argument of a kernel.
 ///
 /// Arguments are given in the order of the kernel's bindings: by group, then by binding number.
-pub trait Binding: Sealed {}
+/// Bindings can be held across an await by tasks that move between threads.
+pub trait Binding: Sealed + Send + Sync {}
 
 /// Keeps [`Binding`] closed, and shows its inside to the crate.
 pub trait Sealed {
