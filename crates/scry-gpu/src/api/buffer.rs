@@ -59,6 +59,11 @@ impl<T: Element> Buffer<T> {
         Ok(Self::over(DeviceBytes::upload(context, data.len(), &element, bytes)?))
     }
 
+    pub(crate) async fn uploaded_async(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+        let (element, bytes) = (ElementType::of::<T>(), element::bytes_of(data));
+        Ok(Self::over(DeviceBytes::upload_async(context, data.len(), &element, bytes).await?))
+    }
+
     /// Bytes that are known to be elements.
     pub(crate) fn over(bytes: DeviceBytes) -> Self {
         Self { bytes, element: PhantomData }

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::Poll;
 
 use crate::api::element::{self, Element};
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::latest_submission::Latest;
+use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::memory::Memory;
@@ -74,19 +76,61 @@ impl<T: Element> Download<T> {
     }
 
     fn read(&self, copy: &HostCopy, submission: Option<SubmissionIndex>) -> Result<Vec<T>> {
-        let Some(submission) = submission else {
-            return Err(GpuError::Range(RangeError {
-                operation: "Download::get",
-                problem: "the batch that reads these elements was not submitted".to_owned(),
-                help: "submit the batch, or replay the recording, first".to_owned(),
-            }));
-        };
+        let submission = submission.ok_or_else(|| not_submitted("Download::get"))?;
         self.context.wait_for_reading(submission, copy.source)?;
+        self.copy_out(copy)
+    }
+
+    /// [`Download::get`] for tasks. No lock is held while it waits: a replay that was submitted
+    /// meanwhile is awaited as well.
+    pub(super) async fn read_async(&self) -> Result<Vec<T>> {
+        let Some(copy) = &self.copy else { return Ok(Vec::new()) };
+        let mut awaited = None;
+        loop {
+            let read = self.latest.try_read(|submission| match submission {
+                Some(submission) if Some(submission) == awaited => Ok(Ok(self.copy_out(copy))),
+                Some(submission) => Ok(Err(submission)),
+                None => Err(not_submitted("Download::get_async")),
+            });
+            match read.transpose()? {
+                Some(Ok(elements)) => return elements,
+                Some(Err(submission)) => {
+                    Completion::for_reading(&self.context, submission, copy.source).await?;
+                    awaited = Some(submission);
+                }
+                // A replay is being submitted, or a thread waits to do that.
+                None => yield_now().await,
+            }
+        }
+    }
+
+    fn copy_out(&self, copy: &HostCopy) -> Result<Vec<T>> {
         let mut out = element::zeroed(self.len);
         let bytes = element::bytes_of_mut(&mut out);
         self.context.note_loss(self.context.driver.read(copy.memory.id(), 0, bytes))?;
         Ok(out)
     }
+}
+
+fn not_submitted(operation: &'static str) -> GpuError {
+    GpuError::Range(RangeError {
+        operation,
+        problem: "the batch that reads these elements was not submitted".to_owned(),
+        help: "submit the batch, or replay the recording, first".to_owned(),
+    })
+}
+
+/// Lets other tasks run.
+async fn yield_now() {
+    let mut has_yielded = false;
+    std::future::poll_fn(|cx| match std::mem::replace(&mut has_yielded, true) {
+        true => Poll::Ready(()),
+        false => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 impl<T> fmt::Debug for Download<T> {

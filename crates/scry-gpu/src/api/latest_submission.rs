@@ -1,6 +1,6 @@
 //! Where a batch or recording keeps its latest submission, for its downloads.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 
 use crate::api::error::Result;
 use crate::core::handles::SubmissionIndex;
@@ -27,5 +27,15 @@ impl Latest {
     /// Calls `read` with the index of the latest submission; there is no other one meanwhile.
     pub(crate) fn read<R>(&self, read: impl FnOnce(Option<SubmissionIndex>) -> R) -> R {
         read(*self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, unless a submission is being made or waited for: then `None`, at once.
+    pub(crate) fn try_read<R>(&self, read: impl FnOnce(Option<SubmissionIndex>) -> R) -> Option<R> {
+        let latest = match self.0.try_read() {
+            Ok(latest) => latest,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(read(*latest))
     }
 }

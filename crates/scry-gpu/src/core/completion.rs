@@ -9,7 +9,7 @@ use crate::api::error::{GpuError, InterruptedError, Result};
 use crate::api::info::DeviceKind;
 use crate::core::context::Context;
 use crate::core::failures::FailureScope;
-use crate::core::handles::SubmissionIndex;
+use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::submission_queue::{GIVEN_UP, SubmissionQueue};
 use crate::core::wakers::{FutureId, Wakers};
 use crate::core::watcher;
@@ -42,6 +42,20 @@ impl Completion {
     /// For a submission itself.
     pub(crate) fn of(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
         Self::new(context, submission, Reported::Any, FailureScope::Submission(None))
+    }
+
+    /// For a submission whose results are read from an allocation.
+    pub(crate) fn for_reading(
+        context: &Arc<Context>,
+        submission: SubmissionIndex,
+        memory: MemoryId,
+    ) -> Self {
+        Self::new(context, submission, Reported::Any, FailureScope::Submission(Some(memory)))
+    }
+
+    /// For the memory that a submission keeps alive; failed launches are not reported.
+    pub(crate) fn for_memory(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
+        Self::new(context, submission, Reported::Any, FailureScope::None)
     }
 
     /// For everything submitted so far, if there is anything.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::api::binding::View;
 use crate::api::dtype::ElementType;
 use crate::api::error::{GpuError, RangeError, Result, TooLargeError};
+use crate::core::async_transfer;
 use crate::core::command::BufferRange;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
@@ -59,6 +60,28 @@ impl DeviceBytes {
             memory.set_defined();
         }
         write(bytes.whole(element), data)?;
+        Ok(bytes)
+    }
+
+    /// [`DeviceBytes::upload`] for tasks.
+    pub(crate) async fn upload_async(
+        context: &Arc<Context>,
+        len: usize,
+        element: &ElementType,
+        data: &[u8],
+    ) -> Result<Self> {
+        context.check_alive()?;
+        let size = byte_size(context, len, element)?;
+        let mut memory = None;
+        if size > 0 {
+            let allocated = async_transfer::allocate(context, MemoryKind::Device, size, "").await?;
+            if allocated.whole().size == size {
+                allocated.set_defined();
+            }
+            memory = Some(allocated);
+        }
+        let bytes = Self { context: context.clone(), memory, offset: 0, size, label: "".into() };
+        write_async(bytes.whole(element), data).await?;
         Ok(bytes)
     }
 
@@ -176,6 +199,24 @@ pub(crate) fn write(dst: View<'_>, data: &[u8]) -> Result<()> {
     dst.context.check_alive()?;
     match dst.bytes() {
         Some(bytes) => transfer::upload(dst.context, bytes, data),
+        None => Ok(()),
+    }
+}
+
+/// [`write`] for tasks.
+pub(crate) async fn write_async(dst: View<'_>, data: &[u8]) -> Result<()> {
+    dst.context.check_alive()?;
+    match dst.bytes() {
+        Some(bytes) => async_transfer::upload(dst.context, bytes, data).await,
+        None => Ok(()),
+    }
+}
+
+/// [`read`] for tasks.
+pub(crate) async fn read_async(src: View<'_>, out: &mut [u8]) -> Result<()> {
+    src.context.check_alive()?;
+    match src.bytes() {
+        Some(bytes) => async_transfer::download(src.context, bytes, out).await,
         None => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! What is decided once for all backends: checks, hazards, submissions, memory and transfers.
 
+pub(crate) mod async_transfer;
 pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod command_list;
@@ -21,6 +22,7 @@ pub(crate) mod id;
 pub(crate) mod indirect;
 pub(crate) mod logging;
 pub(crate) mod memory;
+pub(crate) mod offload;
 pub(crate) mod report;
 pub(crate) mod same_device;
 pub(crate) mod staging;

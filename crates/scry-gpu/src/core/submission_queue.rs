@@ -147,15 +147,25 @@ impl SubmissionQueue {
     /// Allocates memory; when there is none left, once more after all work is done and what it
     /// kept alive is freed.
     pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
-        self.check_alive()?;
-        let memory = match Memory::allocate(&self.driver, &self.account, kind, size, label) {
+        match self.try_allocate(kind, size, label) {
             Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
                 self.wait_for_all(FailureScope::None)?;
-                let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
-                self.note_loss(again)?
+                self.try_allocate(kind, size, label)
             }
-            other => self.note_loss(other)?,
-        };
+            other => other,
+        }
+    }
+
+    /// Allocates memory, if there is any left now.
+    pub(super) fn try_allocate(
+        &self,
+        kind: MemoryKind,
+        size: u64,
+        label: &str,
+    ) -> Result<Arc<Memory>> {
+        self.check_alive()?;
+        let memory = Memory::allocate(&self.driver, &self.account, kind, size, label);
+        let memory = self.note_loss(memory)?;
         logging::allocated(&self.info, kind, size, label);
         Ok(memory)
     }
@@ -180,6 +190,11 @@ impl SubmissionQueue {
     /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
     pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
+        self.submit_now(list, timed)
+    }
+
+    /// Submits commands, however many submissions are unfinished.
+    pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         let watch = ReportReadback::of(self, &list)?;
         let mut order = self.lock();
         let mut fills = list.zero_fills();
@@ -348,6 +363,14 @@ impl SubmissionQueue {
     /// The latest submission, if there is one.
     pub(super) fn last_submission(&self) -> Option<SubmissionIndex> {
         self.lock().last
+    }
+
+    /// Returns the oldest unfinished submission if there are as many as may be in flight. Does not
+    /// wait.
+    pub(super) fn oldest_if_full(&self) -> Option<SubmissionIndex> {
+        let order = self.lock();
+        let oldest = order.in_flight.front().filter(|_| order.in_flight.len() >= MAX_IN_FLIGHT);
+        oldest.map(|entry| entry.submission)
     }
 
     /// The device's state, which futures and the watcher share.

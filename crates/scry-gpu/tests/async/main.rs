@@ -6,6 +6,7 @@ mod cpu_time;
 mod harness;
 mod loss;
 mod tickets;
+mod transfers;
 
 #[expect(dead_code, unused_imports, reason = "these tests need the devices alone")]
 #[path = "../support/mod.rs"]

@@ -1,10 +1,113 @@
-//! Awaiting everything that a device was given.
+//! Opening devices and compiling kernels from tasks, and awaiting all work of a device.
 
 use crate::api::device::Device;
 use crate::api::error::{InFunction, Result};
+use crate::api::info::DeviceInfo;
+use crate::api::kernel::{CompileOptions, Kernel};
 use crate::core::completion::Completion;
+use crate::core::offload::offload;
 
 impl Device {
+    /// [`Device::auto`] for tasks. Drivers are opened on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = pollster::block_on(Device::auto_async())?;
+    /// println!("computing on {}", gpu.info());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::auto`].
+    pub async fn auto_async() -> Result<Self> {
+        offload(Self::auto).await
+    }
+
+    /// [`Device::open`] for tasks. The driver is opened on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = pollster::block_on(Device::open_async("cpu"))?;
+    /// assert_eq!(gpu.backend_kind().name(), "cpu");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub async fn open_async(selector: &str) -> Result<Self> {
+        let selector = selector.to_owned();
+        offload(move || Self::open(&selector)).await
+    }
+
+    /// [`Device::list`] for tasks. Drivers are loaded on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() {
+    /// for info in pollster::block_on(Device::list_async()) {
+    ///     println!("{info}");
+    /// }
+    /// # }
+    /// ```
+    pub async fn list_async() -> Vec<DeviceInfo> {
+        offload(Self::list).await
+    }
+
+    /// [`Device::compile`] for tasks: compiles the only entry point of a WGSL source on another
+    /// thread. If the future is dropped the kernel is compiled all the same, and cached.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open_async("cpu").await?;
+    ///     let kernel = gpu.compile_async("@compute @workgroup_size(8) fn nothing() {}").await?;
+    ///     assert_eq!(kernel.entry_point(), "nothing");
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub async fn compile_async(&self, wgsl: &str) -> Result<Kernel> {
+        let options = CompileOptions::default();
+        self.compile_with_async(wgsl, &options).await.in_function("Device::compile_async")
+    }
+
+    /// [`Device::compile_with`] for tasks: compiles a WGSL source with overrides on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open_async("cpu").await?;
+    ///     let source = "override SIZE: u32; @compute @workgroup_size(SIZE) fn main() {}";
+    ///     let options = CompileOptions::new().set("SIZE", 128);
+    ///     let kernel = gpu.compile_with_async(source, &options).await?;
+    ///     assert_eq!(kernel.workgroup_size(), [128, 1, 1]);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub async fn compile_with_async(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
+        let (context, wgsl, options) = (self.context.clone(), wgsl.to_owned(), options.clone());
+        let compile = move || Kernel::compile(&context, &wgsl, &options, true);
+        offload(compile).await.in_function("Device::compile_with_async")
+    }
+
     /// [`Device::wait`] for tasks: completes when everything submitted so far is done.
     ///
     /// ```

@@ -2,5 +2,6 @@
 
 mod device;
 mod ticket;
+mod transfers;
 
 pub use ticket::TicketFuture;

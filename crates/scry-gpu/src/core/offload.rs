@@ -1,0 +1,183 @@
+//! Work that blocks, for tasks: it runs on a thread, and the task awaits its result.
+//!
+//! The threads are shared by the process, at most one per processor; each ends when no work is
+//! left. A job goes on when its future is dropped: a compiled kernel is cached all the same.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, Builder};
+
+use crate::lifecycle::fork_guard::Process;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Jobs that no thread has begun, and the threads.
+struct Pool {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// The process that has the threads.
+    process: Option<Process>,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { jobs: VecDeque::new(), threads: 0, process: None });
+
+fn pool() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `work` on a thread once the future is polled. Where no thread can be started, the poll runs
+/// it.
+pub(crate) fn offload<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Offloaded<T> {
+    Offloaded { work: Some(Box::new(work)), outcome: Arc::default() }
+}
+
+/// The future of a job.
+pub(crate) struct Offloaded<T> {
+    /// Until the first poll.
+    work: Option<Box<dyn FnOnce() -> T + Send>>,
+    outcome: Arc<Mutex<Outcome<T>>>,
+}
+
+/// The result of a job, or the panic that ended it, and the task that awaits it.
+struct Outcome<T> {
+    result: Option<Result<T, Box<dyn Any + Send>>>,
+    waker: Option<Waker>,
+}
+
+impl<T> Default for Outcome<T> {
+    fn default() -> Self {
+        Self { result: None, waker: None }
+    }
+}
+
+impl<T: Send + 'static> Future for Offloaded<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let previous = lock(&self.outcome).waker.replace(cx.waker().clone());
+        drop(previous);
+        if let Some(work) = self.work.take() {
+            let outcome = self.outcome.clone();
+            start(Box::new(move || finish(&outcome, work)));
+        }
+        let result = lock(&self.outcome).result.take();
+        match result {
+            Some(Ok(value)) => Poll::Ready(value),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for Offloaded<T> {
+    fn drop(&mut self) {
+        let waker = lock(&self.outcome).waker.take();
+        drop(waker);
+    }
+}
+
+fn lock<T>(outcome: &Mutex<Outcome<T>>) -> MutexGuard<'_, Outcome<T>> {
+    outcome.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does the work, and wakes the task.
+fn finish<T>(outcome: &Mutex<Outcome<T>>, work: impl FnOnce() -> T) {
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let mut outcome = lock(outcome);
+    outcome.result = Some(result);
+    let waker = outcome.waker.take();
+    drop(outcome);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// Hands a job to a thread.
+fn start(job: Job) {
+    let mut pool = pool();
+    if pool.process.is_none_or(Process::has_forked) {
+        // The threads, and the jobs, are the parent's.
+        std::mem::take(&mut pool.jobs).into_iter().for_each(std::mem::forget);
+        (pool.threads, pool.process) = (0, Some(Process::current()));
+    }
+    pool.jobs.push_back(job);
+    let most = thread::available_parallelism().map_or(1, |cores| cores.get());
+    if pool.threads >= most {
+        return;
+    }
+    pool.threads += 1;
+    drop(pool);
+    let started = Builder::new().name("scry-gpu blocking".to_owned()).spawn(serve);
+    if started.is_err() {
+        serve();
+    }
+}
+
+/// Does jobs until none is left.
+fn serve() {
+    loop {
+        let mut pool = pool();
+        let Some(job) = pool.jobs.pop_front() else {
+            pool.threads -= 1;
+            return;
+        };
+        drop(pool);
+        job();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn results_and_panics_arrive() {
+        assert_eq!(pollster::block_on(offload(|| 7)), 7);
+        let panics = || pollster::block_on(offload(|| -> u32 { panic!("as intended") }));
+        assert!(catch_unwind(panics).is_err());
+        // The thread goes on.
+        assert_eq!(pollster::block_on(offload(|| 8)), 8);
+    }
+
+    #[test]
+    fn threads_are_bounded_and_jobs_all_done() {
+        static RUNNING: AtomicUsize = AtomicUsize::new(0);
+        let job = || {
+            let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+            thread::sleep(std::time::Duration::from_micros(200));
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+            running
+        };
+        let most = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let (mut futures, waker) = (Vec::new(), Waker::noop());
+        for _ in 0..100 {
+            let mut future = offload(job);
+            let polled = Pin::new(&mut future).poll(&mut Context::from_waker(waker));
+            futures.push((future, polled));
+        }
+        for (future, polled) in futures {
+            let running = match polled {
+                Poll::Ready(running) => running,
+                Poll::Pending => pollster::block_on(future),
+            };
+            assert!(running <= most, "{running} of {most}");
+        }
+    }
+
+    #[test]
+    fn dropped_future_lets_the_job_finish() {
+        let (send, receive) = std::sync::mpsc::channel();
+        let mut future = offload(move || send.send(5));
+        let _ = Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop()));
+        drop(future);
+        assert_eq!(receive.recv().unwrap(), 5);
+    }
+}

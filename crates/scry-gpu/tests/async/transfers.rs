@@ -1,0 +1,227 @@
+//! Uploads, writes, downloads and compilation as futures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scry_gpu::testing::{self, Fault};
+use scry_gpu::{Device, GpuError};
+
+use crate::harness::{
+    Count, NEVER, SHORT, alone, current_thread, endless, fill, join_all, multi_thread,
+    on_every_executor, poll_and_drop, poll_once,
+};
+use crate::support::devices;
+
+const ADD: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    }";
+
+/// More bytes than one chunk of a transfer has, and than all chunks on their way at once.
+const LARGE: usize = 34 << 20;
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i ^ (i >> 8)) as u8).collect()
+}
+
+#[test]
+fn data_of_any_size_makes_round_trips() {
+    let _alone = alone();
+    for gpu in devices() {
+        on_every_executor(|| {
+            let gpu = gpu.clone();
+            async move {
+                for len in [0, 1, 4099] {
+                    let data = bytes(len);
+                    let x = gpu.upload_async(&data).await.unwrap();
+                    assert_eq!(x.download_async().await.unwrap(), data);
+                }
+                let x = gpu.upload_async(&[1u32, 2, 3, 4]).await.unwrap();
+                x.write_async(&[5, 6, 7, 8]).await.unwrap();
+                x.slice(1..3).unwrap().write_async(&[0, 1]).await.unwrap();
+                assert_eq!(x.slice(1..).unwrap().download_async().await.unwrap(), [0, 1, 8]);
+                let error = x.write_async(&[1]).await.unwrap_err();
+                assert!(error.to_string().contains("Buffer::write_async"), "{error}");
+            }
+        });
+        let data = bytes(LARGE);
+        pollster::block_on(async {
+            let x = gpu.upload_async(&data).await.unwrap();
+            assert!(x.download_async().await.unwrap() == data);
+            x.fill(0).unwrap();
+            x.write_async(&data).await.unwrap();
+            assert!(x.download().unwrap() == data);
+        });
+    }
+}
+
+#[test]
+fn downloads_see_the_work_before_them() {
+    let _alone = alone();
+    for gpu in devices() {
+        let kernel = gpu.compile(ADD).unwrap();
+        multi_thread().block_on(async {
+            let tasks: Vec<_> = (0..200u32)
+                .map(|start| (gpu.clone(), kernel.clone(), start))
+                .map(|(gpu, kernel, start)| {
+                    tokio::spawn(async move {
+                        let x = gpu.upload_async(&[start; 100]).await.unwrap();
+                        gpu.run(&kernel, &[&x], 100).unwrap();
+                        assert_eq!(x.download_async().await.unwrap(), [start + 1; 100]);
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn transfers_may_be_dropped_at_every_await_point() {
+    let _alone = alone();
+    for gpu in devices() {
+        let x = gpu.alloc::<u8>(LARGE).unwrap();
+        let ones = vec![1u8; LARGE];
+        x.fill(0).unwrap();
+        assert!(x.download().unwrap().iter().all(|byte| *byte == 0));
+        let before = gpu.memory_usage().bytes;
+        for polls in 0..6 {
+            let is_written = poll_and_drop(x.write_async(&ones), polls);
+            poll_and_drop(x.download_async(), polls);
+            poll_and_drop(gpu.upload_async(&ones), polls);
+            gpu.wait().unwrap();
+            assert_eq!(gpu.memory_usage().bytes, before, "{polls} polls");
+            let content = x.download().unwrap();
+            assert!(content.iter().all(|byte| *byte <= 1));
+            assert!(!is_written || content == ones);
+        }
+        pollster::block_on(x.write_async(&ones)).unwrap();
+        assert!(x.download().unwrap() == ones);
+    }
+}
+
+#[test]
+fn full_queue_is_awaited_rather_than_waited_for() {
+    let _alone = alone();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let tickets: Vec<_> = (0..256).map(|value| fill(&gpu, &buffer, value)).collect();
+    for polls in 0..3 {
+        assert!(!poll_and_drop(buffer.write_async(&[7; 4]), polls));
+        assert!(!poll_and_drop(buffer.download_async(), polls));
+    }
+    let mut written = Box::pin(buffer.write_async(&[8; 4]));
+    assert!(poll_once(written.as_mut(), &Arc::new(Count::default())).is_pending());
+    plan.fail_later(NEVER);
+    pollster::block_on(async {
+        written.await.unwrap();
+        assert_eq!(buffer.download_async().await.unwrap(), [8; 4]);
+        for result in join_all(tickets.iter().map(IntoFuture::into_future)).await {
+            result.unwrap();
+        }
+    });
+}
+
+#[test]
+fn downloads_of_recordings_follow_replays() {
+    let _alone = alone();
+    for gpu in devices() {
+        let kernel = gpu.compile(ADD).unwrap();
+        let x = gpu.alloc::<u32>(100).unwrap();
+        let mut batch = gpu.batch();
+        batch.run(&kernel, &[&x], 100).unwrap();
+        let elements = batch.download(&x).unwrap();
+        let error = pollster::block_on(elements.get_async()).unwrap_err();
+        assert!(error.to_string().contains("was not submitted"), "{error}");
+        let recording = batch.record().unwrap();
+        current_thread().block_on(async {
+            for replay in 1..=20 {
+                let ticket = recording.replay().unwrap();
+                assert_eq!(elements.get_async().await.unwrap(), [replay; 100]);
+                ticket.await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn pending_download_follows_a_later_replay() {
+    let _alone = alone();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let mut batch = gpu.batch();
+    let elements = batch.download(&buffer).unwrap();
+    let recording = batch.record().unwrap();
+    drop(recording.replay().unwrap());
+    let mut pending = Box::pin(elements.get_async());
+    assert!(poll_once(pending.as_mut(), &Arc::new(Count::default())).is_pending());
+    // No lock is held: neither the write nor the replay waits for the future.
+    buffer.write(&[9; 4]).unwrap();
+    drop(recording.replay().unwrap());
+    plan.fail_later(NEVER);
+    assert_eq!(pollster::block_on(pending).unwrap(), [9; 4]);
+}
+
+#[test]
+fn failed_launches_are_reported_to_those_who_await_them() {
+    let _alone = alone();
+    let (gpu, _) = testing::reporting(testing::null_info(), &[1]);
+    let kernel = gpu.compile(ADD).unwrap();
+    let [written, other] = [0, 1].map(|_| gpu.alloc::<u32>(4).unwrap());
+    let submit = |x| gpu.batch().run(&kernel, &[x], 4).unwrap().submit_async().unwrap();
+    let tickets = [submit(&other), submit(&written), submit(&other)];
+    let is_failure = |result: &Result<(), GpuError>| matches!(result, Err(GpuError::Kernel(_)));
+    // Polled on another thread than the one that submitted.
+    multi_thread().block_on(async {
+        let (gpu, written, other) = (gpu.clone(), written.clone(), other.clone());
+        let polled = tokio::spawn(async move {
+            assert!(is_failure(&written.download_async().await.map(drop)));
+            let results = join_all(tickets.iter().map(IntoFuture::into_future)).await;
+            assert_eq!(results.iter().map(is_failure).collect::<Vec<_>>(), [false, true, false]);
+            other.download_async().await.unwrap();
+            drop(gpu);
+        });
+        polled.await.unwrap();
+    });
+}
+
+#[test]
+fn time_limit_applies_to_transfers() {
+    let _alone = alone();
+    let (gpu, plan, buffer) = endless(Fault::Endless);
+    gpu.set_time_limit(Some(SHORT));
+    let error = pollster::block_on(buffer.download_async()).unwrap_err();
+    assert!(matches!(error, GpuError::Timeout(_)), "{error}");
+    assert!(error.to_string().starts_with("Buffer::download_async: "), "{error}");
+    gpu.set_time_limit(None);
+    current_thread().block_on(async {
+        assert!(tokio::time::timeout(SHORT, buffer.download_async()).await.is_err());
+    });
+    plan.fail_later(NEVER);
+    pollster::block_on(buffer.download_async()).unwrap();
+}
+
+#[test]
+fn kernels_compile_while_other_tasks_run() {
+    let _alone = alone();
+    on_every_executor(|| async {
+        let gpu = Device::open_async("cpu").await.unwrap();
+        let sources: Vec<_> =
+            (0..50).map(|i| format!("@compute @workgroup_size({}) fn f() {{}}", i + 1)).collect();
+        let compiled = join_all(sources.iter().map(|source| gpu.compile_async(source))).await;
+        for (size, kernel) in (1..).zip(compiled) {
+            assert_eq!(kernel.unwrap().workgroup_size(), [size, 1, 1]);
+        }
+        let error = gpu.compile_async("fn").await.unwrap_err();
+        assert!(matches!(error, GpuError::Shader(_)), "{error}");
+        assert!(Device::open_async("cpu:99").await.is_err());
+        assert!(Device::list_async().await.len() >= Device::backends().len() - 3);
+    });
+    // Dropped before it is compiled, and after.
+    let gpu = Device::open("cpu").unwrap();
+    for polls in 0..3 {
+        poll_and_drop(gpu.compile_async(ADD), polls);
+    }
+    std::thread::sleep(Duration::from_millis(1));
+    gpu.compile(ADD).unwrap();
+}
