@@ -5,7 +5,7 @@
 //! | [`first_kernel`] | from an empty crate to a result, line by line |
 //! | [`buffers`] | element types, structures and their layouts, views, slices |
 //! | [`batches`] | several commands in one submission, hazards, recordings, indirect launches |
-//! | [`r#async`] | tasks instead of threads: what to await, under any executor |
+//! | [`awaiting`] | tasks instead of threads: what to await, under any executor |
 //! | [`devices`] | listing and choosing devices |
 //! | [`errors`] | what errors contain, time limits, logs, how to debug a kernel |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
@@ -32,8 +32,8 @@ pub mod buffers {}
 #[doc = include_str!("batches.md")]
 pub mod batches {}
 
-#[doc = include_str!("async.md")]
-pub mod r#async {}
+#[doc = include_str!("awaiting.md")]
+pub mod awaiting {}
 
 #[doc = include_str!("devices.md")]
 pub mod devices {}
