@@ -10,7 +10,7 @@ use crate::api::element::{self, Element};
 use crate::api::elements::Elements;
 use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
-use crate::api::latest_submission::Latest;
+use crate::api::latest_submission::LatestSubmission;
 use crate::api::launch::Launch;
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
@@ -33,13 +33,13 @@ use crate::core::same_device::same_device;
 pub struct Batch {
     context: Arc<Context>,
     list: CommandList,
-    latest: Latest,
+    latest: LatestSubmission,
 }
 
 impl Batch {
     pub(crate) fn new(context: &Arc<Context>) -> Self {
         let list = CommandList::default();
-        Self { context: context.clone(), list, latest: Latest::default() }
+        Self { context: context.clone(), list, latest: LatestSubmission::default() }
     }
 
     /// Adds a launch of a kernel: for a number of invocations in one, two or three dimensions, or
@@ -412,7 +412,7 @@ impl Batch {
 
     /// What the batch holds; it is empty afterwards. Downloads keep to the submission that they
     /// were added for.
-    fn take(&mut self) -> (CommandList, Latest) {
+    fn take(&mut self) -> (CommandList, LatestSubmission) {
         (std::mem::take(&mut self.list), std::mem::take(&mut self.latest))
     }
 

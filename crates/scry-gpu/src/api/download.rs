@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use crate::api::element::{self, Element};
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
-use crate::api::latest_submission::Latest;
+use crate::api::latest_submission::LatestSubmission;
 use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::{MemoryId, SubmissionIndex};
@@ -20,7 +20,7 @@ pub struct Download<T> {
     /// Absent if there are no elements.
     copy: Option<HostCopy>,
     len: usize,
-    latest: Latest,
+    latest: LatestSubmission,
     element: PhantomData<T>,
 }
 
@@ -37,7 +37,7 @@ impl<T: Element> Download<T> {
         context: &Arc<Context>,
         copy: Option<HostCopy>,
         len: usize,
-        latest: Latest,
+        latest: LatestSubmission,
     ) -> Self {
         let element = PhantomData;
         Self { context: context.clone(), copy, len, latest, element }

@@ -10,9 +10,9 @@ use crate::core::handles::SubmissionIndex;
 /// A replay overwrites what an earlier one read back. So nothing is submitted while a download
 /// reads, and downloads wait for the latest submission.
 #[derive(Clone, Default)]
-pub(crate) struct Latest(Arc<RwLock<Option<SubmissionIndex>>>);
+pub(crate) struct LatestSubmission(Arc<RwLock<Option<SubmissionIndex>>>);
 
-impl Latest {
+impl LatestSubmission {
     /// Submits, and notes its index; an empty batch has none.
     pub(crate) fn submit(
         &self,

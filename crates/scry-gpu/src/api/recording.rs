@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::api::error::{InFunction, Result};
-use crate::api::latest_submission::Latest;
+use crate::api::latest_submission::LatestSubmission;
 use crate::api::replay_inputs::ReplayInputs;
 use crate::api::ticket::Ticket;
 use crate::core::command_list::CommandList;
@@ -18,14 +18,14 @@ pub struct Recording {
     context: Arc<Context>,
     /// Absent if the batch was empty.
     recorded: Option<Arc<Recorded>>,
-    latest: Latest,
+    latest: LatestSubmission,
 }
 
 impl Recording {
     pub(crate) fn new(
         context: &Arc<Context>,
         recorded: Option<Arc<Recorded>>,
-        latest: Latest,
+        latest: LatestSubmission,
     ) -> Self {
         Self { context: context.clone(), recorded, latest }
     }

@@ -28,11 +28,11 @@ pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
     Mismatch {
         problem: format!("{rust} is {size} bytes long in Rust, but {distance}{vec3}"),
-        help: sizes_remedy(host, wgsl, period),
+        help: sizes_help(host, wgsl, period),
     }
 }
 
-fn sizes_remedy(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
+fn sizes_help(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
     let missing = period.saturating_sub(host.size);
     if holds_struct(host.layout) && missing > 0 {
         return format!("add a padding field of {missing} bytes at the end of the Rust struct");
