@@ -186,7 +186,7 @@ pub struct ElementType {
     pub layout: ElementLayout,
     /// Bytes of an element.
     pub size: u64,
-    /// Bytes of which the offset of an element is a multiple.
+    /// Alignment of an element in bytes.
     pub align: u64,
     /// Name of the Rust type.
     pub name: &'static str,

@@ -13,7 +13,7 @@ use crate::api::untyped_buffer::UntypedBuffer;
 ///
 /// Of an [`UntypedBuffer`] the host sees bytes: [`Elements::Item`] is `u8`.
 pub trait Elements: sealed::Sealed {
-    /// What the host reads and writes.
+    /// The type of an element on the host.
     type Item: Element;
 
     /// `T` if the type of the elements is known at compile time, else [`Untyped`].

@@ -39,7 +39,7 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// What a device is made of.
+/// The kind of hardware or software of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -130,9 +130,9 @@ impl Limits {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Workaround {
-    /// What is done, such as `report-cut-loops`.
+    /// Name of the workaround, such as `report-cut-loops`.
     pub name: &'static str,
-    /// What the driver does wrong.
+    /// The defect of the driver.
     pub reason: &'static str,
     /// Versions of the driver that were seen to do so. Others are treated alike until one is known
     /// that does not.
@@ -165,7 +165,7 @@ pub struct DeviceInfo {
     pub name: String,
     /// The backend that drives the device.
     pub backend: BackendKind,
-    /// What the device is made of.
+    /// The kind of hardware or software.
     pub kind: DeviceKind,
     /// PCI vendor, or the identifier from the Khronos registry.
     pub vendor_id: u32,

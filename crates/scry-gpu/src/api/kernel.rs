@@ -171,7 +171,8 @@ impl Kernel {
         self.label.as_ref()
     }
 
-    /// What the device's own parts keep: with the device it would never be dropped.
+    /// The kernel without its device, for parts of the device: a handle of the device among them
+    /// would be a cycle of references.
     pub(crate) fn without_device(self) -> Arc<CompiledKernel> {
         self.inner
     }

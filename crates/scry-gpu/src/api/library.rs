@@ -9,11 +9,11 @@ pub struct LibraryStatus {
     pub name: &'static str,
     /// The calls that need it.
     pub needed_by: &'static str,
-    /// Whether they would find it.
+    /// Whether the library can be opened.
     pub state: LibraryState,
 }
 
-/// Whether a library is there.
+/// Whether a library can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryState {
     /// It was opened, and has what is needed of it.
@@ -25,7 +25,7 @@ pub enum LibraryState {
     },
     /// Calls that need it fail, and say this.
     Absent {
-        /// What was tried, and what came of it.
+        /// The names and folders that were tried, with the result of each.
         reason: String,
         /// How to get it.
         help: String,

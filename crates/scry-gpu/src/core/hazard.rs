@@ -1,6 +1,6 @@
 //! Which commands must wait for which: once, for all drivers.
 //!
-//! For each stage S that a command can run in, [`Hazards`] knows every access that is not yet
+//! For each stage S that a command can run in, [`Hazards`] records every access that is not yet
 //! ordered before later commands in S. A command that conflicts with one of them gets a barrier
 //! first, and because a barrier orders *everything* before it, the whole set of its stage is
 //! forgotten then. Two accesses conflict if they share a byte and one of them writes.

@@ -184,7 +184,7 @@ impl Device {
         Self { context: Context::new(driver, disk) }
     }
 
-    /// What the device is and can do.
+    /// Returns the description of the device: name, backend, limits and features.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -1,7 +1,7 @@
 //! glam's vectors and matrices as elements (feature `glam`).
 //!
 //! Those with padding are none: `Vec3A`, `Mat3A` and the affine transformations; nor are `BVec`s,
-//! of which not every pattern is valid, nor vectors of `usize`.
+//! for which not every bit pattern is valid, nor vectors of `usize`.
 
 use ::glam as g;
 

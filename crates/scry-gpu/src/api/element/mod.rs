@@ -1,4 +1,4 @@
-//! What a buffer may hold: plain data whose bytes mean the same to the host and to a kernel.
+//! Elements of buffers: plain data with the same bytes on the host and in a kernel.
 
 #[cfg(feature = "glam")]
 mod glam;
@@ -122,7 +122,7 @@ pub use pod::PodElement;
     note = "for a structure, write `#[derive(Clone, Copy, Element)] #[repr(C)]`"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// What stands where in a value, as far as it is known.
+    /// The layout of a value, as far as it is known.
     const LAYOUT: ElementLayout = ElementLayout::Opaque;
 }
 
@@ -192,7 +192,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 #[cfg(doctest)]
 struct Derived;
 
-/// What stands where in an element.
+/// The layout of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementLayout {
     /// One number.

@@ -26,7 +26,7 @@ pub use search::{Attempt, NoDevice};
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// What is at fault for an error.
+/// The cause of an error: the caller, the shader or the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

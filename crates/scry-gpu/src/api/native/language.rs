@@ -1,6 +1,6 @@
 //! The languages of kernels that are not WGSL.
 
-/// What a kernel that is not WGSL is written in.
+/// The language of a kernel that is not WGSL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Language {

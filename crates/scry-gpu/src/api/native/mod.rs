@@ -174,14 +174,14 @@ impl NativeInterface {
         self
     }
 
-    /// The kernel waits itself for what was launched before it, so that it may begin while the
-    /// launch before it still runs: on devices of compute capability 9.0 and newer. Before it waits
-    /// (`griddepcontrol.wait`) it writes nothing, and reads nothing but the bindings `reads`, by
-    /// their places. Each block waits before it ends, and before it lets the next launch begin
-    /// (`griddepcontrol.launch_dependents`), if it does.
+    /// Opts in to programmatic dependent launch (PDL) on devices of compute capability 9.0 and
+    /// newer: the kernel may start before its predecessor has finished. Before it executes
+    /// `griddepcontrol.wait` it writes nothing, and reads only the bindings at the indices `reads`.
+    /// Each block waits before it ends, and before `griddepcontrol.launch_dependents`, if it
+    /// executes that.
     ///
-    /// Whether it does begin early is decided for each launch: not if the launch before it writes
-    /// what is read early, and not behind anything that is no launch.
+    /// Each launch decides whether PDL applies: not if its predecessor writes one of these
+    /// bindings, nor if its predecessor is not a launch.
     #[must_use]
     pub fn begins_early(mut self, reads: impl Into<Vec<usize>>) -> Self {
         self.early = Some(reads.into());
@@ -212,7 +212,7 @@ impl NativeInterface {
     }
 }
 
-/// What the driver has to know.
+/// The part that drivers use.
 impl NativeInterface {
     /// Threads of a block along x, y and z.
     pub(crate) fn block(&self) -> [u32; 3] {
@@ -225,7 +225,7 @@ impl NativeInterface {
         self.early.as_deref()
     }
 
-    /// Bytes of shared memory that a launch has to ask for.
+    /// Bytes of dynamic shared memory of a launch.
     pub(crate) fn shared_bytes(&self) -> u32 {
         self.dynamic_shared
     }
@@ -250,8 +250,8 @@ impl NativeInterface {
         self.bindings.0.len()
     }
 
-    /// The parameters of a launch, as they lie in memory: `buffers` are an address and a number of
-    /// bytes for each binding.
+    /// The parameters of a launch, as bytes in memory order: `buffers` are an address and a number
+    /// of bytes for each binding.
     pub(crate) fn parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
         let mut block = Vec::with_capacity(16 * buffers.len() + immediates.len());
         for (address, _) in buffers {
@@ -267,12 +267,12 @@ impl NativeInterface {
     }
 }
 
-/// A structure of which nothing is known but its size. WGSL has none without members.
+/// A structure with a known size and no members, which WGSL cannot declare.
 fn opaque(name: &str, size: u32) -> TypeLayout {
     TypeLayout::Struct { name: name.to_owned(), members: Vec::<Member>::new(), size }
 }
 
-/// True for the layouts of which nothing is known: every host type fits.
+/// True for layouts without members or type, which every host type fits.
 pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     match layout {
         TypeLayout::Struct { members, .. } => members.is_empty(),
@@ -281,7 +281,7 @@ pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     }
 }
 
-/// What makes a native kernel another one than that of the same source and entry point.
+/// What distinguishes native kernels of the same source and entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NativeSpec {
     pub language: Language,
@@ -289,7 +289,7 @@ pub(crate) struct NativeSpec {
 }
 
 impl NativeSpec {
-    /// Everything, as part of a key: different specifications never give the same bytes.
+    /// The specification as bytes of a key; different ones never have the same bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let NativeInterface { bindings, block, immediates, dynamic_shared, listed, early } =

@@ -31,7 +31,7 @@ use crate::core::same_device::{quoted, same_device};
 pub(crate) enum Routine {
     /// 32-bit floats, all of it in 32 bits.
     F32,
-    /// 32-bit floats, of which 10 bits of the fraction are multiplied.
+    /// TF32: 32-bit floats, multiplied with 10 bits of their fractions.
     Tf32,
     /// 16-bit floats, added up in 32 bits.
     F16,

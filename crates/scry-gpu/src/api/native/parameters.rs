@@ -40,7 +40,7 @@ impl NativeParameter {
         }
     }
 
-    /// What its place is a multiple of.
+    /// Alignment in bytes.
     const fn align(self) -> usize {
         if let Self::Map(_) = self { 64 } else { self.size() }
     }
@@ -64,7 +64,7 @@ impl NativeInterface {
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();
         let bytes: usize = parameters.iter().map(|parameter| parameter.given()).sum();
-        // What does not fit is far beyond what kernels take, and is refused as such.
+        // A number that does not fit is far above the limit of kernels, and rejected as such.
         self.immediates = u32::try_from(bytes).unwrap_or(!3);
         self.listed = Some(parameters);
         self
@@ -112,8 +112,8 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     Ok(())
 }
 
-/// Refuses tensor maps among the immediates of a launch that reach beyond their buffers, of which
-/// the sizes in bytes are given.
+/// Rejects tensor maps among the immediates of a launch that exceed their buffers, whose sizes are
+/// in bytes.
 pub(crate) fn check_maps(
     kernel: &str,
     interface: &NativeInterface,

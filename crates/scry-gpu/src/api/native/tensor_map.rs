@@ -1,6 +1,6 @@
 //! Tensor maps: descriptions of buffers for TMA.
 
-/// What a tensor holds, as far as copies of tiles care.
+/// The element type of a tensor, as TMA distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorElement {
     /// Bytes.
@@ -55,16 +55,16 @@ impl TensorSwizzle {
 }
 
 /// How a kernel copies a buffer tile by tile (`CUtensorMap`): a tensor of 2 to 5 dimensions,
-/// innermost first, on GPUs of compute capability 9.0 and newer. What of a tile lies outside of the
-/// tensor is read as zero and not written, except that lines are written in pieces of 16 bytes, the
-/// last of which is filled up with zeros.
+/// innermost first, on GPUs of compute capability 9.0 and newer. Out-of-bounds elements of a tile
+/// read as zero and are not stored, except that stores of a line are rounded up to 16-byte chunks,
+/// the last of which is filled up with zeros.
 ///
-/// Nothing of it depends on an address: each launch has it encoded for the buffer that is bound,
-/// and refuses a tensor beyond the limits below, or beyond the buffer, with
+/// It contains no address: each launch encodes it for the buffer that is bound, and rejects a
+/// tensor that exceeds the limits below, or the buffer, with
 /// [`GpuError::Argument`](crate::GpuError::Argument), which names the number and its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
-    /// What it holds.
+    /// The element type.
     pub element: TensorElement,
     /// Bytes from the begin of the buffer: a multiple of 16.
     pub offset: u64,
@@ -130,7 +130,7 @@ impl TensorMap {
     }
 
     /// Checks the requirements of TMA, and the bounds of a buffer of the given number of bytes.
-    /// What is written are whole pieces of 16 bytes: zeros behind the last element of a line.
+    /// Stores are whole 16-byte chunks, with zeros after the last element of a line.
     pub(crate) fn check(&self, size: u64, writes: bool) -> Result<(), String> {
         self.check_shape()?;
         let lines = self.dims[1..].iter().zip(&self.strides);

@@ -127,7 +127,7 @@ pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> boo
     fits(binding, argument).is_ok()
 }
 
-/// Another binding that argument `index` fits, and whose argument fits here.
+/// The binding whose argument was swapped with argument `index`: each fits the other.
 fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;
     (0..bindings.len()).filter(|other| *other != index).find(|other| {

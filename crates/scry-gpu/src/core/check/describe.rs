@@ -200,7 +200,7 @@ fn aligned(layout: &TypeLayout) -> String {
     format!("{layout} is aligned to {} bytes", alignment(layout))
 }
 
-/// Bytes of whose multiples the offset of a type is one.
+/// Alignment of a type in bytes.
 fn alignment(layout: &TypeLayout) -> u64 {
     let vector = |len: u8, width: u8| u64::from(width) * if len == 2 { 2 } else { 4 };
     match layout {
