@@ -23,8 +23,13 @@ pub(crate) fn package(root: &Path) -> Result<()> {
     if let Some(home) = cargo_home() {
         remove_overlays(&home.join("registry/src"))?;
     }
-    let line = "package --workspace --exclude xtask --allow-dirty --quiet";
-    repo::run(repo::cargo(root).args(line.split(' ')))
+    // Of its own and empty: what an earlier run compiled would be reused for the same version.
+    let target = root.join("target/packages");
+    if target.exists() {
+        fs::remove_dir_all(&target).with_context(|| target.display().to_string())?;
+    }
+    let line = "package --workspace --exclude xtask --allow-dirty --quiet --target-dir";
+    repo::run(repo::cargo(root).args(line.split(' ')).arg(&target))
 }
 
 /// The folder of cargo's caches.
