@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::repo;
 
 /// Tests by the start of their names, and how many schedules of threads each is run with. Those of
-/// kernels that race are told by their own names.
+/// kernels that race are selected by name.
 const SELECTION: [(&str, &[&str], u32); 3] = [
     ("scry-ir", &["kir::verify::tests::structure::a_", "kir::uniformity::tests::values"], 1),
     (
@@ -16,7 +16,7 @@ const SELECTION: [(&str, &[&str], u32); 3] = [
         &["miri_", "memory::tests::", "scheduling::tests::each", "cancellation::tests::"],
         1,
     ),
-    ("scry-cpu", &["tests::races::miri_everybody", "tests::races::miri_scattered"], 4),
+    ("scry-cpu", &["tests::races::miri_all_invocations", "tests::races::miri_scattered"], 4),
 ];
 
 /// Runs the selection; says so if Miri is not installed.
