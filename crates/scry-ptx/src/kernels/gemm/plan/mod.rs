@@ -133,20 +133,30 @@ impl Product {
     /// Repacks `f32` operands as K-major, the only layout that `wgmma` supports for TF32; as two
     /// terms for TF32x3.
     fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
-        let Gemm { m, n, k, batch, .. } = self.gemm;
         let parts = self.parts();
+        self.repack_f32(plan, parts, |is_k_major| is_k_major && parts == 1)
+    }
+
+    /// Repacks `f32` operands as `parts` terms each, K-major. Keeps an operand with aligned rows if
+    /// `keeps` accepts it; its argument is whether the operand is K-major.
+    fn repack_f32(
+        &mut self,
+        plan: &mut Plan,
+        parts: u32,
+        keeps: impl Fn(bool) -> bool,
+    ) -> Result<(), PlanError> {
+        let Gemm { m, n, k, batch, .. } = self.gemm;
         let operands = [
-            (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
-            (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
+            (&mut self.gemm.a, &mut self.a, m, Layout::RowMajor),
+            (&mut self.gemm.b, &mut self.b, n, Layout::ColMajor),
         ];
-        for (layout, place, [outer, k_dim], order) in operands {
-            let inner = layout.order == order;
-            let (rows, columns) =
-                if order == Layout::RowMajor { (outer, k_dim) } else { (k_dim, outer) };
-            if inner && parts == 1 && fits(layout, rows, columns, batch, 4) {
+        for (layout, place, outer, k_major) in operands {
+            let is_k_major = layout.order == k_major;
+            let (rows, columns) = if k_major == Layout::RowMajor { (outer, k) } else { (k, outer) };
+            if keeps(is_k_major) && fits(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split { parts, ..Split::new(*layout, [outer, k_dim], inner, batch) };
+            let split = Split { parts, ..Split::new(*layout, [outer, k], is_k_major, batch) };
             if !split.fits() {
                 return Err(too_many_lines(outer));
             }

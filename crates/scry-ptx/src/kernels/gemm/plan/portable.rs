@@ -1,6 +1,6 @@
 //! Plans GEMMs without `wgmma`: in `f32` on all GPUs, and on Ampere-style tensor cores elsewhere.
 
-use super::{Product, finish, moved, too_many_lines};
+use super::{Product, finish};
 use crate::kernels::gemm::dot::Dot;
 use crate::kernels::gemm::ffma::{self, Ffma};
 use crate::kernels::gemm::mma::{self, Mma};
@@ -10,7 +10,6 @@ use crate::kernels::gemm::reduce::Reduce;
 use crate::kernels::gemm::repack::fits;
 use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::store::Sink;
-use crate::kernels::gemm::tf32::Split;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, MatrixLayout, Precision, refusal};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
@@ -180,30 +179,10 @@ impl Product {
 
     /// Repacks operands whose rows are not 16-byte aligned.
     fn align_lines(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
-        let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        if element != PtxType::F32 {
-            return self.align_halves(plan);
+        match self.gemm.element {
+            PtxType::F32 => self.repack_f32(plan, 1, |_| true),
+            _ => self.align_halves(plan),
         }
-        let operands = [
-            (&mut self.gemm.a, &mut self.a, [m, k], Layout::RowMajor),
-            (&mut self.gemm.b, &mut self.b, [n, k], Layout::ColMajor),
-        ];
-        for (layout, place, [outer, k_dim], order) in operands {
-            let inner = layout.order == order;
-            let (rows, columns) =
-                if order == Layout::RowMajor { (outer, k_dim) } else { (k_dim, outer) };
-            if fits(layout, rows, columns, batch, 4) {
-                continue;
-            }
-            let split = Split::new(*layout, [outer, k_dim], inner, batch);
-            if !split.fits() {
-                return Err(too_many_lines(outer));
-            }
-            *layout = split.target();
-            let buffers = vec![*place, moved(place, plan, split.bytes())];
-            plan.steps.push(Step { kernel: Box::new(split), buffers });
-        }
-        Ok(())
     }
 
     /// Returns the choice with the fewest modelled cycles; `None` if no tile fits in shared memory.
