@@ -1,26 +1,9 @@
-//! The devices of the tests, and the kernel and the job that most of them run.
+//! The devices of the tests, and the job that most of them run.
 
 use scry_gpu::{BackendKind, Device, Result};
 
+pub use crate::step::{STEP, null};
 pub use crate::support::devices;
-
-/// Adds one to every element.
-pub const STEP: &str = "
-    @group(0) @binding(0) var<storage, read> input: array<u32>;
-    @group(0) @binding(1) var<storage, read_write> output: array<u32>;
-
-    @compute @workgroup_size(64)
-    fn step(@builtin(global_invocation_id) id: vec3<u32>) {
-        if id.x < arrayLength(&input) {
-            output[id.x] = input[id.x] + 1u;
-        }
-    }
-";
-
-/// A device that checks everything and computes nothing.
-pub fn null() -> Device {
-    Device::with_backend(BackendKind::Null).expect("the null device is always there")
-}
 
 /// Every device that is present, and the null device.
 pub fn devices_and_null() -> Vec<Device> {

@@ -23,5 +23,7 @@ mod signals;
 mod system;
 mod threads;
 
+#[path = "../support/step.rs"]
+mod step;
 #[path = "../support/mod.rs"]
 mod support;

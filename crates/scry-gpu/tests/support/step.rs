@@ -1,0 +1,21 @@
+//! The kernel that most tests run, and the device that needs no driver.
+
+use scry_gpu::{BackendKind, Device};
+
+/// Adds one to every element.
+pub const STEP: &str = "
+    @group(0) @binding(0) var<storage, read> input: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+
+    @compute @workgroup_size(64)
+    fn step(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&input) {
+            output[id.x] = input[id.x] + 1u;
+        }
+    }
+";
+
+/// Returns a device that checks everything and computes nothing.
+pub fn null() -> Device {
+    Device::with_backend(BackendKind::Null).expect("the null device is always there")
+}
