@@ -32,17 +32,17 @@ pub struct Binding {
     pub binding: u32,
     /// Name of the variable.
     pub name: String,
-    /// Where the variable lives.
-    pub space: Space,
+    /// The variable's address space.
+    pub ty: BufferBindingType,
     /// The actual accesses of the entry point, which may be fewer than its declaration permits.
     pub access: Access,
     /// Layout of the variable's type.
     pub layout: TypeLayout,
 }
 
-/// The address space of a binding.
+/// The type of a buffer binding: the address space of its variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Space {
+pub enum BufferBindingType {
     /// `var<uniform>`.
     Uniform,
     /// `var<storage, …>`.
@@ -54,12 +54,12 @@ pub enum Space {
 pub enum Access {
     /// Only read.
     Read,
-    /// Written, or read and written (atomics count as both).
+    /// Written, or read and written. Atomics count as both.
     ReadWrite,
 }
 
 impl Access {
-    /// True if the kernel may write.
+    /// Returns whether the kernel may write.
     #[must_use]
     pub fn writes(self) -> bool {
         self == Self::ReadWrite
@@ -77,8 +77,8 @@ pub struct Immediates {
 
 /// A value for an `override`: made from a `bool`, `i32`, `u32`, `f32` or `f64`.
 ///
-/// Every number is accepted that the override's type holds: 8.0 is a `u32`, 8.5 and -1 are none.
-/// `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.
+/// A number must be representable in the override's type: 8.0 is valid for a `u32`, 8.5 and -1 are
+/// not. `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OverrideValue {
     /// A `bool`.
@@ -123,12 +123,12 @@ pub struct Override {
     pub id: Option<u16>,
     /// Type as WGSL spells it: `bool`, `i32`, `u32`, `f32` or `f16`.
     pub ty: String,
-    /// The value in force: the one given, else the default where it is a plain number.
+    /// The value in effect: the one from the options, else the default if it is a literal.
     pub value: Option<f64>,
 }
 
 impl Override {
-    /// True if values are given to the override under this key: its name or its decimal `@id`.
+    /// Returns whether `key` is the override's name or its decimal `@id`.
     #[must_use]
     pub fn answers_to(&self, key: &str) -> bool {
         self.name == key || self.id.is_some_and(|id| key.parse() == Ok(id))

@@ -24,7 +24,9 @@ mod wgsl;
 pub use build_id::build_id;
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;
-pub use interface::{Access, Binding, Immediates, Interface, Override, OverrideValue, Space};
+pub use interface::{
+    Access, Binding, BufferBindingType, Immediates, Interface, Override, OverrideValue,
+};
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use program::{Options, Program};
 pub use similar_names::nearest;

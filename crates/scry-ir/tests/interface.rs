@@ -1,6 +1,8 @@
 //! What the host is told of a kernel.
 
-use scry_ir::{Access, Features, Options, Program, Scalar, ShaderErrorKind, Space, TypeLayout};
+use scry_ir::{
+    Access, BufferBindingType, Features, Options, Program, Scalar, ShaderErrorKind, TypeLayout,
+};
 
 fn options(overrides: &[(&str, f64)]) -> Options {
     Options {
@@ -27,14 +29,14 @@ fn bindings_are_the_used_ones_in_order() {
     let found: Vec<_> = interface
         .bindings
         .iter()
-        .map(|b| (b.group, b.binding, b.name.as_str(), b.space, b.access))
+        .map(|b| (b.group, b.binding, b.name.as_str(), b.ty, b.access))
         .collect();
     assert_eq!(
         found,
         [
-            (0, 5, "params", Space::Uniform, Access::Read),
-            (3, 2, "read_only_really", Space::Storage, Access::Read),
-            (3, 7, "out", Space::Storage, Access::ReadWrite),
+            (0, 5, "params", BufferBindingType::Uniform, Access::Read),
+            (3, 2, "read_only_really", BufferBindingType::Storage, Access::Read),
+            (3, 7, "out", BufferBindingType::Storage, Access::ReadWrite),
         ]
     );
     let floats = TypeLayout::Array {

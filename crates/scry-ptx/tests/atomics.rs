@@ -2,7 +2,7 @@
 
 mod support;
 
-use scry_ir::kir::{AtomicOp, Builder, Builtin, Const, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Builtin, Const, Kir, Place, Type, Value};
 use scry_ptx::Target;
 use support::{TARGETS, text};
 
@@ -31,9 +31,10 @@ fn ops(ty: Type) -> &'static [AtomicOp] {
 fn kernel(ty: Type, op: AtomicOp, shared: bool, constant: bool) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let out = b.buffer(true);
-    let cells = if shared { b.workgroup_array(ty, 64) } else { Space::Binding(b.buffer(true)) };
+    let cells =
+        if shared { b.workgroup_array(ty, 64) } else { AddressSpace::Binding(b.buffer(true)) };
     let index = b.builtin(Builtin::LocalId(0));
-    let place = |at: Value| Place::new(Space::Binding(out), Some(at), ty.size(), 0);
+    let place = |at: Value| Place::new(AddressSpace::Binding(out), Some(at), ty.size(), 0);
     let operand = |b: &mut Builder| match constant {
         true => b.constant(Const { ty, bits: 5 }),
         false => b.load(ty, place(index), 1)[0],

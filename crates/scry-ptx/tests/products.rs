@@ -2,7 +2,7 @@
 
 mod support;
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, Place, Type, Value};
 use scry_ir::{Program, kir::KirOptions};
 use scry_ptx::Target;
 use support::{TARGETS, text};
@@ -13,7 +13,7 @@ fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
     let (input, out) = (b.buffer(false), b.buffer(true));
     let lane = b.builtin(Builtin::LocalId(0));
     let read = |b: &mut Builder, ty: Type, nth: u32| -> Value {
-        b.load(ty, Place::new(Space::Binding(input), Some(lane), 64, 8 * nth), 1)[0]
+        b.load(ty, Place::new(AddressSpace::Binding(input), Some(lane), 64, 8 * nth), 1)[0]
     };
     let step = |b: &mut Builder| {
         let a = [0, 1, 2, 3].map(|nth| read(b, factor, nth));
@@ -23,7 +23,7 @@ fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
             let results = b.multiply_add(a, right, c);
             c = results.try_into().expect("there are four");
         }
-        b.store(Place::new(Space::Binding(out), Some(lane), 32, 0), c.to_vec());
+        b.store(Place::new(AddressSpace::Binding(out), Some(lane), 32, 0), c.to_vec());
     };
     let nine = b.u32(9);
     let condition = b.binary(BinaryOp::Lt, lane, nine);

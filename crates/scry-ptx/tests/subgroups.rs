@@ -3,8 +3,8 @@
 mod support;
 
 use scry_ir::kir::{
-    Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Kir, Place, Reduction, Source, Space,
-    SubgroupOp, Type, Value,
+    AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Kir, Place, Reduction,
+    ShuffleSource, SubgroupOp, Type, Value,
 };
 use scry_ptx::Target;
 use support::{TARGETS, text};
@@ -36,7 +36,7 @@ enum Flow {
 
 /// The value of an invocation, computed from its position.
 fn number(b: &mut Builder, ty: Type, lane: Value) -> Value {
-    let place = Place::new(Space::Binding(1), Some(lane), ty.size(), 0);
+    let place = Place::new(AddressSpace::Binding(1), Some(lane), ty.size(), 0);
     match ty {
         Type::Bool => {
             let four = b.u32(4);
@@ -55,7 +55,7 @@ fn keep(b: &mut Builder, lane: Value, value: Value) {
         }
         _ => value,
     };
-    b.store(Place::new(Space::Binding(0), Some(lane), b.ty(value).size(), 0), vec![value]);
+    b.store(Place::new(AddressSpace::Binding(0), Some(lane), b.ty(value).size(), 0), vec![value]);
 }
 
 /// A kernel that exchanges once.
@@ -117,15 +117,15 @@ fn all_reductions_assemble() {
     }
 }
 
-fn sources(lane: Value) -> [Source; 7] {
+fn sources(lane: Value) -> [ShuffleSource; 7] {
     [
-        Source::First,
-        Source::Lane(lane),
-        Source::Xor(lane),
-        Source::Up(lane),
-        Source::Down(lane),
-        Source::QuadLane(lane),
-        Source::QuadXor(3),
+        ShuffleSource::First,
+        ShuffleSource::Lane(lane),
+        ShuffleSource::Xor(lane),
+        ShuffleSource::Up(lane),
+        ShuffleSource::Down(lane),
+        ShuffleSource::QuadLane(lane),
+        ShuffleSource::QuadXor(3),
     ]
 }
 
@@ -250,7 +250,7 @@ fn after_a_read(writable: bool, decides: Decides) -> Kir {
     b.buffer(true);
     let flags = b.buffer(writable);
     let lane = b.builtin(Builtin::LocalId(0));
-    let flag = b.load(Type::U32, Place::new(Space::Binding(flags), None, 4, 0), 1)[0];
+    let flag = b.load(Type::U32, Place::new(AddressSpace::Binding(flags), None, 4, 0), 1)[0];
     let zero = b.u32(0);
     let set = b.binary(BinaryOp::Ne, flag, zero);
     let held = decide(&mut b, decides, set);

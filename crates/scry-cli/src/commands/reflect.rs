@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use scry_ir::{
-    Access, Binding, Interface, Options, Outline, Override, OverrideValue, Program, Space,
-    TypeLayout,
+    Access, Binding, BufferBindingType, Interface, Options, Outline, Override, OverrideValue,
+    Program, TypeLayout,
 };
 use serde_json::{Value, json};
 
@@ -62,10 +62,10 @@ pub fn place(binding: &Binding) -> String {
 
 /// Address space and access.
 pub fn space(binding: &Binding) -> &'static str {
-    match (binding.space, binding.access) {
-        (Space::Uniform, _) => "uniform",
-        (Space::Storage, Access::Read) => "storage, read",
-        (Space::Storage, Access::ReadWrite) => "storage, read_write",
+    match (binding.ty, binding.access) {
+        (BufferBindingType::Uniform, _) => "uniform",
+        (BufferBindingType::Storage, Access::Read) => "storage, read",
+        (BufferBindingType::Storage, Access::ReadWrite) => "storage, read_write",
     }
 }
 
@@ -178,9 +178,9 @@ fn to_json(interface: &Interface, outline: &Outline) -> Value {
 }
 
 fn binding_json(binding: &Binding) -> Value {
-    let space = match binding.space {
-        Space::Uniform => "uniform",
-        Space::Storage => "storage",
+    let space = match binding.ty {
+        BufferBindingType::Uniform => "uniform",
+        BufferBindingType::Storage => "storage",
     };
     let access = match binding.access {
         Access::Read => "read",

@@ -1,6 +1,8 @@
 //! Instructions.
 
-use scry_ir::kir::{BinaryOp, Builtin, Inst, Source, Stmt, SubgroupOp, Type, Value, Variability};
+use scry_ir::kir::{
+    BinaryOp, Builtin, Inst, ShuffleSource, Stmt, SubgroupOp, Type, Value, Variability,
+};
 
 use super::emitter::{Emitter, Home, Reg};
 use crate::SUBGROUP_SIZE;
@@ -158,15 +160,15 @@ impl Emitter<'_> {
         self.push(Step::MultiplyAdd(Box::new(Product { factor, sum, a, b, c, d })));
     }
 
-    fn source(&mut self, source: Source) -> Exchange {
+    fn source(&mut self, source: ShuffleSource) -> Exchange {
         match source {
-            Source::First => Exchange::First,
-            Source::Lane(lane) => Exchange::Lane(self.lanes(lane)),
-            Source::Xor(by) => Exchange::Xor(self.lanes(by)),
-            Source::Up(by) => Exchange::Up(self.lanes(by)),
-            Source::Down(by) => Exchange::Down(self.lanes(by)),
-            Source::QuadLane(lane) => Exchange::QuadLane(self.lanes(lane)),
-            Source::QuadXor(by) => Exchange::QuadXor(by),
+            ShuffleSource::First => Exchange::First,
+            ShuffleSource::Lane(lane) => Exchange::Lane(self.lanes(lane)),
+            ShuffleSource::Xor(by) => Exchange::Xor(self.lanes(by)),
+            ShuffleSource::Up(by) => Exchange::Up(self.lanes(by)),
+            ShuffleSource::Down(by) => Exchange::Down(self.lanes(by)),
+            ShuffleSource::QuadLane(lane) => Exchange::QuadLane(self.lanes(lane)),
+            ShuffleSource::QuadXor(by) => Exchange::QuadXor(by),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Loads, stores and atomics.
 
-use scry_ir::kir::{AtomicOp, Place, Space, Value, Variability};
+use scry_ir::kir::{AddressSpace, AtomicOp, Place, Value, Variability};
 
 use super::emitter::{Emitter, Home};
 use crate::code::{Access, Area, At, Atomic, Index, Step};
@@ -9,10 +9,10 @@ use crate::lanes::Src;
 impl Emitter<'_> {
     fn at(&mut self, place: Place, ty_size: u32) -> At {
         let area = match place.space {
-            Space::Binding(binding) => Area::Binding(binding),
-            Space::Immediate => Area::Binding(self.code.writable.len() as u32),
-            Space::Workgroup(array) => Area::Shared(self.shared[array as usize]),
-            Space::Local(array) => {
+            AddressSpace::Binding(binding) => Area::Binding(binding),
+            AddressSpace::Immediate => Area::Binding(self.code.writable.len() as u32),
+            AddressSpace::Workgroup(array) => Area::Shared(self.shared[array as usize]),
+            AddressSpace::Local(array) => {
                 let (_, start, _) = self.code.locals[array as usize];
                 Area::Local { start, len: self.kir.locals[array as usize].len }
             }

@@ -1,6 +1,6 @@
 //! Atomic operations, by one workgroup and by many threads.
 
-use scry_ir::kir::{AtomicOp, Builder, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
 
 use super::support::{Launch, Make, bytes, noise, words};
 use crate::Machine;
@@ -14,7 +14,7 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
 
 fn first(b: &mut Builder, ty: Type) -> Place {
     let zero = b.u32(0);
-    Place::new(Space::Binding(0), Some(zero), ty.size(), 0)
+    Place::new(AddressSpace::Binding(0), Some(zero), ty.size(), 0)
 }
 
 /// Executes `body` in a loop, which hides its cost: then several threads are used.
@@ -97,7 +97,7 @@ fn compare_exchange_implements_a_lock() {
 
 fn second(b: &mut Builder) -> Place {
     let one = b.u32(1);
-    Place::new(Space::Binding(0), Some(one), 4, 0)
+    Place::new(AddressSpace::Binding(0), Some(one), 4, 0)
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn every_operation_on_every_type() {
         for op in [Load, Store, Add, Sub, Min, Max, And, Or, Xor, Exchange, CompareExchange] {
             let kir = kernel([19, 1, 1], |b| {
                 let number = b.number();
-                let place = Place::new(Space::Binding(0), Some(number), 2 * ty.size(), 0);
+                let place = Place::new(AddressSpace::Binding(0), Some(number), 2 * ty.size(), 0);
                 let operand = b.load(ty, place, 2);
                 let (value, odd): (Value, _) = (operand[1], b.u32(1));
                 let bit = b.binary(scry_ir::kir::BinaryOp::And, number, odd);
@@ -116,7 +116,8 @@ fn every_operation_on_every_type() {
                 let value = (op != Load).then_some(value);
                 let compare = (op == CompareExchange).then_some(compare);
                 let old = b.atomic(ty, op, place, value, compare);
-                let next = Place::new(Space::Binding(0), Some(number), 2 * ty.size(), ty.size());
+                let next =
+                    Place::new(AddressSpace::Binding(0), Some(number), 2 * ty.size(), ty.size());
                 // The result of a store is undefined.
                 let shown = if op == Store { operand[0] } else { old };
                 b.store(next, vec![shown]);
@@ -131,7 +132,8 @@ fn every_operation_on_every_type() {
 fn atomics_run_in_invocation_order() {
     for (space, array) in [("storage", false), ("workgroup", true)] {
         let kir = kernel([7, 3, 2], |b| {
-            let memory = if array { b.workgroup_array(Type::U32, 1) } else { Space::Binding(0) };
+            let memory =
+                if array { b.workgroup_array(Type::U32, 1) } else { AddressSpace::Binding(0) };
             let index = b.local_index();
             let one = b.u32(1);
             let odd = b.binary(scry_ir::kir::BinaryOp::And, index, one);
@@ -173,7 +175,7 @@ fn floats_are_added_exactly_where_sums_are_exact() {
 fn atomics_out_of_bounds_change_nothing() {
     let kir = kernel([20, 1, 1], |b| {
         let number = b.number();
-        let place = Place::new(Space::Binding(0), Some(number), 4, 0);
+        let place = Place::new(AddressSpace::Binding(0), Some(number), 4, 0);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(number), None);
     });
     Launch::new([2, 1, 1], &[bytes(&noise(13))]).agree(&kir);

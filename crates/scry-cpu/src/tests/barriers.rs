@@ -1,6 +1,6 @@
 //! Workgroups whose invocations cooperate.
 
-use scry_ir::kir::{Barrier, BinaryOp, Builder, Label, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise, words};
 use crate::Machine;
@@ -95,7 +95,7 @@ fn sums_by_halves_in_a_loop() {
         let group = b.builtin(scry_ir::kir::Builtin::GroupId(0));
         b.if_then(is_first, |b| {
             let sum = b.load(Type::U32, Place::new(shared, None, 4, 0), 1)[0];
-            b.store(Place::new(Space::Binding(out), Some(group), 4, 0), vec![sum]);
+            b.store(Place::new(AddressSpace::Binding(out), Some(group), 4, 0), vec![sum]);
         });
         let kir = b.finish();
         let data = noise(5 * width as usize);

@@ -2,7 +2,7 @@
 //! results where others of their operands are. All numbers are whole and small, so that nothing is
 //! rounded; and the same with fractions, which one order of operations rounds as it does.
 
-use scry_ir::kir::{BinaryOp, Builder, Const, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
 use super::streams::small;
 use super::support::{Launch, Make, SHAPES};
@@ -20,7 +20,7 @@ enum End {
 const ENDS: [End; 3] = [End::Term, End::Factor, End::Scaled];
 
 fn load(b: &mut Builder, buffer: u32, index: Value) -> Value {
-    b.load(Type::F32, Place::new(Space::Binding(buffer), Some(index), 4, 0), 1)[0]
+    b.load(Type::F32, Place::new(AddressSpace::Binding(buffer), Some(index), 4, 0), 1)[0]
 }
 
 /// Adds this number of terms, each of another kind, to `first`.
@@ -81,7 +81,7 @@ fn own(shape: [u32; 3], terms: u32, end: End, few: bool) -> Kir {
             load(b, buffers[nth % 3], number)
         };
         let sum = sum(b, first, next, terms, end);
-        b.store(Place::new(Space::Binding(buffers[2]), Some(number), 4, 0), vec![sum]);
+        b.store(Place::new(AddressSpace::Binding(buffers[2]), Some(number), 4, 0), vec![sum]);
     };
     if few {
         let limit = shape.iter().product::<u32>() + 3;
@@ -136,7 +136,7 @@ fn stencil(shape: [u32; 3], terms: u32, end: End, rim: bool) -> Kir {
             load(b, from, there)
         };
         let sum = sum(b, first, next, terms, end);
-        b.store(Place::new(Space::Binding(to), Some(here), 4, 0), vec![sum]);
+        b.store(Place::new(AddressSpace::Binding(to), Some(here), 4, 0), vec![sum]);
     };
     if rim {
         let inside = b.compare(BinaryOp::Lt, x, 40);
@@ -181,7 +181,7 @@ fn chains_load_and_store_workgroup_memory() {
             let sum = sum(&mut b, first, next, terms, end);
             b.store(place, vec![sum]);
             let result = b.load(Type::F32, place, 1)[0];
-            b.store(Place::new(Space::Binding(to), Some(number), 4, 0), vec![result]);
+            b.store(Place::new(AddressSpace::Binding(to), Some(number), 4, 0), vec![result]);
             let size = 4 * shape.iter().product::<u32>() as usize;
             Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, size)]).agree(&b.finish());
         }
@@ -213,7 +213,7 @@ fn chains_with_variables_assigned_in_between() {
         let sum = b.add(sum, a);
         b.set(other, sum);
         let sum = b.get(other);
-        b.store(Place::new(Space::Binding(to), Some(number), 4, 0), vec![sum]);
+        b.store(Place::new(AddressSpace::Binding(to), Some(number), 4, 0), vec![sum]);
         let size = 3 * shape.iter().product::<u32>() as usize;
         Launch::new([3, 1, 1], &[small(0, size), small(1 << 8, size)]).agree(&b.finish());
     }

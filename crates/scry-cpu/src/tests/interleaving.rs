@@ -2,7 +2,7 @@
 //! grids whose width is not a power of two, with images that do not fill them.
 
 use scry_ir::Program;
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Space, Type};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
 
 use super::random_kernels::Random;
 use super::streams::small;
@@ -184,10 +184,10 @@ fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
     let clamped = b.clamped(pixel, input, 0, 4);
     let [a, c, d] = [(); 3].map(|()| {
         let index = random.pick(&[number, x, y, pixel, left, back, apart, clamped]);
-        b.load(Type::F32, Place::new(Space::Binding(input), Some(index), 4, 0), 1)[0]
+        b.load(Type::F32, Place::new(AddressSpace::Binding(input), Some(index), 4, 0), 1)[0]
     });
     let sum = b.fma(a, c, d);
-    b.store(Place::new(Space::Binding(out), Some(number), 4, 0), vec![sum]);
+    b.store(Place::new(AddressSpace::Binding(out), Some(number), 4, 0), vec![sum]);
     b.finish()
 }
 

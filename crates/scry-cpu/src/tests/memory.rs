@@ -1,21 +1,21 @@
 //! Loads and stores of every shape.
 
-use scry_ir::kir::{BinaryOp, Builder, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise, words};
 use crate::Machine;
 
 /// A kernel that reads one buffer and writes another.
-fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Space, Space)) -> Kir {
+fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, AddressSpace)) -> Kir {
     let mut b = Builder::new("memory", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
-    fill(&mut b, Space::Binding(input), Space::Binding(out));
+    fill(&mut b, AddressSpace::Binding(input), AddressSpace::Binding(out));
     b.finish()
 }
 
 /// Runs a kernel in workgroups of every shape, on buffers that hold `each` words an invocation,
 /// and `rest` more or less.
-fn agree(each: u32, fill: impl Fn(&mut Builder, Space, Space)) {
+fn agree(each: u32, fill: impl Fn(&mut Builder, AddressSpace, AddressSpace)) {
     for shape in SHAPES {
         for rest in [0, 3, -2] {
             let size = (shape.iter().product::<u32>() * 4 * each) as i32 + rest;
@@ -27,7 +27,7 @@ fn agree(each: u32, fill: impl Fn(&mut Builder, Space, Space)) {
 }
 
 /// The corresponding place in another memory.
-fn at(space: Space, index: Value, stride: u32, offset: u32) -> Place {
+fn at(space: AddressSpace, index: Value, stride: u32, offset: u32) -> Place {
     Place::new(space, Some(index), stride, offset)
 }
 
@@ -164,8 +164,8 @@ fn own_elements_with_their_index_clamped() {
         for width in [16, 33, 64, 256] {
             let kir = kernel([width, 1, 1], |b, input, out| {
                 let x = b.global_x();
-                let binding = |space: Space| match space {
-                    Space::Binding(binding) => binding,
+                let binding = |space: AddressSpace| match space {
+                    AddressSpace::Binding(binding) => binding,
                     _ => unreachable!("these are buffers"),
                 };
                 let from = b.clamped(x, binding(input), 0, stride);
@@ -249,10 +249,10 @@ fn immediates_of_all_sizes() {
     let kir = kernel([5, 1, 1], |b, _, out| {
         b.immediates(24);
         let number = b.number();
-        let word = b.load(Type::U32, at(Space::Immediate, number, 4, 0), 1)[0];
-        let pair = b.load(Type::U32, Place::new(Space::Immediate, None, 4, 16), 2);
-        let double = b.load(Type::U64, Place::new(Space::Immediate, None, 8, 8), 1)[0];
-        let half = b.load(Type::U16, Place::new(Space::Immediate, None, 2, 6), 1)[0];
+        let word = b.load(Type::U32, at(AddressSpace::Immediate, number, 4, 0), 1)[0];
+        let pair = b.load(Type::U32, Place::new(AddressSpace::Immediate, None, 4, 16), 2);
+        let double = b.load(Type::U64, Place::new(AddressSpace::Immediate, None, 8, 8), 1)[0];
+        let half = b.load(Type::U16, Place::new(AddressSpace::Immediate, None, 2, 6), 1)[0];
         let [double, half] = [double, half].map(|value| b.convert(Type::U32, value));
         let sum = [pair[0], pair[1], double, half].into_iter().fold(word, |a, c| b.add(a, c));
         b.store(at(out, number, 4, 0), vec![sum]);

@@ -1,6 +1,6 @@
 //! Cooperative matrix products, with all lanes and with some.
 
-use scry_ir::kir::{BinaryOp, Builder, Const, Kir, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
 use super::support::{Launch, Make, bytes, words};
 use crate::Machine;
@@ -29,7 +29,7 @@ fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
     b.if_then(condition, |b| {
         let mut next = 0;
         let mut read = |b: &mut Builder, ty: Type| -> Value {
-            let place = Place::new(Space::Binding(input), Some(number), 40, 4 * next);
+            let place = Place::new(AddressSpace::Binding(input), Some(number), 40, 4 * next);
             next += 1;
             let word = b.load(Type::I32, place, 1)[0];
             b.convert(ty, word)
@@ -39,7 +39,7 @@ fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
         let c = std::array::from_fn(|_| read(b, sum));
         for (nth, result) in (0..).zip(b.multiply_add(a, right, c)) {
             let result = b.convert(Type::I32, result);
-            let place = Place::new(Space::Binding(out), Some(number), 16, 4 * nth);
+            let place = Place::new(AddressSpace::Binding(out), Some(number), 16, 4 * nth);
             b.store(place, vec![result]);
         }
     });

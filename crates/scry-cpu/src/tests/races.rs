@@ -2,7 +2,7 @@
 //! access may be a data race in Rust's sense. Miri decides, so these are small; without it they
 //! show that what has to be right is right.
 
-use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Space, Type};
+use scry_ir::kir::{AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
 
 use super::support::{Launch, Make, bytes, noise, words};
 use crate::Machine;
@@ -123,7 +123,7 @@ fn miri_members_of_own_elements_after_a_header() {
     let kir = kernel(16, |b| {
         let x = b.global_x();
         let index = b.clamped(x, 0, 4, 8);
-        let first = Place::new(Space::Binding(0), Some(index), 8, 4);
+        let first = Place::new(AddressSpace::Binding(0), Some(index), 8, 4);
         b.store(first, vec![x]);
     });
     for length in 32..37 {
@@ -173,8 +173,8 @@ fn miri_other_sizes_of_elements() {
             let zero = b.u32(0);
             let size = ty.size();
             let index = b.clamped(x, 0, 0, size);
-            let shared = Place::new(Space::Binding(0), Some(zero), size, 0);
-            let own = Place::new(Space::Binding(0), Some(index), size, 0);
+            let shared = Place::new(AddressSpace::Binding(0), Some(zero), size, 0);
+            let own = Place::new(AddressSpace::Binding(0), Some(index), size, 0);
             let value = b.load(ty, shared, 1)[0];
             b.store(own, vec![value]);
         });
@@ -187,7 +187,7 @@ fn miri_other_sizes_of_elements() {
 fn miri_counters_miss_nobody() {
     let kir = kernel(8, |b| {
         let zero = b.u32(0);
-        let place = Place::new(Space::Binding(0), Some(zero), 4, 0);
+        let place = Place::new(AddressSpace::Binding(0), Some(zero), 4, 0);
         let one = b.u32(1);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         // The slot belongs to this invocation alone.
@@ -228,7 +228,7 @@ fn miri_divergence_and_memory_of_every_kind() {
     b.immediates(8);
     let own = b.local_index();
     let number = b.number();
-    let place = Place::new(Space::Immediate, None, 4, 4);
+    let place = Place::new(AddressSpace::Immediate, None, 4, 4);
     let immediate = b.load(Type::U32, place, 1)[0];
     let even = b.compare(BinaryOp::Lt, own, 5);
     b.if_else(

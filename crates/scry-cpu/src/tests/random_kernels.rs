@@ -1,7 +1,8 @@
 //! Random kernels that terminate, whose invocations do not access each other's memory.
 
 use scry_ir::kir::{
-    BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value, Var,
+    AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
+    Var,
 };
 
 use super::support::Make;
@@ -72,8 +73,8 @@ struct Scene {
     /// The invocation index in the launch and in its workgroup.
     number: Value,
     index: Value,
-    shared: Space,
-    local: Space,
+    shared: AddressSpace,
+    local: AddressSpace,
     vars: Vec<(Type, Var)>,
     visible: Vec<Value>,
     labels: Vec<Label>,
@@ -180,7 +181,7 @@ impl Scene {
     fn place(&mut self, count: u32, written: bool) -> Place {
         let own = self.random.below((OWN - 14 - count) as usize) as u32;
         match self.random.below(if written { 6 } else { 10 }) {
-            0 | 1 => Place::new(Space::Binding(1), Some(self.number), OWN * 4, own * 4),
+            0 | 1 => Place::new(AddressSpace::Binding(1), Some(self.number), OWN * 4, own * 4),
             2 if count == 1 => Place::new(self.shared, Some(self.index), 4, 0),
             2 | 3 => Place::new(self.local, None, 4, 4 * (own % 4)),
             4 | 5 => {
@@ -191,7 +192,12 @@ impl Scene {
             }
             _ => {
                 let index = self.operand(Type::U32);
-                Place::new(Space::Binding(0), Some(index), 4 * self.random.pick(&[1, 2, 3]), 4)
+                Place::new(
+                    AddressSpace::Binding(0),
+                    Some(index),
+                    4 * self.random.pick(&[1, 2, 3]),
+                    4,
+                )
             }
         }
     }
@@ -267,7 +273,7 @@ impl Scene {
             let value = self.b.get(var);
             let word = self.b.convert(Type::U32, value);
             let offset = (OWN - 14 + nth) * 4;
-            let place = Place::new(Space::Binding(1), Some(self.number), OWN * 4, offset);
+            let place = Place::new(AddressSpace::Binding(1), Some(self.number), OWN * 4, offset);
             self.b.store(place, vec![word]);
         }
     }

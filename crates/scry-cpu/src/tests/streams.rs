@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Const, Kir, Place, Space, Stmt, Type, Value, Var};
+use scry_ir::kir::{
+    AddressSpace, AtomicOp, BinaryOp, Builder, Const, Kir, Place, Stmt, Type, Value, Var,
+};
 
 use super::random_kernels::Random;
 use super::support::{Launch, Make, SHAPES, bytes, noise};
@@ -21,7 +23,7 @@ pub(super) fn small(first: u32, count: usize) -> Vec<u8> {
 struct Scene {
     b: Builder,
     random: Random,
-    shared: Space,
+    shared: AddressSpace,
     /// Indices, those of own elements first.
     indices: Vec<Value>,
     /// Visible values, each with its upper bound.
@@ -61,9 +63,9 @@ impl Scene {
 
     fn load(&mut self) -> (Value, u32) {
         let (space, index, bound) = match self.random.below(8) {
-            0 => (Space::Binding(2), self.indices[0], self.written),
+            0 => (AddressSpace::Binding(2), self.indices[0], self.written),
             1 => (self.shared, self.indices[1], self.written),
-            n => (Space::Binding(n as u32 % 2), self.random.pick(&self.indices), 8),
+            n => (AddressSpace::Binding(n as u32 % 2), self.random.pick(&self.indices), 8),
         };
         (self.b.load(Type::F32, Place::new(space, Some(index), 4, 0), 1)[0], bound)
     }
@@ -102,7 +104,7 @@ impl Scene {
     fn store(&mut self) {
         let last = self.visible.len() - 1;
         let (value, bound) = self.visible[last];
-        let own = [(Space::Binding(2), self.indices[0]), (self.shared, self.indices[1])];
+        let own = [(AddressSpace::Binding(2), self.indices[0]), (self.shared, self.indices[1])];
         let (space, index) = self.random.pick(&own);
         self.b.store(Place::new(space, Some(index), 4, 0), vec![value]);
         self.written = self.written.max(bound);
@@ -143,7 +145,7 @@ impl Scene {
 
     fn finish(mut self) -> Kir {
         let sum = self.b.get(self.sum);
-        self.b.store(Place::new(Space::Binding(2), Some(self.indices[0]), 4, 0), vec![sum]);
+        self.b.store(Place::new(AddressSpace::Binding(2), Some(self.indices[0]), 4, 0), vec![sum]);
         self.b.finish()
     }
 }
@@ -189,7 +191,7 @@ fn own_elements(fill: impl Fn(&mut Builder, Value, Place, Place)) {
         let mut b = Builder::new("own", shape);
         let (input, out) = (b.buffer(false), b.buffer(true));
         let number = b.number();
-        let place = |buffer| Place::new(Space::Binding(buffer), Some(number), 4, 0);
+        let place = |buffer| Place::new(AddressSpace::Binding(buffer), Some(number), 4, 0);
         fill(&mut b, number, place(input), place(out));
         let kir = b.finish();
         let size = 3 * shape.iter().product::<u32>() as usize;

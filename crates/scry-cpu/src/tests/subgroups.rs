@@ -1,7 +1,7 @@
 //! Exchange within subgroups, with all lanes and with some.
 
 use scry_ir::kir::{
-    BinaryOp, Builder, Builtin, Extent, Reduction, Source, SubgroupOp, Type, Value,
+    BinaryOp, Builder, Builtin, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value,
 };
 
 use super::support::{Launch, Make, bytes, noise, words};
@@ -118,8 +118,9 @@ fn ballots_count_active_lanes_only() {
 
 #[test]
 fn the_first_is_the_lowest_active_lane() {
-    let first =
-        |b: &mut Builder, value| b.subgroup(SubgroupOp::Shuffle { source: Source::First, value });
+    let first = |b: &mut Builder, value| {
+        b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value })
+    };
     check(first, |active, _| Some(active[0].1));
 }
 
@@ -129,26 +130,26 @@ fn shuffles_read_the_given_lane() {
         active.iter().find(|(number, _)| Some(*number) == lane).map(|(_, value)| *value)
     };
     for by in [0, 1, 3, 17, 31] {
-        let shuffle = |source: fn(Value) -> Source| {
+        let shuffle = |source: fn(Value) -> ShuffleSource| {
             move |b: &mut Builder, value: Value| {
                 let by = b.u32(by as u32);
                 b.subgroup(SubgroupOp::Shuffle { source: source(by), value })
             }
         };
-        check(shuffle(Source::Lane), |active, _| of(active, Some(by)));
-        check(shuffle(Source::Xor), |active, n| of(active, Some(active[n].0 ^ by)));
-        check(shuffle(Source::Up), |active, n| of(active, active[n].0.checked_sub(by)));
-        check(shuffle(Source::Down), |active, n| of(active, Some(active[n].0 + by)));
+        check(shuffle(ShuffleSource::Lane), |active, _| of(active, Some(by)));
+        check(shuffle(ShuffleSource::Xor), |active, n| of(active, Some(active[n].0 ^ by)));
+        check(shuffle(ShuffleSource::Up), |active, n| of(active, active[n].0.checked_sub(by)));
+        check(shuffle(ShuffleSource::Down), |active, n| of(active, Some(active[n].0 + by)));
     }
     for by in 0..4usize {
         let lane = move |b: &mut Builder, value: Value| {
             let by = b.u32(by as u32);
-            b.subgroup(SubgroupOp::Shuffle { source: Source::QuadLane(by), value })
+            b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::QuadLane(by), value })
         };
         check(lane, |active, n| of(active, Some(active[n].0 / 4 * 4 + by)));
         if by > 0 {
             let swap = move |b: &mut Builder, value: Value| {
-                let source = Source::QuadXor(by as u8);
+                let source = ShuffleSource::QuadXor(by as u8);
                 b.subgroup(SubgroupOp::Shuffle { source, value })
             };
             check(swap, |active, n| of(active, Some(active[n].0 ^ by)));

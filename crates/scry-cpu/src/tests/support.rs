@@ -2,7 +2,8 @@
 
 use scry_ir::kir::interpret::{BoundsPolicy, Interpreter};
 use scry_ir::kir::{
-    BinaryOp, Builder, Builtin, Const, Kir, Place, Space, Type, UnaryOp, Value, optimise, verify,
+    AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Place, Type, UnaryOp, Value, optimise,
+    verify,
 };
 
 use crate::exec::{self, Scratch};
@@ -217,11 +218,11 @@ impl Make for Builder {
     }
 
     fn word(&mut self, binding: u32, index: Value) -> Value {
-        self.load(Type::U32, Place::new(Space::Binding(binding), Some(index), 4, 0), 1)[0]
+        self.load(Type::U32, Place::new(AddressSpace::Binding(binding), Some(index), 4, 0), 1)[0]
     }
 
     fn put(&mut self, binding: u32, index: Value, value: Value) {
-        self.store(Place::new(Space::Binding(binding), Some(index), 4, 0), vec![value]);
+        self.store(Place::new(AddressSpace::Binding(binding), Some(index), 4, 0), vec![value]);
     }
 
     fn not(&mut self, a: Value) -> Value {

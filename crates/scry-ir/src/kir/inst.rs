@@ -2,9 +2,9 @@
 
 use super::{Const, Type, Value, Var};
 
-/// An address space.
+/// The memory that an address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
+pub enum AddressSpace {
     /// A buffer: position in [`Interface::bindings`](crate::Interface::bindings).
     Binding(u32),
     /// The immediate block.
@@ -23,7 +23,7 @@ pub enum Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The memory.
-    pub space: Space,
+    pub space: AddressSpace,
     /// A `u32`; `None` is zero.
     pub index: Option<Value>,
     /// Bytes from one index to the next; a multiple of the access's size.
@@ -245,7 +245,7 @@ pub enum Extent {
 
 /// Where an invocation gets a value from in its subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum ShuffleSource {
     /// The active invocation of the lowest lane.
     First,
     /// The lane of this number, a `U32`.
@@ -284,7 +284,7 @@ pub enum SubgroupOp {
     /// Another invocation's value; from an inactive or absent lane, some value.
     Shuffle {
         /// Whose.
-        source: Source,
+        source: ShuffleSource,
         /// This invocation's value.
         value: Value,
     },

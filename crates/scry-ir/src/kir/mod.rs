@@ -30,8 +30,8 @@ mod visit;
 
 pub use builder::Builder;
 pub use inst::{
-    AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
-    SubgroupOp, UnaryOp,
+    AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction,
+    ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
 pub use passes::optimise;

@@ -1,7 +1,8 @@
 //! Random structured kernels that end.
 
 use super::{
-    BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value, Var,
+    AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
+    Var,
 };
 
 /// Shape of the workgroups: 12 invocations.
@@ -159,7 +160,7 @@ impl Random {
                 b.select(condition, left, right)
             }
             2 => {
-                let place = Place::new(Space::Binding(scene.buffer), Some(left), 4, 0);
+                let place = Place::new(AddressSpace::Binding(scene.buffer), Some(left), 4, 0);
                 b.load(Type::U32, place, 1)[0]
             }
             3 => {

@@ -1,6 +1,6 @@
 //! The traversal of a kernel: its statements, and the values that statements and instructions use.
 
-use super::{Block, Inst, Source, Stmt, SubgroupOp, Value};
+use super::{Block, Inst, ShuffleSource, Stmt, SubgroupOp, Value};
 
 /// Calls `visit` with each statement of a block and of the blocks within, in the order of the text:
 /// a statement comes before those that it contains.
@@ -147,12 +147,12 @@ impl SubgroupOp {
             Self::Ballot { value, .. } | Self::Reduce { value, .. } => visit(value),
             Self::Shuffle { source, value } => {
                 match source {
-                    Source::First | Source::QuadXor(_) => {}
-                    Source::Lane(by)
-                    | Source::Xor(by)
-                    | Source::Up(by)
-                    | Source::Down(by)
-                    | Source::QuadLane(by) => visit(by),
+                    ShuffleSource::First | ShuffleSource::QuadXor(_) => {}
+                    ShuffleSource::Lane(by)
+                    | ShuffleSource::Xor(by)
+                    | ShuffleSource::Up(by)
+                    | ShuffleSource::Down(by)
+                    | ShuffleSource::QuadLane(by) => visit(by),
                 }
                 visit(value);
             }

@@ -5,7 +5,9 @@ use naga::{AddressSpace, GlobalVariable, Handle, Module};
 
 use crate::wgsl::report::Report;
 use crate::wgsl::type_layout::{self, layout};
-use crate::{Access, Binding, Features, Immediates, Interface, Override, Space, TypeLayout};
+use crate::{
+    Access, Binding, BufferBindingType, Features, Immediates, Interface, Override, TypeLayout,
+};
 
 /// The interface of the only entry point of a validated module.
 pub(crate) fn interface(
@@ -70,9 +72,9 @@ fn binding(
         group: place.group,
         binding: place.binding,
         name,
-        space: match global.space {
-            AddressSpace::Uniform => Space::Uniform,
-            _ => Space::Storage,
+        ty: match global.space {
+            AddressSpace::Uniform => BufferBindingType::Uniform,
+            _ => BufferBindingType::Storage,
         },
         access: if used.intersects(GlobalUse::WRITE | GlobalUse::ATOMIC) {
             Access::ReadWrite

@@ -1,7 +1,7 @@
 //! The kernel's prologue, and the layout of its memory.
 
 use scry_ir::GridSource;
-use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type, for_each_stmt};
+use scry_ir::kir::{AddressSpace, Array, Builtin, Inst, Kir, Place, Stmt, Type, for_each_stmt};
 
 use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
@@ -357,9 +357,9 @@ impl Used {
 
     fn place(&mut self, place: &Place) {
         match place.space {
-            Where::Binding(nth) => self.buffers.push(nth),
-            Where::Immediate => self.immediates = true,
-            Where::Workgroup(_) | Where::Local(_) => {}
+            AddressSpace::Binding(nth) => self.buffers.push(nth),
+            AddressSpace::Immediate => self.immediates = true,
+            AddressSpace::Workgroup(_) | AddressSpace::Local(_) => {}
         }
     }
 }

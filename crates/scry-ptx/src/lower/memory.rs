@@ -1,6 +1,6 @@
 //! Loads and stores.
 
-use scry_ir::kir::{Place, Space as Where, Value};
+use scry_ir::kir::{AddressSpace, Place, Value};
 
 use super::entry::{self, memory_type};
 use super::{Lowering, Param, ptx_type};
@@ -89,13 +89,13 @@ impl Lowering<'_> {
         let stride = if index.is_some() { place.stride } else { 0 };
         let align = [stride, (offset % u64::from(WIDEST)) as u32].into_iter().fold(WIDEST, common);
         let (space, constant) = match place.space {
-            Where::Binding(nth) => (Space::Global, !self.kir.buffers[nth as usize].writable),
-            Where::Immediate => (Space::Param, false),
-            Where::Workgroup(_) => (Space::Shared, false),
-            Where::Local(_) => (Space::Local, false),
+            AddressSpace::Binding(nth) => (Space::Global, !self.kir.buffers[nth as usize].writable),
+            AddressSpace::Immediate => (Space::Param, false),
+            AddressSpace::Workgroup(_) => (Space::Shared, false),
+            AddressSpace::Local(_) => (Space::Local, false),
         };
         let address = match place.space {
-            Where::Workgroup(nth) => self.shared_address(nth, index, place.stride, offset),
+            AddressSpace::Workgroup(nth) => self.shared_address(nth, index, place.stride, offset),
             _ => self.wide_address(place.space, index, place.stride, offset),
         };
         Target { space, address, align, constant }
@@ -129,7 +129,7 @@ impl Lowering<'_> {
     /// An address of 64 bits.
     fn wide_address(
         &mut self,
-        space: Where,
+        space: AddressSpace,
         index: Option<Reg>,
         stride: u32,
         offset: u64,
@@ -151,18 +151,18 @@ impl Lowering<'_> {
     }
 
     /// Returns the symbol of an address space, if it has one.
-    fn symbol(&self, space: Where) -> Option<String> {
+    fn symbol(&self, space: AddressSpace) -> Option<String> {
         match space {
-            Where::Immediate => Some(entry::name(Param::Immediates(0))),
-            Where::Local(nth) => Some(self.entry.locals[nth as usize].clone()),
-            Where::Binding(_) | Where::Workgroup(_) => None,
+            AddressSpace::Immediate => Some(entry::name(Param::Immediates(0))),
+            AddressSpace::Local(nth) => Some(self.entry.locals[nth as usize].clone()),
+            AddressSpace::Binding(_) | AddressSpace::Workgroup(_) => None,
         }
     }
 
     /// The address at which a space begins.
-    fn base(&mut self, space: Where) -> Reg {
+    fn base(&mut self, space: AddressSpace) -> Reg {
         match (space, self.symbol(space)) {
-            (Where::Binding(nth), _) => self.entry.buffer(nth),
+            (AddressSpace::Binding(nth), _) => self.entry.buffer(nth),
             (_, symbol) => {
                 let base = self.b.reg(PtxType::U64);
                 let symbol = symbol.expect("what is no buffer has a name");

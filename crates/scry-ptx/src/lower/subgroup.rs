@@ -4,7 +4,7 @@
 //! active lanes: all of those get the same mask, so that their control flow is uniform with respect
 //! to it, and each `.sync` instruction waits for all of them.
 
-use scry_ir::kir::{Source, SubgroupOp, Type, Value};
+use scry_ir::kir::{ShuffleSource, SubgroupOp, Type, Value};
 
 use super::{Lowering, ptx_type};
 use crate::asm::{Arg, Opcode};
@@ -80,16 +80,16 @@ impl Lowering<'_> {
         self.b.op(PtxType::B32, Opcode::new("vote.sync.ballot.b32"), &[pred.into(), mask])
     }
 
-    fn route(&mut self, source: Source, together: bool, mask: Operand) -> Route {
+    fn route(&mut self, source: ShuffleSource, together: bool, mask: Operand) -> Route {
         match source {
-            Source::First if together => Route::lane(Operand::u32(0)),
-            Source::First => Route::lane(self.lowest(mask).into()),
-            Source::Lane(lane) => Route::lane(self.value(lane)),
-            Source::Xor(by) => Route::xor(self.value(by)),
-            Source::Up(by) => Route::up(self.value(by)),
-            Source::Down(by) => Route { mode: "down", by: self.value(by), bounds: 31 },
-            Source::QuadLane(lane) => Route::quad(self.value(lane)),
-            Source::QuadXor(by) => Route::xor(Operand::u32(by.into())),
+            ShuffleSource::First if together => Route::lane(Operand::u32(0)),
+            ShuffleSource::First => Route::lane(self.lowest(mask).into()),
+            ShuffleSource::Lane(lane) => Route::lane(self.value(lane)),
+            ShuffleSource::Xor(by) => Route::xor(self.value(by)),
+            ShuffleSource::Up(by) => Route::up(self.value(by)),
+            ShuffleSource::Down(by) => Route { mode: "down", by: self.value(by), bounds: 31 },
+            ShuffleSource::QuadLane(lane) => Route::quad(self.value(lane)),
+            ShuffleSource::QuadXor(by) => Route::xor(Operand::u32(by.into())),
         }
     }
 

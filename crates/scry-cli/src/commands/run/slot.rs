@@ -1,6 +1,6 @@
 //! A buffer of a kernel, as an array of the host.
 
-use scry_ir::{Binding, Scalar, Space, TypeLayout};
+use scry_ir::{Binding, BufferBindingType, Scalar, TypeLayout};
 
 use crate::data::{Dtype, Shape};
 
@@ -66,7 +66,7 @@ impl Slot {
             name: binding.name.clone(),
             type_text: layout.to_string(),
             written: binding.access.writes(),
-            uniform: binding.space == Space::Uniform,
+            uniform: binding.ty == BufferBindingType::Uniform,
             dtype,
             stride,
             inner,

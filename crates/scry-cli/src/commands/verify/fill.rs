@@ -1,6 +1,8 @@
 //! Generated data for buffers without an input.
 
-use scry_ir::{Binding, Interface, Outline, OverrideValue, Scalar, ScalarKind, Space, TypeLayout};
+use scry_ir::{
+    Binding, BufferBindingType, Interface, Outline, OverrideValue, Scalar, ScalarKind, TypeLayout,
+};
 
 use crate::commands::run::request::{Input, Request};
 use crate::commands::run::slot::{Extent, Slot};
@@ -106,7 +108,7 @@ fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<B
         }
     };
     let mut bytes = Bytes::zeroed(len)?;
-    let parameter = binding.space == Space::Uniform;
+    let parameter = binding.ty == BufferBindingType::Uniform;
     let mut filling = Filling { random: generator(seed, &binding.name), parameter };
     filling.fill(&binding.layout, bytes.as_mut_slice());
     Ok(bytes)

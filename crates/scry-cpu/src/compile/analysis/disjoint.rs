@@ -6,7 +6,7 @@
 //! along x as its element index. If that index is clamped to the last element of the binding's
 //! array, the last element is shared; the executor treats it separately.
 
-use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value, for_each_stmt};
+use scry_ir::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Stmt, Value, for_each_stmt};
 
 use crate::code::Disjoint;
 
@@ -14,7 +14,7 @@ use crate::code::Disjoint;
 pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
     let mut look = |place: &Place, bytes: u32| {
-        if let Space::Binding(binding) = place.space {
+        if let AddressSpace::Binding(binding) = place.space {
             let own = own_element(kir, place, bytes);
             let all = &mut found[binding as usize];
             *all = Some(match all {
@@ -78,7 +78,7 @@ fn unclamped(kir: &Kir, place: &Place) -> Option<Value> {
 fn is_length(kir: &Kir, place: &Place, value: Value) -> bool {
     match *kir.inst(value) {
         Inst::ArrayLength { binding, offset, stride } => {
-            place.space == Space::Binding(binding)
+            place.space == AddressSpace::Binding(binding)
                 && place.stride == stride
                 && place.offset.checked_sub(offset).is_some_and(|member| member < stride)
         }

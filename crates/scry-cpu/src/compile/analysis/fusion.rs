@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use scry_ir::kir::{
-    BinaryOp, Block, Inst, Kir, Place, Space, Stmt, Type, Uniformity, Value, Variability,
+    AddressSpace, BinaryOp, Block, Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability,
 };
 
 use super::liveness::LiveRanges;
@@ -203,6 +203,8 @@ impl Search<'_> {
             .index
             .is_some_and(|index| self.uniformity.values[index.index()] == Variability::Affine);
         let words = place.stride.is_multiple_of(4) && place.offset.is_multiple_of(4);
-        affine && words && matches!(place.space, Space::Binding(_) | Space::Workgroup(_))
+        affine
+            && words
+            && matches!(place.space, AddressSpace::Binding(_) | AddressSpace::Workgroup(_))
     }
 }

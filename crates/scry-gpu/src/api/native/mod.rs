@@ -9,7 +9,7 @@ mod tensor_map;
 mod tests;
 
 use scry_ir::{
-    Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
+    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar, TypeLayout,
 };
 
 pub use language::Language;
@@ -76,7 +76,7 @@ impl NativeBinding {
             group: 0,
             binding: index,
             name: self.name.clone(),
-            space: Space::Storage,
+            ty: BufferBindingType::Storage,
             access: if self.writes { Access::ReadWrite } else { Access::Read },
             layout: TypeLayout::Array { element: Box::new(element), len: None, stride },
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use scry_ir::{Access, Binding, Interface, Space};
+use scry_ir::{Access, Binding, BufferBindingType, Interface};
 
 use super::binding::{Argument, place};
 use super::limits::binding_limit;
@@ -86,10 +86,10 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     }
     let mut help = String::from(if expected == 0 { "give none" } else { "in order, give" });
     for (index, binding) in interface.bindings.iter().enumerate() {
-        let how = match (binding.space, binding.access) {
-            (Space::Uniform, _) => "uniform",
-            (Space::Storage, Access::Read) => "read",
-            (Space::Storage, Access::ReadWrite) => "read_write",
+        let how = match (binding.ty, binding.access) {
+            (BufferBindingType::Uniform, _) => "uniform",
+            (BufferBindingType::Storage, Access::Read) => "read",
+            (BufferBindingType::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
         write!(help, "{separator} {}: {}, {how}", place(binding), binding.layout)
@@ -187,7 +187,7 @@ fn limit(
     binding: &Binding,
     argument: &Argument<'_>,
 ) -> Result<()> {
-    let (limit, limit_name) = binding_limit(&info.limits, binding.space);
+    let (limit, limit_name) = binding_limit(&info.limits, binding.ty);
     // What is bound is never more than what is given, and needs a division.
     if argument.size <= limit {
         return Ok(());
@@ -204,9 +204,11 @@ fn limit(
         device: info.name.clone(),
         limit: format!("{limit} bytes"),
         limit_name,
-        help: match binding.space {
-            Space::Uniform => "declare it as var<storage, read>".into(),
-            Space::Storage => "launch on slices of the buffer, one after the other".into(),
+        help: match binding.ty {
+            BufferBindingType::Uniform => "declare it as var<storage, read>".into(),
+            BufferBindingType::Storage => {
+                "launch on slices of the buffer, one after the other".into()
+            }
         },
     }))
 }

@@ -1,6 +1,6 @@
 //! What a kernel needs, whatever it is launched on, against what the device has.
 
-use scry_ir::{Binding, Features, Interface, Space};
+use scry_ir::{Binding, BufferBindingType, Features, Interface};
 
 use super::binding::place;
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
@@ -38,10 +38,10 @@ pub(crate) fn kernel_limits(
 }
 
 /// Bytes of the largest binding of a WGSL kernel, and the limit's name.
-pub(super) fn binding_limit(limits: &Limits, space: Space) -> (u64, &'static str) {
-    let (limit, name) = match space {
-        Space::Uniform => (limits.max_uniform_binding_size, "max_uniform_binding_size"),
-        Space::Storage => (limits.max_storage_binding_size, "max_storage_binding_size"),
+pub(super) fn binding_limit(limits: &Limits, ty: BufferBindingType) -> (u64, &'static str) {
+    let (limit, name) = match ty {
+        BufferBindingType::Uniform => (limits.max_uniform_binding_size, "max_uniform_binding_size"),
+        BufferBindingType::Storage => (limits.max_storage_binding_size, "max_storage_binding_size"),
     };
     (limit.min(Limits::MAX_WGSL_BINDING), name)
 }
@@ -95,17 +95,17 @@ impl Check<'_> {
 
     fn bindings(&self) -> Result<()> {
         let limits = &self.info.limits;
-        let count = |space| self.interface.bindings.iter().filter(|b| b.space == space).count();
+        let count = |ty| self.interface.bindings.iter().filter(|b| b.ty == ty).count();
         self.at_most(
             &|| "number of var<storage> bindings".into(),
-            count(Space::Storage) as u128,
+            count(BufferBindingType::Storage) as u128,
             "",
             (limits.max_storage_bindings.into(), "max_storage_bindings"),
             "put several arrays into one buffer",
         )?;
         self.at_most(
             &|| "number of var<uniform> bindings".into(),
-            count(Space::Uniform) as u128,
+            count(BufferBindingType::Uniform) as u128,
             "",
             (limits.max_uniform_bindings.into(), "max_uniform_bindings"),
             "put several values into one struct",
@@ -114,10 +114,10 @@ impl Check<'_> {
     }
 
     fn binding_size(&self, binding: &Binding) -> Result<()> {
-        let (limit, name) = binding_limit(&self.info.limits, binding.space);
-        let help = match binding.space {
-            Space::Uniform => "declare it as var<storage, read>",
-            Space::Storage => "declare a smaller type",
+        let (limit, name) = binding_limit(&self.info.limits, binding.ty);
+        let help = match binding.ty {
+            BufferBindingType::Uniform => "declare it as var<storage, read>",
+            BufferBindingType::Storage => "declare a smaller type",
         };
         self.at_most(
             &|| place(binding),

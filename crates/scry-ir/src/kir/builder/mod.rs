@@ -3,12 +3,12 @@
 mod statements;
 mod values;
 
-use super::{Array, Block, Buffer, Kir, Label, Place, Space, Type, Value, Var};
+use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, Var};
 
 /// A kernel being made. Statements go to the end of the innermost open block.
 ///
 /// ```
-/// use scry_ir::kir::{BinaryOp, Builder, Builtin, Const, Place, Space, Stmt, Type};
+/// use scry_ir::kir::{BinaryOp, Builder, Builtin, Const, Place, AddressSpace, Stmt, Type};
 ///
 /// // out[i] = 2 * i
 /// let mut b = Builder::new("double", [64, 1, 1]);
@@ -22,7 +22,7 @@ use super::{Array, Block, Buffer, Kir, Label, Place, Space, Type, Value, Var};
 /// let inside = b.binary(BinaryOp::Lt, i, length);
 /// b.if_then(inside, |b| {
 ///     let twice = b.binary(BinaryOp::Add, i, i);
-///     b.store(Place::new(Space::Binding(out), Some(i), 4, 0), vec![twice]);
+///     b.store(Place::new(AddressSpace::Binding(out), Some(i), 4, 0), vec![twice]);
 /// });
 /// let kir = b.finish();
 /// assert_eq!(kir.ty(i), Type::U32);
@@ -38,7 +38,7 @@ pub struct Builder {
 impl Place {
     /// The place at byte `index * stride + offset` of a space.
     #[must_use]
-    pub const fn new(space: Space, index: Option<Value>, stride: u32, offset: u32) -> Self {
+    pub const fn new(space: AddressSpace, index: Option<Value>, stride: u32, offset: u32) -> Self {
         Self { space, index, stride, offset }
     }
 }
@@ -103,11 +103,11 @@ impl Builder {
     /// Sets the size of the immediate block, in bytes.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Place, Space, Type};
+    /// use scry_ir::kir::{Builder, Place, AddressSpace, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// b.immediates(4);
-    /// let factor = b.load(Type::F32, Place::new(Space::Immediate, None, 0, 0), 1)[0];
+    /// let factor = b.load(Type::F32, Place::new(AddressSpace::Immediate, None, 0, 0), 1)[0];
     /// assert_eq!((b.kir().immediates, b.ty(factor)), (4, Type::F32));
     /// ```
     pub fn immediates(&mut self, bytes: u32) {
@@ -117,31 +117,31 @@ impl Builder {
     /// Adds an array that the workgroup shares.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Space, Type};
+    /// use scry_ir::kir::{Builder, AddressSpace, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let tile = b.workgroup_array(Type::F32, 256);
-    /// assert_eq!(tile, Space::Workgroup(0));
+    /// assert_eq!(tile, AddressSpace::Workgroup(0));
     /// assert_eq!(b.kir().workgroup[0].size(), 1024);
     /// ```
-    pub fn workgroup_array(&mut self, ty: Type, len: u32) -> Space {
+    pub fn workgroup_array(&mut self, ty: Type, len: u32) -> AddressSpace {
         self.kir.workgroup.push(Array { ty, len });
-        Space::Workgroup(self.kir.workgroup.len() as u32 - 1)
+        AddressSpace::Workgroup(self.kir.workgroup.len() as u32 - 1)
     }
 
     /// Adds an array of each invocation.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Space, Type};
+    /// use scry_ir::kir::{Builder, AddressSpace, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let stack = b.local_array(Type::U32, 16);
-    /// assert_eq!(stack, Space::Local(0));
+    /// assert_eq!(stack, AddressSpace::Local(0));
     /// assert_eq!(b.kir().locals[0].len, 16);
     /// ```
-    pub fn local_array(&mut self, ty: Type, len: u32) -> Space {
+    pub fn local_array(&mut self, ty: Type, len: u32) -> AddressSpace {
         self.kir.locals.push(Array { ty, len });
-        Space::Local(self.kir.locals.len() as u32 - 1)
+        AddressSpace::Local(self.kir.locals.len() as u32 - 1)
     }
 
     /// Adds a variable.

@@ -40,12 +40,13 @@ impl Builder {
     /// Writes one to four values, one after the other.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Place, Space, Stmt};
+    /// use scry_ir::kir::{Builder, Place, AddressSpace, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let data = b.buffer(true);
     /// let (index, seven) = (b.u32(3), b.u32(7));
-    /// b.store(Place::new(Space::Binding(data), Some(index), 4, 0), vec![seven]); // data[3] = 7
+    /// // data[3] = 7
+    /// b.store(Place::new(AddressSpace::Binding(data), Some(index), 4, 0), vec![seven]);
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Store { .. })));
     /// ```
     pub fn store(&mut self, place: Place, values: Vec<Value>) {

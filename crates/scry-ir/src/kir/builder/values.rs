@@ -190,13 +190,14 @@ impl Builder {
     /// Reads `count` values (1 to 4) of type `ty`, one after the other.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Place, Space, Type};
+    /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let data = b.buffer(false);
     /// let index = b.u32(3);
     /// // data[3] of an array<vec4<f32>>
-    /// let vector = b.load(Type::F32, Place::new(Space::Binding(data), Some(index), 16, 0), 4);
+    /// let place = Place::new(AddressSpace::Binding(data), Some(index), 16, 0);
+    /// let vector = b.load(Type::F32, place, 4);
     /// assert_eq!(vector.len(), 4);
     /// ```
     pub fn load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
@@ -231,12 +232,12 @@ impl Builder {
     /// Performs an atomic read-modify-write; returns the previous value.
     ///
     /// ```
-    /// use scry_ir::kir::{AtomicOp, Builder, Place, Space, Type};
+    /// use scry_ir::kir::{AtomicOp, Builder, Place, AddressSpace, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let counters = b.buffer(true);
     /// let one = b.u32(1);
-    /// let place = Place::new(Space::Binding(counters), None, 0, 0);
+    /// let place = Place::new(AddressSpace::Binding(counters), None, 0, 0);
     /// let before = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     /// assert_eq!(b.ty(before), Type::U32);
     /// ```

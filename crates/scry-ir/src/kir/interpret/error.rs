@@ -1,7 +1,7 @@
 //! Why an execution stopped.
 
 use super::Invocation;
-use crate::kir::{Space, Value};
+use crate::kir::{AddressSpace, Value};
 
 /// Why an execution stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum InterpretError {
         /// Who accessed it.
         invocation: Invocation,
         /// The memory.
-        space: Space,
+        space: AddressSpace,
         /// The first byte of the access.
         byte: u64,
         /// Bytes of the access.
@@ -27,7 +27,7 @@ pub enum InterpretError {
         /// Who accessed it.
         invocation: Invocation,
         /// The memory.
-        space: Space,
+        space: AddressSpace,
         /// The first byte of the access.
         byte: u64,
         /// Bytes of the access.
@@ -39,7 +39,7 @@ pub enum InterpretError {
         /// Who wrote it.
         invocation: Invocation,
         /// The memory.
-        space: Space,
+        space: AddressSpace,
     },
     /// A value is used where it is not visible.
     #[error("{invocation:?} uses {value}, which it has not computed in a block around")]

@@ -2,7 +2,7 @@
 
 use super::workgroup::Workgroup;
 use super::{BoundsPolicy, Event, InterpretError, scalar};
-use crate::kir::{AtomicOp, BinaryOp, Const, Place, Space, Type, Value};
+use crate::kir::{AddressSpace, AtomicOp, BinaryOp, Const, Place, Type, Value};
 
 impl Workgroup<'_, '_> {
     /// The byte of the `nth` element at a place.
@@ -16,7 +16,7 @@ impl Workgroup<'_, '_> {
     fn element(
         &mut self,
         lane: u32,
-        space: Space,
+        space: AddressSpace,
         byte: u64,
         ty: Type,
     ) -> Result<Option<&mut [u8]>, InterpretError> {
@@ -25,10 +25,10 @@ impl Workgroup<'_, '_> {
             return Err(InterpretError::Misaligned { invocation, space, byte, size });
         }
         let memory = match space {
-            Space::Binding(at) => &mut self.interpreter.buffers[at as usize],
-            Space::Immediate => &mut self.interpreter.immediates,
-            Space::Workgroup(at) => &mut self.shared[at as usize],
-            Space::Local(at) => &mut self.locals[lane as usize][at as usize],
+            AddressSpace::Binding(at) => &mut self.interpreter.buffers[at as usize],
+            AddressSpace::Immediate => &mut self.interpreter.immediates,
+            AddressSpace::Workgroup(at) => &mut self.shared[at as usize],
+            AddressSpace::Local(at) => &mut self.locals[lane as usize][at as usize],
         };
         let len = memory.len() as u64;
         if byte + u64::from(size) > len {
@@ -66,9 +66,9 @@ impl Workgroup<'_, '_> {
     ) -> Result<(), InterpretError> {
         let space = place.space;
         let writable = match space {
-            Space::Binding(at) => self.kir.buffers[at as usize].writable,
-            Space::Immediate => false,
-            Space::Workgroup(_) | Space::Local(_) => true,
+            AddressSpace::Binding(at) => self.kir.buffers[at as usize].writable,
+            AddressSpace::Immediate => false,
+            AddressSpace::Workgroup(_) | AddressSpace::Local(_) => true,
         };
         if !writable {
             return Err(InterpretError::ReadOnly { invocation: self.invocation(lane), space });

@@ -64,7 +64,7 @@ mod workgroup;
 pub use error::InterpretError;
 
 use self::workgroup::Workgroup;
-use super::{Const, Kir, Space, Value};
+use super::{AddressSpace, Const, Kir, Value};
 
 /// An invocation of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ pub enum Event {
     /// Memory was written.
     Written {
         /// The memory.
-        space: Space,
+        space: AddressSpace,
         /// The first byte written.
         byte: u64,
         /// What was written.

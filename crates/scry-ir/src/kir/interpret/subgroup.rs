@@ -2,7 +2,7 @@
 
 use super::workgroup::Workgroup;
 use super::{InterpretError, scalar};
-use crate::kir::{BinaryOp, Const, Extent, Reduction, Source, SubgroupOp, Type, Value};
+use crate::kir::{BinaryOp, Const, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Workgroup<'_, '_> {
     /// The active invocations of the same subgroup, in order.
@@ -64,17 +64,22 @@ impl Workgroup<'_, '_> {
     }
 
     /// The lane that a shuffle reads.
-    fn source(&self, lane: u32, source: Source, peers: &[u32]) -> Result<u32, InterpretError> {
+    fn source(
+        &self,
+        lane: u32,
+        source: ShuffleSource,
+        peers: &[u32],
+    ) -> Result<u32, InterpretError> {
         let own = self.lane_in_subgroup(lane);
         let get = |value| Ok(self.get(lane, value)?.bits as u32);
         Ok(match source {
-            Source::First => self.lane_in_subgroup(peers[0]),
-            Source::Lane(value) => get(value)?,
-            Source::Xor(value) => own ^ get(value)?,
-            Source::Up(value) => own.wrapping_sub(get(value)?),
-            Source::Down(value) => own.wrapping_add(get(value)?),
-            Source::QuadLane(value) => (own & !3).saturating_add(get(value)?),
-            Source::QuadXor(mask) => own ^ u32::from(mask),
+            ShuffleSource::First => self.lane_in_subgroup(peers[0]),
+            ShuffleSource::Lane(value) => get(value)?,
+            ShuffleSource::Xor(value) => own ^ get(value)?,
+            ShuffleSource::Up(value) => own.wrapping_sub(get(value)?),
+            ShuffleSource::Down(value) => own.wrapping_add(get(value)?),
+            ShuffleSource::QuadLane(value) => (own & !3).saturating_add(get(value)?),
+            ShuffleSource::QuadXor(mask) => own ^ u32::from(mask),
         })
     }
 

@@ -3,7 +3,8 @@
 use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
 use crate::Program;
 use crate::kir::{
-    Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Space, Stmt, Value,
+    AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Stmt,
+    Value,
 };
 
 fn lowered(source: &str) -> Kir {
@@ -93,7 +94,7 @@ fn matrices_are_multiplied() {
         kir.values.push(crate::kir::Definition { ty, inst: Inst::Extra(first, nth) });
     }
     kir.body.push(Stmt::Let(first));
-    let place = Place::new(Space::Binding(out), Some(lane), 16, 0);
+    let place = Place::new(AddressSpace::Binding(out), Some(lane), 16, 0);
     let values = (0..4).map(|nth| Value(first.0 + nth)).collect();
     kir.body.push(Stmt::Store { place, values });
     // Elements by row and column: a lane of `a` holds (lane / 4, lane % 4 * 2) and the next column.
@@ -116,7 +117,7 @@ fn store(index: u32) -> (Kir, Value) {
     let at = b.constant(Const::u32(index));
     let id = b.builtin(Builtin::LocalId(0));
     let twice = b.binary(BinaryOp::Add, id, id);
-    b.store(Place::new(Space::Binding(out), Some(at), 4, 0), vec![twice]);
+    b.store(Place::new(AddressSpace::Binding(out), Some(at), 4, 0), vec![twice]);
     (b.finish(), twice)
 }
 
@@ -266,7 +267,7 @@ fn observers_see_each_step() {
     let mut note = |who, event| seen.push((who, event));
     interpreter.observe_invocation([5, 1, 1], invocation, &mut note).unwrap();
     let value = Const::u32(2);
-    let written = Event::Written { space: Space::Binding(0), byte: 0, value };
+    let written = Event::Written { space: AddressSpace::Binding(0), byte: 0, value };
     let expected = [Event::Computed(twice, value), written].map(|event| (invocation, event));
     assert!(seen.ends_with(&expected), "{seen:?}");
 }

@@ -7,7 +7,7 @@ use super::frame::{Expr, Operand};
 use super::pointers::{At, Pointer, Root};
 use super::types::Ty;
 use crate::ShaderError;
-use crate::kir::{BinaryOp, Const, Space, Value};
+use crate::kir::{AddressSpace, BinaryOp, Const, Value};
 
 /// A value of more elements than this is put into memory to be indexed; of fewer, the right one is
 /// selected.
@@ -142,7 +142,7 @@ impl Lower<'_> {
     }
 
     fn length_and_last(&mut self, array: &Pointer) -> Result<(Value, Value), ShaderError> {
-        let (Root::Bytes(Space::Binding(binding)), Ty::Array { len: None, stride, .. }) =
+        let (Root::Bytes(AddressSpace::Binding(binding)), Ty::Array { len: None, stride, .. }) =
             (array.root, array.ty)
         else {
             return Err(ShaderError::compiler("the length of no runtime-sized array".into()));

@@ -10,7 +10,7 @@ use super::Lower;
 use super::frame::{Expr, Operand};
 use super::pointers::{Pointer, Root};
 use super::types::Ty;
-use crate::kir::{BinaryOp, Builtin, Const, Space, Type, Value};
+use crate::kir::{AddressSpace, BinaryOp, Builtin, Const, Type, Value};
 use crate::{ShaderError, ShaderErrorKind};
 
 /// Rows that one instruction multiplies by, and half the larger matrices.
@@ -141,7 +141,7 @@ impl Lower<'_> {
         let Ty::Array { .. } = array.ty else { return Err(no_array()) };
         let Ty::Scalar(ty) = self.types.element(array.ty)?.ty else { return Err(no_array()) };
         let shared = match array.root {
-            Root::Bytes(space) => !matches!(space, Space::Local(_)),
+            Root::Bytes(space) => !matches!(space, AddressSpace::Local(_)),
             Root::Leaves { shared, .. } => shared,
             Root::Vars(_) => false,
         };

@@ -3,13 +3,13 @@
 use super::Lower;
 use super::types::Ty;
 use crate::ShaderError;
-use crate::kir::{BinaryOp, Const, Place, Space, Type, Value};
+use crate::kir::{AddressSpace, BinaryOp, Const, Place, Type, Value};
 
 /// The base of a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     /// Memory with WGSL's layout; strides and offsets are in bytes.
-    Bytes(Space),
+    Bytes(AddressSpace),
     /// Arrays of scalars, one for each leaf of the type, the first being this; strides and offsets
     /// count values of the pointer's type.
     Leaves { shared: bool, first: u32 },
@@ -111,7 +111,14 @@ impl Lower<'_> {
             Root::Bytes(space) => (space, 1),
             Root::Leaves { shared, first } => {
                 let unit = self.types.scalars(pointer.ty) as u32 * scalar.size();
-                (if shared { Space::Workgroup(first) } else { Space::Local(first) }, unit)
+                (
+                    if shared {
+                        AddressSpace::Workgroup(first)
+                    } else {
+                        AddressSpace::Local(first)
+                    },
+                    unit,
+                )
             }
             Root::Vars(_) => {
                 return Err(ShaderError::compiler("a variable lies in no memory".into()));

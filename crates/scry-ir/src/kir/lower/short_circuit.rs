@@ -2,9 +2,7 @@
 //!
 //! Where evaluating the right-hand side speculatively is harmless and cheap, no branch is emitted.
 
-use naga::{
-    AddressSpace, Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator,
-};
+use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
 use super::Lower;
 use super::frame::{Expr, Operand};
@@ -147,8 +145,8 @@ impl<'m> Lower<'m> {
             },
             Expression::GlobalVariable(global) => {
                 match self.module.global_variables[global].space {
-                    AddressSpace::Uniform | AddressSpace::Immediate => true,
-                    AddressSpace::Private => !self.indexed.globals[global.index()],
+                    naga::AddressSpace::Uniform | naga::AddressSpace::Immediate => true,
+                    naga::AddressSpace::Private => !self.indexed.globals[global.index()],
                     _ => false,
                 }
             }

@@ -5,7 +5,7 @@ use naga::{CollectiveOperation, Direction, GatherMode, SubgroupOperation};
 use super::Lower;
 use super::frame::{Expr, Operand};
 use crate::ShaderError;
-use crate::kir::{Const, Extent, Reduction, Source, SubgroupOp};
+use crate::kir::{Const, Extent, Reduction, ShuffleSource, SubgroupOp};
 
 impl Lower<'_> {
     /// Returns the invocations whose condition is true (ballot), as four words.
@@ -35,19 +35,19 @@ impl Lower<'_> {
         self.exchange(argument, result, &|value| SubgroupOp::Shuffle { source, value })
     }
 
-    fn source(&mut self, mode: GatherMode) -> Result<Source, ShaderError> {
+    fn source(&mut self, mode: GatherMode) -> Result<ShuffleSource, ShaderError> {
         Ok(match mode {
-            GatherMode::BroadcastFirst => Source::First,
+            GatherMode::BroadcastFirst => ShuffleSource::First,
             GatherMode::Broadcast(lane) | GatherMode::Shuffle(lane) => {
-                Source::Lane(self.index(lane)?)
+                ShuffleSource::Lane(self.index(lane)?)
             }
-            GatherMode::ShuffleDown(by) => Source::Down(self.index(by)?),
-            GatherMode::ShuffleUp(by) => Source::Up(self.index(by)?),
-            GatherMode::ShuffleXor(by) => Source::Xor(self.index(by)?),
-            GatherMode::QuadBroadcast(lane) => Source::QuadLane(self.index(lane)?),
-            GatherMode::QuadSwap(Direction::X) => Source::QuadXor(1),
-            GatherMode::QuadSwap(Direction::Y) => Source::QuadXor(2),
-            GatherMode::QuadSwap(Direction::Diagonal) => Source::QuadXor(3),
+            GatherMode::ShuffleDown(by) => ShuffleSource::Down(self.index(by)?),
+            GatherMode::ShuffleUp(by) => ShuffleSource::Up(self.index(by)?),
+            GatherMode::ShuffleXor(by) => ShuffleSource::Xor(self.index(by)?),
+            GatherMode::QuadBroadcast(lane) => ShuffleSource::QuadLane(self.index(lane)?),
+            GatherMode::QuadSwap(Direction::X) => ShuffleSource::QuadXor(1),
+            GatherMode::QuadSwap(Direction::Y) => ShuffleSource::QuadXor(2),
+            GatherMode::QuadSwap(Direction::Diagonal) => ShuffleSource::QuadXor(3),
         })
     }
 

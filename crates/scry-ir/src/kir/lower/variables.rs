@@ -1,12 +1,12 @@
 //! Where variables are put.
 
-use naga::{AddressSpace, GlobalVariable, Handle};
+use naga::{GlobalVariable, Handle};
 
 use super::pointers::{Pointer, Root};
 use super::types::Ty;
 use super::{Lower, SPELLED, cooperative, too_complex};
 use crate::ShaderError;
-use crate::kir::{Space, Type};
+use crate::kir::{AddressSpace, Type};
 
 /// A variable of more leaves than this is refused: nested structures can have 2^n in n lines.
 const MAX_LEAVES: u64 = 1 << 16;
@@ -116,12 +116,14 @@ impl Lower<'_> {
         let global = &self.module.global_variables[handle];
         let ty = self.types.of(global.ty)?;
         let pointer = match global.space {
-            AddressSpace::Uniform | AddressSpace::Storage { .. } => {
+            naga::AddressSpace::Uniform | naga::AddressSpace::Storage { .. } => {
                 Pointer::new(Root::Bytes(self.binding(global)?), ty)
             }
-            AddressSpace::Immediate => Pointer::new(Root::Bytes(Space::Immediate), ty),
-            AddressSpace::WorkGroup => self.arrays(ty, Home::Workgroup)?,
-            AddressSpace::Private => self.variable(ty, self.indexed.globals[handle.index()])?,
+            naga::AddressSpace::Immediate => Pointer::new(Root::Bytes(AddressSpace::Immediate), ty),
+            naga::AddressSpace::WorkGroup => self.arrays(ty, Home::Workgroup)?,
+            naga::AddressSpace::Private => {
+                self.variable(ty, self.indexed.globals[handle.index()])?
+            }
             space => {
                 let what = format!("a variable in address space {space:?}");
                 return Err(ShaderError::compiler(what));
@@ -131,21 +133,21 @@ impl Lower<'_> {
         Ok(pointer)
     }
 
-    fn binding(&self, global: &GlobalVariable) -> Result<Space, ShaderError> {
+    fn binding(&self, global: &GlobalVariable) -> Result<AddressSpace, ShaderError> {
         let found = global.binding.as_ref().and_then(|at| {
             let mut all = self.interface.bindings.iter();
             all.position(|buffer| (buffer.group, buffer.binding) == (at.group, at.binding))
         });
         let at = found
             .ok_or_else(|| ShaderError::compiler("a buffer that the interface lacks".into()))?;
-        Ok(Space::Binding(at as u32))
+        Ok(AddressSpace::Binding(at as u32))
     }
 
     /// Initial values of the private variables that have any.
     pub(super) fn initialise_private(&mut self) -> Result<(), ShaderError> {
         let module = self.module;
         for (handle, global) in module.global_variables.iter() {
-            if let (AddressSpace::Private, Some(init)) = (global.space, global.init) {
+            if let (naga::AddressSpace::Private, Some(init)) = (global.space, global.init) {
                 let pointer = self.global(handle)?;
                 let value = self.global_expression(init)?;
                 self.store(&pointer, &value)?;

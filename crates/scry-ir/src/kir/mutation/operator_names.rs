@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::kir::{AtomicOp, Inst, Kir, Source, Space, Stmt, SubgroupOp, Type, Value};
+use crate::kir::{AddressSpace, AtomicOp, Inst, Kir, ShuffleSource, Stmt, SubgroupOp, Type, Value};
 
 /// The end of the name of what an atomic operation writes; without it the name stands for what the
 /// operation gives.
@@ -65,15 +65,15 @@ fn subgroup(kir: &Kir, op: SubgroupOp) -> String {
     }
 }
 
-fn source_name(source: Source) -> &'static str {
+fn source_name(source: ShuffleSource) -> &'static str {
     match source {
-        Source::First => "first",
-        Source::Lane(_) => "lane",
-        Source::Xor(_) => "xor",
-        Source::Up(_) => "up",
-        Source::Down(_) => "down",
-        Source::QuadLane(_) => "quad_lane",
-        Source::QuadXor(_) => "quad_xor",
+        ShuffleSource::First => "first",
+        ShuffleSource::Lane(_) => "lane",
+        ShuffleSource::Xor(_) => "xor",
+        ShuffleSource::Up(_) => "up",
+        ShuffleSource::Down(_) => "down",
+        ShuffleSource::QuadLane(_) => "quad_lane",
+        ShuffleSource::QuadXor(_) => "quad_xor",
     }
 }
 
@@ -81,12 +81,12 @@ fn typed(name: &str, ty: Type) -> String {
     format!("{name}.{ty}")
 }
 
-fn memory(name: &str, space: Space, ty: Type) -> String {
+fn memory(name: &str, space: AddressSpace, ty: Type) -> String {
     let space = match space {
-        Space::Binding(_) => "binding",
-        Space::Immediate => "immediate",
-        Space::Workgroup(_) => "workgroup",
-        Space::Local(_) => "local",
+        AddressSpace::Binding(_) => "binding",
+        AddressSpace::Immediate => "immediate",
+        AddressSpace::Workgroup(_) => "workgroup",
+        AddressSpace::Local(_) => "local",
     };
     format!("{name}.{space}.{ty}")
 }

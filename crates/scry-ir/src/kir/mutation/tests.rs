@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{mutate, operators, operators_of};
 use crate::kir::{
-    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Place, Space, Type, UnaryOp,
-    Value,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Place, Type,
+    UnaryOp, Value,
 };
 
 /// `out[i] = 2 · in[i] + 0.5` of two elements at once, a barrier, and a count in a loop.
@@ -13,14 +13,14 @@ fn kernel() -> Kir {
     let mut b = Builder::new("main", [64, 1, 1]);
     let (input, output) = (b.buffer(false), b.buffer(true));
     let i = b.builtin(Builtin::LocalId(0));
-    let pair = b.load(Type::F32, Place::new(Space::Binding(input), Some(i), 8, 0), 2);
+    let pair = b.load(Type::F32, Place::new(AddressSpace::Binding(input), Some(i), 8, 0), 2);
     let half = b.constant(Const::f32(0.5));
     let sums: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
-    b.store(Place::new(Space::Binding(output), Some(i), 8, 0), sums);
+    b.store(Place::new(AddressSpace::Binding(output), Some(i), 8, 0), sums);
     b.barrier(Barrier::Workgroup);
     b.repeat(true, |b, label| {
         let one = b.u32(1);
-        let place = Place::new(Space::Binding(output), None, 4, 0);
+        let place = Place::new(AddressSpace::Binding(output), None, 4, 0);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         let enough = b.binary(BinaryOp::Gt, old, one);
         b.if_then(enough, |b| b.leave(label));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
+use super::super::{AddressSpace, Block, Inst, Kir, Place, Stmt, Type, Value, Var};
 use super::algebraic::commutes;
 use super::value_map::{Assigned, ValueMap, diverges, escapes};
 
@@ -76,17 +76,17 @@ struct Memory {
     /// Versions of all memory, and of shared memory.
     everything: u32,
     shared: u32,
-    spaces: Vec<(Space, u32)>,
+    spaces: Vec<(AddressSpace, u32)>,
 }
 
 impl Memory {
-    fn state(&self, space: Space) -> u32 {
+    fn state(&self, space: AddressSpace) -> u32 {
         let own = self.spaces.iter().find(|(of, _)| *of == space).map_or(0, |(_, at)| *at);
-        let shared = if matches!(space, Space::Local(_)) { 0 } else { self.shared };
+        let shared = if matches!(space, AddressSpace::Local(_)) { 0 } else { self.shared };
         own.max(shared).max(self.everything)
     }
 
-    fn change(&mut self, space: Space) {
+    fn change(&mut self, space: AddressSpace) {
         self.clock += 1;
         match self.spaces.iter_mut().find(|(of, _)| *of == space) {
             Some((_, at)) => *at = self.clock,
@@ -263,11 +263,11 @@ impl Cse<'_> {
     }
 
     /// Whether memory can change while the kernel runs.
-    fn changes(&self, space: Space) -> bool {
+    fn changes(&self, space: AddressSpace) -> bool {
         match space {
-            Space::Binding(binding) => self.kir.buffers[binding as usize].writable,
-            Space::Immediate => false,
-            Space::Workgroup(_) | Space::Local(_) => true,
+            AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].writable,
+            AddressSpace::Immediate => false,
+            AddressSpace::Workgroup(_) | AddressSpace::Local(_) => true,
         }
     }
 

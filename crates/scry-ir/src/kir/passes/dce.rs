@@ -4,7 +4,7 @@
 //! are live, transitively; a variable that no live value reads loses its assignments, an array that
 //! is never read its stores. Empty blocks and unreachable statements are removed as well.
 
-use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var, for_each_stmt};
+use super::super::{AddressSpace, Block, Inst, Kir, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
 
 /// Drops the dead code of a kernel.
@@ -59,19 +59,19 @@ impl Read {
             && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
         {
             match place.space {
-                Space::Workgroup(at) => self.workgroup[at as usize] = true,
-                Space::Local(at) => self.locals[at as usize] = true,
-                Space::Binding(_) | Space::Immediate => {}
+                AddressSpace::Workgroup(at) => self.workgroup[at as usize] = true,
+                AddressSpace::Local(at) => self.locals[at as usize] = true,
+                AddressSpace::Binding(_) | AddressSpace::Immediate => {}
             }
         }
     }
 
     /// Whether a store to this memory can be noticed.
-    fn notices(&self, space: Space) -> bool {
+    fn notices(&self, space: AddressSpace) -> bool {
         match space {
-            Space::Binding(_) | Space::Immediate => true,
-            Space::Workgroup(at) => self.workgroup[at as usize],
-            Space::Local(at) => self.locals[at as usize],
+            AddressSpace::Binding(_) | AddressSpace::Immediate => true,
+            AddressSpace::Workgroup(at) => self.workgroup[at as usize],
+            AddressSpace::Local(at) => self.locals[at as usize],
         }
     }
 }

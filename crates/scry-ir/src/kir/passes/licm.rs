@@ -9,7 +9,9 @@
 //!
 //! Expensive functions stay in the branch of an `If`, which may never be executed.
 
-use super::super::{BinaryOp, Block, Inst, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value};
+use super::super::{
+    AddressSpace, BinaryOp, Block, Inst, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
+};
 use super::value_map::{Assigned, escapes};
 
 /// Moves the invariants of a kernel's loops.
@@ -108,11 +110,11 @@ impl Licm<'_> {
         }
     }
 
-    fn stays_the_same(&self, space: Space) -> bool {
+    fn stays_the_same(&self, space: AddressSpace) -> bool {
         match space {
-            Space::Binding(binding) => !self.kir.buffers[binding as usize].writable,
-            Space::Immediate => true,
-            Space::Workgroup(_) | Space::Local(_) => false,
+            AddressSpace::Binding(binding) => !self.kir.buffers[binding as usize].writable,
+            AddressSpace::Immediate => true,
+            AddressSpace::Workgroup(_) | AddressSpace::Local(_) => false,
         }
     }
 
@@ -120,9 +122,9 @@ impl Licm<'_> {
     fn is_clamped(&self, place: Place, ty: Type, count: u8) -> bool {
         let size = ty.size() * u32::from(count);
         let known = match place.space {
-            Space::Immediate => u64::from(self.kir.immediates),
-            Space::Binding(binding) => self.kir.buffers[binding as usize].size,
-            Space::Workgroup(_) | Space::Local(_) => 0,
+            AddressSpace::Immediate => u64::from(self.kir.immediates),
+            AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].size,
+            AddressSpace::Workgroup(_) | AddressSpace::Local(_) => 0,
         };
         let end = |index: u64| {
             index * u64::from(place.stride) + u64::from(place.offset) + u64::from(size)
@@ -131,7 +133,7 @@ impl Licm<'_> {
             (None, _) => end(0) <= known,
             (Some(index), space) => {
                 self.largest(index).is_some_and(|largest| end(largest) <= known)
-                    || matches!(space, Space::Binding(binding)
+                    || matches!(space, AddressSpace::Binding(binding)
                         if self.below_length(binding, index, place, size))
             }
         }

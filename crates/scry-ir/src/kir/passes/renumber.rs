@@ -3,7 +3,7 @@
 //! their indices, which are part of the interface.
 
 use super::super::{
-    Array, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var, for_each_stmt_mut,
+    AddressSpace, Array, Definition, Inst, Kir, Place, Stmt, Type, Value, Var, for_each_stmt_mut,
 };
 
 /// Marks an index that has not appeared.
@@ -82,7 +82,7 @@ impl Compact<'_> {
     }
 
     fn place(&mut self, place: &mut Place) {
-        let Space::Local(array) = &mut place.space else { return };
+        let AddressSpace::Local(array) = &mut place.space else { return };
         let number = &mut self.locals[*array as usize];
         if *number == NONE {
             *number = self.new_locals.len() as u32;

@@ -17,8 +17,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    Barrier, Block, Builtin, Const, Inst, Kir, Label, Place, Source, Space, Stmt, SubgroupOp, Type,
-    Value,
+    AddressSpace, Barrier, Block, Builtin, Const, Inst, Kir, Label, Place, ShuffleSource, Stmt,
+    SubgroupOp, Type, Value,
 };
 
 impl Display for Kir {
@@ -158,7 +158,7 @@ impl Display for SubgroupOp {
     }
 }
 
-impl Display for Source {
+impl Display for ShuffleSource {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::First => f.write_str("first"),
@@ -200,7 +200,7 @@ impl Display for Place {
     }
 }
 
-impl Display for Space {
+impl Display for AddressSpace {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Binding(nth) => write!(f, "binding{nth}"),

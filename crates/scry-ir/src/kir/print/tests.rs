@@ -1,8 +1,8 @@
 //! Each statement, instruction and constant as text.
 
 use crate::kir::{
-    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place, Reduction,
-    Source, Space, SubgroupOp, Type, UnaryOp, Value, Var,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place,
+    Reduction, ShuffleSource, SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 #[test]
@@ -17,7 +17,8 @@ fn a_kernel_as_text() {
     b.set(var, i);
     b.repeat(true, |b, outer| {
         b.repeat(false, |b, _| {
-            let loaded = b.load(Type::F32, Place::new(Space::Binding(read), Some(i), 16, 8), 2);
+            let loaded =
+                b.load(Type::F32, Place::new(AddressSpace::Binding(read), Some(i), 16, 8), 2);
             b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());
             let yes = b.constant(Const::bool(true));
             let leave = |b: &mut Builder| b.leave(outer);
@@ -27,7 +28,9 @@ fn a_kernel_as_text() {
     b.scope(|b, _| {
         b.barrier(Barrier::Workgroup);
         let old = b.get(var);
-        b.if_then(Value(3), |b| b.store(Place::new(Space::Binding(write), None, 4, 12), vec![old]));
+        b.if_then(Value(3), |b| {
+            b.store(Place::new(AddressSpace::Binding(write), None, 4, 12), vec![old])
+        });
     });
     b.barrier(Barrier::Subgroup);
     let expected = "\
@@ -68,7 +71,7 @@ barrier subgroup
 #[test]
 fn instructions_as_text() {
     let [a, b, c] = [7, 8, 9].map(Value);
-    let place = Place::new(Space::Local(2), None, 4, 4);
+    let place = Place::new(AddressSpace::Local(2), None, 4, 4);
     let atomic = |op, value, compare| Inst::Atomic { op, place, value, compare };
     let shuffle = |source| Inst::Subgroup(SubgroupOp::Shuffle { source, value: a });
     let reduce = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::Exclusive, value: a };
@@ -92,9 +95,9 @@ fn instructions_as_text() {
         ),
         (Inst::Subgroup(reduce), "subgroup add exclusive %7"),
         (Inst::Subgroup(SubgroupOp::Ballot { value: a, word: 1 }), "subgroup ballot %7 word 1"),
-        (shuffle(Source::First), "subgroup shuffle %7 from first"),
-        (shuffle(Source::Xor(b)), "subgroup shuffle %7 from xor %8"),
-        (shuffle(Source::QuadXor(2)), "subgroup shuffle %7 from quad_xor 2"),
+        (shuffle(ShuffleSource::First), "subgroup shuffle %7 from first"),
+        (shuffle(ShuffleSource::Xor(b)), "subgroup shuffle %7 from xor %8"),
+        (shuffle(ShuffleSource::QuadXor(2)), "subgroup shuffle %7 from quad_xor 2"),
         (
             Inst::MultiplyAdd { a: [a, b, c, a], b: [b, c], c: [a; 4] },
             "multiply_add %7, %8, %9, %7 by %8, %9 to %7, %7, %7, %7",

@@ -1,7 +1,7 @@
 //! The class of an instruction's result, by the classes of its operands.
 
 use super::Variability::{self, Affine, Uniform, Varying};
-use crate::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Type, UnaryOp, Value, Var};
+use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryOp, Value, Var};
 
 /// The uniformity as far as it is known.
 pub(super) struct KnownUniformity {
@@ -72,12 +72,14 @@ fn of_binary(op: BinaryOp, ty: Type, a: Variability, b: Variability) -> Variabil
 
 fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
     match place.space {
-        Space::Local(_) => Varying,
-        Space::Workgroup(_) if !known.lockstep => Varying,
-        Space::Binding(nth) if !known.lockstep && kir.buffers[nth as usize].writable => Varying,
+        AddressSpace::Local(_) => Varying,
+        AddressSpace::Workgroup(_) if !known.lockstep => Varying,
+        AddressSpace::Binding(nth) if !known.lockstep && kir.buffers[nth as usize].writable => {
+            Varying
+        }
         // Each workgroup has its own.
-        Space::Workgroup(_) if known.group != Uniform => Varying,
-        Space::Binding(_) | Space::Immediate | Space::Workgroup(_) => {
+        AddressSpace::Workgroup(_) if known.group != Uniform => Varying,
+        AddressSpace::Binding(_) | AddressSpace::Immediate | AddressSpace::Workgroup(_) => {
             opaque(place.index.map_or(Uniform, |index| known.value(index)))
         }
     }

@@ -1,7 +1,7 @@
 //! Checks accesses to memory.
 
 use super::{Check, same};
-use crate::kir::{AtomicOp, Buffer, Inst, Kir, Place, Space, Type, Value};
+use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, Place, Type, Value};
 
 /// The kind of access.
 #[derive(Clone, Copy, PartialEq)]
@@ -89,30 +89,30 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
 }
 
 /// Checks that an address space allows an access.
-fn allowed(kir: &Kir, space: Space, access: Access, ty: Type) -> Check {
-    let host = matches!(space, Space::Binding(_) | Space::Immediate);
+fn allowed(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
+    let host = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
     if host && ty == Type::Bool {
         return Err(format!("{space} has no bool"));
     }
     let writes = matches!(access, Access::Write | Access::Change);
     let atomic = matches!(access, Access::Change | Access::AtomicRead);
     match space {
-        Space::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
+        AddressSpace::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
             Err(format!("{space} is read only"))
         }
-        Space::Immediate if writes => Err(format!("{space} is read only")),
-        Space::Local(_) if atomic => Err(format!("{space} is not shared")),
+        AddressSpace::Immediate if writes => Err(format!("{space} is read only")),
+        AddressSpace::Local(_) if atomic => Err(format!("{space} is not shared")),
         _ => Ok(()),
     }
 }
 
 /// Bytes of a space of known size that has elements of this type.
-fn limit(kir: &Kir, space: Space, ty: Type) -> Result<Option<u64>, String> {
+fn limit(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, String> {
     let (arrays, nth) = match space {
-        Space::Binding(nth) => return buffer(kir, nth).map(|_| None),
-        Space::Immediate => return Ok(Some(u64::from(kir.immediates))),
-        Space::Workgroup(nth) => (&kir.workgroup, nth),
-        Space::Local(nth) => (&kir.locals, nth),
+        AddressSpace::Binding(nth) => return buffer(kir, nth).map(|_| None),
+        AddressSpace::Immediate => return Ok(Some(u64::from(kir.immediates))),
+        AddressSpace::Workgroup(nth) => (&kir.workgroup, nth),
+        AddressSpace::Local(nth) => (&kir.locals, nth),
     };
     let array = arrays.get(nth as usize).ok_or_else(|| format!("there is no {space}"))?;
     same(ty, array.ty, &space.to_string())?;

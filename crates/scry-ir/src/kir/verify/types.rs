@@ -2,8 +2,8 @@
 
 use super::{Check, memory, same, var_type};
 use crate::kir::{
-    BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, Source, SubgroupOp, Type, UnaryOp,
-    Value,
+    BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, ShuffleSource, SubgroupOp, Type,
+    UnaryOp, Value,
 };
 
 /// Checks the instruction of a definition whose operands are known to have definitions.
@@ -153,14 +153,14 @@ fn multiplies(factor: Type, sum: Type) -> bool {
     matches!((factor, sum), (Type::F16, Type::F16 | Type::F32) | (Type::F32, Type::F32))
 }
 
-fn check_source(kir: &Kir, source: Source) -> Check {
+fn check_source(kir: &Kir, source: ShuffleSource) -> Check {
     match source {
-        Source::First | Source::QuadXor(1..=3) => Ok(()),
-        Source::QuadXor(by) => Err(format!("no lane of a group of four is at {by}")),
-        Source::Lane(by)
-        | Source::Xor(by)
-        | Source::Up(by)
-        | Source::Down(by)
-        | Source::QuadLane(by) => same(kir.ty(by), Type::U32, "the lane"),
+        ShuffleSource::First | ShuffleSource::QuadXor(1..=3) => Ok(()),
+        ShuffleSource::QuadXor(by) => Err(format!("no lane of a group of four is at {by}")),
+        ShuffleSource::Lane(by)
+        | ShuffleSource::Xor(by)
+        | ShuffleSource::Up(by)
+        | ShuffleSource::Down(by)
+        | ShuffleSource::QuadLane(by) => same(kir.ty(by), Type::U32, "the lane"),
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels that only read and write.
 
-use scry_ir::kir::{Builder, Kir, Place, Space, Type};
+use scry_ir::kir::{AddressSpace, Builder, Kir, Place, Type};
 
 use super::support;
 
@@ -8,8 +8,8 @@ use super::support;
 fn kernel(ty: Type) -> Kir {
     let mut b = Builder::new("copy", [32, 1, 1]);
     let buffer = b.buffer(true);
-    let value = b.load(ty, Place::new(Space::Binding(buffer), None, 0, 0), 1);
-    b.store(Place::new(Space::Binding(buffer), None, 0, 16), value);
+    let value = b.load(ty, Place::new(AddressSpace::Binding(buffer), None, 0, 0), 1);
+    b.store(Place::new(AddressSpace::Binding(buffer), None, 0, 16), value);
     b.finish()
 }
 

@@ -1,6 +1,6 @@
 //! Addresses within the largest bindings that there are: 4 bytes less than 4 GiB.
 
-use scry_ir::kir::{Builder, Builtin, Place, Space, Type, Value};
+use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type, Value};
 
 use crate::lower::{Param, PtxOptions, translate};
 use crate::target::Target;
@@ -24,8 +24,8 @@ fn copy(index: &dyn Fn(&mut Builder) -> Value) -> String {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let (to, from) = (b.buffer(true), b.buffer(false));
     let index = index(&mut b);
-    let word = b.load(Type::U32, Place::new(Space::Binding(from), Some(index), 4, 0), 1)[0];
-    b.store(Place::new(Space::Binding(to), None, 4, 0), vec![word]);
+    let word = b.load(Type::U32, Place::new(AddressSpace::Binding(from), Some(index), 4, 0), 1)[0];
+    b.store(Place::new(AddressSpace::Binding(to), None, 4, 0), vec![word]);
     translate(&b.finish(), &PtxOptions::new(Target::SM_75)).text
 }
 

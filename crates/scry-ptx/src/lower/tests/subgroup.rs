@@ -2,7 +2,8 @@
 
 use half::f16;
 use scry_ir::kir::{
-    Builder, Builtin, Extent, Kir, Place, Reduction, Source, Space, SubgroupOp, Type, Value,
+    AddressSpace, Builder, Builtin, Extent, Kir, Place, Reduction, ShuffleSource, SubgroupOp, Type,
+    Value,
 };
 
 use super::support;
@@ -60,7 +61,7 @@ fn bits(ty: Type, number: i64) -> u64 {
 /// Reads what a lane holds: each number has 8 bytes.
 fn read(b: &mut Builder, ty: Type, lane: Value, nth: u32) -> Value {
     let stored = if ty == Type::Bool { Type::U32 } else { ty };
-    let place = Place::new(Space::Binding(1), Some(lane), 128, 8 * nth);
+    let place = Place::new(AddressSpace::Binding(1), Some(lane), 128, 8 * nth);
     let value = b.load(stored, place, 1)[0];
     if ty == Type::Bool { b.convert(ty, value) } else { value }
 }
@@ -68,7 +69,7 @@ fn read(b: &mut Builder, ty: Type, lane: Value, nth: u32) -> Value {
 fn write(b: &mut Builder, lane: Value, nth: u32, value: Value) {
     let ty = b.ty(value);
     let value = if ty == Type::Bool { b.convert(Type::U32, value) } else { value };
-    b.store(Place::new(Space::Binding(0), Some(lane), 32, 8 * nth), vec![value]);
+    b.store(Place::new(AddressSpace::Binding(0), Some(lane), 32, 8 * nth), vec![value]);
 }
 
 /// A kernel in which those that are present do something.
@@ -81,7 +82,7 @@ fn kernel(present: Present, step: impl FnOnce(&mut Builder, Value)) -> Kir {
     if present.is_whole() {
         step(&mut b, lane);
     } else {
-        let flag = b.load(Type::U32, Place::new(Space::Binding(2), Some(lane), 4, 0), 1)[0];
+        let flag = b.load(Type::U32, Place::new(AddressSpace::Binding(2), Some(lane), 4, 0), 1)[0];
         let takes_part = b.convert(Type::Bool, flag);
         b.if_then(takes_part, |b| step(b, lane));
     }
@@ -199,18 +200,18 @@ fn reductions_and_scans_skip_inactive_lanes() {
 }
 
 /// Where a shuffle by a number gets a value from, and which lane that is.
-type From = (fn(Value) -> Source, fn(i64, i64) -> i64);
+type From = (fn(Value) -> ShuffleSource, fn(i64, i64) -> i64);
 
 #[test]
 fn shuffles_read_the_intended_lane() {
     let sources: [From; 7] = [
-        (Source::Lane, |_, by| by % 32),
-        (Source::Xor, |lane, by| lane ^ (by % 32)),
-        (Source::Up, |lane, by| lane - by),
-        (Source::Down, |lane, by| lane + by),
-        (Source::QuadLane, |lane, by| lane & !3 | by & 3),
-        (|_| Source::QuadXor(1), |lane, _| lane ^ 1),
-        (|_| Source::QuadXor(3), |lane, _| lane ^ 3),
+        (ShuffleSource::Lane, |_, by| by % 32),
+        (ShuffleSource::Xor, |lane, by| lane ^ (by % 32)),
+        (ShuffleSource::Up, |lane, by| lane - by),
+        (ShuffleSource::Down, |lane, by| lane + by),
+        (ShuffleSource::QuadLane, |lane, by| lane & !3 | by & 3),
+        (|_| ShuffleSource::QuadXor(1), |lane, _| lane ^ 1),
+        (|_| ShuffleSource::QuadXor(3), |lane, _| lane ^ 3),
     ];
     for ty in Type::ALL {
         for (make, from) in sources {
@@ -249,7 +250,7 @@ fn ballots_skip_inactive_lanes() {
                 write(b, lane, word.into(), votes);
             }
             let value = read(b, Type::U16, lane, 1);
-            let first = b.subgroup(SubgroupOp::Shuffle { source: Source::First, value });
+            let first = b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value });
             write(b, lane, 1, first);
         });
         let held = |lane: usize, nth: usize| bits(Type::U32, (number(lane, nth) > 0).into());

@@ -1,6 +1,6 @@
 //! What tests of the translation share: the assembler, where there is one, and small kernels.
 
-use scry_ir::kir::{Builder, Const, Kir, Place, Space, Stmt, Type, Value, optimise, verify};
+use scry_ir::kir::{AddressSpace, Builder, Const, Kir, Place, Stmt, Type, Value, optimise, verify};
 
 use super::machine::Machine;
 use crate::asm::Line;
@@ -40,7 +40,7 @@ pub(crate) const RESULT: u32 = 64;
 pub(crate) fn kernel(sources: &[Source], make: &dyn Fn(&mut Builder, &[Value]) -> Value) -> Kir {
     let mut b = Builder::new("one", [32, 1, 1]);
     b.buffer(true);
-    let place = |offset| Place::new(Space::Binding(0), None, 0, offset);
+    let place = |offset| Place::new(AddressSpace::Binding(0), None, 0, offset);
     let operands: Vec<Value> = (0..)
         .zip(sources)
         .map(|(nth, source)| match *source {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
+use scry_ir::{BufferBindingType, ControlFlow, Program, SpirvOptions};
 
 use super::device::Gpu;
 use super::probe::CacheIdentity;
@@ -147,9 +147,9 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> Sp
 
 fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<vk::DescriptorType> {
     let declared = program.interface().bindings.iter();
-    let declared = declared.map(|binding| match binding.space {
-        Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
-        Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
+    let declared = declared.map(|binding| match binding.ty {
+        BufferBindingType::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
+        BufferBindingType::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
     let fold = (grid == GridSource::Linearised).then_some(vk::DescriptorType::UNIFORM_BUFFER);
     let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);

@@ -6,7 +6,7 @@ mod oracle;
 mod types;
 
 use scry_ir::{
-    Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
+    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar, TypeLayout,
 };
 
 use super::Argument;
@@ -59,11 +59,11 @@ pub(crate) fn structure(name: &str, size: u32, members: &[(&str, u32, TypeLayout
 }
 
 pub(crate) fn binding(binding: u32, name: &str, access: Access, layout: TypeLayout) -> Binding {
-    Binding { group: 0, binding, name: name.into(), space: Space::Storage, access, layout }
+    Binding { group: 0, binding, name: name.into(), ty: BufferBindingType::Storage, access, layout }
 }
 
 pub(crate) fn uniform(index: u32, name: &str, layout: TypeLayout) -> Binding {
-    Binding { space: Space::Uniform, ..binding(index, name, Access::Read, layout) }
+    Binding { ty: BufferBindingType::Uniform, ..binding(index, name, Access::Read, layout) }
 }
 
 /// A kernel called `main` with workgroups of 64.

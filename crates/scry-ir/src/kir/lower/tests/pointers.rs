@@ -3,7 +3,7 @@
 use super::{bytes, kernel, lowered, run, statements, words};
 use super::{clamps, count};
 use crate::kir::interpret::Interpreter;
-use crate::kir::{Inst, Place, Space, Stmt};
+use crate::kir::{AddressSpace, Inst, Place, Stmt};
 
 #[test]
 fn indices_add_up() {
@@ -129,9 +129,9 @@ fn vectors_move_as_one_and_matrices_by_columns() {
             Inst::Load { place, count } => Some((place, count)),
             _ => None,
         })
-        .filter(|(place, _)| matches!(place.space, Space::Binding(2 | 3)))
+        .filter(|(place, _)| matches!(place.space, AddressSpace::Binding(2 | 3)))
         .collect();
-    let at = |binding, offset| Place::new(Space::Binding(binding), None, 0, offset);
+    let at = |binding, offset| Place::new(AddressSpace::Binding(binding), None, 0, offset);
     assert_eq!(loads, [(at(2, 0), 3), (at(3, 0), 3), (at(3, 16), 3), (at(3, 32), 3)]);
     let stores =
         statements(&kir.body, &|s| matches!(s, Stmt::Store { values, .. } if values.len() == 3));

@@ -3,7 +3,7 @@
 use super::count;
 use super::{bytes, kernel, lowered, run, statements, words};
 use crate::kir::interpret::Interpreter;
-use crate::kir::{AtomicOp, Barrier, Builtin, Inst, Space, Stmt};
+use crate::kir::{AddressSpace, AtomicOp, Barrier, Builtin, Inst, Stmt};
 
 #[test]
 fn values_are_indexed_like_variables() {
@@ -29,7 +29,7 @@ fn tables_are_filled_once() {
     let body = "for (var i = 0u; i < 6u; i++) { out[i] = SQUARES[data[i]] + SQUARES[6]; }";
     let kir = lowered(&kernel(declarations, body), true);
     let to_local = |stmt: &Stmt| match stmt {
-        Stmt::Store { place, .. } => matches!(place.space, Space::Local(_)),
+        Stmt::Store { place, .. } => matches!(place.space, AddressSpace::Local(_)),
         _ => false,
     };
     assert_eq!(kir.body.iter().filter(|stmt| to_local(stmt)).count(), 7);
@@ -137,7 +137,7 @@ fn a_uniform_load_stands_between_barriers() {
             Stmt::Barrier(Barrier::Subgroup) => Some("subgroup"),
             Stmt::Let(v) => match kir.inst(*v) {
                 Inst::Load { place, .. } => {
-                    matches!(place.space, Space::Workgroup(_)).then_some("load")
+                    matches!(place.space, AddressSpace::Workgroup(_)).then_some("load")
                 }
                 _ => None,
             },

@@ -1,6 +1,8 @@
 //! Clamps that are proven needless go, and no others.
 
-use super::super::super::{BinaryOp, Builder, Builtin, Const, Label, Place, Space, Type, Value};
+use super::super::super::{
+    AddressSpace, BinaryOp, Builder, Builtin, Const, Label, Place, Type, Value,
+};
 use super::super::optimise;
 use super::support::{binaries, show};
 
@@ -22,7 +24,7 @@ fn clamps(make: impl FnOnce(&mut Builder)) -> usize {
 fn access(b: &mut Builder, index: Value) {
     let last = b.u32(255);
     let index = b.binary(BinaryOp::Min, index, last);
-    let value = b.load(Type::U32, Place::new(Space::Workgroup(0), Some(index), 4, 0), 1)[0];
+    let value = b.load(Type::U32, Place::new(AddressSpace::Workgroup(0), Some(index), 4, 0), 1)[0];
     show(b, 1, value);
 }
 
@@ -32,12 +34,12 @@ fn access_buffer(b: &mut Builder, index: Value) {
     let one = b.u32(1);
     let last = b.binary(BinaryOp::Sub, length, one);
     let index = b.binary(BinaryOp::Min, index, last);
-    let value = b.load(Type::U32, Place::new(Space::Binding(0), Some(index), 4, 0), 1)[0];
+    let value = b.load(Type::U32, Place::new(AddressSpace::Binding(0), Some(index), 4, 0), 1)[0];
     show(b, 1, value);
 }
 
 fn unknown(b: &mut Builder) -> Value {
-    b.load(Type::U32, Place::new(Space::Binding(0), None, 4, 0), 1)[0]
+    b.load(Type::U32, Place::new(AddressSpace::Binding(0), None, 4, 0), 1)[0]
 }
 
 fn with_constant(b: &mut Builder, op: BinaryOp, a: Value, constant: u32) -> Value {

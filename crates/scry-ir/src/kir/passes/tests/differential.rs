@@ -1,18 +1,18 @@
 //! Random kernels do the same before and after.
 
 use super::super::super::interpret::{Event, Interpreter, Invocation};
-use super::super::super::{Block, Kir, Space, verify};
+use super::super::super::{AddressSpace, Block, Kir, verify};
 use super::super::{PASSES, optimise};
 use super::random::{LENGTHS, Rng, SIZE, kernel};
 
 /// What an invocation wrote to buffers, in order: where, which byte, which bits.
-type Effects = Vec<(Space, u64, u64)>;
+type Effects = Vec<(AddressSpace, u64, u64)>;
 
 /// Executes one invocation of a grid of 3 by 3 by 3 workgroups.
 fn run(kir: &Kir, local: [u32; 3], buffers: &[Vec<u8>]) -> Effects {
     let mut effects = Effects::new();
     let mut note = |_, event| {
-        if let Event::Written { space: space @ Space::Binding(_), byte, value } = event {
+        if let Event::Written { space: space @ AddressSpace::Binding(_), byte, value } = event {
             effects.push((space, byte, value.bits));
         }
     };

@@ -1,8 +1,8 @@
 //! Laws of arithmetic, where they hold and where not; merging; dropping.
 
 use super::super::super::{
-    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place, Space, Stmt,
-    Type, UnaryOp, Value,
+    AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place,
+    Stmt, Type, UnaryOp, Value,
 };
 use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
 use super::support::{binaries, count, insts, loads, show, shown};
@@ -11,10 +11,10 @@ use super::support::{binaries, count, insts, loads, show, shown};
 fn simplified(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(false), b.buffer(true));
-    let x = b.load(Type::U32, Place::new(Space::Binding(read), None, 4, 0), 1)[0];
-    let f = b.load(Type::F32, Place::new(Space::Binding(read), None, 4, 4), 1)[0];
+    let x = b.load(Type::U32, Place::new(AddressSpace::Binding(read), None, 4, 0), 1)[0];
+    let f = b.load(Type::F32, Place::new(AddressSpace::Binding(read), None, 4, 4), 1)[0];
     let value = make(&mut b, x, f);
-    b.store(Place::new(Space::Binding(out), None, 4, 0), vec![value]);
+    b.store(Place::new(AddressSpace::Binding(out), None, 4, 0), vec![value]);
     let mut kir = b.finish();
     optimise(&mut kir);
     let inst = shown(&kir);
@@ -165,10 +165,10 @@ fn variables_pass_on_what_they_were_assigned() {
 }
 
 /// A kernel that loads twice, with something between.
-fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, Space)) -> usize {
+fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(writable), b.buffer(true));
-    let space = Space::Binding(read);
+    let space = AddressSpace::Binding(read);
     let place = Place::new(space, None, 4, 0);
     let first = b.load(Type::U32, place, 1)[0];
     between(&mut b, space);
@@ -196,7 +196,7 @@ fn loads_are_merged_until_memory_may_have_changed() {
     assert_eq!(loads_with_between(true, count), 2);
     assert_eq!(loads_with_between(true, |b, _| b.barrier(Barrier::Workgroup)), 2);
     assert_eq!(loads_with_between(false, |b, _| b.barrier(Barrier::Workgroup)), 1);
-    assert_eq!(loads_with_between(true, |b, _| store(b, Space::Binding(1))), 1);
+    assert_eq!(loads_with_between(true, |b, _| store(b, AddressSpace::Binding(1))), 1);
 }
 
 /// The store comes after the load, but in the next iteration before it.
@@ -204,7 +204,7 @@ fn loads_are_merged_until_memory_may_have_changed() {
 fn memory_written_in_loops_is_reloaded() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
-    let place = Place::new(Space::Binding(out), None, 4, 0);
+    let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
     let before = b.load(Type::U32, place, 1)[0];
     b.repeat(false, |b, label| {
         let now = b.load(Type::U32, place, 1)[0];
@@ -240,7 +240,7 @@ fn unused_atomics_are_kept() {
     let out = b.buffer(true);
     let one = b.u32(1);
     for _ in 0..2 {
-        let place = Place::new(Space::Binding(out), None, 4, 0);
+        let place = Place::new(AddressSpace::Binding(out), None, 4, 0);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     }
     let mut kir = b.finish();
@@ -261,7 +261,7 @@ fn what_has_no_effect_is_dropped() {
         let old = b.get(counter);
         let new = b.binary(BinaryOp::Add, old, id);
         b.set(counter, new);
-        let place = Place::new(Space::Binding(read), None, 4, 0);
+        let place = Place::new(AddressSpace::Binding(read), None, 4, 0);
         let values = b.load(Type::U32, place, 4);
         let done = b.convert(Type::Bool, values[1]);
         show(b, out, values[0]);

@@ -1,7 +1,7 @@
 //! What moves out of loops, and what must not.
 
 use super::super::super::{
-    BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Space, Type, UnaryOp, Value,
+    AddressSpace, BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Type, UnaryOp, Value,
 };
 use super::super::{
     if_conversion::convert_branches, licm::hoist, optimise, simplify_control::simplify,
@@ -31,7 +31,7 @@ fn moved(kir: &Kir) -> bool {
 }
 
 fn fixed(b: &mut Builder) {
-    b.load(Type::U32, Place::new(Space::Binding(0), None, 4, 0), 2);
+    b.load(Type::U32, Place::new(AddressSpace::Binding(0), None, 4, 0), 2);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn clamped_loads_move_from_anywhere() {
             let one = b.u32(1);
             let last = b.binary(BinaryOp::Sub, length, one);
             let index = b.binary(BinaryOp::Min, x, last);
-            b.load(Type::U32, Place::new(Space::Binding(0), Some(index), stride, 0), 1);
+            b.load(Type::U32, Place::new(AddressSpace::Binding(0), Some(index), stride, 0), 1);
         })
     };
     assert!(moved(&clamped(4)));
@@ -105,7 +105,7 @@ fn loads_within_minimum_size_are_hoisted() {
                 let limit = b.u32(limit);
                 b.binary(BinaryOp::Min, x, limit)
             });
-            b.load(Type::U32, Place::new(Space::Binding(0), index, 4, offset), 2);
+            b.load(Type::U32, Place::new(AddressSpace::Binding(0), index, 4, offset), 2);
         })
     };
     assert!(moved(&sized(None, 8)) && moved(&sized(Some(2), 0)) && moved(&sized(Some(1), 4)));
@@ -116,7 +116,8 @@ fn loads_within_minimum_size_are_hoisted() {
 
 #[test]
 fn writable_memory_is_loaded_every_iteration() {
-    let load = |b: &mut Builder| b.load(Type::U32, Place::new(Space::Binding(1), None, 4, 0), 1);
+    let load =
+        |b: &mut Builder| b.load(Type::U32, Place::new(AddressSpace::Binding(1), None, 4, 0), 1);
     assert!(!moved(&around(|b, _, _| drop(load(b)))));
 }
 

@@ -1,8 +1,8 @@
 //! Random kernels that end and stay in bounds.
 
 use super::super::super::{
-    AtomicOp, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Type, UnaryOp, Value,
-    Var,
+    AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Type, UnaryOp,
+    Value, Var,
 };
 
 /// Elements of the buffers: one that is read, one that is written, one of counters.
@@ -11,11 +11,11 @@ pub(super) const LENGTHS: [u32; 3] = [7, 5, 3];
 pub(super) const SIZE: [u32; 3] = [6, 2, 1];
 
 const TYPES: [Type; 4] = [Type::U32, Type::I32, Type::F32, Type::Bool];
-const SPACES: [(Space, u32); 4] = [
-    (Space::Binding(0), 0),
-    (Space::Binding(1), 0),
-    (Space::Local(0), 8),
-    (Space::Workgroup(0), 4),
+const SPACES: [(AddressSpace, u32); 4] = [
+    (AddressSpace::Binding(0), 0),
+    (AddressSpace::Binding(1), 0),
+    (AddressSpace::Local(0), 8),
+    (AddressSpace::Workgroup(0), 4),
 ];
 
 /// A source of numbers.
@@ -230,7 +230,7 @@ impl Random {
     }
 
     /// A place that is in bounds, for `count` elements; often one of those before.
-    fn place(&mut self, space: Space, len: u32, count: u32) -> Place {
+    fn place(&mut self, space: AddressSpace, len: u32, count: u32) -> Place {
         let before = self.places.iter().rfind(|(place, n)| place.space == space && *n == count);
         if let Some((place, _)) = before.copied()
             && self.rng.below(2) == 0
@@ -239,7 +239,7 @@ impl Random {
         }
         let index = self.operand(Type::U32);
         let last = match space {
-            Space::Binding(binding) => {
+            AddressSpace::Binding(binding) => {
                 let length = self.b.array_length(binding, 0, 4);
                 let less = self.b.u32(count);
                 self.b.binary(BinaryOp::Sub, length, less)
@@ -268,7 +268,7 @@ impl Random {
     }
 
     fn count(&mut self) {
-        let place = self.place(Space::Binding(2), 0, 1);
+        let place = self.place(AddressSpace::Binding(2), 0, 1);
         let value = self.operand(Type::U32);
         let old = self.b.atomic(Type::U32, AtomicOp::Add, place, Some(value), None);
         self.pool.push(old);
@@ -353,6 +353,6 @@ impl Random {
             Type::F32 => self.b.bitcast(Type::U32, value),
             _ => self.b.convert(Type::U32, value),
         };
-        self.b.store(Place::new(Space::Binding(1), None, 4, 8), vec![bits]);
+        self.b.store(Place::new(AddressSpace::Binding(1), None, 4, 8), vec![bits]);
     }
 }

@@ -1,6 +1,6 @@
 //! What tests ask of kernels.
 
-use super::super::super::{BinaryOp, Block, Builder, Inst, Kir, Place, Space, Stmt, Value};
+use super::super::super::{AddressSpace, BinaryOp, Block, Builder, Inst, Kir, Place, Stmt, Value};
 
 /// The instructions of a block and those within, in order.
 pub(super) fn insts(kir: &Kir, block: &Block) -> Vec<Inst> {
@@ -37,7 +37,7 @@ pub(super) fn loop_body(kir: &Kir) -> &Block {
 
 /// Writes a `u32` to the first element of a buffer.
 pub(super) fn show(b: &mut Builder, buffer: u32, value: Value) {
-    b.store(Place::new(Space::Binding(buffer), None, 4, 0), vec![value]);
+    b.store(Place::new(AddressSpace::Binding(buffer), None, 4, 0), vec![value]);
 }
 
 /// What is stored last.

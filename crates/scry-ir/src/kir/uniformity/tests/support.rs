@@ -1,12 +1,12 @@
 //! Makes small kernels.
 
 use crate::kir::uniformity::{VarUniformity, Variability};
-use crate::kir::{BinaryOp, Builder, Builtin, Label, Place, Space, Type, Value, Var};
+use crate::kir::{AddressSpace, BinaryOp, Builder, Builtin, Label, Place, Type, Value, Var};
 
 /// A kernel with a buffer, and a bool of each kind.
 pub struct Kernel {
     pub b: Builder,
-    pub buffer: Space,
+    pub buffer: AddressSpace,
     /// The same for all.
     pub same: Value,
     /// Not the same for all.
@@ -16,7 +16,7 @@ pub struct Kernel {
 
 pub fn kernel() -> Kernel {
     let mut b = Builder::new("test", [8, 8, 1]);
-    let buffer = Space::Binding(b.buffer(true));
+    let buffer = AddressSpace::Binding(b.buffer(true));
     let (local, group) = (b.builtin(Builtin::LocalId(0)), b.builtin(Builtin::GroupId(0)));
     let three = b.u32(3);
     let same = b.binary(BinaryOp::Lt, group, three);
@@ -50,7 +50,7 @@ pub fn set(b: &mut Builder, var: Var, value: u32) {
 
 pub fn read(b: &mut Builder, var: Var) {
     let value = b.get(var);
-    b.store(Place::new(Space::Binding(0), None, 4, 0), vec![value]);
+    b.store(Place::new(AddressSpace::Binding(0), None, 4, 0), vec![value]);
 }
 
 /// Adds one to a variable.

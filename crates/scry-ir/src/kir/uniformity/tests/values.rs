@@ -2,7 +2,7 @@
 
 use super::support::{Kernel, kernel};
 use crate::kir::uniformity::Variability::{self, Affine, Uniform, Varying};
-use crate::kir::{AtomicOp, BinaryOp, Builtin, Place, Space, Type, UnaryOp, Value};
+use crate::kir::{AddressSpace, AtomicOp, BinaryOp, Builtin, Place, Type, UnaryOp, Value};
 
 const LOCAL: Builtin = Builtin::LocalId(1);
 const GROUP: Builtin = Builtin::GroupId(2);
@@ -88,22 +88,22 @@ fn a_selection_needs_a_uniform_condition() {
 
 #[test]
 fn a_load_is_uniform_where_its_index_is() {
-    let load = |space: fn(&mut Kernel) -> Space, index: Option<Builtin>| {
+    let load = |space: fn(&mut Kernel) -> AddressSpace, index: Option<Builtin>| {
         class_of(|k| {
             let space = space(k);
             let index = index.map(|builtin| k.b.builtin(builtin));
             k.b.load(Type::F32, Place::new(space, index, 4, 0), 2)[1]
         })
     };
-    let workgroup: fn(&mut Kernel) -> Space = |k| k.b.workgroup_array(Type::F32, 64);
-    let local: fn(&mut Kernel) -> Space = |k| k.b.local_array(Type::F32, 64);
+    let workgroup: fn(&mut Kernel) -> AddressSpace = |k| k.b.workgroup_array(Type::F32, 64);
+    let local: fn(&mut Kernel) -> AddressSpace = |k| k.b.local_array(Type::F32, 64);
     for space in [|k: &mut Kernel| k.buffer, workgroup] {
         assert_eq!(load(space, None), Uniform);
         assert_eq!(load(space, Some(GROUP)), Uniform);
         assert_eq!(load(space, Some(LOCAL)), Varying);
     }
     assert_eq!(load(local, None), Varying);
-    assert_eq!(load(|_| Space::Immediate, None), Uniform);
+    assert_eq!(load(|_| AddressSpace::Immediate, None), Uniform);
 }
 
 #[test]

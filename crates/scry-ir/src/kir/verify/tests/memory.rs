@@ -1,7 +1,7 @@
 //! Rules about accesses to memory.
 
 use super::support::{BUFFER, accepted, of, refused, said};
-use crate::kir::{AtomicOp, Inst, Place, Space, Stmt, Type, Value, Var};
+use crate::kir::{AddressSpace, AtomicOp, Inst, Place, Stmt, Type, Value, Var};
 
 #[test]
 fn array_lengths_are_of_buffers() {
@@ -22,20 +22,23 @@ fn load(ty: Type, place: Place) -> Result<(), String> {
 
 #[test]
 fn places_are_aligned_and_inside() {
-    let (shared, local) = (Space::Workgroup(0), Space::Local(0));
+    let (shared, local) = (AddressSpace::Workgroup(0), AddressSpace::Local(0));
     let at = |space, offset| Place::new(space, None, 4, offset);
     assert_eq!(load(Type::U32, at(shared, 8)), Ok(()));
     assert_eq!(load(Type::F32, at(local, 8)), Ok(()));
-    assert_eq!(load(Type::F32, at(Space::Immediate, 8)), Ok(()));
+    assert_eq!(load(Type::F32, at(AddressSpace::Immediate, 8)), Ok(()));
     assert_eq!(load(Type::F32, at(BUFFER, 1 << 20)), Ok(()));
     let prefix = "`%10, %11: f32 = load ";
     for (place, error) in [
         (at(local, 12), "local0[12]`: byte 20 is behind the 16 bytes of local0"),
-        (at(Space::Immediate, 12), "immediate[12]`: byte 20 is behind the 16 bytes of immediate"),
+        (
+            at(AddressSpace::Immediate, 12),
+            "immediate[12]`: byte 20 is behind the 16 bytes of immediate",
+        ),
         (at(BUFFER, 2), "binding1[2]`: binding1[2] is not a multiple of 4 bytes, the size of f32"),
         (at(shared, 0), "workgroup0[0]`: workgroup0 takes u32, and gets f32"),
-        (at(Space::Local(1), 0), "local1[0]`: there is no local1"),
-        (at(Space::Binding(2), 0), "binding2[0]`: there is no binding2"),
+        (at(AddressSpace::Local(1), 0), "local1[0]`: there is no local1"),
+        (at(AddressSpace::Binding(2), 0), "binding2[0]`: there is no binding2"),
         (
             Place::new(local, Some(Value(4)), 6, 0),
             "local0[%4 * 6]`: local0[%4 * 6] is not a multiple of 4 bytes, the size of f32",
@@ -55,7 +58,7 @@ fn a_constant_index_is_inside() {
         "`%11: f32 = load local0[%10 * 4]`: byte 20 is behind the 16 bytes of local0",
         |b, _| {
             let four = b.u32(4);
-            b.load(Type::F32, Place::new(Space::Local(0), Some(four), 4, 0), 1);
+            b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
         },
     );
 }
@@ -67,10 +70,10 @@ fn buffer_stores_check_type_and_access() {
         b.load(Type::Bool, place(BUFFER), 1);
     });
     refused("`store binding0[0] = %4`: binding0 is read only", |b, v| {
-        b.store(place(Space::Binding(0)), vec![of(v, Type::U32)]);
+        b.store(place(AddressSpace::Binding(0)), vec![of(v, Type::U32)]);
     });
     refused("`store immediate[0] = %4`: immediate is read only", |b, v| {
-        b.store(place(Space::Immediate), vec![of(v, Type::U32)]);
+        b.store(place(AddressSpace::Immediate), vec![of(v, Type::U32)]);
     });
 }
 
@@ -78,14 +81,14 @@ fn buffer_stores_check_type_and_access() {
 fn atomics_of_a_buffer_that_is_not_written_only_load() {
     let place = |space| Place::new(space, None, 4, 0);
     accepted(|b, _| {
-        b.atomic(Type::U32, AtomicOp::Load, place(Space::Binding(0)), None, None);
+        b.atomic(Type::U32, AtomicOp::Load, place(AddressSpace::Binding(0)), None, None);
     });
     refused("`%10: u32 = atomic add binding0[0], %4`: binding0 is read only", |b, v| {
         let value = Some(of(v, Type::U32));
-        b.atomic(Type::U32, AtomicOp::Add, place(Space::Binding(0)), value, None);
+        b.atomic(Type::U32, AtomicOp::Add, place(AddressSpace::Binding(0)), value, None);
     });
     refused("`%10: u32 = atomic load local0[0]`: local0 is not shared", |b, _| {
-        b.atomic(Type::U32, AtomicOp::Load, place(Space::Local(0)), None, None);
+        b.atomic(Type::U32, AtomicOp::Load, place(AddressSpace::Local(0)), None, None);
     });
 }
 
@@ -130,7 +133,7 @@ fn the_further_values_of_a_load_follow_it() {
 #[test]
 fn atomics_check_types_operands_and_memory() {
     use AtomicOp::{Add, And, CompareExchange, Exchange, Load, Min};
-    let space = Space::Workgroup(0);
+    let space = AddressSpace::Workgroup(0);
     let atomic = |ty, op, space, [value, compare]: [bool; 2]| {
         said(|b, v| {
             let [value, compare] = [value, compare].map(|has| has.then_some(of(v, ty)));
@@ -152,8 +155,8 @@ fn atomics_check_types_operands_and_memory() {
         (Type::F32, And, BUFFER, one, false),
         (Type::F64, Add, BUFFER, one, false),
         (Type::U16, Add, BUFFER, one, false),
-        (Type::U32, Add, Space::Binding(0), one, false),
-        (Type::F32, Add, Space::Local(0), one, false),
+        (Type::U32, Add, AddressSpace::Binding(0), one, false),
+        (Type::F32, Add, AddressSpace::Local(0), one, false),
     ] {
         let result = atomic(ty, op, space, operands);
         assert_eq!(result.is_ok(), fine, "{ty} {op:?} {space}: {result:?}");

@@ -1,8 +1,8 @@
 //! Makes kernels to be checked.
 
-use crate::kir::{Builder, Const, Inst, Kir, Space, Type, Value, verify};
+use crate::kir::{AddressSpace, Builder, Const, Inst, Kir, Type, Value, verify};
 
-pub(super) const BUFFER: Space = Space::Binding(1);
+pub(super) const BUFFER: AddressSpace = AddressSpace::Binding(1);
 
 /// A builder with a read-only and a writable buffer, some arrays, and a value of each type.
 pub(super) fn builder() -> (Builder, [Value; 10]) {

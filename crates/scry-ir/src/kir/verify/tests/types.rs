@@ -2,8 +2,8 @@
 
 use super::support::{BUFFER, accepted, of, operands, refused, said, takes};
 use crate::kir::{
-    BinaryOp, Builtin, Const, Extent, Inst, Place, Reduction, Source, SubgroupOp, Type, UnaryOp,
-    Var,
+    BinaryOp, Builtin, Const, Extent, Inst, Place, Reduction, ShuffleSource, SubgroupOp, Type,
+    UnaryOp, Var,
 };
 
 #[test]
@@ -130,9 +130,12 @@ fn subgroup_operations_check_types() {
     let reduce =
         |op| move |value, _| Inst::Subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value });
     let quad = |by| {
-        move |value, _| Inst::Subgroup(SubgroupOp::Shuffle { source: Source::QuadXor(by), value })
+        move |value, _| {
+            Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::QuadXor(by), value })
+        }
     };
-    let lane = |value, by| Inst::Subgroup(SubgroupOp::Shuffle { source: Source::Lane(by), value });
+    let lane =
+        |value, by| Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::Lane(by), value });
     for (nth, (fine, found)) in [
         (true, takes(ballot(3), [Bool, Bool, U32])),
         (false, takes(ballot(4), [Bool, Bool, U32])),
