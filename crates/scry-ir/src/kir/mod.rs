@@ -76,8 +76,14 @@ impl Array {
 }
 
 /// A buffer, as the kernel uses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Buffer {
+    /// Name of the variable in the source.
+    pub name: String,
+    /// Element type: the scalar that all of the binding's type consists of. If it mixes scalar
+    /// types, the unsigned integer of the narrowest one's size, which is then only a word: accesses
+    /// have types of their own. Accesses of another size or type are valid for every element type.
+    pub element: Type,
     /// Whether the kernel may write it.
     pub writable: bool,
     /// Guaranteed minimum size in bytes.

@@ -82,8 +82,27 @@ impl Builder {
     /// assert!(b.kir().buffers[1].writable);
     /// ```
     pub fn buffer(&mut self, writable: bool) -> u32 {
-        self.kir.buffers.push(Buffer { writable, size: 0 });
-        self.kir.buffers.len() as u32 - 1
+        let nth = self.kir.buffers.len() as u32;
+        let name = format!("binding{nth}");
+        self.kir.buffers.push(Buffer { name, element: Type::U32, writable, size: 0 });
+        nth
+    }
+
+    /// Sets the name of a buffer and its element type; initially `binding0`, `binding1` and so on,
+    /// and `U32`.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let input = b.buffer(false);
+    /// b.buffer_of(input, "weights", Type::F16);
+    /// let buffer = &b.kir().buffers[0];
+    /// assert_eq!((&*buffer.name, buffer.element), ("weights", Type::F16));
+    /// ```
+    pub fn buffer_of(&mut self, buffer: u32, name: &str, element: Type) {
+        let buffer = &mut self.kir.buffers[buffer as usize];
+        (buffer.name, buffer.element) = (name.to_owned(), element);
     }
 
     /// Sets the guaranteed minimum size of a buffer in bytes; initially 0.

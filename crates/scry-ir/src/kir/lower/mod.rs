@@ -12,6 +12,7 @@ mod constants;
 mod control;
 mod convert;
 mod cooperative;
+mod element_type;
 mod entry;
 mod expressions;
 mod frame;
@@ -217,6 +218,7 @@ impl<'m> Lower<'m> {
     fn declare(&mut self) {
         for binding in &self.interface.bindings {
             let buffer = self.builder.buffer(binding.access.writes());
+            self.builder.buffer_of(buffer, &binding.name, element_type::of(&binding.layout));
             self.builder.buffer_size(buffer, binding.layout.min_binding_size());
         }
         if let Some(immediates) = &self.interface.immediates {

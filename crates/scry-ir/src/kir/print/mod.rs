@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel double [64, 1, 1]
-//! buffer binding0: read_write
+//! buffer binding0: read_write f32 data
 //! var v0: u32
 //!
 //! %0: u32 = group_id.x
@@ -26,7 +26,11 @@ impl Display for Kir {
         writeln!(f, "kernel {} {:?}", self.name, self.workgroup_size)?;
         for (nth, buffer) in self.buffers.iter().enumerate() {
             let access = if buffer.writable { "read_write" } else { "read" };
-            writeln!(f, "buffer binding{nth}: {access}")?;
+            write!(f, "buffer binding{nth}: {access} {}", buffer.element)?;
+            if buffer.name != format!("binding{nth}") {
+                write!(f, " {}", buffer.name)?;
+            }
+            writeln!(f)?;
         }
         if self.immediates > 0 {
             writeln!(f, "immediate: {} bytes", self.immediates)?;

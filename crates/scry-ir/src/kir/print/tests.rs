@@ -9,6 +9,7 @@ use crate::kir::{
 fn a_kernel_as_text() {
     let mut b = Builder::new("all", [8, 4, 1]);
     let (read, write) = (b.buffer(false), b.buffer(true));
+    b.buffer_of(read, "weights", Type::F16);
     b.immediates(16);
     let shared = b.workgroup_array(Type::F32, 64);
     b.local_array(Type::Bool, 3);
@@ -35,8 +36,8 @@ fn a_kernel_as_text() {
     b.barrier(Barrier::Subgroup);
     let expected = "\
 kernel all [8, 4, 1]
-buffer binding0: read
-buffer binding1: read_write
+buffer binding0: read f16 weights
+buffer binding1: read_write u32
 immediate: 16 bytes
 workgroup0: 64 * f32
 local0: 3 * bool

@@ -58,8 +58,8 @@ pub(super) fn array(kir: &Kir, binding: u32, stride: u32) -> Check {
     if stride == 0 { Err("the stride is zero".to_owned()) } else { Ok(()) }
 }
 
-fn buffer(kir: &Kir, binding: u32) -> Result<Buffer, String> {
-    let found = kir.buffers.get(binding as usize).copied();
+fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, String> {
+    let found = kir.buffers.get(binding as usize);
     found.ok_or_else(|| format!("there is no binding{binding}"))
 }
 

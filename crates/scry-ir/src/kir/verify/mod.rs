@@ -41,6 +41,9 @@ fn head(kir: &Kir) -> Check {
     if kir.labels == 0 {
         return Err("the kernel's own label is not counted".to_owned());
     }
+    if let Some(buffer) = kir.buffers.iter().find(|buffer| buffer.element == Type::Bool) {
+        return Err(format!("the elements of `{}` are bool, which no buffer has", buffer.name));
+    }
     match kir.workgroup.iter().chain(&kir.locals).any(|array| array.len == 0) {
         true => Err("there is an array of length zero".to_owned()),
         false => Ok(()),
