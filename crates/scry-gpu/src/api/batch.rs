@@ -1,4 +1,4 @@
-//! Several steps, one submission.
+//! Batches: several commands in one submission.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::core::encode;
 use crate::core::handles::MemoryKind;
 use crate::core::same_device::same_device;
 
-/// Steps that are submitted together, in one call to the driver.
+/// Commands that are submitted together, in one call to the driver.
 ///
-/// The steps behave as if they ran one after the other; those that touch different bytes may
-/// overlap. No barriers are needed. A step that fails to be added leaves the batch as it was.
+/// The commands behave as if they ran one after the other; those that access different bytes may
+/// overlap. No barriers are needed. A command that cannot be added leaves the batch unchanged.
 ///
-/// The methods that add a step return the batch, and those that submit it leave it empty: calls
-/// can be chained, and a batch that was submitted can be filled again.
+/// The methods that add a command return the batch, and those that submit it leave it empty: calls
+/// can be chained, and a submitted batch can be reused.
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch {
     context: Arc<Context>,
@@ -187,8 +187,8 @@ impl Batch {
         self.add(|context, list| encode::copy(context, list, NAME, from, to).in_function(NAME))
     }
 
-    /// Adds a fill of a buffer, or a slice of one, with one value; of an untyped buffer, of each of
-    /// its bytes.
+    /// Adds a fill of a buffer, or a slice of one, with one value; an untyped buffer is filled byte
+    /// by byte.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -226,8 +226,8 @@ impl Batch {
         })
     }
 
-    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now. Of
-    /// an untyped buffer these are its bytes.
+    /// Adds a write of all elements of a buffer, or of a slice of one; of an untyped buffer, of its
+    /// bytes. `data` is copied before the call returns.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -256,8 +256,8 @@ impl Batch {
         })
     }
 
-    /// Adds a read of all elements of a buffer, or of a slice of one, as they are at this place in
-    /// the batch. Of an untyped buffer these are its bytes.
+    /// Adds a read of all elements of a buffer, or of a slice of one, as they are at this point of
+    /// the batch; of an untyped buffer, of its bytes.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -295,7 +295,7 @@ impl Batch {
     }
 
     /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so
-    /// that it can be filled again.
+    /// that it can be reused.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -358,12 +358,12 @@ impl Batch {
     /// As [`Ticket::wait`].
     pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
         let (list, latest) = self.take();
-        // The core adds launches of its own, for copies and for indirect launches.
-        let asked_for = |command: &Command| match command {
+        // The core adds internal launches, for copies and for indirect launches.
+        let is_user_launch = |command: &Command| match command {
             Command::Dispatch(dispatch) => Some(dispatch.is_launch()),
             _ => None,
         };
-        let asked_for: Vec<bool> = list.commands.iter().filter_map(asked_for).collect();
+        let is_user_launch: Vec<bool> = list.commands.iter().filter_map(is_user_launch).collect();
         let context = &self.context;
         let timed = || {
             let Some(submission) = latest.submit(|| context.submit_list(list, true))? else {
@@ -373,12 +373,12 @@ impl Batch {
             context.note_loss(context.driver.timings(submission))
         };
         let times = timed().in_function("Batch::submit_timed")?;
-        let launches = times.into_iter().zip(asked_for).filter(|(_, asked_for)| *asked_for);
+        let launches = times.into_iter().zip(is_user_launch).filter(|(_, is_user)| *is_user);
         Ok(launches.map(|(time, _)| time).collect())
     }
 
-    /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew
-    /// with each replay. Leaves the batch empty, also on failure.
+    /// Prepares the batch for repeated execution. Each replay writes the data passed to
+    /// [`Batch::write`] again. Leaves the batch empty, also on failure.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -410,13 +410,12 @@ impl Batch {
         Ok(Recording::new(&self.context, recorded, latest))
     }
 
-    /// What the batch holds; it is empty afterwards. Downloads keep to the submission that they
-    /// were added for.
+    /// Takes the commands out of the batch. Downloads keep the submission that they were added for.
     fn take(&mut self) -> (CommandList, LatestSubmission) {
         (std::mem::take(&mut self.list), std::mem::take(&mut self.latest))
     }
 
-    /// Adds to the list; on failure the list is as it was.
+    /// Adds commands to the list; a failure leaves the list unchanged.
     pub(crate) fn add(
         &mut self,
         encode: impl FnOnce(&Arc<Context>, &mut CommandList) -> Result<()>,

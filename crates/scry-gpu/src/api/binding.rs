@@ -1,4 +1,4 @@
-//! What a kernel can be given: whole buffers and slices of them.
+//! Bindings of a kernel: whole buffers and slices of them.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crate::core::memory::Memory;
 
 /// A buffer, or a slice of one, as an argument of a kernel.
 ///
-/// Arguments are given in the order of the kernel's bindings: by group, then by binding number.
+/// Arguments are passed in the order of the kernel's bindings: by group, then by binding number.
 /// Bindings can be held across an await by tasks that move between threads.
 pub trait Binding: Sealed + Send + Sync {}
 
-/// Keeps [`Binding`] closed, and shows its inside to the crate.
+/// Seals [`Binding`]; its methods are private to the crate.
 pub trait Sealed {
-    /// The bytes and what they are.
+    /// Returns the bytes and their layout.
     #[doc(hidden)]
     fn view(&self) -> View<'_>;
 }
 
-/// Bytes of a buffer and what they are; without the element's type.
+/// Bytes of a buffer with their layout as a value, instead of an element type.
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct View<'a> {
     pub(crate) context: &'a Arc<Context>,
-    /// Absent if the buffer is empty.
+    /// `None` if the buffer is empty.
     pub(crate) memory: Option<&'a Arc<Memory>>,
     pub(crate) label: &'a str,
     /// First byte.

@@ -1,4 +1,4 @@
-//! Kernels with arguments by name.
+//! Kernels whose arguments are set by name.
 
 use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest};
 
@@ -15,7 +15,7 @@ use crate::{bf16, f16};
 
 /// A kernel with arguments that are set by name: see [`Kernel::bind`].
 ///
-/// Names are checked by the call that launches it, so that calls of `set` can be chained.
+/// The launch checks the names, so that calls of `set` can be chained.
 #[derive(Clone)]
 #[must_use = "nothing runs until `run` is called, or Batch::run_bound"]
 pub struct BoundKernel<'a> {
@@ -32,15 +32,15 @@ pub struct BoundKernel<'a> {
             `BoundKernel::immediates`"
 )]
 pub trait KernelArgument<'a> {
-    /// The argument without its type.
+    /// Returns the argument without its Rust type.
     #[doc(hidden)]
     fn into_given(self) -> Given<'a>;
 }
 
-/// The name under which all immediates are set at once; no identifier of WGSL.
+/// The name under which all immediates are set at once; not a WGSL identifier.
 const BLOCK: &str = "var<immediate>";
 
-/// An argument without its type.
+/// An argument without its Rust type.
 #[derive(Clone)]
 #[doc(hidden)]
 pub struct Given<'a>(Kind<'a>);
@@ -94,7 +94,7 @@ macro_rules! scalar_arguments {
 scalar_arguments!(f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl GivenImmediates {
-    /// A value and its type.
+    /// Returns the bytes and the type of a value.
     pub(crate) fn of<T: Element>(value: &T) -> Self {
         Self {
             bytes: element::bytes_of(std::slice::from_ref(value)).to_vec(),
@@ -105,8 +105,8 @@ impl GivenImmediates {
 }
 
 impl Kernel {
-    /// Starts a launch whose arguments are given by name: bindings, and the members of the kernel's
-    /// `var<immediate>` or that variable itself.
+    /// Starts a launch whose arguments are set by name: bindings, and the kernel's `var<immediate>`
+    /// or its members.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -202,7 +202,8 @@ impl<'a> BoundKernel<'a> {
     }
 
     /// Runs the kernel on its device: for a number of invocations in one, two or three dimensions,
-    /// or as a [`Launch`] says, which may count workgroups. Returns once the work is submitted.
+    /// or as a [`Launch`] specifies, which may count workgroups. Returns once the work is
+    /// submitted.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -223,9 +224,8 @@ impl<'a> BoundKernel<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`] if a name is not one of the kernel's, is set twice or not at all, or
-    /// if an argument does not fit; else as [`Device::run`](crate::Device::run). Nothing has run
-    /// then.
+    /// [`GpuError::Argument`] if the kernel has no such name, a name is set twice or not at all, or
+    /// an argument does not fit; else as [`Device::run`](crate::Device::run). Nothing has run then.
     pub fn run(&self, launch: impl Into<Launch>) -> Result<()> {
         let context = self.kernel.device().context;
         const NAME: &str = "BoundKernel::run";
@@ -236,7 +236,7 @@ impl<'a> BoundKernel<'a> {
         added.and_then(|()| context.submit_unless_empty(list)).in_function(NAME)
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub(crate) fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -277,7 +277,7 @@ impl<'a> BoundKernel<'a> {
         self.kernel.interface()
     }
 
-    /// What was given under a name as a buffer, or as a value.
+    /// Finds the buffer, or the value, that was set under a name.
     fn find(&self, name: &str, is_buffer: bool) -> Option<&Kind<'a>> {
         let hit = |(given, kind): &&(String, Given<'a>)| {
             given == name && matches!(kind.0, Kind::Buffer(_)) == is_buffer
@@ -312,7 +312,7 @@ impl<'a> BoundKernel<'a> {
         Ok(())
     }
 
-    /// The value of the kernel's immediates, if some were set or have to be.
+    /// Returns the value of the kernel's immediates, if they were set or have to be.
     fn values(&self, are_elsewhere: bool) -> Result<Option<GivenImmediates>> {
         let Some(declared) = &self.interface().immediates else { return Ok(None) };
         let members: &[scry_ir::Member] = match &declared.layout {
@@ -340,7 +340,7 @@ impl<'a> BoundKernel<'a> {
         }
     }
 
-    /// The immediates, made of their members.
+    /// Assembles the immediates from their members.
     fn assemble(
         &self,
         declared: &Immediates,
@@ -400,7 +400,7 @@ impl<'a> BoundKernel<'a> {
     }
 }
 
-/// The names of a kernel's buffers, and those of its immediates.
+/// Returns the names of a kernel's buffers, and those of its immediates.
 fn names(interface: &Interface) -> (Vec<&str>, Vec<&str>) {
     let buffers = interface.bindings.iter().map(|binding| binding.name.as_str()).collect();
     let mut values = Vec::new();

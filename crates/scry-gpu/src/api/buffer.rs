@@ -17,12 +17,12 @@ use crate::core::same_device::quoted;
 
 /// `len` elements of type `T` in the memory of one device.
 ///
-/// Reading and writing methods work on the whole; [`Buffer::slice`] has the same methods for a
-/// part. Dropping a buffer is always safe: work in flight keeps what it uses.
+/// Methods read and write the whole buffer; [`Buffer::slice`] has the same methods for a part.
+/// Dropping a buffer is always safe: work in flight keeps its memory alive.
 ///
-/// A buffer is a handle: [`Clone`] is cheap and copies no elements, as with `Arc`. All clones name
-/// the same memory, so do [`Buffer::owned_slice`] and [`Buffer::view_as`], and the memory is freed
-/// with the last of them. [`Buffer::duplicate`] copies the elements.
+/// A buffer is a handle: [`Clone`] is cheap and copies no elements, as with `Arc`. Clones,
+/// [`Buffer::owned_slice`] and [`Buffer::view_as`] share the memory, which is freed with the last
+/// handle. [`Buffer::duplicate`] copies the elements.
 ///
 /// ```
 /// use scry_gpu::Device;
@@ -64,36 +64,36 @@ impl<T: Element> Buffer<T> {
         Ok(Self::over(DeviceBytes::upload_async(context, data.len(), &element, bytes).await?))
     }
 
-    /// Bytes that are known to be elements.
+    /// Returns a buffer over bytes that hold elements of type `T`.
     pub(crate) fn over(bytes: DeviceBytes) -> Self {
         Self { bytes, element: PhantomData }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.size as usize / size_of::<T>()
     }
 
-    /// True if there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.size == 0
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn byte_size(&self) -> u64 {
         self.bytes.size
     }
 
-    /// The name that errors and tools show.
+    /// Returns the name that errors and tools show.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.bytes.label
     }
 
-    /// Gives the buffer a name for errors; clones made before keep theirs.
+    /// Names the buffer in errors; earlier clones keep their name.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -110,7 +110,7 @@ impl<T: Element> Buffer<T> {
         self
     }
 
-    /// Replaces all elements. Returns once `data` is captured; later work sees it.
+    /// Replaces all elements. Returns once `data` is copied; later work sees it.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -142,7 +142,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` reaches beyond the end.
+    /// [`GpuError::Range`] if `data` exceeds the end of the buffer.
     pub fn write_at(&self, offset: usize, data: &[T]) -> Result<()> {
         let range = offset..offset.saturating_add(data.len());
         const NAME: &str = "Buffer::write_at";
@@ -280,7 +280,7 @@ impl<T: Element> Buffer<T> {
         Ok(Self::over(copy))
     }
 
-    /// A part of the buffer, as a binding or for reading and writing.
+    /// Returns a part of the buffer, as a binding or for reading and writing.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -294,14 +294,14 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.
+    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it begins.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         self.slice_for("Buffer::slice", range)
     }
 
-    /// A part of the buffer as a buffer of its own, which shares the memory and keeps it alive:
-    /// what [`Buffer::slice`] borrows, for structures and other threads. Bound to a kernel, it has
-    /// to begin where a [`Slice`] has to.
+    /// Returns a part of the buffer as a buffer that shares the memory and keeps it alive: an owned
+    /// [`Buffer::slice`], for structures and other threads. As a binding it has the alignment rule
+    /// of a [`Slice`].
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -320,7 +320,7 @@ impl<T: Element> Buffer<T> {
         Ok(self.slice_for("Buffer::owned_slice", range)?.to_owned_slice())
     }
 
-    /// The same bytes as elements of another type: a buffer that shares the memory.
+    /// Returns the same bytes as elements of another type, in a buffer that shares the memory.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -336,14 +336,14 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
-    /// a multiple of their alignment, as those of an [`Buffer::owned_slice`] may.
+    /// a multiple of their alignment, as those of a [`Buffer::owned_slice`] may.
     pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
         let whole = (0, self.bytes.size);
         self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;
         Ok(Buffer::over(self.bytes.clone()))
     }
 
-    /// The same elements with their type as a value: a buffer that shares the memory.
+    /// Returns the same elements with their type as a value, in a buffer that shares the memory.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};

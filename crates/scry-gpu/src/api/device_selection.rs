@@ -14,8 +14,8 @@ pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
 /// The help for a device that does not open.
 const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
-/// Opens the device that a selector names. If it names a backend, no other one is asked, unless
-/// it has no such device: then the error lists those of the others.
+/// Opens the device that a selector names. If it names a backend, the others are searched only
+/// where that backend has no such device, so that the error can list theirs.
 pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
         return Found::everywhere().open_selected(selector);
@@ -31,7 +31,7 @@ pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     })
 }
 
-/// The error for a selector that is the value of [`VARIABLE`].
+/// Returns the error for a selector that is the value of [`VARIABLE`].
 pub(crate) fn from_variable(error: GpuError) -> GpuError {
     match error {
         GpuError::NoDevice(error) => {
@@ -41,7 +41,7 @@ pub(crate) fn from_variable(error: GpuError) -> GpuError {
     }
 }
 
-/// The backend that a selector names, alone (`vulkan`) or with a device of it (`vulkan:1`).
+/// Returns the backend that a selector names, alone (`vulkan`) or with a device of it (`vulkan:1`).
 fn backend_of(selector: &str) -> Option<BackendKind> {
     use BackendKind::{Cpu, Cuda, Null, Vulkan};
     let selector = selector.trim().to_ascii_lowercase();
@@ -53,19 +53,19 @@ fn backend_of(selector: &str) -> Option<BackendKind> {
     [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
 }
 
-/// Every device present, the one to prefer first, and what became of backends without any.
+/// Every device present, in order of preference, and why the other backends have none.
 pub(crate) struct Found {
     pub adapters: Vec<Box<dyn Adapter>>,
     pub attempts: Vec<Attempt>,
 }
 
 impl Found {
-    /// Asks every backend but the null one, which computes nothing and has to be asked for.
+    /// Searches every backend but the null one, which computes nothing and must be named.
     pub(crate) fn everywhere() -> Self {
         Self::of(&|kind| kind != BackendKind::Null)
     }
 
-    /// Asks some backends.
+    /// Searches some backends.
     pub(crate) fn of(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
         let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
@@ -98,7 +98,7 @@ impl Found {
         self.open_one_of(everything.collect(), selector)
     }
 
-    /// Opens the first that opens of the devices that a selector names.
+    /// Opens the first device that a selector matches and that opens.
     pub(crate) fn open_selected(self, selector: &str) -> Result<Box<dyn Driver>> {
         let selected = (0..self.adapters.len())
             .filter(|&position| matches(selector, position, self.adapters[position].info()));
@@ -140,12 +140,12 @@ impl Found {
     }
 }
 
-/// Why there is no device of any backend any more.
+/// Returns the reason while the process exits: no backend has a device any more.
 fn ended() -> Absence {
     Absence { reason: EXITING.to_owned(), help: "use devices before that".to_owned() }
 }
 
-/// Why there is no device of a backend that the build leaves out.
+/// Returns the reason for a backend that the build leaves out.
 fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
     Attempt {
         backend,
@@ -154,8 +154,8 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
     }
 }
 
-/// The order in which devices are preferred: CUDA, then discrete, integrated and virtual GPUs, our
-/// own CPU backend, and last other software. Equal ones stay in their backend's order.
+/// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
+/// virtual GPUs, the CPU backend, and last other software. Equal ones keep their backend's order.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,
@@ -169,8 +169,8 @@ fn rank(info: &DeviceInfo) -> u32 {
     }
 }
 
-/// Whether a selector names the device at `position` of the list: `vulkan`, `vulkan:1`, the
-/// position, a UUID, a PCI address, or part of the name.
+/// Returns whether a selector matches the device at `position` of the list: `vulkan`, `vulkan:1`,
+/// the position, a UUID, a PCI address, or part of the name.
 fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     let selector = selector.trim().to_ascii_lowercase();
     if selector.is_empty() {
@@ -206,8 +206,8 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
     selector == full || selector == short || selector == format!("0000{full}")
 }
 
-/// What to do about features that a device lacks: which devices present have them.
-pub(crate) fn who_has(features: Features) -> String {
+/// Returns the help for features that a device lacks: the devices present that have them.
+pub(crate) fn devices_with(features: Features) -> String {
     let found = Found::everywhere();
     let infos = found.adapters.iter().map(|adapter| adapter.info());
     let able: Vec<String> =
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_is_left_out_says_how_to_have_it() {
+    fn missing_backends_name_their_feature() {
         let text = left_out_attempt(BackendKind::Cuda, "cuda").help;
         assert_eq!(text, "build with the feature: cargo add scry-gpu --features cuda");
         let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_name_devices_in_every_documented_way() {
+    fn all_documented_selectors_match() {
         for selector in [
             "vulkan",
             "Vulkan:1",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_of_a_backend_ask_it_alone() {
+    fn backend_selectors_search_one_backend() {
         let known = ["cpu", " CPU:0 ", "vulkan:12", "cuda", "null"].map(backend_of);
         use BackendKind::{Cpu, Cuda, Null, Vulkan};
         assert_eq!(known, [Cpu, Cpu, Vulkan, Cuda, Null].map(Some));

@@ -17,7 +17,7 @@ use crate::core::memory::Memory;
 #[must_use = "elements are read back only to be received with `get`"]
 pub struct Download<T> {
     context: Arc<Context>,
-    /// Absent if there are no elements.
+    /// `None` if there are no elements.
     copy: Option<HostCopy>,
     len: usize,
     latest: LatestSubmission,
@@ -27,8 +27,7 @@ pub struct Download<T> {
 /// Host memory that a batch copies elements to.
 pub(crate) struct HostCopy {
     pub(crate) memory: Arc<Memory>,
-    /// The allocation that they are copied from: reading them reports failed launches that write
-    /// it.
+    /// The source allocation: reading reports failed launches that write it.
     pub(crate) source: MemoryId,
 }
 
@@ -44,7 +43,7 @@ impl<T: Element> Download<T> {
     }
 
     /// Waits for the batch, or the latest replay of its recording, and returns the elements as they
-    /// were at that place in it.
+    /// were at that point of it.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -98,7 +97,7 @@ impl<T: Element> Download<T> {
                     Completion::for_reading(&self.context, submission, copy.source).await?;
                     awaited = Some(submission);
                 }
-                // A replay is being submitted, or a thread waits to do that.
+                // Another thread submits a replay, or waits for the lock to do so.
                 None => yield_now().await,
             }
         }
@@ -120,7 +119,7 @@ fn not_submitted(operation: &'static str) -> GpuError {
     })
 }
 
-/// Lets other tasks run.
+/// Yields to other tasks once.
 async fn yield_now() {
     let mut has_yielded = false;
     std::future::poll_fn(|cx| match std::mem::replace(&mut has_yielded, true) {

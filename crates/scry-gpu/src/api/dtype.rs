@@ -1,4 +1,4 @@
-//! Element types as values: for programs that learn them at run time.
+//! Element types as run-time values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use scry_ir::{Scalar, ScalarKind};
 
 use crate::api::element::{Element, ElementLayout};
 
-/// The type of a scalar element, as a value: for tensors, files and command lines, where it is
-/// known at run time alone. See [`UntypedBuffer`](crate::UntypedBuffer).
+/// The type of a scalar element as a value, for tensors, files and command lines, where it is only
+/// known at run time. See [`UntypedBuffer`](crate::UntypedBuffer).
 ///
 /// ```
 /// use scry_gpu::DType;
@@ -47,7 +47,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every type, by size.
+    /// All types, sorted by size.
     ///
     /// ```
     /// use scry_gpu::DType;
@@ -85,7 +85,7 @@ impl DType {
         Self::ALL.into_iter().find(|dtype| dtype.scalar() == *scalar)
     }
 
-    /// Returns the bytes of an element: 1, 2, 4 or 8.
+    /// Returns the size of an element in bytes: 1, 2, 4 or 8.
     ///
     /// ```
     /// use scry_gpu::DType;
@@ -120,7 +120,7 @@ impl DType {
         }
     }
 
-    /// Returns the kind and width of the scalar, as the layouts of kernels have them.
+    /// Returns the kind and width of the scalar, as in the layouts of kernels.
     ///
     /// ```
     /// use scry_gpu::{DType, Scalar};
@@ -163,7 +163,7 @@ impl FromStr for DType {
     }
 }
 
-/// A text that names no [`DType`].
+/// Error for a string that is not the name of a [`DType`].
 ///
 /// ```
 /// use scry_gpu::DType;
@@ -193,7 +193,7 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// The type of a typed buffer's elements.
+    /// Returns the type of a typed buffer's elements.
     pub(crate) fn of<T: Element>() -> Self {
         Self {
             layout: T::LAYOUT,
@@ -203,7 +203,7 @@ impl ElementType {
         }
     }
 
-    /// Whether these are the same elements. Of opaque types the names must be the same.
+    /// Returns whether the types are the same. Opaque types are compared by name.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let is_same = self.layout == other.layout && self.size == other.size;
         is_same && (!matches!(self.layout, ElementLayout::Opaque) || self.name == other.name)
@@ -211,7 +211,7 @@ impl ElementType {
 }
 
 impl From<Option<DType>> for ElementType {
-    /// Without a type: bytes, which fit every type.
+    /// Converts `None` to bytes, which fit every type.
     fn from(dtype: Option<DType>) -> Self {
         match dtype {
             Some(dtype) => {

@@ -1,4 +1,4 @@
-//! What transfers of a batch accept: buffers and slices, typed or not.
+//! Arguments of a batch's transfers: buffers and slices, typed or not.
 
 use crate::api::binding::{Sealed as _, View};
 use crate::api::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::api::untyped_buffer::UntypedBuffer;
 /// Elements in the memory of a device, as [`Batch`](crate::Batch) copies, writes and reads them:
 /// `&Buffer<T>`, [`Slice<T>`](Slice) or `&UntypedBuffer`.
 ///
-/// Of an [`UntypedBuffer`] the host sees bytes: [`Elements::Item`] is `u8`.
+/// The host reads and writes an [`UntypedBuffer`] as bytes: [`Elements::Item`] is `u8`.
 pub trait Elements: sealed::Sealed {
     /// The type of an element on the host.
     type Item: Element;
@@ -27,7 +27,7 @@ pub enum Untyped {}
 pub(crate) mod sealed {
     use super::{ElementType, Result, View};
 
-    /// Keeps [`Elements`](super::Elements) closed.
+    /// Seals [`Elements`](super::Elements).
     pub trait Sealed {
         #[doc(hidden)]
         fn bytes(&self) -> View<'_>;
@@ -35,7 +35,7 @@ pub(crate) mod sealed {
         #[doc(hidden)]
         fn element(&self) -> ElementType;
 
-        /// Refuses host data of another length, on behalf of the function that the error names.
+        /// Checks the length of host data; the error names `operation`.
         #[doc(hidden)]
         fn check_len(&self, operation: &'static str, given: usize) -> Result<()>;
     }

@@ -1,4 +1,4 @@
-//! What a device is and what it can do.
+//! Descriptions of devices: identity, limits, features.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    /// The lower-case name, as selectors spell it.
+    /// Returns the lower-case name, as selectors spell it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ pub struct Limits {
     /// Bytes of one `var<storage>` binding: less than 4 GiB on every device. A larger buffer is
     /// bound slice by slice, or as a whole to a kernel that is not WGSL.
     pub max_storage_binding_size: u64,
-    /// Bytes of one `var<uniform>` binding, less than 4 GiB as well.
+    /// Bytes of one `var<uniform>` binding: also less than 4 GiB.
     pub max_uniform_binding_size: u64,
     /// `var<storage>` bindings of one kernel.
     pub max_storage_bindings: u32,
@@ -113,19 +113,19 @@ pub struct Limits {
     pub max_workgroup_memory: u32,
     /// Bytes of the immediate block.
     pub max_immediates: u32,
-    /// Workgroups along x, y and z that the device itself supports in one launch. Larger launches
-    /// are folded: the kernel does not notice.
+    /// Workgroups along x, y and z that the device supports in one launch. Larger grids of WGSL
+    /// kernels are linearised into rows within the limit; the built-in values are the same.
     pub max_native_workgroups: [u32; 3],
 }
 
 impl Limits {
     /// Bytes of the largest binding of a WGSL kernel on any device. Elements, and the scalars in
-    /// them, are numbered in 32 bits. The proofs that loops over them end, and the indices of parts
-    /// of elements, rely on bindings that are shorter than 4 GiB.
+    /// them, have 32-bit indices. Loop bound proofs and scalar indices rely on bindings shorter
+    /// than 4 GiB.
     pub(crate) const MAX_WGSL_BINDING: u64 = u32::MAX as u64;
 }
 
-/// A defect of a driver, and what is done about it.
+/// A driver defect that is worked around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -134,8 +134,8 @@ pub struct Workaround {
     pub name: &'static str,
     /// The defect of the driver.
     pub reason: &'static str,
-    /// Versions of the driver that were seen to do so. Others are treated alike until one is known
-    /// that does not.
+    /// Driver versions that were tested and have the defect. The workaround applies to other
+    /// versions too, until a fixed one is known.
     pub tried: &'static str,
 }
 
@@ -169,7 +169,7 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// PCI vendor, or the identifier from the Khronos registry.
     pub vendor_id: u32,
-    /// The vendor's number of the model.
+    /// The vendor's identifier of the model.
     pub device_id: u32,
     /// Identity of the device, stable across processes.
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
@@ -206,12 +206,13 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Backend and index, which select the device: `vulkan:0`.
+    /// Returns the selector, backend and index: `vulkan:0`.
     pub(crate) fn selector(&self) -> String {
         format!("{}:{}", self.backend, self.index)
     }
 
-    /// Backend, index and name, as errors list devices: the part before the space selects it.
+    /// Returns backend, index and name, as errors list devices: the part before the space is the
+    /// selector.
     pub(crate) fn title(&self) -> String {
         format!("{} {}", self.selector(), self.name)
     }
@@ -220,13 +221,13 @@ impl DeviceInfo {
 impl fmt::Display for DeviceInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, driver, .. } = self;
-        // One decimal is enough to read.
+        // The value is printed with one decimal, so rounding is harmless.
         let gib = self.memory as f64 / f64::from(1 << 30);
         write!(f, "{} ({kind}, {driver}, {gib:.1} GiB)", self.title())
     }
 }
 
-/// How parts of a [`DeviceInfo`] are serialized.
+/// Serializers for parts of a [`DeviceInfo`].
 #[cfg(feature = "serde")]
 mod serialize {
     use serde::{Serialize, Serializer};
@@ -239,7 +240,7 @@ mod serialize {
         }
     }
 
-    /// Five groups of hexadecimal digits, or none.
+    /// Writes five groups of hexadecimal digits, or none.
     pub(super) fn uuid<S: Serializer>(uuid: &Option<[u8; 16]>, to: S) -> Result<S::Ok, S::Error> {
         let text = uuid.map(|uuid| {
             let hex = format!("{:032x}", u128::from_be_bytes(uuid));
@@ -248,7 +249,7 @@ mod serialize {
         text.serialize(to)
     }
 
-    /// A list of names.
+    /// Writes a list of names.
     pub(super) fn features<S: Serializer>(features: &Features, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(features.names())
     }

@@ -20,7 +20,7 @@ use crate::core::logging;
 pub struct Kernel {
     pub(super) context: Arc<Context>,
     inner: Arc<CompiledKernel>,
-    /// The name of its source, for errors. Kernels of other names share the rest.
+    /// The name of its source, for errors. Kernels that differ only in the name share `inner`.
     label: Option<Arc<str>>,
 }
 
@@ -36,7 +36,7 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
-    /// The only entry point, every override at its default.
+    /// Returns options for the only entry point, with all overrides at their defaults.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -127,19 +127,19 @@ impl CompileOptions {
 }
 
 impl Kernel {
-    /// Returns the number of buffers that the kernel has as arguments.
+    /// Returns the number of bindings.
     #[must_use]
     pub fn binding_count(&self) -> usize {
         self.interface().bindings.len()
     }
 
-    /// Name of the entry point.
+    /// Returns the name of the entry point.
     #[must_use]
     pub fn entry_point(&self) -> &str {
         &self.interface().entry_point
     }
 
-    /// Invocations of a workgroup along x, y and z.
+    /// Returns the invocations of a workgroup along x, y and z.
     #[must_use]
     pub fn workgroup_size(&self) -> [u32; 3] {
         self.interface().workgroup_size
@@ -166,28 +166,28 @@ impl Kernel {
         self.inner.interface()
     }
 
-    /// The name of its source, where it has one.
+    /// Returns the name of its source, if it has one.
     pub(crate) fn label(&self) -> Option<&Arc<str>> {
         self.label.as_ref()
     }
 
-    /// The kernel without its device, for parts of the device: a handle of the device among them
-    /// would be a cycle of references.
+    /// Returns the kernel without its device, for caches of the device, where a handle of the
+    /// device would be a reference cycle.
     pub(crate) fn without_device(self) -> Arc<CompiledKernel> {
         self.inner
     }
 
-    /// The kernel without its device.
+    /// Returns the kernel without its device.
     pub(crate) fn inner(&self) -> &Arc<CompiledKernel> {
         &self.inner
     }
 
-    /// A kernel that was kept without its device.
+    /// Adds the device to a kernel that was stored without it.
     pub(crate) fn of_device(inner: &Arc<CompiledKernel>, context: &Arc<Context>) -> Self {
         Self { context: context.clone(), inner: inner.clone(), label: None }
     }
 
-    /// Compiles a source, or finds it compiled.
+    /// Compiles a source, unless it is cached.
     pub(crate) fn compile(
         context: &Arc<Context>,
         source: &str,
@@ -204,7 +204,7 @@ impl Kernel {
         Ok(Self { label: label.as_deref().map(Arc::from), ..kernel })
     }
 
-    /// Compiles a source that is not WGSL, or finds it compiled.
+    /// Compiles a source that is not WGSL, unless it is cached.
     pub(crate) fn compile_native(
         context: &Arc<Context>,
         source: &str,
@@ -224,7 +224,7 @@ impl Kernel {
         Self::find_or_compile(context, key, build)
     }
 
-    /// Finds a kernel in the memory cache, or compiles it.
+    /// Returns a kernel from the memory cache, or compiles it.
     fn find_or_compile(
         context: &Arc<Context>,
         key: KeyRef<'_>,
@@ -246,10 +246,14 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Refuses a grid that would have to be folded, if the kernel cannot be.
+    /// Refuses a grid that needs linearisation, if the kernel is not WGSL.
     pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
-        if self.inner.is_native() && grid.fold.is_some() {
-            return Err(launch::too_many_natively(self.interface(), &context.info, grid.groups));
+        if self.inner.is_native() && grid.linearised.is_some() {
+            return Err(launch::native_grid_too_large(
+                self.interface(),
+                &context.info,
+                grid.groups,
+            ));
         }
         Ok(())
     }
@@ -257,12 +261,12 @@ impl Kernel {
     /// Refuses indirect launches, if the kernel is not WGSL.
     pub(crate) fn check_indirect(&self) -> Result<()> {
         match self.inner.is_native() {
-            true => Err(launch::native_indirectly(self.interface())),
+            true => Err(launch::native_kernel_indirect(self.interface())),
             false => Ok(()),
         }
     }
 
-    /// Refuses tensor maps among the immediates that reach beyond their buffers.
+    /// Refuses tensor maps among the immediates that exceed their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
         match &self.inner.key().native {
             Some(spec) if spec.interface.listed().is_some() => {
@@ -296,7 +300,7 @@ impl Kernel {
         }))
     }
 
-    /// Whether it is not WGSL.
+    /// Returns whether it is not WGSL.
     pub(crate) fn is_native(&self) -> bool {
         self.inner.is_native()
     }

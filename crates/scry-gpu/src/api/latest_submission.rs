@@ -1,19 +1,19 @@
-//! Where a batch or recording keeps its latest submission, for its downloads.
+//! The latest submission of a batch or recording, for its downloads.
 
 use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 
 use crate::api::error::Result;
 use crate::core::handles::SubmissionIndex;
 
-/// The latest submission of a batch, once there is one; shared by the batch and its downloads.
+/// The latest submission of a batch, if any, shared by the batch and its downloads.
 ///
-/// A replay overwrites what an earlier one read back. So nothing is submitted while a download
-/// reads, and downloads wait for the latest submission.
+/// A replay overwrites the elements that an earlier one read back. So a download holds the read
+/// lock, submissions hold the write lock, and downloads wait for the latest submission.
 #[derive(Clone, Default)]
 pub(crate) struct LatestSubmission(Arc<RwLock<Option<SubmissionIndex>>>);
 
 impl LatestSubmission {
-    /// Submits, and notes its index; an empty batch has none.
+    /// Submits, and stores the submission index; an empty batch has none.
     pub(crate) fn submit(
         &self,
         submit: impl FnOnce() -> Result<Option<SubmissionIndex>>,
@@ -24,12 +24,13 @@ impl LatestSubmission {
         Ok(submission)
     }
 
-    /// Calls `read` with the index of the latest submission; there is no other one meanwhile.
+    /// Calls `read` with the index of the latest submission; the lock delays further submissions.
     pub(crate) fn read<R>(&self, read: impl FnOnce(Option<SubmissionIndex>) -> R) -> R {
         read(*self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, unless a submission is being made or waited for: then `None`, at once.
+    /// As [`Self::read`], but returns `None` at once while the lock is held by, or reserved for, a
+    /// submission.
     pub(crate) fn try_read<R>(&self, read: impl FnOnce(Option<SubmissionIndex>) -> R) -> Option<R> {
         let latest = match self.0.try_read() {
             Ok(latest) => latest,

@@ -1,11 +1,11 @@
-//! Libraries that some calls open when they are first needed, and whether they are there.
+//! The status of libraries that are opened when first needed.
 
 use crate::backend;
 
-/// A library that some calls need and the rest does without.
+/// A library that only some calls need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryStatus {
-    /// The library, as its maker calls it: `NVRTC`.
+    /// The vendor's name, such as `NVRTC`.
     pub name: &'static str,
     /// The calls that need it.
     pub needed_by: &'static str,
@@ -16,14 +16,14 @@ pub struct LibraryStatus {
 /// Whether a library can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryState {
-    /// It was opened, and has what is needed of it.
+    /// It was opened, and has the required functions.
     Found {
         /// The file: a name where the system looked it up, otherwise a path.
         file: String,
         /// The library's own version, such as `12.8`.
         version: String,
     },
-    /// Calls that need it fail, and say this.
+    /// It cannot be opened; calls that need it fail with this reason and help.
     Absent {
         /// The names and folders that were tried, with the result of each.
         reason: String,
@@ -32,20 +32,20 @@ pub enum LibraryState {
     },
 }
 
-/// The libraries of NVIDIA's toolkit that CUDA devices use, each opened to see whether it works:
-/// NVRTC for kernels in CUDA C, cuBLAS for its matrix products. Kernels in WGSL need neither.
+/// Returns the status of the CUDA toolkit's libraries that CUDA devices use, after trying to open
+/// each: NVRTC for kernels in CUDA C, cuBLAS for its matrix products. Kernels in WGSL need neither.
 ///
-/// A library that is found stays loaded. None is listed in a build without the feature `cuda`.
+/// A library that is found stays loaded. The list is empty in a build without the feature `cuda`.
 ///
 /// ```
 /// use scry_gpu::LibraryState;
 ///
 /// for library in scry_gpu::cuda_libraries() {
-///     let told = match library.state {
+///     let status = match library.state {
 ///         LibraryState::Found { file, version } => format!("{version}, found as {file}"),
 ///         LibraryState::Absent { reason, help } => format!("{reason}; help: {help}"),
 ///     };
-///     println!("{}: {told}", library.name);
+///     println!("{}: {status}", library.name);
 /// }
 /// ```
 #[must_use]

@@ -1,4 +1,4 @@
-//! What a program can call. Its types are thin and generic; what they share is in `core`.
+//! The public API: thin, generic types over the implementation in `core`.
 
 pub(crate) mod batch;
 pub(crate) mod binding;

@@ -11,12 +11,12 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::submission_queue::Recorded;
 
-/// A batch that can be submitted again and again without being recorded again. It keeps what it
-/// uses alive.
+/// A batch that is recorded once and can be submitted repeatedly. It keeps its buffers and kernels
+/// alive.
 #[must_use = "a recording does nothing until it is replayed"]
 pub struct Recording {
     context: Arc<Context>,
-    /// Absent if the batch was empty.
+    /// `None` if the batch was empty.
     recorded: Option<Arc<Recorded>>,
     latest: LatestSubmission,
 }
@@ -30,8 +30,8 @@ impl Recording {
         Self { context: context.clone(), recorded, latest }
     }
 
-    /// Submits the recorded work once more, after all work submitted before. Its
-    /// [`Download`](crate::Download)s give the bytes of the latest replay. Waits while another
+    /// Submits the recorded work again, after all work submitted before. Its
+    /// [`Download`](crate::Download)s return the elements of the latest replay. Waits while another
     /// thread is in [`Download::get`](crate::Download::get) for the replay before.
     ///
     /// ```
@@ -59,9 +59,9 @@ impl Recording {
         self.replay_after(CommandList::default()).in_function("Recording::replay")
     }
 
-    /// Starts a replay before which the buffers that it reads get new elements: a step number, a
-    /// learning rate, the next token. Buffers and slices may be of any type; what is not written
-    /// keeps its elements.
+    /// Starts a replay that first writes new elements to some of its input buffers, such as a step
+    /// number, a learning rate or the next token. Buffers and slices may be of any type; other
+    /// elements are unchanged.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -87,7 +87,7 @@ impl Recording {
         ReplayInputs::new(self)
     }
 
-    /// A replay after the commands of a list, with no other submission between them.
+    /// Submits a replay after the commands of a list, with no other submission between them.
     pub(crate) fn replay_after(&self, inputs: CommandList) -> Result<Ticket> {
         let Some(recorded) = &self.recorded else {
             return Ok(Ticket::new(&self.context, None));

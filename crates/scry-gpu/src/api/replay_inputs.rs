@@ -15,21 +15,21 @@ use crate::core::memory::Memory;
 use crate::core::same_device::{quoted, same_device};
 use crate::core::submission_queue::Recorded;
 
-/// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
+/// Alignment in bytes of each write's data in the staging memory.
 const ALIGNMENT: usize = 16;
 
 /// Data for one replay of a recording: see [`Recording::replay_with`].
 #[must_use = "nothing is written or replayed until `submit` is called"]
 pub struct ReplayInputs<'r> {
     recording: &'r Recording,
-    /// The data of all writes.
+    /// The data of all writes, each aligned.
     bytes: Vec<u8>,
     writes: Vec<Write>,
 }
 
-/// What is written where.
+/// A write to part of an allocation.
 struct Write {
-    /// Where its data begins in the bytes.
+    /// Offset of its data in [`ReplayInputs::bytes`].
     begin: usize,
     memory: Arc<Memory>,
     span: BufferRange,
@@ -41,7 +41,8 @@ impl<'r> ReplayInputs<'r> {
     }
 
     /// Adds a write of all elements of a buffer, or of a slice of one, or of the bytes of an
-    /// untyped buffer; `data` is captured now. Of writes that overlap the last one counts.
+    /// untyped buffer; `data` is copied before the call returns. The last of overlapping writes
+    /// wins.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -59,7 +60,7 @@ impl<'r> ReplayInputs<'r> {
     /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
     /// command of the recording uses the elements, or one overwrites some of them before they are
     /// read, as a recorded [`Batch::write`](crate::Batch::write) does. [`GpuError::WrongDevice`].
-    /// The inputs are as before then.
+    /// An error leaves the inputs unchanged.
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "ReplayInputs::write";
         dst.check_len(NAME, data.len())?;
@@ -114,8 +115,8 @@ impl<'r> ReplayInputs<'r> {
     /// ```
     ///
     /// # Errors
-    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to capture the
-    /// data in, and nothing has run then.
+    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to copy the data
+    /// to; nothing has run then.
     pub fn submit(&mut self) -> Result<Ticket> {
         let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
         capture(self.recording.context(), &bytes, &writes)
@@ -124,7 +125,7 @@ impl<'r> ReplayInputs<'r> {
     }
 }
 
-/// The copies that make the writes, from memory that holds the data of all of them.
+/// Copies the data to staging memory; returns the copies from there to the buffers.
 fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<CommandList> {
     let mut list = CommandList::default();
     if writes.is_empty() {
@@ -142,8 +143,8 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
 }
 
 impl Recorded {
-    /// How the recorded commands use bytes that are written before them. That of a range that is
-    /// read is remembered: it is probably written before each replay.
+    /// Returns how the recorded commands first use a range. Ranges that are read are cached: they
+    /// are probably written before each replay.
     fn first_use(&self, span: BufferRange) -> FirstUse {
         if self.is_known_input(span) {
             return FirstUse::Read;

@@ -14,7 +14,7 @@ use crate::core::transfer::Pages;
 
 /// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
 ///
-/// As a binding, its first byte must be at a multiple of
+/// As a binding, its byte offset must be a multiple of
 /// [`DeviceInfo::binding_alignment`](crate::DeviceInfo::binding_alignment); reading, writing and
 /// copying have no such rule.
 ///
@@ -66,25 +66,25 @@ impl<'a, T: Element> Slice<'a, T> {
         Self { bytes: &buffer.bytes, start, len, element: PhantomData }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn byte_size(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
 
-    /// Replaces the elements. Returns once `data` is captured; later work sees it.
+    /// Replaces the elements. Returns once `data` is copied; later work sees it.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -102,7 +102,7 @@ impl<'a, T: Element> Slice<'a, T> {
         self.write_for("Slice::write", data)
     }
 
-    /// [`Slice::write`] on behalf of the public function that errors name.
+    /// [`Slice::write`]; errors name `operation`.
     pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
         self.same_length(operation, data.len())?;
         device_bytes::write(self.view(), element::bytes_of(data)).in_function(operation)
@@ -146,7 +146,7 @@ impl<'a, T: Element> Slice<'a, T> {
         self.download_into_for("Slice::download_into", out)
     }
 
-    /// [`Slice::download_into`] on behalf of the public function that errors name.
+    /// [`Slice::download_into`]; errors name `operation`.
     pub(crate) fn download_into_for(&self, operation: &'static str, out: &mut [T]) -> Result<()> {
         self.read(operation, out, Pages::Present)
     }
@@ -195,7 +195,7 @@ impl<'a, T: Element> Slice<'a, T> {
         encode::copy_now(&self.bytes.context, NAME, src, dst.view()).in_function(NAME)
     }
 
-    /// The same bytes as elements of another type.
+    /// Returns the same bytes as elements of another type.
     ///
     /// ```
     /// use scry_gpu::{Device, f16};
@@ -219,8 +219,8 @@ impl<'a, T: Element> Slice<'a, T> {
         Ok(Slice { bytes: self.bytes, start: self.start, len, element: PhantomData })
     }
 
-    /// The elements as a buffer of its own, which shares the memory and keeps it alive: for
-    /// structures and other threads.
+    /// Returns the elements as a buffer that shares the memory and keeps it alive, for structures
+    /// and other threads.
     ///
     /// ```
     /// use scry_gpu::{Buffer, Device};
@@ -235,7 +235,7 @@ impl<'a, T: Element> Slice<'a, T> {
         Buffer::over(self.bytes.part(self.start, self.byte_size()))
     }
 
-    /// Refuses data of another length, on behalf of the public function that the error names.
+    /// Checks the length of host data; the error names `operation`.
     pub(crate) fn same_length(&self, operation: &'static str, given: usize) -> Result<()> {
         if given == self.len {
             return Ok(());
@@ -250,7 +250,7 @@ impl<'a, T: Element> Slice<'a, T> {
 }
 
 impl<'a, T: Element> Slice<'a, T> {
-    /// The bytes, for as long as the buffer lives.
+    /// Returns a view with the lifetime of the borrowed buffer.
     pub(crate) fn into_view(self) -> View<'a> {
         self.bytes.view(self.start, self.byte_size(), &ElementType::of::<T>())
     }

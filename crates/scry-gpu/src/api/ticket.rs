@@ -9,11 +9,11 @@ use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 
-/// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
+/// A submitted batch, which may still be running. Dropping a ticket does not stop the batch.
 #[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]
 pub struct Ticket {
     context: Arc<Context>,
-    /// Absent if the batch was empty.
+    /// `None` if the batch was empty.
     submission: Option<SubmissionIndex>,
 }
 
@@ -52,7 +52,7 @@ impl Ticket {
         self.submission.map_or(Ok(()), wait)
     }
 
-    /// Waits at most `timeout`; true if the batch is done. May be called again.
+    /// Waits at most `timeout`, and returns whether the batch is done. May be called again.
     ///
     /// ```
     /// use std::time::Duration;
@@ -70,13 +70,13 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// As [`Ticket::wait`]; a `timeout` that passes is no error.
+    /// As [`Ticket::wait`]; an expired `timeout` is not an error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
         let wait = |submission| self.context.wait_until(submission, Some(timeout));
         self.submission.map_or(Ok(true), wait).in_function("Ticket::wait_timeout")
     }
 
-    /// True if the batch is done. Does not wait.
+    /// Returns whether the batch is done, without waiting.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -12,12 +12,12 @@ use crate::core::encode;
 use crate::core::same_device::quoted;
 use crate::core::transfer::Pages;
 
-/// Elements in device memory whose type is known at run time: for tensors, file formats and tools,
-/// which learn it at run time.
+/// Elements in device memory whose type is only known at run time, for tensors, file formats and
+/// tools.
 ///
-/// A handle as [`Buffer`] is: clones, slices and views share the memory. As an argument of a kernel
-/// it is checked as the [`Buffer`] of the same elements is. A buffer without a [`DType`] holds
-/// bytes of unknown meaning: of these only the number is checked, and they fit every binding.
+/// A handle like [`Buffer`]: clones, slices and views share the memory. As a kernel argument it is
+/// checked like a [`Buffer`] of the same elements. A buffer without a [`DType`] holds bytes of
+/// unknown type: only their number is checked, and they fit every binding.
 ///
 /// ```
 /// use scry_gpu::{DType, Device};
@@ -50,7 +50,7 @@ impl UntypedBuffer {
         Self { bytes, element }
     }
 
-    /// Returns the number of elements; of bytes where the type is not known.
+    /// Returns the number of elements; of bytes where the type is unknown.
     ///
     /// ```
     /// # let gpu = scry_gpu::Device::open("cpu")?;
@@ -74,8 +74,8 @@ impl UntypedBuffer {
         self.bytes.size == 0
     }
 
-    /// Returns the type of the elements; `None` for bytes of unknown meaning, and for elements that
-    /// are no scalars.
+    /// Returns the type of the elements; `None` for bytes of unknown type, and for elements that
+    /// are not scalars.
     ///
     /// ```
     /// # use scry_gpu::{DType, Device};
@@ -116,7 +116,7 @@ impl UntypedBuffer {
         &self.bytes.label
     }
 
-    /// Gives the buffer a name for errors; clones made before keep theirs.
+    /// Names the buffer in errors; earlier clones keep their name.
     ///
     /// ```
     /// # use scry_gpu::{DType, Device};
@@ -131,7 +131,7 @@ impl UntypedBuffer {
         self
     }
 
-    /// Replaces all bytes. Returns once `data` is captured; later work sees it.
+    /// Replaces all bytes. Returns once `data` is copied; later work sees it.
     ///
     /// ```
     /// # use scry_gpu::{DType, Device};
@@ -239,8 +239,8 @@ impl UntypedBuffer {
         Ok(Self { bytes, element: self.element })
     }
 
-    /// A part of the buffer, in elements: a buffer that shares the memory and keeps it alive. Bound
-    /// to a kernel, it has to begin where a [`Slice`](crate::Slice) has to.
+    /// Returns a part of the buffer, in elements, as a buffer that shares the memory and keeps it
+    /// alive. As a binding it has the alignment rule of a [`Slice`](crate::Slice).
     ///
     /// ```
     /// # let gpu = scry_gpu::Device::open("cpu")?;
@@ -251,15 +251,15 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.
+    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it begins.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve("UntypedBuffer::slice", range, self.len(), self.label())?;
         let [start, size] = [start, end - start].map(|len| len as u64 * self.element.size);
         Ok(Self { bytes: self.bytes.part(start, size), element: self.element })
     }
 
-    /// The same bytes as elements of another type, or as bytes without a type (`None`): a buffer
-    /// that shares the memory.
+    /// Returns the same bytes as elements of another type, or as bytes without a type (`None`), in
+    /// a buffer that shares the memory.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -281,8 +281,8 @@ impl UntypedBuffer {
         Ok(Self { bytes: self.bytes.clone(), element })
     }
 
-    /// The same elements as a typed buffer, which shares the memory. Bytes of unknown meaning are
-    /// taken for elements of any type.
+    /// Returns the same elements as a typed buffer that shares the memory. Bytes of unknown type
+    /// can be typed as any element.
     ///
     /// ```
     /// # use scry_gpu::{DType, Device};
@@ -294,7 +294,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `T` is not the type of the elements; for bytes of unknown meaning as
+    /// [`GpuError::Range`] if `T` is not the type of the elements; for bytes of unknown type as
     /// [`UntypedBuffer::view_as`].
     pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
         const NAME: &str = "UntypedBuffer::typed";
@@ -318,8 +318,7 @@ impl UntypedBuffer {
         self.element
     }
 
-    /// Refuses data of another number of bytes, on behalf of the public function that the error
-    /// names.
+    /// Checks the number of bytes of host data; the error names `operation`.
     pub(crate) fn same_size(&self, operation: &'static str, given: usize) -> Result<()> {
         if given as u64 == self.bytes.size {
             return Ok(());
@@ -333,8 +332,7 @@ impl UntypedBuffer {
     }
 }
 
-/// Refuses a copy between elements of two types, on behalf of the public function that the error
-/// names.
+/// Checks that a copy is between elements of one type; the error names `operation`.
 pub(crate) fn same_elements(
     operation: &'static str,
     (from, from_type): (&str, &ElementType),

@@ -69,7 +69,7 @@ impl CompiledKernel {
         };
         let program = Program::with_options(&key.source, &options)?;
         let interface = program.interface();
-        check::kernel_limits(interface, &device.info, device_selection::who_has)?;
+        check::kernel_limits(interface, &device.info, device_selection::devices_with)?;
         let native = compile_variant(device, &program, &key, GridSource::Native)?;
         Ok(Self::new(device, Source::Wgsl(program), key, native))
     }
@@ -86,7 +86,7 @@ impl CompiledKernel {
             Some(_) => &Interface { immediates: None, ..interface.clone() },
             None => &interface,
         };
-        check::kernel_limits(limited, &device.info, device_selection::who_has)?;
+        check::kernel_limits(limited, &device.info, device_selection::devices_with)?;
         let cache = device.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = device.note_loss(device.driver.compile_native(&job))?;

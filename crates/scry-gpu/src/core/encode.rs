@@ -308,12 +308,12 @@ fn sized(
     size: Size<'_>,
 ) -> Result<GridChoice> {
     match size {
-        Size::Direct(Grid { native, fold: None, .. }) => Ok(GridChoice {
+        Size::Direct(Grid { native, linearised: None, .. }) => Ok(GridChoice {
             groups: Groups::Direct(native),
             source: GridSource::Native,
             fold: None,
         }),
-        Size::Direct(Grid { native, fold: Some(fold), .. }) => {
+        Size::Direct(Grid { native, linearised: Some(fold), .. }) => {
             let params = captured(context, &fold.to_bytes(), "parameters of a linearised grid")?;
             let fold = Some(params.whole());
             list.memories.push(params);

@@ -1,4 +1,4 @@
-//! A device: where everything begins.
+//! [`Device`]: opening devices, creating buffers, compiling and running kernels.
 
 mod owner;
 mod untyped;
@@ -25,7 +25,7 @@ use crate::core::driver::Driver;
 use crate::core::encode;
 use crate::core::logging;
 
-/// A device that computes: a GPU, or software that stands in for one.
+/// A compute device: a GPU, a software Vulkan driver, or the host's processor.
 ///
 /// Cheap to clone; clones are the same device. May be used from any number of threads at once.
 #[derive(Clone)]
@@ -34,9 +34,9 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the fastest kind of device that works, or the one that the environment variable
-    /// `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU that is the processor, which is
-    /// always there unless the feature `cpu` is off; a warning in the log says so once.
+    /// Opens the first working device in order of preference (see [`Device::list`]), or the one
+    /// that the environment variable `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU
+    /// this is the processor, unless the feature `cpu` is off, and one warning is logged.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -81,11 +81,11 @@ impl Device {
         Self::opened_by(|| found().open_first(Some(kind.name())))
     }
 
-    /// Opens the device that a selector names: a backend (`vulkan`, `cpu`), a device of a backend
-    /// (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address (`0000:65:00.0`), or
-    /// part of a name. Of several the first in the list.
+    /// Opens the first device of the list that matches a selector: a backend (`vulkan`, `cpu`), a
+    /// device of a backend (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address
+    /// (`0000:65:00.0`), or part of a name.
     ///
-    /// If the selector names a backend, the others are not loaded: to open `cpu` costs less than a
+    /// If the selector names a backend, the others are not loaded: opening `cpu` costs less than a
     /// millisecond.
     ///
     /// ```
@@ -111,7 +111,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Every device present, in order of preference: [`Device::auto`] opens the first.
+    /// Returns every device present, in order of preference: [`Device::auto`] opens the first.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -132,7 +132,7 @@ impl Device {
         found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
     }
 
-    /// For each backend of this build that has no device: why not, and what would change that.
+    /// Returns, for each backend of this build that has no device, the reason and the help.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -149,7 +149,7 @@ impl Device {
         Found::everywhere().attempts
     }
 
-    /// The backends of this build.
+    /// Returns the backends of this build.
     ///
     /// ```
     /// use scry_gpu::{BackendKind, Device};
@@ -162,7 +162,7 @@ impl Device {
         backend::BACKENDS.iter().map(|backend| backend.kind).collect()
     }
 
-    /// Whether there is any device.
+    /// Returns whether there is any device.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -205,25 +205,25 @@ impl Device {
         &self.context.info.name
     }
 
-    /// Bytes of its memory.
+    /// Returns the size of its memory in bytes.
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.context.info.memory
     }
 
-    /// Invocations of a subgroup.
+    /// Returns the number of invocations of a subgroup.
     #[must_use]
     pub fn subgroup_size(&self) -> u32 {
         self.context.info.subgroup_size
     }
 
-    /// The backend that drives it.
+    /// Returns the backend that drives it.
     #[must_use]
     pub fn backend_kind(&self) -> BackendKind {
         self.context.info.backend
     }
 
-    /// Copies a slice to a new buffer. Returns once `data` is captured.
+    /// Copies a slice to a new buffer. Returns once `data` is copied.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -242,7 +242,7 @@ impl Device {
         Buffer::uploaded(&self.context, data).in_function("Device::upload")
     }
 
-    /// Makes a buffer of `len` elements, all bytes zero.
+    /// Allocates a buffer of `len` elements, all bytes zero.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -281,7 +281,8 @@ impl Device {
     /// # Errors
     /// [`GpuError::Shader`](crate::GpuError::Shader) with the annotated source line;
     /// [`GpuError::Unsupported`](crate::GpuError::Unsupported) and
-    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks a feature or exceeds a
+    /// limit that the kernel needs.
     pub fn compile(&self, wgsl: &str) -> Result<Kernel> {
         let options = CompileOptions::default();
         Kernel::compile(&self.context, wgsl, &options, true).in_function("Device::compile")
@@ -347,14 +348,14 @@ impl Device {
     /// As [`Device::compile`].
     ///
     /// # Safety
-    /// Whatever it is given, no invocation of the kernel may access a buffer, array, vector or
-    /// matrix out of its bounds, and each of its loops must end.
+    /// With any arguments, no invocation of the kernel may access a buffer, array, vector or matrix
+    /// out of its bounds, and each of its loops must end.
     pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
         Kernel::compile(&self.context, wgsl, options, false)
             .in_function("Device::compile_unchecked")
     }
 
-    /// Compiles a WGSL source, or finds it compiled, and runs it.
+    /// Compiles a WGSL source, unless it is cached, and runs it.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -382,7 +383,7 @@ impl Device {
         self.launch("Device::dispatch", &kernel, bindings, &launch.into())
     }
 
-    /// Runs a kernel. Returns once the work is handed over; what reads its results waits.
+    /// Runs a kernel. Returns once the work is submitted; calls that read its results wait for it.
     ///
     /// `launch` is a number of invocations in one, two or three dimensions, which is rounded up to
     /// whole workgroups on each axis, or a [`Launch`]: workgroups, an indirect launch, immediates.
@@ -466,7 +467,7 @@ impl Device {
             .in_function(function)
     }
 
-    /// Starts a batch: several steps, one submission.
+    /// Starts a batch: several commands in one submission.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -1,4 +1,4 @@
-//! What buffers and kernels do with their device: making them by it, and getting it back.
+//! The device of buffers and kernels: constructors that accept it, and accessors.
 
 use super::Device;
 use crate::api::buffer::Buffer;

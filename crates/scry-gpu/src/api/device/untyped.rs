@@ -8,8 +8,8 @@ use crate::core::device_bytes::DeviceBytes;
 
 /// Buffers whose element type is known at run time.
 impl Device {
-    /// Makes a buffer of `len` elements, all bytes zero. Without a type (`None`) the elements are
-    /// bytes.
+    /// Allocates a buffer of `len` elements, all bytes zero. Without a type (`None`) the elements
+    /// are bytes.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -34,7 +34,7 @@ impl Device {
     }
 
     /// Copies bytes to a new buffer of elements of a type, in the byte order of the host, or of
-    /// bytes without a type (`None`). Returns once they are captured.
+    /// bytes without a type (`None`). Returns once they are copied.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};

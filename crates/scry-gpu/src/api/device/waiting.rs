@@ -1,4 +1,4 @@
-//! Waiting for a device, and what it reports of itself.
+//! Waiting for a device; its memory use and launch count.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,28 +25,28 @@ impl Device {
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
     /// [`GpuError::Timeout`](crate::GpuError::Timeout),
     /// [`GpuError::Kernel`](crate::GpuError::Kernel) for a launch that did not run to its end,
-    /// unless an earlier call has said so,
+    /// unless an earlier call has reported it,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
     pub fn wait(&self) -> Result<()> {
         let outcome = self.context.check_alive().and_then(|()| self.context.wait_idle());
         outcome.in_function("Device::wait")
     }
 
-    /// The longest time that a wait may take; `None`, the default, means no limit.
+    /// Returns the time limit of a wait; `None`, the default, means no limit.
     #[must_use]
     pub fn time_limit(&self) -> Option<Duration> {
         self.context.time_limit()
     }
 
-    /// Sets the longest time that a wait may take, counted from its start. When it passes the wait
-    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout).
+    /// Sets the time limit of a wait, counted from its start. A wait that exceeds it fails with
+    /// [`GpuError::Timeout`](crate::GpuError::Timeout).
     ///
-    /// On the CPU everything that was waited for is ended: kernels stop where they are, so that
-    /// what they write is incomplete, and those that follow are not begun. All waits in progress
-    /// for it, or for what comes after it, fail alike, and the device goes on. So it is on CUDA
-    /// with kernels that run long in loops which are not proven to end: these notice; others run
-    /// to their end, for which half a second is waited. Vulkan cannot stop a running kernel; there,
-    /// and where CUDA's does not end, the device is given up, and later calls fail at once.
+    /// The CPU device cancels the work that was waited for: running kernels stop, so that their
+    /// output is incomplete, and later ones do not start. All waits in progress for this work, or
+    /// for later work, fail with the same error, and the device stays usable. CUDA cancels kernels
+    /// with loops that are not proven to end: these poll for cancellation. Other kernels have half
+    /// a second to finish. Vulkan cannot stop a running kernel; there, and where a CUDA kernel does
+    /// not finish, the device is lost, and later calls fail at once.
     ///
     /// ```
     /// use std::time::Duration;
@@ -68,8 +68,8 @@ impl Device {
         self.context.set_time_limit(limit);
     }
 
-    /// Makes every wait in progress, on any thread, fail soon with
-    /// [`GpuError::Interrupted`](crate::GpuError::Interrupted). The work goes on.
+    /// Interrupts every wait in progress, on any thread, which fails with
+    /// [`GpuError::Interrupted`](crate::GpuError::Interrupted). The work continues.
     ///
     /// ```
     /// use std::thread;
@@ -100,7 +100,7 @@ impl Device {
         self.context.interrupt();
     }
 
-    /// How much memory the device's buffers hold, staging included.
+    /// Returns the memory held by the device's buffers, staging included.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -138,7 +138,8 @@ impl Device {
         self.context.check_alive().and_then(|()| free()).in_function("Device::free_memory")
     }
 
-    /// How many launches the device was handed since it was opened, each replay's included.
+    /// Returns the number of launches submitted to the device since it was opened, those of replays
+    /// included.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -1,13 +1,13 @@
 //! glam's vectors and matrices as elements (feature `glam`).
 //!
-//! Those with padding are none: `Vec3A`, `Mat3A` and the affine transformations; nor are `BVec`s,
-//! for which not every bit pattern is valid, nor vectors of `usize`.
+//! Excluded are types with padding (`Vec3A`, `Mat3A` and the affine transformations), `BVec`s, for
+//! which not every bit pattern is valid, and vectors of `usize`.
 
 use ::glam as g;
 
 use super::{Element, ElementLayout};
 
-/// Types that are arrays of numbers, side by side and without padding.
+/// Implements [`Element`] for types that are arrays of numbers without padding.
 macro_rules! elements {
     ($($ty:ident: $array:ty),* $(,)?) => {$(
         // SAFETY: all fields are numbers, and the assertion shows that nothing is between or

@@ -32,7 +32,8 @@ pub use pod::PodElement;
 /// }
 /// ```
 ///
-/// The derive refuses, at compile time, what cannot be copied byte for byte, padding above all:
+/// The derive refuses, at compile time, types that cannot be copied byte for byte, such as those
+/// with padding:
 ///
 /// ```compile_fail,E0080
 /// # use scry_gpu::Element;
@@ -51,10 +52,10 @@ pub use pod::PodElement;
 /// - Every scalar of the WGSL type must have the same scalar at the same byte of the buffer.
 ///   `f32` fits `array<f32>`, `array<vec4<f32>>` and `array<mat4x4<f32>>`; `[f32; 4]` fits all
 ///   three as well; `u32` fits `array<atomic<u32>>`. `f32` does not fit `array<u32>`.
-/// - The size of an element and the stride of a WGSL array must divide one the other. `[f32; 3]`
-///   (12 bytes) does not fit `array<vec3<f32>>` (stride 16); `[f32; 4]` does.
+/// - The size of an element must divide the stride of a WGSL array, or the stride the size.
+///   `[f32; 3]` (12 bytes) does not fit `array<vec3<f32>>` (stride 16); `[f32; 4]` does.
 /// - Where WGSL leaves bytes unused, elements must be at least as large as the WGSL type, and no
-///   field may reach out of the unused bytes: a field that does stands at the wrong offset.
+///   field may straddle the end of the unused bytes: such a field is at the wrong offset.
 /// - Where a Rust structure and a WGSL structure begin at the same byte, a field must have the
 ///   offset of the member of the same name. Names that only one of them has, and names that begin
 ///   with `_`, are not compared: `struct { b: f32, a: f32 }` does not fit
@@ -63,7 +64,7 @@ pub use pod::PodElement;
 ///   `f16` and `bf16` fit wherever WGSL has `u32`, as in `array<u32>` or `array<vec4<u32>>`. The
 ///   lowest byte of a word is the first in the buffer.
 /// - A buffer need not be a whole number of WGSL elements long: as in WebGPU `arrayLength` is
-///   rounded down, and the kernel touches none of the bytes after the last whole element. Seven
+///   rounded down, and the kernel accesses none of the bytes after the last whole element. Seven
 ///   `u8` bound to `array<u32>` are one word. One element at least is required.
 /// - Types without a known layout ([`ElementLayout::Opaque`]) are checked for size and stride.
 ///
@@ -122,11 +123,11 @@ pub use pod::PodElement;
     note = "for a structure, write `#[derive(Clone, Copy, Element)] #[repr(C)]`"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The layout of a value, as far as it is known.
+    /// The layout of a value; `Opaque` where it is not known.
     const LAYOUT: ElementLayout = ElementLayout::Opaque;
 }
 
-/// Structures that the derive refuses; the words of its own refusals are tested with the derive.
+/// Structures that the derive refuses; its own messages are tested with the derive.
 ///
 /// Padding at the end:
 ///
@@ -144,7 +145,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 /// struct Aligned([f32; 3]);
 /// ```
 ///
-/// Fields that are no elements:
+/// Fields that are not elements:
 ///
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, scry_gpu::Element)]
@@ -167,7 +168,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 /// const LAYOUT: scry_gpu::ElementLayout = <Empty as scry_gpu::Element>::LAYOUT;
 /// ```
 ///
-/// What is like them, and taken:
+/// Similar structures that are accepted:
 ///
 /// ```
 /// #[derive(Clone, Copy, scry_gpu::Element)]
@@ -197,7 +198,7 @@ struct Derived;
 pub enum ElementLayout {
     /// One number.
     Scalar(Scalar),
-    /// Values of one layout, one right after the other.
+    /// Values of one layout, without gaps.
     Array {
         /// Layout of each value.
         element: &'static ElementLayout,
@@ -208,7 +209,7 @@ pub enum ElementLayout {
     Struct {
         /// Name of the type.
         name: &'static str,
-        /// Bytes of the whole.
+        /// Size in bytes.
         size: usize,
         /// Fields in order of offset.
         fields: &'static [Field],
@@ -231,7 +232,7 @@ pub struct Field {
 }
 
 impl ElementLayout {
-    /// Bytes of a value; `None` if the layout, or a part of it, is opaque.
+    /// Returns the size of a value in bytes; `None` if the layout, or a part of it, is opaque.
     #[must_use]
     pub const fn size(&self) -> Option<usize> {
         match self {
@@ -320,7 +321,7 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
     };
 }
 
-/// The bytes of elements.
+/// Returns the bytes of elements.
 #[must_use]
 pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
     const { assert!(size_of::<T>() > 0, "an element of a buffer must have a size") }
@@ -329,7 +330,7 @@ pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
-/// The bytes of elements, to be written.
+/// Returns the bytes of elements, mutably.
 #[must_use]
 pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     const { assert!(size_of::<T>() > 0, "an element of a buffer must have a size") }
@@ -338,10 +339,10 @@ pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
-/// A vector of `len` zeros, whose pages the system provides when they are first touched.
+/// Returns a vector of `len` zeros, whose pages the system provides on first touch.
 ///
 /// # Panics
-/// If the host has no memory for it, as every vector does.
+/// If the host is out of memory, as for every vector.
 pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
     let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of as many elements exists");
     if layout.size() == 0 {
@@ -365,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_are_written_as_rust_spells_them() {
+    fn layouts_display_as_rust_types() {
         assert_eq!(<f32 as Element>::LAYOUT.to_string(), "f32");
         assert_eq!(<half::bf16 as Element>::LAYOUT.to_string(), "bf16");
         assert_eq!(<[[u8; 3]; 2] as Element>::LAYOUT.to_string(), "[[u8; 3]; 2]");

@@ -1,12 +1,12 @@
-//! Types of programs that use bytemuck as elements (feature `bytemuck`).
+//! bytemuck's `Pod` types as elements (feature `bytemuck`).
 
 use super::{Element, ElementLayout};
 
 /// An element of any type that is [`bytemuck::Pod`], for types that cannot derive
 /// [`Element`](crate::Element), such as those of other crates. Needs the feature `bytemuck`.
 ///
-/// Nothing is known of its fields: against the kernel's type its size is checked, not what is
-/// where. Derive `Element` for a type of your own.
+/// Its fields are unknown: only its size is checked against the kernel's type. Derive `Element` for
+/// a type of your own.
 ///
 /// ```
 /// use scry_gpu::{Buffer, Device, PodElement};
@@ -33,7 +33,7 @@ use super::{Element, ElementLayout};
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
 ///
-/// A type of no bytes is refused when it is compiled:
+/// Zero-sized types do not compile:
 ///
 /// ```compile_fail,E0080
 /// # use scry_gpu::{Device, PodElement};
@@ -44,7 +44,7 @@ use super::{Element, ElementLayout};
 pub struct PodElement<T>(pub T);
 
 // SAFETY: `bytemuck::Pod` promises no padding or otherwise uninitialised bytes, that every pattern
-// is valid, no interior mutability and no pointers; a type of no bytes is refused.
+// is valid, no interior mutability and no pointers; zero-sized types do not compile.
 unsafe impl<T: bytemuck::Pod + Send + Sync> Element for PodElement<T> {
     const LAYOUT: ElementLayout = {
         assert!(size_of::<T>() > 0, "a type of no bytes cannot be the element of a buffer");

@@ -24,7 +24,7 @@ error_structs! {
         help: String,
     }
 
-    /// Something is larger than the device allows.
+    /// A request exceeds a limit of the device.
     #[error(
         "{}{}{what} is {requested}, but {device} takes at most {limit} ({limit_name}); help: \
          {help}",
@@ -78,8 +78,9 @@ error_structs! {
     }
 }
 
-/// A function is named as Rust code does, and the problem is the predicate of its argument; what is
-/// said of kernels names them as such. No entry point has a `::` in its name.
+/// Joins the parts of the text: for a function, its path (which contains `::`, unlike an entry
+/// point), the argument as subject and the problem as predicate; for a kernel, its name and the
+/// argument before a colon.
 fn misfit(label: &Label, kernel: &str, argument: &str, problem: &str) -> String {
     match kernel.contains("::") {
         true => format!("{kernel}: {argument} {problem}"),

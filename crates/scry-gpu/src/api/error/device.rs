@@ -7,7 +7,7 @@ use super::label::{Label, labelled};
 
 type StaticStr = &'static str;
 
-/// The help for a driver call that failed for a reason which the driver does not explain.
+/// The help for a driver call that failed without an explanation.
 pub(crate) const DRIVER_FAILED: &str =
     "update the driver; if it still fails, report it with the output of `scry doctor`";
 
@@ -16,7 +16,7 @@ pub(crate) const DEFECT: &str =
     "report this defect of scry-gpu, with the kernel and the output of `scry doctor`";
 
 error_structs! {
-    /// A kernel exceeds a limit that this driver has beyond those of its API.
+    /// A kernel exceeds an undocumented limit of this driver.
     #[error(
         "{}kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is \
          {limit}; help: {help}",
@@ -54,13 +54,13 @@ error_structs! {
         requested: u64,
         /// Returns what the memory was for.
         label: String,
-        /// Returns what holds the memory at present.
+        /// Returns the current users of the memory.
         detail: String,
         /// Returns what to do.
         help: String,
     }
 
-    /// Work needed longer than the time limit.
+    /// Work exceeded the time limit.
     #[error(
         "{}work on {device} did not finish within the time limit of {limit:?}; help: {help}",
         called(.function)
@@ -103,7 +103,7 @@ error_structs! {
         reason: String,
     }
 
-    /// The driver refused a call for a reason that it does not explain further.
+    /// A driver call failed with an error code that has no variant of its own.
     #[error(
         "{}{}{call} failed on {device}: {code}{}help: {help}",
         labelled(.label),
@@ -128,19 +128,20 @@ error_structs! {
 }
 
 impl DriverError {
-    /// An error that names neither a kernel's source nor the function that was called.
+    /// Creates an error that names neither a kernel's source nor the function that was called.
     pub(crate) fn new(device: &str, call: StaticStr, code: String, help: &str) -> Self {
         let (device, help) = (device.to_owned(), help.to_owned());
         Self { label: None, function: None, device, call, code, help }
     }
 
-    /// The text without function and help.
+    /// Returns the text without function and help.
     pub(crate) fn problem(&self) -> String {
         format!("{} failed on {}: {}", self.call, self.device, self.code)
     }
 }
 
-/// What stands between an error code and the help: messages of several lines end with their line.
+/// Returns the separator before the help: a semicolon, or a line break after a code of several
+/// lines.
 fn separator(code: &str) -> &'static str {
     if code.contains('\n') { "\n" } else { "; " }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The function that the program called, such as `Device::upload`.
 pub(super) type Function = Option<Cow<'static, str>>;
 
-/// The function that was called, as it stands before the rest of a text.
+/// Returns the prefix of an error text that names the function that was called.
 pub(super) fn called(function: &Function) -> String {
     function.as_ref().map(|function| format!("{function}: ")).unwrap_or_default()
 }

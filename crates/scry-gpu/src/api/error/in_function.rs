@@ -9,8 +9,8 @@ use super::{
 
 /// Names the public function in the error of a result.
 pub(crate) trait InFunction {
-    /// The same, with the function that was called. Of nested functions the outermost stays: the
-    /// program called that one.
+    /// Sets the function that was called. The outermost of nested functions wins: the program
+    /// called that one.
     fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self;
 }
 
@@ -21,8 +21,8 @@ impl<T> InFunction for Result<T> {
 }
 
 impl GpuError {
-    /// The error with the function that was called. Other variants name it by themselves, or name
-    /// the kernel or source instead.
+    /// Sets the function that was called, in variants that have one. The others contain it already,
+    /// or name the kernel or source instead.
     pub(crate) fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
         let function = Some(function.into());
         match self {

@@ -37,7 +37,7 @@ error_structs! {
         /// Returns the name of the kernel, or the function that was called, such as
         /// `Kernels::matmul`.
         kernel: String,
-        /// Returns what it needs, such as `compute capability 9.0`.
+        /// Returns the requirement, such as `compute capability 9.0`.
         needed: String,
         /// Returns the name of the device.
         device: String,
@@ -47,7 +47,7 @@ error_structs! {
         help: String,
     }
 
-    /// The kernel is not WGSL, and the device runs nothing else.
+    /// The kernel is not WGSL, and the device only runs WGSL.
     #[error(
         "{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
         whose(.kernel)
@@ -98,7 +98,7 @@ error_structs! {
     }
 }
 
-/// A function as Rust code names it, or a kernel. No entry point has a `::` in its name.
+/// Returns the subject of an error: a function, whose path contains `::`, or a kernel.
 pub(super) fn who(kernel: &str) -> String {
     if kernel.contains("::") { kernel.to_owned() } else { format!("kernel `{kernel}`") }
 }

@@ -3,7 +3,7 @@
 /// The name of a kernel's source.
 pub(super) type Label = Option<String>;
 
-/// The name of a kernel's source, as it stands before the kernel.
+/// Returns the prefix of an error text that names a kernel's source.
 pub(super) fn labelled(label: &Label) -> String {
     label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
 }

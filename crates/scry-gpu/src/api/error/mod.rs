@@ -1,4 +1,4 @@
-//! Errors: one enum whose variants hold a struct each, by what is at fault.
+//! Errors: one enum whose variants hold a struct each.
 
 #[macro_use]
 mod structs;
@@ -87,7 +87,7 @@ pub enum GpuError {
     /// A kernel of the kernel library uses instructions that the device lacks.
     Capability(CapabilityError),
 
-    /// The kernel is not WGSL, and the device runs nothing else.
+    /// The kernel is not WGSL, and the device only runs WGSL.
     Language(LanguageError),
 
     /// A kernel that is not WGSL was refused by its compiler; shows the compiler's messages.
@@ -99,12 +99,11 @@ pub enum GpuError {
     /// An argument of a launch does not fit the kernel.
     Argument(ArgumentError),
 
-    /// A kernel exceeds a limit that this driver has beyond those of its API: the kernel is
-    /// refused, or a launch was ended early. The output of such a launch is incomplete; the device
-    /// still works.
+    /// A kernel exceeds an undocumented limit of this driver: the kernel is refused, or a launch
+    /// was ended early. The output of such a launch is incomplete; the device still works.
     Kernel(KernelError),
 
-    /// Something is larger than the device allows.
+    /// A request exceeds a limit of the device.
     TooLarge(TooLargeError),
 
     /// A range is not inside its buffer, or is not aligned.
@@ -116,19 +115,19 @@ pub enum GpuError {
     /// The device has no memory left for an allocation.
     OutOfMemory(OutOfMemoryError),
 
-    /// Work needed longer than the time limit. The CPU device ends it and still works; where the
-    /// backend cannot stop a kernel, the device is given up, and later calls return
-    /// [`GpuError::DeviceLost`].
+    /// Work exceeded the time limit. The CPU device cancels it and stays usable; where the backend
+    /// cannot stop a kernel, the device is lost, and later calls return [`GpuError::DeviceLost`].
     Timeout(TimeoutError),
 
     /// A wait was interrupted by [`Device::interrupt`](crate::Device::interrupt); the work
     /// continues.
     Interrupted(InterruptedError),
 
-    /// The device is gone: it was reset, removed, or given up after a time limit. Open a new one.
+    /// The device is lost: it was reset or removed, or a kernel could not be stopped after a time
+    /// limit. Open a new one.
     DeviceLost(DeviceLostError),
 
-    /// The driver refused a call for a reason that it does not explain further.
+    /// A driver call failed with an error code that has no variant of its own.
     Driver(DriverError),
 }
 
@@ -160,7 +159,7 @@ impl GpuError {
         }
     }
 
-    /// The error of a kernel whose source has a name, which its text begins with.
+    /// Sets the name of the kernel's source, which begins the text.
     pub(crate) fn with_label(self, label: Option<&str>) -> Self {
         let Some(name) = label else { return self };
         let label = Some(name.to_owned());

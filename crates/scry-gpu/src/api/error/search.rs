@@ -5,7 +5,7 @@ use std::fmt;
 use crate::api::info::BackendKind;
 
 error_structs! {
-    /// One backend in the search for a device: why it has none.
+    /// A backend without a device: the reason, and the help.
     #[error("{backend}: {reason}\n    help: {help}")]
     Attempt {
         /// Returns the backend.
@@ -33,7 +33,7 @@ impl NoDevice {
         self.selector.as_deref()
     }
 
-    /// Returns the environment variable that the selector is the value of, if it is one's.
+    /// Returns the environment variable that the selector was read from, if any.
     #[must_use]
     pub fn variable(&self) -> Option<&'static str> {
         self.variable

@@ -1,4 +1,4 @@
-//! Tests of what errors are to Rust: their text, `Debug`, source and kind.
+//! Tests of errors: their text, `Debug`, source and kind.
 
 use std::error::Error;
 
@@ -38,9 +38,9 @@ fn debug_is_the_text() {
     }
 }
 
-/// A text that is shown must not be the source too: reporters would print it twice.
+/// The struct must not be the `source` of its variant: reporters would print the text twice.
 #[test]
-fn structs_are_errors_with_the_same_text() {
+fn structs_display_like_variants() {
     fn text(error: &(dyn Error + 'static)) -> String {
         assert!(error.source().is_none(), "{error}");
         error.to_string()
@@ -108,7 +108,7 @@ fn the_outermost_function_is_named() {
 }
 
 #[test]
-fn errors_of_sources_and_libraries_name_the_function() {
+fn source_and_library_errors_name_functions() {
     let library = GpuError::Library(LibraryError {
         function: None,
         library: "NVRTC",

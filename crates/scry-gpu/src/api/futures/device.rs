@@ -1,4 +1,4 @@
-//! Opening devices and compiling kernels from tasks, and awaiting all work of a device.
+//! Async methods of devices: opening, compiling, and waiting for all work.
 
 use crate::api::device::Device;
 use crate::api::error::{InFunction, Result};
@@ -61,7 +61,7 @@ impl Device {
     }
 
     /// [`Device::compile`] for tasks: compiles the only entry point of a WGSL source on another
-    /// thread. If the future is dropped the kernel is compiled all the same, and cached.
+    /// thread. If the future is dropped the kernel is still compiled and cached.
     ///
     /// ```
     /// use scry_gpu::Device;

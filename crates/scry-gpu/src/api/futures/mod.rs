@@ -1,4 +1,4 @@
-//! Awaiting a device: the futures of what blocks elsewhere. They need no particular executor.
+//! The async forms of blocking calls. They work with any executor.
 
 mod device;
 mod ticket;

@@ -1,4 +1,4 @@
-//! A ticket as a future.
+//! Awaiting tickets.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::core::completion::Completion;
 /// batch.
 #[must_use = "futures do nothing unless polled"]
 pub struct TicketFuture {
-    /// Absent if the batch was empty.
+    /// `None` if the batch was empty.
     completion: Option<Completion>,
 }
 

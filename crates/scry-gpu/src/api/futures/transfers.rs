@@ -34,9 +34,9 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
-    /// [`Buffer::write`] for tasks: replaces all elements, however many. Completes once `data` is
-    /// captured; later work sees it. Nothing is written before the future is polled, and a future
-    /// that is dropped may have written a part.
+    /// [`Buffer::write`] for tasks: replaces all elements. Completes once `data` is copied; later
+    /// work sees it. Nothing is written before the future is first polled; a future dropped before
+    /// it completes may have written a part.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -1,4 +1,4 @@
-//! How much work a launch is: invocations or workgroups, and the grid that runs them.
+//! The size of a launch: invocations or workgroups, and the grid that runs them.
 
 use scry_ir::{Interface, LinearisedGrid};
 
@@ -8,24 +8,23 @@ use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
 use crate::core::count_buffer::CountBuffer;
 
-/// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
-const MOST: u128 = u32::MAX as u128;
+/// The largest number of invocations on an axis: `global_invocation_id` is a `vec3<u32>`.
+const MAX_INVOCATIONS: u128 = u32::MAX as u128;
 const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// A number of invocations along x, y and z.
 ///
-/// Made from a number, an array or a tuple; axes not given count 1. Where the number is not a
-/// multiple of the kernel's workgroup size the last workgroup is run in full: kernels compare
+/// Converts from a number, an array or a tuple; missing axes are 1. Where the number is not a
+/// multiple of the kernel's workgroup size the last workgroup runs in full, so kernels compare
 /// `global_invocation_id` with the length of their data.
 ///
-/// Numbers that no launch can have (negative, or beyond 2³² − 1) are refused by the launch, with
-/// their value.
+/// The launch refuses negative numbers and those above 2³² − 1; the error shows the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invocations([i128; 3]);
 
-/// A number that can count invocations: `i32`, `u32`, `i64`, `u64` or `usize`.
+/// The type of a number of invocations: `i32`, `u32`, `i64`, `u64` or `usize`.
 pub trait Count: Copy + sealed::Sealed {
-    /// The number, whatever its value.
+    /// Returns the number, which may be out of range.
     #[doc(hidden)]
     fn count(self) -> i128;
 }
@@ -106,17 +105,17 @@ impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
     }
 }
 
-/// How much work a launch is.
+/// The size of a launch.
 #[derive(Debug, Clone)]
 pub(crate) enum LaunchSize {
-    /// Given by the caller.
+    /// Specified by the caller.
     Known(GridSize),
     /// The device reads the number of workgroups from memory. Boxed, so that launches of a known
     /// size stay small.
     Indirect(Box<CountBuffer>),
 }
 
-/// The size of a launch: invocations or workgroups.
+/// The size of a direct launch: invocations or workgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GridSize {
     /// At least this many invocations.
@@ -128,17 +127,17 @@ pub(crate) enum GridSize {
 /// A value for the immediates of a launch, for a kernel's `var<immediate>`.
 #[derive(Debug, Clone)]
 pub(crate) struct GivenImmediates {
-    /// The bytes, as the host has them.
+    /// The bytes, in the host's layout.
     pub bytes: Vec<u8>,
-    /// What they are.
+    /// The host type's layout.
     pub layout: ElementLayout,
     /// Name of the Rust type, for errors.
     pub type_name: &'static str,
 }
 
-/// A launch of a kernel, in full: how many invocations or workgroups, and with which parameters.
+/// A launch of a kernel: the number of invocations or workgroups, and the immediates.
 ///
-/// A number of invocations, as a number, an array or a tuple, is a launch too.
+/// A number, an array or a tuple converts into a launch of that size.
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) size: LaunchSize,
@@ -152,7 +151,8 @@ impl<I: Into<Invocations>> From<I> for Launch {
 }
 
 impl Launch {
-    /// A launch of the given number of invocations, rounded up to whole workgroups on each axis.
+    /// Creates a launch of the given number of invocations, rounded up to whole workgroups on each
+    /// axis.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -174,7 +174,7 @@ impl Launch {
         Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
     }
 
-    /// A launch of exactly this many workgroups along x, y and z.
+    /// Creates a launch of exactly this many workgroups along x, y and z.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -196,8 +196,8 @@ impl Launch {
         Self::of(LaunchSize::Known(GridSize::Workgroups(count)))
     }
 
-    /// An indirect launch: the device reads the number of workgroups from a buffer when it executes
-    /// the launch.
+    /// Creates an indirect launch: the device reads the number of workgroups from a buffer when it
+    /// executes the launch.
     ///
     /// `counts` is a buffer or slice of `u32` (or of elements made of `u32`) that begins with the
     /// workgroups along x, y and z. The host never waits for them: an earlier launch may compute
@@ -205,7 +205,7 @@ impl Launch {
     ///
     /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
     /// more than 2³² − 1 workgroups in all; there is no error then. All other counts run in full:
-    /// where they are above the device's limits, the grid is folded.
+    /// grids above the device's limits are linearised.
     ///
     /// The counts are ordered like a binding that the kernel reads: the launch waits for earlier
     /// work that writes them, and later work that writes them waits for the launch. The launch
@@ -258,7 +258,7 @@ impl Launch {
         Self { size, immediates: None }
     }
 
-    /// Gives the value of the kernel's `var<immediate>`.
+    /// Sets the value of the kernel's `var<immediate>`.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -282,7 +282,7 @@ impl Launch {
         self
     }
 
-    /// Gives the bytes of the kernel's `var<immediate>`: only their number is checked.
+    /// Sets the bytes of the kernel's `var<immediate>`: only their number is checked.
     ///
     /// ```
     /// use scry_gpu::{Device, Launch};
@@ -319,38 +319,38 @@ pub(crate) struct Grid {
     pub groups: [u32; 3],
     /// Workgroups as the device runs them.
     pub native: [u32; 3],
-    /// How the two relate, if they differ.
-    pub fold: Option<LinearisedGrid>,
-    /// True if there is nothing to do: no workgroup on some axis.
+    /// The parameters of the grid linearisation, if the two differ.
+    pub linearised: Option<LinearisedGrid>,
+    /// True if an axis has no workgroups.
     pub empty: bool,
 }
 
-/// The grid of a launch of `interface`'s kernel on a device.
+/// Returns the grid of a launch of `interface`'s kernel on a device.
 ///
 /// # Errors
-/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than
-/// 2³² − 1 workgroups in all where the grid must be folded.
+/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than 2³² −
+/// 1 workgroups in all where the grid must be linearised.
 pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
     let groups = match size {
         GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
         GridSize::Workgroups(groups) => groups.map(u128::from),
     };
     if groups.contains(&0) {
-        return Ok(Grid { groups: [0; 3], native: [0; 3], fold: None, empty: true });
+        return Ok(Grid { groups: [0; 3], native: [0; 3], linearised: None, empty: true });
     }
     check_axes(interface, info, size, groups)?;
     let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
     let most = info.limits.max_native_workgroups.map(|n| n.max(1));
     if groups.iter().zip(most).all(|(n, most)| *n <= most) {
-        return Ok(Grid { groups, native: groups, fold: None, empty: false });
+        return Ok(Grid { groups, native: groups, linearised: None, empty: false });
     }
-    let Some((native, fold)) = fold(groups, most) else {
-        return Err(too_many_to_fold(interface, info, groups));
+    let Some((native, params)) = linearise(groups, most) else {
+        return Err(too_many_to_linearise(interface, info, groups));
     };
-    Ok(Grid { groups, native, fold: Some(fold), empty: false })
+    Ok(Grid { groups, native, linearised: Some(params), empty: false })
 }
 
-/// Workgroups that cover `count` invocations on each axis.
+/// Returns the workgroups that cover `count` invocations on each axis.
 fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]> {
     let mut groups = [0; 3];
     for axis in 0..3 {
@@ -368,7 +368,7 @@ fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]
     Ok(groups)
 }
 
-/// Refuses launches whose invocations a `vec3<u32>` cannot number.
+/// Refuses launches whose invocation indices do not fit a `vec3<u32>`.
 fn check_axes(
     interface: &Interface,
     info: &DeviceInfo,
@@ -378,7 +378,7 @@ fn check_axes(
     for axis in 0..3 {
         let width = u128::from(interface.workgroup_size[axis].max(1));
         let invocations = groups[axis].saturating_mul(width);
-        if invocations <= MOST {
+        if invocations <= MAX_INVOCATIONS {
             continue;
         }
         let counted = match size {
@@ -395,12 +395,12 @@ fn check_axes(
             what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
             requested: counted,
             device: info.name.clone(),
-            limit: MOST.to_string(),
+            limit: MAX_INVOCATIONS.to_string(),
             limit_name: "invocations on an axis",
             help: format!(
                 "launch at most {} workgroups along {} and let each invocation do several \
                  elements, or use another axis",
-                MOST / width,
+                MAX_INVOCATIONS / width,
                 AXES[axis]
             ),
         }));
@@ -408,24 +408,24 @@ fn check_axes(
     Ok(())
 }
 
-/// Lays a grid out as rows of physical workgroups within the device's limits, all at least 1.
-/// `None` if there are too many workgroups to be numbered in 32 bits, or to fit at all.
-fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> {
+/// Linearises a grid into rows of physical workgroups within the device's limits, all at least 1.
+/// `None` if the number of workgroups exceeds 32 bits, or the device's limits.
+fn linearise(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> {
     let [x, y, z] = groups.map(u64::from);
     let total = x.checked_mul(y)?.checked_mul(z)?;
     if total > u64::from(u32::MAX) {
         return None;
     }
     let [most_width, most_height, most_depth] = most.map(u64::from);
-    // As few rows as will do, in as few layers as will do, evened out: then fewer than one
-    // workgroup a row is in excess.
+    // The fewest layers of the fewest rows, with the width evened out: then less than one workgroup
+    // per row is surplus.
     let fewest_rows = total.div_ceil(most_width);
     let depth = fewest_rows.div_ceil(most_height);
     if depth > most_depth {
         return None;
     }
     let height = fewest_rows.div_ceil(depth);
-    // The kernel numbers rows in 32 bits, those in excess included.
+    // Row indices are 32-bit in the kernel, surplus rows included.
     u32::try_from(height * depth).ok()?;
     let width = total.div_ceil(height * depth);
     let rows = total.div_ceil(width);
@@ -443,8 +443,8 @@ fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> 
     Some((native, params))
 }
 
-/// The error for a launch of a kernel that cannot be folded, on a grid that would have to be.
-pub(crate) fn too_many_natively(
+/// Returns the error for a native kernel on a grid that needs linearisation.
+pub(crate) fn native_grid_too_large(
     interface: &Interface,
     info: &DeviceInfo,
     groups: [u32; 3],
@@ -465,8 +465,8 @@ pub(crate) fn too_many_natively(
     })
 }
 
-/// The error for an indirect launch of a kernel that is not WGSL.
-pub(crate) fn native_indirectly(interface: &Interface) -> GpuError {
+/// Returns the error for an indirect launch of a kernel that is not WGSL.
+pub(crate) fn native_kernel_indirect(interface: &Interface) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: interface.entry_point.clone(),
@@ -478,11 +478,11 @@ pub(crate) fn native_indirectly(interface: &Interface) -> GpuError {
     })
 }
 
-fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
+fn too_many_to_linearise(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
     let [x, y, z] = groups;
     let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
     let most = info.limits.max_native_workgroups;
-    let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
+    let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MAX_INVOCATIONS);
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,

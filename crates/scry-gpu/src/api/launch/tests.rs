@@ -1,4 +1,4 @@
-//! Grids: what is refused, what runs natively, and that a folded grid hits each workgroup once.
+//! Grids: refused sizes, native grids, and linearised grids, which run each workgroup once.
 
 use proptest::prelude::*;
 
@@ -15,20 +15,21 @@ fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
     grid(&interface, &device(), GridSize::Workgroups(groups))
 }
 
-/// The workgroup that a physical workgroup stands for, as a folded kernel computes it.
-fn unfold(fold: &LinearisedGrid, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
-    let row = y.checked_add(z.checked_mul(fold.height)?).expect("rows are numbered in 32 bits");
-    if row >= fold.rows || (row == fold.rows - 1 && x >= fold.last_row) {
+/// Returns the workgroup that a physical workgroup runs, as a kernel on a linearised grid computes
+/// it.
+fn workgroup_id(grid: &LinearisedGrid, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
+    let row = y.checked_add(z.checked_mul(grid.height)?).expect("rows are numbered in 32 bits");
+    if row >= grid.rows || (row == grid.rows - 1 && x >= grid.last_row) {
         return None;
     }
-    let flat = row.checked_mul(fold.width).and_then(|it| it.checked_add(x));
+    let flat = row.checked_mul(grid.width).and_then(|it| it.checked_add(x));
     let flat = flat.expect("workgroups are numbered in 32 bits");
-    let [width, height, _] = fold.groups;
+    let [width, height, _] = grid.groups;
     Some([flat % width, flat / width % height, flat / width / height])
 }
 
 #[test]
-fn every_form_of_a_count_is_taken() {
+fn all_count_types_convert() {
     for count in [
         Invocations::from(7),
         7u32.into(),
@@ -50,14 +51,14 @@ fn every_form_of_a_count_is_taken() {
 #[test]
 fn invocations_are_rounded_up_to_workgroups() {
     let grid = size([64, 1, 1], 65).unwrap();
-    assert_eq!(grid, Grid { groups: [2, 1, 1], native: [2, 1, 1], fold: None, empty: false });
+    assert_eq!(grid, Grid { groups: [2, 1, 1], native: [2, 1, 1], linearised: None, empty: false });
     assert_eq!(size([8, 8, 1], (17, 8)).unwrap().native, [3, 1, 1]);
     assert_eq!(size([64, 1, 1], (10, 20, 30)).unwrap().native, [1, 20, 30]);
     assert_eq!(size([4, 4, 4], 1).unwrap().native, [1, 1, 1]);
 }
 
 #[test]
-fn zero_on_any_axis_is_nothing_to_do() {
+fn zero_on_any_axis_is_empty() {
     for count in [Invocations::from(0), (0, 5, 5).into(), (5, 0).into(), (1u64 << 40, 0).into()] {
         assert!(size([64, 1, 1], count).unwrap().empty);
     }
@@ -65,7 +66,7 @@ fn zero_on_any_axis_is_nothing_to_do() {
 }
 
 #[test]
-fn negative_counts_are_refused_with_their_value() {
+fn negative_counts_are_refused() {
     let error = size([64, 1, 1], (0, -4)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -75,7 +76,7 @@ fn negative_counts_are_refused_with_their_value() {
 }
 
 #[test]
-fn an_axis_takes_what_32_bits_can_number_rounding_included() {
+fn axes_are_limited_to_32_bits() {
     let most = u32::MAX;
     assert_eq!(size([1, 1, 1], most).unwrap().groups, [most, 1, 1]);
     assert_eq!(size([64, 1, 1], most - 63).unwrap().groups, [(1 << 26) - 1, 1, 1]);
@@ -100,22 +101,22 @@ fn an_axis_takes_what_32_bits_can_number_rounding_included() {
 }
 
 #[test]
-fn the_largest_native_grid_is_not_folded() {
+fn largest_native_grid_stays_native() {
     let grid = workgroups([1, 1, 1], [65535, 65535, 65535]).unwrap();
-    assert_eq!((grid.native, grid.fold), ([65535; 3], None));
+    assert_eq!((grid.native, grid.linearised), ([65535; 3], None));
 }
 
 #[test]
-fn one_workgroup_more_folds() {
+fn one_workgroup_more_is_linearised() {
     let grid = size([1, 1, 1], 65536).unwrap();
     assert_eq!((grid.groups, grid.native), ([65536, 1, 1], [32768, 2, 1]));
-    let fold = grid.fold.unwrap();
-    assert_eq!((fold.groups, fold.width, fold.rows), ([65536, 1, 1], 32768, 2));
-    assert_eq!((fold.height, fold.last_row), (2, 32768));
+    let params = grid.linearised.unwrap();
+    assert_eq!((params.groups, params.width, params.rows), ([65536, 1, 1], 32768, 2));
+    assert_eq!((params.height, params.last_row), (2, 32768));
 }
 
 #[test]
-fn too_many_workgroups_to_number_are_refused() {
+fn workgroups_beyond_32_bits_are_refused() {
     let error = workgroups([1, 1, 1], [65536, 65536, 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -127,10 +128,10 @@ fn too_many_workgroups_to_number_are_refused() {
 }
 
 #[test]
-fn a_fold_too_large_for_the_device_is_refused() {
-    assert_eq!(fold([9, 1, 1], [2, 2, 2]), None);
-    assert!(fold([8, 1, 1], [2, 2, 2]).is_some());
-    assert_eq!(fold([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0, [1, u32::MAX, 1]);
+fn grids_beyond_the_device_are_refused() {
+    assert_eq!(linearise([9, 1, 1], [2, 2, 2]), None);
+    assert!(linearise([8, 1, 1], [2, 2, 2]).is_some());
+    assert_eq!(linearise([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0, [1, u32::MAX, 1]);
 }
 
 #[test]
@@ -144,16 +145,16 @@ fn immediates_keep_their_bytes_and_type() {
 }
 
 proptest! {
-    /// Each workgroup is run by exactly one physical one, and few are in excess.
+    /// Each workgroup is run by exactly one physical one, and few are surplus.
     #[test]
-    fn a_fold_covers_each_workgroup_once(
+    fn linearised_grids_cover_workgroups_once(
         groups in prop::array::uniform3(1u32..40),
         most in prop::array::uniform3(1u32..24),
     ) {
         let total = groups.iter().product::<u32>() as usize;
         let room = most.iter().product::<u32>() as usize;
-        let Some((native, params)) = fold(groups, most) else {
-            // Rows are of one width: some room may be lost, but never a whole row.
+        let Some((native, params)) = linearise(groups, most) else {
+            // Rows have one width: some capacity may be lost, but never a whole row.
             prop_assert!(total.div_ceil(most[0] as usize) > (most[1] * most[2]) as usize);
             return Ok(());
         };
@@ -163,7 +164,7 @@ proptest! {
         for z in 0..native[2] {
             for y in 0..native[1] {
                 for x in 0..native[0] {
-                    if let Some([gx, gy, gz]) = unfold(&params, [x, y, z]) {
+                    if let Some([gx, gy, gz]) = workgroup_id(&params, [x, y, z]) {
                         hits[((gz * groups[1] + gy) * groups[0] + gx) as usize] += 1;
                     }
                 }
@@ -174,10 +175,10 @@ proptest! {
         prop_assert!(physical - total < (native[1] * native[2]) as usize);
     }
 
-    /// The same without enumeration: the first, the last and the one after the last workgroup
-    /// stand where they should, and no number overflows.
+    /// The same without enumeration: the first and last workgroups have the expected indices, and
+    /// no number overflows.
     #[test]
-    fn large_folds_end_where_they_should(
+    fn large_grids_end_at_last_workgroup(
         total in prop_oneof![65536u32..=u32::MAX, u32::MAX - 70000..=u32::MAX, Just(u32::MAX)],
         axis in 0usize..3,
         most in prop_oneof![
@@ -187,7 +188,7 @@ proptest! {
     ) {
         let mut groups = [1; 3];
         groups[axis] = total;
-        let (native, params) = fold(groups, most).expect("there is room for 8·10⁹");
+        let (native, params) = linearise(groups, most).expect("there is room for 8·10⁹");
         prop_assert!(native.iter().zip(most).all(|(n, most)| *n >= 1 && *n <= most));
         prop_assert_eq!([params.width, params.height], [native[0], native[1]]);
         let place = |flat: u32| {
@@ -196,15 +197,17 @@ proptest! {
         };
         for flat in [0, params.width - 1, total / 2, total - 1] {
             prop_assert!(place(flat)[2] < native[2]);
-            prop_assert_eq!(unfold(&params, place(flat)).map(|it| it[axis]), Some(flat));
+            prop_assert_eq!(workgroup_id(&params, place(flat)).map(|it| it[axis]), Some(flat));
         }
-        // Nothing is covered twice: rows are full but the last, which ends with the last workgroup.
+        // No workgroup runs twice: all rows but the last are full, and that ends with the last
+        // workgroup.
         let full = u64::from(params.rows - 1) * u64::from(params.width);
         prop_assert_eq!(full + u64::from(params.last_row), u64::from(total));
         prop_assert!(params.last_row >= 1 && params.last_row <= params.width);
         let rows = u64::from(native[1]) * u64::from(native[2]);
         prop_assert!(u64::from(params.rows) <= rows && rows <= u64::from(u32::MAX));
-        prop_assert_eq!(unfold(&params, [native[0] - 1, native[1] - 1, native[2] - 1]).is_some(),
+        let last = native.map(|n| n - 1);
+        prop_assert_eq!(workgroup_id(&params, last).is_some(),
             rows == u64::from(params.rows) && params.last_row == params.width);
     }
 }

@@ -7,14 +7,13 @@ use crate::api::kernel::Kernel;
 
 /// Kernels that are not WGSL.
 impl Device {
-    /// Compiles a kernel written in PTX, with the interface that it is declared to have: on CUDA
-    /// devices. The driver's assembler does the work, nothing needs to be installed.
+    /// Compiles a kernel written in PTX, with a declared interface, on CUDA devices. The driver's
+    /// assembler compiles it: no toolkit is needed.
     ///
-    /// Whatever runs WGSL kernels runs the result: arguments are checked against the declaration,
-    /// and the order of commands follows from it. Launches are not folded: one of more workgroups
-    /// than the device supports ([`Limits::max_native_workgroups`](crate::Limits)) is refused. Such
-    /// kernels cannot be ended from outside: where one is still running after the time limit, the
-    /// device is given up.
+    /// The result runs like a WGSL kernel: the declaration is used to check arguments and to order
+    /// commands. Grids are not linearised: one above
+    /// [`Limits::max_native_workgroups`](crate::Limits) is refused. Such kernels cannot be
+    /// cancelled: if one is still running after the time limit, the device is lost.
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device, NativeBinding, NativeInterface, Scalar};
@@ -62,13 +61,13 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends;
-    /// [`GpuError::Source`](crate::GpuError::Source) with what the assembler said;
+    /// [`GpuError::Source`](crate::GpuError::Source) with the assembler's messages;
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
     ///
     /// # Safety
-    /// The kernel has the parameters that `interface` declares. Whatever it is given, it accesses
-    /// nothing but the buffers bound, within their sizes, writes only those declared to be written,
-    /// and ends. If it begins early, it waits as [`NativeInterface::begins_early`] says.
+    /// The kernel has the parameters that `interface` declares. With any arguments, it accesses
+    /// only the bound buffers, within their sizes, writes only those declared as written, and
+    /// terminates. With PDL, it obeys the rules of [`NativeInterface::pdl`].
     pub unsafe fn compile_ptx(
         &self,
         source: &str,
@@ -83,8 +82,8 @@ impl Device {
     /// NVIDIA's compiler library NVRTC, which is opened when it is first needed.
     ///
     /// `bindings` are the kernel's buffers, or only their number; `block` is the number of threads
-    /// of a block. Parameters stand as [`NativeInterface`] says; for kernels with immediates or
-    /// dynamic shared memory there is [`Device::compile_cuda_with`].
+    /// of a block. [`NativeInterface`] describes the order of the parameters; for kernels with
+    /// immediates or dynamic shared memory there is [`Device::compile_cuda_with`].
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device, NativeBinding, Scalar};
@@ -111,8 +110,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::compile_ptx`], with what the compiler said;
-    /// [`GpuError::Library`](crate::GpuError::Library) without NVRTC, and how to get it.
+    /// As [`Device::compile_ptx`], with the compiler's messages;
+    /// [`GpuError::Library`](crate::GpuError::Library) without NVRTC, with help to install it.
     ///
     /// # Safety
     /// As [`Device::compile_ptx`].

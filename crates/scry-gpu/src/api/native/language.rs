@@ -11,7 +11,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The name as errors spell it.
+    /// Returns the name as errors spell it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

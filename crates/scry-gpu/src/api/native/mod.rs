@@ -31,40 +31,41 @@ pub struct NativeBinding {
 }
 
 impl NativeBinding {
-    /// A buffer of scalars that the kernel only reads: `const float *x` for [`Scalar::F32`].
+    /// Declares a buffer of scalars that the kernel only reads: `const float *x` for
+    /// [`Scalar::F32`].
     #[must_use]
     pub fn read(name: impl Into<String>, element: Scalar) -> Self {
         Self { name: name.into(), writes: false, element: Some(element), length: false }
     }
 
-    /// A buffer of scalars that the kernel writes, or reads and writes: `float *y`.
+    /// Declares a buffer of scalars that the kernel writes, or reads and writes: `float *y`.
     #[must_use]
     pub fn read_write(name: impl Into<String>, element: Scalar) -> Self {
         Self { writes: true, ..Self::read(name, element) }
     }
 
-    /// A buffer of anything that the kernel only reads; element types are not checked.
+    /// Declares a buffer that the kernel only reads; element types are not checked.
     #[must_use]
     pub fn read_bytes(name: impl Into<String>) -> Self {
         Self { name: name.into(), writes: false, element: None, length: false }
     }
 
-    /// A buffer of anything that the kernel writes, or reads and writes; element types are not
+    /// Declares a buffer that the kernel writes, or reads and writes; element types are not
     /// checked.
     #[must_use]
     pub fn read_write_bytes(name: impl Into<String>) -> Self {
         Self { writes: true, ..Self::read_bytes(name) }
     }
 
-    /// Passes the number of elements as well (of bytes where the element is not
-    /// declared): an `unsigned long long`, behind all pointers.
+    /// Passes the number of elements as well (of bytes where the element type is not declared): an
+    /// `unsigned long long` after all pointers.
     #[must_use]
     pub fn with_length(mut self) -> Self {
         self.length = true;
         self
     }
 
-    /// Bytes of an element.
+    /// Returns the size of an element in bytes.
     fn stride(&self) -> u32 {
         self.element.map_or(1, |scalar| scalar.width.into())
     }
@@ -83,7 +84,7 @@ impl NativeBinding {
     }
 }
 
-/// The buffers of a native kernel, in the order of its parameters. Made from a list of
+/// The buffers of a native kernel, in the order of its parameters. Converts from a list of
 /// [`NativeBinding`]s, or from a number of buffers of any type, all of them written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NativeBindings(Vec<NativeBinding>);
@@ -122,9 +123,9 @@ impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
 /// 1. for each binding, a 64-bit address in global memory;
 /// 2. for each binding with a length ([`NativeBinding::with_length`]), in the same order, a
 ///    64-bit number of elements;
-/// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one
-///    structure or as parameters of its own for each field. The fields stand where C would put
-///    them if none had an alignment of more than 8 bytes.
+/// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one structure
+///    or as parameters of its own for each field. The fields have C's layout, with alignments of at
+///    most 8 bytes.
 ///
 /// Kernels with other parameters, or with tensor maps, list them one by one:
 /// [`NativeInterface::with_parameters`].
@@ -148,26 +149,26 @@ pub struct NativeInterface {
     dynamic_shared: u32,
     /// The parameters, where they are listed.
     listed: Option<Vec<NativeParameter>>,
-    /// The bindings that are read early, where the kernel waits itself.
-    early: Option<Vec<usize>>,
+    /// The bindings that are read before `griddepcontrol.wait`, if the kernel uses PDL.
+    pdl_reads: Option<Vec<usize>>,
 }
 
 impl NativeInterface {
-    /// A kernel with these buffers, launched in blocks of this many threads along x, y and z.
+    /// Declares a kernel with these buffers, and blocks of this many threads along x, y and z.
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
         let bindings = bindings.into();
-        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, early: None }
+        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, pdl_reads: None }
     }
 
-    /// The kernel has this many bytes of immediates, a multiple of 4.
+    /// Declares the size of the immediates in bytes, a multiple of 4.
     #[must_use]
     pub fn immediates(mut self, bytes: u32) -> Self {
         self.immediates = bytes;
         self
     }
 
-    /// Each block has this many bytes of dynamic shared memory.
+    /// Declares the dynamic shared memory of a block in bytes.
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.dynamic_shared = bytes;
@@ -183,12 +184,12 @@ impl NativeInterface {
     /// Each launch decides whether PDL applies: not if its predecessor writes one of these
     /// bindings, nor if its predecessor is not a launch.
     #[must_use]
-    pub fn begins_early(mut self, reads: impl Into<Vec<usize>>) -> Self {
-        self.early = Some(reads.into());
+    pub fn pdl(mut self, reads: impl Into<Vec<usize>>) -> Self {
+        self.pdl_reads = Some(reads.into());
         self
     }
 
-    /// The interface as the core checks launches against it.
+    /// Returns the interface against which the core checks launches.
     pub(crate) fn reflect(&self, entry: &str) -> Interface {
         let immediates = (self.immediates > 0).then(|| Immediates {
             name: "immediates".to_owned(),
@@ -212,30 +213,29 @@ impl NativeInterface {
     }
 }
 
-/// The part that drivers use.
+/// The accessors for drivers.
 impl NativeInterface {
-    /// Threads of a block along x, y and z.
+    /// Returns the threads of a block along x, y and z.
     pub(crate) fn block(&self) -> [u32; 3] {
         self.block
     }
 
-    /// The bindings that the kernel reads before it waits for the launch before it; none if it
-    /// does not wait itself.
-    pub(crate) fn early(&self) -> Option<&[usize]> {
-        self.early.as_deref()
+    /// Returns the bindings that the kernel reads before `griddepcontrol.wait`; `None` without PDL.
+    pub(crate) fn pdl_reads(&self) -> Option<&[usize]> {
+        self.pdl_reads.as_deref()
     }
 
-    /// Bytes of dynamic shared memory of a launch.
+    /// Returns the dynamic shared memory of a block in bytes.
     pub(crate) fn shared_bytes(&self) -> u32 {
         self.dynamic_shared
     }
 
-    /// Bytes of the immediate block.
+    /// Returns the size of the immediates in bytes.
     pub(crate) fn immediate_bytes(&self) -> u32 {
         self.immediates
     }
 
-    /// Bytes of all parameters.
+    /// Returns the size of all parameters in bytes.
     pub(crate) fn parameter_bytes(&self) -> usize {
         if let Some(listed) = &self.listed {
             return parameters::size(listed);
@@ -245,13 +245,13 @@ impl NativeInterface {
         8 * (bindings.len() + lengths) + self.immediates as usize
     }
 
-    /// Number of buffers.
+    /// Returns the number of buffers.
     pub(crate) fn binding_count(&self) -> usize {
         self.bindings.0.len()
     }
 
-    /// The parameters of a launch, as bytes in memory order: `buffers` are an address and a number
-    /// of bytes for each binding.
+    /// Returns the parameters of a launch as bytes: `buffers` has an address and a size in bytes
+    /// for each binding.
     pub(crate) fn parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
         let mut block = Vec::with_capacity(16 * buffers.len() + immediates.len());
         for (address, _) in buffers {
@@ -267,12 +267,12 @@ impl NativeInterface {
     }
 }
 
-/// A structure with a known size and no members, which WGSL cannot declare.
+/// Returns a structure with a size and no members, which WGSL cannot declare.
 fn opaque(name: &str, size: u32) -> TypeLayout {
     TypeLayout::Struct { name: name.to_owned(), members: Vec::<Member>::new(), size }
 }
 
-/// True for layouts without members or type, which every host type fits.
+/// Returns whether a layout has no members or type, so that every host type fits.
 pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     match layout {
         TypeLayout::Struct { members, .. } => members.is_empty(),
@@ -281,7 +281,7 @@ pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     }
 }
 
-/// What distinguishes native kernels of the same source and entry point.
+/// The part of a native kernel's cache key besides source and entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NativeSpec {
     pub language: Language,
@@ -289,10 +289,10 @@ pub(crate) struct NativeSpec {
 }
 
 impl NativeSpec {
-    /// The specification as bytes of a key; different ones never have the same bytes.
+    /// Returns an injective encoding for cache keys.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let NativeInterface { bindings, block, immediates, dynamic_shared, listed, early } =
+        let NativeInterface { bindings, block, immediates, dynamic_shared, listed, pdl_reads } =
             &self.interface;
         let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
         for number in block.iter().chain(&numbers) {
@@ -308,20 +308,20 @@ impl NativeSpec {
             text(&mut out, &format!("{parameter:?}"));
         }
         out.push(u8::from(listed.is_some()));
-        if let Some(early) = early {
-            text(&mut out, &format!("{early:?}"));
+        if let Some(pdl_reads) = pdl_reads {
+            text(&mut out, &format!("{pdl_reads:?}"));
         }
         out
     }
 }
 
-/// Appends a text and its length.
+/// Appends the length of a text and the text.
 fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Refuses what no driver could be given.
+/// Refuses arguments that are invalid on every driver.
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
     let refuse = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
@@ -343,8 +343,8 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     }
     parameters::validate(entry, &spec.interface)?;
     let bindings = &spec.interface.bindings.0;
-    let mut early = spec.interface.early().unwrap_or_default().iter();
-    if let Some(at) = early.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
+    let mut pdl_reads = spec.interface.pdl_reads().unwrap_or_default().iter();
+    if let Some(at) = pdl_reads.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
         let problem = format!("{at} is none that is only read, of {} bindings", bindings.len());
         return refuse("bindings read early", problem, "name bindings that are only read, from 0");
     }
@@ -356,7 +356,7 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     Ok(())
 }
 
-/// The refusal of a driver that runs WGSL alone.
+/// Returns the error of a driver that only runs WGSL.
 pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuError {
     GpuError::Language(LanguageError {
         kernel: kernel.to_owned(),
@@ -368,7 +368,7 @@ pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuErro
     })
 }
 
-/// The refusal of a driver that calls no libraries.
+/// Returns the error of a driver without support for vendor libraries.
 pub(crate) fn no_library(library: &'static str, device: &str) -> GpuError {
     GpuError::Library(LibraryError {
         function: None,

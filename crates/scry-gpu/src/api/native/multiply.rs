@@ -1,7 +1,7 @@
 //! Matrix products by NVIDIA's library cuBLAS.
 //!
-//! A driver loads a routine of the library, and launches it like a native kernel with three buffers
-//! and three numbers: so arguments are checked, commands ordered and memory kept alive as for all
+//! A driver loads a library routine, and launches it like a native kernel with three buffers and
+//! three integers: arguments are checked, commands ordered and memory kept alive as for all
 //! kernels.
 
 use std::sync::Arc;
@@ -26,23 +26,23 @@ use crate::core::driver::RoutineJob;
 use crate::core::encode;
 use crate::core::same_device::{quoted, same_device};
 
-/// A routine of cuBLAS: what the elements are, and how they are multiplied.
+/// A routine of cuBLAS: the element type and the compute type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Routine {
-    /// 32-bit floats, all of it in 32 bits.
+    /// f32 elements, computed in f32.
     F32,
-    /// TF32: 32-bit floats, multiplied with 10 bits of their fractions.
+    /// f32 elements, multiplied in TF32 (10-bit mantissa).
     Tf32,
-    /// 16-bit floats, added up in 32 bits.
+    /// f16 elements, accumulated in f32.
     F16,
-    /// Brain floats, added up in 32 bits.
+    /// bf16 elements, accumulated in f32.
     Bf16,
 }
 
 impl Routine {
     const ALL: [Self; 4] = [Self::F32, Self::Tf32, Self::F16, Self::Bf16];
 
-    /// The name, as that of a kernel.
+    /// Returns the name that errors and timings show.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "cublas_matmul",
@@ -52,7 +52,7 @@ impl Routine {
         }
     }
 
-    /// The routine of a name.
+    /// Returns the routine of a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|routine| routine.name() == name)
     }
@@ -72,7 +72,7 @@ impl GemmElement for f32 {}
 impl GemmElement for f16 {}
 impl GemmElement for bf16 {}
 
-/// The routine that multiplies elements as exactly as it can be done.
+/// Returns the most accurate routine for an element type.
 fn exact<T: GemmElement>() -> Routine {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => Routine::Bf16,
@@ -81,7 +81,7 @@ fn exact<T: GemmElement>() -> Routine {
     }
 }
 
-/// Three matrices, and the numbers of rows of the first, of columns of the second, and between.
+/// Three matrices, and the sizes m, n and k.
 struct Matrices<'a, T> {
     /// The public function that errors name.
     operation: &'static str,
@@ -91,14 +91,14 @@ struct Matrices<'a, T> {
     sizes: [i128; 3],
 }
 
-/// Products of matrices.
+/// Matrix products.
 impl Device {
-    /// Multiplies matrices with cuBLAS, which is opened when it is first needed: C = A × B, with A
-    /// of m × k, B of k × n and C of m × n elements, row after row without gaps. On CUDA devices.
+    /// Multiplies matrices with cuBLAS, which is opened when first needed, on CUDA devices: C = A ×
+    /// B, with A of m × k, B of k × n and C of m × n elements, all row-major and contiguous.
     ///
-    /// `f32` is multiplied and added in 32 bits, whatever the environment asks for; `f16` and
-    /// `bf16` are added up in 32 bits and rounded at the end. Buffers may be larger than the
-    /// matrices. Where k is 0, C becomes 0.
+    /// `f32` is computed in f32, regardless of cuBLAS's environment variables; `f16` and `bf16` are
+    /// accumulated in f32 and rounded at the end. Buffers may be larger than the matrices. Where k
+    /// is 0, C becomes 0.
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device};
@@ -132,8 +132,8 @@ impl Device {
         self.multiply(exact::<T>(), &Matrices { operation, a, b, c, sizes })
     }
 
-    /// [`Device::cublas_matmul`] with tensor cores, which look at 10 bits of each factor's fraction
-    /// rather than 23 (TF32): faster, and off by about one part in a thousand.
+    /// [`Device::cublas_matmul`] on tensor cores in TF32, which rounds each operand's mantissa from
+    /// 23 to 10 bits: faster, with a relative error of about 10⁻³.
     ///
     /// ```no_run
     /// use scry_gpu::Device;
@@ -171,8 +171,7 @@ impl Device {
 }
 
 impl Batch {
-    /// Adds a product of matrices by cuBLAS. Products of a recording are computed one after the
-    /// other.
+    /// Adds a matrix product by cuBLAS. Products of a recording are computed one after the other.
     ///
     /// ```no_run
     /// use scry_gpu::Device;
@@ -205,7 +204,7 @@ impl Batch {
     }
 }
 
-/// Appends a product.
+/// Appends a matrix product.
 fn append<T: GemmElement>(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -236,7 +235,7 @@ fn append<T: GemmElement>(
     encode::dispatch(context, list, operation, &kernel, &[&a, &b, &c], &launch)
 }
 
-/// Rejects a matrix whose address the device cannot bind.
+/// Checks that the device can bind the address of a matrix.
 fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) -> Result<()> {
     let multiple = context.info.binding_alignment.max(1);
     if view.offset.is_multiple_of(multiple) {
@@ -255,11 +254,11 @@ fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) 
     }))
 }
 
-/// Refuses a factor that shares bytes with the result.
-fn apart(operation: &str, (name, factor): &(&str, View<'_>), c: &View<'_>) -> Result<()> {
-    let (Some((_, factor)), Some((_, c))) = (factor.bytes(), c.bytes()) else { return Ok(()) };
-    let (begin, end) = (factor.offset.max(c.offset), factor.end().min(c.end()));
-    if factor.memory != c.memory || begin >= end {
+/// Checks that an operand does not share bytes with the result.
+fn apart(operation: &str, (name, operand): &(&str, View<'_>), c: &View<'_>) -> Result<()> {
+    let (Some((_, operand)), Some((_, c))) = (operand.bytes(), c.bytes()) else { return Ok(()) };
+    let (begin, end) = (operand.offset.max(c.offset), operand.end().min(c.end()));
+    if operand.memory != c.memory || begin >= end {
         return Ok(());
     }
     Err(GpuError::Argument(ArgumentError {
@@ -271,7 +270,7 @@ fn apart(operation: &str, (name, factor): &(&str, View<'_>), c: &View<'_>) -> Re
     }))
 }
 
-/// A routine, and its launch for a product of these sizes.
+/// Returns a routine, and its launch for m, n and k.
 pub(crate) fn product(
     context: &Arc<Context>,
     routine: Routine,
@@ -281,7 +280,7 @@ pub(crate) fn product(
     Ok((kernel(context, routine)?, launch))
 }
 
-/// The routine as a kernel of the device.
+/// Returns the routine as a kernel of the device.
 fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     let element = match routine {
         Routine::F32 | Routine::Tf32 => scry_ir::Scalar::F32,
@@ -300,25 +299,25 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     Ok(Kernel::of_device(&context.routines.get_or_load(name, load)?, context))
 }
 
-/// A number of rows or columns in the range of cuBLAS.
+/// Checks a size against the range of cuBLAS.
 fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
-    const MOST: u32 = i32::MAX as u32;
+    const MAX_SIZE: u32 = i32::MAX as u32;
     match u32::try_from(size) {
-        Ok(size) if size <= MOST => Ok(size),
+        Ok(size) if size <= MAX_SIZE => Ok(size),
         _ => Err(GpuError::TooLarge(TooLargeError {
             label: None,
             function: None,
             what: format!("`{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
-            limit: format!("{MOST}, and no less than 0"),
+            limit: format!("{MAX_SIZE}, and no less than 0"),
             limit_name: "rows or columns of a matrix",
             help: "multiply parts of the matrices, one after the other".to_owned(),
         })),
     }
 }
 
-/// The elements of a matrix; an error if the buffer has fewer.
+/// Returns the elements of a matrix; an error if the buffer has fewer.
 fn matrix<'a, T: GemmElement>(
     buffer: &'a Buffer<T>,
     operation: &'static str,

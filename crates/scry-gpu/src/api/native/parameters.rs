@@ -3,25 +3,25 @@
 use super::{NativeInterface, TensorMap};
 use crate::api::error::{ArgumentError, GpuError, Result};
 
-/// Bytes of parameters that every GPU supports.
-const MOST: usize = 4096;
+/// Bytes of kernel parameters that every GPU supports.
+const MAX_BYTES: usize = 4096;
 
-/// A parameter of a kernel that lists them: [`NativeInterface::with_parameters`].
+/// A parameter in the list of [`NativeInterface::with_parameters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NativeParameter {
-    /// The 64-bit address of a buffer, by its place among the bindings.
+    /// The 64-bit address of the binding at this index.
     Pointer(usize),
-    /// A number of 32 bits.
+    /// A 32-bit value.
     Word,
-    /// A number of 64 bits.
+    /// A 64-bit value.
     Long,
-    /// A [`TensorMap`] of a buffer, by its place among the bindings: `const __grid_constant__
-    /// CUtensorMap` in CUDA C.
+    /// A [`TensorMap`] of the binding at this index, in CUDA C a
+    /// `const __grid_constant__ CUtensorMap`.
     Map(usize),
 }
 
 impl NativeParameter {
-    /// Its bytes among the immediates.
+    /// Returns its size in the immediates in bytes.
     pub(crate) const fn given(self) -> usize {
         match self {
             Self::Pointer(_) => 0,
@@ -31,7 +31,7 @@ impl NativeParameter {
         }
     }
 
-    /// Its bytes among the parameters.
+    /// Returns its size in the parameters in bytes.
     pub(crate) const fn size(self) -> usize {
         match self {
             Self::Word => 4,
@@ -40,12 +40,12 @@ impl NativeParameter {
         }
     }
 
-    /// Alignment in bytes.
+    /// Returns its alignment in bytes.
     const fn align(self) -> usize {
         if let Self::Map(_) = self { 64 } else { self.size() }
     }
 
-    /// The binding that it is of.
+    /// Returns the index of its binding.
     const fn binding(self) -> Option<usize> {
         match self {
             Self::Pointer(binding) | Self::Map(binding) => Some(binding),
@@ -55,7 +55,7 @@ impl NativeParameter {
 }
 
 impl NativeInterface {
-    /// The kernel's parameters, one by one, in place of those that follow from the bindings.
+    /// Lists the kernel's parameters, instead of deriving them from the bindings.
     ///
     /// The immediates of a launch ([`Launch::immediate_bytes`](crate::Launch)) are then, in the
     /// order of the parameters and without gaps, 4 bytes for each word, 8 for each long, and
@@ -64,26 +64,26 @@ impl NativeInterface {
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();
         let bytes: usize = parameters.iter().map(|parameter| parameter.given()).sum();
-        // A number that does not fit is far above the limit of kernels, and rejected as such.
+        // A size that does not fit is far above the limit, and rejected for that.
         self.immediates = u32::try_from(bytes).unwrap_or(!3);
         self.listed = Some(parameters);
         self
     }
 
-    /// The parameters, where they are listed.
+    /// Returns the parameters, if they are listed.
     pub(crate) fn listed(&self) -> Option<&[NativeParameter]> {
         self.listed.as_deref()
     }
 }
 
-/// Bytes of all parameters, each at the next place that it may have.
+/// Returns the size of all parameters in bytes, each aligned.
 pub(super) fn size(listed: &[NativeParameter]) -> usize {
     listed
         .iter()
         .fold(0, |end: usize, parameter| end.next_multiple_of(parameter.align()) + parameter.size())
 }
 
-/// Refuses lists that no launch could follow.
+/// Refuses lists that are invalid for every launch.
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let Some(listed) = interface.listed() else { return Ok(()) };
     let refuse = |problem: String, help: &str| {
@@ -101,8 +101,8 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
         let problem = format!("{stray:?} is of a binding, of which there are {count}");
         return refuse(problem, "declare the binding, or count them from 0");
     }
-    if size(listed) > MOST {
-        let problem = format!("{} bytes, beyond the {MOST} of a launch", size(listed));
+    if size(listed) > MAX_BYTES {
+        let problem = format!("{} bytes, beyond the {MAX_BYTES} of a launch", size(listed));
         return refuse(problem, "put some of them into a buffer");
     }
     if interface.bindings.0.iter().any(|binding| binding.length) {
@@ -138,7 +138,7 @@ pub(crate) fn check_maps(
     Ok(())
 }
 
-/// Each listed parameter with its number, and its bytes among the immediates.
+/// Returns each listed parameter with its index, and its bytes in the immediates.
 pub(crate) fn given<'a>(
     interface: &'a NativeInterface,
     immediates: &'a [u8],

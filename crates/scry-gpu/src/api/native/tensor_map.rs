@@ -16,7 +16,7 @@ pub enum TensorElement {
 impl TensorElement {
     const ALL: [Self; 4] = [Self::U8, Self::F16, Self::Bf16, Self::F32];
 
-    /// Bytes of one.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn size(self) -> u64 {
         match self {
@@ -27,7 +27,7 @@ impl TensorElement {
     }
 }
 
-/// The swizzle of 16-byte chunks of a tile in shared memory, by its span in bytes.
+/// The swizzle mode of a tile in shared memory, by its span in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
     /// Not at all.
@@ -43,7 +43,7 @@ pub enum TensorSwizzle {
 impl TensorSwizzle {
     const ALL: [Self; 4] = [Self::None, Self::B32, Self::B64, Self::B128];
 
-    /// Most bytes of a tile along the first dimension.
+    /// Returns the maximum size of a tile along the first dimension in bytes.
     const fn most(self) -> u64 {
         match self {
             Self::None => u64::MAX,
@@ -54,23 +54,23 @@ impl TensorSwizzle {
     }
 }
 
-/// How a kernel copies a buffer tile by tile (`CUtensorMap`): a tensor of 2 to 5 dimensions,
-/// innermost first, on GPUs of compute capability 9.0 and newer. Out-of-bounds elements of a tile
-/// read as zero and are not stored, except that stores of a line are rounded up to 16-byte chunks,
-/// the last of which is filled up with zeros.
+/// A tensor map (`CUtensorMap`), with which TMA copies tiles of a buffer: a tensor of 2 to 5
+/// dimensions, innermost first, on GPUs of compute capability 9.0 and newer. Out-of-bounds elements
+/// of a tile read as zero and are not stored, except that stores of a line are rounded up to
+/// 16-byte chunks, the last of which is padded with zeros.
 ///
 /// It contains no address: each launch encodes it for the buffer that is bound, and rejects a
 /// tensor that exceeds the limits below, or the buffer, with
-/// [`GpuError::Argument`](crate::GpuError::Argument), which names the number and its limit.
+/// [`GpuError::Argument`](crate::GpuError::Argument), which names the value and its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
     /// The element type.
     pub element: TensorElement,
-    /// Bytes from the begin of the buffer: a multiple of 16.
+    /// Offset from the start of the buffer in bytes, a multiple of 16.
     pub offset: u64,
     /// Elements along each dimension, 1 to 2^32.
     pub dims: Vec<u64>,
-    /// Bytes from one to the next along each dimension but the first: multiples of 16, below 2^40.
+    /// Strides of all dimensions but the first in bytes: multiples of 16, below 2^40.
     pub strides: Vec<u64>,
     /// Elements of a tile along each dimension, 1 to 256; those of the first are a multiple of 16
     /// bytes, and no more than the swizzle's.
@@ -80,15 +80,15 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// Bytes of a description.
+    /// Size of the encoding in bytes.
     pub(crate) const BYTES: usize = 128;
 
-    /// The description as bytes, for the immediates of a launch. Without the dimensions beyond the
-    /// fifth, with which it is refused anyway.
+    /// Encodes the map for the immediates of a launch. Omits dimensions beyond the fifth, which the
+    /// launch refuses.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 128] {
         let code = |index: Option<usize>| index.unwrap_or(usize::MAX) as u64;
-        // Larger counts are all reported as too large.
+        // Larger counts are all refused as too large.
         let count = |len: usize| len.min(0xff) as u64;
         let mut words = [0u64; 16];
         words[0] = count(self.dims.len())
@@ -107,7 +107,7 @@ impl TensorMap {
         bytes
     }
 
-    /// Reads what [`TensorMap::to_bytes`] wrote; nothing else that is no description.
+    /// Decodes the bytes of [`TensorMap::to_bytes`]; `None` for invalid bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let (chunks, _) = bytes.as_chunks::<8>();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_read_as_it_was_written() {
+    fn encoding_is_reversible() {
         assert_eq!(TensorMap::from_bytes(&map().to_bytes()), Some(map()));
         let flat = TensorMap { dims: vec![9, 5], strides: vec![16], tile: vec![8, 1], ..map() };
         assert_eq!(TensorMap::from_bytes(&flat.to_bytes()), Some(flat));
@@ -197,25 +197,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_description_is_none() {
+    fn invalid_encodings_are_refused() {
         assert_eq!(TensorMap::from_bytes(&[0; 128]), None);
         assert_eq!(TensorMap::from_bytes(&[0xff; 128]), None);
         assert_eq!(TensorMap::from_bytes(&map().to_bytes()[1..]), None);
-        for lame in [
+        for invalid in [
             TensorMap { dims: vec![4], strides: vec![], tile: vec![16], ..map() },
             TensorMap { dims: vec![4; 6], strides: vec![16; 5], tile: vec![16; 6], ..map() },
             TensorMap { strides: vec![208], ..map() },
             TensorMap { tile: vec![64, 4], ..map() },
-            // As many as would be 3, 2 and 3 if counted in a byte.
+            // Counts that truncate to 3, 2 and 3 in a byte.
             TensorMap { dims: vec![4; 259], strides: vec![16; 258], tile: vec![16; 259], ..map() },
             TensorMap { dims: vec![4; 259], strides: vec![16; 2], tile: vec![16; 3], ..map() },
         ] {
-            assert_eq!(TensorMap::from_bytes(&lame.to_bytes()), None, "{lame:?}");
+            assert_eq!(TensorMap::from_bytes(&invalid.to_bytes()), None, "{invalid:?}");
         }
     }
 
     #[test]
-    fn a_tensor_ends_with_its_last_element() {
+    fn bounds_end_at_last_element() {
         let end = 32 + 6 * 208 + 2 * 208 * 7 + 200;
         assert_eq!(map().check(end, false), Ok(()));
         let beyond = map().check(end - 1, false).unwrap_err();
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_copy_engine_does_not_take_is_told() {
-        let told = |map: TensorMap| map.check(1 << 20, false).unwrap_err();
-        assert!(told(TensorMap { offset: 8, ..map() }).contains("begins at byte 8"));
-        assert!(told(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));
-        assert!(told(TensorMap { strides: vec![200, 1456], ..map() }).contains("[200, 1456]"));
-        assert!(told(TensorMap { tile: vec![64, 257, 1], ..map() }).contains("[64, 257, 1]"));
-        assert!(told(TensorMap { tile: vec![128, 4, 1], ..map() }).contains("256 bytes"));
-        assert!(told(TensorMap { tile: vec![60, 4, 1], ..map() }).contains("120 bytes"));
+    fn what_the_copy_engine_does_not_take_is_error() {
+        let error = |map: TensorMap| map.check(1 << 20, false).unwrap_err();
+        assert!(error(TensorMap { offset: 8, ..map() }).contains("begins at byte 8"));
+        assert!(error(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));
+        assert!(error(TensorMap { strides: vec![200, 1456], ..map() }).contains("[200, 1456]"));
+        assert!(error(TensorMap { tile: vec![64, 257, 1], ..map() }).contains("[64, 257, 1]"));
+        assert!(error(TensorMap { tile: vec![128, 4, 1], ..map() }).contains("256 bytes"));
+        assert!(error(TensorMap { tile: vec![60, 4, 1], ..map() }).contains("120 bytes"));
         let flat = TensorMap { tile: vec![128, 4, 1], swizzle: TensorSwizzle::None, ..map() };
         assert_eq!(flat.check(1 << 20, true), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! The core's part in native kernels, on a device that takes them and computes nothing.
+//! Checks of native kernels by the core, on a null device that accepts them.
 
 use scry_ir::{Access, Scalar};
 
@@ -77,12 +77,12 @@ fn buffers_of_undeclared_elements_take_any() {
     let kernel = compiled(&gpu, &NativeInterface::new(2, [32, 1, 1])).unwrap();
     let (bytes, pairs) = (gpu.alloc::<u8>(7).unwrap(), gpu.alloc::<[f64; 2]>(3).unwrap());
     gpu.run(&kernel, &[&bytes, &pairs], 1).unwrap();
-    // A number says nothing of who writes what: all are taken to be written.
+    // With only a number of bindings, all count as written.
     assert!(gpu.run(&kernel, &[&bytes, &bytes], 1).is_err());
 }
 
 #[test]
-fn no_launch_is_folded() {
+fn native_launches_are_not_linearised() {
     let mut info = null_info();
     info.limits.max_native_workgroups = [16, 4, 4];
     let (gpu, log) = testing::observed(info);
@@ -114,7 +114,7 @@ fn declarations_beyond_the_device_are_refused() {
 }
 
 #[test]
-fn declarations_beyond_every_number_are_refused_in_words() {
+fn overflowing_declarations_are_refused() {
     let gpu = null();
     let one = |block| NativeInterface::new(1, block);
     let words = |count: usize| vec![NativeParameter::Word; count];
@@ -138,18 +138,18 @@ fn declarations_beyond_every_number_are_refused_in_words() {
 }
 
 #[test]
-fn only_bindings_that_are_read_can_be_read_early() {
+fn pdl_reads_must_be_read_only() {
     let gpu = null();
-    assert!(compiled(&gpu, &saxpy().begins_early([0])).is_ok());
+    assert!(compiled(&gpu, &saxpy().pdl([0])).is_ok());
     for at in [1, 2] {
-        let error = compiled(&gpu, &saxpy().begins_early([0, at])).unwrap_err().to_string();
+        let error = compiled(&gpu, &saxpy().pdl([0, at])).unwrap_err().to_string();
         assert!(error.contains("bindings read early"), "{error}");
         assert!(error.contains(&format!("{at} is none that is only read, of 2")), "{error}");
     }
 }
 
 #[test]
-fn sources_and_names_that_c_cannot_hold_are_refused() {
+fn invalid_sources_and_names_are_refused() {
     let gpu = null();
     let interface = NativeInterface::new(1, [1; 3]);
     let with = |source: &str, entry: &str| {
@@ -165,7 +165,7 @@ fn sources_and_names_that_c_cannot_hold_are_refused() {
 }
 
 #[test]
-fn backends_of_wgsl_name_the_way_out() {
+fn wgsl_backends_suggest_cuda() {
     let Some(info) = Device::list().into_iter().find(|info| info.backend.name() == "cpu") else {
         eprintln!("skipped: this build has no CPU backend");
         return;
@@ -180,7 +180,7 @@ fn backends_of_wgsl_name_the_way_out() {
 }
 
 #[test]
-fn parameters_are_pointers_then_lengths_then_immediates() {
+fn derived_parameters_are_in_order() {
     let a = NativeBinding::read("a", Scalar::F32).with_length();
     let b = NativeBinding::read("b", Scalar::F32);
     let c = NativeBinding::read_write_bytes("c").with_length();
@@ -195,7 +195,7 @@ fn parameters_are_pointers_then_lengths_then_immediates() {
 }
 
 #[test]
-fn listed_parameters_stand_where_c_would_put_them() {
+fn listed_parameters_have_c_layout() {
     let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::Map(0)];
     let [word, long] = [NativeParameter::Word, NativeParameter::Long];
     let of = |list: &[NativeParameter]| {
@@ -209,7 +209,7 @@ fn listed_parameters_stand_where_c_would_put_them() {
 }
 
 #[test]
-fn each_part_of_a_declaration_is_part_of_the_key() {
+fn keys_contain_the_whole_declaration() {
     let original = NativeSpec { language: Language::Ptx, interface: saxpy() };
     let of = |interface| NativeSpec { language: Language::Ptx, interface };
     let binding = |change: fn(&mut NativeBinding)| {
@@ -222,8 +222,8 @@ fn each_part_of_a_declaration_is_part_of_the_key() {
         of(saxpy().immediates(12)),
         of(saxpy().dynamic_shared(0)),
         of(NativeInterface { block: [64, 1, 2], ..saxpy() }),
-        of(saxpy().begins_early([])),
-        of(saxpy().begins_early([0])),
+        of(saxpy().pdl([])),
+        of(saxpy().pdl([0])),
         of(NativeInterface { listed: Some(Vec::new()), ..saxpy() }),
         of(NativeInterface { listed: Some(vec![NativeParameter::Long]), ..saxpy() }),
         of(NativeInterface { listed: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
@@ -252,7 +252,7 @@ mod products {
     use crate::api::native::Routine;
 
     #[test]
-    fn sizes_are_checked_against_buffers_that_may_be_larger() {
+    fn buffers_may_exceed_their_matrices() {
         let (gpu, log) = testing::observed(null_info());
         let (a, b) = (gpu.upload(&[1.0f32; 6]).unwrap(), gpu.upload(&[1.0f32; 15]).unwrap());
         let c = gpu.upload(&[1.0f32; 11]).unwrap();
@@ -279,7 +279,7 @@ mod products {
     }
 
     #[test]
-    fn a_result_that_is_a_factor_is_refused() {
+    fn overlapping_results_are_refused() {
         let gpu = null();
         let (a, b) = (gpu.alloc::<f16>(4).unwrap(), gpu.alloc::<f16>(4).unwrap());
         gpu.cublas_matmul(&a, &a, &b, 2, 2, 2).unwrap();
@@ -297,7 +297,7 @@ mod products {
     }
 
     #[test]
-    fn refusals_name_the_function_and_its_parameters() {
+    fn errors_name_function_and_parameters() {
         let gpu = null();
         let named = |name: &str| gpu.upload(&[1.0f32; 6]).unwrap().with_label(name);
         let (x, y, z) = (named("x"), named("y"), named("z"));
@@ -335,7 +335,7 @@ mod products {
     }
 
     #[test]
-    fn nothing_to_add_up_is_zero_and_no_elements_are_nothing_to_do() {
+    fn zero_sizes_are_handled() {
         let (gpu, log) = testing::observed(null_info());
         let (none, c) = (gpu.alloc::<bf16>(0).unwrap(), gpu.upload(&[bf16::ONE; 7]).unwrap());
         gpu.cublas_matmul(&none, &none, &c, 2, 3, 0).unwrap();
@@ -349,7 +349,7 @@ mod products {
     }
 
     #[test]
-    fn products_in_a_batch_are_ordered_like_kernels() {
+    fn products_are_ordered_like_kernels() {
         let (gpu, log) = testing::observed(null_info());
         let buffers: Vec<_> = (0..4).map(|_| gpu.upload(&[0f32; 4]).unwrap()).collect();
         let [a, b, c, d] = &buffers[..] else { unreachable!() };
@@ -359,13 +359,13 @@ mod products {
         batch.cublas_matmul(a, b, c, 2, 2, 2).unwrap();
         batch.cublas_matmul(a, c, d, 2, 2, 2).unwrap();
         assert!(batch.cublas_matmul(a, c, d, 3, 3, 3).is_err());
-        // The null device refuses a submission whose order is wrong.
+        // The null device checks the order of a submission.
         batch.submit().unwrap();
         assert_eq!(log.take().dispatches, 2);
     }
 
     #[test]
-    fn other_devices_name_the_way_out() {
+    fn other_backends_suggest_cuda() {
         let Ok(gpu) = Device::open("cpu") else {
             eprintln!("skipped: this build has no CPU backend");
             return;

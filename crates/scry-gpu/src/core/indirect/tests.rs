@@ -66,7 +66,7 @@ fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8
         padding: 0,
     };
     let LinearisedGrid { groups: [x, y, z], width, height, rows, last_row, padding } =
-        grid.fold.unwrap_or(plain);
+        grid.linearised.unwrap_or(plain);
     ([x, y, z, width, height, rows, last_row, padding], grid.native)
 }
 

@@ -145,7 +145,7 @@ impl Kernels {
     /// Each kernel of the plan has the parameters that its interface lists. It accesses nothing
     /// but its buffers, up to the sizes in its interface, writes only those that are declared as
     /// written, and terminates. If it declares early reads, it waits as
-    /// [`NativeInterface::begins_early`](crate::NativeInterface::begins_early) requires.
+    /// [`NativeInterface::pdl`](crate::NativeInterface::pdl) requires.
     pub unsafe fn prepare<'a>(
         &self,
         name: &str,

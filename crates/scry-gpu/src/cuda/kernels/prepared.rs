@@ -288,7 +288,7 @@ fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
         .dynamic_shared(launch.dynamic_shared)
         .with_parameters(parameters);
     match kernel.pdl_reads() {
-        Some(pdl) if target.has(90) => interface.begins_early(pdl),
+        Some(pdl) if target.has(90) => interface.pdl(pdl),
         _ => interface,
     }
 }

@@ -29,10 +29,10 @@ pub(crate) enum Native {
 
 impl Native {
     /// Returns the bindings read before `griddepcontrol.wait`; `None` without PDL.
-    pub(crate) fn early(&self) -> Option<&[usize]> {
+    pub(crate) fn pdl_reads(&self) -> Option<&[usize]> {
         match self {
-            Self::Packed(interface, _) => interface.early(),
-            Self::Declared(declared) => declared.interface.early(),
+            Self::Packed(interface, _) => interface.pdl_reads(),
+            Self::Declared(declared) => declared.interface.pdl_reads(),
             Self::Product(..) => None,
         }
     }

@@ -57,7 +57,7 @@ impl Tables<'_> {
     /// Returns whether a dispatch may start before the previous one has finished (PDL).
     pub(crate) fn uses_pdl(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
-        let early = kernel.and_then(|kernel| kernel.native.as_ref()?.early());
+        let early = kernel.and_then(|kernel| kernel.native.as_ref()?.pdl_reads());
         let (Some(early), Some(before)) = (early, before) else { return false };
         !self.is_product(before) && overlap::uses_pdl(early, dispatch, before)
     }
