@@ -1,7 +1,7 @@
-//! Transfers between host slices and device memory that wait for the device as futures.
+//! Asynchronous transfers between host slices and device memory.
 //!
-//! Each chunk goes through memory of its own, and not through the staging rings: a future that is
-//! never polled again must not keep a slot that threads wait for.
+//! Each chunk has a staging allocation of its own instead of a slot of the staging rings: a future
+//! that is never polled again must not hold a slot that threads wait for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::transfer::Place;
 
-/// Most bytes of one chunk: the host copies them without giving way to other tasks.
+/// Maximum bytes of one chunk: the host copies a chunk without yielding to other tasks.
 const CHUNK: usize = 8 << 20;
 
-/// Chunks of one transfer that may be on their way at once.
-const AHEAD: usize = 3;
+/// Chunks of one transfer that may be in flight at once.
+const MAX_CHUNKS_IN_FLIGHT: usize = 3;
 
-/// Allocates memory; when there is none left, once more after all work is done.
+/// Allocates memory. If the device is out of memory, retries once after all submitted work is done.
 pub(crate) async fn allocate(
     context: &Arc<Context>,
     kind: MemoryKind,
@@ -40,7 +40,7 @@ pub(crate) async fn allocate(
     }
 }
 
-/// Waits until another submission may be in flight.
+/// Waits until fewer submissions than the limit are in flight.
 async fn room_in_flight(context: &Arc<Context>) -> Result<()> {
     context.check_alive()?;
     while let Some(oldest) = context.oldest_if_full() {
@@ -54,17 +54,17 @@ async fn submit(context: &Arc<Context>, list: CommandList) -> Result<SubmissionI
     context.submit_now(list, false)
 }
 
-/// The bytes of a place from `offset` on.
+/// Returns the `size` bytes from `offset` on of a range.
 fn part(range: BufferRange, offset: usize, size: usize) -> BufferRange {
     BufferRange { memory: range.memory, offset: range.offset + offset as u64, size: size as u64 }
 }
 
-/// Copies `data` into device memory; completes once all of it is captured and submitted.
+/// Copies `data` into device memory. Completes once all of it is captured and submitted.
 pub(crate) async fn upload(context: &Arc<Context>, dst: Place<'_>, data: &[u8]) -> Result<()> {
-    let mut ahead = VecDeque::with_capacity(AHEAD);
+    let mut in_flight = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
     for (chunk, offset) in data.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-        if ahead.len() == AHEAD
-            && let Some(submission) = ahead.pop_front()
+        if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
+            && let Some(submission) = in_flight.pop_front()
         {
             Completion::for_memory(context, submission).await?;
         }
@@ -75,18 +75,18 @@ pub(crate) async fn upload(context: &Arc<Context>, dst: Place<'_>, data: &[u8]) 
         let mut list = CommandList::default();
         let dst_part = part(dst.1, offset, chunk.len());
         list.push(Command::Copy { src, dst: dst_part }, [&memory, dst.0]);
-        ahead.push_back(submit(context, list).await?);
+        in_flight.push_back(submit(context, list).await?);
     }
     Ok(())
 }
 
-/// Copies device memory into `out`, after the work submitted before.
+/// Copies device memory into `out`, after all work submitted before.
 pub(crate) async fn download(context: &Arc<Context>, src: Place<'_>, out: &mut [u8]) -> Result<()> {
-    let mut ahead: VecDeque<(SubmissionIndex, Arc<Memory>, &mut [u8])> =
-        VecDeque::with_capacity(AHEAD);
+    let mut in_flight: VecDeque<(SubmissionIndex, Arc<Memory>, &mut [u8])> =
+        VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
     for (chunk, offset) in out.chunks_mut(CHUNK).zip((0..).step_by(CHUNK)) {
-        if ahead.len() == AHEAD
-            && let Some(fetched) = ahead.pop_front()
+        if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
+            && let Some(fetched) = in_flight.pop_front()
         {
             receive(context, src, fetched).await?;
         }
@@ -96,15 +96,15 @@ pub(crate) async fn download(context: &Arc<Context>, src: Place<'_>, out: &mut [
         let command =
             Command::Copy { src: part(src.1, offset, size), dst: part(memory.whole(), 0, size) };
         list.push(command, [src.0, &memory]);
-        ahead.push_back((submit(context, list).await?, memory, chunk));
+        in_flight.push_back((submit(context, list).await?, memory, chunk));
     }
-    for fetched in ahead {
+    for fetched in in_flight {
         receive(context, src, fetched).await?;
     }
     Ok(())
 }
 
-/// Waits for a chunk, and copies it out.
+/// Waits for a chunk and copies it into its part of the output.
 async fn receive(
     context: &Arc<Context>,
     src: Place<'_>,

@@ -22,18 +22,18 @@ impl BufferRange {
     }
 }
 
-/// One piece of work for a device.
+/// A command of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Repeats a 32-bit pattern; offset and size are multiples of 4.
+    /// Fills with a 32-bit pattern; offset and size are multiples of 4.
     Fill { dst: BufferRange, pattern: u32 },
-    /// Copies bytes; the spans are of one size and do not overlap.
+    /// Copies bytes; the ranges have the same size and do not overlap.
     Copy { src: BufferRange, dst: BufferRange },
     /// Runs a kernel.
     Dispatch(Dispatch),
 }
 
-/// What a binding of a kernel gets.
+/// The buffer range bound to a binding of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BoundBuffer {
     pub span: BufferRange,
@@ -46,14 +46,14 @@ pub(crate) struct BoundBuffer {
 pub(crate) struct Dispatch {
     /// The compiled kernel.
     pub kernel: KernelId,
-    /// What each binding of the kernel's interface gets, in the interface's order; a folded kernel
-    /// has its fold parameters last.
+    /// The buffer range for each binding of the kernel's interface, in order, followed by the grid
+    /// parameters of a linearised variant and the words of a failure report.
     pub bindings: Vec<BoundBuffer>,
     /// Workgroups along x, y and z.
     pub groups: Groups,
-    /// The immediate block, of exactly the size in the interface; may be empty.
+    /// The immediate block, of the interface's size; may be empty.
     pub immediates: Vec<u8>,
-    /// What it is for. Drivers need not know.
+    /// The purpose of the launch. Drivers may ignore it.
     pub role: Role,
 }
 
@@ -62,11 +62,10 @@ pub(crate) struct Dispatch {
 pub(crate) enum Groups {
     /// Within the device's limits, and never zero.
     Direct([u32; 3]),
-    /// Three `u32` in memory at a multiple of 4 bytes, read when the launch is executed:
-    /// the caller's counts or a native grid, as
-    /// [`Driver::indirect`](crate::core::driver::Driver::indirect) says.
-    /// Boxed, so that the far more usual direct launches stay small: recording many of them is
-    /// bound by memory.
+    /// Three `u32` in memory at a multiple of 4 bytes, read when the launch is executed: the
+    /// caller's counts or a native grid, depending on
+    /// [`Driver::indirect`](crate::core::driver::Driver::indirect). Boxed to keep direct launches,
+    /// the common case, small: recording many of them is memory-bound.
     Indirect(Box<BufferRange>),
 }
 
@@ -75,31 +74,31 @@ impl Groups {
     pub(crate) const SIZE: u64 = 12;
 }
 
-/// What a launch is for.
+/// The purpose of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The caller asked for it.
+    /// Requested by the caller.
     Launch,
-    /// It is a copy: all of binding 1 is overwritten with binding 0.
+    /// A copy: binding 0 overwrites all of binding 1.
     Copy,
-    /// It computes the grid of the indirect launch that follows.
+    /// Computes the grid of the indirect launch that follows.
     Preparation,
 }
 
 impl Dispatch {
-    /// Whether its number of workgroups is in memory.
+    /// Returns whether the workgroup counts are in memory.
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA's driver asks"))]
     pub(crate) fn is_indirect(&self) -> bool {
         matches!(self.groups, Groups::Indirect(_))
     }
 
-    /// Whether the caller asked for it: only such launches are counted and timed.
+    /// Returns whether the caller requested it: only such launches are counted and timed.
     pub(crate) fn is_launch(&self) -> bool {
         self.role == Role::Launch
     }
 }
 
-/// The parts of a device that touch memory: a set of them.
+/// A set of pipeline stages that access memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stages(u8);
 
@@ -108,7 +107,7 @@ impl Stages {
     pub(crate) const COMPUTE: Self = Self(1);
     /// Copies and fills.
     pub(crate) const TRANSFER: Self = Self(2);
-    /// The host, reading what the device wrote.
+    /// The host, for reads of device results.
     pub(crate) const HOST: Self = Self(4);
 
     /// None of them.
@@ -116,7 +115,7 @@ impl Stages {
         Self(0)
     }
 
-    /// Whether all of `other` are among these.
+    /// Returns whether these include all of `other`.
     pub(crate) fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -136,15 +135,15 @@ impl BitOrAssign for Stages {
     }
 }
 
-/// A barrier: all that the stages `before` did until here is done, and its writes are visible,
-/// before the stages `after` go on.
+/// A barrier: accesses of the stages `before` in earlier commands complete, and their writes become
+/// visible, before the stages `after` of later commands begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Barrier {
     pub before: Stages,
     pub after: Stages,
 }
 
-/// What a driver executes, in order; commands not separated by a barrier may overlap.
+/// A step of a submission, in order. Commands without a barrier between them may overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     Barrier(Barrier),
@@ -160,7 +159,7 @@ impl Command {
         }
     }
 
-    /// The span that the command overwrites whatever was there, if there is one.
+    /// Returns the range that the command overwrites entirely, if there is one.
     pub(crate) fn overwrites(&self) -> Option<BufferRange> {
         match self {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => Some(*dst),
@@ -171,7 +170,7 @@ impl Command {
         }
     }
 
-    /// Calls `visit` with each span that the command touches, and whether it writes there.
+    /// Calls `visit` with each range that the command accesses, and whether it writes there.
     pub(crate) fn for_each_access(&self, mut visit: impl FnMut(BufferRange, bool)) {
         match self {
             Self::Fill { dst, .. } => visit(*dst, true),

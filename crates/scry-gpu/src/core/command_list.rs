@@ -1,4 +1,4 @@
-//! A list of commands under construction, and all that it must keep alive.
+//! A list of commands under construction, and everything that it must keep alive.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::core::report::Reports;
 /// Something that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
 
-/// What becomes first of bytes that are written before a list of commands.
+/// How a list of commands first uses bytes that are written before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstUse {
-    /// No command touches them.
+    /// No command accesses them.
     None,
-    /// Commands read some of them, and overwrite none that were not read before. A launch that
-    /// writes may read.
+    /// Commands read some of them, and overwrite only bytes that were read before. A launch with
+    /// write access may read.
     Read,
     /// A command overwrites some of them before they are read.
     Overwrite,
@@ -26,13 +26,13 @@ pub(crate) enum FirstUse {
 #[derive(Default)]
 pub(crate) struct CommandList {
     pub commands: Vec<Command>,
-    /// Each allocation that the commands name.
+    /// Each allocation that the commands access.
     pub memories: Vec<Arc<Memory>>,
-    /// Everything else that must outlive the execution.
+    /// Everything else that must outlive the execution, such as kernels.
     pub retained: Vec<Retained>,
     /// Whether the host reads what the commands wrote into `Readback` memory.
     pub read_by_host: bool,
-    /// What launches report.
+    /// The failure reports of the launches.
     pub reports: Reports,
 }
 
@@ -47,7 +47,7 @@ impl CommandList {
         memories.into_iter().for_each(|memory| self.keep(memory));
     }
 
-    /// Keeps an allocation alive. A chain of launches over one names it only once.
+    /// Keeps an allocation alive. Consecutive commands on one allocation add it only once.
     pub(crate) fn keep(&mut self, memory: &Arc<Memory>) {
         let is_latest = |latest| Arc::ptr_eq(latest, memory);
         if !self.memories.last().is_some_and(is_latest) {
@@ -55,7 +55,7 @@ impl CommandList {
         }
     }
 
-    /// Keeps something else alive.
+    /// Keeps another object alive.
     pub(crate) fn retain<T: Send + Sync + 'static>(&mut self, what: &Arc<T>) {
         let is_latest =
             |latest: &Retained| std::ptr::addr_eq(Arc::as_ptr(latest), Arc::as_ptr(what));
@@ -64,7 +64,7 @@ impl CommandList {
         }
     }
 
-    /// How many launches the list has that the caller asked for.
+    /// Returns the number of launches that the caller requested.
     pub(crate) fn launches(&self) -> u64 {
         let is_launch = |command: &&Command| match command {
             Command::Dispatch(dispatch) => dispatch.is_launch(),
@@ -73,12 +73,12 @@ impl CommandList {
         self.commands.iter().filter(is_launch).count() as u64
     }
 
-    /// How much the list holds, for [`CommandList::truncate`].
+    /// Returns the current lengths, for [`CommandList::truncate`].
     pub(crate) fn lengths(&self) -> [usize; 4] {
         [self.commands.len(), self.memories.len(), self.retained.len(), self.reports.len()]
     }
 
-    /// Takes back all that was appended since.
+    /// Removes everything appended since [`CommandList::lengths`] returned `lengths`.
     pub(crate) fn truncate(&mut self, lengths: [usize; 4]) {
         let [commands, memories, retained, reports] = lengths;
         self.commands.truncate(commands);
@@ -87,8 +87,8 @@ impl CommandList {
         self.reports.truncate(reports);
     }
 
-    /// The fills that give a defined content to the allocations that have none, unless the first
-    /// commands that touch them overwrite all of it anyway.
+    /// Returns the fills that zero uninitialised allocations, except those that the first commands
+    /// overwrite entirely.
     pub(crate) fn zero_fills(&self) -> Vec<Command> {
         let mut fills: Vec<Command> = Vec::new();
         for memory in self.memories.iter().filter(|memory| !memory.is_defined()) {
@@ -101,14 +101,14 @@ impl CommandList {
         fills
     }
 
-    /// Says that every allocation named has a defined content from now on.
+    /// Marks every allocation of the list as initialised.
     pub(crate) fn set_defined(&self) {
         self.memories.iter().for_each(|memory| memory.set_defined());
     }
 
-    /// How the list uses bytes that are written before it.
+    /// Returns how the list first uses a range of bytes.
     pub(crate) fn first_use(&self, span: BufferRange) -> FirstUse {
-        // The parts that no command has touched so far.
+        // The parts that no command has accessed so far.
         let mut untouched = vec![(span.offset, span.end())];
         let mut found = FirstUse::None;
         for command in &self.commands {
@@ -136,7 +136,7 @@ impl CommandList {
         found
     }
 
-    /// Whether the first commands that touch an allocation overwrite it from end to end.
+    /// Returns whether the first commands that access an allocation overwrite it from start to end.
     fn first_use_overwrites(&self, whole: BufferRange) -> bool {
         let mut covered = whole.offset;
         for command in &self.commands {

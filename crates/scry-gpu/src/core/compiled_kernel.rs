@@ -1,4 +1,4 @@
-//! A kernel that a driver has compiled, without the handle of its device.
+//! A compiled kernel of a driver, without a handle of its device.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,22 +13,22 @@ use crate::core::device_state::DeviceState;
 use crate::core::driver::{CompileJob, Driver, FailureReport, GridSource, NativeJob, RoutineJob};
 use crate::core::handles::KernelId;
 
-/// What the clones of a kernel and the cache share.
+/// A compiled kernel, shared by the clones of a [`Kernel`](crate::Kernel) and the cache.
 pub(crate) struct CompiledKernel {
     driver: Arc<dyn Driver>,
     source: Source,
     key: KernelKey,
     native: Arc<KernelVariant>,
-    /// The variants for other grids, compiled when first needed.
-    folded: Mutex<Option<Arc<KernelVariant>>>,
+    /// The variants for other grid sources, compiled on first use.
+    linearised: Mutex<Option<Arc<KernelVariant>>>,
     counts: Mutex<Option<Arc<KernelVariant>>>,
 }
 
-/// What a kernel is, apart from its key.
+/// The source of a kernel.
 enum Source {
-    /// WGSL, read.
+    /// Parsed WGSL.
     Wgsl(Program),
-    /// Anything else, with the interface that was declared for it.
+    /// Any other language, with its declared interface.
     Native(Interface),
 }
 
@@ -48,7 +48,7 @@ impl KernelVariant {
         self.id
     }
 
-    /// What launches report, if they do.
+    /// Returns the meaning of a failure report, if launches write one.
     pub(crate) fn report(&self) -> Option<&Arc<FailureReport>> {
         self.report.as_ref()
     }
@@ -82,7 +82,7 @@ impl CompiledKernel {
         let entry = key.entry.as_deref().unwrap_or_default();
         let interface = spec.interface.reflect(entry);
         let limited = match spec.interface.listed() {
-            // Their parameters have a limit of their own.
+            // Listed parameters have a limit of their own.
             Some(_) => &Interface { immediates: None, ..interface.clone() },
             None => &interface,
         };
@@ -94,8 +94,7 @@ impl CompiledKernel {
         Ok(Self::new(device, Source::Native(interface), key, native))
     }
 
-    /// Loads a routine of a vendor's library. No cache on disk or in memory has it: the key is
-    /// never looked up.
+    /// Loads a routine of a vendor library. The caches never contain it: its key is not looked up.
     pub(crate) fn load_routine(device: &DeviceState, job: &RoutineJob<'_>) -> Result<Self> {
         let interface: &NativeInterface = job.interface;
         let id = device.note_loss(device.driver.load_routine(job))?;
@@ -110,7 +109,7 @@ impl CompiledKernel {
         Ok(Self::new(device, Source::Native(interface.reflect(job.name)), key, native))
     }
 
-    /// What the host has to know of the kernel.
+    /// Returns the bindings, immediates and workgroup size.
     pub(crate) fn interface(&self) -> &Interface {
         self.source.interface()
     }
@@ -125,17 +124,17 @@ impl CompiledKernel {
         &self.key
     }
 
-    /// Whether it is not WGSL.
+    /// Returns whether the source is not WGSL.
     pub(crate) fn is_native(&self) -> bool {
         matches!(self.source, Source::Native(_))
     }
 
-    /// The variant whose grid the driver is given.
+    /// Returns the variant that uses the native grid.
     pub(crate) fn native(&self) -> &Arc<KernelVariant> {
         &self.native
     }
 
-    /// The variant for a source of its grid.
+    /// Returns the variant for a grid source, compiled on first use.
     pub(crate) fn variant(
         &self,
         device: &DeviceState,
@@ -143,7 +142,7 @@ impl CompiledKernel {
     ) -> Result<Arc<KernelVariant>> {
         let slot = match grid {
             GridSource::Native => return Ok(self.native.clone()),
-            GridSource::Linearised => &self.folded,
+            GridSource::Linearised => &self.linearised,
             GridSource::Counts => &self.counts,
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,8 +162,8 @@ impl CompiledKernel {
         native: Arc<KernelVariant>,
     ) -> Self {
         let driver = device.driver.clone();
-        let (folded, counts) = (Mutex::new(None), Mutex::new(None));
-        Self { driver, source, key, native, folded, counts }
+        let (linearised, counts) = (Mutex::new(None), Mutex::new(None));
+        Self { driver, source, key, native, linearised, counts }
     }
 }
 

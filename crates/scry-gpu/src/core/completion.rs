@@ -1,4 +1,4 @@
-//! The future of a submission: what `wait` is for threads, for tasks.
+//! The future of a submission: the async counterpart of a blocking wait.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use crate::api::info::DeviceKind;
 use crate::core::context::Context;
 use crate::core::failures::FailureScope;
 use crate::core::handles::{MemoryId, SubmissionIndex};
-use crate::core::submission_queue::{GIVEN_UP, SubmissionQueue};
+use crate::core::submission_queue::{ABANDONED_HELP, SubmissionQueue};
 use crate::core::wakers::{FutureId, Wakers};
 use crate::core::watcher;
 use crate::lifecycle::cancellation::Reported;
 
 /// How long the first poll of a future may poll the driver, if no other future of the device is
-/// pending: to wake a task takes longer than a small dispatch.
+/// pending: waking a task costs more than a small dispatch.
 const SPIN: Duration = Duration::from_micros(20);
 
 /// Completes when a submission is done, with the error that a blocking wait would return. Dropping
-/// it stops the waiting, not the work.
+/// it cancels the wait, not the work.
 pub(crate) struct Completion {
     context: Arc<Context>,
     submission: SubmissionIndex,
     reported: Reported,
-    told: FailureScope,
+    scope: FailureScope,
     started: Option<Started>,
     id: Option<FutureId>,
 }
 
-/// The state of a device when a wait started: later interrupts and cancellations concern it.
+/// The device's counters when a wait started: only later interrupts and cancellations affect it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started {
     at: Instant,
@@ -39,12 +39,12 @@ pub(crate) struct Started {
 }
 
 impl Completion {
-    /// For a submission itself.
+    /// Waits for a submission itself.
     pub(crate) fn of(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
         Self::new(context, submission, Reported::Any, FailureScope::Submission(None))
     }
 
-    /// For a submission whose results are read from an allocation.
+    /// Waits for a submission in order to read its results from an allocation.
     pub(crate) fn for_reading(
         context: &Arc<Context>,
         submission: SubmissionIndex,
@@ -53,12 +53,12 @@ impl Completion {
         Self::new(context, submission, Reported::Any, FailureScope::Submission(Some(memory)))
     }
 
-    /// For the memory that a submission keeps alive; failed launches are not reported.
+    /// Waits for the memory that a submission keeps alive; does not report failed launches.
     pub(crate) fn for_memory(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
         Self::new(context, submission, Reported::Any, FailureScope::None)
     }
 
-    /// For everything submitted so far, if there is anything.
+    /// Waits for everything submitted so far; `None` if nothing was.
     pub(crate) fn of_all(context: &Arc<Context>) -> Option<Self> {
         let last = context.last_submission()?;
         Some(Self::new(context, last, Reported::DuringWait, FailureScope::New))
@@ -68,9 +68,9 @@ impl Completion {
         context: &Arc<Context>,
         submission: SubmissionIndex,
         reported: Reported,
-        told: FailureScope,
+        scope: FailureScope,
     ) -> Self {
-        Self { context: context.clone(), submission, reported, told, started: None, id: None }
+        Self { context: context.clone(), submission, reported, scope, started: None, id: None }
     }
 
     /// Polls the device once; `None` while the work is unfinished.
@@ -78,9 +78,10 @@ impl Completion {
         let queue: &SubmissionQueue = &self.context;
         let is_late = |limit: &Duration| started.at.elapsed() >= *limit;
         if let Err(error) = queue.check_alive() {
-            // The watcher gave the device up because of this future or one like it.
-            let given_up = queue.wakers_unless_forked().and_then(Wakers::given_up);
-            let late = given_up.filter(is_late).map(|limit| queue.timed_out(limit, GIVEN_UP));
+            // The watcher abandoned the device because of this future or a similar one.
+            let abandoned = queue.wakers_unless_forked().and_then(Wakers::abandoned_after);
+            let late =
+                abandoned.filter(is_late).map(|limit| queue.timed_out(limit, ABANDONED_HELP));
             return Some(Err(late.unwrap_or(error)));
         }
         match queue.note_loss(queue.driver.poll(self.submission)) {
@@ -88,9 +89,9 @@ impl Completion {
                 self.submission,
                 started.cancellations,
                 self.reported,
-                self.told,
+                self.scope,
             )),
-            // Work that exceeds the time limit is being cancelled, which is the error to return.
+            // Work beyond the time limit is being cancelled; that is the error to return.
             Ok(false)
                 if queue.interrupts() != started.interrupts
                     && !queue.time_limit().is_some_and(|limit| is_late(&limit)) =>
@@ -103,14 +104,14 @@ impl Completion {
         }
     }
 
-    /// Has the task woken once the submission is done, or there is another reason to poll again.
+    /// Registers the waker, to be woken once the submission is done or the future must poll again.
     fn register(&mut self, waker: &task::Waker, started: &Started) -> Result<()> {
         let queue: &SubmissionQueue = &self.context;
         let wakers = &queue.wakers;
         let id = *self.id.get_or_insert_with(|| wakers.new_id());
         let deadline = queue.time_limit().and_then(|limit| started.at.checked_add(limit));
         if wakers.insert(self.submission, id, waker, deadline) {
-            let notification = watcher::notification(queue.state(), self.submission);
+            let notification = watcher::notification(queue.device_state(), self.submission);
             let notifies = queue.note_loss(queue.driver.notify(self.submission, &notification))?;
             if !notifies {
                 wakers.poll_driver();
@@ -140,7 +141,7 @@ impl Completion {
         if let Err(error) = self.register(cx.waker(), &started) {
             return Poll::Ready(Err(error));
         }
-        // What happened before the waker was stored has woken no one.
+        // Events before the waker was stored did not wake it.
         self.check(&started).map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -173,13 +174,13 @@ impl Drop for Completion {
 }
 
 impl SubmissionQueue {
-    /// Notes what later interrupts and cancellations are compared with.
+    /// Returns the present counters, with which the wait compares later ones.
     pub(crate) fn start_wait(&self) -> Started {
         let cancellations = self.cancellations.count();
         Started { at: Instant::now(), interrupts: self.interrupts(), cancellations }
     }
 
     fn start_watcher(&self) -> Result<()> {
-        self.watcher.start(self.state(), &self.cancellations)
+        self.watcher.start(self.device_state(), &self.cancellations)
     }
 }

@@ -1,4 +1,4 @@
-//! One open device: its submissions, and what it keeps to prepare them.
+//! An open device: its submission queue, caches, staging memory and internal kernels.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::core::driver::Driver;
 use crate::core::staging::Staging;
 use crate::core::submission_queue::SubmissionQueue;
 
-/// One open device, shared by everything made from it.
+/// An open device, shared by every object created from it.
 pub(crate) struct Context {
-    /// Dropped first: it waits for the work that uses the rest.
+    /// Dropped first: its drop waits for the work that uses the other fields.
     queue: SubmissionQueue,
     pub kernels: MemoryCache<CompiledKernel>,
     pub staging: Staging,
@@ -22,7 +22,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Wraps a freshly opened driver.
+    /// Wraps a newly opened driver.
     pub(crate) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Arc<Self> {
         Arc::new(Self {
             copier: Copier::new(driver.copy_kernel()),

@@ -1,8 +1,8 @@
-//! Copies on the device: large ones go through a kernel, where the driver has one for them.
+//! Device-to-device copies: large ones run as a kernel, if the driver provides one.
 //!
-//! The kernel ([`Driver::copy_kernel`]) copies whole vectors at offsets that can be bound. The last
-//! bytes, small copies, and all copies of other devices are copy commands. The launches are
-//! ordinary ones: hazards, retention and recordings treat them as any other.
+//! The kernel ([`Driver::copy_kernel`]) copies whole vectors at aligned offsets. The remaining
+//! bytes, small copies and all copies on other drivers are copy commands. The launches are ordinary
+//! ones to hazard tracking, retention and recordings.
 //!
 //! [`Driver::copy_kernel`]: crate::core::driver::Driver::copy_kernel
 
@@ -26,32 +26,32 @@ const VECTOR: u64 = 16;
 /// Maximum workgroups along x: below the limit of every GPU, so that no launch is linearised.
 const ROW: u64 = 32768;
 
-/// How a kernel makes a copy.
-struct ByKernel {
+/// A copy that runs as a kernel.
+struct KernelCopy {
     kernel: Kernel,
     /// Invocations of a workgroup.
     invocations: u64,
     /// Maximum bytes of one launch.
-    most: u64,
+    max_size: u64,
 }
 
-/// The kernel for this copy; `None` if a copy command makes it.
-fn by_kernel(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<ByKernel> {
+/// Returns the kernel for this copy; `None` if it is a copy command.
+fn kernel_copy(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<KernelCopy> {
     let CopyKernel { source, invocations, min_size } = *context.copier.kernel()?;
     if src.size < min_size {
         return None;
     }
-    let most = most_at_once(&context.info, [src.offset, dst.offset])?;
+    let max_size = max_copy_size(&context.info, [src.offset, dst.offset])?;
     let compile = || {
         let compiled = Kernel::compile(context, source, &CompileOptions::default(), true);
         let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
         compiled.inspect_err(warn).ok().map(Kernel::without_device)
     };
     let kernel = context.copier.get_or_compile(compile)?;
-    Some(ByKernel { kernel: Kernel::of_device(kernel, context), invocations, most })
+    Some(KernelCopy { kernel: Kernel::of_device(kernel, context), invocations, max_size })
 }
 
-/// Appends a copy between two ranges of one size that do not overlap, neither of them empty.
+/// Appends a copy between two non-empty ranges of the same size that do not overlap.
 pub(crate) fn append(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -59,11 +59,11 @@ pub(crate) fn append(
 ) -> Result<()> {
     let [src, dst] = ranges;
     let mut done = 0;
-    if let Some(by) = by_kernel(context, &src, &dst) {
+    if let Some(copy) = kernel_copy(context, &src, &dst) {
         let vectors = src.size / VECTOR * VECTOR;
         while done < vectors {
-            let size = by.most.min(vectors - done);
-            launch(context, list, &by, ranges.map(|view| Vectors(part(view, done, size))))?;
+            let size = copy.max_size.min(vectors - done);
+            launch(context, list, &copy, ranges.map(|view| Vectors(part(view, done, size))))?;
             done += size;
         }
     }
@@ -75,39 +75,39 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A part of a range, in bytes.
+/// Returns a part of a range, in bytes.
 fn part(view: View<'_>, start: u64, size: u64) -> View<'_> {
     View { offset: view.offset + start, size, ..view }
 }
 
-/// The most bytes that one launch can copy between ranges at these offsets; `None` if the ranges
-/// cannot be bound.
-fn most_at_once(info: &DeviceInfo, offsets: [u64; 2]) -> Option<u64> {
+/// Returns the maximum bytes that one launch can copy between ranges at these offsets; `None` if
+/// the offsets are not aligned for bindings.
+fn max_copy_size(info: &DeviceInfo, offsets: [u64; 2]) -> Option<u64> {
     let unit = info.binding_alignment.max(VECTOR);
-    // Less than 4 GiB, so that shaders can number the bytes.
+    // Less than 4 GiB, so that byte offsets in shaders fit in 32 bits.
     let bound = info.limits.max_storage_binding_size.min(u64::from(u32::MAX));
     let most = bound / unit * unit;
     let can_bind = offsets.iter().all(|offset| offset.is_multiple_of(unit));
     (can_bind && most > 0).then_some(most)
 }
 
-/// Appends the launch that copies one range of vectors.
+/// Appends the launch that copies a range of vectors.
 fn launch(
     context: &Arc<Context>,
     list: &mut CommandList,
-    by: &ByKernel,
+    copy: &KernelCopy,
     [src, dst]: [Vectors<'_>; 2],
 ) -> Result<()> {
-    let launch = Launch::workgroups(grid(src.0.size, by.invocations * VECTOR));
-    encode::dispatch(context, list, "Slice::copy_to", &by.kernel, &[&src, &dst], &launch)?;
+    let launch = Launch::workgroups(grid(src.0.size, copy.invocations * VECTOR));
+    encode::dispatch(context, list, "Slice::copy_to", &copy.kernel, &[&src, &dst], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Copy;
     }
     Ok(())
 }
 
-/// Workgroups that copy `size` bytes, `group` each: rows of one length, with fewer than one
-/// workgroup a row in excess.
+/// Returns the workgroups that copy `size` bytes at `group` bytes each, as rows of equal length
+/// with less than one excess workgroup per row.
 fn grid(size: u64, group: u64) -> [u32; 3] {
     let groups = size.div_ceil(group);
     let rows = groups.div_ceil(ROW);
@@ -115,7 +115,7 @@ fn grid(size: u64, group: u64) -> [u32; 3] {
     [narrow(groups.div_ceil(rows)), narrow(rows), 1]
 }
 
-/// Bytes of a buffer as the kernel's vectors, whatever the buffer holds.
+/// The bytes of a buffer of any type, viewed as the kernel's vectors.
 struct Vectors<'a>(View<'a>);
 
 impl Sealed for Vectors<'_> {
@@ -133,22 +133,22 @@ mod tests {
     use crate::backend::null::null_info;
 
     #[test]
-    fn launches_need_ranges_that_can_be_bound() {
+    fn copy_launches_need_bindable_ranges() {
         let mut info = null_info();
         info.binding_alignment = 64;
         info.limits.max_storage_binding_size = (128 << 20) + 63;
-        let most = |offsets| most_at_once(&info, offsets);
+        let most = |offsets| max_copy_size(&info, offsets);
         assert_eq!(most([0, 64]), Some(128 << 20));
         assert_eq!(most([32, 64]), None);
         assert_eq!(most([0, 65]), None);
         info.binding_alignment = 4;
-        assert_eq!(most_at_once(&info, [0, 4]), None, "no address of a vector");
+        assert_eq!(max_copy_size(&info, [0, 4]), None, "no address of a vector");
         info.limits.max_storage_binding_size = u64::MAX;
-        assert_eq!(most_at_once(&info, [0, 0]), Some((1 << 32) - 16));
+        assert_eq!(max_copy_size(&info, [0, 0]), Some((1 << 32) - 16));
     }
 
     #[test]
-    fn grids_cover_every_vector_with_little_in_excess() {
+    fn copy_grids_cover_every_vector() {
         const GROUP: u64 = 4096;
         let sizes = [16, GROUP, GROUP + 16, ROW * GROUP, ROW * GROUP + 16, (1 << 32) - 16];
         for size in sizes {

@@ -29,7 +29,7 @@ pub(crate) struct CountBuffer {
 }
 
 impl CountBuffer {
-    /// Refers to the start of a buffer or slice.
+    /// References the start of a buffer or slice.
     pub(crate) fn new(view: View<'_>) -> Self {
         Self {
             context: view.context.clone(),
@@ -43,7 +43,7 @@ impl CountBuffer {
         }
     }
 
-    /// Checks the counts for a launch; returns their memory and their bytes.
+    /// Checks the counts for a launch. Returns their memory and range.
     pub(crate) fn check(
         &self,
         context: &Arc<Context>,

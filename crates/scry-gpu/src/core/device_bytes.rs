@@ -1,4 +1,4 @@
-//! Bytes in the memory of a device: what buffers of every type are handles of.
+//! Untyped device memory, which buffers of every type are handles of.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::core::memory::Memory;
 use crate::core::same_device::quoted;
 use crate::core::transfer::{self, Pages};
 
-/// A range of bytes of an allocation, and the name that errors show. Clones share the memory, which
-/// is freed with the last of them.
+/// A range of bytes of an allocation, and the label that errors show. Clones share the memory,
+/// which is freed with the last of them.
 #[derive(Clone)]
 pub(crate) struct DeviceBytes {
     pub context: Arc<Context>,
-    /// Absent if nothing was allocated.
+    /// `None` if the size is zero.
     memory: Option<Arc<Memory>>,
     /// First byte in the allocation.
     offset: u64,
@@ -31,7 +31,7 @@ pub(crate) struct DeviceBytes {
 }
 
 impl DeviceBytes {
-    /// Allocates `len` elements, all bytes zero.
+    /// Allocates `len` zeroed elements.
     pub(crate) fn allocate(
         context: &Arc<Context>,
         len: usize,
@@ -47,8 +47,8 @@ impl DeviceBytes {
         Ok(Self { context: context.clone(), memory, offset: 0, size, label: label.into() })
     }
 
-    /// Copies the bytes of `len` elements to a new allocation. As it has no other handle before all
-    /// of it is written, it needs no zeros.
+    /// Copies the bytes of `len` elements to a new allocation. It is not zeroed, because no other
+    /// handle exists before the copy has overwritten all of it.
     pub(crate) fn upload(
         context: &Arc<Context>,
         len: usize,
@@ -63,7 +63,7 @@ impl DeviceBytes {
         Ok(bytes)
     }
 
-    /// [`DeviceBytes::upload`] for tasks.
+    /// Async form of [`DeviceBytes::upload`].
     pub(crate) async fn upload_async(
         context: &Arc<Context>,
         len: usize,
@@ -85,12 +85,12 @@ impl DeviceBytes {
         Ok(bytes)
     }
 
-    /// The `size` bytes from `start` on, shared.
+    /// Returns the `size` bytes from `start` on, sharing the memory.
     pub(crate) fn part(&self, start: u64, size: u64) -> Self {
         Self { offset: self.offset + start, size, ..self.clone() }
     }
 
-    /// Copies the bytes to a new allocation, on the device.
+    /// Copies the bytes to a new allocation on the device.
     pub(crate) fn duplicate(&self, operation: &'static str, element: &ElementType) -> Result<Self> {
         let len = self.size / element.size;
         let copy = Self::allocate(&self.context, len as usize, element, &self.label)?;
@@ -98,12 +98,12 @@ impl DeviceBytes {
         Ok(copy)
     }
 
-    /// All of the bytes, as elements.
+    /// Returns a view of all bytes as elements.
     pub(crate) fn whole(&self, element: &ElementType) -> View<'_> {
         self.view(0, self.size, element)
     }
 
-    /// The `size` bytes from `start` on, as elements.
+    /// Returns a view of the `size` bytes from `start` on as elements.
     pub(crate) fn view(&self, start: u64, size: u64, element: &ElementType) -> View<'_> {
         View {
             context: &self.context,
@@ -117,7 +117,8 @@ impl DeviceBytes {
         }
     }
 
-    /// Refuses an element type that the `size` bytes from `start` on cannot be read as.
+    /// Refuses an element type whose size or alignment does not suit the `size` bytes from `start`
+    /// on.
     pub(crate) fn check_view(
         &self,
         operation: &'static str,
@@ -148,7 +149,8 @@ impl DeviceBytes {
     }
 }
 
-/// Bytes of `len` elements; an error if a buffer of the device cannot have that size.
+/// Returns the bytes of `len` elements; an error if that exceeds the maximum buffer size of the
+/// device.
 fn byte_size(context: &Context, len: usize, element: &ElementType) -> Result<u64> {
     let limit = context.info.limits.max_buffer_size;
     let size = len as u128 * u128::from(element.size);
@@ -167,7 +169,7 @@ fn byte_size(context: &Context, len: usize, element: &ElementType) -> Result<u64
     }
 }
 
-/// Start and end of a range of `len` elements; an error if it is not within them.
+/// Returns the start and end of a range of `len` elements; an error if it is out of bounds.
 pub(crate) fn resolve(
     operation: &'static str,
     range: impl RangeBounds<usize>,
@@ -194,7 +196,7 @@ pub(crate) fn resolve(
     }))
 }
 
-/// Replaces the bytes. Returns once `data`, which is as long, is captured.
+/// Overwrites the bytes. Returns once `data`, which has the same length, is captured.
 pub(crate) fn write(dst: View<'_>, data: &[u8]) -> Result<()> {
     dst.context.check_alive()?;
     match dst.bytes() {
@@ -203,7 +205,7 @@ pub(crate) fn write(dst: View<'_>, data: &[u8]) -> Result<()> {
     }
 }
 
-/// [`write`] for tasks.
+/// Async form of [`write`].
 pub(crate) async fn write_async(dst: View<'_>, data: &[u8]) -> Result<()> {
     dst.context.check_alive()?;
     match dst.bytes() {
@@ -212,7 +214,7 @@ pub(crate) async fn write_async(dst: View<'_>, data: &[u8]) -> Result<()> {
     }
 }
 
-/// [`read`] for tasks.
+/// Async form of [`read`].
 pub(crate) async fn read_async(src: View<'_>, out: &mut [u8]) -> Result<()> {
     src.context.check_alive()?;
     match src.bytes() {
@@ -221,7 +223,7 @@ pub(crate) async fn read_async(src: View<'_>, out: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Reads the bytes into `out`, which is as long, after all work submitted so far.
+/// Reads the bytes into `out`, which has the same length, after all work submitted so far.
 pub(crate) fn read(src: View<'_>, out: &mut [u8], pages: Pages) -> Result<()> {
     src.context.check_alive()?;
     match src.bytes() {
@@ -230,7 +232,7 @@ pub(crate) fn read(src: View<'_>, out: &mut [u8], pages: Pages) -> Result<()> {
     }
 }
 
-/// Repeats the bytes of one element over a range.
+/// Fills a range with the bytes of one element.
 pub(crate) fn fill(dst: View<'_>, pattern: &[u8]) -> Result<()> {
     let mut list = CommandList::default();
     encode::fill(dst.context, &mut list, dst, pattern)?;
@@ -238,7 +240,7 @@ pub(crate) fn fill(dst: View<'_>, pattern: &[u8]) -> Result<()> {
 }
 
 impl<'a> View<'a> {
-    /// The allocation and the bytes in it; `None` if there are no bytes.
+    /// Returns the allocation and the range in it; `None` if it is empty.
     pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, BufferRange)> {
         let memory = self.memory.filter(|_| self.size > 0)?;
         Some((memory, BufferRange { memory: memory.id(), offset: self.offset, size: self.size }))

@@ -1,4 +1,4 @@
-//! Kernels that a device has for its own work. As parts of the device they must not hold it.
+//! Internal kernels of a device. They hold no handle of the device, because they are part of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -7,36 +7,36 @@ use crate::api::error::Result;
 use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::driver::CopyKernel;
 
-/// Whether and how a device copies with a kernel.
+/// The settings of copies that run as a kernel.
 pub(crate) struct Copier {
     enabled: AtomicBool,
-    /// Absent where copies are left to the driver.
+    /// Unset where the driver copies everything.
     kernel: OnceLock<&'static CopyKernel>,
-    /// Compiled for the first copy that it suits; `None` if that failed.
+    /// Compiled for the first copy that uses it; `None` if that failed.
     compiled: OnceLock<Option<Arc<CompiledKernel>>>,
 }
 
 impl Copier {
-    /// Copies as a driver asks for.
+    /// Uses the driver's preferred kernel, or copy commands if it has none.
     pub(crate) fn new(kernel: Option<&'static CopyKernel>) -> Self {
         let enabled = AtomicBool::new(kernel.is_some());
         let kernel = kernel.map_or_else(OnceLock::new, OnceLock::from);
         Self { enabled, kernel, compiled: OnceLock::new() }
     }
 
-    /// Enables or disables copies by kernel: the driver's, or `kernel` if that has none.
+    /// Enables or disables copies by kernel, using `kernel` if the driver has none of its own.
     pub(crate) fn enable(&self, enabled: bool, kernel: &'static CopyKernel) {
         self.kernel.get_or_init(|| kernel);
         self.enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// The kernel for large copies, if they go through one.
+    /// Returns the kernel for large copies, if enabled.
     pub(crate) fn kernel(&self) -> Option<&'static CopyKernel> {
         let enabled = self.enabled.load(Ordering::Relaxed);
         self.kernel.get().copied().filter(|_| enabled)
     }
 
-    /// The kernel, compiled at the first call; `None` if that failed.
+    /// Returns the kernel, compiled by the first call; `None` if that failed.
     pub(crate) fn get_or_compile(
         &self,
         compile: impl FnOnce() -> Option<Arc<CompiledKernel>>,
@@ -50,7 +50,7 @@ impl Copier {
 pub(crate) struct Preparer(OnceLock<Arc<CompiledKernel>>);
 
 impl Preparer {
-    /// The kernel, compiled unless an earlier call succeeded in that.
+    /// Returns the kernel, compiled unless an earlier call has done so.
     pub(crate) fn get_or_compile(
         &self,
         compile: impl FnOnce() -> Result<Arc<CompiledKernel>>,
@@ -62,12 +62,12 @@ impl Preparer {
     }
 }
 
-/// Routines of libraries, loaded when first needed.
+/// Routines of vendor libraries, loaded on first use.
 #[derive(Default)]
 pub(crate) struct Routines(Mutex<Vec<(&'static str, Arc<CompiledKernel>)>>);
 
 impl Routines {
-    /// The routine, loaded unless an earlier call succeeded in that.
+    /// Returns the routine, loaded unless an earlier call has done so.
     pub(crate) fn get_or_load(
         &self,
         name: &'static str,

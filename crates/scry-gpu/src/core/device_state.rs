@@ -1,4 +1,4 @@
-//! What a device is and what has become of it: its driver, loss, time limit and interrupts.
+//! The state of a device: driver, loss, time limit and interrupts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ use crate::core::memory::Account;
 use crate::core::wakers::Wakers;
 use crate::lifecycle::fork_guard::{FORKED, Process};
 
-/// The state of an open device, without its work.
+/// The state of an open device, without its submissions.
 pub(crate) struct DeviceState {
     pub driver: Arc<dyn Driver>,
     pub info: DeviceInfo,
@@ -20,7 +20,7 @@ pub(crate) struct DeviceState {
     pub account: Arc<Account>,
     /// The pending futures.
     pub wakers: Wakers,
-    /// Where it was opened.
+    /// The process that opened it.
     process: Process,
     lost: OnceLock<String>,
     time_limit: Mutex<Option<Duration>>,
@@ -28,7 +28,7 @@ pub(crate) struct DeviceState {
 }
 
 impl DeviceState {
-    /// Wraps a freshly opened driver.
+    /// Wraps a newly opened driver.
     pub(super) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Self {
         Self {
             info: driver.info().clone(),
@@ -43,7 +43,7 @@ impl DeviceState {
         }
     }
 
-    /// An error if the device was lost, or is another process's.
+    /// Returns an error if the device was lost or was opened before a fork of this process.
     pub(crate) fn check_alive(&self) -> Result<()> {
         if self.process.has_forked() {
             return Err(self.lost_error(FORKED));
@@ -54,12 +54,12 @@ impl DeviceState {
         }
     }
 
-    /// Whether the process is another than the one that opened the device.
+    /// Returns whether this process is a fork of the one that opened the device.
     pub(super) fn has_forked(&self) -> bool {
         self.process.has_forked()
     }
 
-    /// Whether the device was lost or given up.
+    /// Returns whether the device was lost or abandoned.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
@@ -70,12 +70,12 @@ impl DeviceState {
         self.wakers.wake_all();
     }
 
-    /// How often waits were interrupted so far.
+    /// Returns the number of interrupts so far.
     pub(super) fn interrupts(&self) -> u64 {
         self.interrupts.load(Ordering::Acquire)
     }
 
-    /// The time limit in force.
+    /// Returns the current time limit.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,7 +86,7 @@ impl DeviceState {
         self.wakers.wake_all();
     }
 
-    /// Passes a driver's result on; a lost device is remembered.
+    /// Returns a driver's result unchanged, and marks the device as lost if it says so.
     pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(GpuError::DeviceLost(DeviceLostError { reason, .. })) = &result {
             self.lose(reason.clone());
@@ -94,7 +94,7 @@ impl DeviceState {
         result
     }
 
-    /// Gives the device up, unless it is lost already.
+    /// Marks the device as lost and abandons the driver, unless that was done before.
     pub(super) fn lose(&self, reason: String) {
         if self.lost.set(reason).is_ok() {
             self.driver.abandon();
@@ -102,15 +102,15 @@ impl DeviceState {
         }
     }
 
-    /// Gives the device up: work exceeds the time limit, and cannot be cancelled.
-    pub(super) fn give_up(&self, limit: Duration) {
+    /// Abandons the device, because work exceeds the time limit and cannot be cancelled.
+    pub(super) fn abandon(&self, limit: Duration) {
         self.lose(format!(
             "a kernel did not finish within the time limit of {limit:?}, and this backend could \
              not stop it"
         ));
     }
 
-    /// Returns the pending futures; in a forked child they may be locked forever.
+    /// Returns the pending futures; `None` in a forked child, where the lock may be held forever.
     pub(super) fn wakers_unless_forked(&self) -> Option<&Wakers> {
         (!self.has_forked()).then_some(&self.wakers)
     }
@@ -123,7 +123,7 @@ impl DeviceState {
         })
     }
 
-    /// The error of a wait that ended after a time limit.
+    /// Returns the error of a wait that exceeded a time limit.
     pub(super) fn timed_out(&self, limit: Duration, help: &str) -> GpuError {
         let device = self.info.name.clone();
         GpuError::Timeout(TimeoutError { function: None, device, limit, help: help.to_owned() })

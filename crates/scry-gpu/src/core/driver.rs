@@ -1,8 +1,7 @@
-//! The waist between the core and the backends: what a driver must be able to do.
+//! The interface between the core and the backends.
 //!
-//! A driver executes; it does not judge. By the time a call arrives here arguments are checked,
-//! barriers are placed, and everything named in a submission is kept alive until it is done. A
-//! driver has no policy of its own: it does only what it is called for.
+//! The core checks arguments, places barriers, and keeps everything that a submission uses alive
+//! until it is done. Drivers only execute: they validate nothing and make no policy decisions.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -21,18 +20,18 @@ pub(crate) use crate::core::handles::{
     SubmissionIndex,
 };
 
-/// What it means if a launch of a kernel has set its word.
+/// The meaning of a failure report that a launch of a kernel has set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureReport {
     /// What happened to the launch.
     pub problem: String,
-    /// The limit of the driver that was the reason.
+    /// The limit of the driver that caused the failure.
     pub limit: String,
-    /// What to do.
+    /// How to avoid it.
     pub help: String,
 }
 
-/// A kernel to be compiled.
+/// A WGSL kernel to compile.
 #[cfg_attr(
     not(any(feature = "cuda", feature = "vulkan")),
     expect(dead_code, reason = "only GPUs' drivers keep kernels on disk")
@@ -40,49 +39,49 @@ pub(crate) struct FailureReport {
 pub(crate) struct CompileJob<'a> {
     /// The kernel.
     pub program: &'a Program,
-    /// Which variant to compile. One for folded grids has their parameters in one more uniform
+    /// The variant to compile. The linearised variant has its grid parameters in one more uniform
     /// buffer, bound after the others.
     pub grid: GridSource,
-    /// Whether accesses and loops are checked.
+    /// Whether bounds checks and loop bounds are compiled in.
     pub checked: bool,
-    /// Identity of the kernel in caches, and the cache to use, if any.
+    /// The kernel's key in caches, and the disk cache, if enabled.
     pub key: &'a KernelKey,
     pub cache: Option<&'a DiskCache>,
 }
 
-/// A kernel that is not WGSL, to be compiled.
+/// A native (not WGSL) kernel to compile.
 pub(crate) struct NativeJob<'a> {
-    /// The source, without zero bytes.
+    /// The source, without NUL bytes.
     pub source: &'a str,
-    /// Name of the kernel in it.
+    /// The kernel's name in the source.
     pub entry: &'a str,
     /// Language and interface.
     pub spec: &'a NativeSpec,
-    /// Identity of the kernel in caches, and the cache to use, if any.
+    /// The kernel's key in caches, and the disk cache, if enabled.
     pub key: &'a KernelKey,
     pub cache: Option<&'a DiskCache>,
 }
 
-/// A routine of a vendor's library, which is launched like a kernel.
+/// A routine of a vendor library, launched like a kernel.
 pub(crate) struct RoutineJob<'a> {
     /// Its name, unique in the crate.
     pub name: &'static str,
-    /// The library, as errors name it.
+    /// The library's name in errors.
     pub library: &'static str,
     /// Buffers and immediates of a launch.
     pub interface: &'a NativeInterface,
 }
 
-/// A kernel in WGSL that makes large copies faster than the driver's copy command. Binding 0 is the
-/// source, binding 1 the destination, both arrays of `vec4<u32>`, of which each invocation copies
-/// one; workgroups are numbered row by row.
+/// A WGSL kernel for large copies that is faster than the driver's copy command. Binding 0 is the
+/// source, binding 1 the destination, both arrays of `vec4<u32>`; each invocation copies one
+/// element, and workgroups are numbered row by row.
 #[derive(Debug)]
 pub(crate) struct CopyKernel {
     /// The source.
     pub source: &'static str,
     /// Invocations of a workgroup.
     pub invocations: u64,
-    /// Bytes of the smallest copy that is worth a launch.
+    /// Bytes of the smallest copy that the kernel is used for.
     pub min_size: u64,
 }
 
@@ -91,81 +90,82 @@ pub(crate) struct CopyKernel {
 pub(crate) enum Work<'a> {
     /// Steps, executed once.
     Once(&'a [Step]),
-    /// Steps recorded before.
+    /// A recording.
     Replay(RecordingId),
 }
 
-/// A device, driven by one backend.
+/// An open device of a backend.
 ///
-/// All methods may be called from any thread. Errors that mean the loss of the device are
-/// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost); after one the core makes no more calls
-/// but `free`, `release`, `forget`, `abandon` and the drop.
+/// All methods may be called from any thread. If a call returns
+/// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost), the core calls nothing after it but
+/// `free`, `release`, `forget`, `abandon` and the drop.
 pub(crate) trait Driver: Send + Sync {
-    /// What the device is and can do.
+    /// Returns the properties and limits of the device.
     fn info(&self) -> &DeviceInfo;
 
-    /// Allocates `size` > 0 bytes of undefined content. `label` names the allocation in tools.
+    /// Allocates `size` > 0 uninitialised bytes. `label` names the allocation in debugging tools.
     fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId>;
 
     /// Frees an allocation that no unfinished submission uses.
     fn free(&self, memory: MemoryId);
 
-    /// Copies bytes into an `Upload` allocation. The range is not in use by the device.
+    /// Copies bytes into an `Upload` allocation. The device does not use the range meanwhile.
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Copies bytes out of a `Readback` allocation, after the copy into it, made visible to
-    /// [`Stages::HOST`](crate::core::command::Stages::HOST) by a barrier, is done.
+    /// Copies bytes out of a `Readback` allocation, once the copy into it is done and a barrier has
+    /// made it visible to [`Stages::HOST`](crate::core::command::Stages::HOST).
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Compiles a kernel.
+    /// Compiles a WGSL kernel.
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId>;
 
-    /// Compiles a kernel that is not WGSL. Its launches are never folded; the immediate block of
-    /// each is as long as the interface says.
+    /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
+    /// has the interface's size.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
     }
 
-    /// Loads a routine of a library. Its launches are as those of native kernels.
+    /// Loads a routine of a vendor library. Its launches are like those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         Err(native::no_library(job.library, &self.info().title()))
     }
 
-    /// The kernel to use for large copies within device memory; `None` if the copy command is best.
+    /// Returns the kernel for large copies within device memory; `None` if the copy command is
+    /// faster.
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {
         None
     }
 
-    /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,
-    /// and obeys [`scry_ir::runnable_workgroups`]: with `Native` the driver, when it executes the
-    /// launch; with `Counts` the kernel; with `Linearised` a launch that the core puts before this
-    /// one, which computes the fold parameters and the native grid. Then
-    /// [`Groups::Indirect`](crate::core::command::Groups) names the native grid, which is within
+    /// Returns the variant of a kernel that indirect launches run, which decides who reads the
+    /// workgroup counts and applies [`scry_ir::runnable_workgroups`] to them. `Native`: the driver,
+    /// when it executes the launch. `Counts`: the kernel. `Linearised`: a launch that the core
+    /// inserts before this one, which computes the grid parameters and the native grid;
+    /// [`Groups::Indirect`](crate::core::command::Groups) is then the native grid, which is within
     /// the device's limits and may be empty.
     fn indirect(&self) -> GridSource;
 
-    /// What it means if a launch of a kernel sets the first of the words that are bound after all
-    /// other buffers; `None` if the kernel has no such binding.
+    /// Returns the meaning of a failure report of a kernel, whose words are bound after all other
+    /// buffers; `None` if the kernel has no such binding.
     fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         let _ = kernel;
         None
     }
 
-    /// Lets go of a kernel that no unfinished submission or recording uses.
+    /// Frees a kernel that no unfinished submission or recording uses.
     fn release(&self, kernel: KernelId);
 
     /// Prepares steps for repeated execution. A replay may be submitted while an earlier one is
-    /// still executing: the core puts a barrier first.
+    /// still executing: the core inserts a barrier first.
     fn record(&self, steps: &[Step]) -> Result<RecordingId>;
 
-    /// Lets go of a recording that no unfinished submission uses.
+    /// Frees a recording that no unfinished submission uses.
     fn forget(&self, recording: RecordingId);
 
-    /// Submits work, without waiting. With `timed`, the device time of each dispatch can be asked
-    /// for with [`Driver::timings`] once the submission is done (not for replays).
+    /// Submits work without waiting. With `timed`, [`Driver::timings`] returns the device time of
+    /// each dispatch once the submission is done (not for replays).
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex>;
 
-    /// Waits until `submission` is done, at most `timeout`; true if it is.
+    /// Waits until `submission` is done, for at most `timeout`; returns whether it is.
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool>;
 
     /// Returns whether `submission` is done. Never blocks.
@@ -173,24 +173,24 @@ pub(crate) trait Driver: Send + Sync {
         self.wait(submission, Duration::ZERO)
     }
 
-    /// Wakes `waker` once `submission` is done, or nothing is executed any more. Returns false if
-    /// the driver cannot do that; then the core polls.
+    /// Wakes `waker` once `submission` is done, or execution has stopped. Returns false if the
+    /// driver does not support that; the core polls then.
     fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
         let _ = (submission, waker);
         Ok(false)
     }
 
-    /// Ends the submissions up to `submission` that are not done, and returns when they have ended.
-    /// Gives the first of them, which is beyond `submission` if all were done by themselves; `None`
-    /// if running work cannot be ended. The device works on. Launches are left out, transfers are
+    /// Ends the unfinished submissions up to `submission`, and returns when they have ended.
+    /// Returns the first of them, which is beyond `submission` if all had completed; `None` if
+    /// running work cannot be ended. The device remains usable. Launches are skipped, transfers are
     /// not.
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
         let _ = submission;
         Ok(None)
     }
 
-    /// The device time of each dispatch of a timed submission that is done, in order. Empty if the
-    /// device has no timestamps. Can be asked for once.
+    /// Returns the device time of each dispatch of a timed, completed submission, in order. Empty
+    /// if the device has no timestamps. Can be called once for each submission.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
     /// Free device memory in bytes, over all processes; `None` where the backend does not
@@ -199,14 +199,14 @@ pub(crate) trait Driver: Send + Sync {
         Ok(None)
     }
 
-    /// Gives the device up: it hangs or is lost. From now on nothing waits for it, and what it may
-    /// still be using is leaked rather than freed under it.
+    /// Abandons a device that hangs or is lost. Later calls do not wait for it, and memory that it
+    /// may still be using is leaked rather than freed.
     fn abandon(&self);
 }
 
 /// A device that was found and can be opened.
 pub(crate) trait Adapter: Send + Sync {
-    /// What the device is and can do, as far as is known without opening it.
+    /// Returns the properties and limits that are known without opening the device.
     fn info(&self) -> &DeviceInfo;
 
     /// Opens the device.

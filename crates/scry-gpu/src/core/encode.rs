@@ -1,4 +1,4 @@
-//! From calls to commands: everything is checked here, before any driver sees it.
+//! Encodes public calls into commands, after all checks.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::core::memory::Memory;
 use crate::core::report::Reporting;
 use crate::core::same_device::{quoted, same_device};
 
-/// Bytes of a repeated pattern that come from the host; the rest is copied on the device.
+/// Maximum bytes of a repeated pattern that the host writes; the device copies the rest.
 const PATTERN_SEED: u64 = 64 << 10;
 
-/// Submits a copy by itself, on behalf of the public function that errors name.
+/// Submits a single copy; errors name `operation`, the public function.
 pub(crate) fn copy_now(
     context: &Arc<Context>,
     operation: &'static str,
@@ -36,7 +36,7 @@ pub(crate) fn copy_now(
     context.submit_unless_empty(list)
 }
 
-/// Appends a copy, on behalf of the public function that errors name.
+/// Appends a copy; errors name `operation`, the public function.
 pub(crate) fn copy(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -80,7 +80,7 @@ pub(crate) fn copy(
     copy::append(context, list, [src, dst])
 }
 
-/// Appends what repeats `pattern`, the bytes of one element, over `dst` of the same device.
+/// Appends a fill of `dst`, on the same device, with `pattern`, the bytes of one element.
 pub(crate) fn fill(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -94,7 +94,7 @@ pub(crate) fn fill(
         list.push(Command::Fill { dst: span, pattern: word }, [memory]);
         return Ok(());
     }
-    // The host writes the beginning; the device doubles it until all is covered.
+    // The host writes the beginning; the device doubles it until the range is full.
     let element = pattern.len() as u64;
     let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
@@ -109,7 +109,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// The 32-bit word that, repeated, gives the pattern repeated; if there is one.
+/// Returns the 32-bit word whose repetition equals that of the pattern, if there is one.
 fn as_word(pattern: &[u8]) -> Option<u32> {
     let word: [u8; 4] = match pattern {
         [a] => [*a; 4],
@@ -121,7 +121,7 @@ fn as_word(pattern: &[u8]) -> Option<u32> {
     (whole && repeats).then(|| u32::from_ne_bytes(word))
 }
 
-/// Appends the copy of host bytes, captured now, to device memory.
+/// Appends a copy of host bytes, captured now, to device memory.
 pub(crate) fn write_bytes(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -134,15 +134,15 @@ pub(crate) fn write_bytes(
     Ok(())
 }
 
-/// Host bytes in memory that the device can read.
+/// Copies host bytes to memory that the device can read.
 fn captured(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Memory>> {
     let memory = context.allocate(MemoryKind::Upload, bytes.len() as u64, label)?;
     context.note_loss(context.driver.write(memory.id(), 0, bytes))?;
     Ok(memory)
 }
 
-/// Appends a launch, on behalf of the public function that errors name. Nothing is appended if
-/// there are no invocations.
+/// Appends a launch; errors name `operation`, the public function. Appends nothing if there are no
+/// invocations.
 pub(crate) fn dispatch(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -155,7 +155,7 @@ pub(crate) fn dispatch(
         .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
 }
 
-/// Arguments that are checked on the stack; launches with more of them are rare.
+/// Maximum number of arguments that are checked on the stack; launches with more are rare.
 const FEW: usize = 8;
 
 fn append(
@@ -168,7 +168,7 @@ fn append(
 ) -> Result<()> {
     let interface = kernel.interface();
     kernel.check_device(context, operation)?;
-    // Filled in place: both are too large to be moved for each launch.
+    // Filled in place: both are too large to move for each launch.
     let (mut few, mut many) = (ArrayVec::<Argument<'_>, FEW>::new(), Vec::new());
     let arguments: &[Argument<'_>] = if bindings.len() <= FEW {
         arguments(context, operation, kernel, bindings, &mut few)?;
@@ -192,7 +192,7 @@ fn append(
         check::overwritten_counts(interface, arguments, *counts)?;
     }
     kernel.check_maps(bindings, &immediates)?;
-    let GridChoice { groups, source, fold } = sized(context, list, interface, size)?;
+    let GridChoice { groups, source, params } = choose_grid(context, list, interface, size)?;
     let variant;
     let compiled = match source {
         GridSource::Native => kernel.inner().native(),
@@ -202,8 +202,8 @@ fn append(
         }
     };
     let reports = compiled.report();
-    // No more than needed: recording many launches is bound by memory.
-    let hidden = usize::from(fold.is_some()) + usize::from(reports.is_some());
+    // Exact capacity: recording many launches is memory-bound.
+    let hidden = usize::from(params.is_some()) + usize::from(reports.is_some());
     let mut bound = Vec::with_capacity(bindings.len() + hidden);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
@@ -211,7 +211,7 @@ fn append(
         list.keep(memory);
         bound.push(BoundBuffer { span, writes: binding.access.writes() });
     }
-    bound.extend(fold.map(|span| BoundBuffer { span, writes: false }));
+    bound.extend(params.map(|span| BoundBuffer { span, writes: false }));
     if let Some(meaning) = reports {
         let at = list.commands.len();
         let (words, span) = list.reports.add(
@@ -238,7 +238,8 @@ fn append(
     Ok(())
 }
 
-/// Appends the arguments as checks read them to `out`, after a check that all are of this device.
+/// Appends the arguments in the form of the checks to `out`, after checking that all belong to this
+/// device.
 fn arguments<'a>(
     context: &Arc<Context>,
     operation: &str,
@@ -254,7 +255,7 @@ fn arguments<'a>(
     Ok(())
 }
 
-/// The binding that a buffer of a launch was given for.
+/// Describes the binding that a buffer of a launch was passed for.
 fn role(kernel: &Kernel, nth: usize) -> String {
     let interface = kernel.interface();
     match interface.bindings.get(nth) {
@@ -263,13 +264,13 @@ fn role(kernel: &Kernel, nth: usize) -> String {
     }
 }
 
-/// The checked size of a launch: known, or in memory at these bytes.
+/// The checked size of a launch: known, or in memory.
 enum Size<'a> {
     Direct(Grid),
     Indirect(&'a Arc<Memory>, BufferRange),
 }
 
-/// Checks the size of a launch. None if there is nothing to do.
+/// Checks the size of a launch; `None` if there are no invocations.
 fn size<'a>(
     context: &Arc<Context>,
     operation: &str,
@@ -291,17 +292,17 @@ fn size<'a>(
     }
 }
 
-/// How a launch gets its grid.
+/// The grid of a launch and the kernel variant that it needs.
 struct GridChoice {
     groups: Groups,
     /// The variant of the kernel.
     source: GridSource,
-    /// The fold parameters of that variant, if it has them.
-    fold: Option<BufferRange>,
+    /// The grid parameters of the linearised variant, if it is that one.
+    params: Option<BufferRange>,
 }
 
-/// Decides how a launch gets its grid, and appends the work that prepares it.
-fn sized(
+/// Chooses the grid source of a launch, and appends the commands that prepare it.
+fn choose_grid(
     context: &Arc<Context>,
     list: &mut CommandList,
     interface: &Interface,
@@ -311,13 +312,15 @@ fn sized(
         Size::Direct(Grid { native, linearised: None, .. }) => Ok(GridChoice {
             groups: Groups::Direct(native),
             source: GridSource::Native,
-            fold: None,
+            params: None,
         }),
-        Size::Direct(Grid { native, linearised: Some(fold), .. }) => {
-            let params = captured(context, &fold.to_bytes(), "parameters of a linearised grid")?;
-            let fold = Some(params.whole());
-            list.memories.push(params);
-            Ok(GridChoice { groups: Groups::Direct(native), source: GridSource::Linearised, fold })
+        Size::Direct(Grid { native, linearised: Some(linearised), .. }) => {
+            let label = "parameters of a linearised grid";
+            let memory = captured(context, &linearised.to_bytes(), label)?;
+            let params = Some(memory.whole());
+            list.memories.push(memory);
+            let source = GridSource::Linearised;
+            Ok(GridChoice { groups: Groups::Direct(native), source, params })
         }
         Size::Indirect(memory, counts) => {
             list.keep(memory);
@@ -326,17 +329,21 @@ fn sized(
                 return Ok(GridChoice {
                     groups: Groups::Indirect(Box::new(counts)),
                     source,
-                    fold: None,
+                    params: None,
                 });
             }
-            let Prepared { native, fold } =
+            let Prepared { native, params } =
                 indirect::prepare(context, list, interface, (memory, counts))?;
-            Ok(GridChoice { groups: Groups::Indirect(Box::new(native)), source, fold: Some(fold) })
+            Ok(GridChoice {
+                groups: Groups::Indirect(Box::new(native)),
+                source,
+                params: Some(params),
+            })
         }
     }
 }
 
-/// Bytes of a buffer as an argument.
+/// Returns a view of a buffer in the form of the checks.
 pub(crate) fn argument(view: View<'_>) -> Argument<'_> {
     Argument {
         label: view.label,

@@ -1,4 +1,4 @@
-//! Launches that reported a failure: which submission had them, and which waits return the error.
+//! Failed launches: which submission had them, and which waits return the error.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -12,25 +12,25 @@ use crate::core::memory::Memory;
 use crate::core::report::{BYTES, Reporting, SLOTS};
 use crate::core::submission_queue::SubmissionQueue;
 
-/// Failed submissions that are remembered.
+/// Maximum number of failed submissions that are remembered.
 const REMEMBERED: usize = 256;
 
-/// Reports on their way to the host.
+/// Failure reports in transfer to the host.
 pub(crate) struct ReportReadback {
     launches: Vec<(Reporting, u64)>,
-    /// Launches of the submission, those included that do not report.
+    /// Launches of the submission, including those without a report.
     all: u64,
     stride: u64,
     copies: Vec<Command>,
     arrived: Vec<Arc<Memory>>,
-    /// Who makes the submission.
+    /// The thread that submitted.
     thread: ThreadId,
-    /// The allocations that it writes.
+    /// The allocations that the submission writes.
     wrote: Vec<MemoryId>,
 }
 
 impl ReportReadback {
-    /// Prepares the way for the reports of a list, if it has any.
+    /// Prepares the readback of a list's reports, if it has any.
     pub(crate) fn of(queue: &SubmissionQueue, list: &CommandList) -> Result<Option<Self>> {
         let reports = &list.reports;
         if reports.launches.is_empty() {
@@ -66,12 +66,12 @@ impl ReportReadback {
         Ok(Some(Self { launches, all, stride, copies, arrived, thread, wrote }))
     }
 
-    /// What fetches the reports, after the launches.
+    /// Returns the commands that copy the reports, to be executed after the launches.
     pub(crate) fn copies(&self) -> impl Iterator<Item = Command> + '_ {
         self.copies.iter().cloned()
     }
 
-    /// The failure of the first launch that reported one. All of them are done.
+    /// Returns the error of the first failed launch. The submission must be done.
     fn failure(&self, queue: &SubmissionQueue) -> Option<GpuError> {
         for (memory, launches) in self.arrived.iter().zip(self.launches.chunks(SLOTS)) {
             let mut bytes = vec![0; launches.len() * self.stride as usize];
@@ -106,35 +106,35 @@ impl ReportReadback {
     }
 }
 
-/// A submission of which a launch failed.
+/// A submission with a failed launch.
 struct Failure {
     submission: SubmissionIndex,
-    /// Who made the submission.
+    /// The thread that submitted it.
     thread: ThreadId,
     /// The allocations that it wrote.
     wrote: Vec<MemoryId>,
     error: GpuError,
-    /// The last submission at the time when the failure was first reported.
-    told: Option<SubmissionIndex>,
-    /// The same, for reports to the thread that made the submission.
-    maker_told: Option<SubmissionIndex>,
+    /// The latest submission when a wait first reported the failure.
+    reported_at: Option<SubmissionIndex>,
+    /// The latest submission when a wait of the submitting thread first reported it.
+    reported_to_submitter_at: Option<SubmissionIndex>,
 }
 
-/// The failed submissions of a device, until the waits for them have reported it.
+/// The failed submissions of a device.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<Vec<Failure>>);
 
-/// Which failures a wait reports, besides that of the submission that it waits for.
+/// The failures that a wait reports, besides that of the submission that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureScope {
-    /// None, not even that: the caller does not wait for results.
+    /// None, including that of the submission: the caller does not wait for results.
     None,
-    /// Those that no wait has reported yet.
+    /// Failures that no wait has reported yet.
     New,
-    /// Those of the thread that waits, and those of what wrote the allocation that it reads.
+    /// Failures of this thread's submissions, and of those that wrote the allocation to read.
     Reader(Option<MemoryId>),
-    /// Those of what wrote the allocation that the task reads. Tasks share threads, so that the
-    /// thread says nothing about who made a submission.
+    /// Failures of submissions that wrote the allocation that the task reads. Tasks share threads,
+    /// so the thread does not identify who submitted.
     Submission(Option<MemoryId>),
 }
 
@@ -143,8 +143,8 @@ impl Failures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes submissions that are done from `drain`, and reads their reports. Whoever comes second
-    /// waits until that has happened.
+    /// Removes completed submissions with `drain`, and reads their reports. A concurrent call waits
+    /// until that is done.
     pub(crate) fn collect<T>(
         &self,
         queue: &SubmissionQueue,
@@ -160,32 +160,38 @@ impl Failures {
                 failures.remove(0);
             }
             let (thread, wrote) = (watch.thread, watch.wrote.clone());
-            let (told, maker_told) = (None, None);
-            failures.push(Failure { submission, thread, wrote, error, told, maker_told });
+            failures.push(Failure {
+                submission,
+                thread,
+                wrote,
+                error,
+                reported_at: None,
+                reported_to_submitter_at: None,
+            });
         }
         done
     }
 
-    /// The failure that a wait for `submission` is told of, if there is one: that of this
-    /// submission itself, or the first before it. `last` is the latest submission.
+    /// Returns the failure that a wait for `submission` reports, if there is one: that of the
+    /// submission itself, otherwise the first before it. `last` is the latest submission.
     ///
-    /// Threads that share a device, but no data, do not see each other's failures. What was
-    /// submitted until somebody was told may use the results, so that all waits for it fail alike;
-    /// what is submitted later was begun in the knowledge. What others know the thread that made
-    /// the submission does not: it is told in any case.
-    pub(crate) fn concerning(
+    /// Threads that share a device but no data do not see each other's failures. Work submitted
+    /// before the first report may use the failed results, so all waits for it fail with the same
+    /// error; work submitted later was submitted in knowledge of the failure. The submitting thread
+    /// gets the report even if other threads got it before.
+    pub(crate) fn to_report(
         &self,
         submission: SubmissionIndex,
-        told: FailureScope,
+        scope: FailureScope,
         last: SubmissionIndex,
     ) -> Option<GpuError> {
         let mut failures = self.lock();
         if failures.is_empty() {
             return None;
         }
-        let is_task = matches!(told, FailureScope::Submission(_));
+        let is_task = matches!(scope, FailureScope::Submission(_));
         let thread = (!is_task).then(|| thread::current().id());
-        let concerns = |failure: &Failure| match (told, failure.told) {
+        let concerns = |failure: &Failure| match (scope, failure.reported_at) {
             _ if failure.submission > submission => false,
             (FailureScope::None, _) | (FailureScope::New, Some(_)) => false,
             (FailureScope::New, None) => true,
@@ -194,19 +200,19 @@ impl Failures {
             {
                 true
             }
-            (FailureScope::Reader(read) | FailureScope::Submission(read), told) => {
+            (FailureScope::Reader(read) | FailureScope::Submission(read), reported_at) => {
                 let own = Some(failure.thread) == thread;
-                let known = if own { failure.maker_told } else { told };
-                known.is_none_or(|known| submission <= known)
+                let reported_at = if own { failure.reported_to_submitter_at } else { reported_at };
+                reported_at.is_none_or(|latest| submission <= latest)
                     && (own || read.is_some_and(|read| failure.wrote.contains(&read)))
             }
         };
         let itself = failures.iter().position(|it| it.submission == submission && concerns(it));
         let at = itself.or_else(|| failures.iter().position(concerns))?;
         let failure = &mut failures[at];
-        failure.told.get_or_insert(last);
+        failure.reported_at.get_or_insert(last);
         if Some(failure.thread) == thread {
-            failure.maker_told.get_or_insert(last);
+            failure.reported_to_submitter_at.get_or_insert(last);
         }
         Some(failure.error.clone())
     }
@@ -219,7 +225,7 @@ mod tests {
     use crate::core::id::Slots;
 
     /// Failures of this thread's submissions, or of another's; each wrote the allocation.
-    fn failures(points: &[u64], is_own: bool, wrote: MemoryId) -> Failures {
+    fn failures(submissions: &[u64], is_own: bool, wrote: MemoryId) -> Failures {
         let other = thread::spawn(|| thread::current().id()).join().unwrap();
         let failure = |submission: &u64| Failure {
             submission: SubmissionIndex(*submission),
@@ -229,10 +235,10 @@ mod tests {
                 function: None,
                 device: submission.to_string(),
             }),
-            told: None,
-            maker_told: None,
+            reported_at: None,
+            reported_to_submitter_at: None,
         };
-        Failures(Mutex::new(points.iter().map(failure).collect()))
+        Failures(Mutex::new(submissions.iter().map(failure).collect()))
     }
 
     /// Two allocations.
@@ -241,8 +247,13 @@ mod tests {
         [slots.insert(()), slots.insert(())]
     }
 
-    fn told(failures: &Failures, submission: u64, told: FailureScope, last: u64) -> Option<String> {
-        failures.concerning(SubmissionIndex(submission), told, SubmissionIndex(last)).map(|error| {
+    fn reported(
+        failures: &Failures,
+        submission: u64,
+        scope: FailureScope,
+        last: u64,
+    ) -> Option<String> {
+        failures.to_report(SubmissionIndex(submission), scope, SubmissionIndex(last)).map(|error| {
             match error {
                 GpuError::Interrupted(InterruptedError { device, .. }) => device,
                 other => panic!("{other}"),
@@ -253,75 +264,83 @@ mod tests {
     const ANY: FailureScope = FailureScope::Reader(None);
 
     #[test]
-    fn waits_for_a_failed_submission_or_a_later_one_are_told() {
+    fn failures_are_reported_until_submitted_later() {
         let failures = failures(&[3], true, memories()[0]);
-        assert_eq!(told(&failures, 2, ANY, 5), None);
-        assert_eq!(told(&failures, 4, FailureScope::None, 5), None);
-        assert_eq!(told(&failures, 4, ANY, 5).as_deref(), Some("3"));
-        // What was submitted before is told again, the submission itself always.
-        assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"));
-        assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"));
-        // What was submitted later is not.
-        assert_eq!(told(&failures, 6, ANY, 9), None);
-        assert_eq!(told(&failures, 5, FailureScope::New, 9), None);
+        assert_eq!(reported(&failures, 2, ANY, 5), None);
+        assert_eq!(reported(&failures, 4, FailureScope::None, 5), None);
+        assert_eq!(reported(&failures, 4, ANY, 5).as_deref(), Some("3"));
+        // Waits for earlier submissions report it again, waits for the submission itself always.
+        assert_eq!(reported(&failures, 5, ANY, 9).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 3, ANY, 9).as_deref(), Some("3"));
+        // Waits for later submissions do not.
+        assert_eq!(reported(&failures, 6, ANY, 9), None);
+        assert_eq!(reported(&failures, 5, FailureScope::New, 9), None);
     }
 
     #[test]
-    fn other_threads_are_told_if_they_read_the_results() {
+    fn readers_on_other_threads_get_failures() {
         let [written, other] = memories();
         let failures = failures(&[3], false, written);
-        assert_eq!(told(&failures, 5, ANY, 9), None);
-        assert_eq!(told(&failures, 5, FailureScope::Reader(Some(other)), 9), None);
+        assert_eq!(reported(&failures, 5, ANY, 9), None);
+        assert_eq!(reported(&failures, 5, FailureScope::Reader(Some(other)), 9), None);
         assert_eq!(
-            told(&failures, 5, FailureScope::Reader(Some(written)), 9).as_deref(),
+            reported(&failures, 5, FailureScope::Reader(Some(written)), 9).as_deref(),
             Some("3")
         );
-        assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"), "it waits for just that");
+        assert_eq!(
+            reported(&failures, 3, ANY, 9).as_deref(),
+            Some("3"),
+            "a wait for that submission"
+        );
     }
 
     #[test]
-    fn tasks_report_what_they_await_on_any_thread() {
+    fn tasks_get_failures_of_awaited_work() {
         let [written, other] = memories();
         let failures = failures(&[3], true, written);
-        // This thread made the submission, but a task of it may know nothing of that.
-        assert_eq!(told(&failures, 5, FailureScope::Submission(None), 9), None);
-        assert_eq!(told(&failures, 5, FailureScope::Submission(Some(other)), 9), None);
-        assert_eq!(told(&failures, 3, FailureScope::Submission(None), 9).as_deref(), Some("3"));
+        // This thread submitted, but its current task may be unrelated.
+        assert_eq!(reported(&failures, 5, FailureScope::Submission(None), 9), None);
+        assert_eq!(reported(&failures, 5, FailureScope::Submission(Some(other)), 9), None);
+        assert_eq!(reported(&failures, 3, FailureScope::Submission(None), 9).as_deref(), Some("3"));
         assert_eq!(
-            told(&failures, 5, FailureScope::Submission(Some(written)), 9).as_deref(),
+            reported(&failures, 5, FailureScope::Submission(Some(written)), 9).as_deref(),
             Some("3")
         );
-        assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"), "the thread still reports it");
+        assert_eq!(
+            reported(&failures, 5, ANY, 9).as_deref(),
+            Some("3"),
+            "the thread still reports it"
+        );
     }
 
     #[test]
-    fn each_submission_is_told_of_its_own_failure_first() {
+    fn own_failure_is_reported_first() {
         let failures = failures(&[3, 4], true, memories()[0]);
-        assert_eq!(told(&failures, 4, ANY, 4).as_deref(), Some("4"));
-        assert_eq!(told(&failures, 9, FailureScope::New, 9).as_deref(), Some("3"));
-        assert_eq!(told(&failures, 9, FailureScope::New, 9), None);
+        assert_eq!(reported(&failures, 4, ANY, 4).as_deref(), Some("4"));
+        assert_eq!(reported(&failures, 9, FailureScope::New, 9).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 9, FailureScope::New, 9), None);
     }
 
     #[test]
-    fn the_maker_is_told_although_another_thread_was() {
+    fn submitting_thread_always_gets_the_failure() {
         let failures = failures(&[3], true, memories()[0]);
         let elsewhere = thread::scope(|scope| {
             let wait = || {
                 failures
-                    .concerning(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
+                    .to_report(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
                     .is_some()
             };
             scope.spawn(wait).join().unwrap()
         });
         assert!(elsewhere);
-        let told = |submission| {
-            failures.concerning(
+        let reported = |submission| {
+            failures.to_report(
                 SubmissionIndex(submission),
                 FailureScope::Reader(None),
                 SubmissionIndex(6),
             )
         };
-        assert!(told(6).is_some(), "this thread made the submission");
-        assert!(told(7).is_none(), "it was told before this was submitted");
+        assert!(reported(6).is_some(), "this thread submitted it");
+        assert!(reported(7).is_none(), "it was reported before this was submitted");
     }
 }

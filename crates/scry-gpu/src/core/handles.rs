@@ -16,21 +16,21 @@ pub(crate) type KernelId = Id<KernelMark>;
 /// A replayable list of steps of a driver.
 pub(crate) type RecordingId = Id<RecordingMark>;
 
-/// What an allocation is for.
+/// The purpose of an allocation.
 ///
 /// [`Driver::write`]: crate::core::driver::Driver::write
 /// [`Driver::read`]: crate::core::driver::Driver::read
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MemoryKind {
-    /// Bindings, copies and fills; the fastest memory that the device has.
+    /// Bindings, copies and fills; the fastest memory of the device.
     Device,
-    /// Written by the host with [`Driver::write`], source of copies, and uniform binding.
+    /// Written by the host with [`Driver::write`]; source of copies, uniform binding.
     Upload,
     /// Destination of copies, read by the host with [`Driver::read`].
     Readback,
 }
 
-/// The number of a submission, which grows from submission to submission. Submissions end in this
-/// order.
+/// The index of a submission. It increases from submission to submission, and submissions complete
+/// in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SubmissionIndex(pub u64);

@@ -1,11 +1,12 @@
-//! Which commands must wait for which: once, for all drivers.
+//! Hazard tracking: places barriers between conflicting commands, for all drivers.
 //!
-//! For each stage S that a command can run in, [`Hazards`] records every access that is not yet
+//! For each stage S that executes commands, [`Hazards`] records every access that is not yet
 //! ordered before later commands in S. A command that conflicts with one of them gets a barrier
-//! first, and because a barrier orders *everything* before it, the whole set of its stage is
-//! forgotten then. Two accesses conflict if they share a byte and one of them writes.
+//! first. A barrier orders *everything* before it, so it clears the set of its stage. Two accesses
+//! conflict if they share a byte and one of them writes.
 //!
-//! The sets outlive submissions, so ordering holds from one batch to the next on the same queue.
+//! The sets persist across submissions, so ordering holds from one batch to the next on the same
+//! queue.
 
 use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::handles::MemoryId;
@@ -16,7 +17,7 @@ const EXECUTING: [Stages; 2] = [Stages::COMPUTE, Stages::TRANSFER];
 /// The accesses that later commands may have to wait for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hazards {
-    /// For each stage in [`EXECUTING`], what is not yet ordered before later commands there.
+    /// For each stage in [`EXECUTING`], the accesses not yet ordered before later commands there.
     unordered: [Unordered; 2],
 }
 
@@ -25,38 +26,38 @@ pub(crate) struct Hazards {
 struct Unordered {
     reads: Ranges,
     writes: Ranges,
-    /// The stages that made them.
-    made_by: Option<Stages>,
+    /// The stages of these accesses.
+    stages: Option<Stages>,
 }
 
 impl Hazards {
-    /// Takes note of a command that follows all earlier ones. If it has to wait for some of them,
-    /// returns the barrier to put before it.
-    pub(crate) fn admit(&mut self, command: &Command) -> Option<Barrier> {
+    /// Adds a command after all earlier ones. Returns the barrier to put before it, if it conflicts
+    /// with any of them.
+    pub(crate) fn add(&mut self, command: &Command) -> Option<Barrier> {
         let stage = command.stage();
         let barrier = self.barrier_before(command, stage);
         let [compute, transfer] = &mut self.unordered;
         command.for_each_access(|span, writes| {
-            compute.note(span, writes, stage);
-            transfer.note(span, writes, stage);
+            compute.record(span, writes, stage);
+            transfer.record(span, writes, stage);
         });
         barrier
     }
 
-    /// The barrier that makes everything so far wait-for-able by every command after it.
+    /// Returns a barrier that orders all earlier commands before all later ones.
     pub(crate) fn order_all(&mut self) -> Barrier {
         self.unordered.iter_mut().for_each(Unordered::clear);
         let all = Stages::COMPUTE | Stages::TRANSFER;
         Barrier { before: all, after: all }
     }
 
-    /// Appends commands to a list of steps, each after the barrier that it needs.
+    /// Returns the commands as steps, each preceded by the barrier that it needs.
     pub(crate) fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
         let commands = commands.into_iter();
-        // At most one barrier before each.
+        // At most one barrier per command.
         let mut steps = Vec::with_capacity(2 * commands.size_hint().0);
         for command in commands {
-            steps.extend(self.admit(&command).map(Step::Barrier));
+            steps.extend(self.add(&command).map(Step::Barrier));
             steps.push(Step::Run(command));
         }
         steps
@@ -65,7 +66,7 @@ impl Hazards {
     fn barrier_before(&mut self, command: &Command, stage: Stages) -> Option<Barrier> {
         let index = EXECUTING.iter().position(|s| *s == stage).expect("commands execute in one");
         let unordered = &mut self.unordered[index];
-        let before = unordered.made_by?;
+        let before = unordered.stages?;
         let mut conflict = false;
         command.for_each_access(|span, writes| conflict |= unordered.conflicts(span, writes));
         if !conflict {
@@ -80,23 +81,23 @@ impl Unordered {
     fn clear(&mut self) {
         self.reads.clear();
         self.writes.clear();
-        self.made_by = None;
+        self.stages = None;
     }
 
     fn conflicts(&self, span: BufferRange, writes: bool) -> bool {
         self.writes.overlap(span) || (writes && self.reads.overlap(span))
     }
 
-    fn note(&mut self, span: BufferRange, writes: bool, stage: Stages) {
-        self.made_by = Some(self.made_by.map_or(stage, |made_by| made_by | stage));
+    fn record(&mut self, span: BufferRange, writes: bool, stage: Stages) {
+        self.stages = Some(self.stages.map_or(stage, |stages| stages | stage));
         if writes { self.writes.insert(span) } else { self.reads.insert(span) }
     }
 }
 
-/// Lists that [`Ranges`] are spread over, by memory, so that each stays short.
+/// Number of lists in [`Ranges`], indexed by memory, so that each stays short.
 const LISTS: usize = 16;
 
-/// A set of bytes of allocations, as disjoint ranges that do not touch, sorted.
+/// A set of bytes of allocations, as sorted, disjoint and non-adjacent ranges.
 #[derive(Debug, Clone, Default)]
 struct Ranges([Vec<Range>; LISTS]);
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_after_a_write_waits_and_the_next_read_does_not() {
+    fn only_first_read_after_write_waits() {
         let m = memories(3);
         let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let steps = Hazards::default().schedule([
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_for_one_stage_does_not_order_another() {
+    fn barriers_order_only_their_stages() {
         let m = memories(2);
         let span = |i: usize| BufferRange { memory: m[i], offset: 0, size: 16 };
         let mut kernels = Slots::default();
@@ -192,13 +193,13 @@ mod tests {
         };
         let kernel = kernels.insert(());
         let mut hazards = Hazards::default();
-        assert_eq!(hazards.admit(&Command::Fill { dst: span(0), pattern: 0 }), None);
+        assert_eq!(hazards.add(&Command::Fill { dst: span(0), pattern: 0 }), None);
         let transfer_to_compute = Barrier { before: Stages::TRANSFER, after: Stages::COMPUTE };
-        assert_eq!(hazards.admit(&dispatch(kernel, span(0))), Some(transfer_to_compute));
-        // The copy reads what both the fill and the dispatch wrote.
+        assert_eq!(hazards.add(&dispatch(kernel, span(0))), Some(transfer_to_compute));
+        // The copy reads bytes that the fill and the dispatch wrote.
         let both_to_transfer =
             Barrier { before: Stages::COMPUTE | Stages::TRANSFER, after: Stages::TRANSFER };
-        assert_eq!(hazards.admit(&copy(span(0), span(1))), Some(both_to_transfer));
+        assert_eq!(hazards.add(&copy(span(0), span(1))), Some(both_to_transfer));
     }
 
     /// (memory, offset, size, written)
@@ -209,10 +210,10 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: between any two conflicting commands there is a barrier, and
-        /// each barrier is there for a conflict with a command after the last one.
+        /// Compares with the definition: conflicting commands have a barrier between them, and each
+        /// barrier is due to a conflict with a command after the previous barrier.
         #[test]
-        fn barriers_stand_exactly_where_accesses_conflict(
+        fn barriers_match_conflicts_exactly(
             commands in prop::collection::vec(
                 prop::collection::vec((0usize..3, 0u64..40, 1u64..12, any::<bool>()), 1..4),
                 1..40,
@@ -236,7 +237,7 @@ mod tests {
                 });
                 let needed =
                     accesses.iter().any(|a| since_barrier.iter().any(|b| conflict(a, b)));
-                prop_assert_eq!(hazards.admit(&command).is_some(), needed);
+                prop_assert_eq!(hazards.add(&command).is_some(), needed);
                 if needed {
                     since_barrier.clear();
                 }

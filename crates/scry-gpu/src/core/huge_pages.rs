@@ -1,15 +1,16 @@
-//! Large pages behind host memory that is about to be filled.
+//! Huge pages for host memory that is about to be filled.
 //!
-//! The first access to each page of fresh memory is a fault. With pages of 4 KiB the faults of a
-//! large download take three times as long as the transfer; with pages of 2 MiB they hardly count.
+//! The first access to each page of fresh memory is a page fault. With pages of 4 KiB, the faults
+//! of a large download take three times as long as the transfer; with pages of 2 MiB they are
+//! negligible.
 
-/// Less memory than this is not worth a call.
-const LEAST: usize = 8 << 20;
+/// Memory below this size is not worth a system call.
+const MIN_SIZE: usize = 8 << 20;
 
-/// Asks the system to back memory by pages of 2 MiB where it can. No byte changes, and a system
-/// that cannot goes on with small pages.
+/// Advises the system to back memory by pages of 2 MiB. Contents do not change; a system without
+/// huge pages ignores it.
 pub(crate) fn prefer(memory: &mut [u8]) {
-    if memory.len() >= LEAST {
+    if memory.len() >= MIN_SIZE {
         advise(memory);
     }
 }
@@ -18,11 +19,11 @@ pub(crate) fn prefer(memory: &mut [u8]) {
 fn advise(memory: &mut [u8]) {
     use std::ffi::{c_int, c_void};
 
-    /// The size of a large page, and a multiple of that of every other page.
+    /// The size of a huge page, a multiple of all smaller page sizes.
     const PAGE: usize = 2 << 20;
     const MADV_HUGEPAGE: c_int = 14;
 
-    // SAFETY: the C library has this function, and it is declared as its manual says.
+    // SAFETY: the C library has this function, and the declaration matches its manual.
     unsafe extern "C" {
         fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int;
     }
@@ -30,8 +31,8 @@ fn advise(memory: &mut [u8]) {
     let before = memory.as_ptr().align_offset(PAGE).min(memory.len());
     let whole = &mut memory[before..];
     let length = whole.len() / PAGE * PAGE;
-    // SAFETY: the range lies within memory that is borrowed here. This advice changes no contents
-    // and no access rights, and that it may be refused does not matter.
+    // SAFETY: the range is within the memory borrowed here. The advice changes neither contents nor
+    // access rights, and may be refused without harm.
     unsafe { madvise(whole.as_mut_ptr().cast(), length, MADV_HUGEPAGE) };
 }
 
@@ -44,7 +45,9 @@ mod tests {
 
     #[test]
     fn advice_keeps_every_byte() {
-        for (size, start) in [(LEAST - 1, 0), (LEAST, 0), (LEAST + 12345, 0), (3 * LEAST, 4097)] {
+        for (size, start) in
+            [(MIN_SIZE - 1, 0), (MIN_SIZE, 0), (MIN_SIZE + 12345, 0), (3 * MIN_SIZE, 4097)]
+        {
             let mut memory: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
             prefer(&mut memory[start..]);
             assert!(memory.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8));
@@ -66,7 +69,7 @@ mod tests {
         assert!(huge >= 32 << 10, "{huge} kB of 64 MiB are in large pages");
     }
 
-    /// KiB in large pages of the mappings that overlap a range.
+    /// Returns the KiB in huge pages of the mappings that overlap a range.
     #[cfg(target_os = "linux")]
     fn huge_kib(range: std::ops::Range<*const u8>) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();

@@ -1,4 +1,4 @@
-//! Handles with generations: a stale handle is recognised, never mistaken for its successor.
+//! Generational handles: a stale handle never refers to the object that reuses its slot.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ pub(crate) struct Id<K> {
 }
 
 impl<K> Id<K> {
-    /// Which slot; those in use at once have different ones.
+    /// Returns the index of the slot, unique among live handles.
     pub(crate) fn index(self) -> usize {
         self.index as usize
     }
@@ -72,7 +72,7 @@ impl<K, T> Default for Slots<K, T> {
 }
 
 impl<K, T> Slots<K, T> {
-    /// Stores an object.
+    /// Stores an object and returns its handle.
     pub(crate) fn insert(&mut self, value: T) -> Id<K> {
         let (index, generation) = self.places.take();
         match self.values.get_mut(index as usize) {
@@ -82,17 +82,17 @@ impl<K, T> Slots<K, T> {
         Id { index, generation, kind: PhantomData }
     }
 
-    /// The object, unless it was removed.
+    /// Returns the object, unless it was removed.
     pub(crate) fn get(&self, id: Id<K>) -> Option<&T> {
         self.values[self.places.find(id.index, id.generation)?].as_ref()
     }
 
-    /// The object, to be changed, unless it was removed.
+    /// Returns the object mutably, unless it was removed.
     pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
         self.values[self.places.find(id.index, id.generation)?].as_mut()
     }
 
-    /// Takes the object out; its handle is stale from then on.
+    /// Removes and returns the object; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
         let place = self.places.find(id.index, id.generation)?;
         let taken = self.values[place].take()?;
@@ -101,7 +101,7 @@ impl<K, T> Slots<K, T> {
     }
 }
 
-/// Which slots are vacant, and the generation of each: what is the same for objects of all types.
+/// The vacant slots and the generation of each slot, independent of the objects' type.
 #[derive(Default)]
 struct Places {
     generations: Vec<u32>,
@@ -109,7 +109,7 @@ struct Places {
 }
 
 impl Places {
-    /// A vacant slot, or one more, and its generation.
+    /// Reserves a vacant or new slot, and returns its index and generation.
     fn take(&mut self) -> (u32, u32) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.generations.push(0);
@@ -118,13 +118,13 @@ impl Places {
         (index, self.generations[index as usize])
     }
 
-    /// The slot, if it has this generation.
+    /// Returns the slot, if it has this generation.
     fn find(&self, index: u32, generation: u32) -> Option<usize> {
         let place = index as usize;
         (*self.generations.get(place)? == generation).then_some(place)
     }
 
-    /// A slot is left. One whose generations are used up is retired rather than used again.
+    /// Frees a slot. A slot whose generation would overflow is retired.
     fn leave(&mut self, index: u32) {
         let generation = &mut self.generations[index as usize];
         if let Some(next) = generation.checked_add(1) {
@@ -141,7 +141,7 @@ mod tests {
     struct Kind;
 
     #[test]
-    fn a_removed_object_is_not_found_under_its_old_handle() {
+    fn stale_handles_find_nothing() {
         let mut slots = Slots::<Kind, &str>::default();
         let first = slots.insert("first");
         assert_eq!(slots.remove(first), Some("first"));

@@ -1,7 +1,7 @@
-//! The lines that the library logs at level `debug`, shown by the filter `scry=debug`.
+//! Log lines at level `debug`, enabled by the filter `scry=debug`.
 //!
-//! Their targets are documented for users: `scry::device`, `scry::kernel`, `scry::cache`,
-//! `scry::memory` and `scry::submit`. With the filter off a call is one comparison of the level;
+//! The targets are documented for users: `scry::device`, `scry::kernel`, `scry::cache`,
+//! `scry::memory` and `scry::submit`. With the filter off, a call is one comparison of the level;
 //! nothing is formatted.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) fn opened(info: &DeviceInfo, took: Duration) {
     log::debug!(target: "scry::device", "opened {info} in {:.2} ms", milliseconds(took));
 }
 
-/// A kernel was compiled, or its compiled form read from the disk cache.
+/// A kernel was compiled, or loaded from the disk cache.
 pub(crate) fn compiled(info: &DeviceInfo, kernel: &str, took: Duration) {
     log::debug!(
         target: "scry::kernel",
@@ -28,7 +28,7 @@ pub(crate) fn compiled(info: &DeviceInfo, kernel: &str, took: Duration) {
     );
 }
 
-/// A kernel was found among those that the device has compiled before.
+/// A kernel was found in the device's memory cache.
 pub(crate) fn found_in_memory(info: &DeviceInfo, kernel: &str) {
     log::debug!(
         target: "scry::kernel",
@@ -37,7 +37,7 @@ pub(crate) fn found_in_memory(info: &DeviceInfo, kernel: &str) {
     );
 }
 
-/// The disk cache was asked for an entry of a kernel; `entry` is `None` if there is none.
+/// An entry of a kernel was looked up in the disk cache; `entry` is `None` if there is none.
 pub(crate) fn read_from_disk(folder: &str, kind: &str, entry: Option<&[u8]>) {
     match entry {
         Some(bytes) => log::debug!(
@@ -62,7 +62,7 @@ pub(crate) fn evicted_from_disk(entries: usize, bytes: u64) {
     );
 }
 
-/// Memory was allocated, of the driver or of what the core keeps for staging.
+/// The driver allocated memory, for buffers or for staging.
 pub(crate) fn allocated(info: &DeviceInfo, kind: MemoryKind, size: u64, label: &str) {
     let purpose = match kind {
         MemoryKind::Device => "device",
@@ -77,7 +77,7 @@ pub(crate) fn allocated(info: &DeviceInfo, kind: MemoryKind, size: u64, label: &
     );
 }
 
-/// Steps were submitted: launches, copies, fills, and the barriers among them.
+/// Steps were submitted: launches, copies, fills and barriers.
 pub(crate) fn submitted(
     info: &DeviceInfo,
     submission: SubmissionIndex,
@@ -92,7 +92,7 @@ pub(crate) fn submitted(
     );
 }
 
-/// A recording was submitted once more.
+/// A recording was replayed.
 pub(crate) fn replayed(
     info: &DeviceInfo,
     submission: SubmissionIndex,

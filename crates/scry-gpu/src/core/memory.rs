@@ -1,4 +1,4 @@
-//! Allocations that free themselves, and the account of how much is in use.
+//! Allocations that are freed on drop, and accounting of the memory in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,16 +8,15 @@ use crate::core::command::BufferRange;
 use crate::core::driver::Driver;
 use crate::core::handles::{MemoryId, MemoryKind};
 
-/// An allocation of a driver. In flight it is kept alive by the submission; it holds the driver but
-/// not the [`Context`](crate::core::context::Context), so that submissions never keep a device
-/// alive.
+/// An allocation of a driver. Submissions in flight keep it alive; it holds the driver but not the
+/// [`Context`](crate::core::context::Context), so that submissions never keep a device alive.
 pub(crate) struct Memory {
     driver: Arc<dyn Driver>,
     account: Arc<Account>,
     id: MemoryId,
     size: u64,
-    /// Whether the content is defined. `Device` memory starts undefined, and is zeroed inside the
-    /// first submission that uses it, unless that overwrites it anyway.
+    /// Whether the content is initialised. `Device` memory starts uninitialised, and is zeroed in
+    /// the first submission that uses it, unless that overwrites it entirely.
     defined: AtomicBool,
 }
 
@@ -30,7 +29,7 @@ impl Memory {
         size: u64,
         label: &str,
     ) -> Result<Arc<Self>> {
-        // Whole words, so that any buffer can be zeroed by a fill.
+        // A multiple of 4 bytes, so that fills can zero any buffer.
         let size = size.checked_next_multiple_of(4).unwrap_or(u64::MAX);
         let id = driver.allocate(kind, size, label)?;
         account.add(size);
@@ -43,22 +42,22 @@ impl Memory {
         }))
     }
 
-    /// The driver's name for it.
+    /// Returns the driver's handle.
     pub(crate) fn id(&self) -> MemoryId {
         self.id
     }
 
-    /// All of it.
+    /// Returns the whole range.
     pub(crate) fn whole(&self) -> BufferRange {
         BufferRange { memory: self.id, offset: 0, size: self.size }
     }
 
-    /// Whether the content is defined.
+    /// Returns whether the content is initialised.
     pub(crate) fn is_defined(&self) -> bool {
         self.defined.load(Ordering::Acquire)
     }
 
-    /// Says that the content is defined from the latest submission on.
+    /// Marks the content as initialised from the latest submission on.
     pub(crate) fn set_defined(&self) {
         self.defined.store(true, Ordering::Release);
     }
@@ -71,7 +70,7 @@ impl Drop for Memory {
     }
 }
 
-/// How much memory a device's allocations hold.
+/// Counts the allocations of a device.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     allocations: AtomicUsize,
@@ -79,14 +78,14 @@ pub(crate) struct Account {
     peak: AtomicU64,
 }
 
-/// How much device and staging memory a device's buffers hold at present.
+/// Device and staging memory in use by a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryUsage {
     /// Number of allocations.
     pub allocations: usize,
-    /// Bytes in all.
+    /// Total bytes.
     pub bytes: u64,
-    /// The most bytes that there ever were at once.
+    /// Maximum of the total bytes so far.
     pub peak_bytes: u64,
 }
 
@@ -102,7 +101,7 @@ impl Account {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The account as it stands.
+    /// Returns the current usage.
     pub(crate) fn usage(&self) -> MemoryUsage {
         MemoryUsage {
             allocations: self.allocations.load(Ordering::Relaxed),

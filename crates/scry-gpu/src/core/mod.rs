@@ -1,4 +1,4 @@
-//! What is decided once for all backends: checks, hazards, submissions, memory and transfers.
+//! Backend-independent code: checks, hazards, submissions, memory and transfers.
 
 pub(crate) mod async_transfer;
 pub(crate) mod check;

@@ -1,7 +1,8 @@
-//! Work that blocks, for tasks: it runs on a thread, and the task awaits its result.
+//! Runs blocking work of tasks on a thread pool.
 //!
-//! The threads are shared by the process, at most one per processor; each ends when no work is
-//! left. A job goes on when its future is dropped: a compiled kernel is cached all the same.
+//! The pool is shared by the process, with at most one thread per processor; each thread ends when
+//! no work is left. A job continues after its future is dropped: a compiled kernel is cached all
+//! the same.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -15,11 +16,11 @@ use crate::lifecycle::fork_guard::Process;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Jobs that no thread has begun, and the threads.
+/// Queued jobs, and the number of threads.
 struct Pool {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// The process that has the threads.
+    /// The process that owns the threads.
     process: Option<Process>,
 }
 
@@ -29,8 +30,8 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on a thread once the future is polled. Where no thread can be started, the poll runs
-/// it.
+/// Runs `work` on a thread once the future is polled, or in the poll itself if no thread can be
+/// started.
 pub(crate) fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Offloaded<T> {
@@ -39,12 +40,12 @@ pub(crate) fn offload<T: Send + 'static>(
 
 /// The future of a job.
 pub(crate) struct Offloaded<T> {
-    /// Until the first poll.
+    /// `Some` until the first poll.
     work: Option<Box<dyn FnOnce() -> T + Send>>,
     outcome: Arc<Mutex<Outcome<T>>>,
 }
 
-/// The result of a job, or the panic that ended it, and the task that awaits it.
+/// The result of a job, or its panic, and the waker of the task.
 struct Outcome<T> {
     result: Option<Result<T, Box<dyn Any + Send>>>,
     waker: Option<Waker>,
@@ -86,7 +87,7 @@ fn lock<T>(outcome: &Mutex<Outcome<T>>) -> MutexGuard<'_, Outcome<T>> {
     outcome.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does the work, and wakes the task.
+/// Runs the work, stores its result and wakes the task.
 fn finish<T>(outcome: &Mutex<Outcome<T>>, work: impl FnOnce() -> T) {
     let result = catch_unwind(AssertUnwindSafe(work));
     let mut outcome = lock(outcome);
@@ -98,11 +99,11 @@ fn finish<T>(outcome: &Mutex<Outcome<T>>, work: impl FnOnce() -> T) {
     }
 }
 
-/// Hands a job to a thread.
+/// Queues a job, and starts a thread if there are fewer than processors.
 fn start(job: Job) {
     let mut pool = pool();
     if pool.process.is_none_or(Process::has_forked) {
-        // The threads, and the jobs, are the parent's.
+        // After a fork, the threads and jobs belong to the parent.
         std::mem::take(&mut pool.jobs).into_iter().for_each(std::mem::forget);
         (pool.threads, pool.process) = (0, Some(Process::current()));
     }
@@ -119,7 +120,7 @@ fn start(job: Job) {
     }
 }
 
-/// Does jobs until none is left.
+/// Runs jobs until none is left.
 fn serve() {
     loop {
         let mut pool = pool();
@@ -143,12 +144,12 @@ mod tests {
         assert_eq!(pollster::block_on(offload(|| 7)), 7);
         let panics = || pollster::block_on(offload(|| -> u32 { panic!("as intended") }));
         assert!(catch_unwind(panics).is_err());
-        // The thread goes on.
+        // The thread survives the panic.
         assert_eq!(pollster::block_on(offload(|| 8)), 8);
     }
 
     #[test]
-    fn threads_are_bounded_and_jobs_all_done() {
+    fn thread_count_is_bounded() {
         static RUNNING: AtomicUsize = AtomicUsize::new(0);
         let job = || {
             let running = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;

@@ -1,9 +1,9 @@
-//! What launches report in buffers of their own: that they did not run to their end.
+//! Failure reports: words in which a launch reports that it did not complete.
 //!
-//! A kernel may have one more binding than its interface has, after all others: four words that
-//! are zero before each launch. A launch that sets the first word has failed. The core gives each
-//! launch its words, has them copied to the host with the submission, and looks at them as soon as
-//! that is done: the wait for it, or for what follows, fails with [`GpuError::Kernel`].
+//! A kernel may have one more binding than its interface, after all others: four words that are
+//! zero before each launch. A launch that sets the first word has failed. The core reserves the
+//! words of each launch, copies them to the host with the submission, and checks them as soon as it
+//! is done: the wait for it, or for later work that depends on it, fails with [`GpuError::Kernel`].
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::core::command::{BufferRange, Command};
 use crate::core::driver::FailureReport;
 use crate::core::memory::Memory;
 
-/// Bytes that a launch reports in.
+/// Bytes of a launch's report.
 pub(crate) const BYTES: u64 = 16;
 
-/// Launches that share an allocation.
+/// Number of reports in an allocation.
 pub(super) const SLOTS: usize = 64;
 
-/// The launches of a list that report, in order.
+/// The launches of a list that have a report, in order.
 #[derive(Default)]
 pub(crate) struct Reports {
     pub(super) blocks: Vec<Arc<Memory>>,
     pub(super) launches: Vec<Reporting>,
 }
 
-/// A launch that reports.
+/// A launch that has a report.
 #[derive(Clone)]
 pub(crate) struct Reporting {
     /// The entry point.
     pub kernel: String,
-    /// The name of its source.
+    /// The label of its source.
     pub label: Option<Arc<str>>,
     pub meaning: Arc<FailureReport>,
     /// Position in the list of commands.
@@ -38,18 +38,18 @@ pub(crate) struct Reporting {
 }
 
 impl Reports {
-    /// How many launches report.
+    /// Returns the number of launches that have a report.
     pub(crate) fn len(&self) -> usize {
         self.launches.len()
     }
 
-    /// Forgets the launches after the first `len`.
+    /// Removes the launches after the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.launches.truncate(len);
     }
 
-    /// Reserves the report of a launch, at a multiple of `alignment` bytes; `allocate` allocates
-    /// the given number of bytes on the device.
+    /// Reserves the report of a launch at a multiple of `alignment` bytes; `allocate` allocates
+    /// device memory of the given size.
     pub(crate) fn add(
         &mut self,
         launch: Reporting,
@@ -60,7 +60,7 @@ impl Reports {
         let stride = BYTES.max(alignment);
         if block == self.blocks.len() {
             let memory = allocate(stride * SLOTS as u64)?;
-            // Filled by each submission.
+            // Each submission zeroes it.
             memory.set_defined();
             self.blocks.push(memory);
         }
@@ -70,7 +70,7 @@ impl Reports {
         Ok((memory, span))
     }
 
-    /// What zeroes the words, before the launches.
+    /// Returns the fills that zero the reports, to be executed before the launches.
     pub(crate) fn fills(&self) -> impl Iterator<Item = Command> + '_ {
         let used = self.launches.len().div_ceil(SLOTS);
         let blocks = self.blocks.iter().take(used);

@@ -1,17 +1,17 @@
-//! Buffers belong to the device that made them.
+//! Checks that a buffer belongs to the device that uses it.
 
 use std::sync::Arc;
 
 use crate::api::error::{GpuError, Result, WrongDeviceError};
 use crate::core::context::Context;
 
-/// `name` in backquotes for an error, or a description if it is empty.
+/// Returns the label in backquotes, or a description if it is empty.
 pub(crate) fn quoted(label: &str) -> String {
     if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
 }
 
-/// Refuses a buffer of another device, on behalf of the public function that the error names;
-/// `role` is the argument that it was given for.
+/// Refuses a buffer of another device. Errors name `operation`, the public function, and `role`,
+/// the argument.
 pub(crate) fn same_device(
     user: &Arc<Context>,
     (owner, label): (&Arc<Context>, &str),

@@ -1,7 +1,7 @@
-//! Rings of mapped memory, through which data goes between the host and the device.
+//! Staging rings: mapped memory for transfers between host and device.
 //!
-//! A ring's memory is allocated when first needed, and kept. A chunk leases room in a slot; a slot
-//! is reused once it is not leased and the device has finished with it.
+//! A ring allocates its memory on first use and keeps it. A chunk leases room in a slot; a slot is
+//! reused once it has no leases and the device has finished with it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::submission_queue::SubmissionQueue;
 
-/// Bytes of one slot of a ring, and the most bytes of one chunk.
+/// Bytes of one slot of a ring, and the maximum bytes of one chunk.
 pub(crate) const SLOT: usize = 2 << 20;
 
-/// Slots of a ring. All together stay in the host's last-level cache.
+/// Number of slots of a ring. Together they fit in the host's last-level cache.
 const SLOTS: usize = 24;
 
 /// The two rings of a device.
@@ -41,9 +41,9 @@ pub(crate) struct Ring {
 #[derive(Default)]
 struct Slots {
     slots: Vec<Slot>,
-    /// The slot that small transfers fill up.
+    /// The slot from which leases are taken at present.
     current: usize,
-    /// Threads that wait for a lease to end; if there is none, no system call is needed to wake it.
+    /// Threads that wait for a lease to end; if zero, the end of a lease needs no system call.
     waiting: usize,
 }
 
@@ -51,7 +51,7 @@ struct Slot {
     memory: Arc<Memory>,
     used: usize,
     leases: usize,
-    /// Once this is reached the device is done with the slot.
+    /// The last submission that uses the slot.
     busy: Option<SubmissionIndex>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Lease<'a> {
     slot: usize,
     pub memory: Arc<Memory>,
     pub span: BufferRange,
-    /// The submission that uses the chunk, as long as it may be doing so.
+    /// The submission that uses the chunk, until it is done.
     pub submission: Option<SubmissionIndex>,
 }
 
@@ -77,10 +77,10 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// What a search for room in a ring found.
+/// The result of a search for room in a ring.
 enum Room {
     Found(usize),
-    /// The device is still using the slot that comes next.
+    /// The device is still using every slot; this submission is the first to free one.
     Busy(SubmissionIndex),
     /// Every slot is leased.
     Leased,
@@ -95,16 +95,16 @@ impl Ring {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting where all slots are in use. Before it waits
-    /// for leases, rather than for the device, it calls `give_way`: whoever waits for others to end
-    /// theirs must not hold any, or all could wait for each other.
+    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting while all slots are in use. Before it waits
+    /// for leases (not for the device), it calls `release_held`, which must end the caller's own
+    /// leases: threads that hold leases while they wait for others could deadlock.
     pub(crate) fn lease(
         &self,
         queue: &SubmissionQueue,
         size: usize,
-        give_way: &mut dyn FnMut() -> Result<()>,
+        release_held: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Lease<'_>> {
-        let mut gave_way = false;
+        let mut has_released = false;
         loop {
             let mut slots = self.lock();
             match slots.find(queue, self.kind, size)? {
@@ -114,25 +114,26 @@ impl Ring {
                     queue.wait_for_memory(submission)?;
                     self.lock().release(submission);
                 }
-                Room::Leased if !gave_way => {
+                Room::Leased if !has_released => {
                     drop(slots);
-                    give_way()?;
-                    gave_way = true;
+                    release_held()?;
+                    has_released = true;
                 }
                 Room::Leased => {
-                    // A lease ends within one chunk's time; the re-check bounds a lost wake-up.
-                    let patience = Duration::from_millis(10);
+                    // A lease ends within the time of one chunk; the timeout bounds the cost of a
+                    // lost wake-up.
+                    let timeout = Duration::from_millis(10);
                     slots.waiting += 1;
-                    let woken = self.returned.wait_timeout(slots, patience);
+                    let woken = self.returned.wait_timeout(slots, timeout);
                     woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
-                    gave_way = false;
+                    has_released = false;
                     queue.check_alive()?;
                 }
             }
         }
     }
 
-    /// Leases room if there is any now.
+    /// Leases room without waiting; `None` if there is none now.
     pub(crate) fn try_lease(
         &self,
         queue: &SubmissionQueue,
@@ -149,7 +150,7 @@ impl Ring {
         slots.current = index;
         let slot = &mut slots.slots[index];
         let offset = slot.used as u64;
-        // Chunks start at multiples of 16 bytes: the host copies fastest that way.
+        // Chunks start at multiples of 16 bytes, where host copies are fastest.
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
         slot.leases += 1;
         let span = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
@@ -160,7 +161,7 @@ impl Ring {
 impl Slots {
     fn find(&mut self, queue: &SubmissionQueue, kind: MemoryKind, size: usize) -> Result<Room> {
         if self.is_current_idle(queue)? {
-            // From its start again: memory that was used before has its pages, and is cached.
+            // Restarts the slot: memory that was used before is mapped, and in the host's caches.
             self.slots[self.current].used = 0;
         }
         if let Some(slot) = self.slots.get(self.current)
@@ -186,7 +187,7 @@ impl Slots {
         Ok(self.oldest().map_or(Room::Leased, Room::Busy))
     }
 
-    /// True if neither the host nor the device uses the current slot.
+    /// Returns whether neither the host nor the device uses the current slot.
     fn is_current_idle(&mut self, queue: &SubmissionQueue) -> Result<bool> {
         let Some(slot) = self.slots.get(self.current).filter(|slot| slot.leases == 0) else {
             return Ok(false);
@@ -201,7 +202,7 @@ impl Slots {
         Ok(is_done)
     }
 
-    /// Where the device is done with the slot that it took first.
+    /// Returns the earliest submission that ends the device's use of an unleased slot.
     fn oldest(&self) -> Option<SubmissionIndex> {
         let mut oldest: Option<SubmissionIndex> = None;
         for slot in &self.slots {
@@ -214,7 +215,7 @@ impl Slots {
         oldest
     }
 
-    /// The device finished `submission`: slots that it was using until then are idle.
+    /// Marks slots as idle that the device used until `submission`, which is done.
     fn release(&mut self, submission: SubmissionIndex) {
         for slot in &mut self.slots {
             slot.busy = slot.busy.filter(|busy| *busy > submission);
@@ -228,7 +229,7 @@ mod tests {
     use crate::testing::{null_info, observed};
 
     #[test]
-    fn a_slot_that_nobody_uses_starts_again() {
+    fn idle_slots_restart() {
         let (device, _) = observed(null_info());
         let context = &device.context;
         let lease = || context.staging.up.try_lease(context, 100).unwrap().unwrap();
@@ -241,7 +242,7 @@ mod tests {
         }
         let mut last = lease();
         assert_eq!(last.span.offset, 0);
-        // Never reached: the device is not done with the slot.
+        // Never completes: the device keeps using the slot.
         last.submission = Some(SubmissionIndex(u64::MAX));
         drop(last);
         assert_eq!(lease().span.offset, 112);

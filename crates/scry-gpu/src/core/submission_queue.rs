@@ -1,4 +1,4 @@
-//! The order of a device's submissions: hazards, what they keep alive, waiting and back-pressure.
+//! The submissions of a device: ordering, retention of resources, waiting and back-pressure.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -20,23 +20,24 @@ use crate::core::memory::Memory;
 use crate::core::watcher::Watcher;
 use crate::lifecycle::cancellation::{Cancellations, Reported};
 
-/// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
+/// Longest uninterrupted wait inside a driver, which bounds the delay of interrupts and time
+/// limits.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// Submissions that may be unfinished at once. The host waits for the oldest beyond that, so that
-/// a loop of launches never runs away with memory, and never comes to wait inside a driver, where
-/// no time limit applies: NVIDIA's queue holds about a thousand operations; a submission is three.
+/// Maximum number of unfinished submissions. Beyond it the host waits for the oldest, which bounds
+/// the memory of a loop of launches, and avoids blocking inside the driver, where no time limit
+/// applies: NVIDIA's queue holds about a thousand operations, a submission is three.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// How long the drop of a device waits for unfinished work before it abandons the device.
-const DROP_PATIENCE: Duration = Duration::from_secs(5);
+const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The submissions of a device.
 pub(crate) struct SubmissionQueue {
     device: Arc<DeviceState>,
-    /// Launches handed to the driver so far.
+    /// Launches submitted so far.
     pub launches: AtomicU64,
-    order: Mutex<QueueState>,
+    state: Mutex<QueueState>,
     pub(super) cancellations: Arc<Cancellations>,
     failures: Failures,
     pub(super) watcher: Watcher,
@@ -50,11 +51,12 @@ impl Deref for SubmissionQueue {
     }
 }
 
-/// The order of submissions.
+/// The mutable state of the queue.
 #[derive(Default)]
 struct QueueState {
     hazards: Hazards,
-    /// A submission failed after its barriers were counted on: the next one orders everything.
+    /// A submission failed after hazard tracking assumed its barriers: the next one orders
+    /// everything.
     order_all_next: bool,
     in_flight: VecDeque<InFlight>,
     last: Option<SubmissionIndex>,
@@ -63,22 +65,22 @@ struct QueueState {
 /// A submission that may be unfinished.
 struct InFlight {
     submission: SubmissionIndex,
-    /// Held for its drop alone.
+    /// Kept alive until dropped; never read.
     _retained: Vec<Retained>,
     _memories: Vec<Arc<Memory>>,
-    /// What its launches report.
-    watch: Option<ReportReadback>,
+    /// The failure reports of its launches.
+    readback: Option<ReportReadback>,
 }
 
 impl InFlight {
-    /// A submission of a recording, or on behalf of one.
+    /// A submission of a recording, or of commands that belong to one.
     fn of(submission: SubmissionIndex, recorded: &Arc<Recorded>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
-        Self { submission, _retained, _memories: Vec::new(), watch: None }
+        Self { submission, _retained, _memories: Vec::new(), readback: None }
     }
 
-    fn watched(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
-        self.watch.as_ref().map(|watch| (self.submission, watch))
+    fn readback(&self) -> Option<(SubmissionIndex, &ReportReadback)> {
+        self.readback.as_ref().map(|readback| (self.submission, readback))
     }
 }
 
@@ -87,39 +89,39 @@ pub(crate) struct Recorded {
     driver: Arc<dyn Driver>,
     id: RecordingId,
     list: CommandList,
-    /// Launches of a replay that the caller asked for.
+    /// Launches of a replay that the caller requested.
     launches: u64,
-    /// The accesses that what follows a replay may have to wait for.
+    /// The accesses of a replay that later commands may have to wait for.
     hazards: Hazards,
     defined: OnceLock<()>,
-    /// Ranges that were written before replays, known to be read by the commands.
+    /// Ranges written before replays that are known to be read by the commands.
     inputs: Mutex<Vec<BufferRange>>,
 }
 
-/// Ranges of inputs that a recording remembers.
-const MOST_INPUTS: usize = 64;
+/// Maximum number of input ranges that a recording remembers.
+const MAX_INPUTS: usize = 64;
 
 impl Recorded {
     pub(crate) fn list(&self) -> &CommandList {
         &self.list
     }
 
-    /// Whether the range is one of those remembered.
+    /// Returns whether the range is one of those remembered.
     pub(crate) fn is_known_input(&self, span: BufferRange) -> bool {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&span)
     }
 
-    /// Remembers a range that is read by the commands.
+    /// Remembers a range that the commands read.
     pub(crate) fn remember_input(&self, span: BufferRange) {
         let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        if inputs.len() < MOST_INPUTS && !inputs.contains(&span) {
+        if inputs.len() < MAX_INPUTS && !inputs.contains(&span) {
             inputs.push(span);
         }
     }
 }
 
 impl Recorded {
-    /// How many steps the batch had.
+    /// Returns the number of commands in the recorded batch.
     pub(crate) fn steps(&self) -> usize {
         self.list.commands.len()
     }
@@ -132,20 +134,20 @@ impl Drop for Recorded {
 }
 
 impl SubmissionQueue {
-    /// Wraps a freshly opened driver.
+    /// Wraps a newly opened driver.
     pub(super) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Self {
         Self {
             device: Arc::new(DeviceState::new(driver, disk)),
             launches: AtomicU64::new(0),
-            order: Mutex::default(),
+            state: Mutex::default(),
             cancellations: Arc::default(),
             failures: Failures::default(),
             watcher: Watcher::default(),
         }
     }
 
-    /// Allocates memory; when there is none left, once more after all work is done and what it
-    /// kept alive is freed.
+    /// Allocates memory. If the device is out of memory, retries once after all submitted work is
+    /// done and its memory is freed.
     pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
         match self.try_allocate(kind, size, label) {
             Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
@@ -156,7 +158,7 @@ impl SubmissionQueue {
         }
     }
 
-    /// Allocates memory, if there is any left now.
+    /// Allocates memory without waiting.
     pub(super) fn try_allocate(
         &self,
         kind: MemoryKind,
@@ -170,7 +172,7 @@ impl SubmissionQueue {
         Ok(memory)
     }
 
-    /// Submits commands without a ticket.
+    /// Submits commands, if there are any, without a ticket.
     pub(crate) fn submit_unless_empty(&self, list: CommandList) -> Result<()> {
         self.submit_list(list, false).map(|_| ())
     }
@@ -187,30 +189,30 @@ impl SubmissionQueue {
         }
     }
 
-    /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
+    /// Submits commands: zeroes uninitialised memory, inserts barriers, keeps resources alive.
     pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
         self.submit_now(list, timed)
     }
 
-    /// Submits commands, however many submissions are unfinished.
+    /// Submits commands without limiting the number of unfinished submissions.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
-        let watch = ReportReadback::of(self, &list)?;
-        let mut order = self.lock();
+        let readback = ReportReadback::of(self, &list)?;
+        let mut state = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
         let launches = list.launches();
         let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
-        commands.extend(watch.iter().flat_map(ReportReadback::copies));
-        let mut steps = order.schedule(fills.into_iter().chain(commands));
-        if read_by_host || watch.is_some() {
+        commands.extend(readback.iter().flat_map(ReportReadback::copies));
+        let mut steps = state.schedule(fills.into_iter().chain(commands));
+        if read_by_host || readback.is_some() {
             steps.push(Step::Barrier(TO_HOST));
         }
-        let submission = self.submit_once(&mut order, &steps, timed)?;
+        let submission = self.submit_once(&mut state, &steps, timed)?;
         logging::submitted(&self.info, submission, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.set_defined());
-        order.push(InFlight { submission, _retained: retained, _memories: memories, watch });
+        state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
         Ok(submission)
     }
 
@@ -230,64 +232,74 @@ impl SubmissionQueue {
         Ok(Arc::new(Recorded { driver, id, list, launches, hazards, defined, inputs }))
     }
 
-    /// Submits a recording once more, after commands that write what it reads.
+    /// Replays a recording, after commands that write its inputs.
     pub(crate) fn replay(
         &self,
         recorded: &Arc<Recorded>,
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
-        let watch = ReportReadback::of(self, &recorded.list)?;
-        let mut order = self.lock();
+        let readback = ReportReadback::of(self, &recorded.list)?;
+        let mut state = self.lock();
         let fills = recorded.list.reports.fills().collect();
-        self.submit_ahead(&mut order, recorded, fills, Vec::new())?;
+        self.submit_before_replay(&mut state, recorded, fills, Vec::new())?;
         if recorded.defined.get().is_none() {
-            self.submit_ahead(&mut order, recorded, recorded.list.zero_fills(), Vec::new())?;
+            self.submit_before_replay(
+                &mut state,
+                recorded,
+                recorded.list.zero_fills(),
+                Vec::new(),
+            )?;
         }
-        self.submit_ahead(&mut order, recorded, inputs.commands, inputs.memories)?;
+        self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
         logging::replayed(&self.info, submission, recorded.launches, recorded.steps());
-        // Not before: what the recording itself overwrites stays undefined if it is not submitted.
+        // Only after the submission: if it fails, memory that the recording overwrites stays
+        // uninitialised.
         if recorded.defined.set(()).is_ok() {
             recorded.list.set_defined();
         }
         self.launches.fetch_add(recorded.launches, Ordering::Relaxed);
-        // The recording begins by ordering all that came before it.
-        order.hazards = recorded.hazards.clone();
-        order.order_all_next = false;
-        order.push(InFlight::of(submission, recorded));
-        let Some(watch) = watch else { return Ok(submission) };
-        // Of each replay by itself: the next one may begin before anybody has looked.
-        let mut steps = order.schedule(watch.copies());
+        // A recording begins with a barrier after all earlier work.
+        state.hazards = recorded.hazards.clone();
+        state.order_all_next = false;
+        state.push(InFlight::of(submission, recorded));
+        let Some(readback) = readback else { return Ok(submission) };
+        // The reports of each replay are copied separately: the next replay may begin before they
+        // are read.
+        let mut steps = state.schedule(readback.copies());
         steps.push(Step::Barrier(TO_HOST));
-        match self.submit_once(&mut order, &steps, false) {
+        match self.submit_once(&mut state, &steps, false) {
             Ok(submission) => {
-                order.push(InFlight { watch: Some(watch), ..InFlight::of(submission, recorded) });
+                state.push(InFlight {
+                    readback: Some(readback),
+                    ..InFlight::of(submission, recorded)
+                });
                 Ok(submission)
             }
             Err(error) => {
-                // The recording runs, but the caller is told that it does not, and may take its
-                // memory for quiet.
-                drop(order);
+                // The recording is executing, but the caller gets an error and may assume that its
+                // memory is idle.
+                drop(state);
                 self.wait_for_memory(submission)?;
                 Err(error)
             }
         }
     }
 
-    /// Waits until `submission` is done, for as long as the device's time limit allows.
+    /// Waits until `submission` is done, subject to the device's time limit.
     pub(crate) fn wait(&self, submission: SubmissionIndex) -> Result<()> {
         self.wait_until(submission, None).map(|_| ())
     }
 
-    /// Waits until `submission` is done, at most `timeout`; true if it is. A `timeout` that
-    /// passes is no error and does the device no harm, unlike the device's time limit.
+    /// Waits until `submission` is done, for at most `timeout`; returns whether it is. An elapsed
+    /// `timeout` is not an error and does not affect the device, unlike the device's time limit.
     pub(crate) fn wait_until(
         &self,
         submission: SubmissionIndex,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        self.wait_noticing(submission, timeout, Reported::Any, FailureScope::Reader(None))
+        self.wait_reporting(submission, timeout, Reported::Any, FailureScope::Reader(None))
     }
 
     /// Waits until `submission` is done, in order to read from an allocation.
@@ -296,23 +308,23 @@ impl SubmissionQueue {
         submission: SubmissionIndex,
         memory: MemoryId,
     ) -> Result<()> {
-        self.wait_noticing(submission, None, Reported::Any, FailureScope::Reader(Some(memory)))
+        self.wait_reporting(submission, None, Reported::Any, FailureScope::Reader(Some(memory)))
             .map(|_| ())
     }
 
-    /// Waits until `submission` is done for the sake of its memory: launches that failed are told
-    /// to whoever waits for their results.
+    /// Waits until `submission` is done, in order to reuse its memory. Failed launches are not
+    /// reported here, but by waits for their results.
     pub(crate) fn wait_for_memory(&self, submission: SubmissionIndex) -> Result<()> {
-        self.wait_noticing(submission, None, Reported::Any, FailureScope::None).map(|_| ())
+        self.wait_reporting(submission, None, Reported::Any, FailureScope::None).map(|_| ())
     }
 
-    /// [`SubmissionQueue::wait_until`], told of work that was ended early or failed.
-    fn wait_noticing(
+    /// [`SubmissionQueue::wait_until`] with a choice of the cancellations and failures to report.
+    fn wait_reporting(
         &self,
         submission: SubmissionIndex,
         timeout: Option<Duration>,
         reported: Reported,
-        told: FailureScope,
+        scope: FailureScope,
     ) -> Result<bool> {
         let start = Instant::now();
         let interrupts = self.interrupts();
@@ -325,13 +337,13 @@ impl SubmissionQueue {
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(submission, slice))? {
-                return self.outcome(submission, known, reported, told).map(|()| true);
+                return self.outcome(submission, known, reported, scope).map(|()| true);
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
             }
             if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
-                self.end_work(submission, limit)?;
+                self.cancel_or_abandon(submission, limit)?;
                 continue;
             }
             if self.interrupts() != interrupts {
@@ -343,21 +355,21 @@ impl SubmissionQueue {
         }
     }
 
-    /// Releases the memory of a submission that is done and those before it. An error if it was
-    /// cancelled or a launch failed; `known` is the number of cancellations as the wait started.
+    /// Releases the memory of completed submissions up to `submission`. Returns an error if it was
+    /// cancelled or a launch failed; `known` is the number of cancellations when the wait started.
     pub(super) fn outcome(
         &self,
         submission: SubmissionIndex,
         known: usize,
         reported: Reported,
-        told: FailureScope,
+        scope: FailureScope,
     ) -> Result<()> {
         self.reap(submission);
         if let Some(limit) = self.cancellations.limit_for(submission, known, reported) {
-            return Err(self.timed_out(limit, ENDED));
+            return Err(self.timed_out(limit, CANCELLED_HELP));
         }
         let last = self.lock().last.unwrap_or(submission);
-        self.failures.concerning(submission, told, last).map_or(Ok(()), Err)
+        self.failures.to_report(submission, scope, last).map_or(Ok(()), Err)
     }
 
     /// The latest submission, if there is one.
@@ -365,16 +377,15 @@ impl SubmissionQueue {
         self.lock().last
     }
 
-    /// Returns the oldest unfinished submission if there are as many as may be in flight. Does not
-    /// wait.
+    /// Returns the oldest unfinished submission if the maximum number is in flight. Does not wait.
     pub(super) fn oldest_if_full(&self) -> Option<SubmissionIndex> {
-        let order = self.lock();
-        let oldest = order.in_flight.front().filter(|_| order.in_flight.len() >= MAX_IN_FLIGHT);
+        let state = self.lock();
+        let oldest = state.in_flight.front().filter(|_| state.in_flight.len() >= MAX_IN_FLIGHT);
         oldest.map(|entry| entry.submission)
     }
 
     /// The device's state, which futures and the watcher share.
-    pub(super) fn state(&self) -> &Arc<DeviceState> {
+    pub(super) fn device_state(&self) -> &Arc<DeviceState> {
         &self.device
     }
 
@@ -383,15 +394,15 @@ impl SubmissionQueue {
         self.wait_for_all(FailureScope::New)
     }
 
-    fn wait_for_all(&self, told: FailureScope) -> Result<()> {
+    fn wait_for_all(&self, scope: FailureScope) -> Result<()> {
         let Some(last) = self.lock().last else { return Ok(()) };
-        self.wait_noticing(last, None, Reported::DuringWait, told).map(|_| ())
+        self.wait_reporting(last, None, Reported::DuringWait, scope).map(|_| ())
     }
 
-    /// Submits commands that a replay needs before it, if there are any; they hold `memories`.
-    fn submit_ahead(
+    /// Submits commands that must precede a replay, if there are any; keeps `memories` alive.
+    fn submit_before_replay(
         &self,
-        order: &mut QueueState,
+        state: &mut QueueState,
         recorded: &Arc<Recorded>,
         commands: Vec<Command>,
         memories: Vec<Arc<Memory>>,
@@ -399,70 +410,70 @@ impl SubmissionQueue {
         if commands.is_empty() {
             return Ok(());
         }
-        let steps = order.schedule(commands);
-        let submission = self.submit_once(order, &steps, false)?;
-        order.push(InFlight { _memories: memories, ..InFlight::of(submission, recorded) });
+        let steps = state.schedule(commands);
+        let submission = self.submit_once(state, &steps, false)?;
+        state.push(InFlight { _memories: memories, ..InFlight::of(submission, recorded) });
         Ok(())
     }
 
     fn submit_once(
         &self,
-        order: &mut QueueState,
+        state: &mut QueueState,
         steps: &[Step],
         timed: bool,
     ) -> Result<SubmissionIndex> {
         let submitted = self.note_loss(self.driver.submit(Work::Once(steps), timed));
-        order.order_all_next = submitted.is_err();
+        state.order_all_next = submitted.is_err();
         submitted
     }
 
-    /// Ends work up to `submission` that did not finish within the time limit; gives the device up
-    /// if that cannot be done.
-    fn end_work(&self, submission: SubmissionIndex, limit: Duration) -> Result<()> {
+    /// Cancels work up to `submission` that exceeded the time limit; abandons the device if that is
+    /// not possible.
+    fn cancel_or_abandon(&self, submission: SubmissionIndex, limit: Duration) -> Result<()> {
         if self.note_loss(self.cancellations.cancel(&*self.driver, submission, limit))? {
             return Ok(());
         }
-        self.give_up(limit);
-        Err(self.timed_out(limit, GIVEN_UP))
+        self.abandon(limit);
+        Err(self.timed_out(limit, ABANDONED_HELP))
     }
 
     fn has_unfinished_work(&self) -> bool {
         !self.lock().in_flight.is_empty()
     }
 
-    // A panic under the lock cannot leave the order half-changed in a way that matters: all changes
-    // follow the driver's success. So poison is ignored, and no panic elsewhere stops a device.
+    // Poison is ignored: the state changes only after the driver has succeeded, so a panic under
+    // the lock leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what submissions up to `submission` kept alive.
+    /// Releases the resources of submissions up to `submission`, which are done.
     fn reap(&self, submission: SubmissionIndex) {
         let drain = || {
-            let mut order = self.lock();
-            let count = order.in_flight.partition_point(|entry| entry.submission <= submission);
-            order.in_flight.drain(..count).collect()
+            let mut state = self.lock();
+            let count = state.in_flight.partition_point(|entry| entry.submission <= submission);
+            state.in_flight.drain(..count).collect()
         };
-        let done: Vec<InFlight> = self.failures.collect(self, drain, InFlight::watched);
+        let done: Vec<InFlight> = self.failures.collect(self, drain, InFlight::readback);
         // Freed outside the lock.
         drop(done);
     }
 
-    /// Bounds the work in flight. Called before a submission, so that a wait that fails is a
-    /// submission that was not made, and never one that was made but is said to have failed.
+    /// Limits the submissions in flight. Called before a submission, so that an error of this wait
+    /// never refers to work that was submitted.
     fn make_room_in_flight(&self) -> Result<()> {
         self.check_alive()?;
         let (count, oldest) = {
-            let order = self.lock();
-            let oldest = order.in_flight.front().map(|entry| entry.submission);
-            (order.in_flight.len(), oldest)
+            let state = self.lock();
+            let oldest = state.in_flight.front().map(|entry| entry.submission);
+            (state.in_flight.len(), oldest)
         };
-        // Looking is cheap, but not free: an eighth full is soon enough.
-        let look = count > MAX_IN_FLIGHT / 8;
+        // A poll of the driver costs time, so it starts only at an eighth of the maximum.
+        let may_poll = count > MAX_IN_FLIGHT / 8;
         match oldest {
             Some(submission) if count >= MAX_IN_FLIGHT => self.wait_for_memory(submission),
             Some(submission)
-                if look && self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
+                if may_poll && self.driver.wait(submission, Duration::ZERO).unwrap_or(false) =>
             {
                 self.reap(submission);
                 Ok(())
@@ -472,15 +483,17 @@ impl SubmissionQueue {
     }
 }
 
-/// What to do about work that was ended.
-const ENDED: &str = "look for an endless loop, or raise Device::set_time_limit; the work was \
-                     ended, what it was to write is incomplete, and the device goes on";
+/// The help text for cancelled work.
+const CANCELLED_HELP: &str = "look for an endless loop, or raise Device::set_time_limit; the work \
+                              was ended, what it was to write is incomplete, and the device goes \
+                              on";
 
-/// What to do about work that could not be ended.
-pub(super) const GIVEN_UP: &str = "look for an endless loop, or raise Device::set_time_limit; the \
-                                   device is given up, open a new one";
+/// The help text for work that could not be cancelled.
+pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
+                                         Device::set_time_limit; the device is given up, open a \
+                                         new one";
 
-/// Makes what copies wrote visible to the host.
+/// Makes the writes of copies visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
 impl QueueState {
@@ -509,13 +522,13 @@ impl Drop for SubmissionQueue {
         if self.device.is_lost() {
             return;
         }
-        let order = self.order.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(last) = order.last else { return };
-        // No handle is left that could read its results.
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = state.last else { return };
+        // No handle exists that could read the results.
         if matches!(self.device.driver.cancel(last), Ok(Some(_))) {
             return;
         }
-        if !matches!(self.device.driver.wait(last, DROP_PATIENCE), Ok(true)) {
+        if !matches!(self.device.driver.wait(last, DROP_TIMEOUT), Ok(true)) {
             self.device.driver.abandon();
         }
     }

@@ -1,9 +1,8 @@
-//! Transfers between host slices and device memory.
+//! Blocking transfers between host slices and device memory.
 //!
-//! A transfer goes chunk by chunk through a ring of mapped memory: the host copies some chunks
-//! while the device copies others. One host thread cannot keep up with the bus, so large transfers
-//! use several. And because the device pauses for a moment between submissions, several chunks
-//! share one.
+//! Chunks of a transfer pass through a ring of mapped memory: the host copies some chunks while the
+//! device copies others. One host thread cannot saturate the bus, so large transfers use several.
+//! The device idles briefly between submissions, so several chunks share one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,19 +17,19 @@ use crate::core::handles::SubmissionIndex;
 use crate::core::memory::Memory;
 use crate::core::staging::{Lease, SLOT};
 
-/// Host bytes for which one more thread is worth its start.
+/// Host bytes per additional thread.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
 /// Chunks that share a submission.
 const GROUP: usize = 4;
 
-/// Submissions of a download that the device may be working on at once.
-const AHEAD: usize = 3;
+/// Submissions of a download that may be in flight at once.
+const MAX_GROUPS_IN_FLIGHT: usize = 3;
 
-/// A part of an allocation, and the allocation.
+/// An allocation, and a range of it.
 pub(crate) type Place<'a> = (&'a Arc<Memory>, BufferRange);
 
-/// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
+/// Copies `data` into device memory. Returns once all of it is captured and submitted.
 pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len(), Pages::Present);
     let upload = Upload { context, dst, captured: Mutex::default() };
@@ -46,16 +45,16 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
     upload.submit(1)
 }
 
-/// An upload under way.
+/// An upload in progress.
 struct Upload<'a> {
     context: &'a Context,
     dst: Place<'a>,
-    /// Chunks that are in the ring and not yet submitted, and the spans that they are for.
+    /// Chunks that are in the ring and not yet submitted, with their destinations.
     captured: Mutex<Vec<(Lease<'a>, BufferRange)>>,
 }
 
 impl Upload<'_> {
-    /// Copies a chunk into the ring, and submits if there are enough of them.
+    /// Copies a chunk into the ring, and submits a group once it is full.
     fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
         let context = self.context;
         let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
@@ -66,10 +65,10 @@ impl Upload<'_> {
         self.submit(GROUP)
     }
 
-    /// Submits what is captured, if that is at least `least` chunks.
-    fn submit(&self, least: usize) -> Result<()> {
+    /// Submits the captured chunks, if there are at min_chunks `min_chunks`.
+    fn submit(&self, min_chunks: usize) -> Result<()> {
         let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
-        if captured.len() < least {
+        if captured.len() < min_chunks {
             return Ok(());
         }
         let mut group = std::mem::take(&mut *captured);
@@ -85,22 +84,22 @@ impl Upload<'_> {
     }
 }
 
-/// A chunk that the device has copied into the ring, and where it belongs.
+/// A chunk that the device has copied into the ring, and its destination.
 struct Arrival<'a> {
     lease: Lease<'a>,
     out: &'a mut [u8],
 }
 
-/// Whether the pages behind host memory are there.
+/// Whether the pages of host memory are mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// They are, or may be.
+    /// Mapped, or possibly so.
     Present,
-    /// Each has to be made by the system, and filled with zeros, when it is first accessed.
+    /// The first access to each page is a fault, in which the system provides a zeroed page.
     Fresh,
 }
 
-/// Copies device memory into `out`, after what was submitted before.
+/// Copies device memory into `out`, after all work submitted before.
 pub(crate) fn download<'a>(
     context: &'a Context,
     src: Place<'_>,
@@ -110,8 +109,8 @@ pub(crate) fn download<'a>(
     let others = host_threads(context, out.len(), pages) - 1;
     let arrivals = Arrivals::default();
     with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
-        // Ends the others' work, however this ends.
-        let _end = End(&arrivals);
+        // Ends the other threads' work however this scope is left.
+        let _end = EndGuard(&arrivals);
         fetch(context, src, out, &mut |arrival| match helpers {
             0 => arrival.copy(context),
             _ => {
@@ -123,17 +122,17 @@ pub(crate) fn download<'a>(
     })
 }
 
-/// Chunks that wait to be copied out of the ring, and whether more may come.
+/// Chunks that are ready to be copied out of the ring, and whether they are the last.
 #[derive(Default)]
 struct Arrivals<'a> {
     waiting: Mutex<(VecDeque<Arrival<'a>>, bool)>,
     changed: Condvar,
 }
 
-/// Says at its drop that no more chunks come.
-struct End<'e, 'a>(&'e Arrivals<'a>);
+/// Marks the end of the chunks when dropped.
+struct EndGuard<'e, 'a>(&'e Arrivals<'a>);
 
-impl Drop for End<'_, '_> {
+impl Drop for EndGuard<'_, '_> {
     fn drop(&mut self) {
         self.0.lock().1 = true;
         self.0.changed.notify_all();
@@ -145,7 +144,7 @@ impl<'a> Arrivals<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next chunk, waited for; none if no more come.
+    /// Waits for the next chunk; `None` if there are no more.
     fn next(&self) -> Option<Arrival<'a>> {
         let mut waiting = self.lock();
         loop {
@@ -166,7 +165,7 @@ struct Group<'a> {
     chunks: Vec<Arrival<'a>>,
 }
 
-/// Has the device copy group after group of chunks into the ring, and hands each chunk on once it
+/// Copies groups of chunks into the ring on the device, and passes each chunk to `hand_on` once it
 /// is there.
 fn fetch<'a>(
     context: &'a Context,
@@ -174,8 +173,8 @@ fn fetch<'a>(
     out: &'a mut [u8],
     hand_on: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
 ) -> Result<()> {
-    let mut ahead: Vec<Group<'a>> = Vec::with_capacity(AHEAD);
-    let mut settle = |group: Group<'a>| -> Result<()> {
+    let mut in_flight: Vec<Group<'a>> = Vec::with_capacity(MAX_GROUPS_IN_FLIGHT);
+    let mut receive = |group: Group<'a>| -> Result<()> {
         context.wait_for_reading(group.submission, src.1.memory)?;
         group.chunks.into_iter().try_for_each(|mut arrival| {
             arrival.lease.submission = None;
@@ -184,15 +183,15 @@ fn fetch<'a>(
     };
     let mut chunks = aligned_chunks(out).peekable();
     while chunks.peek().is_some() {
-        if ahead.len() == AHEAD {
-            settle(ahead.remove(0))?;
+        if in_flight.len() == MAX_GROUPS_IN_FLIGHT {
+            receive(in_flight.remove(0))?;
         }
         let mut group = Vec::with_capacity(GROUP);
         while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
             let lease = match context.staging.down.try_lease(context, out.len())? {
                 Some(lease) => lease,
-                None if !ahead.is_empty() => {
-                    settle(ahead.remove(0))?;
+                None if !in_flight.is_empty() => {
+                    receive(in_flight.remove(0))?;
                     continue;
                 }
                 None if !group.is_empty() => break,
@@ -200,9 +199,9 @@ fn fetch<'a>(
             };
             group.extend(chunks.next().map(|(out, offset)| (Arrival { lease, out }, offset)));
         }
-        ahead.push(submit_fetch(context, src, group)?);
+        in_flight.push(submit_fetch(context, src, group)?);
     }
-    ahead.into_iter().try_for_each(settle)
+    in_flight.into_iter().try_for_each(receive)
 }
 
 fn submit_fetch<'a>(
@@ -228,8 +227,8 @@ impl Arrival<'_> {
     }
 }
 
-/// Copies what arrives until there is no more. After a failure the rest is only taken off the
-/// ring, so that no caller waits for it.
+/// Copies chunks to the host until there are no more. After a failure the remaining chunks are only
+/// released, so that no thread waits for them.
 fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     let mut result = Ok(());
     while let Some(arrival) = arrivals.next() {
@@ -240,7 +239,8 @@ fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     result
 }
 
-/// Calls `mine` with the number of threads that meanwhile call `theirs`; returns the first error.
+/// Calls `mine` with the number of threads that call `theirs` concurrently; returns the first
+/// error.
 fn with_helpers(
     threads: usize,
     theirs: &(dyn Fn() -> Result<()> + Sync),
@@ -249,7 +249,7 @@ fn with_helpers(
     thread::scope(|scope| {
         let mut helpers = Vec::new();
         for _ in 0..threads {
-            // A thread that the system refuses is one less: the caller's own always works.
+            // If the system refuses a thread, the others do its work.
             helpers.extend(Builder::new().spawn_scoped(scope, theirs).ok());
         }
         let mut result = mine(helpers.len());
@@ -261,8 +261,8 @@ fn with_helpers(
     })
 }
 
-/// Chunks of at most [`SLOT`] bytes with their offsets. Those of a large transfer end at multiples
-/// of that size in memory, so that no two threads wait for the same large page.
+/// Returns chunks of at most [`SLOT`] bytes with their offsets. The chunks of a large transfer end
+/// at multiples of that size in memory, so that no two threads wait for the same huge page.
 fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
     let first = match out.len() {
         ..=SLOT => 0,
@@ -274,16 +274,16 @@ fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
     Some((first, 0)).into_iter().filter(|(first, _)| !first.is_empty()).chain(rest)
 }
 
-/// The part of a place that a chunk of a transfer is copied to or from.
+/// Returns the part of a range that a chunk is copied to or from.
 fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
     let (memory, span) = whole;
     let offset = span.offset + offset;
     (memory, BufferRange { memory: span.memory, offset, size: size as u64 })
 }
 
-/// Host threads worth using for a transfer: most of the cores, at most 12; all of them, at most 16,
-/// where the system has to provide the pages, which costs more than the copy. A software device
-/// needs the cores itself.
+/// Returns the number of host threads for a transfer: most of the cores, at most 12, if the pages
+/// are mapped; all cores, at most 16, if the system has to provide the pages, which costs more than
+/// the copy. One for a software device, which uses the cores itself.
 fn host_threads(context: &Context, size: usize, pages: Pages) -> usize {
     if context.info.kind == DeviceKind::Software {
         return 1;
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_cover_all_and_end_at_page_boundaries() {
+    fn chunks_end_at_page_boundaries() {
         let mut memory = vec![0u8; 5 * SLOT + 999];
         for (start, end) in [(0, 5 * SLOT + 999), (7, 3 * SLOT), (1, SLOT), (0, 0), (3, SLOT + 4)] {
             let out = &mut memory[start..end];

@@ -1,4 +1,4 @@
-//! The wakers of a device's pending futures, by the submission that each waits for.
+//! The wakers of a device's pending futures, ordered by the submission that each waits for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::core::handles::SubmissionIndex;
 
-/// Time for which the watcher polls without a pause for the only pending future.
+/// Time for which the watcher polls without pauses if one future is pending.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Shortest and longest pause between two polls of the watcher. A pause is a 16th of the time since
-/// the last progress, so that a future is woken at most that much too late.
+/// Minimum and maximum pause between two polls of the watcher. A pause is 1/16 of the time since
+/// the last progress, which bounds the relative delay of a wake-up.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(16));
 
 /// Identifies a pending future; unique within a device.
@@ -23,7 +23,7 @@ pub(crate) struct FutureId(u64);
 #[derive(Default)]
 pub(crate) struct Wakers {
     state: Mutex<State>,
-    /// Wakes the watcher.
+    /// Notifies the watcher of changes.
     changed: Condvar,
 }
 
@@ -31,17 +31,17 @@ pub(crate) struct Wakers {
 struct State {
     /// One waker per pending future; an entry is removed when it is woken.
     entries: BTreeMap<(SubmissionIndex, FutureId), Entry>,
-    /// When the device's time limit passes, for each future that it applies to.
+    /// The deadline by the device's time limit, for each future that has one.
     deadlines: BTreeSet<(Instant, SubmissionIndex, FutureId)>,
-    /// Submissions that the driver was asked to notify of.
+    /// Submissions for which a notification was requested from the driver.
     requested: BTreeSet<SubmissionIndex>,
     next_id: u64,
-    /// Whether the driver cannot notify, so that the watcher polls it.
+    /// Whether the watcher polls the driver, because it does not support notifications.
     is_polled: bool,
-    /// The submission that the watcher polls, and since when.
+    /// The submission that the watcher polls, and the time when it started.
     polled: Option<(SubmissionIndex, Instant)>,
-    /// The time limit for which the device was given up.
-    given_up: Option<Duration>,
+    /// The time limit due to which the device was abandoned.
+    abandoned_after: Option<Duration>,
     has_ended: bool,
 }
 
@@ -50,11 +50,11 @@ struct Entry {
     deadline: Option<Instant>,
 }
 
-/// What the watcher has to do next.
+/// The next task of the watcher.
 pub(crate) enum Duty {
     /// Poll the driver for a submission, for at most this long if the driver can sleep.
     Poll(SubmissionIndex, Duration),
-    /// The time limit of a future that waits for this submission has passed.
+    /// A future that waits for this submission exceeded the time limit.
     Expired(SubmissionIndex),
 }
 
@@ -70,8 +70,8 @@ impl Wakers {
         FutureId(state.next_id)
     }
 
-    /// Stores the waker of a future until it is woken; replaces the one stored before. Returns true
-    /// if the driver is yet to be asked to notify of this submission.
+    /// Stores the waker of a future until it is woken; replaces the previous one. Returns true if
+    /// the caller must request a notification of this submission from the driver.
     pub(crate) fn insert(
         &self,
         submission: SubmissionIndex,
@@ -80,7 +80,7 @@ impl Wakers {
         deadline: Option<Instant>,
     ) -> bool {
         let mut state = self.lock();
-        let before = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
+        let before = (state.first_submission(), state.deadlines.first().map(|(at, ..)| *at));
         let replaced = match state.entries.get_mut(&(submission, id)) {
             Some(entry) if entry.deadline == deadline => match entry.waker.will_wake(waker) {
                 true => return false,
@@ -92,13 +92,13 @@ impl Wakers {
         let entry = Entry { waker: waker.clone(), deadline };
         state.entries.entry((submission, id)).or_insert(entry);
         state.deadlines.extend(deadline.map(|at| (at, submission, id)));
-        let after = (state.first_point(), state.deadlines.first().map(|(at, ..)| *at));
+        let after = (state.first_submission(), state.deadlines.first().map(|(at, ..)| *at));
         let is_first_request = !state.is_polled && state.requested.insert(submission);
         drop(state);
         if before != after {
             self.changed.notify_one();
         }
-        // Dropped outside the lock: it may drop a task.
+        // Dropped outside the lock: the drop of a waker may drop a task.
         drop(replaced);
         is_first_request
     }
@@ -109,7 +109,7 @@ impl Wakers {
         drop(removed);
     }
 
-    /// Notes that the driver cannot notify: from now on the watcher polls it.
+    /// Makes the watcher poll the driver, which does not support notifications.
     pub(crate) fn poll_driver(&self) {
         let mut state = self.lock();
         state.is_polled = true;
@@ -118,13 +118,13 @@ impl Wakers {
         self.changed.notify_one();
     }
 
-    /// Whether there is work for the watcher.
+    /// Returns whether the watcher has work.
     pub(crate) fn need_watcher(&self) -> bool {
         let state = self.lock();
         state.is_polled || !state.deadlines.is_empty()
     }
 
-    /// Whether a future of the device is pending.
+    /// Returns whether no future of the device is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().entries.is_empty()
     }
@@ -143,8 +143,8 @@ impl Wakers {
         wake(reached);
     }
 
-    /// Wakes every pending future: the device is lost, waits are interrupted, or the time limit
-    /// has changed.
+    /// Wakes every pending future, because the device is lost, waits are interrupted, or the time
+    /// limit has changed.
     pub(crate) fn wake_all(&self) {
         let mut state = self.lock();
         let all = std::mem::take(&mut state.entries);
@@ -153,14 +153,14 @@ impl Wakers {
         wake(all);
     }
 
-    /// Notes that the device is given up because of the time limit.
-    pub(crate) fn set_given_up(&self, limit: Duration) {
-        self.lock().given_up.get_or_insert(limit);
+    /// Records that the device is abandoned because of the time limit.
+    pub(crate) fn set_abandoned_after(&self, limit: Duration) {
+        self.lock().abandoned_after.get_or_insert(limit);
     }
 
-    /// Returns the time limit for which the device was given up, if it was.
-    pub(crate) fn given_up(&self) -> Option<Duration> {
-        self.lock().given_up
+    /// Returns the time limit due to which the device was abandoned, if it was.
+    pub(crate) fn abandoned_after(&self) -> Option<Duration> {
+        self.lock().abandoned_after
     }
 
     /// Ends the watcher.
@@ -169,8 +169,8 @@ impl Wakers {
         self.changed.notify_one();
     }
 
-    /// Waits until there is something to do for the watcher; `None` once it has to end. With
-    /// `may_spin`, the driver is first polled without pauses.
+    /// Waits until the watcher has something to do; `None` once it must end. With `may_spin`, the
+    /// driver is polled without pauses at first.
     pub(crate) fn next_duty(&self, may_spin: bool) -> Option<Duty> {
         let mut state = self.lock();
         let mut has_paused = false;
@@ -184,7 +184,7 @@ impl Wakers {
                 return Some(Duty::Expired(submission));
             }
             let left = deadline.map(|(at, ..)| at - now);
-            let pause = match state.first_point().filter(|_| state.is_polled) {
+            let pause = match state.first_submission().filter(|_| state.is_polled) {
                 None => left,
                 Some(submission) => {
                     let is_new = state.polled.is_none_or(|(polled, _)| polled != submission);
@@ -214,7 +214,7 @@ impl Wakers {
 }
 
 impl State {
-    fn first_point(&self) -> Option<SubmissionIndex> {
+    fn first_submission(&self) -> Option<SubmissionIndex> {
         self.entries.first_key_value().map(|((submission, _), _)| *submission)
     }
 
@@ -226,7 +226,7 @@ impl State {
         Some(entry.waker)
     }
 
-    /// Removes the deadlines of entries that were removed.
+    /// Removes the deadlines of removed entries.
     fn forget(&mut self, removed: &BTreeMap<(SubmissionIndex, FutureId), Entry>) {
         for ((submission, id), entry) in removed {
             if let Some(at) = entry.deadline {
@@ -236,8 +236,8 @@ impl State {
     }
 }
 
-/// Wakes futures, outside any lock: a waker may run, or drop, a task. A panic of one does not keep
-/// the others from being woken.
+/// Wakes futures, outside any lock: a waker may run or drop a task. If one panics, the others are
+/// still woken.
 fn wake(entries: BTreeMap<(SubmissionIndex, FutureId), Entry>) {
     for (_, entry) in entries {
         if catch_unwind(AssertUnwindSafe(|| entry.waker.wake())).is_err() {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn last_waker_of_a_future_is_woken() {
+    fn latest_waker_is_woken() {
         let wakers = Wakers::default();
         let (first, first_waker) = counted();
         let (second, second_waker) = counted();

@@ -1,9 +1,9 @@
-//! The watcher: the thread of a device that wakes its pending futures.
+//! The watcher: a thread of a device that wakes its pending futures.
 //!
-//! It polls drivers that cannot notify, and cancels work that exceeds the time limit. It starts
-//! with the first pending await that needs it and ends with the device. It holds the driver and the
-//! device's state but not the [`Context`](crate::core::context::Context), so that it keeps no
-//! device alive.
+//! It polls drivers that do not support notifications, and cancels work that exceeds the time
+//! limit. It starts with the first await that needs it and ends with the device. It holds the
+//! driver and the device's state but not the [`Context`](crate::core::context::Context), so that it
+//! does not keep the device alive.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Wake, Waker};
@@ -22,7 +22,7 @@ use crate::lifecycle::cancellation::Cancellations;
 pub(crate) struct Watcher(Mutex<Option<JoinHandle<()>>>);
 
 impl Watcher {
-    /// Starts the thread, unless it runs.
+    /// Starts the thread, unless it is running.
     pub(crate) fn start(
         &self,
         device: &Arc<DeviceState>,
@@ -43,27 +43,27 @@ impl Watcher {
         Ok(())
     }
 
-    /// Ends the thread and joins it. Called on the watcher itself (the waker of a task may drop the
-    /// last handle of a device), it leaves the thread to end by itself.
+    /// Ends the thread and joins it. When called on the watcher itself (the waker of a task may
+    /// drop the last handle of a device), it does not join; the thread ends by itself.
     pub(crate) fn end(&mut self, device: &DeviceState) {
         let running = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = running.take() else { return };
         if device.has_forked() {
-            // The thread is the parent's: the handle has no meaning here.
+            // The thread belongs to the parent process: the handle is invalid here.
             std::mem::forget(thread);
             return;
         }
         device.wakers.end();
         if thread.thread().id() != thread::current().id() {
-            // Panics of wakers are caught, and there are no others.
+            // Panics of wakers are caught, and nothing else panics.
             let _ = thread.join();
         }
     }
 }
 
-/// Serves the pending futures of a device, until its end.
+/// Serves the pending futures of a device until it ends.
 fn watch(device: &DeviceState, cancellations: &Cancellations) {
-    // Polling without pauses would slow down a kernel that runs on the host's processor.
+    // Polling without pauses would slow down kernels of a software device, which run on the host.
     let may_spin = device.info.kind != DeviceKind::Software;
     while let Some(duty) = device.wakers.next_duty(may_spin) {
         match duty {
@@ -72,14 +72,14 @@ fn watch(device: &DeviceState, cancellations: &Cancellations) {
                     true => device.driver.poll(submission),
                     false => device.driver.wait(submission, pause),
                 };
-                // After an error the futures poll for themselves, and return it.
+                // After an error, the futures poll the driver themselves and return the error.
                 if !matches!(device.note_loss(polled), Ok(false)) {
                     device.wakers.wake_up_to(submission);
                 }
             }
             Duty::Expired(submission) => {
                 if let Some(limit) = device.time_limit() {
-                    end_work(device, cancellations, submission, limit);
+                    cancel_or_abandon(device, cancellations, submission, limit);
                 }
                 device.wakers.wake_up_to(submission);
             }
@@ -87,8 +87,8 @@ fn watch(device: &DeviceState, cancellations: &Cancellations) {
     }
 }
 
-/// Cancels work that exceeds the time limit; gives the device up if that fails.
-fn end_work(
+/// Cancels work that exceeds the time limit; abandons the device if that fails.
+fn cancel_or_abandon(
     device: &DeviceState,
     cancellations: &Cancellations,
     submission: SubmissionIndex,
@@ -96,12 +96,12 @@ fn end_work(
 ) {
     let cancelled = cancellations.cancel(&*device.driver, submission, limit);
     if !matches!(device.note_loss(cancelled), Ok(true)) && device.check_alive().is_ok() {
-        device.wakers.set_given_up(limit);
-        device.give_up(limit);
+        device.wakers.set_abandoned_after(limit);
+        device.abandon(limit);
     }
 }
 
-/// Wakes the futures of a device once the driver notifies.
+/// Wakes the futures of a device when the driver notifies.
 struct Notification {
     device: Weak<DeviceState>,
     submission: SubmissionIndex,
@@ -115,8 +115,8 @@ impl Wake for Notification {
     }
 }
 
-/// Returns a waker for [`Driver::notify`](crate::core::driver::Driver::notify), which wakes the
-/// futures that wait for submissions up to `submission`. It keeps no device alive.
+/// Returns a waker for [`Driver::notify`](crate::core::driver::Driver::notify) that wakes the
+/// futures waiting for submissions up to `submission`. It does not keep the device alive.
 pub(crate) fn notification(device: &Arc<DeviceState>, submission: SubmissionIndex) -> Waker {
     Waker::from(Arc::new(Notification { device: Arc::downgrade(device), submission }))
 }

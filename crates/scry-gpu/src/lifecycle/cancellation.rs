@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_for_cancelled_or_later_work_fail() {
+    fn waits_for_cancelled_work_fail() {
         let limit = Duration::from_secs(1);
         let cancellations = Cancellations::default();
         let fails = |submission, known, reported| {

@@ -26,7 +26,7 @@ mod tests {
     use crate::backend::null::null_info;
 
     #[test]
-    fn gpus_alone_copy_with_kernels() {
+    fn only_gpus_copy_with_kernels() {
         use DeviceKind::{Discrete, Integrated, Other, Software, Virtual};
         let copies = |kind| copy_kernel(&DeviceInfo { kind, ..null_info() }).is_some();
         assert_eq!([Discrete, Integrated, Virtual].map(copies), [true; 3]);

@@ -37,7 +37,7 @@ const SLOW: &str = "
         data[0] = x;
     }";
 
-pub(in crate::backend) fn a_chain_of_dispatches_runs_in_order(driver: &dyn Driver) {
+pub(in crate::backend) fn dispatch_chains_run_in_order(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 256]);
     let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
@@ -90,7 +90,7 @@ pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver)
     assert_eq!(driver.words(b), [20; 64]);
 }
 
-pub(in crate::backend) fn points_increase_and_waits_end(driver: &dyn Driver) {
+pub(in crate::backend) fn submission_indices_increase(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 4]);
     let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
@@ -197,7 +197,7 @@ fn double_again_and_again(driver: &dyn Driver, thread: u32) {
     }
 }
 
-pub(in crate::backend) fn dropping_a_busy_driver_waits_for_it(driver: Box<dyn Driver>) {
+pub(in crate::backend) fn dropping_a_busy_driver_waits(driver: Box<dyn Driver>) {
     slow(&*driver, false);
     drop(driver);
 }

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_the_drivers_info() {
+    fn driver_versions_are_parsed() {
         assert_eq!(version("Mesa 22.3.6 (LLVM 15.0.6)"), Some([22, 3, 6]));
         assert_eq!(version("580.65.06"), Some([580, 65, 6]));
         assert_eq!(version("Mesa 25.1-devel (git-0a1b)"), Some([25, 1, 0]));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_match_their_driver_before_its_fixed_version() {
+    fn workarounds_end_with_the_fixed_version() {
         const OLD: Row = Row { fixed_in: Some([23, 1, 0]), ..ROWS[0] };
         static OLDS: [Row; 1] = [OLD];
         let matches = |driver, info| Workarounds::among(&OLDS, driver, info).0.len();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rewrite_is_for_a_driver() {
+    fn spirv_rewrites_are_for_nvidia() {
         assert_eq!(Workarounds::matching(NVIDIA, "580.65.06").spirv(), SpirvWorkarounds::all());
         let lavapipe = Workarounds::matching(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)");
         assert!(lavapipe.spirv().is_empty());

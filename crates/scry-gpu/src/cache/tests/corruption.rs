@@ -188,7 +188,7 @@ fn sealed(mut file: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn the_helper_seals_as_the_cache_does() {
+fn test_entries_match_the_cache_format() {
     let fixture = fixture();
     assert_eq!(sealed(fixture.sound.clone()), fixture.sound);
 }

@@ -122,7 +122,7 @@ fn field_boundaries_are_part_of_keys() {
 }
 
 #[test]
-fn the_folder_is_named_by_vendor_model_and_driver() {
+fn folder_name_identifies_device_and_driver() {
     let name = device_identity().folder_name();
     assert!(name.starts_with("10de-2335-"), "{name}");
     let mut info = device();
@@ -133,7 +133,7 @@ fn the_folder_is_named_by_vendor_model_and_driver() {
 
 /// The expected values are from an independent implementation of SipHash's description.
 #[test]
-fn the_hash_is_siphash_on_every_machine() {
+fn hash_is_siphash_on_every_machine() {
     let nothing = 0x838f_990e_f816_850c_babf_e6ab_e9f4_96c3;
     assert_eq!(format::hash(b""), nothing);
     assert_eq!(format::hash(b"scry"), 0x28f2_f1bb_a24b_6ce0_a331_52c8_a593_d77a);

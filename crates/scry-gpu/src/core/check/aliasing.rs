@@ -1,4 +1,4 @@
-//! Two bindings of the same bytes, one of them written: what the other reads is then up to chance.
+//! Refuses bindings that alias the same bytes if one of them is written: that would be a data race.
 
 use scry_ir::{Binding, Interface};
 
@@ -9,7 +9,7 @@ use crate::core::command::BufferRange;
 
 /// Refuses bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
-    // A few bindings at most, and no allocation on the way of every launch.
+    // There are few bindings, and this path of every launch must not allocate.
     let pairs = || interface.bindings.iter().zip(arguments);
     for (index, (binding, argument)) in pairs().enumerate() {
         for (other_binding, other) in pairs().take(index) {
@@ -52,7 +52,7 @@ pub(crate) fn overwritten_counts(
     Ok(())
 }
 
-/// The bytes of the allocation that both touch; empty if the begin is not before the end.
+/// Returns the bytes (begin, end) in which both ranges overlap; empty if begin ≥ end.
 fn common(
     a: &Binding,
     a_argument: &Argument<'_>,

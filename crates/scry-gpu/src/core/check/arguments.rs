@@ -1,4 +1,4 @@
-//! The buffers of a launch against the bindings of a kernel.
+//! Checks of the buffers of a launch against the bindings of a kernel.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use super::{aliasing, types};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
 
-/// Checks the arguments of a launch that does something: number, types, sizes, offsets, limits,
-/// overlaps.
+/// Checks the arguments of a launch with at least one workgroup: number, types, sizes, offsets,
+/// limits, overlaps.
 ///
 /// # Errors
 /// [`GpuError::Argument`] that names the WGSL variable; [`GpuError::TooLarge`].
@@ -28,8 +28,8 @@ pub(crate) fn arguments(
     aliasing::overlaps(interface, arguments)
 }
 
-/// [`arguments`] of a kernel that is not WGSL: its addresses have 64 bits, and a whole buffer can
-/// be bound however large it is.
+/// [`arguments`] for native kernels, which have 64-bit addresses: the size of a binding is
+/// unlimited.
 ///
 /// # Errors
 /// As [`arguments`], without limits.
@@ -45,8 +45,8 @@ pub(crate) fn native_arguments(
     aliasing::overlaps(interface, arguments)
 }
 
-/// Checks number and types alone: what a launch without any workgroup, perhaps on empty buffers,
-/// has to have right as well.
+/// Checks number and types alone. Launches without workgroups need these to be correct too, perhaps
+/// on empty buffers.
 pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     count(interface, arguments)?;
     for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
@@ -65,9 +65,9 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
     Ok(())
 }
 
-/// Bytes of an argument that a kernel can touch: the whole elements of a runtime-sized array, else
-/// as many as the type has. A driver is given these alone, so that `arrayLength` is rounded down
-/// alike on every backend and the bytes after the last element are out of reach.
+/// Returns the bytes of an argument that a kernel can access: the whole elements of a runtime-sized
+/// array, otherwise the size of the type. Drivers bind only these, so that every backend rounds
+/// `arrayLength` down and bytes after the last element are out of bounds.
 pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
     let fixed = binding.layout.fixed_size();
     match binding.layout.runtime_array() {
@@ -121,13 +121,13 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
     types::buffer(&host, &binding.layout)
 }
 
-/// Whether the elements of an argument are what a binding is made of.
+/// Returns whether the elements of an argument match the binding's type.
 #[cfg(feature = "kernels")]
 pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
     fits(binding, argument).is_ok()
 }
 
-/// The binding whose argument was swapped with argument `index`: each fits the other.
+/// Returns the binding whose argument was swapped with argument `index`, if each matches the other.
 fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;
     (0..bindings.len()).filter(|other| *other != index).find(|other| {
@@ -136,7 +136,7 @@ fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize)
     })
 }
 
-/// Checks offset and size.
+/// Checks offset and size against the binding's alignment, its type and the device's limits.
 fn extent(
     interface: &Interface,
     info: &DeviceInfo,
@@ -188,7 +188,7 @@ fn limit(
     argument: &Argument<'_>,
 ) -> Result<()> {
     let (limit, limit_name) = binding_limit(&info.limits, binding.ty);
-    // What is bound is never more than what is given, and needs a division.
+    // The bound size is at most the argument's size, but computing it needs a division.
     if argument.size <= limit {
         return Ok(());
     }
@@ -213,7 +213,7 @@ fn limit(
     }))
 }
 
-/// A binding and what was given for it, as errors name them.
+/// Formats a binding and its argument for errors.
 pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
         return place(binding);

@@ -1,18 +1,18 @@
-//! What is given for a binding, and how errors name the binding.
+//! The argument of a binding, and how errors name the binding.
 
 use scry_ir::Binding;
 
 use crate::api::element::ElementLayout;
 use crate::core::handles::MemoryId;
 
-/// A range of a buffer, as given for a binding.
+/// A range of a buffer, passed for a binding.
 #[derive(Debug, Clone)]
 pub(crate) struct Argument<'a> {
-    /// Name of the buffer; may be empty.
+    /// Label of the buffer; may be empty.
     pub label: &'a str,
     /// Bytes of one element.
     pub element_size: u64,
-    /// What stands where in an element.
+    /// Layout of an element.
     pub layout: ElementLayout,
     /// Name of the Rust type of an element.
     pub type_name: &'static str,

@@ -11,7 +11,7 @@ use crate::core::command::{BufferRange, Groups};
 ///
 /// # Errors
 /// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
-/// offset is no multiple of 4 bytes.
+/// offset is not a multiple of 4 bytes.
 pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<BufferRange> {
     let refuse = |problem: String, help: String| {
         Err(GpuError::Argument(ArgumentError {
@@ -53,7 +53,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     Ok(BufferRange { memory, offset: argument.offset, size: Groups::SIZE })
 }
 
-/// The counts as errors name them.
+/// Formats the counts for errors.
 fn named(argument: &Argument<'_>) -> String {
     match argument.label {
         "" => "counts of Launch::indirect".into(),

@@ -1,11 +1,11 @@
-//! The words for what differs between a Rust type and a WGSL type.
+//! Error texts for mismatches between a Rust type and a WGSL type.
 
 use scry_ir::{Member, Scalar, TypeLayout};
 
 use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single, period};
 use crate::api::element::ElementLayout;
 
-/// A Rust type as code spells it, without paths.
+/// Returns the Rust type as spelled in code, without paths.
 pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     match layout {
         ElementLayout::Opaque => {
@@ -17,7 +17,7 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     }
 }
 
-/// Sizes of which neither divides the other, as it should.
+/// The error for element sizes neither of which divides the other.
 pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let (rust, size, period) = (rust_name(host.layout, host.type_name), host.size, period(wgsl));
     let distance = if is_single(wgsl) {
@@ -48,7 +48,7 @@ fn sizes_help(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
     format!("use elements of {period} bytes, or change the declaration")
 }
 
-/// The first difference between two types.
+/// The error for the first difference between two types.
 pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     if let Some(mismatch) = moved(it, host) {
         return mismatch;
@@ -63,7 +63,7 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
     }
 }
 
-/// A field where another member of the same type is.
+/// The error for a field at the offset of another member of the same type.
 fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!("field `{name}` is at byte {rust} in Rust, at byte {wgsl} in WGSL"),
@@ -71,7 +71,7 @@ fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     }
 }
 
-/// A field that stands at another byte than the member of the same name.
+/// The error for a field whose offset differs from that of the member of the same name, if it does.
 fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     let member = it.member?;
     let mut layout = host.layout;
@@ -83,7 +83,7 @@ fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     };
     let field = fields.iter().find(|field| field.name == member.name)?;
     let (rust, wgsl) = (field.offset as u64, it.member_at);
-    // Members of inner structures may share a name with an outer field: leave those alone.
+    // Members of inner structures may share a name with an outer field: ignore those.
     if rust == wgsl || u64::from(member.offset) != wgsl {
         return None;
     }
@@ -142,7 +142,7 @@ fn scalar(
     }
 }
 
-/// The Rust type of one value of a WGSL type, if it is made of scalars without gaps.
+/// Returns the Rust type of one value of a WGSL type, if it consists of scalars without padding.
 pub(super) fn host_type(wgsl: &TypeLayout) -> Option<String> {
     match wgsl {
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => Some(scalar.to_string()),
@@ -225,7 +225,7 @@ fn array_of(wgsl: &TypeLayout) -> &TypeLayout {
     }
 }
 
-/// The `vec3`, or the matrix of such columns, that an array or a type is made of.
+/// Returns the `vec3`, or the matrix with `vec3` columns, that a type is or that its elements are.
 fn vec3_in(wgsl: &TypeLayout) -> Option<&TypeLayout> {
     match wgsl {
         TypeLayout::Vector { len: 3, .. } | TypeLayout::Matrix { rows: 3, .. } => Some(wgsl),

@@ -1,4 +1,4 @@
-//! Immediates of a launch against the kernel's `var<immediate>`.
+//! Checks of the immediates of a launch against the kernel's `var<immediate>`.
 
 use scry_ir::{Immediates, Interface, TypeLayout};
 
@@ -11,12 +11,12 @@ use crate::api::native::is_opaque;
 /// The immediates of a launch: layout, name of the Rust type, bytes.
 type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
 
-/// Checks the immediates of a launch. Returns the block as the interface has it: as long as
-/// its type, padding at the end zero; empty without one.
+/// Checks the immediates of a launch. Returns the block with the size of the interface's type,
+/// zero-padded at the end; empty if the kernel has none.
 ///
 /// # Errors
-/// [`GpuError::Argument`] if a required block is missing, or one is given to a kernel without, or
-/// if size or fields differ.
+/// [`GpuError::Argument`] if a required block is missing, if the kernel has none, or if size or
+/// fields differ.
 pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Result<Vec<u8>> {
     let block = match (&interface.immediates, given) {
         (None, None) => Ok(Vec::new()),
@@ -49,7 +49,7 @@ fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
     })
 }
 
-/// The argument refused, and why.
+/// The refused argument and the reason.
 type Refusal = (String, Mismatch);
 
 fn unwanted(len: usize) -> Refusal {
@@ -68,7 +68,7 @@ fn missing(declared: &Immediates) -> Refusal {
     (format!("`{}`", declared.name), mismatch)
 }
 
-/// Checks and pads the bytes for a declared block.
+/// Checks the bytes of a declared block and pads them.
 fn block(declared: &Immediates, (layout, type_name, bytes): Given<'_>) -> Result<Vec<u8>, Refusal> {
     let wgsl = &declared.layout;
     let refused = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
@@ -96,7 +96,7 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
     Mismatch { problem, help }
 }
 
-/// Bytes up to the end of the last scalar.
+/// Returns the bytes up to the end of the last scalar.
 fn used(layout: &TypeLayout) -> u64 {
     match layout {
         _ if is_opaque(layout) => layout.fixed_size(),

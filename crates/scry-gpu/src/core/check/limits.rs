@@ -1,4 +1,4 @@
-//! What a kernel needs, whatever it is launched on, against what the device has.
+//! Checks of a kernel's features and resources, independent of its launches, against the device.
 
 use scry_ir::{Binding, BufferBindingType, Features, Interface};
 
@@ -8,8 +8,8 @@ use crate::api::info::{DeviceInfo, Limits};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Checks that a device can run a kernel at all. `help` says, for features that the device
-/// lacks, which devices present have them, or that none has.
+/// Checks that a device can run a kernel. For missing features, `help` returns the text that names
+/// the present devices that have them.
 ///
 /// # Errors
 /// [`GpuError::Unsupported`] for features, [`GpuError::TooLarge`] for limits,
@@ -37,7 +37,7 @@ pub(crate) fn kernel_limits(
     check.immediates()
 }
 
-/// Bytes of the largest binding of a WGSL kernel, and the limit's name.
+/// Returns the maximum bytes of a binding of a WGSL kernel, and the limit's name.
 pub(super) fn binding_limit(limits: &Limits, ty: BufferBindingType) -> (u64, &'static str) {
     let (limit, name) = match ty {
         BufferBindingType::Uniform => (limits.max_uniform_binding_size, "max_uniform_binding_size"),

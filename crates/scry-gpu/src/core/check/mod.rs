@@ -1,6 +1,7 @@
-//! Launches against the kernel's interface and the device's limits, before any driver sees them.
+//! Checks of launches against the kernel's interface and the device's limits, before any driver
+//! call.
 //!
-//! What passes here a driver may execute without a look of its own.
+//! Drivers execute launches that pass these checks without checking them again.
 
 mod aliasing;
 mod arguments;
@@ -23,14 +24,14 @@ pub(crate) use limits::kernel_limits;
 use crate::api::dtype::ElementType;
 
 impl Argument<'_> {
-    /// The element's type as Rust code spells it.
+    /// Returns the element's type as spelled in Rust code.
     pub(crate) fn element_name(&self) -> String {
         describe::rust_name(&self.layout, self.type_name)
     }
 }
 
 impl ElementType {
-    /// The type as Rust code spells it.
+    /// Returns the type as spelled in Rust code.
     pub(crate) fn rust_name(&self) -> String {
         describe::rust_name(&self.layout, self.name)
     }

@@ -1,9 +1,9 @@
-//! Rust types against WGSL types: the same scalar at the same byte.
+//! Compares Rust types with WGSL types: the same scalar at the same byte offset.
 //!
-//! A buffer is a Rust element over and over. The WGSL type is walked once, down to its scalars,
-//! and each is looked up at its byte of the buffer; where WGSL leaves bytes unused, no value of
-//! the buffer may begin and reach out of them. What differs is told by
-//! [`describe`](super::describe).
+//! A buffer is a Rust element, repeated. The comparison walks the WGSL type once, down to its
+//! scalars, and looks up each one at its offset in the buffer. No value of the buffer may begin in
+//! padding of the WGSL type and extend beyond it. [`describe`](super::describe) has the error
+//! texts.
 
 use scry_ir::{Member, Scalar, TypeLayout};
 
@@ -11,7 +11,7 @@ use super::describe;
 use crate::api::element::ElementLayout;
 use crate::api::native::is_opaque;
 
-/// Why a Rust type does not fit, and what to do.
+/// The reason why a Rust type does not match, and help.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mismatch {
     pub problem: String,
@@ -21,7 +21,7 @@ pub(super) struct Mismatch {
 /// A Rust type, to be compared with a WGSL type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Host<'a> {
-    /// What stands where in a value.
+    /// Layout of a value.
     pub layout: &'a ElementLayout,
     /// Bytes of a value.
     pub size: u64,
@@ -38,10 +38,10 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
     let has_struct = holds_struct(host.layout);
     let divides = host.size > 0 && period.is_multiple_of(host.size) && !has_struct;
     let is_multiple = host.size > 0 && host.size.is_multiple_of(period);
-    // A value alone, unlike one of many, may be followed by anything.
+    // A single value, unlike an array's elements, may be followed by any bytes.
     let fits = divides || is_multiple || (is_single(wgsl) && host.size > period);
     if host.size > 0 && !matches!(host.layout, ElementLayout::Opaque) && (fits || has_struct) {
-        // The first field out of place says more than the sizes that differ because of it.
+        // Reports the first misplaced field rather than the different sizes that result from it.
         let part = Part {
             layout: host.layout,
             size: host.size,
@@ -56,8 +56,8 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
     if fits { Ok(()) } else { Err(describe::sizes(host, wgsl)) }
 }
 
-/// True for an array of exactly the element, if that is a scalar: what most launches are given, so
-/// that they are spared the walk.
+/// Returns whether the binding is an array of exactly this scalar type. Most launches bind such
+/// arrays, which then skip the walk.
 fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
     let (ElementLayout::Scalar(of), TypeLayout::Array { element, stride, .. }) =
         (host.layout, wgsl)
@@ -68,7 +68,7 @@ fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
         && u64::from(*stride) == host.size
 }
 
-/// Checks the fields of one value; their sizes may differ by unused bytes at the end.
+/// Checks the fields of one value; sizes may differ by padding at the end.
 pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
     if matches!(host.layout, ElementLayout::Opaque) || host.size == 0 || is_opaque(wgsl) {
         return Ok(());
@@ -85,7 +85,8 @@ pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> 
     compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))
 }
 
-/// Bytes after which a binding of this type repeats itself: the stride of an array, else the size.
+/// Returns the bytes after which a binding of this type repeats: the stride of an array, otherwise
+/// the size.
 pub(super) fn period(wgsl: &TypeLayout) -> u64 {
     let bytes = match (wgsl.runtime_array(), wgsl) {
         (Some((_, stride)), _) => stride,
@@ -95,12 +96,12 @@ pub(super) fn period(wgsl: &TypeLayout) -> u64 {
     bytes.max(1)
 }
 
-/// True if a binding of this type is one value rather than many.
+/// Returns whether a binding of this type is a single value rather than an array.
 pub(super) fn is_single(wgsl: &TypeLayout) -> bool {
     wgsl.runtime_array().is_none() && !matches!(wgsl, TypeLayout::Array { .. })
 }
 
-/// True if a structure is the element, or what its arrays are made of.
+/// Returns whether the element, or the innermost element of its arrays, is a structure.
 pub(super) fn holds_struct(layout: &ElementLayout) -> bool {
     match layout {
         ElementLayout::Struct { .. } => true,
@@ -109,7 +110,7 @@ pub(super) fn holds_struct(layout: &ElementLayout) -> bool {
     }
 }
 
-/// A part of a Rust type, repeated.
+/// A repeated part of a Rust type.
 #[derive(Debug, Clone, Copy)]
 struct Part<'a> {
     layout: &'a ElementLayout,
@@ -117,9 +118,9 @@ struct Part<'a> {
     size: u64,
     /// Bytes from one repetition to the next.
     period: u64,
-    /// Where the first one begins, in bytes from the start of the element.
+    /// Offset of the first repetition, in bytes from the start of the element.
     base: u64,
-    /// The innermost field that it belongs to, and where that begins.
+    /// The innermost field that contains it, and that field's offset.
     field: Option<(&'static str, u64)>,
     /// True for the whole element of a buffer, if smaller than the WGSL type's period.
     is_element: bool,
@@ -128,7 +129,8 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The smallest part within which the bytes from `at` to `at + len` lie, and where in it.
+    /// Returns the smallest part that contains the bytes from `at` to `at + len`, and their offset
+    /// in it.
     fn narrow(mut self, mut at: u64, len: u64) -> (Self, u64) {
         while let Some((child, offset)) = self.child(at, len) {
             (self, at) = (child, offset);
@@ -136,8 +138,8 @@ impl Part<'_> {
         (self, at)
     }
 
-    /// What an array larger than a stride is made of, over and over: for a WGSL type without end,
-    /// which no field holds.
+    /// Returns the innermost element of arrays larger than `stride`. Used for WGSL types of runtime
+    /// size, which no single field contains.
     fn element(mut self, stride: u64) -> Self {
         while self.size > stride && matches!(self.layout, ElementLayout::Array { .. }) {
             let Some((child, _)) = self.child(0, 1) else {
@@ -148,8 +150,8 @@ impl Part<'_> {
         self
     }
 
-    /// The field, or the elements, within which some bytes lie; `None` if they lie in several
-    /// fields, or the part has none.
+    /// Returns the field, or the array element, that contains some bytes; `None` if they span
+    /// several fields, or the part has none.
     fn child(&self, at: u64, len: u64) -> Option<(Self, u64)> {
         let inside = at % self.period;
         let base = self.base + (at - inside);
@@ -188,7 +190,8 @@ impl Part<'_> {
         }
     }
 
-    /// The scalar that a byte belongs to; `None` past the end, or where the layout is unknown.
+    /// Returns the scalar that contains a byte; `None` beyond the end, or where the layout is
+    /// unknown.
     fn scalar_at(self, at: u64) -> Option<Scalar> {
         let (part, at) = self.narrow(at, 1);
         match part.layout {
@@ -197,7 +200,7 @@ impl Part<'_> {
         }
     }
 
-    /// True if the four bytes from `at` are all of scalars narrower than four bytes.
+    /// Returns whether the four bytes from `at` all belong to scalars narrower than four bytes.
     fn is_packed(self, at: u64) -> bool {
         (at..at + 4).all(|byte| self.scalar_at(byte).is_some_and(|scalar| scalar.width < 4))
     }
@@ -207,26 +210,26 @@ impl Part<'_> {
 #[derive(Debug)]
 pub(super) struct Difference<'w> {
     pub kind: Kind<'w>,
-    /// The field of the Rust type, and where it begins.
+    /// The field of the Rust type, and its offset.
     pub field: Option<(&'static str, u64)>,
     /// The member of the WGSL type.
     pub member: Option<&'w Member>,
-    /// Where the member stands, in bytes from the start of the WGSL type.
+    /// Offset of the member, in bytes from the start of the WGSL type.
     pub member_at: u64,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind<'w> {
-    /// Other scalars at a byte; in Rust none may begin there.
+    /// Different scalars at an offset; `rust` is `None` if no scalar begins there.
     Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
-    /// A value that begins in bytes that WGSL leaves unused, and reaches out of them; or a whole
-    /// element that begins there.
+    /// A value that begins in padding of the WGSL type and extends beyond it, or a whole element
+    /// that begins in padding.
     Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
-    /// A field that stands elsewhere than the member of its name.
+    /// A field whose offset differs from that of the member of the same name.
     Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
 
-/// A member of a WGSL type, and where it stands.
+/// A member of a WGSL type, and its offset.
 type Context<'w> = Option<(&'w Member, u64)>;
 
 /// Compares a WGSL type with the bytes from `at` on.
@@ -273,23 +276,23 @@ fn compare<'w>(
             for member in members {
                 let begin = at + u64::from(member.offset);
                 let context = Some((member, part.base + begin));
-                unused(part, end, begin, context)?;
+                check_padding(part, end, begin, context)?;
                 compare(part, begin, &member.layout, context)?;
                 end = begin + member.layout.fixed_size();
             }
             if wgsl.runtime_array().is_some() {
-                return names((Part { named, ..part }, at), members, part.size + 1);
+                return compare_names((Part { named, ..part }, at), members, part.size + 1);
             }
-            unused(part, end, at + u64::from(*size), None)?;
-            names(outer, members, wgsl.fixed_size())
+            check_padding(part, end, at + u64::from(*size), None)?;
+            compare_names(outer, members, wgsl.fixed_size())
         }
     }
 }
 
-/// Compares the names of a WGSL structure's members with those of the fields of the Rust structure
-/// that begins at the same byte. Of several, one within the other, it is one whose names agree;
-/// those that have no room for `len` bytes are not looked into.
-fn names<'w>(
+/// Compares the names of a WGSL structure's members with the field names of the Rust structure that
+/// begins at the same byte. Of nested structures, one with matching names is enough; those with
+/// fewer than `len` bytes are skipped.
+fn compare_names<'w>(
     (mut part, mut at): (Part<'_>, u64),
     members: &'w [Member],
     len: u64,
@@ -325,12 +328,12 @@ fn names<'w>(
 struct Repeat {
     len: Option<u32>,
     stride: u32,
-    /// Bytes of each element; the rest of the stride is unused.
+    /// Bytes of each element without padding.
     used: u64,
 }
 
 impl Repeat {
-    /// Compares as many elements as there are before both types repeat.
+    /// Compares elements until both types repeat.
     fn try_each<'w>(
         &self,
         part: Part<'_>,
@@ -343,7 +346,7 @@ impl Repeat {
         for index in 0..self.len.map_or(count, |len| count.min(len.into())) {
             let begin = at + index * stride;
             compare(begin)?;
-            unused(part, begin + self.used, begin + stride, context)?;
+            check_padding(part, begin + self.used, begin + stride, context)?;
         }
         Ok(())
     }
@@ -376,8 +379,8 @@ fn compare_scalar<'w>(
     })
 }
 
-/// Checks the bytes from `begin` to `end`, which WGSL leaves unused.
-fn unused<'w>(
+/// Checks the bytes from `begin` to `end`, which are padding in WGSL.
+fn check_padding<'w>(
     part: Part<'_>,
     begin: u64,
     end: u64,
@@ -389,7 +392,7 @@ fn unused<'w>(
     let elements_begin = part.is_element && begin.next_multiple_of(part.period) < end;
     let found = match elements_begin {
         true => Some((part, begin.next_multiple_of(part.period))),
-        false => reaching_out(part, begin, end),
+        false => extending_beyond(part, begin, end),
     };
     let Some((value, value_at)) = found else {
         return Ok(());
@@ -408,10 +411,10 @@ fn unused<'w>(
     })
 }
 
-/// The outermost value that begins at `begin` or later and reaches beyond `end`, and where it
-/// begins, in bytes from the start of the element. Only values that hold the last byte before
-/// `end` can.
-fn reaching_out<'a>(part: Part<'a>, begin: u64, end: u64) -> Option<(Part<'a>, u64)> {
+/// Returns the outermost value that begins at `begin` or later and extends beyond `end`, with its
+/// offset in bytes from the start of the element. Only values that contain the last byte before
+/// `end` qualify.
+fn extending_beyond<'a>(part: Part<'a>, begin: u64, end: u64) -> Option<(Part<'a>, u64)> {
     let (mut part, mut last) = (part, end - 1);
     let (begin, end) = (part.base + begin, part.base + end);
     loop {

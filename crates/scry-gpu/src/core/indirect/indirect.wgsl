@@ -1,9 +1,9 @@
 // The grid of an indirect launch, from the workgroup counts in a buffer.
 
 struct Params {
-    /// The most native workgroups on each axis.
-    most: vec3<u32>,
-    /// Where the counts begin.
+    /// Maximum native workgroups on each axis.
+    max_native: vec3<u32>,
+    /// Index of the first count.
     first: u32,
     /// Invocations of a workgroup.
     size: vec3<u32>,
@@ -24,23 +24,24 @@ struct Grid {
 @group(0) @binding(1) var<storage, read_write> grid: Grid;
 var<immediate> params: Params;
 
-const MOST: u32 = 0xffffffffu;
+const MAX: u32 = 0xffffffffu;
 
-/// Whether the invocations of each axis and all workgroups can be numbered in 32 bits.
+/// Returns whether the invocations along each axis and all workgroups can be numbered in 32 bits.
 fn is_runnable(groups: vec3<u32>) -> bool {
-    if any(groups == vec3(0u)) || any(groups > MOST / params.size) {
+    if any(groups == vec3(0u)) || any(groups > MAX / params.size) {
         return false;
     }
-    return groups.y <= MOST / groups.x && groups.z <= MOST / (groups.x * groups.y);
+    return groups.y <= MAX / groups.x && groups.z <= MAX / (groups.x * groups.y);
 }
 
-/// The grid as rows of native workgroups along x, evened out, stacked along y and z.
-fn fold(groups: vec3<u32>) -> Grid {
+/// Linearises the grid into rows of native workgroups along x, of equal length except the last,
+/// which are numbered along y and z.
+fn linearise(groups: vec3<u32>) -> Grid {
     let total = groups.x * groups.y * groups.z;
-    let fewest_rows = (total - 1u) / params.most.x + 1u;
-    let depth = (fewest_rows - 1u) / params.most.y + 1u;
+    let fewest_rows = (total - 1u) / params.max_native.x + 1u;
+    let depth = (fewest_rows - 1u) / params.max_native.y + 1u;
     let height = (fewest_rows - 1u) / depth + 1u;
-    if depth > params.most.z || height > MOST / depth {
+    if depth > params.max_native.z || height > MAX / depth {
         return Grid();
     }
     let width = (total - 1u) / (height * depth) + 1u;
@@ -55,10 +56,10 @@ fn prepare_indirect_launch() {
     let groups = vec3(counts[first], counts[first + 1u], counts[first + 2u]);
     if !is_runnable(groups) {
         grid = Grid();
-    } else if all(groups <= params.most) {
+    } else if all(groups <= params.max_native) {
         let rows = groups.y * groups.z;
         grid = Grid(groups, groups.x, groups.y, rows, groups.x, 0u, groups, 0u);
     } else {
-        grid = fold(groups);
+        grid = linearise(groups);
     }
 }

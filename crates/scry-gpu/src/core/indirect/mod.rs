@@ -1,9 +1,9 @@
-//! Indirect launches: the number of workgroups is in memory.
+//! Indirect launches, whose workgroup counts are in memory.
 //!
-//! What reads the counts depends on the driver ([`Driver::indirect`]). Where a device would execute
-//! a native grid above its limits with undefined behaviour, a small launch is put before: it reads
-//! the counts once, and computes from them both the native grid and the parameters of the folded
-//! kernel. So these two always agree, and the grid is within the limits.
+//! The driver decides who reads the counts ([`Driver::indirect`]). On devices where a native grid
+//! above the limits is undefined behaviour, the core inserts a small launch that reads the counts
+//! once and computes both the native grid and the parameters of the linearised kernel. So these two
+//! always agree, and the grid is within the limits.
 //!
 //! [`Driver::indirect`]: crate::core::driver::Driver::indirect
 
@@ -26,10 +26,10 @@ use crate::core::memory::Memory;
 /// Computes a [`LinearisedGrid`] and, after it, the native grid.
 const SOURCE: &str = include_str!("indirect.wgsl");
 
-/// Bytes of what the kernel computes.
+/// Bytes that the kernel writes.
 const GRID: u64 = 48;
 
-/// The kernel that prepares indirect launches.
+/// Returns the kernel that prepares indirect launches.
 fn kernel(context: &Arc<Context>) -> Result<Kernel> {
     let compile = || {
         let kernel = Kernel::compile(context, SOURCE, &CompileOptions::default(), true)?;
@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
     /// Three `u32`: workgroups within the device's limits.
     pub native: BufferRange,
     /// A [`LinearisedGrid`].
-    pub fold: BufferRange,
+    pub params: BufferRange,
 }
 
 /// Appends the launch that prepares an indirect launch of a kernel.
@@ -54,9 +54,9 @@ pub(crate) fn prepare(
     (memory, counts): (&Arc<Memory>, BufferRange),
 ) -> Result<Prepared> {
     let grid = context.allocate(MemoryKind::Device, GRID, "grid of an indirect launch")?;
-    // The launch writes all of it.
+    // The launch overwrites all of it.
     grid.set_defined();
-    // Bindings have to be aligned, counts need not be.
+    // Bindings have to be aligned, counts do not.
     let alignment = context.info.binding_alignment.max(4);
     let offset = counts.offset / alignment * alignment;
     let first = (counts.offset - offset) / 4;
@@ -73,20 +73,20 @@ pub(crate) fn prepare(
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Preparation;
     }
-    let fold = size_of::<LinearisedGrid>() as u64;
+    let size = size_of::<LinearisedGrid>() as u64;
     let part = |offset, size| BufferRange { memory: grid.id(), offset, size };
-    Ok(Prepared { native: part(fold, Groups::SIZE), fold: part(0, fold) })
+    Ok(Prepared { native: part(size, Groups::SIZE), params: part(0, size) })
 }
 
-/// The immediates of the kernel.
-fn parameters(most: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
-    let [x, y, z] = most.map(|count| count.max(1));
+/// Returns the immediates of the kernel.
+fn parameters(max_native: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
+    let [x, y, z] = max_native.map(|count| count.max(1));
     let [width, height, depth] = interface.workgroup_size;
     let words = [x, y, z, first, width, height, depth];
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Bytes of an allocation as words.
+/// Bytes of an allocation, viewed as words.
 struct Words<'a> {
     context: &'a Arc<Context>,
     memory: &'a Arc<Memory>,

@@ -1,4 +1,4 @@
-//! The kernel that prepares indirect launches, against the host's own arithmetic.
+//! The kernel that prepares indirect launches, compared with the same computation on the host.
 
 use proptest::prelude::*;
 use scry_ir::{Program, runnable_workgroups};
@@ -10,7 +10,7 @@ use crate::api::launch::{GridSize, grid};
 use crate::backend::null::null_info;
 use crate::testing::observed;
 
-/// What the kernel computes, on the CPU.
+/// Runs the kernel on the CPU backend.
 struct OnCpu {
     gpu: Device,
     kernel: Kernel,
@@ -23,7 +23,7 @@ impl OnCpu {
         Self { gpu, kernel }
     }
 
-    /// The words of the fold parameters, and the native grid, for the last three of some words.
+    /// Returns the grid parameters and the native grid for counts in the last three of `words`.
     fn prepare(
         &self,
         interface: &Interface,
@@ -40,14 +40,14 @@ impl OnCpu {
     }
 }
 
-/// A kernel with workgroups of a size.
+/// Returns the interface of a kernel with this workgroup size.
 fn interface(size: [u32; 3]) -> Interface {
     let [x, y, z] = size;
     let source = format!("@compute @workgroup_size({x}, {y}, {z}) fn main() {{}}");
     Program::parse(&source).unwrap().interface().clone()
 }
 
-/// What the host would have the kernel and the device told.
+/// Returns the grid parameters and the native grid as the host computes them for a direct launch.
 fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8], [u32; 3]) {
     let mut info: DeviceInfo = null_info();
     info.limits.max_native_workgroups = most;
@@ -75,7 +75,7 @@ const LIMITS: [[u32; 3]; 5] =
     [[65535; 3], [i32::MAX as u32, 65535, 65535], [4, 4, 4], [1, 1, 1], [u32::MAX, 1, 1]];
 
 #[test]
-fn the_prepared_grid_is_that_of_a_direct_launch() {
+fn prepared_grid_equals_direct_grid() {
     let on_cpu = OnCpu::new();
     let axis = [0, 1, 2, 3, 5, 64, 65535, 65536, 70000, 1 << 26, 1 << 31, u32::MAX];
     for size in SIZES {
@@ -97,7 +97,7 @@ fn the_prepared_grid_is_that_of_a_direct_launch() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn any_counts_are_prepared_as_by_the_host(
+    fn random_counts_match_the_host(
         size in 0..SIZES.len(),
         most in prop_oneof![
             (0..LIMITS.len()).prop_map(|nth| LIMITS[nth]),
@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn a_device_is_freed_after_indirect_launches() {
+fn indirect_launches_release_the_device() {
     let (gpu, _) = observed(null_info());
     let source = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
                   @compute @workgroup_size(64) fn main() { x[0] = 1u; }";

@@ -21,7 +21,7 @@ fn writes_copies_fills_and_reads_work() {
 }
 
 #[test]
-fn small_and_large_submissions_stay_in_order() {
+fn submissions_of_any_size_stay_ordered() {
     let driver = driver();
     let device = |size| driver.allocate(MemoryKind::Device, size as u64, "").unwrap();
     let (a, b) = (device(LARGE), device(LARGE));
@@ -46,7 +46,7 @@ fn small_and_large_submissions_stay_in_order() {
 }
 
 #[test]
-fn small_work_is_done_when_submit_returns() {
+fn small_submissions_execute_synchronously() {
     let driver = driver();
     let a = driver.holding(&[1; 16]);
     for _ in 0..100 {

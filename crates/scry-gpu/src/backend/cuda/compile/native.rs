@@ -352,7 +352,7 @@ mod tests {
     use crate::api::native::NativeBinding;
 
     #[test]
-    fn kernels_in_ptx_are_found_by_name() {
+    fn ptx_entries_are_found_by_name() {
         let ptx = ".visible .entry one(.param .u64 x) { ret; }\n.entry\n  _Z3two$1 (\n)\n{ ret; }";
         assert_eq!(entries(ptx), ["one", "_Z3two$1"]);
         assert_eq!(entries(".func f() { ret; }"), [""; 0]);

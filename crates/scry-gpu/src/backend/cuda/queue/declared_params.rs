@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_their_word() {
+    fn short_parameters_are_zero_padded() {
         let read = |bytes: &[u8]| word(bytes).to_ne_bytes();
         assert_eq!(read(&[1, 2, 3, 4]), [1, 2, 3, 4, 0, 0, 0, 0]);
         assert_eq!(read(&[1, 2, 3, 4, 5, 6, 7, 8]), [1, 2, 3, 4, 5, 6, 7, 8]);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn dispatch_chain_runs_in_order() {
     let Some(driver) = driver() else { return };
-    bodies::a_chain_of_dispatches_runs_in_order(&*driver);
+    bodies::dispatch_chains_run_in_order(&*driver);
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn each_launch_has_own_bindings() {
 #[test]
 fn submission_numbers_grow_and_complete() {
     let Some(driver) = driver() else { return };
-    bodies::points_increase_and_waits_end(&*driver);
+    bodies::submission_indices_increase(&*driver);
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn threads_share_a_driver() {
 }
 
 #[test]
-fn dropping_a_busy_driver_waits_for_it() {
+fn dropping_a_busy_driver_waits() {
     let Some(driver) = driver() else { return };
-    bodies::dropping_a_busy_driver_waits_for_it(driver.driver);
+    bodies::dropping_a_busy_driver_waits(driver.driver);
 }
 
 #[test]

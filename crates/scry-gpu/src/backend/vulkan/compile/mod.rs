@@ -352,12 +352,12 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_of_this_device_and_driver_belongs() {
+    fn matching_cache_header_is_accepted() {
         assert!(matches_device(&blob(), IDENTITY));
     }
 
     #[test]
-    fn a_blob_that_differs_in_any_byte_of_the_header_does_not_belong() {
+    fn differing_cache_header_is_refused() {
         for at in 0..CACHE_HEADER {
             let mut foreign = blob();
             foreign[at] ^= 0x40;
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_blob_does_not_belong() {
+    fn short_cache_header_is_refused() {
         for len in 0..CACHE_HEADER {
             assert!(!matches_device(&blob()[..len], IDENTITY), "{len} bytes");
         }

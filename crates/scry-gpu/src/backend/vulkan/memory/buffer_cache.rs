@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_fit_without_waste_is_reused() {
+    fn best_fit_without_waste_is_reused() {
         let mut cache = BufferCache::new(MIN_SIZE * 100);
         for (size, name) in [(9, "nine"), (8, "eight"), (16, "sixteen")] {
             assert!(cache.insert(MIN_SIZE * size, name).is_empty());
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn small_and_oversized_values_are_not_cached() {
+    fn small_and_oversized_buffers_are_freed() {
         let mut cache = BufferCache::new(MIN_SIZE * 3);
         assert_eq!(cache.insert(MIN_SIZE - 1, 'a'), ['a']);
         assert_eq!(cache.insert(MIN_SIZE * 4, 'b'), ['b']);

@@ -26,7 +26,7 @@ fn generators_share_no_kernels() {
 }
 
 #[test]
-fn a_range_is_bound_as_whole_buffer() {
+fn bound_range_appears_as_whole_buffer() {
     for driver in drivers() {
         let alignment = driver.info().binding_alignment;
         let words = vec![3; 1024];

@@ -57,7 +57,7 @@ fn oversized_allocations_name_the_limit() {
 }
 
 #[test]
-fn out_of_memory_names_the_largest_allocations() {
+fn out_of_memory_lists_largest_allocations() {
     let Some(driver) = driver() else { return };
     let holder = driver.allocate(MemoryKind::Device, 3 << 20, "the holder");
     let text = driver.heap.out_of_memory(123_456, "wanted").to_string();

@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn a_chain_of_dispatches_runs_in_order() {
-    drivers().iter().for_each(|driver| bodies::a_chain_of_dispatches_runs_in_order(driver));
+fn dispatch_chains_run_in_order() {
+    drivers().iter().for_each(|driver| bodies::dispatch_chains_run_in_order(driver));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn each_launch_uses_its_own_bindings() {
 #[test]
 fn command_buffers_are_reused() {
     for driver in drivers() {
-        bodies::points_increase_and_waits_end(&driver);
+        bodies::submission_indices_increase(&driver);
         let made = driver.queue.command_buffers();
         assert!(made <= 10, "{made} command buffers for 8 at a time");
     }
@@ -52,9 +52,9 @@ fn threads_share_a_driver() {
 }
 
 #[test]
-fn dropping_a_busy_driver_waits_for_it() {
+fn dropping_a_busy_driver_waits() {
     let Some(driver) = driver() else { return };
-    bodies::dropping_a_busy_driver_waits_for_it(Box::new(driver));
+    bodies::dropping_a_busy_driver_waits(Box::new(driver));
 }
 
 #[test]

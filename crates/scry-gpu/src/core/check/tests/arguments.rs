@@ -1,4 +1,4 @@
-//! Errors about the buffers of a launch, word for word.
+//! Exact texts of errors about the buffers of a launch.
 
 use scry_ir::{Access, Interface};
 
@@ -18,7 +18,7 @@ fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
 }
 
 #[test]
-fn arguments_that_fit_are_taken() {
+fn matching_arguments_are_accepted() {
     let [a, b] = memories();
     let arguments = [buffer::<f32>(a, 100), buffer::<[f32; 4]>(b, 25)];
     check(&doubling(), &device(), &arguments).unwrap();
@@ -26,7 +26,7 @@ fn arguments_that_fit_are_taken() {
 
 /// Fault 16.
 #[test]
-fn too_few_and_too_many_are_refused_with_what_is_expected() {
+fn wrong_buffer_count_names_the_expected() {
     let [a, b, c] = memories();
     assert_eq!(
         refusal(&doubling(), &[buffer::<f32>(a, 4)]),
@@ -44,7 +44,7 @@ fn too_few_and_too_many_are_refused_with_what_is_expected() {
 
 /// Fault 16.
 #[test]
-fn another_element_type_is_refused_by_name() {
+fn wrong_element_type_is_named() {
     let [a] = memories();
     let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
     let argument = Argument { label: "data", ..buffer::<f32>(a, 4) };
@@ -57,7 +57,7 @@ fn another_element_type_is_refused_by_name() {
 
 /// Fault 16.
 #[test]
-fn buffers_in_the_wrong_order_are_told_apart() {
+fn swapped_buffers_are_recognised() {
     let [a, b] = memories();
     let interface = kernel(vec![
         binding(0, "keys", Access::Read, u32s()),
@@ -72,7 +72,7 @@ fn buffers_in_the_wrong_order_are_told_apart() {
 
 /// Fault 17.
 #[test]
-fn a_buffer_smaller_than_its_type_is_refused() {
+fn too_small_buffer_is_refused() {
     let [a] = memories();
     let interface = kernel(vec![uniform(0, "m", mat(4, 4))]);
     assert_eq!(
@@ -97,7 +97,8 @@ fn runtime_sized_arrays_are_rounded_down() {
         "kernel `main`, `pixels` at @group(0) @binding(0): 12 bytes were given, but \
          array<vec4<f32>> needs at least 16; help: give at least 4 elements of f32"
     );
-    // A header of 16 bytes, then elements of 12; the structure's own size is rounded up to 32.
+    // A header of 16 bytes, then elements of 12 bytes; the size of the structure itself is rounded
+    // up to 32.
     let list = structure("List", 32, &[("head", 0, vec(4)), ("items", 16, array(vec(3), 12))]);
     let list = binding(0, "list", Access::Read, list);
     assert_eq!([32, 39, 40, 51, 52].map(|size| bound_size(&list, size)), [32, 32, 40, 40, 52]);
@@ -106,9 +107,9 @@ fn runtime_sized_arrays_are_rounded_down() {
     assert!(refusal(&packed, &[buffer::<u8>(a, 3)]).contains("needs at least 4"));
 }
 
-/// Bytes that no kernel touches are shared by no two bindings.
+/// Bytes that no kernel accesses do not count as overlap.
 #[test]
-fn bytes_after_the_last_element_overlap_nothing() {
+fn trailing_bytes_never_overlap() {
     let [a] = memories();
     let interface = kernel(vec![
         binding(0, "first", Access::ReadWrite, array(vec(4), 16)),
@@ -122,7 +123,7 @@ fn bytes_after_the_last_element_overlap_nothing() {
 
 /// Fault 17.
 #[test]
-fn a_slice_off_the_alignment_is_refused() {
+fn unaligned_slice_is_refused() {
     let [a, b] = memories();
     let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
     assert_eq!(
@@ -136,7 +137,7 @@ fn a_slice_off_the_alignment_is_refused() {
 }
 
 #[test]
-fn an_empty_buffer_is_refused_where_there_is_work() {
+fn empty_buffer_needs_an_empty_launch() {
     let [a, b] = memories();
     let arguments = [buffer::<f32>(a, 0), buffer::<f32>(b, 4)];
     assert_eq!(
@@ -148,9 +149,9 @@ fn an_empty_buffer_is_refused_where_there_is_work() {
     signature(&doubling(), &arguments).unwrap();
 }
 
-/// Whatever a device says that it takes.
+/// Independent of the limits that a device reports.
 #[test]
-fn bindings_of_4_gib_are_for_kernels_that_are_not_wgsl() {
+fn only_native_kernels_bind_4_gib() {
     const BOUNDARY: usize = 1 << 30;
     let mut boundless = device();
     boundless.limits.max_storage_binding_size = u64::MAX;
@@ -194,7 +195,7 @@ fn bindings_beyond_the_limits_are_refused() {
 }
 
 #[test]
-fn only_what_a_fixed_type_can_touch_is_bound() {
+fn fixed_type_limits_the_bound_size() {
     let [a] = memories();
     let params = uniform(0, "params", vec(4));
     assert_eq!(bound_size(&params, 1 << 20), 16);
@@ -204,7 +205,7 @@ fn only_what_a_fixed_type_can_touch_is_bound() {
 
 /// Fault 18.
 #[test]
-fn one_buffer_bound_twice_is_refused_if_written() {
+fn written_buffer_is_bound_only_once() {
     let [a] = memories();
     assert_eq!(
         refusal(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),

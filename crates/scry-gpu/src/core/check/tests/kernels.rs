@@ -1,4 +1,4 @@
-//! Errors about kernels and their immediates, word for word.
+//! Exact texts of errors about kernels and their immediates.
 
 use scry_ir::{Access, Features, Interface};
 
@@ -45,7 +45,7 @@ fn workgroups_beyond_the_limits_are_refused() {
 
 /// Fault 11.
 #[test]
-fn workgroup_memory_beyond_the_limit_is_refused() {
+fn too_much_workgroup_memory_is_refused() {
     assert_eq!(
         refusal(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
         "kernel `main`, workgroup memory is 40000 bytes, but Test GPU takes at most 32768 bytes \
@@ -54,7 +54,7 @@ fn workgroup_memory_beyond_the_limit_is_refused() {
 }
 
 #[test]
-fn too_many_or_too_large_bindings_are_refused() {
+fn excessive_bindings_are_refused() {
     let storage = (0..9).map(|i| binding(i, "x", Access::Read, f32s())).collect();
     assert_eq!(
         refusal(&kernel(storage)),
@@ -71,7 +71,7 @@ fn too_many_or_too_large_bindings_are_refused() {
 }
 
 #[test]
-fn bindings_of_a_type_of_4_gib_are_refused() {
+fn types_of_4_gib_are_refused() {
     let mut boundless = device();
     boundless.limits.max_storage_binding_size = u64::MAX;
     let of = |len| {
@@ -100,7 +100,7 @@ fn large_immediates_are_refused() {
 
 /// Fault 10.
 #[test]
-fn missing_features_are_named_with_the_remedy() {
+fn missing_features_are_named_with_help() {
     let needs = Features::F16 | Features::SUBGROUPS;
     let interface = Interface { features: needs, ..kernel(Vec::new()) };
     let mut device = device();
@@ -115,7 +115,7 @@ fn missing_features_are_named_with_the_remedy() {
 }
 
 #[test]
-fn immediates_are_required_when_declared_and_refused_when_not() {
+fn immediates_must_match_the_declaration() {
     let scale = TypeLayout::Scalar(Scalar::F32);
     let error = immediates(&kernel_with_immediates("scale", scale), None).unwrap_err();
     assert_eq!(
@@ -149,7 +149,7 @@ fn immediates_are_checked_like_buffers() {
 }
 
 #[test]
-fn a_scalar_for_a_vector_names_the_vector() {
+fn scalar_for_vector_names_the_vector() {
     let kernel = |layout| kernel_with_immediates("p", layout);
     assert_eq!(
         give(&kernel(vec(4)), 1.0f32).unwrap_err(),
@@ -187,7 +187,7 @@ fn data_that_ends_early_says_where() {
 }
 
 #[test]
-fn immediates_may_leave_the_padding_at_the_end_away() {
+fn immediates_may_omit_trailing_padding() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Short {

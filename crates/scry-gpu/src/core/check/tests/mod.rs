@@ -119,13 +119,13 @@ pub(crate) fn device() -> DeviceInfo {
     }
 }
 
-/// `count` handles to different allocations.
+/// Returns handles of `N` different allocations.
 pub(crate) fn memories<const N: usize>() -> [MemoryId; N] {
     let mut slots = Slots::default();
     [(); N].map(|()| slots.insert(()))
 }
 
-/// A whole buffer of `len` elements.
+/// Returns a whole buffer of `len` elements as an argument.
 pub(crate) fn buffer<T: Element>(memory: MemoryId, len: usize) -> Argument<'static> {
     Argument {
         label: "",

@@ -1,4 +1,4 @@
-//! The comparison of types against a slow one that lists every scalar of both.
+//! The comparison of types against a slow oracle that lists every scalar of both.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::api::element::{ElementLayout, Field};
 use crate::core::check::types::{Host, buffer as compare};
 
-/// Where each scalar of a WGSL type begins, up to byte `limit`.
+/// Collects the offset of each scalar of a WGSL type, up to byte `limit`.
 fn wgsl_scalars(layout: &TypeLayout, at: u64, limit: u64, out: &mut BTreeMap<u64, Scalar>) {
     match layout {
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => {
@@ -40,7 +40,7 @@ fn wgsl_scalars(layout: &TypeLayout, at: u64, limit: u64, out: &mut BTreeMap<u64
     }
 }
 
-/// For each byte of a Rust type the scalar that it belongs to, and which byte of it.
+/// Collects for each byte of a Rust type its scalar and the index of the byte in it.
 fn rust_bytes(layout: &ElementLayout, out: &mut Vec<(Scalar, u8)>) {
     match layout {
         ElementLayout::Scalar(scalar) => out.extend((0..scalar.width).map(|i| (*scalar, i))),
@@ -52,7 +52,7 @@ fn rust_bytes(layout: &ElementLayout, out: &mut Vec<(Scalar, u8)>) {
     }
 }
 
-/// True if each scalar of the WGSL type has its like in the buffer.
+/// Returns whether each scalar of the WGSL type has the same scalar at its offset in the buffer.
 fn agrees(rust: &ElementLayout, wgsl: &TypeLayout) -> bool {
     let mut bytes = Vec::new();
     rust_bytes(rust, &mut bytes);
@@ -142,7 +142,7 @@ fn rust_struct(parts: Vec<ElementLayout>) -> ElementLayout {
     let mut size = 0;
     let mut fields = Vec::new();
     for (index, layout) in parts.into_iter().enumerate() {
-        // Not those of WGSL members: what is compared here is scalars.
+        // Different from the names of WGSL members: only scalars are compared here.
         let name = ["f0", "f1", "f2", "f3"].get(index).unwrap_or(&"more");
         let bytes = layout.size().unwrap();
         fields.push(Field { name, offset: size, size: bytes, layout: leaked(layout) });
@@ -168,7 +168,7 @@ fn rust_type() -> impl Strategy<Value = ElementLayout> {
     })
 }
 
-/// A Rust type that is the WGSL type with its unused bytes spelt out, to `size` bytes.
+/// Returns the Rust type with the layout of the WGSL type and explicit padding, up to `size` bytes.
 fn mirror(wgsl: &TypeLayout, size: usize) -> ElementLayout {
     let padded = |parts: Vec<(usize, ElementLayout)>| {
         let (mut end, mut out) = (0, Vec::new());
@@ -214,8 +214,9 @@ fn accepted(rust: &ElementLayout, wgsl: &TypeLayout) -> bool {
     compare(&Host { layout: rust, size, type_name: "" }, wgsl).is_ok()
 }
 
-/// Turns the `n`-th scalar of a type, padding aside, into one that fits nothing generated here.
-fn spoil(layout: &ElementLayout, n: &mut usize) -> ElementLayout {
+/// Replaces the `n`-th scalar of a type, padding excluded, by one that matches no generated WGSL
+/// type.
+fn replace_scalar(layout: &ElementLayout, n: &mut usize) -> ElementLayout {
     match *layout {
         ElementLayout::Scalar(scalar) if scalar.width == 1 => ElementLayout::Scalar(scalar),
         ElementLayout::Scalar(scalar) => {
@@ -225,10 +226,10 @@ fn spoil(layout: &ElementLayout, n: &mut usize) -> ElementLayout {
             ElementLayout::Scalar(Scalar { kind, ..scalar })
         }
         ElementLayout::Array { element, len } => {
-            rust_struct((0..len).map(|_| spoil(element, n)).collect())
+            rust_struct((0..len).map(|_| replace_scalar(element, n)).collect())
         }
         ElementLayout::Struct { fields, .. } => {
-            rust_struct(fields.iter().map(|field| spoil(field.layout, n)).collect())
+            rust_struct(fields.iter().map(|field| replace_scalar(field.layout, n)).collect())
         }
         ElementLayout::Opaque => ElementLayout::Opaque,
     }
@@ -238,14 +239,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_is_accepted_agrees_scalar_by_scalar(rust in rust_type(), wgsl in wgsl_binding()) {
+    fn accepted_types_agree_by_scalar(rust in rust_type(), wgsl in wgsl_binding()) {
         if accepted(&rust, &wgsl) {
             prop_assert!(agrees(&rust, &wgsl), "{rust:?} was accepted for {wgsl:?}");
         }
     }
 
     #[test]
-    fn types_without_unused_bytes_are_accepted_if_they_agree(
+    fn agreeing_unpadded_types_are_accepted(
         rust in rust_type(),
         element in wgsl_type(),
     ) {
@@ -261,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn a_type_with_its_padding_spelt_out_is_accepted(element in wgsl_type(), times in 1usize..4) {
+    fn explicit_padding_is_accepted(element in wgsl_type(), times in 1usize..4) {
         let size = stride(&element) as usize;
         let rust = mirror(&element, size);
         prop_assert!(accepted(&rust, &runtime_array(element.clone())), "{rust:?} {element:?}");
@@ -271,13 +272,14 @@ proptest! {
     }
 
     #[test]
-    fn one_spoilt_scalar_is_found(element in wgsl_type(), choice in any::<prop::sample::Index>()) {
+    fn one_wrong_scalar_is_found(element in wgsl_type(), choice in any::<prop::sample::Index>()) {
         let mut scalars = BTreeMap::new();
         wgsl_scalars(&element, 0, 0, &mut scalars);
         let rust = mirror(&element, stride(&element) as usize);
-        // The scalars of the WGSL type are the only ones of four bytes: padding is of one byte.
-        let spoilt = spoil(&rust, &mut choice.index(scalars.len()));
-        prop_assert!(!accepted(&spoilt, &runtime_array(element.clone())), "{spoilt:?} {element:?}");
-        prop_assert!(!accepted(&spoilt, &element), "{spoilt:?} {element:?}");
+        // The scalars of the WGSL type are the only ones of four bytes: padding consists of bytes.
+        let changed = replace_scalar(&rust, &mut choice.index(scalars.len()));
+        let array = runtime_array(element.clone());
+        prop_assert!(!accepted(&changed, &array), "{changed:?} {element:?}");
+        prop_assert!(!accepted(&changed, &element), "{changed:?} {element:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which Rust types fit which WGSL types.
+//! Rust types that match, or do not match, WGSL types.
 
 use half::{bf16, f16};
 use scry_ir::ScalarKind;
@@ -30,7 +30,7 @@ fn scalar(kind: ScalarKind, width: u8) -> TypeLayout {
 }
 
 #[test]
-fn floats_fit_whatever_is_made_of_them_alone() {
+fn floats_match_types_of_floats() {
     for wgsl in [f32s(), array(vec(2), 8), array(vec(4), 16), array(mat(4, 4), 64), vec(3)] {
         assert!(fits::<f32>(&wgsl), "{wgsl}");
     }
@@ -45,7 +45,7 @@ fn floats_fit_whatever_is_made_of_them_alone() {
 }
 
 #[test]
-fn other_scalars_do_not_fit() {
+fn other_scalars_do_not_match() {
     assert!(!fits::<f32>(&u32s()));
     assert!(!fits::<i32>(&u32s()));
     assert!(!fits::<u32>(&f32s()));
@@ -61,7 +61,7 @@ fn other_scalars_do_not_fit() {
 }
 
 #[test]
-fn wide_and_narrow_scalars_fit_their_own() {
+fn scalars_match_their_own_type() {
     assert!(fits::<f64>(&array(scalar(ScalarKind::Float, 8), 8)));
     assert!(fits::<i64>(&array(scalar(ScalarKind::Sint, 8), 8)));
     assert!(fits::<u64>(&scalar(ScalarKind::Uint, 8)));
@@ -71,7 +71,7 @@ fn wide_and_narrow_scalars_fit_their_own() {
 }
 
 #[test]
-fn narrow_scalars_fit_words_that_they_are_packed_into() {
+fn narrow_scalars_match_packed_words() {
     let words4 = array(TypeLayout::Vector { len: 4, scalar: Scalar::U32 }, 16);
     assert!(fits::<u8>(&u32s()) && fits::<i8>(&u32s()) && fits::<u16>(&u32s()));
     assert!(fits::<f16>(&u32s()) && fits::<bf16>(&words4) && fits::<[u8; 4]>(&words4));
@@ -81,7 +81,7 @@ fn narrow_scalars_fit_words_that_they_are_packed_into() {
 }
 
 #[test]
-fn vec3_takes_elements_of_16_bytes() {
+fn vec3_needs_elements_of_16_bytes() {
     let wgsl = array(vec(3), 16);
     assert!(fits::<[f32; 4]>(&wgsl));
     assert!(fits::<[[f32; 4]; 2]>(&wgsl));
@@ -102,7 +102,7 @@ fn vec3_takes_elements_of_16_bytes() {
 }
 
 #[test]
-fn sizes_must_divide_one_the_other() {
+fn one_size_must_divide_the_other() {
     assert_eq!(
         refusal::<[f32; 3]>(&array(vec(4), 16)),
         "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
@@ -110,13 +110,13 @@ fn sizes_must_divide_one_the_other() {
     );
 }
 
-/// Two vectors as WGSL lays them out.
+/// Two vectors with WGSL's layout.
 fn vertex() -> TypeLayout {
     structure("Vertex", 32, &[("position", 0, vec(3)), ("color", 16, vec(3))])
 }
 
 #[test]
-fn a_field_in_the_wrong_place_is_named() {
+fn misplaced_field_is_named() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Vertex {
@@ -131,7 +131,7 @@ fn a_field_in_the_wrong_place_is_named() {
 }
 
 #[test]
-fn a_field_in_the_wrong_place_under_another_name_is_found() {
+fn misplaced_renamed_field_is_named() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Vertex([f32; 3], [f32; 3], [f32; 2]);
@@ -143,7 +143,7 @@ fn a_field_in_the_wrong_place_under_another_name_is_found() {
 }
 
 #[test]
-fn padding_spelt_out_fits() {
+fn explicit_padding_matches() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Vertex {
@@ -158,7 +158,7 @@ fn padding_spelt_out_fits() {
 }
 
 #[test]
-fn padding_missing_at_the_end_is_told() {
+fn missing_trailing_padding_is_reported() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Point {
@@ -188,7 +188,7 @@ fn padding_missing_at_the_end_is_told() {
 }
 
 #[test]
-fn the_types_of_these_tests_are_those_of_wgsl() {
+fn test_types_match_parsed_wgsl() {
     let source = "
         struct Vertex { position: vec3<f32>, color: vec3<f32> }
         struct Point { at: vec2<f32>, weight: f32 }
@@ -206,7 +206,7 @@ fn the_types_of_these_tests_are_those_of_wgsl() {
 }
 
 #[test]
-fn a_field_of_another_type_is_named() {
+fn field_of_wrong_type_is_named() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Particle {
@@ -219,7 +219,7 @@ fn a_field_of_another_type_is_named() {
         "in Rust field `id` at byte 12 is made of i32, in WGSL `mass` at byte 12 is f32; declare \
          the same fields on both sides, in the same order"
     );
-    // Without a struct on the Rust side the members are told apart all the same.
+    // Without a Rust struct, errors still name the members.
     assert!(fits::<[f32; 4]>(&array(structure("Particle", 16, &members), 16)));
     assert!(fits::<f32>(&array(structure("Particle", 16, &members), 16)));
     assert_eq!(
@@ -229,9 +229,9 @@ fn a_field_of_another_type_is_named() {
     );
 }
 
-/// Of two fields of one type only the names tell which is which.
+/// Fields of one type differ only in their names.
 #[test]
-fn fields_of_one_type_in_another_order_are_refused() {
+fn reordered_fields_are_refused() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Swapped {
@@ -259,7 +259,7 @@ fn fields_of_one_type_in_another_order_are_refused() {
 }
 
 #[test]
-fn names_that_one_side_has_alone_are_not_compared() {
+fn unshared_names_are_not_compared() {
     let f = || TypeLayout::Scalar(Scalar::F32);
     let wgsl = structure("Pair", 8, &[("a", 0, f()), ("b", 4, f())]);
     #[derive(Clone, Copy, Element)]
@@ -272,14 +272,14 @@ fn names_that_one_side_has_alone_are_not_compared() {
     #[repr(C)]
     struct Tuple(f32, f32);
     assert!(fits::<Other>(&wgsl) && fits::<Tuple>(&wgsl) && fits::<[f32; 2]>(&wgsl));
-    // A wrapper whose field is called as a member of what it wraps.
+    // A wrapper whose field has the name of a member of the wrapped type.
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Wrapper {
         b: Other,
     }
     assert!(fits::<Wrapper>(&wgsl));
-    // Names of inner structures are theirs alone.
+    // Names of inner structures are compared only with their own members.
     let inner = structure("Inner", 4, &[("x", 0, f())]);
     let outer = structure("Outer", 8, &[("inner", 0, inner), ("x", 4, f())]);
     #[derive(Clone, Copy, Element)]
@@ -289,7 +289,7 @@ fn names_that_one_side_has_alone_are_not_compared() {
         x: f32,
     }
     assert!(fits::<Flat>(&outer));
-    // A field whose name starts with an underscore may be anywhere.
+    // A field whose name starts with an underscore may have any offset.
     let padded = structure("Padded", 8, &[("_pad", 0, f()), ("a", 4, f())]);
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
@@ -332,7 +332,7 @@ fn inner_structures_are_checked_too() {
 }
 
 #[test]
-fn the_head_before_a_runtime_array_is_checked() {
+fn header_of_runtime_array_is_checked() {
     let list = |kind| {
         let members =
             [("len", 0, TypeLayout::Scalar(Scalar::U32)), ("items", 4, array(scalar(kind, 4), 4))];
@@ -345,7 +345,7 @@ fn the_head_before_a_runtime_array_is_checked() {
 }
 
 #[test]
-fn opaque_elements_are_checked_for_size_alone() {
+fn opaque_elements_are_checked_for_size() {
     #[derive(Clone, Copy)]
     #[repr(C)]
     struct Opaque<const N: usize>([u32; N]);
@@ -360,10 +360,10 @@ fn opaque_elements_are_checked_for_size_alone() {
     );
 }
 
-/// What the documentation of `Element` says of glam's types.
+/// The documentation of `Element` makes these statements about glam's types.
 #[cfg(feature = "glam")]
 #[test]
-fn glam_types_fit_as_documented() {
+fn glam_types_match_as_documented() {
     use glam::{Mat2, Mat3, Mat4, Vec2, Vec3, Vec4};
     assert!(fits::<Vec2>(&array(vec(2), 8)) && fits::<Vec4>(&array(vec(4), 16)));
     assert!(fits::<Vec3>(&f32s()) && fits::<Mat3>(&f32s()));
@@ -378,7 +378,7 @@ fn glam_types_fit_as_documented() {
     assert!(refusal::<Mat3>(&array(mat(3, 3), 48)).starts_with(bytes));
 }
 
-/// A wrapper is named with the type in it, without paths.
+/// Errors name a wrapper with the type in it, without paths.
 #[cfg(feature = "bytemuck")]
 #[test]
 fn pod_elements_are_checked_for_size() {
