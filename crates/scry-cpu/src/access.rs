@@ -82,7 +82,7 @@ shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 /// Prefetches what the next group of workgroups will read: the runs of one group are too short for
 /// the hardware prefetcher.
 #[inline(always)]
-pub(crate) fn soon<T>(at: *const T) {
+pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint for any address; every CPU of the target supports it.
     unsafe {
@@ -260,7 +260,7 @@ impl Region {
         unsafe {
             let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
             for (nth, block) in to.iter().enumerate() {
-                soon(from.wrapping_add(to.len() + nth));
+                prefetch(from.wrapping_add(to.len() + nth));
                 block.set(from.add(nth).read_unaligned());
             }
         }

@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cancels a running kernel.
 ///
-/// All stops created from one by [`Stop::at`] share a word, which holds the latest epoch to cancel.
+/// All stops created from one by [`CancelToken::at`] share a word, which holds the latest epoch to cancel.
 /// Each launch has an epoch of its own, later than those before it. So a request that comes late,
 /// when its launch has already ended, cannot cancel a later one, and nothing is ever reset.
 #[derive(Debug, Clone)]
-pub struct Stop {
+pub struct CancelToken {
     word: Arc<AtomicU64>,
     epoch: u64,
 }
 
-impl Default for Stop {
+impl Default for CancelToken {
     /// Creates a new word, at the first epoch.
     fn default() -> Self {
         Self { word: Arc::default(), epoch: 1 }
     }
 }
 
-impl Stop {
+impl CancelToken {
     /// Returns the same word at another epoch, from 1.
     #[must_use]
     pub fn at(&self, epoch: u64) -> Self {
@@ -42,7 +42,7 @@ impl Stop {
 
 /// A kernel was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped;
+pub struct Cancelled;
 
 #[cfg(test)]
 mod tests {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_request_ends_its_epoch_and_earlier_ones_and_no_later_one() {
-        let first = Stop::default();
+        let first = CancelToken::default();
         let (second, third) = (first.at(2), first.at(3));
         assert!(!first.requested() && !second.requested());
         second.request();
@@ -58,7 +58,7 @@ mod tests {
         // One that comes late.
         first.request();
         assert!(second.requested() && !third.requested());
-        assert!(!Stop::default().requested(), "another word");
-        assert!(!Stop::default().at(0).requested());
+        assert!(!CancelToken::default().requested(), "another word");
+        assert!(!CancelToken::default().at(0).requested());
     }
 }

@@ -11,7 +11,7 @@ pub struct Code {
     /// Unique among all code of the process; never 0.
     pub(crate) number: u64,
     pub(crate) steps: Vec<Step>,
-    pub(crate) group: Group,
+    pub(crate) lane_layout: LaneLayout,
     /// Sizes of the register files, in blocks.
     pub(crate) files: Sizes,
     /// Numbers of scalars and of affine values.
@@ -39,7 +39,7 @@ pub struct Code {
 
 /// The invocations that are executed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct LaneLayout {
     /// Invocations of a workgroup along x, y, z.
     pub size: [u32; 3],
     /// Workgroups executed together, along x: one, or a power of two.
@@ -49,7 +49,7 @@ pub(crate) struct Group {
     pub interleaved: bool,
 }
 
-impl Group {
+impl LaneLayout {
     /// Invocations of a workgroup.
     pub(crate) fn invocations(self) -> usize {
         self.size.iter().map(|size| *size as usize).product()
@@ -142,7 +142,7 @@ pub(crate) enum Comparison {
 
 /// The memory of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Area {
+pub(crate) enum MemorySpace {
     /// A binding; after them, the immediates.
     Binding(u32),
     /// Workgroup memory: element of the array of this element size.
@@ -153,8 +153,8 @@ pub(crate) enum Area {
 
 /// A place in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
-    pub area: Area,
+pub(crate) struct Address {
+    pub space: MemorySpace,
     pub index: Index,
     pub stride: u32,
     pub offset: u32,
@@ -167,7 +167,7 @@ pub(crate) type Registers = [u32; 4];
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     pub ty: Type,
-    pub at: At,
+    pub address: Address,
     pub count: u8,
     /// Scalars or registers.
     pub to: Registers,
@@ -217,7 +217,7 @@ pub(crate) enum Operand {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Atomic {
     pub ty: Type,
-    pub at: At,
+    pub address: Address,
     pub op: AtomicOp,
     pub d: u32,
     pub value: Src,
@@ -226,7 +226,7 @@ pub(crate) struct Atomic {
 
 /// An exchange within subgroups.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Exchange {
+pub(crate) enum SubgroupExchange {
     Ballot { word: u8 },
     Reduce { op: Reduction, extent: Extent },
     First,
@@ -240,11 +240,11 @@ pub(crate) enum Exchange {
 
 /// A cooperative matrix multiply-accumulate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Product {
+pub(crate) struct MatrixProduct {
     /// Type of the operands.
-    pub factor: Type,
+    pub operand_type: Type,
     /// Type of the accumulator and of the result.
-    pub sum: Type,
+    pub accumulator_type: Type,
     pub a: [Src; 4],
     pub b: [Src; 2],
     pub c: [Src; 4],
@@ -262,7 +262,7 @@ pub(crate) struct Side {
     pub from: u32,
     pub into: u32,
     /// Whether a nested construct needs that mask even if it is unchanged.
-    pub parts: bool,
+    pub needs_mask: bool,
 }
 
 /// An exit from a loop or scope.
@@ -277,7 +277,7 @@ pub(crate) struct Exit {
     /// The masks that they leave.
     pub masks: Box<[u32]>,
     /// Word registers, and the scalars that are written to the lanes that leave.
-    pub keep: Box<[(u32, u32)]>,
+    pub copies: Box<[(u32, u32)]>,
 }
 
 /// A step of the lockstep machine. `to` in jumps is the position of a step.
@@ -293,7 +293,7 @@ pub(crate) enum Step {
         scalar: u32,
     },
     /// Expands an affine value to its lanes.
-    Spread(Affine),
+    Expand(Affine),
     /// An affine operation; on lanes by `op` if the result is not affine.
     Affine {
         op: AffineOp,
@@ -319,7 +319,7 @@ pub(crate) enum Step {
         b: AffineSrc,
     },
     /// The conjunction of two conditions, or without `and`, their disjunction.
-    Both {
+    Logical {
         and: bool,
         d: Condition,
         a: Condition,
@@ -364,13 +364,13 @@ pub(crate) enum Step {
     Stream(Box<Stream>),
     Chain(Box<Chain>),
     Atomic(Box<Atomic>),
-    Exchange {
+    SubgroupExchange {
         ty: Type,
-        exchange: Exchange,
+        exchange: SubgroupExchange,
         d: u32,
         value: Src,
     },
-    MultiplyAdd(Box<Product>),
+    MultiplyAdd(Box<MatrixProduct>),
     /// Assigns a variable, in active lanes only.
     Blend {
         ty: Type,
@@ -386,7 +386,7 @@ pub(crate) enum Step {
         to: u32,
     },
     /// Jumps if a scalar is false.
-    Unless {
+    JumpIfNot {
         condition: u32,
         to: u32,
     },
@@ -394,18 +394,18 @@ pub(crate) enum Step {
     Split {
         side: Side,
         depth: u32,
-        none: u32,
+        if_empty: u32,
     },
     /// Activates the other lanes; jumps if there are none.
-    Otherwise {
+    Else {
         side: Side,
-        none: u32,
+        if_empty: u32,
     },
     /// Activates all remaining lanes of a mask; jumps if there are none.
     Join {
         depth: u32,
         mask: u32,
-        none: u32,
+        if_empty: u32,
     },
     /// Activates a copy of the mask, from which lanes can leave.
     Enter {
@@ -418,13 +418,13 @@ pub(crate) enum Step {
         to: u32,
     },
     /// Removes lanes from masks; jumps if none is active any more.
-    Drop {
+    Exit {
         exit: Box<Exit>,
-        none: u32,
+        if_empty: u32,
     },
     /// Jumps back, unless cancellation is requested. Loops that are proven to end check for it as
     /// well: they may run for hours.
-    Repeat {
+    JumpBack {
         to: u32,
     },
     End,
@@ -432,7 +432,7 @@ pub(crate) enum Step {
 
 /// Why a kernel exceeds a limit of this machine: the resource, and the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LimitExceeded {
     /// The resource, such as `bytes of private memory in an invocation`.
     pub what: String,
     /// Amount that the kernel needs.
@@ -453,7 +453,7 @@ impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Code")
             .field("steps", &self.steps.len())
-            .field("group", &self.group)
+            .field("lane_layout", &self.lane_layout)
             .field("files", &self.files)
             .finish_non_exhaustive()
     }

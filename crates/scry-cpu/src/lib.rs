@@ -25,8 +25,8 @@ mod strided;
 mod tests;
 mod vector_atomics;
 
-pub use cancellation::{Stop, Stopped};
-pub use code::{Code, Refusal};
+pub use cancellation::{CancelToken, Cancelled};
+pub use code::{Code, LimitExceeded};
 pub use job::Job;
 pub use machine::Machine;
 pub use memory::{Memory, Span};

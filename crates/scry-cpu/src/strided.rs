@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::access::soon;
+use crate::access::prefetch;
 use crate::lanes::{BLOCK, Block};
 
 /// Memory without concurrent writes while it is read, or accesses while it is written.
@@ -234,14 +234,14 @@ impl Row {
     /// Prefetches the next words.
     #[inline(always)]
     fn fetch(self, block: isize) {
-        soon(self.at(block).wrapping_add(self.ahead));
+        prefetch(self.at(block).wrapping_add(self.ahead));
     }
 
     /// The same from a byte of the row on.
     #[inline(always)]
     fn fetch_run(self, byte: usize) {
         if self.ahead != 0 {
-            soon(self.first.wrapping_add(byte + self.ahead));
+            prefetch(self.first.wrapping_add(byte + self.ahead));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use scry_cpu::{Code, Job, Machine, Memory, Stop};
+use scry_cpu::{CancelToken, Code, Job, Machine, Memory};
 use scry_ir::Program;
 use scry_ir::kir::KirOptions;
 
@@ -237,7 +237,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     // SAFETY: both are alive, and no other thread uses them.
     unsafe {
         input.whole().write(&data);
-        machine.run(&job, &Stop::default()).expect("a kernel of this size runs");
+        machine.run(&job, &CancelToken::default()).expect("a kernel of this size runs");
         output.whole().read(&mut out);
     }
     out

@@ -3,7 +3,7 @@
 use scry_ir::kir::{BinaryOp, Inst, UnaryOp, Value};
 
 use super::analysis::comparison::comparison;
-use super::emitter::{Emitter, Home};
+use super::emitter::{Emitter, Location};
 use crate::code::{AffineOp, Comparison, Step};
 use crate::ops;
 
@@ -37,7 +37,7 @@ impl Emitter<'_> {
             _ => Some(ops::copy(ty)),
         };
         let (a, b) = (self.affine_operand(a), self.affine_operand(b));
-        let (Some(lanes), Home::Affine(d)) = (lanes, self.define(value)) else { return false };
+        let (Some(lanes), Location::Affine(d)) = (lanes, self.define(value)) else { return false };
         self.push(Step::Affine { op, lanes, d, a, b });
         true
     }
@@ -45,7 +45,7 @@ impl Emitter<'_> {
     fn affine_select(&mut self, value: Value, condition: Value, a: Value, b: Value) -> bool {
         let condition = self.uniform(condition);
         let (a, b) = (self.affine_operand(a), self.affine_operand(b));
-        let Home::Affine(d) = self.define(value) else { return false };
+        let Location::Affine(d) = self.define(value) else { return false };
         self.push(Step::AffineSelect { condition, d, a, b });
         true
     }
@@ -64,7 +64,7 @@ impl Emitter<'_> {
             Comparison::NotEqual => BinaryOp::Ne,
         };
         let (a, b) = (self.affine_operand(a), self.affine_operand(b));
-        let (Some(lanes), Home::Lanes(d)) = (ops::binary(op, ty), self.define(value)) else {
+        let (Some(lanes), Location::Lanes(d)) = (ops::binary(op, ty), self.define(value)) else {
             return false;
         };
         let Some(d) = self.condition(value, d) else { return false };

@@ -4,7 +4,7 @@
 use scry_ir::kir::Value;
 
 use super::analysis::conditions::joined;
-use super::emitter::{Emitter, Home};
+use super::emitter::{Emitter, Location};
 use crate::code::{Condition, Step};
 
 impl Emitter<'_> {
@@ -16,7 +16,7 @@ impl Emitter<'_> {
     /// Returns a condition whose lanes are in a register, or that is defined there.
     pub(super) fn condition(&self, value: Value, lanes: u32) -> Option<Condition> {
         let index = value.index();
-        let fill = self.conditions.informed[index] < self.live_ranges.uses[index];
+        let fill = self.conditions.checked_uses[index] < self.live_ranges.uses[index];
         self.number(value).map(|number| Condition { number, lanes, fill })
     }
 
@@ -26,14 +26,14 @@ impl Emitter<'_> {
         if self.number(value).is_none() {
             return false;
         }
-        let Home::Lanes(d) = self.define(value) else { return false };
+        let Location::Lanes(d) = self.define(value) else { return false };
         let [of_a, of_b] = [a, b].map(|operand| self.lanes(operand).start);
         let (Some(d), Some(a), Some(b)) =
             (self.condition(value, d), self.condition(a, of_a), self.condition(b, of_b))
         else {
             return false;
         };
-        self.push(Step::Both { and, d, a, b });
+        self.push(Step::Logical { and, d, a, b });
         true
     }
 }

@@ -22,7 +22,7 @@ impl Emitter<'_> {
         let end = self.here();
         if let Some(construct) = self.constructs.pop() {
             self.patch(&construct.exits, end);
-            self.patch(&construct.deaths, end);
+            self.patch(&construct.empty_exits, end);
         }
         self.push(Step::End);
     }
@@ -56,9 +56,14 @@ impl Emitter<'_> {
         self.position += 1;
     }
 
-    fn open(&mut self, label: Option<Label>, parts: bool) {
-        let construct =
-            Construct { label, depth: self.depth, parts, exits: Vec::new(), deaths: Vec::new() };
+    fn open(&mut self, label: Option<Label>, has_mask: bool) {
+        let construct = Construct {
+            label,
+            depth: self.depth,
+            has_mask,
+            exits: Vec::new(),
+            empty_exits: Vec::new(),
+        };
         self.constructs.push(construct);
     }
 
@@ -82,7 +87,7 @@ impl Emitter<'_> {
     fn uniform_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         let condition = self.uniform(condition);
         let unless = self.steps();
-        self.push(Step::Unless { condition, to: 0 });
+        self.push(Step::JumpIfNot { condition, to: 0 });
         self.block(then_block);
         self.advance();
         if else_block.is_empty() {
@@ -101,45 +106,45 @@ impl Emitter<'_> {
     }
 
     fn divergent_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
-        if let Some(leaving) =
-            exit_branches::leaving(self.kir, self.uniformity, [then_block, else_block])
+        if let Some(exit_branch) =
+            exit_branches::exit_branch(self.kir, self.uniformity, [then_block, else_block])
         {
-            return self.drop_lanes(condition, &leaving);
+            return self.drop_lanes(condition, &exit_branch);
         }
         let number = self.number(condition);
         let condition = self.lanes(condition);
         debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
         let condition = condition.start;
         let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
-        let side = |block| Side { condition, number, from, into, parts: parts(block) };
+        let side = |block| Side { condition, number, from, into, needs_mask: may_diverge(block) };
         let depth = self.depth as u32;
         self.open(None, true);
         self.depth += 1;
         let split = self.steps();
-        self.push(Step::Split { side: side(then_block), depth, none: 0 });
+        self.push(Step::Split { side: side(then_block), depth, if_empty: 0 });
         self.block(then_block);
         self.advance();
         let mut waiting = vec![split];
         if !else_block.is_empty() {
-            waiting.extend(self.take_deaths());
+            waiting.extend(self.take_empty_exits());
             let otherwise = self.here();
             self.patch(&waiting, otherwise);
             waiting = vec![self.steps()];
-            self.push(Step::Otherwise { side: side(else_block), none: 0 });
+            self.push(Step::Else { side: side(else_block), if_empty: 0 });
             self.block(else_block);
         }
         self.advance();
-        waiting.extend(self.take_deaths());
+        waiting.extend(self.take_empty_exits());
         let join = self.here();
         self.patch(&waiting, join);
-        self.close_parted();
+        self.reconverge();
     }
 
     /// Returns the masks from which lanes are removed that leave a construct from here.
-    pub(super) fn left_masks(&mut self, label: Label) -> Box<[u32]> {
+    pub(super) fn exited_masks(&mut self, label: Label) -> Box<[u32]> {
         // Lanes that return are in no mask any more, not even in that of the kernel.
         let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
-            Some(open) if label != Label::KERNEL => open.depth + usize::from(open.parts),
+            Some(open) if label != Label::KERNEL => open.depth + usize::from(open.has_mask),
             _ => 0,
         };
         let mut masks: Vec<u32> = (first..=self.depth).map(|depth| self.mask(depth)).collect();
@@ -149,48 +154,51 @@ impl Emitter<'_> {
         masks.into()
     }
 
-    fn take_deaths(&mut self) -> Vec<usize> {
-        self.constructs.last_mut().map(|open| std::mem::take(&mut open.deaths)).unwrap_or_default()
+    fn take_empty_exits(&mut self) -> Vec<usize> {
+        self.constructs
+            .last_mut()
+            .map(|open| std::mem::take(&mut open.empty_exits))
+            .unwrap_or_default()
     }
 
     /// Ends a construct with a mask of its own: execution continues with the lanes that entered it
     /// and have not left an outer construct.
-    fn close_parted(&mut self) {
+    fn reconverge(&mut self) {
         self.constructs.pop();
         self.depth -= 1;
         let mask = self.mask(self.depth);
         let step = self.steps();
-        self.push(Step::Join { depth: self.depth as u32, mask, none: 0 });
-        self.dies(step);
+        self.push(Step::Join { depth: self.depth as u32, mask, if_empty: 0 });
+        self.jump_if_empty(step);
     }
 
     /// Makes a step jump, if no lane is left, to where lanes may be waiting.
-    pub(super) fn dies(&mut self, step: usize) {
-        let waiting = self.constructs.iter().rposition(|open| open.parts).unwrap_or(0);
-        self.constructs[waiting].deaths.push(step);
+    pub(super) fn jump_if_empty(&mut self, step: usize) {
+        let waiting = self.constructs.iter().rposition(|open| open.has_mask).unwrap_or(0);
+        self.constructs[waiting].empty_exits.push(step);
     }
 
     fn loop_(&mut self, label: Label, body: &Block) {
-        let parts = self.parted[label.0 as usize];
-        self.enter(label, parts);
+        let has_mask = self.divergent_exits[label.0 as usize];
+        self.enter(label, has_mask);
         let top = self.here();
         self.block(body);
-        self.push(Step::Repeat { to: top });
+        self.push(Step::JumpBack { to: top });
         self.advance();
-        self.exit(parts);
+        self.exit(has_mask);
     }
 
     fn scope(&mut self, label: Label, body: &Block) {
-        let parts = self.parted[label.0 as usize];
-        self.enter(label, parts);
+        let has_mask = self.divergent_exits[label.0 as usize];
+        self.enter(label, has_mask);
         self.block(body);
         self.advance();
-        self.exit(parts);
+        self.exit(has_mask);
     }
 
-    fn enter(&mut self, label: Label, parts: bool) {
-        self.open(Some(label), parts);
-        if parts {
+    fn enter(&mut self, label: Label, has_mask: bool) {
+        self.open(Some(label), has_mask);
+        if has_mask {
             let depth = self.depth as u32;
             self.depth += 1;
             let into = self.mask(self.depth);
@@ -198,16 +206,16 @@ impl Emitter<'_> {
         }
     }
 
-    fn exit(&mut self, parts: bool) {
+    fn exit(&mut self, has_mask: bool) {
         let end = self.here();
-        let (exits, deaths) = match self.constructs.last_mut() {
-            Some(open) => (std::mem::take(&mut open.exits), std::mem::take(&mut open.deaths)),
+        let (exits, empty_exits) = match self.constructs.last_mut() {
+            Some(open) => (std::mem::take(&mut open.exits), std::mem::take(&mut open.empty_exits)),
             None => return,
         };
         self.patch(&exits, end);
-        self.patch(&deaths, end);
-        if parts {
-            self.close_parted();
+        self.patch(&empty_exits, end);
+        if has_mask {
+            self.reconverge();
         } else {
             self.constructs.pop();
         }
@@ -220,16 +228,16 @@ impl Emitter<'_> {
             return;
         };
         let open = &self.constructs[target];
-        let inner = open.depth + usize::from(open.parts);
+        let inner = open.depth + usize::from(open.has_mask);
         let step = self.steps();
         if label != Label::KERNEL && self.depth == inner {
             self.push(Step::Jump { to: 0 });
             self.constructs[target].exits.push(step);
             return;
         }
-        let masks = self.left_masks(label);
+        let masks = self.exited_masks(label);
         self.push(Step::Leave { masks, to: 0 });
-        self.dies(step);
+        self.jump_if_empty(step);
     }
 
     pub(super) fn steps(&self) -> usize {
@@ -239,13 +247,13 @@ impl Emitter<'_> {
     fn patch(&mut self, steps: &[usize], target: u32) {
         for step in steps {
             match &mut self.code.steps[*step] {
-                Step::Jump { to } | Step::Unless { to, .. } | Step::Leave { to, .. } => {
+                Step::Jump { to } | Step::JumpIfNot { to, .. } | Step::Leave { to, .. } => {
                     *to = target
                 }
-                Step::Split { none, .. }
-                | Step::Otherwise { none, .. }
-                | Step::Drop { none, .. }
-                | Step::Join { none, .. } => *none = target,
+                Step::Split { if_empty, .. }
+                | Step::Else { if_empty, .. }
+                | Step::Exit { if_empty, .. }
+                | Step::Join { if_empty, .. } => *if_empty = target,
                 _ => debug_assert!(false, "step {step} does not jump"),
             }
         }
@@ -253,7 +261,7 @@ impl Emitter<'_> {
 }
 
 /// Returns whether lanes may diverge in a block, or leave it.
-fn parts(block: &Block) -> bool {
+fn may_diverge(block: &Block) -> bool {
     let stays = |stmt: &Stmt| {
         matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))
     };

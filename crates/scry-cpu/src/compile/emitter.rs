@@ -17,11 +17,11 @@ pub(super) struct Emitter<'a> {
     pub(super) demand: Vec<bool>,
     pub(super) conditions: Conditions,
     /// Loops and scopes that lanes may leave while others stay, by label.
-    pub(super) parted: Vec<bool>,
-    pub(super) homes: Vec<Option<Home>>,
+    pub(super) divergent_exits: Vec<bool>,
+    pub(super) locations: Vec<Option<Location>>,
     /// Blocks that hold broadcast uniform values.
     pub(super) splats: Vec<Option<u32>>,
-    pub(super) vars: Vec<Option<Home>>,
+    pub(super) vars: Vec<Option<Location>>,
     pub(super) code: Code,
     pub(super) registers: Registers,
     /// Elements before each workgroup array.
@@ -36,7 +36,7 @@ pub(super) struct Emitter<'a> {
 
 /// Where a value or a variable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Home {
+pub(crate) enum Location {
     /// One value for all lanes.
     Scalar(u32),
     /// Coefficients, or lanes.
@@ -67,11 +67,11 @@ pub(super) struct Construct {
     /// Depth of the mask with which it was entered, and with which its end goes on.
     pub(super) depth: usize,
     /// Whether lanes may wait at its end: it has a mask of its own within.
-    pub(super) parts: bool,
+    pub(super) has_mask: bool,
     /// Steps that jump to its end.
     pub(super) exits: Vec<usize>,
     /// Steps that jump to its end, or to the else block, if no lane is left.
-    pub(super) deaths: Vec<usize>,
+    pub(super) empty_exits: Vec<usize>,
 }
 
 impl Emitter<'_> {
@@ -98,7 +98,7 @@ impl Emitter<'_> {
             // Arrays start at a block, so that whole blocks of them can be written.
             *size += (array.len as usize).next_multiple_of(BLOCK);
         }
-        let blocks = self.code.group.lanes().div_ceil(BLOCK) as u32;
+        let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK) as u32;
         for array in &self.kir.locals {
             let start = self.registers.array(array.ty, array.len);
             self.code.locals.push((array.ty, start, array.len * blocks));
@@ -110,22 +110,27 @@ impl Emitter<'_> {
         for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {
                 let ty = self.kir.vars[index];
-                let home = self.place(ty, self.uniformity.vars[index].class, var.live_range);
-                self.vars[index] = Some(home);
-                self.zero(ty, home);
+                let location = self.place(ty, self.uniformity.vars[index].class, var.live_range);
+                self.vars[index] = Some(location);
+                self.zero(ty, location);
             }
         }
     }
 
     /// Allocates a register of this type and uniformity for a live range.
-    pub(super) fn place(&mut self, ty: Type, class: Variability, live_range: LiveRange) -> Home {
+    pub(super) fn place(
+        &mut self,
+        ty: Type,
+        class: Variability,
+        live_range: LiveRange,
+    ) -> Location {
         match class {
-            Variability::Uniform => Home::Scalar(self.scalar()),
+            Variability::Uniform => Location::Scalar(self.scalar()),
             Variability::Affine => {
                 let lanes = self.registers.until(live_range.last, ty);
-                Home::Affine(self.affine(lanes))
+                Location::Affine(self.affine(lanes))
             }
-            Variability::Varying => Home::Lanes(self.registers.until(live_range.last, ty)),
+            Variability::Varying => Location::Lanes(self.registers.until(live_range.last, ty)),
         }
     }
 }

@@ -4,9 +4,9 @@ use scry_ir::kir::{
     BinaryOp, Builtin, Inst, ShuffleSource, Stmt, SubgroupOp, Type, Value, Variability,
 };
 
-use super::emitter::{Emitter, Home, Reg};
+use super::emitter::{Emitter, Location, Reg};
 use crate::SUBGROUP_SIZE;
-use crate::code::{Exchange, Product, Step};
+use crate::code::{MatrixProduct, Step, SubgroupExchange};
 use crate::lanes::{LaneOp, three_by_isa};
 use crate::ops;
 
@@ -26,7 +26,7 @@ impl Emitter<'_> {
             }
             Inst::Builtin(builtin) => self.builtin(value, builtin),
             Inst::ArrayLength { binding, offset, stride } => {
-                if let Home::Scalar(d) = self.define(value) {
+                if let Location::Scalar(d) = self.define(value) {
                     self.push(Step::Length { d, binding, offset, stride });
                 }
                 self.publish(value);
@@ -44,7 +44,7 @@ impl Emitter<'_> {
                 debug_assert!(done, "{value} is not affine");
             }
             Variability::Uniform => {
-                if let Home::Scalar(d) = self.define(value) {
+                if let Location::Scalar(d) = self.define(value) {
                     self.operation(value, Reg::Scalar(d), true);
                 }
             }
@@ -52,12 +52,12 @@ impl Emitter<'_> {
             Variability::Varying => {
                 let d = match self.destination(value, rest) {
                     Some(start) => {
-                        self.homes[value.index()] = Some(Home::Lanes(start));
+                        self.locations[value.index()] = Some(Location::Lanes(start));
                         Reg::lanes(start)
                     }
                     None => match self.define(value) {
-                        Home::Lanes(start) => Reg::lanes(start),
-                        Home::Scalar(_) | Home::Affine(_) => return,
+                        Location::Lanes(start) => Reg::lanes(start),
+                        Location::Scalar(_) | Location::Affine(_) => return,
                     },
                 };
                 self.operation(value, d, false);
@@ -113,62 +113,71 @@ impl Emitter<'_> {
     }
 
     fn builtin(&mut self, value: Value, builtin: Builtin) {
-        let home = self.define(value);
-        let workgroup = self.code.group.invocations() as u64;
+        let location = self.define(value);
+        let workgroup = self.code.lane_layout.invocations() as u64;
         let size = u64::from(SUBGROUP_SIZE);
-        match (builtin, home) {
-            (Builtin::LocalId(axis), Home::Affine(d)) => self.push(Step::LocalId { axis, d }),
-            (Builtin::GroupId(_), Home::Affine(d)) => self.push(Step::GroupIdAffine(d)),
-            (Builtin::GroupId(axis), Home::Scalar(d)) => self.push(Step::GroupId { axis, d }),
-            (Builtin::GroupCount(axis), Home::Scalar(d)) => {
+        match (builtin, location) {
+            (Builtin::LocalId(axis), Location::Affine(d)) => self.push(Step::LocalId { axis, d }),
+            (Builtin::GroupId(_), Location::Affine(d)) => self.push(Step::GroupIdAffine(d)),
+            (Builtin::GroupId(axis), Location::Scalar(d)) => self.push(Step::GroupId { axis, d }),
+            (Builtin::GroupCount(axis), Location::Scalar(d)) => {
                 self.push(Step::GroupCount { axis, d });
             }
-            (Builtin::SubgroupSize, Home::Scalar(d)) => self.code.constants.push((d, size)),
-            (Builtin::SubgroupCount, Home::Scalar(d)) => {
+            (Builtin::SubgroupSize, Location::Scalar(d)) => self.code.constants.push((d, size)),
+            (Builtin::SubgroupCount, Location::Scalar(d)) => {
                 self.code.constants.push((d, workgroup.div_ceil(size)));
             }
-            (Builtin::SubgroupLane, Home::Lanes(d)) => self.push(Step::SubgroupLane { d }),
-            (Builtin::SubgroupId, Home::Lanes(d)) => self.push(Step::SubgroupId { d }),
-            (builtin, home) => debug_assert!(false, "{builtin:?} is {home:?}"),
+            (Builtin::SubgroupLane, Location::Lanes(d)) => self.push(Step::SubgroupLane { d }),
+            (Builtin::SubgroupId, Location::Lanes(d)) => self.push(Step::SubgroupId { d }),
+            (builtin, location) => debug_assert!(false, "{builtin:?} is {location:?}"),
         }
         self.publish(value);
     }
 
     fn subgroup(&mut self, value: Value, op: SubgroupOp) {
         let (exchange, operand) = match op {
-            SubgroupOp::Ballot { value, word } => (Exchange::Ballot { word }, value),
-            SubgroupOp::Reduce { op, extent, value } => (Exchange::Reduce { op, extent }, value),
+            SubgroupOp::Ballot { value, word } => (SubgroupExchange::Ballot { word }, value),
+            SubgroupOp::Reduce { op, extent, value } => {
+                (SubgroupExchange::Reduce { op, extent }, value)
+            }
             SubgroupOp::Shuffle { source, value } => (self.source(source), value),
         };
         let ty = self.kir.ty(operand);
         let operand = self.lanes(operand);
-        if let Home::Lanes(d) = self.define(value) {
-            self.push(Step::Exchange { ty, exchange, d, value: operand });
+        if let Location::Lanes(d) = self.define(value) {
+            self.push(Step::SubgroupExchange { ty, exchange, d, value: operand });
         }
     }
 
     fn multiply_add(&mut self, value: Value, a: [Value; 4], b: [Value; 2], c: [Value; 4]) {
-        let (factor, sum) = (self.kir.ty(a[0]), self.kir.ty(value));
+        let (operand_type, accumulator_type) = (self.kir.ty(a[0]), self.kir.ty(value));
         let (a, b) = (a.map(|a| self.lanes(a)), b.map(|b| self.lanes(b)));
         let c = c.map(|c| self.lanes(c));
         let mut d = [0; 4];
         for (nth, d) in (value.0..).zip(&mut d) {
-            if let Home::Lanes(start) = self.define(Value(nth)) {
+            if let Location::Lanes(start) = self.define(Value(nth)) {
                 *d = start;
             }
         }
-        self.push(Step::MultiplyAdd(Box::new(Product { factor, sum, a, b, c, d })));
+        self.push(Step::MultiplyAdd(Box::new(MatrixProduct {
+            operand_type,
+            accumulator_type,
+            a,
+            b,
+            c,
+            d,
+        })));
     }
 
-    fn source(&mut self, source: ShuffleSource) -> Exchange {
+    fn source(&mut self, source: ShuffleSource) -> SubgroupExchange {
         match source {
-            ShuffleSource::First => Exchange::First,
-            ShuffleSource::Lane(lane) => Exchange::Lane(self.lanes(lane)),
-            ShuffleSource::Xor(by) => Exchange::Xor(self.lanes(by)),
-            ShuffleSource::Up(by) => Exchange::Up(self.lanes(by)),
-            ShuffleSource::Down(by) => Exchange::Down(self.lanes(by)),
-            ShuffleSource::QuadLane(lane) => Exchange::QuadLane(self.lanes(lane)),
-            ShuffleSource::QuadXor(by) => Exchange::QuadXor(by),
+            ShuffleSource::First => SubgroupExchange::First,
+            ShuffleSource::Lane(lane) => SubgroupExchange::Lane(self.lanes(lane)),
+            ShuffleSource::Xor(by) => SubgroupExchange::Xor(self.lanes(by)),
+            ShuffleSource::Up(by) => SubgroupExchange::Up(self.lanes(by)),
+            ShuffleSource::Down(by) => SubgroupExchange::Down(self.lanes(by)),
+            ShuffleSource::QuadLane(lane) => SubgroupExchange::QuadLane(self.lanes(lane)),
+            ShuffleSource::QuadXor(by) => SubgroupExchange::QuadXor(by),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use scry_ir::kir::{Block, Builtin, Inst, Kir, Stmt, Uniformity, for_each_stmt};
 
-use super::analysis::divergence::parted;
-use crate::code::{Code, Group, Refusal};
+use super::analysis::divergence::divergent_exits;
+use crate::code::{Code, LaneLayout, LimitExceeded};
 use crate::lanes::BLOCK;
 
 /// Bytes of local memory and variables that an invocation may have.
@@ -27,26 +27,30 @@ const FEW_VALUES: usize = 100;
 const SHARED_BYTES: u64 = 64 << 10;
 
 /// The workgroups that are executed together, and the uniformity across their lanes.
-pub(super) struct Together {
-    pub(super) group: Group,
+pub(super) struct Vectorization {
+    pub(super) lane_layout: LaneLayout,
     pub(super) uniformity: Uniformity,
     /// Loops and scopes that lanes may leave while others stay, by label.
-    pub(super) parted: Vec<bool>,
+    pub(super) divergent_exits: Vec<bool>,
 }
 
-impl Together {
+impl Vectorization {
     fn new(kir: &Kir, batch: u32) -> Self {
         let uniformity = if batch == 1 { kir.uniformity() } else { kir.uniformity_of_neighbours() };
-        let parted = parted(kir, &uniformity);
+        let divergent_exits = divergent_exits(kir, &uniformity);
         let size = kir.workgroup_size;
         // If workgroups have memory of their own, each block of lanes belongs to one workgroup.
         let interleaved = batch != 1 && size[1..] != [1, 1] && kir.workgroup.is_empty();
-        Self { group: Group { size, batch, interleaved }, uniformity, parted }
+        Self { lane_layout: LaneLayout { size, batch, interleaved }, uniformity, divergent_exits }
     }
 
     /// The same for another form of the kernel, which has this analysis.
     pub(super) fn with(self, kir: &Kir, uniformity: &Uniformity) -> Self {
-        Self { uniformity: uniformity.clone(), parted: parted(kir, uniformity), ..self }
+        Self {
+            uniformity: uniformity.clone(),
+            divergent_exits: divergent_exits(kir, uniformity),
+            ..self
+        }
     }
 }
 
@@ -86,23 +90,24 @@ fn exchanges(kir: &Kir) -> bool {
 
 /// Returns the workgroups that are executed together: several only if they do not diverge, since
 /// diverged lanes would wait longer.
-pub(super) fn together(kir: &Kir) -> Result<Together, Refusal> {
+pub(super) fn vectorize(kir: &Kir) -> Result<Vectorization, LimitExceeded> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > LOCAL_BYTES {
         let what = "bytes of private arrays in an invocation".to_owned();
-        return Err(Refusal { what, needed, limit: LOCAL_BYTES });
+        return Err(LimitExceeded { what, needed, limit: LOCAL_BYTES });
     }
-    let together = Together::new(kir, batch(kir));
-    let apart = together.group.batch != 1 && together.parted.contains(&true);
-    Ok(if apart { Together::new(kir, 1) } else { together })
+    let vectorization = Vectorization::new(kir, batch(kir));
+    let apart =
+        vectorization.lane_layout.batch != 1 && vectorization.divergent_exits.contains(&true);
+    Ok(if apart { Vectorization::new(kir, 1) } else { vectorization })
 }
 
 /// Rejects code that needs more registers than [`REGISTER_BYTES`].
-pub(super) fn check(code: &Code) -> Result<(), Refusal> {
+pub(super) fn check(code: &Code) -> Result<(), LimitExceeded> {
     let needed = code.files.bytes() as u64;
     if needed > REGISTER_BYTES {
         let what = "bytes of values and private arrays in a workgroup".to_owned();
-        return Err(Refusal { what, needed, limit: REGISTER_BYTES });
+        return Err(LimitExceeded { what, needed, limit: REGISTER_BYTES });
     }
     Ok(())
 }

@@ -2,42 +2,42 @@
 
 use scry_ir::kir::{AddressSpace, AtomicOp, Place, Value, Variability};
 
-use super::emitter::{Emitter, Home};
-use crate::code::{Access, Area, At, Atomic, Index, Step};
+use super::emitter::{Emitter, Location};
+use crate::code::{Access, Address, Atomic, Index, MemorySpace, Step};
 use crate::lanes::Src;
 
 impl Emitter<'_> {
-    fn at(&mut self, place: Place, ty_size: u32) -> At {
-        let area = match place.space {
-            AddressSpace::Binding(binding) => Area::Binding(binding),
-            AddressSpace::Immediate => Area::Binding(self.code.writable.len() as u32),
-            AddressSpace::Workgroup(array) => Area::Shared(self.shared[array as usize]),
+    fn address(&mut self, place: Place, ty_size: u32) -> Address {
+        let space = match place.space {
+            AddressSpace::Binding(binding) => MemorySpace::Binding(binding),
+            AddressSpace::Immediate => MemorySpace::Binding(self.code.writable.len() as u32),
+            AddressSpace::Workgroup(array) => MemorySpace::Shared(self.shared[array as usize]),
             AddressSpace::Local(array) => {
                 let (_, start, _) = self.code.locals[array as usize];
-                Area::Local { start, len: self.kir.locals[array as usize].len }
+                MemorySpace::Local { start, len: self.kir.locals[array as usize].len }
             }
         };
-        let index = place.index.map_or(Index::None, |index| match self.home(index) {
-            Home::Scalar(scalar) => Index::Scalar(scalar),
-            Home::Affine(affine) => Index::Affine(affine),
-            Home::Lanes(start) => Index::Lanes(start),
+        let index = place.index.map_or(Index::None, |index| match self.location(index) {
+            Location::Scalar(scalar) => Index::Scalar(scalar),
+            Location::Affine(affine) => Index::Affine(affine),
+            Location::Lanes(start) => Index::Lanes(start),
         });
         // Arrays of workgroup and local memory are counted in elements.
-        let unit = if matches!(area, Area::Binding(_)) { 1 } else { ty_size };
-        At { area, index, stride: place.stride / unit, offset: place.offset / unit }
+        let unit = if matches!(space, MemorySpace::Binding(_)) { 1 } else { ty_size };
+        Address { space, index, stride: place.stride / unit, offset: place.offset / unit }
     }
 
     /// A load, with places for what it loads.
     pub(super) fn load_access(&mut self, value: Value, place: Place, count: u8) -> Access {
         let ty = self.kir.ty(value);
-        let at = self.at(place, ty.size());
-        let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
+        let address = self.address(place, ty.size());
+        let mut access = Access { ty, address, count, to: [0; 4], from: [Src::default(); 4] };
         for nth in 0..u32::from(count) {
             let result = Value(value.0 + nth);
             access.to[nth as usize] = match self.define(result) {
-                Home::Scalar(scalar) => scalar,
-                Home::Lanes(start) => start,
-                Home::Affine(affine) => affine.lanes,
+                Location::Scalar(scalar) => scalar,
+                Location::Lanes(start) => start,
+                Location::Affine(affine) => affine.lanes,
             };
         }
         access
@@ -58,9 +58,9 @@ impl Emitter<'_> {
     pub(super) fn store(&mut self, place: Place, values: &[Value]) {
         let Some(first) = values.first() else { return };
         let ty = self.kir.ty(*first);
-        let at = self.at(place, ty.size());
+        let address = self.address(place, ty.size());
         let count = values.len() as u8;
-        let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
+        let mut access = Access { ty, address, count, to: [0; 4], from: [Src::default(); 4] };
         if self.stream_to(*first, access) {
             return;
         }
@@ -79,14 +79,14 @@ impl Emitter<'_> {
         compare: Option<Value>,
     ) {
         let ty = self.kir.ty(result);
-        let at = self.at(place, ty.size());
+        let address = self.address(place, ty.size());
         let operand = |emitter: &mut Self, value: Option<Value>| {
             value.map_or(Src::default(), |value| emitter.lanes(value))
         };
         let value = operand(self, value);
         let compare = operand(self, compare);
-        if let Home::Lanes(d) = self.define(result) {
-            self.push(Step::Atomic(Box::new(Atomic { ty, at, op, d, value, compare })));
+        if let Location::Lanes(d) = self.define(result) {
+            self.push(Step::Atomic(Box::new(Atomic { ty, address, op, d, value, compare })));
         }
     }
 }

@@ -22,9 +22,9 @@ use scry_ir::kir::{Kir, Type};
 use self::analysis::conditions::conditions;
 use self::analysis::{counters, demand, disjoint, liveness};
 use self::emitter::Emitter;
-use self::limits::Together;
+use self::limits::Vectorization;
 use self::registers::Registers;
-use crate::code::{Code, Masks, Refusal};
+use crate::code::{Code, LimitExceeded, Masks};
 use crate::lanes::{BLOCK, Sizes};
 
 /// The number of the next code.
@@ -35,24 +35,24 @@ impl Code {
     /// `Program::with_kir` has enough for every program.
     ///
     /// # Errors
-    /// A [`Refusal`] if the kernel needs more memory for each invocation than the machine gives.
-    pub fn compile(kir: &Kir) -> Result<Self, Refusal> {
+    /// A [`LimitExceeded`] if the kernel needs more memory for each invocation than the machine gives.
+    pub fn compile(kir: &Kir) -> Result<Self, LimitExceeded> {
         compile(kir)
     }
 }
 
-fn compile(kir: &Kir) -> Result<Code, Refusal> {
-    let together = limits::together(kir)?;
+fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
+    let vectorization = limits::vectorize(kir)?;
     // Lanes only leave loops at different times where each workgroup is executed by itself.
-    let split = counters::split(kir, &together.uniformity, &together.parted);
-    let (kir, Together { group, uniformity, parted }) = match &split {
-        Some((kir, uniformity)) => (kir, together.with(kir, uniformity)),
-        None => (kir, together),
+    let split = counters::split(kir, &vectorization.uniformity, &vectorization.divergent_exits);
+    let (kir, Vectorization { lane_layout, uniformity, divergent_exits }) = match &split {
+        Some((kir, uniformity)) => (kir, vectorization.with(kir, uniformity)),
+        None => (kir, vectorization),
     };
     let live_ranges = liveness::live_ranges(kir, &uniformity);
     let conditions = conditions(kir, &uniformity, &live_ranges);
     let demand = demand::demand(kir, &uniformity, &live_ranges);
-    let blocks = group.lanes().div_ceil(BLOCK) as u32;
+    let blocks = lane_layout.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
     let masks =
         Masks { alive: registers.forever(Type::Bool), outer: registers.forever(Type::Bool) };
@@ -62,14 +62,14 @@ fn compile(kir: &Kir) -> Result<Code, Refusal> {
         live_ranges: &live_ranges,
         demand,
         conditions,
-        parted,
-        homes: vec![None; kir.values.len()],
+        divergent_exits,
+        locations: vec![None; kir.values.len()],
         splats: vec![None; kir.values.len()],
         vars: vec![None; kir.vars.len()],
         code: Code {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             steps: Vec::new(),
-            group,
+            lane_layout,
             files: Sizes::default(),
             scalars: 0,
             affines: 0,
@@ -82,7 +82,7 @@ fn compile(kir: &Kir) -> Result<Code, Refusal> {
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
             depths: 0,
             conditions: 0,
-            cost: limits::cost(kir, blocks, group.batch),
+            cost: limits::cost(kir, blocks, lane_layout.batch),
         },
         registers,
         shared: Vec::new(),

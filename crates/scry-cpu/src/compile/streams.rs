@@ -2,8 +2,8 @@
 
 use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
-use super::analysis::fusion::{Sum, Term, as_sum};
-use super::emitter::{Emitter, Home, Reg};
+use super::analysis::fusion::{MulAdd, MulAddOperand, as_mul_add};
+use super::emitter::{Emitter, Location, Reg};
 use super::insts::{minus_product, product_minus, sum};
 use crate::code::{Access, Chain, ChainEnd, Operand, Step, Stream};
 use crate::lanes::{LaneOp, Src};
@@ -12,13 +12,13 @@ impl Emitter<'_> {
     /// Computes a value with the loads that were fused into it. Returns whether there are any.
     pub(super) fn stream(&mut self, value: Value, d: Reg) -> bool {
         let Reg::Lanes(d) = d else { return false };
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return false };
-        let loads = |term: &Term| match term {
-            Term::Value(value) => self.is_left_load(*value),
-            Term::One | Term::Nothing => false,
+        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return false };
+        let loads = |term: &MulAddOperand| match term {
+            MulAddOperand::Value(value) => self.is_fused_load(*value),
+            MulAddOperand::One | MulAddOperand::NegZero => false,
         };
         let any = sum.terms.iter().any(loads);
-        let any = any || self.goes_on(&sum);
+        let any = any || self.continues_chain(&sum);
         if any {
             self.push_stream(sum, d.start, None);
         }
@@ -27,35 +27,35 @@ impl Emitter<'_> {
 
     /// Computes a value that was fused into its store. Returns whether it was.
     pub(super) fn stream_to(&mut self, value: Value, mut store: Access) -> bool {
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return false };
+        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return false };
         if !self.live_ranges.fused[value.index()] {
             return false;
         }
-        let Home::Lanes(d) = self.define(value) else { return false };
+        let Location::Lanes(d) = self.define(value) else { return false };
         store.from[0] = Src { start: d, step: 1 };
         self.push_stream(sum, d, Some(store));
         true
     }
 
-    fn is_left_load(&self, value: Value) -> bool {
+    fn is_fused_load(&self, value: Value) -> bool {
         self.live_ranges.fused[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
     }
 
     /// Returns the multiply-add that was fused into the next one of a chain.
-    fn left_sum(&self, term: &Term) -> Option<Value> {
+    fn fused_mul_add(&self, term: &MulAddOperand) -> Option<Value> {
         match *term {
-            Term::Value(value) if self.is_left_sum(value) => Some(value),
+            MulAddOperand::Value(value) if self.is_fused_mul_add(value) => Some(value),
             _ => None,
         }
     }
 
-    fn is_left_sum(&self, value: Value) -> bool {
+    fn is_fused_mul_add(&self, value: Value) -> bool {
         let inst = self.kir.inst(value);
         let sum = matches!(inst, Inst::Fma(..) | Inst::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
         sum && self.live_ranges.fused[value.index()]
     }
 
-    fn push_stream(&mut self, sum: Sum, d: u32, store: Option<Access>) {
+    fn push_stream(&mut self, sum: MulAdd, d: u32, store: Option<Access>) {
         let mut stages = Vec::new();
         let end = self.stages(sum, d, store, &mut stages);
         match (stages.len(), stages.pop()) {
@@ -71,21 +71,21 @@ impl Emitter<'_> {
     /// Adds a multiply-add to the stages, after those that were fused into it.
     fn stages(
         &mut self,
-        sum: Sum,
+        sum: MulAdd,
         d: u32,
         store: Option<Access>,
         stages: &mut Vec<Stream>,
     ) -> ChainEnd {
-        let staged = sum.staged(self.uniformity, |value| self.is_left_sum(value));
-        let (sum, end) = match staged {
-            Some((staged, Some(link))) => {
+        let stage = sum.as_stage(self.uniformity, |value| self.is_fused_mul_add(value));
+        let (sum, end) = match stage {
+            Some((stage, Some(link))) => {
                 self.stage_before(link.from, stages);
-                (staged, link.end)
+                (stage, link.end)
             }
             Some((_, None)) | None => (sum, ChainEnd::Term),
         };
         let from = stages.last().map(|stage| Src { start: stage.d, step: 1 });
-        let operands = sum.terms.map(|term| match (self.left_sum(&term), from) {
+        let operands = sum.terms.map(|term| match (self.fused_mul_add(&term), from) {
             (Some(_), Some(from)) => Operand::Lanes(from),
             _ => self.term(term),
         });
@@ -95,25 +95,28 @@ impl Emitter<'_> {
     }
 
     /// Returns whether one of the terms is a fused multiply-add.
-    fn goes_on(&self, sum: &Sum) -> bool {
-        sum.terms.iter().any(|term| self.left_sum(term).is_some())
+    fn continues_chain(&self, sum: &MulAdd) -> bool {
+        sum.terms.iter().any(|term| self.fused_mul_add(term).is_some())
     }
 
     fn stage_before(&mut self, value: Value, stages: &mut Vec<Stream>) {
-        let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) else { return };
-        let first = sum.staged(self.uniformity, |_| false).filter(|_| !self.goes_on(&sum));
+        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return };
+        let first =
+            sum.as_stage(self.uniformity, |_| false).filter(|_| !self.continues_chain(&sum));
         let sum = first.map_or(sum, |(first, _)| first);
         if let Reg::Lanes(d) = self.temporary(Type::F32, false) {
             self.stages(sum, d.start, None, stages);
         }
     }
 
-    fn term(&mut self, term: Term) -> Operand {
+    fn term(&mut self, term: MulAddOperand) -> Operand {
         let constant = match term {
-            Term::Value(value) if self.is_left_load(value) => return self.left_load(value),
-            Term::Value(value) => return Operand::Lanes(self.lanes(value)),
-            Term::One => 1.0f32,
-            Term::Nothing => -0.0,
+            MulAddOperand::Value(value) if self.is_fused_load(value) => {
+                return self.fused_load(value);
+            }
+            MulAddOperand::Value(value) => return Operand::Lanes(self.lanes(value)),
+            MulAddOperand::One => 1.0f32,
+            MulAddOperand::NegZero => -0.0,
         };
         let constant = Const { ty: Type::F32, bits: constant.to_bits().into() };
         match self.fixed_lanes(constant) {
@@ -122,7 +125,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn left_load(&mut self, value: Value) -> Operand {
+    fn fused_load(&mut self, value: Value) -> Operand {
         let Inst::Load { place, count } = *self.kir.inst(value) else {
             unreachable!("only loads are asked for")
         };

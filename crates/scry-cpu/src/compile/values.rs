@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{Const, Inst, Stmt, Type, Value, Var, Variability};
 
-use super::emitter::{Emitter, Home, Reg};
+use super::emitter::{Emitter, Location, Reg};
 use crate::code::{Affine, AffineOp, AffineSrc, Step};
 use crate::lanes::{Args, LaneOp, Src};
 use crate::ops;
@@ -35,28 +35,28 @@ impl Emitter<'_> {
     }
 
     /// Where a value is. Values are defined before they are used.
-    pub(super) fn home(&mut self, value: Value) -> Home {
-        if let Some(home) = self.homes[value.index()] {
-            return home;
+    pub(super) fn location(&mut self, value: Value) -> Location {
+        if let Some(location) = self.locations[value.index()] {
+            return location;
         }
         // Unreachable code may use what was never computed.
-        let zero = Home::Scalar(self.fixed(0));
-        self.homes[value.index()] = Some(zero);
+        let zero = Location::Scalar(self.fixed(0));
+        self.locations[value.index()] = Some(zero);
         zero
     }
 
     /// A place for the result of a value's definition.
-    pub(super) fn define(&mut self, value: Value) -> Home {
+    pub(super) fn define(&mut self, value: Value) -> Location {
         let live_range = self.live_ranges.values[value.index()];
-        let home = self.place(self.kir.ty(value), self.class(value), live_range);
-        self.homes[value.index()] = Some(home);
-        home
+        let location = self.place(self.kir.ty(value), self.class(value), live_range);
+        self.locations[value.index()] = Some(location);
+        location
     }
 
     /// A constant: no step computes it.
     pub(super) fn constant(&mut self, value: Value, constant: Const) {
         let scalar = self.fixed(constant.bits);
-        self.homes[value.index()] = Some(Home::Scalar(scalar));
+        self.locations[value.index()] = Some(Location::Scalar(scalar));
         if self.demand[value.index()] {
             let block = self.registers.block(constant.ty);
             self.code.splats.push((constant.ty, block, constant.bits));
@@ -76,25 +76,25 @@ impl Emitter<'_> {
         if !self.demand[value.index()] {
             return;
         }
-        match self.home(value) {
-            Home::Scalar(scalar) => {
+        match self.location(value) {
+            Location::Scalar(scalar) => {
                 let ty = self.kir.ty(value);
                 let block = self.registers.block(ty);
                 self.splats[value.index()] = Some(block);
                 self.push(Step::Splat { ty, block, scalar });
             }
-            Home::Affine(affine) => self.push(Step::Spread(affine)),
-            Home::Lanes(_) => {}
+            Location::Affine(affine) => self.push(Step::Expand(affine)),
+            Location::Lanes(_) => {}
         }
     }
 
     /// The lanes of a value.
     pub(super) fn lanes(&mut self, value: Value) -> Src {
-        match self.home(value) {
-            Home::Lanes(start) | Home::Affine(Affine { lanes: start, .. }) => {
+        match self.location(value) {
+            Location::Lanes(start) | Location::Affine(Affine { lanes: start, .. }) => {
                 Src { start, step: 1 }
             }
-            Home::Scalar(scalar) => {
+            Location::Scalar(scalar) => {
                 let start = match self.splats[value.index()] {
                     Some(block) => block,
                     None => self.splat(self.kir.ty(value), scalar),
@@ -112,9 +112,9 @@ impl Emitter<'_> {
 
     /// The scalar of a uniform value.
     pub(super) fn uniform(&mut self, value: Value) -> u32 {
-        match self.home(value) {
-            Home::Scalar(scalar) => scalar,
-            Home::Affine(_) | Home::Lanes(_) => {
+        match self.location(value) {
+            Location::Scalar(scalar) => scalar,
+            Location::Affine(_) | Location::Lanes(_) => {
                 debug_assert!(false, "{value} is not uniform");
                 self.fixed(0)
             }
@@ -162,16 +162,16 @@ impl Emitter<'_> {
 
     /// An operand of an affine operation.
     pub(super) fn affine_operand(&mut self, value: Value) -> AffineSrc {
-        match self.home(value) {
-            Home::Affine(affine) => AffineSrc::Slot(affine),
-            Home::Scalar(index) => {
+        match self.location(value) {
+            Location::Affine(affine) => AffineSrc::Slot(affine),
+            Location::Scalar(index) => {
                 let block = match self.splats[value.index()] {
                     Some(block) => block,
                     None => self.registers.block(Type::U32),
                 };
                 AffineSrc::Scalar { index, block }
             }
-            Home::Lanes(_) => {
+            Location::Lanes(_) => {
                 debug_assert!(false, "{value} is not affine");
                 AffineSrc::Scalar { index: self.fixed(0), block: 0 }
             }
@@ -182,7 +182,7 @@ impl Emitter<'_> {
     pub(super) fn read(&mut self, value: Value, var: Var) {
         let from = self.var(var);
         if self.live_ranges.aliased[value.index()] && self.class(value) == kind_of(from) {
-            self.homes[value.index()] = Some(from);
+            self.locations[value.index()] = Some(from);
         } else {
             let to = self.define(value);
             self.copy(self.kir.ty(value), to, from);
@@ -191,29 +191,29 @@ impl Emitter<'_> {
     }
 
     /// Where a variable is; finds a place at its first assignment.
-    pub(super) fn var(&mut self, var: Var) -> Home {
-        if let Some(home) = self.vars[var.index()] {
-            return home;
+    pub(super) fn var(&mut self, var: Var) -> Location {
+        if let Some(location) = self.vars[var.index()] {
+            return location;
         }
         let live_range = self.live_ranges.vars[var.index()].live_range;
         let class = self.uniformity.vars[var.index()].class;
-        let home = self.place(self.kir.vars[var.index()], class, live_range);
-        self.vars[var.index()] = Some(home);
-        home
+        let location = self.place(self.kir.vars[var.index()], class, live_range);
+        self.vars[var.index()] = Some(location);
+        location
     }
 
     /// Copies between places of one class, in all lanes.
-    pub(super) fn copy(&mut self, ty: Type, to: Home, from: Home) {
+    pub(super) fn copy(&mut self, ty: Type, to: Location, from: Location) {
         match (to, from) {
-            (Home::Scalar(d), Home::Scalar(a)) => {
+            (Location::Scalar(d), Location::Scalar(a)) => {
                 self.push(Step::Scalar(ops::copy(ty), d, [a, 0, 0]));
             }
-            (Home::Affine(d), Home::Affine(a)) => self.copy_affine(d, AffineSrc::Slot(a)),
-            (Home::Affine(d), Home::Scalar(index)) => {
+            (Location::Affine(d), Location::Affine(a)) => self.copy_affine(d, AffineSrc::Slot(a)),
+            (Location::Affine(d), Location::Scalar(index)) => {
                 let block = self.registers.block(ty);
                 self.copy_affine(d, AffineSrc::Scalar { index, block });
             }
-            (Home::Lanes(d), Home::Lanes(a)) => {
+            (Location::Lanes(d), Location::Lanes(a)) => {
                 self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::lanes(a)]);
             }
             (to, from) => debug_assert!(false, "{from:?} is copied to {to:?}"),
@@ -226,13 +226,13 @@ impl Emitter<'_> {
     }
 
     /// Sets a place to zero.
-    pub(super) fn zero(&mut self, ty: Type, home: Home) {
-        match home {
-            Home::Scalar(_) | Home::Affine(_) => {
-                let zero = Home::Scalar(self.fixed(0));
-                self.copy(ty, home, zero);
+    pub(super) fn zero(&mut self, ty: Type, location: Location) {
+        match location {
+            Location::Scalar(_) | Location::Affine(_) => {
+                let zero = Location::Scalar(self.fixed(0));
+                self.copy(ty, location, zero);
             }
-            Home::Lanes(d) => self.push(Step::Zero { ty, d }),
+            Location::Lanes(d) => self.push(Step::Zero { ty, d }),
         }
     }
 
@@ -240,7 +240,7 @@ impl Emitter<'_> {
     pub(super) fn assign(&mut self, var: Var, value: Value) {
         let ty = self.kir.ty(value);
         match self.var(var) {
-            Home::Lanes(d) => {
+            Location::Lanes(d) => {
                 let value = self.lanes(value);
                 if self.uniformity.vars[var.index()].partial {
                     self.push(Step::Blend { ty, d, value });
@@ -249,7 +249,7 @@ impl Emitter<'_> {
                 }
             }
             to => {
-                let from = self.home(value);
+                let from = self.location(value);
                 if from != to {
                     self.copy(ty, to, from);
                 }
@@ -257,7 +257,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the place of the variable to which the value computed now is assigned soon, and
+    /// Returns the place of the variable to which the value computed now is assigned prefetch, and
     /// nothing else: it can be computed there. `rest` are the following statements of the block.
     pub(super) fn destination(&mut self, value: Value, rest: &[Stmt]) -> Option<u32> {
         let computed = matches!(
@@ -277,8 +277,8 @@ impl Emitter<'_> {
             return None;
         }
         match self.var(var) {
-            Home::Lanes(start) => Some(start),
-            Home::Scalar(_) | Home::Affine(_) => None,
+            Location::Lanes(start) => Some(start),
+            Location::Scalar(_) | Location::Affine(_) => None,
         }
     }
 
@@ -311,10 +311,10 @@ impl Emitter<'_> {
     }
 }
 
-fn kind_of(home: Home) -> Variability {
-    match home {
-        Home::Scalar(_) => Variability::Uniform,
-        Home::Affine(_) => Variability::Affine,
-        Home::Lanes(_) => Variability::Varying,
+fn kind_of(location: Location) -> Variability {
+    match location {
+        Location::Scalar(_) => Variability::Uniform,
+        Location::Affine(_) => Variability::Affine,
+        Location::Lanes(_) => Variability::Varying,
     }
 }

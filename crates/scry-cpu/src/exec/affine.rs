@@ -81,7 +81,7 @@ impl Frame<'_> {
     /// The positions of a block of interleaved lanes along x, y, z, and the numbers of their
     /// workgroups.
     fn interleaved(&self, block: usize) -> [[u32; BLOCK]; 4] {
-        let [width, height, _] = self.code.group.size;
+        let [width, height, _] = self.code.lane_layout.size;
         let across = width * self.count;
         let axis = |of: &dyn Fn(u32, u32) -> u32| {
             std::array::from_fn(|lane| {
@@ -151,7 +151,7 @@ impl Frame<'_> {
     /// The least and the greatest number that a lane may have, if no lane wraps.
     pub(super) fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
         let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
-        let [width, height, depth] = self.code.group.size;
+        let [width, height, depth] = self.code.lane_layout.size;
         let (mut low, mut high) = (base, base);
         for (step, size) in of.step.into_iter().zip([width, height, depth, self.count]) {
             let reach = i64::from(step as i32) * i64::from(size - 1);

@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::indices::each;
 use super::memory::place;
 use super::workgroup_memory::{InShared, cell};
-use crate::code::{Area, Atomic};
+use crate::code::{Atomic, MemorySpace};
 use crate::lanes::{BLOCK, Lane};
 
 /// The new value for an old one and an operand.
@@ -26,7 +26,7 @@ impl Frame<'_> {
 
     fn atomic_of<B: InShared>(&self, atomic: &Atomic, change: Change<B>) {
         let file = B::file(self.files());
-        let pattern = self.pattern(&atomic.at.index);
+        let pattern = self.pattern(&atomic.address.index);
         for block in self.blocks() {
             let indices = each(self.indices(&pattern, block));
             let active = self.active(block);
@@ -35,44 +35,47 @@ impl Frame<'_> {
             let mut results = [B::ZERO; BLOCK];
             for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
                 let (value, compare) = (values[lane], compare[lane]);
-                let byte =
-                    self.own_place::<B>(atomic.at.area, block, place(&atomic.at, indices[lane]));
+                let byte = self.own_place::<B>(
+                    atomic.address.space,
+                    block,
+                    place(&atomic.address, indices[lane]),
+                );
                 results[lane] = match atomic.op {
-                    AtomicOp::Load => self.atomic_load(atomic.at.area, byte),
-                    AtomicOp::Store => self.atomic_store(atomic.at.area, byte, value),
+                    AtomicOp::Load => self.atomic_load(atomic.address.space, byte),
+                    AtomicOp::Store => self.atomic_store(atomic.address.space, byte, value),
                     AtomicOp::CompareExchange => {
                         let replace = |old| if old == compare { value } else { old };
-                        self.update(atomic.at.area, byte, replace)
+                        self.update(atomic.address.space, byte, replace)
                     }
-                    _ => self.update(atomic.at.area, byte, |old| change(old, value)),
+                    _ => self.update(atomic.address.space, byte, |old| change(old, value)),
                 };
             }
             file[atomic.d as usize + block].set(results);
         }
     }
 
-    fn atomic_load<B: InShared>(&self, area: Area, place: u64) -> B {
-        match area {
-            Area::Binding(binding) => self.regions[binding as usize].get(place),
-            _ => self.update(area, place, |old| old),
+    fn atomic_load<B: InShared>(&self, space: MemorySpace, place: u64) -> B {
+        match space {
+            MemorySpace::Binding(binding) => self.regions[binding as usize].get(place),
+            _ => self.update(space, place, |old| old),
         }
     }
 
-    fn atomic_store<B: InShared>(&self, area: Area, place: u64, value: B) -> B {
-        match area {
-            Area::Binding(binding) => self.regions[binding as usize].set(place, value),
+    fn atomic_store<B: InShared>(&self, space: MemorySpace, place: u64, value: B) -> B {
+        match space {
+            MemorySpace::Binding(binding) => self.regions[binding as usize].set(place, value),
             _ => {
-                self.update(area, place, |_| value);
+                self.update(space, place, |_| value);
             }
         }
         B::ZERO
     }
 
     /// Updates an element, and returns its previous value.
-    fn update<B: InShared>(&self, area: Area, place: u64, change: impl Fn(B) -> B) -> B {
-        match area {
-            Area::Binding(binding) => self.regions[binding as usize].update(place, change),
-            Area::Shared(start) => {
+    fn update<B: InShared>(&self, space: MemorySpace, place: u64, change: impl Fn(B) -> B) -> B {
+        match space {
+            MemorySpace::Binding(binding) => self.regions[binding as usize].update(place, change),
+            MemorySpace::Shared(start) => {
                 let cells = B::cells(&self.scratch.shared);
                 let Some(cell) = cell(cells, u64::from(start) + place) else {
                     return B::ZERO;
@@ -81,7 +84,7 @@ impl Frame<'_> {
                 cell.set(change(old));
                 old
             }
-            Area::Local { .. } => B::ZERO,
+            MemorySpace::Local { .. } => B::ZERO,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sums of products that follow from each other, in one pass with the sum in vector registers.
 
 use super::frame::{Frame, Lanes};
-use super::stream::{Line, Powers};
+use super::stream::{Powers, StridedWords};
 use crate::code::{Access, Chain, ChainEnd, Operand, Stream};
 use crate::lanes::{Bits, IsaLevel, Src};
 use crate::strided::{Words, fold};
@@ -48,11 +48,11 @@ impl Frame<'_> {
         let first = self.lanes.first;
         let count = chain.stages.len();
         let target = match store {
-            None => Some(Line::Lanes(Src { start: chain.stages[count - 1].d, step: 1 })),
+            None => Some(StridedWords::Lanes(Src { start: chain.stages[count - 1].d, step: 1 })),
             Some(access) => self.line_of(access),
         };
         let Some(target) = target else { return first };
-        let mut lines = [const { Line::Lanes(Src { start: 0, step: 1 }) }; INPUTS];
+        let mut lines = [const { StridedWords::Lanes(Src { start: 0, step: 1 }) }; INPUTS];
         let mut factors = [0.0; MOST];
         let mut used = 1;
         let Some(line) = self.operand_line(&chain.stages[0].operands[2]) else { return first };
@@ -69,7 +69,7 @@ impl Frame<'_> {
             used += 1;
         }
         let lines = &lines[..used];
-        if target.is_shared() || lines.iter().any(Line::is_shared) {
+        if target.is_shared() || lines.iter().any(StridedWords::is_shared) {
             return first;
         }
         let mut all = [&target; INPUTS + 1];

@@ -1,13 +1,13 @@
 //! Cooperative matrices: products of matrices that a subgroup holds together.
 //!
-//! The lanes' scalars are gathered into whole matrices, and the result is scattered again. Products
+//! The lanes' scalars are gather_rows into whole matrices, and the result is scattered again. Products
 //! are accumulated in the order of K, in f32.
 
 use scry_ir::kir::Type;
 
 use super::exchange::{Members, SIZE};
 use super::frame::Frame;
-use crate::code::Product;
+use crate::code::MatrixProduct;
 use crate::lanes::Src;
 use crate::math::{f16_bits, f32_of_f16};
 
@@ -21,19 +21,19 @@ const STEP: usize = 8;
 type Matrix<const R: usize> = [[f32; STEP]; R];
 
 impl Frame<'_> {
-    pub(super) fn multiply_add(&self, product: &Product) {
-        let Product { factor, sum, .. } = *product;
+    pub(super) fn multiply_add(&self, product: &MatrixProduct) {
+        let MatrixProduct { operand_type, accumulator_type, .. } = *product;
         self.for_each_subgroup(&mut |first, end| {
-            let a: Matrix<ROWS> = self.gathered(factor, &product.a, [first, end]);
-            let b = self.right_factor(factor, &product.b, [first, end]);
-            let mut c: Matrix<ROWS> = self.gathered(sum, &product.c, [first, end]);
+            let a: Matrix<ROWS> = self.gather_rows(operand_type, &product.a, [first, end]);
+            let b = self.gather_columns(operand_type, &product.b, [first, end]);
+            let mut c: Matrix<ROWS> = self.gather_rows(accumulator_type, &product.c, [first, end]);
             multiply_add(&a, &b, &mut c);
             self.scatter(product, [first, end], &c);
         });
     }
 
     /// The matrix of which each lane holds a pair of each eighth row.
-    fn gathered(&self, ty: Type, from: &[Src], [first, end]: [usize; 2]) -> Matrix<ROWS> {
+    fn gather_rows(&self, ty: Type, from: &[Src], [first, end]: [usize; 2]) -> Matrix<ROWS> {
         let mut matrix = [[0.0; STEP]; ROWS];
         for (nth, from) in from.iter().enumerate() {
             let members = self.members(ty, *from, first, end);
@@ -45,8 +45,8 @@ impl Frame<'_> {
         matrix
     }
 
-    /// The right factor, of which lanes hold pairs of columns.
-    fn right_factor(&self, ty: Type, from: &[Src; 2], [first, end]: [usize; 2]) -> Matrix<STEP> {
+    /// The right operand, of which lanes hold pairs of columns.
+    fn gather_columns(&self, ty: Type, from: &[Src; 2], [first, end]: [usize; 2]) -> Matrix<STEP> {
         let mut matrix = [[0.0; STEP]; STEP];
         for (nth, from) in from.iter().enumerate() {
             let members = self.members(ty, *from, first, end);
@@ -59,13 +59,13 @@ impl Frame<'_> {
     }
 
     /// Writes each active lane's part of a result.
-    fn scatter(&self, product: &Product, [first, end]: [usize; 2], matrix: &Matrix<ROWS>) {
-        let members: Members = self.members(product.sum, product.c[0], first, end);
+    fn scatter(&self, product: &MatrixProduct, [first, end]: [usize; 2], matrix: &Matrix<ROWS>) {
+        let members: Members = self.members(product.accumulator_type, product.c[0], first, end);
         for (nth, d) in product.d.into_iter().enumerate() {
             for lane in 0..SIZE {
                 let [row, column] = element(lane, nth);
-                let value = bits(product.sum, matrix[row][column]);
-                self.give(product.sum, &members, d, lane, value);
+                let value = bits(product.accumulator_type, matrix[row][column]);
+                self.give(product.accumulator_type, &members, d, lane, value);
             }
         }
     }

@@ -1,10 +1,10 @@
-//! Exchange between the invocations of a subgroup.
+//! SubgroupExchange between the invocations of a subgroup.
 
 use scry_ir::kir::{BinaryOp, Extent, Reduction, Type};
 
 use super::frame::Frame;
 use crate::SUBGROUP_SIZE;
-use crate::code::Exchange;
+use crate::code::SubgroupExchange;
 use crate::lanes::{BLOCK, Bits, LaneOp, Src};
 use crate::ops;
 
@@ -19,12 +19,12 @@ pub(super) struct Members {
 }
 
 impl Frame<'_> {
-    pub(super) fn exchange(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
+    pub(super) fn exchange(&self, ty: Type, exchange: SubgroupExchange, d: u32, value: Src) {
         self.for_each_subgroup(&mut |first, end| {
             let members = self.members(ty, value, first, end);
             match exchange {
-                Exchange::Ballot { word } => self.ballot(&members, word, d),
-                Exchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
+                SubgroupExchange::Ballot { word } => self.ballot(&members, word, d),
+                SubgroupExchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
                 _ => self.shuffle(ty, &members, exchange, d),
             }
         });
@@ -33,12 +33,12 @@ impl Frame<'_> {
     /// Calls `visit` with the first lane of each subgroup that may have active lanes, and with the
     /// end of its workgroup's lanes.
     pub(super) fn for_each_subgroup(&self, visit: &mut dyn FnMut(usize, usize)) {
-        let workgroup = self.code.group.invocations();
+        let workgroup = self.code.lane_layout.invocations();
         let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
         let workgroups = lanes.start / workgroup..lanes.end.div_ceil(workgroup);
         for workgroup_start in workgroups.map(|number| number * workgroup) {
             let mut first = workgroup_start;
-            let end = (workgroup_start + workgroup).min(self.code.group.lanes());
+            let end = (workgroup_start + workgroup).min(self.code.lane_layout.lanes());
             while first < end {
                 visit(first, end);
                 first += SIZE;
@@ -92,18 +92,20 @@ impl Frame<'_> {
         }
     }
 
-    fn shuffle(&self, ty: Type, members: &Members, exchange: Exchange, d: u32) {
+    fn shuffle(&self, ty: Type, members: &Members, exchange: SubgroupExchange, d: u32) {
         let first = members.active.iter().position(|active| *active).unwrap_or(0);
         for number in 0..SIZE {
             let by = |source: Src| self.operand(source, members.first + number) as usize;
             let from = match exchange {
-                Exchange::Lane(lane) => by(lane),
-                Exchange::Xor(mask) => number ^ by(mask),
-                Exchange::Up(delta) => number.wrapping_sub(by(delta)),
-                Exchange::Down(delta) => number.wrapping_add(by(delta)),
-                Exchange::QuadLane(lane) => (number & !3) | (by(lane) & 3),
-                Exchange::QuadXor(mask) => number ^ usize::from(mask),
-                Exchange::First | Exchange::Ballot { .. } | Exchange::Reduce { .. } => first,
+                SubgroupExchange::Lane(lane) => by(lane),
+                SubgroupExchange::Xor(mask) => number ^ by(mask),
+                SubgroupExchange::Up(delta) => number.wrapping_sub(by(delta)),
+                SubgroupExchange::Down(delta) => number.wrapping_add(by(delta)),
+                SubgroupExchange::QuadLane(lane) => (number & !3) | (by(lane) & 3),
+                SubgroupExchange::QuadXor(mask) => number ^ usize::from(mask),
+                SubgroupExchange::First
+                | SubgroupExchange::Ballot { .. }
+                | SubgroupExchange::Reduce { .. } => first,
             };
             self.give(ty, members, d, number, members.values[from % SIZE]);
         }

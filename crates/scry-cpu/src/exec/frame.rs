@@ -11,7 +11,7 @@ use crate::access::Region;
 use crate::code::{Affine, Code};
 use crate::lanes::{Args, BLOCK, Bits, Block, Files, IsaLevel, Src};
 use crate::ops;
-use crate::{Job, Stop};
+use crate::{CancelToken, Job};
 
 /// The state that steps operate on.
 pub(super) struct Frame<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Frame<'a> {
     pub job: &'a Job<'a>,
     pub scratch: &'a Scratch,
     pub isa: IsaLevel,
-    pub stop: &'a Stop,
+    pub stop: &'a CancelToken,
     /// The bindings, and after them the immediates.
     pub regions: Vec<Region>,
     /// The first workgroup's position.
@@ -66,7 +66,7 @@ impl<'a> Frame<'a> {
         job: &'a Job<'a>,
         scratch: &'a Scratch,
         isa: IsaLevel,
-        stop: &'a Stop,
+        stop: &'a CancelToken,
     ) -> Self {
         let plain = plain(code, job);
         let mut regions = Vec::with_capacity(plain.len() + 1);
@@ -77,7 +77,7 @@ impl<'a> Frame<'a> {
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and this copy of them is this thread's.
         regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, isa) });
-        let rows = (code.group.size[0] as usize).is_multiple_of(BLOCK);
+        let rows = (code.lane_layout.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
             job,
@@ -101,7 +101,7 @@ impl<'a> Frame<'a> {
     pub(super) fn begin(&mut self, group: [u32; 3], count: u32) {
         self.group = group;
         self.count = count;
-        let lanes = self.code.group.invocations() * count as usize;
+        let lanes = self.code.lane_layout.invocations() * count as usize;
         self.extent = lanes.div_ceil(BLOCK);
         if lanes != self.whole || self.leaves != 0 {
             self.fill_masks(lanes);
@@ -122,7 +122,7 @@ impl<'a> Frame<'a> {
     }
 
     fn fill_masks(&mut self, lanes: usize) {
-        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK);
         let (whole, part) = (lanes / BLOCK, lanes % BLOCK);
         for mask in [self.code.masks.alive, self.code.masks.outer] {
             let mask = &u8::file(self.files())[mask as usize..][..blocks];
@@ -180,7 +180,7 @@ impl<'a> Frame<'a> {
 
     /// Zeroes a register, in all lanes.
     pub(super) fn zero(&self, ty: Type, d: u32) {
-        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK);
         self.zero_blocks(ty, d as usize..d as usize + blocks);
     }
 
@@ -231,7 +231,7 @@ impl<'a> Frame<'a> {
 
     /// Fills a register from each lane's number in its workgroup.
     fn each_number(&self, d: u32, of: impl Fn(u32) -> u32) {
-        let workgroup = self.code.group.invocations() as u32;
+        let workgroup = self.code.lane_layout.invocations() as u32;
         let file = u32::file(self.files());
         for block in self.blocks() {
             let first = (block * BLOCK) as u32;
@@ -250,10 +250,10 @@ impl<'a> Frame<'a> {
 /// Returns, for each binding, the size of the prefix in which no thread writes what another
 /// accesses.
 fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
-    let invocations = u64::from(job.groups[0]) * u64::from(code.group.size[0]);
+    let invocations = u64::from(job.groups[0]) * u64::from(code.lane_layout.size[0]);
     let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
     // Loads read whole blocks: lanes beyond the workgroup would read what other threads write.
-    let filled = code.group.invocations().is_multiple_of(BLOCK);
+    let filled = code.lane_layout.invocations().is_multiple_of(BLOCK);
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
         _ if !writable => span.size as u64,

@@ -149,7 +149,7 @@ pub(super) fn line(pattern: &Pattern) -> Option<Rows> {
 impl Frame<'_> {
     /// Returns log2 of the blocks of a workgroup.
     pub(super) fn group_power(&self) -> u32 {
-        (self.code.group.invocations() / BLOCK).trailing_zeros()
+        (self.code.lane_layout.invocations() / BLOCK).trailing_zeros()
     }
 
     /// What is known of an index.
@@ -170,7 +170,7 @@ impl Frame<'_> {
     }
 
     pub(super) fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
-        let group = self.code.group;
+        let group = self.code.lane_layout;
         let [width, height, depth] = group.size;
         let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
         // Lanes of a row, and of what leads from one workgroup to the next.

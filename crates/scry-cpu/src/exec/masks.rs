@@ -6,21 +6,21 @@ use crate::lanes::{BLOCK, Bits};
 
 impl Frame<'_> {
     /// Executes a step at which lanes diverge or reconverge. Returns the step to jump to, if any.
-    pub(super) fn part(&mut self, step: &Step) -> Option<u32> {
+    pub(super) fn update_masks(&mut self, step: &Step) -> Option<u32> {
         match step {
-            Step::Split { side, depth, none } => {
+            Step::Split { side, depth, if_empty } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
-                self.take_side(side, true).then_some(*none)
+                self.take_side(side, true).then_some(*if_empty)
             }
-            Step::Otherwise { side, none } => self.take_side(side, false).then_some(*none),
-            Step::Join { depth, mask, none } => self.join(*depth, *mask).then_some(*none),
+            Step::Else { side, if_empty } => self.take_side(side, false).then_some(*if_empty),
+            Step::Join { depth, mask, if_empty } => self.join(*depth, *mask).then_some(*if_empty),
             Step::Enter { depth, into } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
                 self.copy_mask(*into);
                 self.lanes.mask = *into;
                 None
             }
-            Step::Drop { exit, none } => self.drop_lanes(exit).then_some(*none),
+            Step::Exit { exit, if_empty } => self.drop_lanes(exit).then_some(*if_empty),
             Step::Leave { masks, to } => {
                 self.remove(masks);
                 Some(*to)
@@ -34,7 +34,7 @@ impl Frame<'_> {
         match self.decided(side.number) {
             // The other side has not changed the active lanes: it was skipped.
             Some(holds) if holds == accept => {
-                if side.parts {
+                if side.needs_mask {
                     self.copy_mask(side.into);
                     self.lanes.mask = side.into;
                 }
@@ -43,7 +43,7 @@ impl Frame<'_> {
             Some(_) => true,
             None => {
                 self.restrict(side.condition, side.from, side.into, (!accept).into());
-                self.look(side.into)
+                self.activate(side.into)
             }
         }
     }
@@ -56,7 +56,7 @@ impl Frame<'_> {
             self.lanes = lanes;
             return false;
         }
-        self.look(mask)
+        self.activate(mask)
     }
 
     /// The lanes of `from` where a condition holds, or with `flip` 1, does not hold.
@@ -75,7 +75,7 @@ impl Frame<'_> {
     }
 
     /// Makes a mask the active one. Returns whether it is empty.
-    fn look(&mut self, mask: u32) -> bool {
+    fn activate(&mut self, mask: u32) -> bool {
         let file = u8::file(self.files());
         let (mut first, mut last, mut full, mut filled) = (usize::MAX, 0, true, 0);
         for block in self.all_blocks() {
@@ -121,22 +121,22 @@ impl Frame<'_> {
                 leaving[lane] = active[lane] & (holds[lane] ^ exit.flip ^ 1 | u8::from(all));
             }
             if leaving != [0; BLOCK] {
-                self.take_out(exit, block, leaving);
+                self.remove_lanes(exit, block, leaving);
             }
         }
         self.leaves += 1;
-        self.look(self.lanes.mask)
+        self.activate(self.lanes.mask)
     }
 
     /// Removes lanes of a block from masks.
-    fn take_out(&self, exit: &Exit, block: usize, leaving: [u8; BLOCK]) {
+    fn remove_lanes(&self, exit: &Exit, block: usize, leaving: [u8; BLOCK]) {
         let (masks, words) = (u8::file(self.files()), u32::file(self.files()));
         for mask in &exit.masks {
             let place = &masks[*mask as usize + block];
             let there = place.get();
             place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
         }
-        for (to, from) in &exit.keep {
+        for (to, from) in &exit.copies {
             let (place, value) = (&words[*to as usize + block], self.scalar(*from) as u32);
             let mut there = place.get();
             for lane in 0..BLOCK {

@@ -7,19 +7,19 @@ use super::frame::Frame;
 use super::indices::{ALL, Indices, Pattern, Rows, each, line};
 use super::workgroup_memory::InShared;
 use crate::access::{Region, Shared};
-use crate::code::{Access, Area, At};
+use crate::code::{Access, Address, MemorySpace};
 use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 
 /// The start of a memory, and the distance to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct ArrayStart {
     first: u64,
     apart: u64,
     /// log2 of the blocks of a workgroup.
     pub(super) group: u32,
 }
 
-impl Start {
+impl ArrayStart {
     /// A binding, which all workgroups share.
     pub(super) const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
 
@@ -100,7 +100,7 @@ impl<B: Shared> Memory<B> for Region {
 }
 
 /// A place of one index.
-pub(super) fn place(at: &At, index: u32) -> u64 {
+pub(super) fn place(at: &Address, index: u32) -> u64 {
     u64::from(index) * u64::from(at.stride) + u64::from(at.offset)
 }
 
@@ -118,13 +118,21 @@ pub(super) fn forth(first: u64, step: u64, lane: usize) -> u64 {
 
 impl Frame<'_> {
     pub(super) fn load(&self, access: &Access) {
-        match (access.ty.size(), access.at.area) {
+        match (access.ty.size(), access.address.space) {
             (4, _) => self.load_words(access),
-            (2, Area::Binding(binding)) => {
-                self.load_from::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
+            (2, MemorySpace::Binding(binding)) => {
+                self.load_from::<u16, _>(
+                    access,
+                    &self.regions[binding as usize],
+                    ArrayStart::BINDING,
+                );
             }
-            (8, Area::Binding(binding)) => {
-                self.load_from::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
+            (8, MemorySpace::Binding(binding)) => {
+                self.load_from::<u64, _>(
+                    access,
+                    &self.regions[binding as usize],
+                    ArrayStart::BINDING,
+                );
             }
             _ => self.load_rare(access),
         }
@@ -142,21 +150,30 @@ impl Frame<'_> {
 
     #[inline(always)]
     fn load_of<B: InShared>(&self, access: &Access) {
-        match access.at.area {
-            Area::Binding(binding) => {
-                self.load_from::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
+        match access.address.space {
+            MemorySpace::Binding(binding) => {
+                self.load_from::<B, _>(
+                    access,
+                    &self.regions[binding as usize],
+                    ArrayStart::BINDING,
+                );
             }
-            Area::Shared(start) => {
+            MemorySpace::Shared(start) => {
                 let start = self.shared_start::<B>(start);
                 self.load_from::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
-            Area::Local { start, len } => self.load_local::<B>(access, start, len),
+            MemorySpace::Local { start, len } => self.load_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
-        let pattern = self.pattern(&access.at.index);
+    fn load_from<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        memory: &M,
+        start: ArrayStart,
+    ) {
+        let pattern = self.pattern(&access.address.index);
         if const { has_lines::<B>() }
             && let Some(rows) = line(&pattern)
         {
@@ -171,14 +188,14 @@ impl Frame<'_> {
         &self,
         access: &Access,
         memory: &M,
-        start: Start,
+        start: ArrayStart,
         rows: &Rows,
     ) {
         let file = B::file(self.files());
-        let step = distance(rows.step, access.at.stride);
+        let step = distance(rows.step, access.address.stride);
         for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
             let nth = nth * M::ELEMENT;
-            let place = |block| start.of(block) + nth + place(&access.at, rows.origin(block));
+            let place = |block| start.of(block) + nth + place(&access.address, rows.origin(block));
             let to = &file[to as usize + self.lanes.first..to as usize + self.lanes.end];
             if step == 0 {
                 for (block, to) in self.blocks().zip(to) {
@@ -198,7 +215,7 @@ impl Frame<'_> {
                         None => {
                             let begin = start.of(block) + nth;
                             let indices = each(rows.indices(block));
-                            gather(memory, begin, &access.at, &indices)
+                            gather(memory, begin, &access.address, &indices)
                         }
                     });
                 }
@@ -212,10 +229,10 @@ impl Frame<'_> {
         access: &Access,
         pattern: &Pattern,
         memory: &M,
-        start: Start,
+        start: ArrayStart,
     ) {
         let file = B::file(self.files());
-        let at = &access.at;
+        let at = &access.address;
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
@@ -235,13 +252,21 @@ impl Frame<'_> {
     }
 
     pub(super) fn store(&self, access: &Access) {
-        match (access.ty.size(), access.at.area) {
+        match (access.ty.size(), access.address.space) {
             (4, _) => self.store_words(access),
-            (2, Area::Binding(binding)) => {
-                self.store_to::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
+            (2, MemorySpace::Binding(binding)) => {
+                self.store_to::<u16, _>(
+                    access,
+                    &self.regions[binding as usize],
+                    ArrayStart::BINDING,
+                );
             }
-            (8, Area::Binding(binding)) => {
-                self.store_to::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
+            (8, MemorySpace::Binding(binding)) => {
+                self.store_to::<u64, _>(
+                    access,
+                    &self.regions[binding as usize],
+                    ArrayStart::BINDING,
+                );
             }
             _ => self.store_rare(access),
         }
@@ -259,21 +284,26 @@ impl Frame<'_> {
 
     #[inline(always)]
     fn store_of<B: InShared>(&self, access: &Access) {
-        match access.at.area {
-            Area::Binding(binding) => {
-                self.store_to::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
+        match access.address.space {
+            MemorySpace::Binding(binding) => {
+                self.store_to::<B, _>(access, &self.regions[binding as usize], ArrayStart::BINDING);
             }
-            Area::Shared(start) => {
+            MemorySpace::Shared(start) => {
                 let start = self.shared_start::<B>(start);
                 self.store_to::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
-            Area::Local { start, len } => self.store_local::<B>(access, start, len),
+            MemorySpace::Local { start, len } => self.store_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
-        let pattern = self.pattern(&access.at.index);
+    fn store_to<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        memory: &M,
+        start: ArrayStart,
+    ) {
+        let pattern = self.pattern(&access.address.index);
         if const { has_lines::<B>() }
             && let Some(rows) = line(&pattern)
             && rows.step != 0
@@ -289,14 +319,14 @@ impl Frame<'_> {
         &self,
         access: &Access,
         memory: &M,
-        start: Start,
+        start: ArrayStart,
         rows: &Rows,
     ) {
         let file = B::file(self.files());
-        let step = distance(rows.step, access.at.stride);
+        let step = distance(rows.step, access.address.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
             let nth = nth * M::ELEMENT;
-            let place = |block| start.of(block) + nth + place(&access.at, rows.origin(block));
+            let place = |block| start.of(block) + nth + place(&access.address, rows.origin(block));
             let line = step == M::ELEMENT && from.step == 1;
             for part in self.rows_of(rows, start) {
                 let mut next = part.start;
@@ -321,7 +351,14 @@ impl Frame<'_> {
                         memory.set_run(place(next), step, values);
                     } else if !(within && memory.set_some(place(next), step, values, active)) {
                         let indices = each(rows.indices(next));
-                        scatter(memory, start.of(next) + nth, &access.at, &indices, active, values);
+                        scatter(
+                            memory,
+                            start.of(next) + nth,
+                            &access.address,
+                            &indices,
+                            active,
+                            values,
+                        );
                     }
                     next += 1;
                 }
@@ -341,7 +378,11 @@ impl Frame<'_> {
     /// The blocks that have active lanes, row by row, and workgroup by workgroup where each has
     /// memory of its own.
     #[inline(always)]
-    fn rows_of(&self, rows: &Rows, start: Start) -> impl Iterator<Item = Range<usize>> + use<> {
+    fn rows_of(
+        &self,
+        rows: &Rows,
+        start: ArrayStart,
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
         let Range { start: first, end } = self.blocks();
         let power = rows.power().min(start.group);
         let mut next = first;
@@ -358,10 +399,10 @@ impl Frame<'_> {
         access: &Access,
         pattern: &Pattern,
         memory: &M,
-        start: Start,
+        start: ArrayStart,
     ) {
         let file = B::file(self.files());
-        let at = &access.at;
+        let at = &access.address;
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             let active = self.active(block);
@@ -386,19 +427,24 @@ impl Frame<'_> {
     }
 
     /// Where an array of workgroup memory begins.
-    pub(super) fn shared_start<B: InShared>(&self, start: u32) -> Start {
-        if self.code.group.batch == 1 {
-            return Start { first: start.into(), ..Start::BINDING };
+    pub(super) fn shared_start<B: InShared>(&self, start: u32) -> ArrayStart {
+        if self.code.lane_layout.batch == 1 {
+            return ArrayStart { first: start.into(), ..ArrayStart::BINDING };
         }
         let apart = B::elements(self.code.shared) as u64;
-        Start { first: start.into(), apart, group: self.group_power() }
+        ArrayStart { first: start.into(), apart, group: self.group_power() }
     }
 
     /// The place of an element for the lanes of a block: each workgroup has memory of its own.
-    pub(super) fn own_place<B: InShared>(&self, area: Area, block: usize, place: u64) -> u64 {
-        match area {
-            Area::Shared(_) => place + self.shared_start::<B>(0).of(block),
-            Area::Binding(_) | Area::Local { .. } => place,
+    pub(super) fn own_place<B: InShared>(
+        &self,
+        space: MemorySpace,
+        block: usize,
+        place: u64,
+    ) -> u64 {
+        match space {
+            MemorySpace::Shared(_) => place + self.shared_start::<B>(0).of(block),
+            MemorySpace::Binding(_) | MemorySpace::Local { .. } => place,
         }
     }
 
@@ -406,13 +452,13 @@ impl Frame<'_> {
     /// so on.
     fn load_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
-        let pattern = self.pattern(&access.at.index);
+        let pattern = self.pattern(&access.address.index);
         for block in self.blocks() {
             let indices = each(self.indices(&pattern, block));
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
                 let mut values = [B::ZERO; BLOCK];
                 for lane in 0..BLOCK {
-                    let element = place(&access.at, indices[lane]) + nth;
+                    let element = place(&access.address, indices[lane]) + nth;
                     if let Some(of_block) = self.local(file, start, len, element, block) {
                         values[lane] = of_block.get()[lane];
                     }
@@ -424,14 +470,14 @@ impl Frame<'_> {
 
     fn store_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
-        let pattern = self.pattern(&access.at.index);
+        let pattern = self.pattern(&access.address.index);
         for block in self.blocks() {
             let indices = each(self.indices(&pattern, block));
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
                 let values = file[from.at(block)].get();
                 for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                    let element = place(&access.at, indices[lane]) + nth;
+                    let element = place(&access.address, indices[lane]) + nth;
                     if let Some(to) = self.local(file, start, len, element, block) {
                         let lanes: &Cell<[B]> = to;
                         lanes.as_slice_of_cells()[lane].set(values[lane]);
@@ -451,7 +497,7 @@ impl Frame<'_> {
         element: u64,
         block: usize,
     ) -> Option<&'f Block<B>> {
-        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK);
         (element < u64::from(len))
             .then(|| &file[start as usize + element as usize * blocks + block])
     }
@@ -462,7 +508,7 @@ impl Frame<'_> {
 fn gather<B: Bits, M: Memory<B> + ?Sized>(
     memory: &M,
     start: u64,
-    at: &At,
+    at: &Address,
     indices: &[u32; BLOCK],
 ) -> [B; BLOCK] {
     let mut values = [B::ZERO; BLOCK];
@@ -477,7 +523,7 @@ fn gather<B: Bits, M: Memory<B> + ?Sized>(
 fn scatter<B: Bits, M: Memory<B> + ?Sized>(
     memory: &M,
     start: u64,
-    at: &At,
+    at: &Address,
     indices: &[u32; BLOCK],
     active: [u8; BLOCK],
     values: [B; BLOCK],

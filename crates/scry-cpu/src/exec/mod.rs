@@ -22,7 +22,7 @@ pub(crate) use self::scratch::Scratch;
 use self::frame::Frame;
 use crate::code::Step;
 use crate::lanes::{IsaLevel, LaneOp};
-use crate::{Code, Job, Stop, Stopped};
+use crate::{CancelToken, Cancelled, Code, Job};
 
 /// Executes the workgroups of these linear indices; x is fastest, then y, then z.
 ///
@@ -34,12 +34,12 @@ pub(crate) unsafe fn run(
     job: &Job<'_>,
     groups: Range<u64>,
     scratch: &mut Scratch,
-    stop: &Stop,
-) -> Result<(), Stopped> {
+    stop: &CancelToken,
+) -> Result<(), Cancelled> {
     scratch.prepare(code, job);
     // SAFETY: as the caller promises.
     let mut frame = unsafe { Frame::new(code, job, scratch, IsaLevel::detect(), stop) };
-    let batch = u64::from(code.group.batch);
+    let batch = u64::from(code.lane_layout.batch);
     let width = u64::from(job.groups[0]);
     let mut next = groups.start;
     while next < groups.end {
@@ -47,21 +47,21 @@ pub(crate) unsafe fn run(
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
         // Interleaved rows of a power of two of workgroups are whole blocks of lanes.
-        let count = if code.group.interleaved { 1 << count.ilog2() } else { count };
+        let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);
         frame.begin([x as u32, (row % height) as u32, (row / height) as u32], count as u32);
         execute(&mut frame)?;
         next += count;
         if stop.requested() {
-            return Err(Stopped);
+            return Err(Cancelled);
         }
     }
     Ok(())
 }
 
 /// Executes all steps for one group.
-fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
+fn execute(frame: &mut Frame<'_>) -> Result<(), Cancelled> {
     let steps = &frame.code.steps;
     let mut next = 0;
     loop {
@@ -73,21 +73,21 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
             }
             Step::Scalar(op, d, operands) => scalar(frame, *op, *d, operands),
             Step::Jump { to } => next = *to as usize,
-            Step::Unless { condition, to } => {
+            Step::JumpIfNot { condition, to } => {
                 if frame.scalar(*condition) == 0 {
                     next = *to as usize;
                 }
             }
-            Step::Repeat { .. } if frame.stop.requested() => return Err(Stopped),
-            Step::Repeat { to } => next = *to as usize,
+            Step::JumpBack { .. } if frame.stop.requested() => return Err(Cancelled),
+            Step::JumpBack { to } => next = *to as usize,
             Step::End => return Ok(()),
             Step::Split { .. }
-            | Step::Otherwise { .. }
+            | Step::Else { .. }
             | Step::Join { .. }
             | Step::Enter { .. }
-            | Step::Drop { .. }
+            | Step::Exit { .. }
             | Step::Leave { .. } => {
-                if let Some(to) = frame.part(step) {
+                if let Some(to) = frame.update_masks(step) {
                     next = to as usize;
                 }
             }
@@ -106,7 +106,7 @@ fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
 fn other(frame: &mut Frame<'_>, step: &Step) {
     match step {
         Step::Splat { ty, block, scalar } => frame.splat(*ty, *block, frame.scalar(*scalar)),
-        Step::Spread(affine) => frame.spread(*affine),
+        Step::Expand(affine) => frame.spread(*affine),
         Step::Affine { op, lanes, d, a, b } => frame.affine(*op, *lanes, *d, *a, *b),
         Step::AffineSelect { condition, d, a, b } => {
             frame.affine_select(*condition, *d, *a, *b);
@@ -114,7 +114,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Compare { comparison, signed, lanes, d, a, b } => {
             frame.compare(*comparison, *signed, *lanes, *d, *a, *b);
         }
-        Step::Both { and, d, a, b } => frame.both(*and, *d, *a, *b),
+        Step::Logical { and, d, a, b } => frame.both(*and, *d, *a, *b),
         Step::GroupId { axis, d } => {
             frame.set_scalar(*d, frame.group[usize::from(*axis)].into());
         }
@@ -134,7 +134,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Stream(stream) => frame.stream(stream),
         Step::Chain(chain) => frame.chain(chain),
         Step::Atomic(atomic) => frame.atomic(atomic),
-        Step::Exchange { ty, exchange, d, value } => {
+        Step::SubgroupExchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);
         }
         Step::MultiplyAdd(product) => frame.multiply_add(product),

@@ -91,7 +91,7 @@ impl Scratch {
         if self.affines.len() < code.affines {
             self.affines.resize(code.affines, Cell::new(Coefficients::default()));
         }
-        self.shared.resize(code.shared, code.group.batch as usize);
+        self.shared.resize(code.shared, code.lane_layout.batch as usize);
         if self.prepared != code.number {
             self.constants(code);
             self.locate(code);
@@ -118,10 +118,10 @@ impl Scratch {
 
     /// Computes the position of each lane.
     fn locate(&mut self, code: &Code) {
-        let [width, height, depth] = code.group.size;
-        let blocks = code.group.lanes().div_ceil(BLOCK);
+        let [width, height, depth] = code.lane_layout.size;
+        let blocks = code.lane_layout.lanes().div_ceil(BLOCK);
         self.coordinates.clear();
-        if code.group.interleaved {
+        if code.lane_layout.interleaved {
             return;
         }
         for block in 0..blocks {

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 
 use super::frame::{Frame, Lanes};
 use super::indices::{ALL, Rows, line};
-use super::memory::{Start, place};
-use crate::code::{Access, Area, At, Operand, Stream};
+use super::memory::{ArrayStart, place};
+use crate::code::{Access, Address, MemorySpace, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, IsaLevel, Src};
 use crate::strided::{Grid, Plain, Words, each};
 
 /// Words of a register, or of memory with a constant stride from lane to lane.
-pub(super) enum Line<'a> {
+pub(super) enum StridedWords<'a> {
     Lanes(Src),
-    Memory { memory: Plain<'a>, unit: u64, at: &'a At, rows: Rows, start: Start },
+    Memory { memory: Plain<'a>, unit: u64, at: &'a Address, rows: Rows, start: ArrayStart },
 }
 
 impl Frame<'_> {
@@ -35,9 +35,9 @@ impl Frame<'_> {
 
     /// Returns whether a place is in memory of which a part is accessed by no other thread.
     pub(super) fn is_plain(&self, access: &Access) -> bool {
-        match access.at.area {
-            Area::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
-            Area::Shared(_) | Area::Local { .. } => true,
+        match access.address.space {
+            MemorySpace::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
+            MemorySpace::Shared(_) | MemorySpace::Local { .. } => true,
         }
     }
 
@@ -77,7 +77,7 @@ impl Frame<'_> {
         f: impl Fn(f32, f32, f32) -> f32,
     ) -> usize {
         let target = match store {
-            None => Some(Line::Lanes(Src { start: stream.d, step: 1 })),
+            None => Some(StridedWords::Lanes(Src { start: stream.d, step: 1 })),
             Some(access) => self.line_of(access),
         };
         let operands = &stream.operands;
@@ -112,27 +112,29 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<Line<'a>> {
+    pub(super) fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<StridedWords<'a>> {
         match operand {
-            Operand::Lanes(source) => Some(Line::Lanes(*source)),
+            Operand::Lanes(source) => Some(StridedWords::Lanes(*source)),
             Operand::Memory(access) => self.line_of(access),
         }
     }
 
     /// The line that a place is, if it is one, and no other thread is in the way.
-    pub(super) fn line_of<'a>(&'a self, access: &'a Access) -> Option<Line<'a>> {
-        let rows = line(&self.pattern(&access.at.index))?;
-        let (memory, unit, start) = match access.at.area {
-            Area::Binding(binding) => (self.regions[binding as usize].plain(), 1, Start::BINDING),
-            Area::Shared(start) => {
+    pub(super) fn line_of<'a>(&'a self, access: &'a Access) -> Option<StridedWords<'a>> {
+        let rows = line(&self.pattern(&access.address.index))?;
+        let (memory, unit, start) = match access.address.space {
+            MemorySpace::Binding(binding) => {
+                (self.regions[binding as usize].plain(), 1, ArrayStart::BINDING)
+            }
+            MemorySpace::Shared(start) => {
                 let memory = Plain::of(&self.scratch.shared.words);
                 (memory, size_of::<u32>() as u64, self.shared_start::<u32>(start))
             }
-            Area::Local { .. } => return None,
+            MemorySpace::Local { .. } => return None,
         };
-        let step = u64::from(rows.step) * u64::from(access.at.stride) * unit;
+        let step = u64::from(rows.step) * u64::from(access.address.stride) * unit;
         let even = step == 0 || step == size_of::<u32>() as u64;
-        even.then_some(Line::Memory { memory, unit, at: &access.at, rows, start })
+        even.then_some(StridedWords::Memory { memory, unit, at: &access.address, rows, start })
     }
 
     /// The words for a grid of blocks, if they are there. Its whole rows have two to this power of
@@ -140,20 +142,20 @@ impl Frame<'_> {
     #[inline(always)]
     pub(super) fn words<'a>(
         &'a self,
-        line: &Line<'a>,
+        line: &StridedWords<'a>,
         block: usize,
         power: u32,
         grid: Grid,
     ) -> Option<Words<'a>> {
         const BYTES: u64 = (size_of::<u32>() * BLOCK) as u64;
         match line {
-            Line::Lanes(source) => {
+            StridedWords::Lanes(source) => {
                 let registers = Plain::of(u32::file(self.files()));
                 let apart = i64::from(source.step) * BYTES as i64;
                 let apart = [apart, if grid.rows == 1 { 0 } else { apart << power }];
                 registers.words(source.at(block) as u64 * BYTES, apart, grid, false)
             }
-            Line::Memory { memory, unit, at, rows, start } => {
+            StridedWords::Memory { memory, unit, at, rows, start } => {
                 let [(even, along), (_, across)] = rows.levels();
                 let across = match grid.rows {
                     1 => 0,
@@ -184,7 +186,7 @@ pub(super) struct Powers {
 
 impl Powers {
     #[inline(always)]
-    pub(super) fn of(lines: &[&Line<'_>]) -> Self {
+    pub(super) fn of(lines: &[&StridedWords<'_>]) -> Self {
         let (mut blocks, mut rows) = (ALL, ALL);
         for line in lines {
             blocks = blocks.min(line.levels()[0]);
@@ -209,7 +211,7 @@ impl Powers {
     }
 }
 
-impl Line<'_> {
+impl StridedWords<'_> {
     /// Returns whether one word is shared by all lanes of a block.
     #[inline(always)]
     pub(super) fn is_shared(&self) -> bool {

@@ -272,13 +272,13 @@ fn lane_by_lane(
 }
 
 /// The blocks of an operand or a result, one after the other.
-struct Walk<'a, B> {
+struct BlockCursor<'a, B> {
     next: *const Block<B>,
     step: usize,
     blocks: PhantomData<&'a Block<B>>,
 }
 
-impl<'a, B: Bits> Walk<'a, B> {
+impl<'a, B: Bits> BlockCursor<'a, B> {
     /// From the first of some blocks on. Registers are checked here, rather than for each block.
     #[inline(always)]
     fn new(file: &'a [Block<B>], source: Src, blocks: &Range<usize>) -> Self {
@@ -304,8 +304,8 @@ impl<'a, B: Bits> Walk<'a, B> {
 
 /// Returns the blocks of the result.
 #[inline(always)]
-fn result<'a, B: Bits>(files: &'a Files, args: &Args, blocks: &Range<usize>) -> Walk<'a, B> {
-    Walk::new(B::file(files), Src { start: args.d, step: 1 }, blocks)
+fn result<'a, B: Bits>(files: &'a Files, args: &Args, blocks: &Range<usize>) -> BlockCursor<'a, B> {
+    BlockCursor::new(B::file(files), Src { start: args.d, step: 1 }, blocks)
 }
 
 #[inline(always)]
@@ -313,7 +313,7 @@ fn apply_one<A: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, ar
 where
     F: Fn(A) -> R,
 {
-    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
+    let mut a = BlockCursor::new(A::Bits::file(files), args.a, &blocks);
     let mut d = result::<R::Bits>(files, args, &blocks);
     for _ in blocks {
         // SAFETY: once for each block.
@@ -331,8 +331,8 @@ fn apply_two<A: Lane, B: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<u
 where
     F: Fn(A, B) -> R,
 {
-    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
-    let mut b = Walk::new(B::Bits::file(files), args.b, &blocks);
+    let mut a = BlockCursor::new(A::Bits::file(files), args.a, &blocks);
+    let mut b = BlockCursor::new(B::Bits::file(files), args.b, &blocks);
     let mut d = result::<R::Bits>(files, args, &blocks);
     for _ in blocks {
         // SAFETY: once for each block.
@@ -354,9 +354,9 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
 ) where
     F: Fn(A, B, C) -> R,
 {
-    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
-    let mut b = Walk::new(B::Bits::file(files), args.b, &blocks);
-    let mut c = Walk::new(C::Bits::file(files), args.c, &blocks);
+    let mut a = BlockCursor::new(A::Bits::file(files), args.a, &blocks);
+    let mut b = BlockCursor::new(B::Bits::file(files), args.b, &blocks);
+    let mut c = BlockCursor::new(C::Bits::file(files), args.c, &blocks);
     let mut d = result::<R::Bits>(files, args, &blocks);
     for _ in blocks {
         // SAFETY: once for each block.

@@ -9,7 +9,7 @@ use std::{fmt, thread};
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
 use crate::scheduling::{ChunkSize, Chunks};
-use crate::{Job, Span, Stop, Stopped};
+use crate::{CancelToken, Cancelled, Job, Span};
 
 /// Nanoseconds of work below which no other thread is woken.
 const ALONE: u64 = 30_000;
@@ -55,7 +55,7 @@ impl Machine {
     /// caller's thread. Several threads may call this at once; one of them is helped.
     ///
     /// # Errors
-    /// [`Stopped`] if `stop` was requested before the end: some workgroups have run, and some not,
+    /// [`Cancelled`] if `stop` was requested before the end: some workgroups have run, and some not,
     /// or in part.
     ///
     /// # Panics
@@ -66,7 +66,7 @@ impl Machine {
     /// The memory of all bindings is alive. Meanwhile nothing but the machine writes to it, or
     /// reads what the kernel may write. The kernel's IR obeys its rules, as that of every program
     /// does: one made by hand is checked with `scry_ir::kir::verify`.
-    pub unsafe fn run(&self, job: &Job<'_>, stop: &Stop) -> Result<(), Stopped> {
+    pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
         // More than 2^64 workgroups would take centuries: the end is out of reach anyway.
@@ -75,18 +75,18 @@ impl Machine {
             // SAFETY: as the caller promises; the other threads execute the same job.
             unsafe { exec::run(job.code, job, groups, scratch, stop) }
         };
-        let unit = u64::from(job.code.group.batch);
+        let unit = u64::from(job.code.lane_layout.batch);
         self.share(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
     }
 
     /// Runs all workgroups of a launch, on several threads if it is large enough.
-    fn share(&self, work: &Work<'_>) -> Result<(), Stopped> {
+    fn share(&self, work: &Work<'_>) -> Result<(), Cancelled> {
         let chunks = Chunks::new(work.total, work.unit, self.threads());
         let workers = Workers { machine: self, work, chunks, stopped: AtomicBool::new(false) };
         let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
         let others = if work.is_small() { 0 } else { others };
         self.with_help(others, &|| workers.join());
-        if workers.stopped.into_inner() { Err(Stopped) } else { Ok(()) }
+        if workers.stopped.into_inner() { Err(Cancelled) } else { Ok(()) }
     }
 
     /// Repeats a 32-bit pattern, on several threads if there is much to fill.
@@ -153,7 +153,7 @@ fn chunk(span: Span, offset: usize, size: usize) -> Span {
 }
 
 /// Runs a range of workgroups.
-type Run<'a> = &'a (dyn Fn(Range<u64>, &mut Scratch) -> Result<(), Stopped> + Sync + 'a);
+type Run<'a> = &'a (dyn Fn(Range<u64>, &mut Scratch) -> Result<(), Cancelled> + Sync + 'a);
 
 /// The workgroups of a launch.
 struct Work<'a> {
@@ -162,7 +162,7 @@ struct Work<'a> {
     unit: u64,
     /// Nanoseconds of one, if known.
     cost: Option<u64>,
-    stop: &'a Stop,
+    stop: &'a CancelToken,
     run: Run<'a>,
 }
 

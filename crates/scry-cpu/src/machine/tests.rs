@@ -11,9 +11,9 @@ use crate::{Code, Memory};
 fn share(
     machine: &Machine,
     (total, cost): (u64, Option<u64>),
-    stop: &Stop,
+    stop: &CancelToken,
     run: Run<'_>,
-) -> Result<(), Stopped> {
+) -> Result<(), Cancelled> {
     machine.share(&Work { total, unit: 1, cost, stop, run })
 }
 
@@ -31,7 +31,7 @@ fn every_workgroup_runs_exactly_once() {
                     });
                     Ok(())
                 };
-                assert_eq!(share(&machine, (total, cost), &Stop::default(), &run), Ok(()));
+                assert_eq!(share(&machine, (total, cost), &CancelToken::default(), &run), Ok(()));
                 let once = counts.iter().all(|count| count.load(Relaxed) == 1);
                 assert!(once, "{threads} threads, {cost:?}, {total} workgroups");
             }
@@ -48,7 +48,7 @@ fn small_launches_stay_on_the_callers_thread() {
         Ok(())
     };
     for work in [(1, None), (100, Some(100)), (1, Some(u64::MAX))] {
-        assert_eq!(share(&machine, work, &Stop::default(), &run), Ok(()));
+        assert_eq!(share(&machine, work, &CancelToken::default(), &run), Ok(()));
     }
 }
 
@@ -62,14 +62,14 @@ fn large_launches_use_several_threads() {
         Ok(())
     };
     for cost in [None, Some(1_000_000)] {
-        assert_eq!(share(&machine, (3, cost), &Stop::default(), &run), Ok(()));
+        assert_eq!(share(&machine, (3, cost), &CancelToken::default(), &run), Ok(()));
     }
 }
 
 #[test]
 fn cancellation_ends_a_huge_launch() {
     let machine = Machine::new(3);
-    let stop = Stop::default();
+    let stop = CancelToken::default();
     let done = AtomicU64::new(0);
     let run = |_, _: &mut _| {
         if done.fetch_add(1, Relaxed) == 5 {
@@ -77,8 +77,8 @@ fn cancellation_ends_a_huge_launch() {
         }
         Ok(())
     };
-    assert_eq!(share(&machine, (u64::MAX, None), &stop, &run), Err(Stopped));
-    assert_eq!(share(&machine, (u64::MAX, Some(1)), &stop, &run), Err(Stopped));
+    assert_eq!(share(&machine, (u64::MAX, None), &stop, &run), Err(Cancelled));
+    assert_eq!(share(&machine, (u64::MAX, Some(1)), &stop, &run), Err(Cancelled));
     let later = stop.at(2);
     assert_eq!(share(&machine, (10, None), &later, &run), Ok(()));
 }
@@ -87,16 +87,16 @@ fn cancellation_ends_a_huge_launch() {
 fn a_cancelled_workgroup_ends_the_launch() {
     let machine = Machine::new(2);
     let run = |groups: Range<u64>, _: &mut _| match groups.contains(&1_000) {
-        true => Err(Stopped),
+        true => Err(Cancelled),
         false => Ok(()),
     };
-    assert_eq!(share(&machine, (u64::MAX, None), &Stop::default(), &run), Err(Stopped));
+    assert_eq!(share(&machine, (u64::MAX, None), &CancelToken::default(), &run), Err(Cancelled));
 }
 
 #[test]
 fn late_cancellation_has_no_effect() {
     let machine = Machine::new(1);
-    let stop = Stop::default();
+    let stop = CancelToken::default();
     let run = |_, _: &mut _| {
         stop.request();
         Ok(())
@@ -112,10 +112,13 @@ fn machine_survives_a_panicking_launch() {
             assert!(!groups.contains(&(100 * round)), "made up");
             Ok(())
         };
-        let launch = || share(&machine, (u64::MAX, None), &Stop::default(), &run);
+        let launch = || share(&machine, (u64::MAX, None), &CancelToken::default(), &run);
         let panic = catch_unwind(AssertUnwindSafe(launch)).unwrap_err();
         assert_eq!(panic.downcast_ref(), Some(&"made up"));
-        assert_eq!(share(&machine, (9, None), &Stop::default(), &|_, _: &mut _| Ok(())), Ok(()));
+        assert_eq!(
+            share(&machine, (9, None), &CancelToken::default(), &|_, _: &mut _| Ok(())),
+            Ok(())
+        );
     }
 }
 
@@ -131,7 +134,10 @@ fn concurrent_launches_all_complete() {
                         sum.fetch_add(groups.sum(), Relaxed);
                         Ok(())
                     };
-                    assert_eq!(share(&machine, (total, None), &Stop::default(), &run), Ok(()));
+                    assert_eq!(
+                        share(&machine, (total, None), &CancelToken::default(), &run),
+                        Ok(())
+                    );
                     assert_eq!(sum.into_inner(), total * total.saturating_sub(1) / 2);
                 }
             });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
 
 use super::support::{Launch, Make, bytes};
-use crate::{Machine, Stop, Stopped};
+use crate::{CancelToken, Cancelled, Machine};
 
 /// Counts until the counter has a value that it never reaches.
 fn endless(barrier: bool, divergent: bool) -> Kir {
@@ -39,7 +39,7 @@ fn cancellation_ends_infinite_kernels() {
         let kir = endless(barrier, divergent);
         for threads in [1, 2] {
             let machine = Machine::new(threads);
-            let stop = Stop::default();
+            let stop = CancelToken::default();
             let launch = Launch::new([5, 1, 1], &[bytes(&vec![1; 5 * 64])]);
             let out = launch.with(&kir, |job| {
                 std::thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn cancellation_ends_infinite_kernels() {
                         stop.request();
                     });
                     // SAFETY: the launch keeps the memory, which nothing else accesses.
-                    assert_eq!(unsafe { machine.run(job, &stop) }, Err(Stopped));
+                    assert_eq!(unsafe { machine.run(job, &stop) }, Err(Cancelled));
                 });
                 // A request does not cancel later epochs.
                 let finite = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
@@ -70,12 +70,12 @@ fn counting() -> Kir {
 
 #[test]
 fn launch_cancelled_before_start_never_runs() {
-    let stop = Stop::default();
+    let stop = CancelToken::default();
     stop.request();
     let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);
     let out = launch.with(&counting(), |job| {
         // SAFETY: the launch keeps the memory, which nothing else accesses.
-        assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Stopped));
+        assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Cancelled));
     });
     assert_eq!(out[0], bytes(&[7; 64]));
 }

@@ -73,8 +73,8 @@ fn agree(body: &str) {
 #[test]
 fn small_two_dimensional_workgroups_are_interleaved() {
     for shape in SHAPES {
-        let group = Code::compile(&kernel(shape, "out[own] = index;")).unwrap().group;
-        assert!(group.interleaved && group.batch > 1, "{shape:?}: {group:?}");
+        let layout = Code::compile(&kernel(shape, "out[own] = index;")).unwrap().lane_layout;
+        assert!(layout.interleaved && layout.batch > 1, "{shape:?}: {layout:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use scry_ir::kir::{
 };
 
 use crate::exec::{self, Scratch};
-use crate::{Code, Job, Machine, Memory, Stop};
+use crate::{CancelToken, Code, Job, Machine, Memory};
 
 /// Workgroup shapes: with and without partly filled blocks, in one row and in many.
 pub(super) const SHAPES: [[u32; 3]; 8] = [
@@ -66,7 +66,7 @@ impl Launch {
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
             // SAFETY: `with` keeps the memory, which nothing else accesses.
-            unsafe { machine.run(job, &Stop::default()) }.expect("it is not stopped");
+            unsafe { machine.run(job, &CancelToken::default()) }.expect("it is not stopped");
         })
     }
 
@@ -78,7 +78,7 @@ impl Launch {
                 for nth in 0..threads {
                     let groups = total * nth / threads..total * (nth + 1) / threads;
                     scope.spawn(move || {
-                        let (scratch, stop) = (&mut Scratch::default(), &Stop::default());
+                        let (scratch, stop) = (&mut Scratch::default(), &CancelToken::default());
                         // SAFETY: `with` keeps the memory, which only threads of this job touch.
                         unsafe { exec::run(job.code, job, groups, scratch, stop) }
                             .expect("it is not stopped");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use scry_cpu::{Code, Job, Machine, Memory, Stop};
+use scry_cpu::{CancelToken, Code, Job, Machine, Memory};
 use scry_ir::kir::{Kir, KirOptions};
 use scry_ir::{GridSource, LinearisedGrid, Program, runnable_workgroups};
 use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
@@ -273,7 +273,7 @@ fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, Stri
     let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
     let immediates = &work.immediates;
     let job = Job { code: &code, bindings: &bindings, groups, immediates };
-    let stop = Stop::default();
+    let stop = CancelToken::default();
     let timer = Timer::start(&stop);
     for (binding, bytes) in bindings.iter().zip(&work.buffers) {
         // SAFETY: the memory is alive, as long as the bytes, and no kernel uses it yet.
@@ -300,7 +300,7 @@ struct Timer {
 }
 
 impl Timer {
-    fn start(stop: &Stop) -> Self {
+    fn start(stop: &CancelToken) -> Self {
         let (done, wait) = std::sync::mpsc::channel();
         let stop = stop.clone();
         let thread = std::thread::spawn(move || {

@@ -12,7 +12,7 @@ use super::liveness::LiveRanges;
 pub(crate) struct Conditions {
     pub(crate) numbers: Vec<Option<u32>>,
     /// Uses that check at run time whether the condition is uniform.
-    pub(crate) informed: Vec<u32>,
+    pub(crate) checked_uses: Vec<u32>,
     pub(crate) count: usize,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn conditions(
     live_ranges: &LiveRanges,
 ) -> Conditions {
     let len = kir.values.len();
-    let mut found = Conditions { numbers: vec![None; len], informed: vec![0; len], count: 0 };
+    let mut found = Conditions { numbers: vec![None; len], checked_uses: vec![0; len], count: 0 };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
         Stmt::Let(value) => {
             let joined =
@@ -34,12 +34,15 @@ pub(crate) fn conditions(
                 found.count += 1;
             }
             let operands = joined.map(|(_, operands)| operands);
-            operands.into_iter().flatten().for_each(|operand| found.informed[operand.index()] += 1);
+            operands
+                .into_iter()
+                .flatten()
+                .for_each(|operand| found.checked_uses[operand.index()] += 1);
         }
         Stmt::If { condition, .. } if live_ranges.fused[condition.index()] => {
-            kir.inst(*condition).for_each_operand(|part| found.informed[part.index()] += 1);
+            kir.inst(*condition).for_each_operand(|part| found.checked_uses[part.index()] += 1);
         }
-        Stmt::If { condition, .. } => found.informed[condition.index()] += 1,
+        Stmt::If { condition, .. } => found.checked_uses[condition.index()] += 1,
         _ => {}
     });
     found

@@ -18,14 +18,14 @@ struct Split {
     first: Option<Value>,
 }
 
-/// Returns the kernel with such variables and its uniformity, or `None` if there are none. `parted`
+/// Returns the kernel with such variables and its uniformity, or `None` if there are none. `divergent_exits`
 /// are the loops that lanes may leave while others stay.
 pub(crate) fn split(
     kir: &Kir,
     uniformity: &Uniformity,
-    parted: &[bool],
+    divergent_exits: &[bool],
 ) -> Option<(Kir, Uniformity)> {
-    let mut splits = Search { kir, uniformity, parted }.splits();
+    let mut splits = Search { kir, uniformity, divergent_exits }.splits();
     while !splits.is_empty() {
         let kir = apply(kir, &splits);
         let uniformity = kir.uniformity();
@@ -49,7 +49,7 @@ fn number(splits: &mut [Split], first: usize) {
 struct Search<'a> {
     kir: &'a Kir,
     uniformity: &'a Uniformity,
-    parted: &'a [bool],
+    divergent_exits: &'a [bool],
 }
 
 impl Search<'_> {
@@ -78,7 +78,7 @@ impl Search<'_> {
                 continue;
             }
             if let Stmt::Loop { label, .. } = stmt
-                && self.parted[label.0 as usize]
+                && self.divergent_exits[label.0 as usize]
                 && (first.is_some() || within == sets(&self.kir.body, var))
             {
                 return Some(Split { label: *label, outside: var, inside: var, first });

@@ -4,10 +4,10 @@ use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 
 /// Returns the loops and scopes that lanes may leave while others stay: those with an exit in
 /// divergent control flow.
-pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
+pub(crate) fn divergent_exits(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     let mut search = Search {
         uniformity,
-        parted: vec![false; kir.labels as usize],
+        divergent_exits: vec![false; kir.labels as usize],
         around: Vec::new(),
         changed: true,
     };
@@ -15,12 +15,12 @@ pub(crate) fn parted(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     while std::mem::take(&mut search.changed) {
         search.block(&kir.body);
     }
-    search.parted
+    search.divergent_exits
 }
 
 struct Search<'a> {
     uniformity: &'a Uniformity,
-    parted: Vec<bool>,
+    divergent_exits: Vec<bool>,
     /// The enclosing constructs: a label, or `None` for a side of a divergent `If`.
     around: Vec<Option<Label>>,
     changed: bool,
@@ -31,8 +31,9 @@ impl Search<'_> {
         for stmt in block {
             match stmt {
                 Stmt::If { condition, .. } => {
-                    let parts = self.uniformity.values[condition.index()] != Variability::Uniform;
-                    self.within(stmt, parts.then_some(None));
+                    let divergent =
+                        self.uniformity.values[condition.index()] != Variability::Uniform;
+                    self.within(stmt, divergent.then_some(None));
                 }
                 Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {
                     self.within(stmt, Some(Some(*label)));
@@ -52,10 +53,11 @@ impl Search<'_> {
 
     fn leave(&mut self, label: Label) {
         let inside = self.around.iter().rev().take_while(|around| **around != Some(label));
-        let parts =
-            inside.copied().any(|around| around.is_none_or(|inner| self.parted[inner.0 as usize]));
-        if parts && label != Label::KERNEL && !self.parted[label.0 as usize] {
-            self.parted[label.0 as usize] = true;
+        let divergent = inside
+            .copied()
+            .any(|around| around.is_none_or(|inner| self.divergent_exits[inner.0 as usize]));
+        if divergent && label != Label::KERNEL && !self.divergent_exits[label.0 as usize] {
+            self.divergent_exits[label.0 as usize] = true;
             self.changed = true;
         }
     }

@@ -3,28 +3,28 @@
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability};
 
 /// Such a branch.
-pub(crate) struct Leaving<'a> {
+pub(crate) struct ExitBranch<'a> {
     pub(crate) label: Label,
     /// The value of the condition for which lanes leave.
     pub(crate) when: bool,
     /// Copies of uniform variables as lanes leave: pairs of a read and an assignment.
-    pub(crate) kept: &'a [Stmt],
+    pub(crate) copies: &'a [Stmt],
 }
 
 /// Returns the exit branch that an `If` is, if it is one.
-pub(crate) fn leaving<'a>(
+pub(crate) fn exit_branch<'a>(
     kir: &Kir,
     uniformity: &Uniformity,
     [then_block, else_block]: [&'a Block; 2],
-) -> Option<Leaving<'a>> {
+) -> Option<ExitBranch<'a>> {
     let (block, when) = match (then_block.as_slice(), else_block.as_slice()) {
         ([], block) => (block, false),
         (block, []) => (block, true),
         _ => return None,
     };
-    let (Stmt::Leave(label), kept) = block.split_last()? else { return None };
-    let copies = kept.chunks(2).all(|pair| copy(kir, uniformity, pair).is_some());
-    copies.then_some(Leaving { label: *label, when, kept })
+    let (Stmt::Leave(label), copies) = block.split_last()? else { return None };
+    let all_copies = copies.chunks(2).all(|pair| copy(kir, uniformity, pair).is_some());
+    all_copies.then_some(ExitBranch { label: *label, when, copies })
 }
 
 /// Returns destination and source of a copy of a uniform variable to a varying one.
@@ -39,13 +39,13 @@ pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<
 
 /// Splits a condition into a uniform operand that alone can make all lanes leave, and the other
 /// operand.
-pub(crate) fn parts(
+pub(crate) fn split_condition(
     kir: &Kir,
     uniformity: &Uniformity,
-    leaving: &Leaving<'_>,
+    branch: &ExitBranch<'_>,
     condition: Value,
 ) -> Option<[Value; 2]> {
-    let op = if leaving.when { BinaryOp::Or } else { BinaryOp::And };
+    let op = if branch.when { BinaryOp::Or } else { BinaryOp::And };
     let uniform = |value: Value| uniformity.value(value) == Variability::Uniform;
     match *kir.inst(condition) {
         Inst::Binary(found, a, b) if found == op && uniform(a) && !uniform(b) => Some([a, b]),

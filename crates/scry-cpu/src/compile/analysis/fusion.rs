@@ -16,24 +16,24 @@ use crate::exec::MOST;
 
 /// An operand of a multiply-add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Term {
+pub(crate) enum MulAddOperand {
     Value(Value),
     /// The multiplicative identity.
     One,
     /// The additive identity, which keeps even the sign of a zero.
-    Nothing,
+    NegZero,
 }
 
 /// `a * b + c`, with signs.
 #[derive(Clone, Copy)]
-pub(crate) struct Sum {
-    pub(crate) terms: [Term; 3],
+pub(crate) struct MulAdd {
+    pub(crate) terms: [MulAddOperand; 3],
     pub(crate) negated: [bool; 2],
 }
 
 /// Returns a value as a multiply-add, if it has that form.
-pub(crate) fn as_sum(kir: &Kir, fused: &[bool], value: Value) -> Option<Sum> {
-    use Term::{Nothing, One, Value};
+pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulAdd> {
+    use MulAddOperand::{NegZero, One, Value};
     if kir.ty(value) != Type::F32 {
         return None;
     }
@@ -43,7 +43,7 @@ pub(crate) fn as_sum(kir: &Kir, fused: &[bool], value: Value) -> Option<Sum> {
     };
     let (terms, negated) = match *kir.inst(value) {
         Inst::Fma(a, b, c) => ([Value(a), Value(b), Value(c)], [false; 2]),
-        Inst::Binary(BinaryOp::Mul, a, b) => ([Value(a), Value(b), Nothing], [false; 2]),
+        Inst::Binary(BinaryOp::Mul, a, b) => ([Value(a), Value(b), NegZero], [false; 2]),
         Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
             let minus = op == BinaryOp::Sub;
             match (product(a), product(b)) {
@@ -54,29 +54,29 @@ pub(crate) fn as_sum(kir: &Kir, fused: &[bool], value: Value) -> Option<Sum> {
         }
         _ => return None,
     };
-    Some(Sum { terms, negated })
+    Some(MulAdd { terms, negated })
 }
 
 /// How a value is computed from another one that was fused into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     /// The value that was fused, or may be.
     pub(crate) from: Value,
     pub(crate) end: ChainEnd,
 }
 
-impl Sum {
+impl MulAdd {
     /// Moves a uniform factor, if there is one, to the second operand. The sign of the addend moves
     /// to the product, if the addend is a plain value.
     fn with_uniform_factor(mut self, uniformity: &Uniformity) -> Option<Self> {
         let uniform = |term| match term {
-            Term::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
-            Term::One | Term::Nothing => true,
+            MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
+            MulAddOperand::One | MulAddOperand::NegZero => true,
         };
         if !uniform(self.terms[1]) {
             self.terms.swap(0, 1);
         }
-        if self.negated[1] && self.terms[1] == Term::One {
+        if self.negated[1] && self.terms[1] == MulAddOperand::One {
             self.terms.swap(0, 2);
             self.negated = [true, false];
         }
@@ -85,39 +85,39 @@ impl Sum {
     }
 
     /// Returns the multiply-add as a stage of a chain, with the value from which the chain
-    /// continues: the chain starts here, or continues from a value that `goes` returns true for.
-    pub(crate) fn staged(
+    /// continues: the chain starts here, or continues from a value that `is_open` returns true for.
+    pub(crate) fn as_stage(
         self,
         uniformity: &Uniformity,
-        goes: impl Fn(Value) -> bool,
-    ) -> Option<(Self, Option<Link>)> {
+        is_open: impl Fn(Value) -> bool,
+    ) -> Option<(Self, Option<ChainLink>)> {
         let mut sum = self.with_uniform_factor(uniformity)?;
-        let from = |term: Term| match term {
-            Term::Value(value) if goes(value) => Some(value),
+        let from = |term: MulAddOperand| match term {
+            MulAddOperand::Value(value) if is_open(value) => Some(value),
             _ => None,
         };
         let varying = |term| match term {
-            Term::Value(value) => uniformity.values[value.index()] == Variability::Varying,
-            Term::One | Term::Nothing => false,
+            MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Varying,
+            MulAddOperand::One | MulAddOperand::NegZero => false,
         };
-        if sum.terms[1] == Term::One && from(sum.terms[2]).is_none() && !sum.negated[0] {
+        if sum.terms[1] == MulAddOperand::One && from(sum.terms[2]).is_none() && !sum.negated[0] {
             sum.terms.swap(0, 2);
         }
         let [x, _, c] = sum.terms;
         if let Some(from) = from(c) {
-            return Some((sum, Some(Link { from, end: ChainEnd::Term })));
+            return Some((sum, Some(ChainLink { from, end: ChainEnd::Term })));
         }
         if let Some(from) = from(x) {
-            let end = if c == Term::Nothing { ChainEnd::Scaled } else { ChainEnd::Factor };
-            let good = c == Term::Nothing || varying(c);
-            return good.then_some((sum, Some(Link { from, end })));
+            let end = if c == MulAddOperand::NegZero { ChainEnd::Scaled } else { ChainEnd::Factor };
+            let good = c == MulAddOperand::NegZero || varying(c);
+            return good.then_some((sum, Some(ChainLink { from, end })));
         }
         varying(c).then_some((sum, None))
     }
 }
 
 /// Marks the loads and results that are fused.
-pub(crate) fn leave(kir: &Kir, uniformity: &Uniformity, live_ranges: &mut LiveRanges) {
+pub(crate) fn mark(kir: &Kir, uniformity: &Uniformity, live_ranges: &mut LiveRanges) {
     Search { kir, uniformity, live_ranges, stages: HashMap::new() }.block(&kir.body);
 }
 
@@ -143,7 +143,7 @@ impl Search<'_> {
                 Stmt::Set(..) => {}
                 Stmt::Store { place, values } => {
                     if let [value] = values.as_slice()
-                        && self.is_even(place)
+                        && self.is_streamable(place)
                         && open.contains(value)
                         && !matches!(self.kir.inst(*value), Inst::Load { .. })
                     {
@@ -163,12 +163,12 @@ impl Search<'_> {
         }
         let once = self.live_ranges.uses[index] == 1;
         if let Inst::Load { place, count: 1 } = self.kir.inst(value) {
-            if once && self.kir.ty(value) == Type::F32 && self.is_even(place) {
+            if once && self.kir.ty(value) == Type::F32 && self.is_streamable(place) {
                 open.push(value);
             }
-        } else if let Some(sum) = as_sum(self.kir, &self.live_ranges.fused, value) {
+        } else if let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) {
             for term in sum.terms {
-                if let Term::Value(term) = term
+                if let MulAddOperand::Value(term) = term
                     && matches!(self.kir.inst(term), Inst::Load { .. })
                     && open.contains(&term)
                 {
@@ -183,13 +183,14 @@ impl Search<'_> {
     }
 
     /// Fuses a value into the next multiply-add of a chain.
-    fn link(&mut self, value: Value, sum: Sum, open: &[Value]) {
+    fn link(&mut self, value: Value, sum: MulAdd, open: &[Value]) {
         let stages = &self.stages;
-        let goes = |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
-        let Some((_, link)) = sum.staged(self.uniformity, goes) else { return };
+        let is_open =
+            |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
+        let Some((_, link)) = sum.as_stage(self.uniformity, is_open) else { return };
         let stages = match link {
             None => 1,
-            Some(Link { from, end }) => {
+            Some(ChainLink { from, end }) => {
                 self.live_ranges.fused[from.index()] = true;
                 if end == ChainEnd::Term { self.stages[&from] + 1 } else { MOST }
             }
@@ -198,7 +199,7 @@ impl Search<'_> {
     }
 
     /// Returns whether an access is affine and word-aligned, to a binding or workgroup memory.
-    fn is_even(&self, place: &Place) -> bool {
+    fn is_streamable(&self, place: &Place) -> bool {
         let affine = place
             .index
             .is_some_and(|index| self.uniformity.values[index.index()] == Variability::Affine);

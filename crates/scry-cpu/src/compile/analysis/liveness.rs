@@ -19,7 +19,7 @@ pub(crate) struct LiveRange {
 
 /// The liveness of a variable.
 #[derive(Debug, Clone)]
-pub(crate) struct VarLife {
+pub(crate) struct VarLiveness {
     pub live_range: LiveRange,
     /// Whether it may be read before it is assigned, so that it has to be zero first.
     pub zeroed: bool,
@@ -28,7 +28,7 @@ pub(crate) struct VarLife {
     /// Reads that are aliases of the variable.
     pub aliases: Vec<Value>,
     /// The block of its first access.
-    home: u32,
+    first_block: u32,
     seen: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct VarLife {
 #[derive(Debug)]
 pub(crate) struct LiveRanges {
     pub values: Vec<LiveRange>,
-    pub vars: Vec<VarLife>,
+    pub vars: Vec<VarLiveness>,
     /// How often each value is used.
     pub uses: Vec<u32>,
     /// Values that are fused into their users: products into sums, conditions into exits, and the
@@ -53,12 +53,12 @@ const NEVER: u32 = u32::MAX;
 /// Computes the live ranges of a kernel.
 pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
     let never = LiveRange { first: NEVER, last: 0 };
-    let var = VarLife {
+    let var = VarLiveness {
         live_range: never,
         zeroed: false,
         sets: Vec::new(),
         aliases: Vec::new(),
-        home: 0,
+        first_block: 0,
         seen: false,
     };
     let mut live_ranges = LiveRanges {
@@ -70,7 +70,7 @@ pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
         ends: Vec::new(),
     };
     fuse(kir, uniformity, &kir.body, &mut vec![0; kir.values.len()], &mut live_ranges);
-    fusion::leave(kir, uniformity, &mut live_ranges);
+    fusion::mark(kir, uniformity, &mut live_ranges);
     let mut walk = Walk {
         kir,
         live_ranges,
@@ -111,8 +111,9 @@ fn fuse(
         stmt.blocks().for_each(|inner| fuse(kir, uniformity, inner, products, live_ranges));
         if let Stmt::If { condition, then_block, else_block } = stmt
             && live_ranges.uses[condition.index()] == 1
-            && let Some(leaving) = exit_branches::leaving(kir, uniformity, [then_block, else_block])
-            && exit_branches::parts(kir, uniformity, &leaving, *condition).is_some()
+            && let Some(branch) =
+                exit_branches::exit_branch(kir, uniformity, [then_block, else_block])
+            && exit_branches::split_condition(kir, uniformity, &branch, *condition).is_some()
         {
             live_ranges.fused[condition.index()] = true;
         }
@@ -236,13 +237,13 @@ impl Walk<'_> {
         if !seen.seen {
             seen.seen = true;
             seen.zeroed = !assigns;
-            seen.home = block;
+            seen.first_block = block;
             seen.live_range = LiveRange { first: self.position, last: self.position };
             return;
         }
         seen.live_range.last = self.position;
-        let (home, first) = (seen.home, seen.live_range.first);
-        if !self.is_within(block, home) {
+        let (first_block, first) = (seen.first_block, seen.live_range.first);
+        if !self.is_within(block, first_block) {
             self.live_ranges.vars[var.index()].zeroed = true;
         }
         if let Some(number) = self.entered_after(first) {

@@ -4,7 +4,7 @@
 
 use std::thread;
 
-use scry_cpu::{Code, Refusal};
+use scry_cpu::{Code, LimitExceeded};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, mutation};
 
@@ -35,7 +35,7 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
 
 /// Returns the machine's code for a program. Compiles on a stack that is large enough; a panic
 /// becomes an error, so that a defect of the compiler does not abort the process.
-fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
+fn code(program: &Program, checked: bool) -> Result<Result<Code, LimitExceeded>> {
     let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
         mutation::mutate_as_requested(&mut kir, &caller);
@@ -45,8 +45,8 @@ fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
 }
 
 /// Returns the error for a kernel that exceeds a limit of the machine.
-fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
-    let Refusal { what, needed, limit } = refusal;
+fn too_large(info: &DeviceInfo, kernel: &str, refusal: LimitExceeded) -> GpuError {
+    let LimitExceeded { what, needed, limit } = refusal;
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
@@ -99,7 +99,7 @@ mod tests {
     fn refusals_name_the_limit_and_help() {
         let what = "bytes of private memory in an invocation".to_owned();
         let info = super::super::info::info();
-        let error = too_large(&info, "k", Refusal { what, needed: 1 << 30, limit: 1 << 20 });
+        let error = too_large(&info, "k", LimitExceeded { what, needed: 1 << 30, limit: 1 << 20 });
         let text = error.to_string();
         let expected = "kernel `k`, bytes of private memory in an invocation is 1073741824";
         assert!(text.starts_with(expected), "{text}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use scry_cpu::{Job, Machine, Span, Stop, Stopped};
+use scry_cpu::{CancelToken, Cancelled, Job, Machine, Span};
 use scry_ir::runnable_workgroups;
 
 use super::compile::Kernel;
@@ -141,7 +141,7 @@ impl Launch {
         }
     }
 
-    fn run(&self, machine: &Machine, stop: &Stop) -> Result<(), Stopped> {
+    fn run(&self, machine: &Machine, stop: &CancelToken) -> Result<(), Cancelled> {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
         // SAFETY: the blocks are held. Operations are executed one after the other, and the core
         // keeps the host from accessing the memory that they use.
@@ -187,9 +187,9 @@ impl Operation {
     fn run(
         &self,
         machine: &Machine,
-        stop: &Stop,
+        stop: &CancelToken,
         timed: bool,
-    ) -> Result<Option<Duration>, Stopped> {
+    ) -> Result<Option<Duration>, Cancelled> {
         match self {
             Self::Fill { dst, pattern } => fill(machine, dst, *pattern),
             Self::Copy { src, dst } => copy(machine, src, dst),
@@ -230,9 +230,9 @@ impl Operations {
     pub(super) fn run(
         &self,
         machine: &Machine,
-        stop: &Stop,
+        stop: &CancelToken,
         timed: bool,
-    ) -> Result<Vec<Duration>, Stopped> {
+    ) -> Result<Vec<Duration>, Cancelled> {
         let mut times = Vec::new();
         let mut outcome = Ok(());
         for operation in &self.list {

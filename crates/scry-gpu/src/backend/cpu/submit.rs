@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use scry_cpu::{Machine, Stop};
+use scry_cpu::{CancelToken, Machine};
 
 use super::encode::Operations;
 use super::{lock, panic_text};
@@ -34,8 +34,8 @@ pub(super) struct Queue {
 struct Shared {
     device: String,
     machine: Machine,
-    /// Stop requests by submission number.
-    stop: Stop,
+    /// CancelToken requests by submission number.
+    stop: CancelToken,
     state: Mutex<State>,
     /// Signals pending work to the worker.
     work: Condvar,
@@ -75,7 +75,7 @@ impl Queue {
             shared: Arc::new(Shared {
                 device: info.name.clone(),
                 machine,
-                stop: Stop::default(),
+                stop: CancelToken::default(),
                 state: Mutex::default(),
                 work: Condvar::new(),
                 done: Condvar::new(),

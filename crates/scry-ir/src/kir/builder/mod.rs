@@ -8,7 +8,7 @@ use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, 
 /// A kernel being made. Statements go to the end of the innermost open block.
 ///
 /// ```
-/// use scry_ir::kir::{BinaryOp, Builder, Builtin, Const, Place, AddressSpace, Stmt, Type};
+/// use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Const, Place, Stmt, Type};
 ///
 /// // out[i] = 2 * i
 /// let mut b = Builder::new("double", [64, 1, 1]);
@@ -122,7 +122,7 @@ impl Builder {
     /// Sets the size of the immediate block, in bytes.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Place, AddressSpace, Type};
+    /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// b.immediates(4);

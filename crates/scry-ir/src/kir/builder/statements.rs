@@ -40,7 +40,7 @@ impl Builder {
     /// Writes one to four values, one after the other.
     ///
     /// ```
-    /// use scry_ir::kir::{Builder, Place, AddressSpace, Stmt};
+    /// use scry_ir::kir::{AddressSpace, Builder, Place, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let data = b.buffer(true);

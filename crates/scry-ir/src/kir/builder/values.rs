@@ -232,7 +232,7 @@ impl Builder {
     /// Performs an atomic read-modify-write; returns the previous value.
     ///
     /// ```
-    /// use scry_ir::kir::{AtomicOp, Builder, Place, AddressSpace, Type};
+    /// use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Place, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let counters = b.buffer(true);
