@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_a_program_are_passed_over() {
+    fn messages_without_executable_are_skipped() {
         let message = json!({ "reason": "build-finished", "success": true, "executable": null });
         assert_eq!(parse(&message.to_string(), Path::new("/r")).unwrap(), []);
     }

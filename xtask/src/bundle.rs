@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_runs_all_and_reports_failures() {
+    fn script_runs_all_and_reports_failures() {
         let bundle = bundle();
         let output = run(bundle.path(), &[]);
         let summary = fs::read_to_string(bundle.path().join("out/summary.txt")).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_runs_one_program_in_its_folder_with_arguments() {
+    fn script_runs_one_program() {
         let bundle = bundle();
         assert!(run(bundle.path(), &["tests/good", "--", "--nocapture"]).status.success());
         let log = fs::read_to_string(bundle.path().join("out/tests.log")).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_other_things_is_left_alone() {
+    fn foreign_folders_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "all of it").unwrap();
         assert!(make_room(folder.path()).is_err());

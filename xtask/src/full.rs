@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_says_so_in_its_row() {
+    fn failed_runs_are_marked() {
         let outcome =
             Outcome { passed: false, time: Duration::from_secs(61), summary: "none".to_owned() };
         let row = row(&RUNS[0], &outcome);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_its_limit_says_so() {
+    fn exceeded_limits_are_reported() {
         let theirs = weight(100, 100.0);
         let above = |ours: Weight| table(&ours, &theirs).map(|line| line.ends_with("ABOVE"));
         assert_eq!(above(weight(75, 90.0)), [false; 5]);
@@ -144,7 +144,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_time_of_children_is_counted_once_they_end() {
+    fn child_time_counts_after_exit() {
         let before = children_cpu_seconds().unwrap();
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
         assert!(Command::new("sh").args(["-c", busy]).status().unwrap().success());

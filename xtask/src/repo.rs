@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_this_file_and_nothing_ignored() {
+    fn listing_excludes_ignored_files() {
         let files = files(&root()).unwrap();
         assert!(files.iter().any(|path| path == "xtask/src/repo.rs"));
         assert!(files.iter().all(|path| !path.starts_with("target/")));

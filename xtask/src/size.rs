@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_same_project_are_own() {
+    fn own_packages_are_recognised() {
         assert!(is_own("wgpu v30.0.1", "wgpu"));
         assert!(is_own("wgpu-core v30.0.1", "wgpu"));
         assert!(!is_own("wgpus v1.0.0", "wgpu"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_counted_once_and_own_crates_not_at_all() {
+    fn third_party_packages_are_counted_once() {
         let tree = "scry-gpu v0.2.0 (/x/crates/scry-gpu)\nlog v0.4.27\nsyn v2.0.1 (proc-macro)\n\
                     scry-ir v0.2.0 (/x/crates/scry-ir)\nlog v0.4.27 (*)\nlog v0.3.0\n";
         let found: BTreeSet<String> = packages(tree).collect();

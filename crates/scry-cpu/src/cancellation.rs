@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_ends_its_epoch_and_earlier_ones_and_no_later_one() {
+    fn cancelling_an_epoch_spares_later_ones() {
         let first = CancelToken::default();
         let (second, third) = (first.at(2), first.at(3));
         assert!(!first.requested() && !second.requested());

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_there_is_not_is_refused() {
+    fn failed_allocation_returns_none() {
         for size in [usize::MAX, usize::MAX - 63, isize::MAX as usize, isize::MAX as usize - 64] {
             assert!(Memory::new(size).is_none(), "{size}");
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_written_copied_filled_and_read() {
+    fn spans_write_copy_fill_and_read() {
         let (a, b) = (Memory::new(64).unwrap(), Memory::new(64).unwrap());
         let part = |memory: &Memory, offset, size| memory.span(offset, size).unwrap();
         // SAFETY: both are alive, and the test is their only user.

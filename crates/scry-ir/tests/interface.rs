@@ -12,7 +12,7 @@ fn options(overrides: &[(&str, f64)]) -> Options {
 }
 
 #[test]
-fn bindings_are_the_used_ones_in_order() {
+fn used_bindings_are_listed_in_order() {
     let source = "
         @group(3) @binding(7) var<storage, read_write> out: array<f32>;
         @group(0) @binding(9) var<storage, read> unused: array<f32>;
@@ -49,7 +49,7 @@ fn bindings_are_the_used_ones_in_order() {
 }
 
 #[test]
-fn overrides_size_the_workgroup_and_its_memory() {
+fn overrides_size_workgroup_and_memory() {
     let source = "
         @id(3) override TILE: u32 = 16;
         override FLAG: bool = false;
@@ -129,7 +129,7 @@ fn layouts_follow_the_rules_of_wgsl() {
 }
 
 #[test]
-fn an_align_inside_a_nested_struct_is_honoured_or_refused() {
+fn nested_align_is_honoured_or_refused() {
     // By the rules of WGSL, I has alignment 64 and size 64.
     let inner = "struct I { @align(64) x: u32 }";
     for (outer, wanted) in [
@@ -151,7 +151,7 @@ fn an_align_inside_a_nested_struct_is_honoured_or_refused() {
 }
 
 #[test]
-fn features_are_those_that_the_kernel_reaches() {
+fn features_include_reachable_code_only() {
     let cases = [
         ("enable f16;", "out[0] = f32(f16(out[1]));", Features::F16),
         ("", "out[0] = f32(f64(out[1]) * 2.0lf);", Features::F64),
@@ -195,7 +195,7 @@ fn features_are_those_that_the_kernel_reaches() {
 }
 
 #[test]
-fn other_things_than_buffers_are_refused_by_name() {
+fn non_buffer_bindings_are_named() {
     for (head, name, what, body) in [
         (
             "@group(0) @binding(0) var tex: texture_2d<f32>;",

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_of_four_files_is_found() {
+    fn four_file_cycle_is_found() {
         let files = "c/src/f0.rs, c/src/f1.rs, c/src/f2.rs, c/src/f3.rs";
         let expected = format!("4 files import from each other, at most 3 may: {files}");
         assert_eq!(found(&ring(4)), [expected]);

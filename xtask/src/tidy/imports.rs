@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn other_crates_and_tests_are_no_edges() {
+    fn other_crates_and_tests_are_skipped() {
         let other = "use std::fmt; use super_b::b; impl X { fn f() -> impl Y + use<'a> {} }";
         assert!(imported(other, &FILES).is_empty());
         let tests = "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n";
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn reexports_lead_to_the_file_that_defines() {
+    fn reexports_resolve_to_defining_file() {
         assert_eq!(imported("use crate::d::B;", &FILES), ["b.rs"]);
         assert_eq!(imported("use crate::d::Other;", &FILES), ["d/mod.rs"]);
         let glob = [("lib.rs", ""), ("b.rs", ""), ("d/mod.rs", "pub use crate::b::*;")];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reexport_is_an_edge_if_its_file_uses_the_name() {
+    fn used_reexports_are_edges() {
         assert!(imported("pub(crate) use crate::b::B;", &FILES).is_empty());
         assert_eq!(imported("pub(crate) use crate::b::B; struct C(B);", &FILES), ["b.rs"]);
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_excuses_its_file_and_rule_alone() {
+    fn exceptions_cover_one_file_and_rule() {
         let wide = Finding::new("a.rs", 3, "width", "too wide");
         let other_rule = Finding::new("a.rs", 3, "unwrap", "an unwrap");
         let other_file = Finding::new("b.rs", 3, "width", "too wide");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_that_excuses_nothing_is_found() {
+    fn unused_exceptions_are_found() {
         let left = excuse(Vec::new(), &[exception("gone.rs")]);
         assert!(left[0].what.contains("excuses nothing"), "{left:?}");
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_rust_is_found() {
+    fn unparsable_files_are_found() {
         let finding = Source::parse("a.rs", "//! Doc.\nfn f( {}".to_owned()).unwrap_err();
         assert_eq!((finding.rule, finding.line), ("syntax", 2));
     }

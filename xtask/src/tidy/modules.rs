@@ -38,13 +38,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_beside_its_folder_is_found() {
+    fn file_beside_folder_is_found() {
         let files = [("c/src/a.rs", "mod b;"), ("c/src/a/b.rs", ""), ("c/src/ab/mod.rs", "")];
         assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 1)]);
     }
 
     #[test]
-    fn a_path_attribute_in_src_is_found() {
+    fn path_attribute_is_found() {
         let text = "//! Text.\n#[path = \"x.rs\"]\nmod y;";
         let files = [("c/src/a.rs", text), ("c/tests/a.rs", text), ("c/src/b/mod.rs", "mod c;")];
         assert_eq!(found(&files), [("c/src/a.rs".to_owned(), 2)]);

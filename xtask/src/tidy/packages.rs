@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_no_test_compiles_is_found() {
+    fn uncompiled_code_is_found() {
         let front = "# A\n\n```rust\nlet a = 1;\n```\n\n```sh\nls\n```\n";
         let mut findings = Vec::new();
         check_front(front, &BTreeSet::from(["let a = 1;\n".to_owned()]), &mut findings);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_that_is_gone_is_found() {
+    fn missing_files_are_found() {
         for gone in [
             "see `crates/a/src/gone.rs`",
             "see `gone.rs` there",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_or_is_no_path_passes() {
+    fn existing_files_and_non_paths_pass() {
         for good in [
             "see `crates/a/src/backend/mod.rs`, `backend/mod.rs`, `mod.rs`, `backend/`, `.ci/run`",
             "see `crates/a`, `crates/*/src`, `backend/*.rs`",

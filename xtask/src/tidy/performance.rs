@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_measurement_are_found() {
+    fn invalid_measurement_lines_are_found() {
         let good = line("a", 2.0, "");
         for (wrong, problem) in [
             ("{\n".to_owned(), "not JSON"),

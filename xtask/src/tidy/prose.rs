@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_words_have_nothing_but_blanks_between() {
+    fn adjacent_words_allow_only_blanks_between() {
         let adjacent = |text| of_rust(text)[1].adjacent;
         assert!(adjacent("// a\n// b"));
         assert!(adjacent("\"a \\\n   b\""));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_opening_words_is_found() {
+    fn missing_module_docs_are_found() {
         assert_eq!(broken(check, "src/a.rs", "fn f() {}\n"), [("opening", 1)]);
         assert_eq!(found(""), []);
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unwrap_is_found_outside_tests_only() {
+    fn unwrap_is_allowed_in_tests() {
         assert_eq!(found("fn f() { g().unwrap(); }"), [("unwrap", 2)]);
         assert_eq!(found("fn f() {\n    assert!(g().unwrap());\n}"), [("unwrap", 3)]);
         assert_eq!(found("fn f() { g().unwrap_or(1); }"), []);

@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn long_tests_do_not_count_for_the_median() {
+    fn tests_do_not_count_for_median() {
         let tests = format!("#[test]\n{}", function(9)).repeat(10);
         assert_eq!(found(&(function(8) + &tests)), []);
     }
 
     #[test]
-    fn a_wide_line_is_found_by_characters_not_bytes() {
+    fn line_width_counts_characters() {
         assert_eq!(found(&format!("//{}\n", "µ".repeat(98))), []);
         assert_eq!(found(&format!("\n//{}\n", "µ".repeat(99))), [("width", 2)]);
     }

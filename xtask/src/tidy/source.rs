@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_measured_from_fn_to_the_closing_brace() {
+    fn function_length_spans_fn_to_brace() {
         let text = "trait T { fn none(&self); }\nimpl X {\n    /// Doc.\n    #[inline]\n    \
                     pub fn one(\n        a: u32,\n    ) -> u32 {\n        a\n    }\n}\n";
         let one = Function { name: "one".to_owned(), line: 5, length: 5 };

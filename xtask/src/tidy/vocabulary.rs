@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_found_in_comments_docs_and_strings() {
+    fn phrases_found_in_comments_and_strings() {
         assert_eq!(lines("f(); // the owl\n/* owl */"), [1, 2]);
         assert_eq!(lines("//! Owl.\n\n/// An owl's eye.\nfn f() {}"), [1, 3]);
         assert_eq!(lines("f(\"blue moon\", r\"an owl\");"), [1, 1]);
@@ -172,21 +172,21 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_does_not_apply_where_it_is_pending() {
+    fn pending_entries_do_not_apply() {
         let words = prose::of_rust("// owl");
         assert_eq!(found("src/a.rs", &words).len(), 1);
         assert!(found("src/b.rs", &words).is_empty());
     }
 
     #[test]
-    fn old_versions_of_the_change_log_are_left_alone() {
+    fn old_changelog_versions_are_skipped() {
         let text = "# Log\n\n## 2\n\nnew\n\n## 1\n\nold\n";
         assert_eq!(current("CHANGELOG.md", text), "# Log\n\n## 2\n\nnew\n");
         assert_eq!(current("README.md", text), text);
     }
 
     #[test]
-    fn file_names_are_checked_without_their_extension() {
+    fn file_names_checked_without_extension() {
         let names = entries("misc | what it has\n");
         let found = |path| {
             let mut findings = Vec::new();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_lists_has_a_replacement() {
+    fn every_entry_has_a_replacement() {
         for entry in entries(WORDS).iter().chain(&entries(FILE_NAMES)) {
             assert!(!entry.replacement.is_empty(), "{entry:?}");
             let is_lower = |word: &&str| word.to_lowercase() == **word && !word.is_empty();

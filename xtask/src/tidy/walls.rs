@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_does_not_forbid_unsafe_is_found() {
+    fn missing_forbid_unsafe_is_found() {
         let path = "crates/scry-ir/src/lib.rs";
         assert_eq!(found(path, "//! Doc.\n"), [("walls", 1)]);
         assert_eq!(found(path, "//! Doc.\n#![forbid(unsafe_code)]\n"), []);
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn device_crates_behind_the_wall_are_found() {
+    fn device_dependencies_are_found() {
         let ash = json!({ "name": "ash", "kind": null });
         assert_eq!(dependencies("scry-ir", &ash).len(), 1);
         assert_eq!(dependencies("scry-gpu", &ash), [""; 0]);
     }
 
     #[test]
-    fn a_crate_without_a_rank_is_found() {
+    fn crates_without_rank_are_found() {
         assert!(dependencies("scry-new", &json!({ "name": "log" }))[0].contains("RANKS"));
     }
 }

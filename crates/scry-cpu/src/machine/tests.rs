@@ -40,7 +40,7 @@ fn every_workgroup_runs_exactly_once() {
 }
 
 #[test]
-fn small_launches_stay_on_the_callers_thread() {
+fn small_launches_run_on_calling_thread() {
     let machine = Machine::new(4);
     let caller = thread::current().id();
     let run = |_, _: &mut _| {

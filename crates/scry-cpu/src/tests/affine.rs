@@ -82,7 +82,7 @@ fn shifts_by_any_distance() {
 }
 
 #[test]
-fn minima_and_maxima_that_bind_in_some_lanes() {
+fn min_and_max_clamp_some_lanes() {
     for bound in [0, 1, 7, 13, 20, 40, u32::MAX, 1 << 31] {
         for op in [BinaryOp::Min, BinaryOp::Max] {
             for ty in [Type::U32, Type::I32] {

@@ -32,7 +32,7 @@ fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) 
 }
 
 #[test]
-fn counters_are_exact_on_any_number_of_threads() {
+fn atomic_counters_are_exact_across_threads() {
     let kir = kernel([33, 1, 1], |b| {
         in_a_loop(b, 5, |b| {
             let place = first(b, Type::U32);
@@ -158,7 +158,7 @@ fn atomics_run_in_invocation_order() {
 }
 
 #[test]
-fn floats_are_added_exactly_where_sums_are_exact() {
+fn atomic_float_sums_are_exact() {
     let kir = kernel([64, 1, 1], |b| {
         in_a_loop(b, 2, |b| {
             let place = first(b, Type::F32);

@@ -264,7 +264,7 @@ fn variables_carry_over_between_iterations() {
 }
 
 #[test]
-fn values_of_scopes_are_visible_after_them() {
+fn scope_values_are_visible_afterwards() {
     agree(|b, noise, result| {
         let mut seen = None;
         b.scope(|b, label| {

@@ -138,7 +138,7 @@ fn exits_from_two_nested_loops() {
 }
 
 #[test]
-fn counters_of_a_loop_that_is_entered_again() {
+fn counters_of_a_reentered_loop() {
     agree(|b, parts| {
         let (iteration, two) = (b.var(Type::U32), b.u32(2));
         b.repeat(true, |b, outer| {

@@ -149,7 +149,7 @@ fn masks_that_end_within_a_vector() {
 }
 
 #[test]
-fn indices_that_wrap_in_rows_that_returned() {
+fn wrapping_indices_in_returned_rows() {
     for (least, most) in [(1, 0), (3, 0), (0, 2), (2, 5)] {
         let i = "let i = id.y * w + id.x;";
         let rows = format!("id.y >= {least} && id.y + {most} < h");
@@ -205,7 +205,7 @@ fn sums_with_memory_operands() {
 }
 
 #[test]
-fn elements_that_are_read_written_and_counted() {
+fn elements_read_written_and_counted() {
     agree("out[own] = id.x; out[own] = 3 * out[own] + out[own + 1]; out[own + 1] = out[own];");
     agree(
         "if id.x % 3 == 1 { return; }

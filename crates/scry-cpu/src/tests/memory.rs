@@ -46,7 +46,7 @@ fn neighbours_and_vectors() {
 }
 
 #[test]
-fn every_other_element_and_every_element_many_times() {
+fn strided_and_repeated_elements() {
     for factor in [0, 2, 3, 5] {
         agree(2, |b, input, out| {
             let number = b.number();
@@ -81,7 +81,7 @@ fn elements_in_reverse_and_in_rows() {
 }
 
 #[test]
-fn gathers_scatters_and_out_of_bounds_accesses() {
+fn gather_scatter_and_out_of_bounds() {
     // An odd factor maps each invocation to an element of its own.
     agree(1, |b, input, out| {
         let number = b.number();
@@ -126,7 +126,7 @@ fn the_highest_invocation_writes_last() {
 }
 
 #[test]
-fn partly_active_lanes_write_their_elements_only() {
+fn inactive_lanes_do_not_store() {
     agree(2, |b, input, out| {
         let number = b.number();
         let noise = b.load(Type::U32, at(input, number, 4, 0), 1)[0];

@@ -34,7 +34,7 @@ fn miri_all_invocations_write_one_element() {
 }
 
 #[test]
-fn miri_neighbours_read_what_their_neighbours_write() {
+fn miri_neighbours_read_concurrent_writes() {
     let kir = kernel(16, |b| {
         let number = b.number();
         let one = b.u32(1);
@@ -92,7 +92,7 @@ fn own_elements(width: u32) -> Kir {
 }
 
 #[test]
-fn miri_clamped_indices_share_the_last_element() {
+fn miri_clamped_indices_share_last_element() {
     for length in [64, 50, 33, 20, 1] {
         let out = race(&own_elements(16), 4, length);
         let before = noise(length);
@@ -106,7 +106,7 @@ fn miri_clamped_indices_share_the_last_element() {
 }
 
 #[test]
-fn miri_own_elements_of_partly_filled_blocks() {
+fn miri_own_elements_in_partial_blocks() {
     // The elements of the next workgroup are at the lanes beyond a workgroup.
     for width in [1, 5, 17, 33] {
         let length = 4 * width as usize + 3;
@@ -118,7 +118,7 @@ fn miri_own_elements_of_partly_filled_blocks() {
 }
 
 #[test]
-fn miri_members_of_own_elements_after_a_header() {
+fn miri_own_struct_elements_after_header() {
     // Elements of two words after one word; a word at the end is not enough for another element.
     let kir = kernel(16, |b| {
         let x = b.global_x();
@@ -140,7 +140,7 @@ fn miri_members_of_own_elements_after_a_header() {
 }
 
 #[test]
-fn miri_own_elements_bounded_by_another_length() {
+fn miri_own_elements_with_foreign_length() {
     // The shorter buffer's last index is one that all later invocations share.
     let mut b = Builder::new("race", [16, 1, 1]);
     let (short, long) = (b.buffer(false), b.buffer(true));
@@ -156,7 +156,7 @@ fn miri_own_elements_bounded_by_another_length() {
 }
 
 #[test]
-fn miri_own_elements_of_launches_in_two_dimensions() {
+fn miri_own_elements_in_2d_launches() {
     // Workgroups above each other have the same positions along x.
     let launch = Launch::new([2, 2, 1], &[bytes(&noise(40))]);
     let out = words(&launch.run_split(&own_elements(16), 4)[0]);
@@ -221,7 +221,7 @@ fn miri_a_machine_of_several_threads() {
 }
 
 #[test]
-fn miri_divergence_and_memory_of_every_kind() {
+fn miri_divergence_with_every_memory_space() {
     let mut b = Builder::new("all", [6, 2, 1]);
     let buffer = b.buffer(true);
     let (shared, local) = (b.workgroup_array(Type::U32, 12), b.local_array(Type::U16, 3));

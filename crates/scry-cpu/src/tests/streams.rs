@@ -171,7 +171,7 @@ fn agree(seeds: Range<u64>, statements: u32) {
 }
 
 #[test]
-fn random_sums_in_lines_rows_and_columns() {
+fn random_sums_with_every_stride() {
     agree(0..300, 12);
     agree(1000..1060, 40);
 }
@@ -226,7 +226,7 @@ fn loads_before_a_store_keep_values() {
 }
 
 #[test]
-fn indices_that_change_between_a_load_and_its_use() {
+fn index_changes_between_load_and_use() {
     own_elements(|b, number, input, out| {
         let index = b.var(Type::U32);
         b.set(index, number);

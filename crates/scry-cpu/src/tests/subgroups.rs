@@ -117,7 +117,7 @@ fn ballots_count_active_lanes_only() {
 }
 
 #[test]
-fn the_first_is_the_lowest_active_lane() {
+fn broadcast_first_uses_lowest_active_lane() {
     let first = |b: &mut Builder, value| {
         b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value })
     };

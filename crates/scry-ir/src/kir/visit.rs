@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_come_in_the_order_of_the_text() {
+    fn statements_are_visited_in_order() {
         let order = ["scope", "workgroup", "loop", "leave", "subgroup"];
         let (mut body, mut seen) = (body(), Vec::new());
         for_each_stmt(&body, &mut |stmt| seen.push(kind(stmt)));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_at_the_first_statement() {
+    fn search_ends_at_first_match() {
         let mut seen = Vec::new();
         assert!(any_stmt(&body(), &mut |stmt| {
             seen.push(kind(stmt));

@@ -69,7 +69,7 @@ mod tests {
         @vertex fn other() -> @builtin(position) vec4f { return vec4f(); }";
 
     #[test]
-    fn entry_points_and_overrides_are_listed_in_source_order() {
+    fn lists_declarations_in_source_order() {
         let outline = Outline::read(SOURCE).unwrap();
         assert_eq!(outline.entry_points, ["first", "second"]);
         let names: Vec<&str> = outline.overrides.iter().map(|o| o.name.as_str()).collect();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_assumed_to_be_one() {
+    fn missing_overrides_default_to_one() {
         let outline = Outline::read(SOURCE).unwrap();
         let given = [("7".to_owned(), 5.into()), ("elsewhere".to_owned(), 2.into())];
         let (values, assumed) = outline.assume(&given);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_wrong_throughout_is_refused() {
+    fn unparsable_source_is_refused() {
         let error = Outline::read("fn f() { let x = ; }").unwrap_err();
         assert_eq!(error.location.map(|at| at.line), Some(1));
     }

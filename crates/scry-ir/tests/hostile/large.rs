@@ -82,7 +82,7 @@ fn large_sources() {
 }
 
 #[test]
-fn long_tokens_and_long_rows_of_tokens() {
+fn long_tokens_and_token_sequences() {
     let n = 4 << 20;
     for (head, row, tail) in [
         ("const a = ", "1", ";"),

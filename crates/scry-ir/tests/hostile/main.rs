@@ -85,7 +85,7 @@ fn the_kernels_themselves_are_good() {
 }
 
 #[test]
-fn the_same_bad_kernel_from_many_threads_gives_the_same_error() {
+fn errors_are_deterministic_across_threads() {
     let bad = KERNEL.replace("sum += src", "sum += sorce");
     let errors: Vec<ShaderError> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| refused(&bad))).collect();

@@ -27,7 +27,7 @@ fn every_kernel_obeys_the_rules() {
 
 /// The golden files: each kernel checked, as backends get it.
 #[test]
-fn the_text_of_every_kernel_is_as_blessed() {
+fn kernel_text_matches_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
     let mut texts = Vec::new();
     for path in sources("corpus") {

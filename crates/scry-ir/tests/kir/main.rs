@@ -40,7 +40,7 @@ fn lowered(program: &Program, checked: bool) -> Kir {
 }
 
 #[test]
-fn every_kernel_of_the_corpus_is_lowered() {
+fn corpus_kernels_are_lowered() {
     let sources = sources("corpus");
     assert!(sources.len() > 20, "{sources:?}");
     for path in sources {

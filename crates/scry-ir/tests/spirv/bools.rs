@@ -94,7 +94,7 @@ fn workgroup_variables_contain_no_bools() {
 }
 
 #[test]
-fn a_whole_array_of_zeros_is_stored_at_once() {
+fn zero_array_is_stored_at_once() {
     let program = parse("zeros", &kernel("shelf = array<bool, 64>(); out[i] = u32(shelf[i]);"));
     let module = load(&program.to_spirv(&WORKED_AROUND).unwrap());
     let composed = code(&module).filter(|i| i.class.opcode == Op::CompositeConstruct).count();

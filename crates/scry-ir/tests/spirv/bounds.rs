@@ -12,7 +12,7 @@ use scry_ir::SpirvOptions;
 const UMIN: u32 = 38;
 
 #[test]
-fn every_index_of_a_checked_kernel_is_clamped() {
+fn checked_kernels_clamp_every_index() {
     for folder in ["", "bounds"] {
         for (name, source) in sources(&corpus(folder)) {
             let program = parse(&name, &source);

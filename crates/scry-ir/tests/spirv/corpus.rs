@@ -8,8 +8,8 @@ use rspirv::binary::Disassemble;
 use scry_ir::SpirvOptions;
 
 #[test]
-fn every_kernel_is_valid_under_every_option() {
-    if !have_validator("every_kernel_is_valid_under_every_option") {
+fn every_kernel_validates_under_every_option() {
+    if !have_validator("every_kernel_validates_under_every_option") {
         return;
     }
     for folder in ["", "bounds"] {
@@ -29,7 +29,7 @@ fn every_kernel_is_valid_under_every_option() {
 
 /// Each kernel checked, and three folded.
 #[test]
-fn the_text_of_every_kernel_is_as_blessed() {
+fn kernel_text_matches_golden_files() {
     let mut texts = Vec::new();
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);

@@ -30,7 +30,7 @@ fn gaps() -> Module {
 }
 
 #[test]
-fn every_workgroup_comes_up_once_with_its_ids() {
+fn every_workgroup_runs_once() {
     let module = gaps();
     for (groups, width, height) in [
         ([1, 1, 1], 1, 1),
@@ -75,7 +75,7 @@ fn play(module: &Module, params: LinearisedGrid, physical: [u32; 3]) -> Option<[
 }
 
 #[test]
-fn the_parameters_are_bound_after_the_last_buffer() {
+fn parameters_follow_the_last_binding() {
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         let buffers = program.interface().bindings.len() as u32;

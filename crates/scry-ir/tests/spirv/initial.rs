@@ -43,7 +43,7 @@ fn stored(module: &Module, store: &Instruction) -> Op {
 const ROUND: [&str; 4] = ["array<vec2f, 4>", "mat3x3f", "array<array<vec4f, 2>, 3>", "Columns"];
 
 #[test]
-fn zeros_are_stored_where_vectors_lie_side_by_side() {
+fn adjacent_vectors_are_zeroed() {
     for ty in ROUND {
         let private = (format!("var<private> own: {ty};"), "let at = &own;".to_string());
         let local = (String::new(), format!("var own: {ty}; let at = &own;"));

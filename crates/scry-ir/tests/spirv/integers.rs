@@ -76,7 +76,7 @@ fn only_scalars_are_divided() {
 }
 
 #[test]
-fn vectors_are_divided_whole_unless_asked_otherwise() {
+fn vector_division_is_split_on_request() {
     for ty in TYPES {
         for body in ["v[0] = v[1] / v[2];", "v[0] %= v[2];", "v[0] = vec3(s[0]) / vec3(s[1]);"] {
             let module = written(ty, body, &CHECKED);
@@ -90,7 +90,7 @@ fn vectors_are_divided_whole_unless_asked_otherwise() {
 }
 
 #[test]
-fn a_number_for_all_components_is_divided_once() {
+fn splat_operands_are_divided_once() {
     for ty in TYPES {
         for body in ["v[0] = vec3(s[0]) / FIVE;", "v[0] = vec3(s[0]) % vec3(s[1]);"] {
             let module = module(ty, body);
@@ -119,7 +119,7 @@ fn possible_zero_or_overflow_is_guarded() {
 }
 
 #[test]
-fn remainders_of_signed_numbers_come_from_the_quotient() {
+fn signed_remainder_uses_the_quotient() {
     for ty in ["i16", "i32", "i64"] {
         for body in ["s[0] = s[1] % s[2];", "v[0] = v[1] % FIVES;", "s[0] %= FIVE;"] {
             let module = module(ty, body);

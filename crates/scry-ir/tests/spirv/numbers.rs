@@ -76,7 +76,7 @@ fn signs_of_floats_are_chosen() {
 }
 
 #[test]
-fn sizes_are_the_greater_of_two_numbers() {
+fn abs_is_written_as_max() {
     for ty in ["i16", "i32", "i64"] {
         for body in ["s[0] = abs(s[1]);", "v[0] = abs(v[1]);"] {
             let module = module(ty, body);
@@ -130,7 +130,7 @@ fn one(module: &Module) -> u32 {
 }
 
 #[test]
-fn numbers_of_16_bits_are_bounded_as_ones_of_32() {
+fn bounds_16_bit_as_32_bit() {
     for ty in ["i16", "u16"] {
         for body in [
             "s[0] = min(s[1], s[2]);",

@@ -33,7 +33,7 @@ fn words(body: &str, workarounds: SpirvWorkarounds) -> Vec<u32> {
 }
 
 #[test]
-fn each_rewrite_is_made_on_demand_alone() {
+fn rewrites_apply_only_on_demand() {
     let all = SpirvWorkarounds::all();
     assert_eq!(CHANGED.iter().fold(SpirvWorkarounds::empty(), |sum, (one, _)| sum | *one), all);
     for (rewrite, body) in CHANGED {
@@ -55,7 +55,7 @@ fn each_rewrite_has_a_name() {
 }
 
 #[test]
-fn a_report_of_cut_loops_is_the_last_binding() {
+fn cut_loop_report_is_last_binding() {
     let validates = have_validator("cut loops");
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);

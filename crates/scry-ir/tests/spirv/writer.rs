@@ -17,7 +17,7 @@ fn is_bounded(source: &str, options: &SpirvOptions) -> bool {
 }
 
 #[test]
-fn only_loops_not_proven_finite_are_bounded() {
+fn only_unproven_loops_are_bounded() {
     let kernel = |body: &str| {
         format!(
             "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
@@ -46,7 +46,7 @@ fn few_corpus_kernels_need_loop_bounds() {
 }
 
 #[test]
-fn the_entry_point_keeps_its_name_and_size() {
+fn entry_point_keeps_name_and_size() {
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         for options in every_option() {
@@ -65,7 +65,7 @@ fn the_entry_point_keeps_its_name_and_size() {
 }
 
 #[test]
-fn workgroup_memory_is_zeroed_by_the_device_or_by_the_kernel() {
+fn workgroup_memory_is_zeroed() {
     let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
         var<workgroup> tile: array<u32, 8>;
         @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
@@ -112,7 +112,7 @@ const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
     }";
 
 #[test]
-fn cooperative_matrices_are_written_unchecked_with_any_index() {
+fn cooperative_matrix_indices_are_unchecked() {
     let program = parse("cooperative", COOPERATIVE);
     let module = load(&program.to_spirv(&UNCHECKED).unwrap());
     let stores = code(&module).filter(|i| i.class.opcode == Op::CooperativeMatrixStoreKHR);

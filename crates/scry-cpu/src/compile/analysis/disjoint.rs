@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_at_the_invocation_index_are_disjoint() {
+    fn elements_at_invocation_index_are_disjoint() {
         let kernel = |body: &str| {
             format!(
                 "struct Pair {{ a: f32, b: f32 }}

@@ -83,7 +83,7 @@ fn functions_at_their_edges() {
 }
 
 #[test]
-fn angles_of_points_on_the_axes_and_at_infinity() {
+fn atan2_at_axes_and_infinities() {
     let values = [0.0, -0.0, 1.0, -1.0, 2.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, INF, -INF, NAN];
     for y in values {
         for x in values {
@@ -129,7 +129,7 @@ fn powers_at_their_edges() {
 }
 
 #[test]
-fn sine_and_cosine_stay_within_one_however_large_the_angle() {
+fn sine_and_cosine_stay_within_one() {
     for x in super::samples(4).filter(|x| x.is_finite()) {
         assert!(math::sin(x).abs() <= 1.0 && math::cos(x).abs() <= 1.0, "of {x:e}");
     }

@@ -37,7 +37,7 @@ fn whole_numbers_in_double_precision() {
 }
 
 #[test]
-fn remainders_have_the_sign_of_the_dividend() {
+fn remainder_has_sign_of_dividend() {
     // Quarters: nothing is rounded but some quotients, and those not across a whole number.
     for i in (-200i16..200).filter(|i| *i != 0) {
         for j in [-25i16, -7, -1, 1, 3, 10, 64] {
@@ -56,7 +56,7 @@ fn signs() {
 }
 
 #[test]
-fn the_smaller_and_the_larger_prefer_numbers_to_nan() {
+fn min_max_prefer_numbers_to_nan() {
     for x in SPECIAL {
         for y in SPECIAL {
             // Either zero may count as the smaller.
@@ -118,7 +118,7 @@ fn meaning(half: u16) -> f64 {
 }
 
 #[test]
-fn every_f16_is_the_number_it_means() {
+fn every_f16_converts_exactly() {
     for half in 0..=u16::MAX {
         let (got, want) = (math::f32_of_f16(half), meaning(half));
         assert!(same(got, want as f32), "{half:#x} is {got}, not {want}");
@@ -133,7 +133,7 @@ fn every_f16_is_the_number_it_means() {
 }
 
 #[test]
-fn floats_round_to_the_nearest_f16_and_ties_to_even() {
+fn f16_rounds_to_nearest_even() {
     for half in 0..0x7c00u16 {
         // Above the largest number the next would be 2^16: from half-way there, infinity.
         let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));

@@ -216,7 +216,7 @@ fn accesses_out_of_bounds_are_errors() {
 }
 
 #[test]
-fn writes_to_read_only_buffers_are_errors() {
+fn read_only_writes_are_errors() {
     let (mut kir, _) = store(0);
     kir.buffers[0].writable = false;
     let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
@@ -224,7 +224,7 @@ fn writes_to_read_only_buffers_are_errors() {
 }
 
 #[test]
-fn values_are_not_visible_before_their_statement() {
+fn values_are_invisible_before_definition() {
     let (mut kir, twice) = store(0);
     kir.body.retain(|stmt| *stmt != Stmt::Let(twice));
     let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();

@@ -49,7 +49,7 @@ fn names_of_what_a_kernel_has() {
 }
 
 #[test]
-fn each_operator_is_found_where_it_is() {
+fn each_operator_is_located() {
     for name in operators_of(&kernel()) {
         let mut kir = kernel();
         let want = if name == "fma.f32" { 2 } else { 1 };
@@ -62,7 +62,7 @@ fn each_operator_is_found_where_it_is() {
 }
 
 #[test]
-fn all_results_of_a_load_are_wrong() {
+fn all_load_results_are_mutated() {
     let mut kir = kernel();
     let extra = |kir: &Kir| kir.values.iter().position(|d| matches!(d.inst, Inst::Extra(..)));
     let place = extra(&kir).unwrap();

@@ -196,7 +196,7 @@ fn loops_that_some_invocations_leave_earlier() {
 }
 
 #[test]
-fn a_continue_diverges_until_the_loop_ends() {
+fn continue_diverges_until_loop_end() {
     refused(&format!(
         "for (var k = 0u; k < 9u; k++) {{ {BARRIER} if k == i {{ continue; }} data[i] = k; }}"
     ));
@@ -387,7 +387,7 @@ fn cooperative_matrices_need_a_whole_subgroup() {
 }
 
 #[test]
-fn places_of_the_barrier_and_of_the_condition() {
+fn report_locates_barrier_and_condition() {
     let source = "
 @group(0) @binding(0) var<storage, read_write> data: array<u32>;
 @compute @workgroup_size(64)
@@ -445,7 +445,7 @@ fn builtin_structures_as_arguments() {
 
 /// A write through one pointer is not seen through the other.
 #[test]
-fn two_pointers_to_a_variable_that_is_written() {
+fn aliased_pointers_to_written_variable() {
     let last = "fn f(p: ptr<function, u32>, q: ptr<function, u32>, v: u32) { *q = 1u; *p = v; }";
     refused_with(last, &format!("var x = 0u; f(&x, &x, i); if x == 1u {{ {BARRIER} }}"));
     let inside = format!(

@@ -126,7 +126,7 @@ fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: 
 }
 
 #[test]
-fn what_wgsl_lacks_is_refused_by_name() {
+fn unsupported_functions_are_named() {
     for (fun, name) in [(MathFunction::Outer, "Outer"), (MathFunction::Inverse, "Inverse")] {
         let operands = [matrix(&[[1f32, 0.0], [0.0, 1.0]])];
         let error = evaluate(&|b, args| math(b, fun, args), &operands).unwrap_err();

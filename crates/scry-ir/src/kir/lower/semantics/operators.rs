@@ -28,7 +28,7 @@ fn prefix<T: Scalar>(op: UnaryOperator, operand: Operand, expected: &[T]) {
 }
 
 #[test]
-fn negation_wraps_and_keeps_the_sign_of_zero() {
+fn negation_wraps_and_negates_zero() {
     prefix(UnaryOperator::Negate, vector(&[i32::MIN, -1, 0, 7]), &[i32::MIN, 1, 0, -7]);
     prefix(UnaryOperator::Negate, vector(&[i16::MIN, 3]), &[i16::MIN, -3]);
     prefix(UnaryOperator::Negate, scalar(i64::MIN), &[i64::MIN]);
@@ -71,7 +71,7 @@ fn quotients_exist_for_every_divisor() {
 }
 
 #[test]
-fn floats_are_computed_in_their_own_type() {
+fn floats_keep_their_precision() {
     scalars(O::Add, &[(16_777_216f32, 1.0, 16_777_216.0), (0.5, 0.25, 0.75)]);
     scalars(O::Add, &[(16_777_216f64, 1.0, 16_777_217.0)]);
     scalars(O::Add, &[(f16::from_f32(2048.0), f16::ONE, f16::from_f32(2048.0))]);
@@ -116,7 +116,7 @@ fn conjunction_of_bools_and_bits() {
 }
 
 #[test]
-fn shifts_are_by_the_amount_modulo_the_width() {
+fn shift_amounts_are_modulo_width() {
     for (by, left, right) in [(0u32, 5i32, 5i32), (1, 10, 2), (31, i32::MIN, 0), (33, 10, 2)] {
         infix(O::ShiftLeft, scalar(5i32), scalar(by), &[left]);
         infix(O::ShiftRight, scalar(5i32), scalar(by), &[right]);

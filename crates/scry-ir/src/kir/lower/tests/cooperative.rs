@@ -24,7 +24,7 @@ fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
 }
 
 #[test]
-fn elements_that_are_sure_to_be_in_bounds_are_not_clamped() {
+fn in_bounds_elements_are_not_clamped() {
     let both = clamps(&copy("coop_mat16x16", 256, "1u", true));
     let stores = clamps(&copy("coop_mat16x16", 256, "0u", true));
     assert!(both > stores, "{both} and {stores}");
@@ -35,14 +35,14 @@ fn elements_that_are_sure_to_be_in_bounds_are_not_clamped() {
 }
 
 #[test]
-fn a_lane_holds_a_part_of_each_matrix() {
+fn lanes_hold_parts_of_matrices() {
     let stores = |kir: &Kir| kir.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).count();
     assert_eq!(stores(&copy("coop_mat8x8", 256, "0u", true)), 1 + 2);
     assert_eq!(stores(&copy("coop_mat16x16", 256, "0u", true)), 1 + 8);
 }
 
 #[test]
-fn products_are_of_eight_rows_and_columns() {
+fn products_have_eight_by_eight_steps() {
     let products = |n: u32| {
         let kir = lowered(
             &format!(

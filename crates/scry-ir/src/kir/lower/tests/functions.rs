@@ -31,7 +31,7 @@ fn functions_return_early() {
 }
 
 #[test]
-fn one_return_at_the_end_needs_no_scope() {
+fn final_return_needs_no_scope() {
     let declarations = "
         fn plain(a: u32) -> u32 { var b = a; if a > 3u { b = 1u; } return b; }
         fn arms(a: u32) -> u32 { if a > 3u { return 1u; } else { return a; } }";

@@ -33,7 +33,7 @@ fn indices_add_up() {
 }
 
 #[test]
-fn arrays_of_the_workgroup_and_of_invocations_are_split_by_member() {
+fn arrays_are_split_by_member() {
     let declarations = "
         struct Part { f: bool, m: mat2x3f, a: array<u32, 2> }
         struct Whole { parts: array<Part, 3>, n: u32 }
@@ -60,7 +60,7 @@ fn arrays_of_the_workgroup_and_of_invocations_are_split_by_member() {
 }
 
 #[test]
-fn every_index_that_is_computed_is_clamped() {
+fn computed_indices_are_clamped() {
     let declarations = "
         struct Tail { n: vec4u, rest: array<vec2u> }
         @group(0) @binding(2) var<storage, read_write> tail: Tail;
@@ -97,7 +97,7 @@ fn every_index_that_is_computed_is_clamped() {
 }
 
 #[test]
-fn indices_known_to_be_in_bounds_are_not_clamped() {
+fn in_bounds_indices_are_not_clamped() {
     let declarations = "@group(0) @binding(2) var<storage, read_write> one: array<array<u32, 1>>;";
     let body = "out[0] = data[0]; var a = array(1u, 2u); a[1] = 3u; out[0] += a[data[0] & 1u];
         one[0][data[0]] = 1u;";
@@ -105,7 +105,7 @@ fn indices_known_to_be_in_bounds_are_not_clamped() {
 }
 
 #[test]
-fn lengths_are_computed_once_at_the_top() {
+fn lengths_are_computed_once_at_entry() {
     let body = "for (var i = 0u; i < arrayLength(&out); i++) { out[i] = data[i] + data[i + 1u]; }";
     let kir = lowered(&kernel("", body), true);
     assert_eq!(count(&kir, |inst| matches!(inst, Inst::ArrayLength { .. })), 2);
@@ -117,7 +117,7 @@ fn lengths_are_computed_once_at_the_top() {
 }
 
 #[test]
-fn vectors_move_as_one_and_matrices_by_columns() {
+fn vectors_copy_whole_matrices_by_column() {
     let declarations = "
         @group(0) @binding(2) var<storage, read_write> v: array<vec3f>;
         @group(0) @binding(3) var<storage, read_write> m: mat3x3f;";

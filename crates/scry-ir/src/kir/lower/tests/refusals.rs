@@ -24,7 +24,7 @@ fn refused_as_invalid(statements: &str, says: &str) {
 }
 
 #[test]
-fn cooperative_matrices_that_cannot_be_multiplied_are_refused() {
+fn mismatched_cooperative_matrices_are_refused() {
     let product = |a: &str, b: &str, c: &str| {
         format!(
             "let d = coopMultiplyAdd(coopLoad<coop_mat{a}, A>>(&m[0]),
@@ -39,7 +39,7 @@ fn cooperative_matrices_that_cannot_be_multiplied_are_refused() {
 }
 
 #[test]
-fn cooperative_matrices_elsewhere_than_in_shared_arrays_are_refused() {
+fn cooperative_matrices_need_shared_arrays() {
     let load = |place: &str| format!("coopStore(coopLoad<coop_mat8x8<f32, C>>({place}), &m[0]);");
     refused_as_invalid(&load("&v[1]"), "&array[index]");
     let own = format!("var own: array<f32, 64>; own[0] = 1.0; {}", load("&own[0]"));
@@ -48,7 +48,7 @@ fn cooperative_matrices_elsewhere_than_in_shared_arrays_are_refused() {
 }
 
 #[test]
-fn kernels_that_grow_too_large_are_refused() {
+fn too_large_kernels_are_refused() {
     // Each statement copies 250 scalars; calls double them.
     let copies = "a = b; b = c; c = a;".repeat(30);
     let mut functions = format!(
@@ -76,7 +76,7 @@ fn statements_nested_through_calls_are_refused() {
 }
 
 #[test]
-fn deep_calls_are_lowered_and_deeper_ones_refused() {
+fn call_depth_is_limited() {
     let chain = |depth| {
         let mut functions = "fn f0() { out[0] += 1u; }".to_owned();
         for n in 1..depth {
@@ -92,7 +92,7 @@ fn deep_calls_are_lowered_and_deeper_ones_refused() {
 }
 
 #[test]
-fn variables_of_too_many_members_are_refused() {
+fn too_many_members_are_refused() {
     let mut types = "struct S0 { a: u32, b: u32 }".to_owned();
     for n in 1..18 {
         types += &format!("struct S{n} {{ a: S{}, b: S{} }}", n - 1, n - 1);

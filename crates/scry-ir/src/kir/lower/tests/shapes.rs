@@ -3,7 +3,7 @@
 use super::run;
 
 #[test]
-fn vectors_and_matrices_are_composed_and_taken_apart() {
+fn vectors_and_matrices_compose_and_decompose() {
     let body = "
         let v = vec4(data[0], vec2(data[1], 3u), 4u);
         let w = v.wzyx + vec4(10u);

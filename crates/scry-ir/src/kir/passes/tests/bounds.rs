@@ -137,7 +137,7 @@ fn lengths_of_other_arrays_prove_nothing() {
 }
 
 #[test]
-fn neighbours_are_bounded_by_the_length_less_one() {
+fn neighbours_are_bounded_by_last_index() {
     let left = |less: u32, more: u32| {
         clamps(|b| {
             let x = unknown(b);
@@ -326,7 +326,7 @@ fn toggles_have_two_values() {
 
 /// Where the assignment happens in an inner loop, the condition of the outer one says nothing.
 #[test]
-fn counters_of_inner_loops_are_not_bounded_outside() {
+fn inner_counters_are_unbounded_outside() {
     let left = clamps(|b| {
         let var = b.var(Type::U32);
         let more = unknown(b);

@@ -65,7 +65,7 @@ fn floats_keep_what_is_not_neutral() {
 }
 
 #[test]
-fn division_by_powers_of_two_is_cheap() {
+fn division_by_power_of_two_shifts() {
     assert!(matches!(with_constant(BinaryOp::Div, Const::u32(8)), Inst::Binary(BinaryOp::Shr, ..)));
     assert!(matches!(with_constant(BinaryOp::Rem, Const::u32(8)), Inst::Binary(BinaryOp::And, ..)));
     let half = with_constant(BinaryOp::Div, Const::f32(2.0));
@@ -84,7 +84,7 @@ fn constants_in_a_row_are_one() {
 }
 
 #[test]
-fn zero_minus_a_number_is_its_negation() {
+fn zero_minus_x_is_negation() {
     let (kir, inst) = simplified(|b, x, _| {
         let zero = b.u32(0);
         b.binary(BinaryOp::Sub, zero, x)
@@ -94,7 +94,7 @@ fn zero_minus_a_number_is_its_negation() {
 }
 
 #[test]
-fn only_the_branch_that_is_taken_stays() {
+fn untaken_branches_are_removed() {
     let mut b = Builder::new("test", [1; 3]);
     let out = b.buffer(true);
     let never = b.constant(Const::bool(false));
@@ -131,7 +131,7 @@ fn equal_values_are_computed_once() {
 
 /// A value of a branch is not there after it, nor in the other one.
 #[test]
-fn values_are_merged_where_they_are_visible() {
+fn visible_values_are_merged() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let id = b.builtin(Builtin::LocalId(0));
@@ -150,7 +150,7 @@ fn values_are_merged_where_they_are_visible() {
 }
 
 #[test]
-fn variables_pass_on_what_they_were_assigned() {
+fn assigned_values_are_forwarded() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let var = b.var(Type::U32);
@@ -181,7 +181,7 @@ fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, Address
 }
 
 #[test]
-fn loads_are_merged_until_memory_may_have_changed() {
+fn loads_merge_until_memory_changes() {
     let store = |b: &mut Builder, space| {
         let one = b.u32(1);
         b.store(Place::new(space, None, 4, 4), vec![one]);

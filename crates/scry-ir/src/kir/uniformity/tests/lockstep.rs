@@ -314,7 +314,7 @@ fn check_races(seed: u64) -> usize {
 }
 
 #[test]
-fn invocations_that_race_agree_on_what_is_uniform() {
+fn racing_invocations_agree_on_uniform_values() {
     let shared: usize = (0..4000).map(check_races).sum();
     assert!(shared > 100_000, "only {shared} values were compared");
 }

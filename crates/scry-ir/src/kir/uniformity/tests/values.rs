@@ -87,7 +87,7 @@ fn a_selection_needs_a_uniform_condition() {
 }
 
 #[test]
-fn a_load_is_uniform_where_its_index_is() {
+fn uniform_index_gives_uniform_load() {
     let load = |space: fn(&mut Kernel) -> AddressSpace, index: Option<Builtin>| {
         class_of(|k| {
             let space = space(k);

@@ -60,7 +60,7 @@ fn assignment_read_in_the_other_branch() {
 }
 
 #[test]
-fn the_first_zero_counts_as_assigned_by_all() {
+fn initial_zero_counts_as_assigned() {
     let mut k = kernel();
     let x = k.x;
     k.b.if_then(k.differs, |b| {
@@ -112,7 +112,7 @@ fn counters_are_partial_after_divergent_loops() {
 }
 
 #[test]
-fn an_inner_counter_is_partial_unless_it_is_set_again() {
+fn inner_counter_is_partial_unless_reset() {
     for again in [true, false] {
         let mut k = kernel();
         let (x, outer) = (k.x, k.b.var(Type::U32));
@@ -212,7 +212,7 @@ fn assignment_before_divergent_exit_is_complete() {
 }
 
 #[test]
-fn a_scope_left_by_all_is_not_divergent() {
+fn uniform_scope_exit_is_not_divergent() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, label| {

@@ -78,7 +78,7 @@ fn buffer_stores_check_type_and_access() {
 }
 
 #[test]
-fn atomics_of_a_buffer_that_is_not_written_only_load() {
+fn read_only_buffers_allow_atomic_loads() {
     let place = |space| Place::new(space, None, 4, 0);
     accepted(|b, _| {
         b.atomic(Type::U32, AtomicOp::Load, place(AddressSpace::Binding(0)), None, None);
@@ -107,7 +107,7 @@ fn one_to_four_values_are_accessed() {
 }
 
 #[test]
-fn the_further_values_of_a_load_follow_it() {
+fn extra_results_follow_their_load() {
     let inst = Inst::Load { place: Place::new(BUFFER, None, 4, 0), count: 2 };
     refused("`%10, %11: u32 = load binding1[0]`: %11 is not `extra 1 of %10`", |b, _| {
         b.value(Type::U32, inst);

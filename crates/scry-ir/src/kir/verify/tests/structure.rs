@@ -27,7 +27,7 @@ fn the_head_is_checked() {
 }
 
 #[test]
-fn a_value_is_computed_before_it_is_used() {
+fn a_value_is_defined_before_use() {
     let late = changed(|kir| {
         let inst = Inst::Const(Const::u32(1));
         kir.values.push(Definition { ty: Type::U32, inst });
@@ -47,7 +47,7 @@ fn a_value_is_computed_once() {
 }
 
 #[test]
-fn a_value_is_visible_in_its_block_and_within() {
+fn a_value_is_visible_when_nested() {
     accepted(|b, v| {
         let one = b.u32(1);
         b.if_then(of(v, Type::Bool), |b| b.repeat(false, |b, _| b.set(Var(0), one)));
