@@ -1,9 +1,9 @@
 //! Accesses of kernels to bindings: only this file reads and writes their bytes.
 //!
-//! Several threads run the same kernel, and nothing stops a wrong kernel from letting two of them
-//! touch one element at the same time. Accesses are therefore relaxed atomics of the element's
-//! size, which compile to plain moves, but one element at a time. Where it is known that no other
-//! thread writes, whole runs are copied.
+//! Several threads run the same kernel, and a racy kernel may access one element from two threads
+//! at the same time. Accesses are therefore relaxed atomics of the element's size, which compile to
+//! plain moves, but one element at a time. Where no other thread writes, contiguous elements are
+//! copied in bulk.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -17,15 +17,15 @@ use crate::vector_atomics;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     start: *mut u8,
-    /// Bytes; the same as the span's.
+    /// Size in bytes.
     size: u64,
-    /// Up to this byte, no other thread writes the bytes that this one accesses.
+    /// Size in bytes of the prefix in which no other thread writes what this thread accesses.
     plain: u64,
     /// Whether the CPU has AVX.
     wide: bool,
 }
 
-/// Bits that can be accessed atomically.
+/// Lane bits that can be accessed atomically.
 pub(crate) trait Shared: Bits {
     /// The atomic of this width.
     type Atomic;
@@ -33,8 +33,8 @@ pub(crate) trait Shared: Bits {
     /// The element at an address.
     ///
     /// # Safety
-    /// The address is valid for `'a`, aligned, and meanwhile accessed by others atomically, or not
-    /// written by them.
+    /// The address is valid for `'a` and aligned. Until then, other threads access it atomically,
+    /// or do not write it.
     unsafe fn atomic<'a>(at: *mut Self) -> &'a Self::Atomic;
 
     /// Loads with relaxed ordering.
@@ -79,8 +79,8 @@ macro_rules! shared {
 
 shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 
-/// Prefetches what the next group of workgroups will read: the runs of one group are too short for
-/// the hardware prefetcher.
+/// Prefetches data of the next batch of workgroups: a batch reads too few contiguous bytes for the
+/// hardware prefetcher.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -94,12 +94,12 @@ pub(crate) fn prefetch<T>(at: *const T) {
 }
 
 impl Region {
-    /// A binding, up to which byte no other thread writes what this one touches, and what the
-    /// processor is used for.
+    /// Creates a binding. `plain` is the size of the prefix in which no other thread writes what
+    /// this thread accesses.
     ///
     /// # Safety
-    /// Until the region is gone, the span's memory is there, and nothing but regions of the same
-    /// launch touches it, nor writes what is plain for this one.
+    /// While the region exists, the span's memory is alive, only regions of the same launch access
+    /// it, and no other thread writes the elements of the plain prefix that this one accesses.
     pub(crate) unsafe fn new(span: Span, plain: u64, isa: IsaLevel) -> Self {
         Self { start: span.start, size: span.size as u64, plain, wide: isa != IsaLevel::Base }
     }
@@ -109,10 +109,10 @@ impl Region {
         self.size
     }
 
-    /// The bytes that no other thread writes.
+    /// Returns the prefix that no other thread writes.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Plain<'_> {
-        // SAFETY: as promised when this was made.
+        // SAFETY: as the caller of `new` promised.
         unsafe { Plain::new(self.start, self.plain) }
     }
 
@@ -121,7 +121,7 @@ impl Region {
     fn element<B: Shared>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
         let inside = byte.checked_add(size).is_some_and(|end| end <= self.size);
-        // SAFETY: the element lies within, spans are aligned to 16 bytes, and others access it
+        // SAFETY: the element is in bounds, spans are aligned to 16 bytes, and others access it
         // atomically or do not write it.
         (inside && byte.is_multiple_of(size))
             .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
@@ -193,7 +193,7 @@ impl Region {
             }
             return self.get_apart(byte, step);
         }
-        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread writes them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().read_unaligned() }
     }
 
@@ -203,7 +203,7 @@ impl Region {
             return self.get_each(byte, step);
         }
         let mut values = [B::ZERO; BLOCK];
-        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread writes them meanwhile.
         unsafe {
             let from = self.start.add(byte as usize);
             for (lane, value) in values.iter_mut().enumerate() {
@@ -224,7 +224,7 @@ impl Region {
             }
             return;
         }
-        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread accesses them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().write_unaligned(values) }
     }
 
@@ -233,7 +233,7 @@ impl Region {
         if !self.is_plain::<B>(byte, step) {
             return self.set_each(byte, step, values);
         }
-        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread accesses them meanwhile.
         unsafe {
             let to = self.start.add(byte as usize);
             for (lane, value) in values.into_iter().enumerate() {
@@ -256,7 +256,7 @@ impl Region {
         if !Self::are_below::<B>(self.plain, byte, to.len()) {
             return self.get_all_shared(byte, to);
         }
-        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread writes them meanwhile.
         unsafe {
             let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
             for (nth, block) in to.iter().enumerate() {
@@ -267,13 +267,13 @@ impl Region {
         true
     }
 
-    /// The same where other threads may write.
+    /// The same if other threads may write.
     #[inline(never)]
     fn get_all_shared<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
         let within = Self::are_below::<B>(self.size, byte, to.len());
         if within {
             for (nth, block) in (0..).zip(to) {
-                // SAFETY: the elements lie within and are aligned, as spans are, and others access
+                // SAFETY: the elements are in bounds and aligned, as spans are, and others access
                 // them atomically.
                 unsafe {
                     let from = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
@@ -290,7 +290,7 @@ impl Region {
         if !Self::are_below::<B>(self.plain, byte, from.len()) {
             return self.set_all_shared(byte, from);
         }
-        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
+        // SAFETY: the elements are in bounds, and no other thread accesses them meanwhile.
         unsafe {
             let to = self.start.add(byte as usize).cast::<[B; BLOCK]>();
             for (nth, block) in from.iter().enumerate() {
@@ -300,13 +300,13 @@ impl Region {
         true
     }
 
-    /// The same where other threads may read or write.
+    /// The same if other threads may read or write.
     #[inline(never)]
     fn set_all_shared<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
         let within = Self::are_below::<B>(self.size, byte, from.len());
         if within {
             for (nth, block) in (0..).zip(from) {
-                // SAFETY: as where they are read.
+                // SAFETY: as for loads.
                 unsafe {
                     let to = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
                     vector_atomics::store(to, block, self.wide);
@@ -328,7 +328,7 @@ impl Region {
         let within = Self::are_below::<B>(self.size, byte, 1);
         if within {
             for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                // SAFETY: as where they are read.
+                // SAFETY: as for loads.
                 let to = unsafe { B::atomic(self.start.add(byte as usize).cast::<B>().add(lane)) };
                 B::store(to, values[lane]);
             }
@@ -342,8 +342,8 @@ impl Region {
 pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK)?;
     let start = usize::try_from(place).ok().filter(|start| *start <= last)?;
-    // SAFETY: blocks lie one after the other without gaps, and cells have the layout of what is in
-    // them; the elements lie within, and a cell is of one thread alone, which reads here.
+    // SAFETY: blocks are contiguous, and cells have the layout of their contents; the elements are
+    // in bounds, and cells are not shared between threads.
     Some(unsafe { memory.as_ptr().cast::<B>().add(start).cast::<[B; BLOCK]>().read_unaligned() })
 }
 

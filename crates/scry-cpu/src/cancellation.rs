@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cancels a running kernel.
 ///
-/// All stops created from one by [`CancelToken::at`] share a word, which holds the latest epoch to cancel.
-/// Each launch has an epoch of its own, later than those before it. So a request that comes late,
-/// when its launch has already ended, cannot cancel a later one, and nothing is ever reset.
+/// All tokens created from one by [`CancelToken::at`] share an atomic word, which holds the latest
+/// epoch to cancel. Each launch has a later epoch than those before it. So a request for a launch
+/// that has already ended cannot cancel a later one, and the word is never reset.
 #[derive(Debug, Clone)]
 pub struct CancelToken {
     word: Arc<AtomicU64>,
@@ -40,7 +40,7 @@ impl CancelToken {
     }
 }
 
-/// A kernel was cancelled.
+/// The error of a cancelled launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -55,7 +55,7 @@ mod tests {
         assert!(!first.requested() && !second.requested());
         second.request();
         assert!(first.requested() && second.requested() && !third.requested());
-        // One that comes late.
+        // A late request.
         first.request();
         assert!(second.requested() && !third.requested());
         assert!(!CancelToken::default().requested(), "another word");

@@ -8,7 +8,7 @@ use crate::lanes::{Args, LaneOp, Sizes, Src};
 
 /// A compiled kernel.
 pub struct Code {
-    /// Unique among all code of the process; never 0.
+    /// Unique identifier in the process; never 0.
     pub(crate) number: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) lane_layout: LaneLayout,
@@ -17,35 +17,36 @@ pub struct Code {
     /// Numbers of scalars and of affine values.
     pub(crate) scalars: usize,
     pub(crate) affines: usize,
-    /// Constant scalars, and blocks that hold a broadcast value.
+    /// Constant scalars, and blocks that hold a broadcast constant.
     pub(crate) constants: Vec<(u32, u64)>,
     pub(crate) splats: Vec<(Type, u32, u64)>,
     /// Arrays of local memory: type, first block, number of blocks.
     pub(crate) locals: Vec<(Type, u32, u32)>,
     /// Elements of workgroup memory, by size of element.
     pub(crate) shared: Sizes,
-    /// Registers that hold the lanes of the whole group, and those that have not returned.
+    /// Mask registers of the kernel as a whole.
     pub(crate) masks: Masks,
-    /// Bindings of which each invocation writes its own element, in one-dimensional launches.
+    /// For each binding, the elements that only the invocation of their index accesses, in
+    /// one-dimensional launches.
     pub(crate) disjoint: Vec<Option<Disjoint>>,
     /// Whether the kernel may write each buffer.
     pub(crate) writable: Vec<bool>,
-    /// Depths of divergence.
+    /// Number of nesting levels of divergent control flow.
     pub(crate) depths: usize,
-    /// Number of conditions that may turn out uniform.
+    /// Number of conditions that may be uniform at run time.
     pub(crate) conditions: usize,
     pub(crate) cost: Option<u64>,
 }
 
-/// The invocations that are executed together.
+/// The mapping of invocations to lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneLayout {
     /// Invocations of a workgroup along x, y, z.
     pub size: [u32; 3],
-    /// Workgroups executed together, along x: one, or a power of two.
+    /// Number of workgroups along x that are executed in lockstep: one, or a power of two.
     pub batch: u32,
-    /// Whether their lanes are numbered row by row through all of these workgroups, rather than
-    /// workgroup by workgroup. Then all of [`Self::size`] are powers of two.
+    /// Whether consecutive lanes go along a row through all of these workgroups, rather than
+    /// through one workgroup after the other. Then all of [`Self::size`] are powers of two.
     pub interleaved: bool,
 }
 
@@ -70,12 +71,12 @@ pub(crate) struct Masks {
     pub outer: u32,
 }
 
-/// Elements of a binding, each of which is accessed by the invocation of its index only.
+/// Elements of a binding that are each accessed by the invocation of the same index only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Disjoint {
     /// Bytes of an element.
     pub stride: u32,
-    /// Bytes before the first.
+    /// Bytes before the first element.
     pub offset: u32,
 }
 
@@ -88,7 +89,8 @@ pub(crate) enum Index {
     Lanes(u32),
 }
 
-/// An affine value: its coefficients, and the register of its lanes in case it is not affine.
+/// A value that is usually affine: the slot of its coefficients, and the register of its lanes for
+/// when it is not affine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub slot: u32,
@@ -98,7 +100,7 @@ pub(crate) struct Affine {
 /// An operand of an affine operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffineSrc {
-    /// A scalar, and a block for it in case lanes are needed.
+    /// A scalar, and a block to broadcast it to if lanes are needed.
     Scalar {
         index: u32,
         block: u32,
@@ -106,7 +108,7 @@ pub(crate) enum AffineSrc {
     Slot(Affine),
 }
 
-/// The operation on the coefficients of affine values.
+/// An operation on affine values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffineOp {
     Copy,
@@ -120,7 +122,7 @@ pub(crate) enum AffineOp {
     Max { signed: bool },
 }
 
-/// A condition that may turn out uniform.
+/// A condition that may be uniform at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Condition {
     /// Unique among all conditions of the kernel.
@@ -140,18 +142,18 @@ pub(crate) enum Comparison {
     NotEqual,
 }
 
-/// The memory of a place.
+/// The memory that an address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemorySpace {
     /// A binding; after them, the immediates.
     Binding(u32),
-    /// Workgroup memory: element of the array of this element size.
+    /// Workgroup memory: first element, in the array of this element size.
     Shared(u32),
     /// Local memory: first block, and elements.
     Local { start: u32, len: u32 },
 }
 
-/// A place in memory.
+/// An address: element `index * stride + offset` of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     pub space: MemorySpace,
@@ -160,7 +162,7 @@ pub(crate) struct Address {
     pub offset: u32,
 }
 
-/// The registers of results or operands: one for each value of the access.
+/// The registers of an access: one for each of its values.
 pub(crate) type Registers = [u32; 4];
 
 /// A load or a store.
@@ -171,13 +173,13 @@ pub(crate) struct Access {
     pub count: u8,
     /// Scalars or registers.
     pub to: Registers,
-    /// For stores: the values.
+    /// The values to store.
     pub from: [Src; 4],
 }
 
 /// `a * b + c` of `f32`, with fused loads and stores.
 pub(crate) struct Stream {
-    /// The same on registers.
+    /// The operation on registers.
     pub op: &'static dyn LaneOp,
     pub operands: [Operand; 3],
     /// Whether the product and the addend are negated.
@@ -187,10 +189,10 @@ pub(crate) struct Stream {
     pub store: Option<Access>,
 }
 
-/// Multiply-adds each of which is an operand of the next one only, computed in one pass.
+/// A chain of multiply-adds, computed in one pass: each result is used by the next one only.
 pub(crate) struct Chain {
-    /// In order. A stage writes its register, which the next one reads. The second factor of each
-    /// is the same for all lanes.
+    /// The multiply-adds in order. Each stage reads the register of the one before. The second
+    /// factor of each stage is uniform.
     pub stages: Vec<Stream>,
     pub end: ChainEnd,
 }
@@ -198,11 +200,11 @@ pub(crate) struct Chain {
 /// How the last stage of a [`Chain`] uses the result of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// A product is added to it, as in the stages before.
+    /// As addend: `a * b + previous`, as in the stages before.
     Term,
-    /// It is multiplied, and something is added.
+    /// As factor: `previous * b + c`.
     Factor,
-    /// It is multiplied.
+    /// As factor without an addend: `previous * b`.
     Scaled,
 }
 
@@ -251,36 +253,38 @@ pub(crate) struct MatrixProduct {
     pub d: [u32; 4],
 }
 
-/// A side of a branch.
+/// One side of a branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
-    /// Register of the lanes where the condition holds.
+    /// Register of the condition, one bool per lane.
     pub condition: u32,
-    /// The condition's number, if it may turn out uniform.
+    /// The condition's number, if it may be uniform at run time.
     pub number: Option<u32>,
-    /// Masks outside and within.
+    /// The masks outside and inside the branch.
     pub from: u32,
     pub into: u32,
-    /// Whether a nested construct needs that mask even if it is unchanged.
+    /// Whether the inner mask is needed even if all active lanes take this side.
     pub needs_mask: bool,
 }
 
 /// An exit from a loop or scope.
 pub(crate) struct Exit {
-    /// The condition's number, if it may turn out uniform.
+    /// The condition's number, if it may be uniform at run time.
     pub number: Option<u32>,
-    /// Register of the lanes that do not leave, or with `flip` do.
+    /// Register of the condition. A lane leaves if the condition is false, or with `flip`, if it is
+    /// true.
     pub condition: u32,
     pub flip: u8,
-    /// A scalar: if it is equal to `flip`, all leave.
+    /// A scalar; if it equals `flip`, all lanes leave.
     pub all: Option<u32>,
-    /// The masks that they leave.
+    /// The masks that the lanes are removed from.
     pub masks: Box<[u32]>,
-    /// Word registers, and the scalars that are written to the lanes that leave.
+    /// Pairs of a 32-bit register and a scalar, which is written to the lanes that leave.
     pub copies: Box<[(u32, u32)]>,
 }
 
-/// A step of the lockstep machine. `to` in jumps is the position of a step.
+/// A step of the lockstep machine. `to` is the target of a jump, `if_empty` its target if no lane
+/// is active.
 pub(crate) enum Step {
     /// An operation on lanes.
     Lanes(&'static dyn LaneOp, Args),
@@ -330,7 +334,7 @@ pub(crate) enum Step {
         axis: u8,
         d: u32,
     },
-    /// The same along x, where several workgroups are executed together.
+    /// The same along x if several workgroups are executed together.
     GroupIdAffine(Affine),
     /// Position in the workgroup along an axis.
     LocalId {
@@ -390,24 +394,24 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Activates the lanes for which a condition holds; jumps if there are none.
+    /// Activates the lanes for which a condition holds.
     Split {
         side: Side,
         depth: u32,
         if_empty: u32,
     },
-    /// Activates the other lanes; jumps if there are none.
+    /// Activates the other lanes.
     Else {
         side: Side,
         if_empty: u32,
     },
-    /// Activates all remaining lanes of a mask; jumps if there are none.
+    /// Reconverges: activates all remaining lanes of a mask.
     Join {
         depth: u32,
         mask: u32,
         if_empty: u32,
     },
-    /// Activates a copy of the mask, from which lanes can leave.
+    /// Activates a copy of the mask, which lanes can leave separately.
     Enter {
         depth: u32,
         into: u32,
@@ -417,20 +421,20 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Removes lanes from masks; jumps if none is active any more.
+    /// Removes the lanes for which a condition holds from masks.
     Exit {
         exit: Box<Exit>,
         if_empty: u32,
     },
-    /// Jumps back, unless cancellation is requested. Loops that are proven to end check for it as
-    /// well: they may run for hours.
+    /// Jumps to the start of a loop, unless cancellation is requested. Loops that are proven to
+    /// terminate check it as well: they may run for hours.
     JumpBack {
         to: u32,
     },
     End,
 }
 
-/// Why a kernel exceeds a limit of this machine: the resource, and the limit.
+/// A kernel exceeds a limit of the lockstep machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitExceeded {
     /// The resource, such as `bytes of private memory in an invocation`.

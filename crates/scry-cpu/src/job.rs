@@ -18,11 +18,11 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Number of workgroups; none if it has more than 64 bits.
+    /// Returns the number of workgroups; `None` if it does not fit in 64 bits.
     #[must_use]
     pub fn workgroups(&self) -> Option<u64> {
         let [x, y, z] = self.groups.map(u64::from);
-        // The first product fits; with a zero among the three so does the whole.
+        // `x * y` fits in 64 bits. If a factor is zero, the product is zero and fits as well.
         (x * y).checked_mul(z)
     }
 

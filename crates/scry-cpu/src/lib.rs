@@ -1,8 +1,8 @@
 //! Compute kernels on host threads.
 //!
 //! A kernel's IR is compiled to [`Code`] for a lockstep machine: each operation is executed for all
-//! invocations of a workgroup before the next one, over vectors that the processor works on many
-//! lanes at a time. A [`Machine`] runs it on a small pool of threads.
+//! invocations of a workgroup before the next one, with SIMD instructions. A [`Machine`] runs it on
+//! a thread pool.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

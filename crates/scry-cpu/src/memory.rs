@@ -7,14 +7,13 @@ use std::ptr::NonNull;
 /// Alignment of allocations in bytes: a cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
-/// Alignment that the system's allocator provides by default. For more it would clear the memory
-/// explicitly, where fresh pages are zero already.
+/// Default alignment of the system allocator. For larger alignments, `alloc_zeroed` clears memory
+/// explicitly, even fresh pages that are already zero.
 const CHEAP_ALIGNMENT: usize = 16;
 
 /// A zero-initialised allocation, aligned to 64 bytes.
 ///
-/// It does not synchronise accesses: that is up to the callers of the `unsafe` functions that
-/// accept [`Span`]s.
+/// It does not synchronise accesses: callers of the `unsafe` functions that accept [`Span`]s must.
 pub struct Memory {
     block: NonNull<u8>,
     layout: Layout,
@@ -23,13 +22,13 @@ pub struct Memory {
     size: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, and is touched by unsafe functions only.
+// SAFETY: this value owns the memory, and only unsafe functions access it.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Allocates; `None` if there is no memory.
+    /// Allocates `size` bytes; `None` if the allocation fails.
     #[must_use]
     pub fn new(size: usize) -> Option<Self> {
         let padded = size.checked_add(ALIGNMENT)?;
@@ -46,13 +45,13 @@ impl Memory {
         self.size
     }
 
-    /// A part of the bytes, if they are that many.
+    /// Returns a part of the bytes, if it is in bounds.
     #[must_use]
     pub fn span(&self, offset: usize, size: usize) -> Option<Span> {
         self.whole().part(offset, size)
     }
 
-    /// All of the bytes.
+    /// Returns all bytes.
     #[must_use]
     pub fn whole(&self) -> Span {
         // SAFETY: the block has room for the bytes skipped and the bytes in use.
@@ -63,7 +62,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout; users of spans promise not to use them afterwards.
+        // SAFETY: allocated with this layout; spans must not be used after this.
         unsafe { dealloc(self.block.as_ptr(), self.layout) };
     }
 }
@@ -74,7 +73,7 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// Bytes that a kernel may touch: a part of a [`Memory`].
+/// A range of bytes of a [`Memory`] that a kernel may access.
 ///
 /// An address and a length, without a lifetime: callers of `unsafe` functions must make sure that
 /// the memory is still allocated.
@@ -98,17 +97,17 @@ impl Span {
         self.size
     }
 
-    /// Whether the first byte is at a multiple of `alignment`.
+    /// Returns whether the first byte is at a multiple of `alignment`.
     #[must_use]
     pub fn is_aligned_to(self, alignment: usize) -> bool {
         self.start.addr().is_multiple_of(alignment)
     }
 
-    /// A part of the bytes, if they are that many.
+    /// Returns a part of the bytes, if it is in bounds.
     #[must_use]
     pub fn part(self, offset: usize, size: usize) -> Option<Self> {
         let end = offset.checked_add(size)?;
-        // The end may be that of the allocation, so this is computed even for no bytes.
+        // The start may be one past the end of the allocation, if the part is empty.
         (end <= self.size).then(|| Self { start: self.start.wrapping_add(offset), size })
     }
 
@@ -134,8 +133,8 @@ impl Span {
     /// If `data` is not as long as the span.
     pub unsafe fn write(self, data: &[u8]) {
         assert_eq!(data.len(), self.size, "a span is written as a whole");
-        // SAFETY: the caller promises that the bytes are there and not accessed by others; a slice
-        // that somebody may read is not among them.
+        // SAFETY: the caller promises that the bytes are alive and not accessed by others; `data`
+        // cannot overlap them.
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
     }
 
@@ -153,17 +152,17 @@ impl Span {
         unsafe { self.start.copy_from(src.start, self.size) };
     }
 
-    /// Repeats a 32-bit pattern.
+    /// Fills the span with a 32-bit pattern.
     ///
     /// # Safety
     /// The memory is alive, and nothing else accesses these bytes meanwhile.
     ///
     /// # Panics
-    /// If the start or the size is no multiple of 4.
+    /// If the start or the size is not a multiple of 4.
     pub unsafe fn fill(self, pattern: u32) {
         assert!(self.is_aligned_to(4) && self.size.is_multiple_of(4), "whole words are filled");
-        // SAFETY: the caller promises that the bytes are there and not accessed by others. They
-        // have been initialised, by zeros if by nothing else, and are aligned to words.
+        // SAFETY: the caller promises that the bytes are alive and not accessed by others. They are
+        // initialised, since allocations are zeroed, and aligned to words.
         let words =
             unsafe { std::slice::from_raw_parts_mut(self.start.cast::<u32>(), self.size / 4) };
         words.fill(pattern);

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// microseconds; waking a thread takes longer, on a virtual machine up to 50 us.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The work that all participating threads execute, once each.
+/// The function that each participating thread calls once.
 type Work<'a> = &'a (dyn Fn() + Sync + 'a);
 
 /// The payload of a panic.
 type Panic = Box<dyn Any + Send>;
 
-/// Threads that help.
+/// A pool of helper threads.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -27,11 +27,11 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Signals work, or the end of the pool.
+    /// Signals work, or that the pool ends.
     wake: Condvar,
     /// Signals that the last helper is done.
     done: Condvar,
-    /// Number of offers, and the end of the pool; idle threads poll it.
+    /// Number of offers, or a mark that the pool ends; idle threads poll it.
     offers: AtomicU64,
     /// Threads that execute the work; the caller polls it. Changed under the lock.
     helping: AtomicUsize,
@@ -41,7 +41,7 @@ struct Shared {
 struct State {
     /// The work of the caller that is being helped.
     work: Option<Work<'static>>,
-    /// Threads that may still join in.
+    /// Number of threads that may still join.
     wanted: usize,
     /// Threads that sleep until there is work.
     sleeping: usize,
@@ -52,7 +52,7 @@ struct State {
     ended: bool,
 }
 
-/// Polls a condition for [`SPIN`]; returns whether it became true.
+/// Polls a condition for up to [`SPIN`]; returns whether it became true.
 fn poll(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -71,7 +71,7 @@ fn poll(condition: impl Fn() -> bool) -> bool {
 }
 
 impl Shared {
-    // Nothing panics under the lock, so it is never poisoned.
+    // No code panics while holding the lock, so it is never poisoned.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the next offer, or the end: polls first, then sleeps.
+    /// Waits for the next offer or the end of the pool: polls first, then sleeps.
     fn idle<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let seen = self.offers.load(Ordering::Relaxed);
         let is_new = || self.offers.load(Ordering::Acquire) != seen;
@@ -156,7 +156,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// Starts this many threads, or as many as the system allows.
+    /// Starts up to `threads` threads: as many as the system allows.
     pub(crate) fn new(threads: usize) -> Self {
         let shared = Arc::<Shared>::default();
         let start = |number| {
@@ -173,12 +173,12 @@ impl Pool {
         self.threads.len()
     }
 
-    /// Has up to `helpers` threads execute `help`, while the caller executes `work`. Returns when
-    /// all are done. Threads that did not wake up before the caller was done do nothing; nor does
-    /// any while another caller is being helped.
+    /// Calls `help` on up to `helpers` threads while the caller executes `work`. Returns when all
+    /// are done. Threads that have not woken up when the caller is done do not call it; nor do any
+    /// while they work for another caller.
     ///
     /// # Panics
-    /// If one of them does, once all are done.
+    /// If `help` or `work` panics, after all threads are done.
     pub(crate) fn with_help<R>(
         &self,
         helpers: usize,
@@ -187,7 +187,7 @@ impl Pool {
     ) -> R {
         let helpers = helpers.min(self.len());
         // SAFETY: no thread keeps or calls the work after `settle`, which is called below before
-        // the lifetime ends, whatever panics.
+        // the lifetime ends, even after a panic.
         let lasting = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(help) };
         if helpers == 0 || !self.shared.offer(lasting, helpers) {
             return work();
@@ -222,7 +222,7 @@ mod tests {
     fn everybody_who_is_asked_helps() {
         let pool = Pool::new(3);
         for _ in 0..50 {
-            // All four have to be there at once.
+            // All four threads must arrive.
             let meeting = Barrier::new(4);
             let help = || {
                 meeting.wait();

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Target nanoseconds of a chunk: long compared with the claim itself and the setup of execution,
-/// short compared with the wait for the last thread.
+/// Target nanoseconds of a chunk: long enough to amortise the claim and the setup of execution,
+/// short enough to limit the wait for the last thread.
 const CHUNK_NANOS: u64 = 100_000;
 
 /// Durations below and above which the size of the next chunk changes.

@@ -14,39 +14,40 @@ pub(crate) struct Plain<'a> {
     memory: PhantomData<&'a Cell<u8>>,
 }
 
-/// The strides of blocks of lanes, in rows and between rows.
+/// The shape of a number of blocks of lanes: rows of the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub rows: usize,
-    /// Blocks of a row.
+    /// Number of blocks of a row.
     pub blocks: usize,
 }
 
-/// Words for some blocks of lanes.
+/// The words of a grid of blocks of lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a> {
     first: *mut u8,
-    /// Bytes from the words of one block to those of the next, and from one row to the next.
-    apart: [isize; 2],
+    /// Strides in bytes from one block to the next, and from one row to the next.
+    strides: [isize; 2],
     grid: Grid,
     /// Whether one word is broadcast to all lanes of a block.
     shared: bool,
-    /// Prefetch distance in bytes; 0 if the next access is known to be close.
+    /// Prefetch distance in bytes; 0 for no prefetching.
     ahead: usize,
     memory: PhantomData<&'a Cell<u8>>,
 }
 
 impl<'a> Plain<'a> {
     /// # Safety
-    /// The bytes are there for `'a` and initialised, and no other thread interferes, as above.
+    /// The bytes are alive for `'a` and initialised. No other thread writes them while they are
+    /// read, or accesses them while they are written.
     pub(crate) unsafe fn new(start: *mut u8, size: u64) -> Self {
         Self { start, size, memory: PhantomData }
     }
 
-    /// One thread's registers or memory.
+    /// Returns the registers or memory of one thread.
     pub(crate) fn of(blocks: &'a [Block<u32>]) -> Self {
-        // SAFETY: blocks lie one after the other without gaps; cells are one thread's, and may be
-        // written through shared references.
+        // SAFETY: blocks are contiguous; cells are not shared between threads, and may be written
+        // through shared references.
         unsafe { Self::new(blocks.as_ptr().cast_mut().cast(), size_of_val(blocks) as u64) }
     }
 
@@ -60,14 +61,14 @@ impl<'a> Plain<'a> {
     pub(crate) fn words(
         self,
         byte: u64,
-        apart: [i64; 2],
+        strides: [i64; 2],
         grid: Grid,
         shared: bool,
     ) -> Option<Words<'a>> {
         let width = size_of::<u32>() * if shared { 1 } else { BLOCK };
         let last = [grid.blocks as i64 - 1, grid.rows as i64 - 1];
-        let along = apart[0].checked_mul(last[0])?;
-        let across = apart[1].checked_mul(last[1])?;
+        let along = strides[0].checked_mul(last[0])?;
+        let across = strides[1].checked_mul(last[1])?;
         let lowest = along.min(0).checked_add(across.min(0))?;
         let highest = along.max(0).checked_add(across.max(0))?;
         let end = byte.checked_add_signed(highest)?.checked_add(width as u64)?;
@@ -76,7 +77,7 @@ impl<'a> Plain<'a> {
         }
         (end <= self.size).then(|| Words {
             first: self.start.wrapping_add(byte as usize),
-            apart: [apart[0] as isize, apart[1] as isize],
+            strides: [strides[0] as isize, strides[1] as isize],
             grid,
             shared,
             ahead: 0,
@@ -90,8 +91,9 @@ impl Words<'_> {
     #[inline(always)]
     pub(crate) fn streaming(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
-        // Rows that are all the same stay in the cache, and need no prefetching.
-        let line = self.apart[0] == BYTES as isize && (self.grid.rows == 1 || self.apart[1] != 0);
+        // Repeated rows stay in the cache, and need no prefetching.
+        let line =
+            self.strides[0] == BYTES as isize && (self.grid.rows == 1 || self.strides[1] != 0);
         Self { ahead: if line { self.grid.blocks * BYTES } else { 0 }, ..self }
     }
 }
@@ -119,7 +121,7 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
     assert!(abc.iter().all(|words| words.grid == grid), "words of as many blocks");
     assert!(a.shared == SHARED && !b.shared && !c.shared && !d.shared, "a word for each lane");
     for row in 0..grid.rows as isize {
-        // Not by `map`, which is not compiled with the caller's target features.
+        // `map` is not compiled with the caller's target features.
         let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
         for block in 0..grid.blocks as isize {
             if AHEAD {
@@ -128,8 +130,8 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
                 c.fetch(block);
             }
             let mut result = [0; BLOCK];
-            // SAFETY: there are as many rows and blocks, and a word for each lane where one is
-            // read.
+            // SAFETY: all operands have this grid, and a word for each lane unless they are a
+            // broadcast.
             unsafe {
                 let a = if SHARED {
                     [a.at(block).cast::<u32>().read_unaligned(); BLOCK]
@@ -146,8 +148,8 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
     }
 }
 
-/// Writes to `d` what becomes of each lane of `c` when each term in turn is multiplied by its
-/// factor and added; `last` then makes the result of that and of a lane of the words beside it.
+/// For each lane, adds the products of all terms to `c`, in order, and stores `last(sum, end)` to
+/// `d`. Without `end`, the second argument of `last` is the lane of `c`.
 #[inline(always)]
 pub(crate) fn fold<const N: usize>(
     [c, d]: [Words<'_>; 2],
@@ -178,8 +180,7 @@ pub(crate) fn fold<const N: usize>(
                     x.fetch_run(byte);
                 }
             }
-            // SAFETY: there are as many rows and blocks, one after the other, and a word for each
-            // lane.
+            // SAFETY: all operands have this grid, contiguous blocks, and a word for each lane.
             unsafe {
                 let mut sum = [0.0; BLOCK];
                 let start = c.get_run(byte);
@@ -206,29 +207,29 @@ pub(crate) fn fold<const N: usize>(
 #[derive(Clone, Copy)]
 struct Row {
     first: *mut u8,
-    apart: isize,
+    stride: isize,
     ahead: usize,
 }
 
 impl Words<'_> {
-    /// Whether there is a word for each lane of a grid, whose blocks follow each other closely.
+    /// Returns whether there is a word for each lane of this grid, and blocks are contiguous.
     #[inline(always)]
     pub(crate) fn is_run(&self, grid: Grid) -> bool {
-        let close = grid.blocks == 1 || self.apart[0] == size_of::<[u32; BLOCK]>() as isize;
+        let close = grid.blocks == 1 || self.strides[0] == size_of::<[u32; BLOCK]>() as isize;
         self.grid == grid && !self.shared && close
     }
 
     #[inline(always)]
     fn row(&self, row: isize) -> Row {
-        let [apart, across] = self.apart;
-        Row { first: self.first.wrapping_offset(row * across), apart, ahead: self.ahead }
+        let [stride, across] = self.strides;
+        Row { first: self.first.wrapping_offset(row * across), stride, ahead: self.ahead }
     }
 }
 
 impl Row {
     #[inline(always)]
     fn at(self, block: isize) -> *mut u8 {
-        self.first.wrapping_offset(block * self.apart)
+        self.first.wrapping_offset(block * self.stride)
     }
 
     /// Prefetches the next words.
@@ -237,7 +238,7 @@ impl Row {
         prefetch(self.at(block).wrapping_add(self.ahead));
     }
 
-    /// The same from a byte of the row on.
+    /// Prefetches the words that follow a byte of the row.
     #[inline(always)]
     fn fetch_run(self, byte: usize) {
         if self.ahead != 0 {
@@ -246,20 +247,18 @@ impl Row {
     }
 
     /// # Safety
-    /// There is a word for each lane of a block from this byte of the row on.
+    /// A block of words at this byte of the row is in bounds.
     #[inline(always)]
     unsafe fn get_run(self, byte: usize) -> [u32; BLOCK] {
-        // SAFETY: as the caller promises; that the words are there was found out before this was
-        // made.
+        // SAFETY: as the caller promises; `Plain::words` has checked the bounds.
         unsafe { self.first.wrapping_add(byte).cast::<[u32; BLOCK]>().read_unaligned() }
     }
 
     /// # Safety
-    /// There is such a block, and a word for each lane.
+    /// The block is in bounds, with a word for each lane.
     #[inline(always)]
     unsafe fn get(self, block: isize) -> [u32; BLOCK] {
-        // SAFETY: as the caller promises; that the words are there was found out before this was
-        // made.
+        // SAFETY: as the caller promises; `Plain::words` has checked the bounds.
         unsafe { self.at(block).cast::<[u32; BLOCK]>().read_unaligned() }
     }
 }

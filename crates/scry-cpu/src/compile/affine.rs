@@ -1,4 +1,4 @@
-//! Operations on values that are linear in the position of the invocation.
+//! Operations on affine values: linear in the position of the invocation.
 
 use scry_ir::kir::{BinaryOp, Inst, UnaryOp, Value};
 

@@ -1,5 +1,5 @@
-//! Conditions that may turn out uniform. The executor records by number whether they did; their
-//! lanes are computed only for users that do not check the record.
+//! Conditions that may be uniform at run time. The executor records the value of a uniform
+//! condition by number; its lanes are computed only for users that do not check this record.
 
 use scry_ir::kir::Value;
 
@@ -8,12 +8,12 @@ use super::emitter::{Emitter, Location};
 use crate::code::{Condition, Step};
 
 impl Emitter<'_> {
-    /// The number of a condition, if it may be the same for all lanes.
+    /// The number of a condition that may be uniform.
     pub(super) fn number(&self, value: Value) -> Option<u32> {
         self.conditions.numbers[value.index()]
     }
 
-    /// Returns a condition whose lanes are in a register, or that is defined there.
+    /// Returns a condition with the register of its lanes.
     pub(super) fn condition(&self, value: Value, lanes: u32) -> Option<Condition> {
         let index = value.index();
         let fill = self.conditions.checked_uses[index] < self.live_ranges.uses[index];

@@ -1,11 +1,10 @@
 //! Statements and control flow.
 //!
-//! Lanes diverge at an `If` with a varying condition, and where some leave a loop or scope that
-//! others stay in. Each such construct has a mask register of its own, one for each depth: the
-//! lanes that are active there. A lane that leaves is removed from the masks of all constructs that
-//! it leaves, but not from the mask that was active at their entry. If all lanes have left,
-//! execution continues where lanes may be waiting: at the else block of an `If`, or at the end of a
-//! loop or scope.
+//! Lanes diverge at an `If` with a varying condition, and if some leave a loop or scope that others
+//! stay in. The active lanes of each such construct are in a mask register, one for each nesting
+//! depth. A lane that leaves is removed from the masks of all constructs that it leaves, but not
+//! from the mask that was active at their entry. If the mask becomes empty, execution continues
+//! where inactive lanes may wait: at the else block of an `If`, or at the end of a loop or scope.
 
 use scry_ir::kir::{Block, Label, Stmt, Type, Value, Variability};
 
@@ -45,7 +44,7 @@ impl Emitter<'_> {
             Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
-            // All lanes of a workgroup are here, or have left.
+            // Lockstep execution: all lanes of a workgroup have arrived, or have returned.
             Stmt::Barrier(_) => {}
         }
     }
@@ -140,9 +139,9 @@ impl Emitter<'_> {
         self.reconverge();
     }
 
-    /// Returns the masks from which lanes are removed that leave a construct from here.
+    /// Returns the masks of all constructs that a `Leave` exits.
     pub(super) fn exited_masks(&mut self, label: Label) -> Box<[u32]> {
-        // Lanes that return are in no mask any more, not even in that of the kernel.
+        // Lanes that return are removed from all masks, including that of the kernel.
         let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
             Some(open) if label != Label::KERNEL => open.depth + usize::from(open.has_mask),
             _ => 0,
@@ -161,8 +160,8 @@ impl Emitter<'_> {
             .unwrap_or_default()
     }
 
-    /// Ends a construct with a mask of its own: execution continues with the lanes that entered it
-    /// and have not left an outer construct.
+    /// Closes a construct with a mask: execution continues with the lanes that entered it and have
+    /// not left an outer construct.
     fn reconverge(&mut self) {
         self.constructs.pop();
         self.depth -= 1;
@@ -172,7 +171,7 @@ impl Emitter<'_> {
         self.jump_if_empty(step);
     }
 
-    /// Makes a step jump, if no lane is left, to where lanes may be waiting.
+    /// Makes a step jump to where inactive lanes may wait if its mask is empty.
     pub(super) fn jump_if_empty(&mut self, step: usize) {
         let waiting = self.constructs.iter().rposition(|open| open.has_mask).unwrap_or(0);
         self.constructs[waiting].empty_exits.push(step);
@@ -221,7 +220,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves a construct: with a jump if all lanes that are in it are active.
+    /// Leaves a construct; by a jump if all of its lanes are active.
     fn leave(&mut self, label: Label) {
         let Some(target) = self.constructs.iter().position(|open| open.label == Some(label)) else {
             debug_assert!(false, "{label} is not open");

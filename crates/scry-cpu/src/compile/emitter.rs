@@ -1,4 +1,4 @@
-//! State of code emission. Other files implement it for each kind of instruction and statement.
+//! State of code emission. Other files have its methods for each kind of instruction and statement.
 
 use scry_ir::kir::{Kir, Label, Type, Uniformity, Variability};
 
@@ -8,7 +8,7 @@ use super::registers::Registers;
 use crate::code::{Affine, Code, Step};
 use crate::lanes::{BLOCK, Src};
 
-/// The state while steps are emitted.
+/// The state of code emission.
 pub(super) struct Emitter<'a> {
     pub(super) kir: &'a Kir,
     pub(super) uniformity: &'a Uniformity,
@@ -26,7 +26,7 @@ pub(super) struct Emitter<'a> {
     pub(super) registers: Registers,
     /// Elements before each workgroup array.
     pub(super) shared: Vec<u32>,
-    /// Number of the present statement, as in [`live_ranges`].
+    /// Position of the current statement, in the numbering of `liveness`.
     pub(super) position: u32,
     /// The mask register of each depth of divergence.
     pub(super) masks: Vec<u32>,
@@ -34,12 +34,12 @@ pub(super) struct Emitter<'a> {
     pub(super) constructs: Vec<Construct>,
 }
 
-/// Where a value or a variable is.
+/// Location of a value or variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Location {
     /// One value for all lanes.
     Scalar(u32),
-    /// Coefficients, or lanes.
+    /// Coefficients, or lanes if not affine.
     Affine(Affine),
     /// A register.
     Lanes(u32),
@@ -59,18 +59,18 @@ impl Reg {
     }
 }
 
-/// A construct that can be left, or at whose end lanes wait.
+/// An open loop, scope or divergent branch.
 #[derive(Debug)]
 pub(super) struct Construct {
-    /// Name, if it can be left.
+    /// The label of a loop or scope.
     pub(super) label: Option<Label>,
-    /// Depth of the mask with which it was entered, and with which its end goes on.
+    /// Depth of the mask that is active before and after it.
     pub(super) depth: usize,
-    /// Whether lanes may wait at its end: it has a mask of its own within.
+    /// Whether it has a mask: lanes may wait at its end.
     pub(super) has_mask: bool,
     /// Steps that jump to its end.
     pub(super) exits: Vec<usize>,
-    /// Steps that jump to its end, or to the else block, if no lane is left.
+    /// Steps that jump to its end, or to its else block, if no lane is active.
     pub(super) empty_exits: Vec<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Allocates places for variables that are zero-initialised.
+    /// Allocates and clears variables that need zero-initialisation.
     pub(super) fn vars(&mut self) {
         for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {

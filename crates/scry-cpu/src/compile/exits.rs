@@ -31,7 +31,7 @@ impl Emitter<'_> {
         let exit = Exit { number, condition, all, flip: branch.when.into(), masks, copies };
         self.push(Step::Exit { exit: Box::new(exit), if_empty: 0 });
         self.jump_if_empty(step);
-        // The branch has two blocks and some statements in the numbering of `liveness`.
+        // `liveness` numbers the two blocks and the statements of the branch.
         (0..branch.copies.len() + 3).for_each(|_| self.advance());
     }
 }

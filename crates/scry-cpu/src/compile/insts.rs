@@ -11,7 +11,7 @@ use crate::lanes::{LaneOp, three_by_isa};
 use crate::ops;
 
 impl Emitter<'_> {
-    /// Computes a value; `rest` is what follows in the block.
+    /// Compiles the definition of a value; `rest` are the following statements of the block.
     pub(super) fn inst(&mut self, value: Value, rest: &[Stmt]) {
         if self.live_ranges.fused[value.index()] {
             return;
@@ -66,7 +66,7 @@ impl Emitter<'_> {
         self.publish(value);
     }
 
-    /// A pure instruction on scalars or on lanes.
+    /// Compiles a pure instruction on scalars or on lanes.
     fn operation(&mut self, value: Value, d: Reg, uniform: bool) {
         if self.stream(value, d) {
             return;
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         self.apply(op, d, &operands);
     }
 
-    /// A sum or difference with a product that was left to it; whether it is one.
+    /// Compiles a sum or difference with a fused product. Returns whether it is one.
     fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
         let product_first = self.live_ranges.fused[a.index()];
         if !product_first && !self.live_ranges.fused[b.index()] {

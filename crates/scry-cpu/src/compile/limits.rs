@@ -16,17 +16,17 @@ const REGISTER_BYTES: u64 = 256 << 20;
 const STEP_COST: u64 = 3;
 const BLOCK_COST: u64 = 1;
 
-/// Lanes up to which batching pays: more lanes share the overhead of a step, fewer keep registers
-/// in the cache.
+/// Maximum lanes of a batch: more lanes amortise the overhead of a step, fewer keep registers in
+/// the cache.
 const LANES: usize = 1024;
 
-/// Values of a kernel up to which the registers of [`LANES`] lanes fit into the cache.
+/// Maximum values of a kernel for batching: their registers for [`LANES`] lanes fit into the cache.
 const FEW_VALUES: usize = 100;
 
 /// Bytes of workgroup memory of all workgroups that are executed together.
 const SHARED_BYTES: u64 = 64 << 10;
 
-/// The workgroups that are executed together, and the uniformity across their lanes.
+/// How a kernel is vectorised: its lanes, and the uniformity across them.
 pub(super) struct Vectorization {
     pub(super) lane_layout: LaneLayout,
     pub(super) uniformity: Uniformity,
@@ -44,7 +44,7 @@ impl Vectorization {
         Self { lane_layout: LaneLayout { size, batch, interleaved }, uniformity, divergent_exits }
     }
 
-    /// The same for another form of the kernel, which has this analysis.
+    /// The same for a rewritten kernel with this uniformity.
     pub(super) fn with(self, kir: &Kir, uniformity: &Uniformity) -> Self {
         Self {
             uniformity: uniformity.clone(),
@@ -60,9 +60,9 @@ fn batch(kir: &Kir) -> u32 {
     let lanes: usize = kir.workgroup_size.iter().map(|size| *size as usize).product();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
     let words = kir.workgroup.iter().all(|array| array.ty.size() == 4);
-    let apart = words && kir.locals.is_empty() && !exchanges(kir);
+    let independent = words && kir.locals.is_empty() && !exchanges(kir);
     let fits = lanes.is_multiple_of(BLOCK) && (lanes / BLOCK).is_power_of_two();
-    if !apart || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
+    if !independent || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
         return 1;
     }
     let batch = (LANES / lanes) as u32;
@@ -88,8 +88,8 @@ fn exchanges(kir: &Kir) -> bool {
     exchanges
 }
 
-/// Returns the workgroups that are executed together: several only if they do not diverge, since
-/// diverged lanes would wait longer.
+/// Chooses the lanes of a kernel. Workgroups are batched only if loop exits do not diverge, since
+/// lanes that left would wait longer.
 pub(super) fn vectorize(kir: &Kir) -> Result<Vectorization, LimitExceeded> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > LOCAL_BYTES {
@@ -97,9 +97,9 @@ pub(super) fn vectorize(kir: &Kir) -> Result<Vectorization, LimitExceeded> {
         return Err(LimitExceeded { what, needed, limit: LOCAL_BYTES });
     }
     let vectorization = Vectorization::new(kir, batch(kir));
-    let apart =
+    let diverges =
         vectorization.lane_layout.batch != 1 && vectorization.divergent_exits.contains(&true);
-    Ok(if apart { Vectorization::new(kir, 1) } else { vectorization })
+    Ok(if diverges { Vectorization::new(kir, 1) } else { vectorization })
 }
 
 /// Rejects code that needs more registers than [`REGISTER_BYTES`].

@@ -27,7 +27,7 @@ impl Emitter<'_> {
         Address { space, index, stride: place.stride / unit, offset: place.offset / unit }
     }
 
-    /// A load, with places for what it loads.
+    /// Returns a load with locations for its results.
     pub(super) fn load_access(&mut self, value: Value, place: Place, count: u8) -> Access {
         let ty = self.kir.ty(value);
         let address = self.address(place, ty.size());

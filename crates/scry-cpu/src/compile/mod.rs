@@ -27,15 +27,15 @@ use self::registers::Registers;
 use crate::code::{Code, LimitExceeded, Masks};
 use crate::lanes::{BLOCK, Sizes};
 
-/// The number of the next code.
+/// The next [`Code::number`].
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Code {
-    /// Compiles a kernel. This needs stack in proportion to how deep its statements nest:
-    /// `Program::with_kir` has enough for every program.
+    /// Compiles a kernel. Stack use grows with the nesting of statements: `Program::with_kir`
+    /// provides enough for every program.
     ///
     /// # Errors
-    /// A [`LimitExceeded`] if the kernel needs more memory for each invocation than the machine gives.
+    /// [`LimitExceeded`] if the kernel needs more memory per invocation than the machine has.
     pub fn compile(kir: &Kir) -> Result<Self, LimitExceeded> {
         compile(kir)
     }
@@ -43,7 +43,7 @@ impl Code {
 
 fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
     let vectorization = limits::vectorize(kir)?;
-    // Lanes only leave loops at different times where each workgroup is executed by itself.
+    // Loop exits only diverge if workgroups are not batched.
     let split = counters::split(kir, &vectorization.uniformity, &vectorization.divergent_exits);
     let (kir, Vectorization { lane_layout, uniformity, divergent_exits }) = match &split {
         Some((kir, uniformity)) => (kir, vectorization.with(kir, uniformity)),

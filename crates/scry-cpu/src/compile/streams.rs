@@ -41,7 +41,7 @@ impl Emitter<'_> {
         self.live_ranges.fused[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
     }
 
-    /// Returns the multiply-add that was fused into the next one of a chain.
+    /// Returns the operand, if it is a multiply-add that is fused into this one.
     fn fused_mul_add(&self, term: &MulAddOperand) -> Option<Value> {
         match *term {
             MulAddOperand::Value(value) if self.is_fused_mul_add(value) => Some(value),

@@ -1,4 +1,4 @@
-//! Where values are stored, and how operations access them.
+//! Locations of values and variables, and operands of operations.
 
 use scry_ir::kir::{Const, Inst, Stmt, Type, Value, Var, Variability};
 
@@ -15,37 +15,37 @@ impl Emitter<'_> {
         self.uniformity.values[value.index()]
     }
 
-    /// A new scalar.
+    /// Allocates a scalar.
     pub(super) fn scalar(&mut self) -> u32 {
         self.code.scalars += 1;
         self.code.scalars as u32 - 1
     }
 
-    /// A new affine value with these lanes.
+    /// Allocates an affine value with this lane register.
     pub(super) fn affine(&mut self, lanes: u32) -> Affine {
         self.code.affines += 1;
         Affine { slot: self.code.affines as u32 - 1, lanes }
     }
 
-    /// A scalar that is always this.
+    /// Allocates a constant scalar.
     pub(super) fn fixed(&mut self, bits: u64) -> u32 {
         let scalar = self.scalar();
         self.code.constants.push((scalar, bits));
         scalar
     }
 
-    /// Where a value is. Values are defined before they are used.
+    /// Returns the location of a value, which has been defined.
     pub(super) fn location(&mut self, value: Value) -> Location {
         if let Some(location) = self.locations[value.index()] {
             return location;
         }
-        // Unreachable code may use what was never computed.
+        // Unreachable code may use values without a definition.
         let zero = Location::Scalar(self.fixed(0));
         self.locations[value.index()] = Some(zero);
         zero
     }
 
-    /// A place for the result of a value's definition.
+    /// Allocates the location of a value.
     pub(super) fn define(&mut self, value: Value) -> Location {
         let live_range = self.live_ranges.values[value.index()];
         let location = self.place(self.kir.ty(value), self.class(value), live_range);
@@ -53,7 +53,7 @@ impl Emitter<'_> {
         location
     }
 
-    /// A constant: no step computes it.
+    /// Allocates a constant, which no step computes.
     pub(super) fn constant(&mut self, value: Value, constant: Const) {
         let scalar = self.fixed(constant.bits);
         self.locations[value.index()] = Some(Location::Scalar(scalar));
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The lanes of a constant.
+    /// Allocates a broadcast constant.
     pub(super) fn fixed_lanes(&mut self, constant: Const) -> Reg {
         let block = self.registers.block(constant.ty);
         self.code.splats.push((constant.ty, block, constant.bits));
@@ -126,7 +126,7 @@ impl Emitter<'_> {
         if uniform { Reg::Scalar(self.uniform(value)) } else { Reg::Lanes(self.lanes(value)) }
     }
 
-    /// A register that is free again after the present statement.
+    /// Allocates a register until the end of the current statement.
     pub(super) fn temporary(&mut self, ty: Type, uniform: bool) -> Reg {
         if uniform {
             Reg::Scalar(self.scalar())
@@ -190,7 +190,7 @@ impl Emitter<'_> {
         self.publish(value);
     }
 
-    /// Where a variable is; finds a place at its first assignment.
+    /// Returns the location of a variable; allocates it at the first assignment.
     pub(super) fn var(&mut self, var: Var) -> Location {
         if let Some(location) = self.vars[var.index()] {
             return location;
@@ -202,7 +202,7 @@ impl Emitter<'_> {
         location
     }
 
-    /// Copies between places of one class, in all lanes.
+    /// Copies between locations of the same variability, in all lanes.
     pub(super) fn copy(&mut self, ty: Type, to: Location, from: Location) {
         match (to, from) {
             (Location::Scalar(d), Location::Scalar(a)) => {
@@ -225,7 +225,7 @@ impl Emitter<'_> {
         self.push(Step::Affine { op: AffineOp::Copy, lanes, d, a, b: a });
     }
 
-    /// Sets a place to zero.
+    /// Sets a location to zero.
     pub(super) fn zero(&mut self, ty: Type, location: Location) {
         match location {
             Location::Scalar(_) | Location::Affine(_) => {
@@ -257,8 +257,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the place of the variable to which the value computed now is assigned prefetch, and
-    /// nothing else: it can be computed there. `rest` are the following statements of the block.
+    /// Returns the register of a variable into which the value can be computed directly: the
+    /// value's only use is an assignment to it soon after. `rest` are the following statements of
+    /// the block.
     pub(super) fn destination(&mut self, value: Value, rest: &[Stmt]) -> Option<u32> {
         let computed = matches!(
             self.kir.inst(value),
@@ -282,8 +283,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the variable, if the statement assigns the value; the outer `None` for a statement
-    /// at which the search ends.
+    /// Returns `Some(Some(var))` if the statement assigns the value to `var`, and `None` if the
+    /// search ends here.
     fn on_the_way(&self, stmt: &Stmt, value: Value) -> Option<Option<Var>> {
         match stmt {
             Stmt::Set(var, assigned) => Some((*assigned == value).then_some(*var)),
@@ -292,7 +293,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns whether the current value of a variable is needed after the present statement,
+    /// Returns whether the current value of a variable is read after the current statement and
     /// before `value` is assigned.
     fn is_needed(&self, var: Var, value: Value, rest: &[Stmt]) -> bool {
         let now = self.position;

@@ -1,28 +1,28 @@
-//! Values that are linear in the position of the invocation: computed from a few coefficients
-//! where possible, and lane by lane where not.
+//! Affine values: linear in the position of the invocation. They are computed from a few
+//! coefficients if possible, else lane by lane.
 
 use scry_ir::kir::{BinaryOp, Type};
 
 use super::frame::Frame;
-use super::indices::line;
+use super::indices::strided_rows;
 use super::scratch::Coefficients;
 use crate::code::{Affine, AffineOp, AffineSrc, Comparison, Condition};
 use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
 use crate::ops;
 
 impl Frame<'_> {
-    /// The coefficients of an operand; `linear` is false if it has none.
+    /// Returns the coefficients of an operand; `linear` is false if it has none.
     fn linear(&self, source: AffineSrc) -> Coefficients {
         match source {
             AffineSrc::Slot(affine) => {
-                // The copy has lanes of its own.
+                // The lanes of the copy are not expanded yet.
                 Coefficients { spread: false, ..self.coefficients(affine) }
             }
             AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
         }
     }
 
-    /// Returns the lanes of an operand, expanded now if it has none.
+    /// Returns the lanes of an operand, after expanding it if necessary.
     fn lanes_of(&self, source: AffineSrc) -> Src {
         match source {
             AffineSrc::Slot(affine) => {
@@ -43,7 +43,7 @@ impl Frame<'_> {
             return;
         }
         let registers = &u32::file(self.files())[affine.lanes as usize..][self.blocks()];
-        match line(&self.affine_pattern(coefficients)) {
+        match strided_rows(&self.affine_pattern(coefficients)) {
             Some(rows) => {
                 let within = rows.within();
                 for (block, register) in self.blocks().zip(registers) {
@@ -61,7 +61,7 @@ impl Frame<'_> {
         self.set_coefficients(affine, Coefficients { spread: whole, ..coefficients });
     }
 
-    /// A block of lanes of an affine value.
+    /// Computes a block of lanes of an affine value.
     #[inline(always)]
     pub(super) fn block_of(&self, coefficients: &Coefficients, block: usize) -> [u32; BLOCK] {
         let coordinates = match self.scratch.coordinates.get(block) {
@@ -116,7 +116,7 @@ impl Frame<'_> {
         self.set_coefficients(d, Coefficients::default());
     }
 
-    /// The coefficients of a result, if it has some.
+    /// Returns the coefficients of a result, if it is affine.
     fn combine(&self, op: AffineOp, x: Coefficients, y: Coefficients) -> Option<Coefficients> {
         match op {
             AffineOp::Copy => Some(x),
@@ -129,7 +129,7 @@ impl Frame<'_> {
             AffineOp::Mul if x.step == [0; 4] => Some(scale(y, x.base)),
             AffineOp::Shl if y.step == [0; 4] => Some(scale(x, 1u32.wrapping_shl(y.base))),
             AffineOp::Min { signed } => self.smaller(x, y, signed),
-            // The larger is the one that is not the smaller.
+            // The maximum is the operand that is not the minimum.
             AffineOp::Max { signed } => {
                 self.smaller(x, y, signed).map(|smaller| if smaller == x { y } else { x })
             }
@@ -148,7 +148,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The least and the greatest number that a lane may have, if no lane wraps.
+    /// Returns bounds of the values of all lanes, if no lane wraps.
     pub(super) fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
         let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
         let [width, height, depth] = self.code.lane_layout.size;
@@ -216,7 +216,7 @@ impl Frame<'_> {
     pub(super) fn both(&self, and: bool, d: Condition, a: Condition, b: Condition) {
         let of = |condition: Condition| self.decided[condition.number as usize].get();
         let decided = match (of(a), of(b)) {
-            // One that is false decides a conjunction, one that is true a disjunction.
+            // `false` decides a conjunction, `true` a disjunction.
             (Some(one), _) | (_, Some(one)) if one != and => Some(one),
             (Some(_), Some(_)) => Some(and),
             _ => None,

@@ -1,4 +1,4 @@
-//! Atomic operations: lane after lane, each as one step.
+//! Atomic operations, executed lane by lane.
 
 use scry_ir::kir::{AtomicOp, Type};
 

@@ -1,23 +1,23 @@
-//! Sums of products that follow from each other, in one pass with the sum in vector registers.
+//! Chains of multiply-adds, in one pass with the intermediate results in vector registers.
 
 use super::frame::{Frame, Lanes};
-use super::stream::{Powers, StridedWords};
+use super::stream::{CommonStrides, StridedWords};
 use crate::code::{Access, Chain, ChainEnd, Operand, Stream};
 use crate::lanes::{Bits, IsaLevel, Src};
 use crate::strided::{Words, fold};
 
-/// Stages of a chain, at most.
+/// Maximum number of stages of a chain.
 pub(crate) const MOST: usize = 5;
 
 /// The addend of the first stage, and the loaded operand of each stage.
 const INPUTS: usize = MOST + 1;
 
 impl Frame<'_> {
-    /// Computes as many contiguous blocks as possible in one pass, and the others stage by stage.
+    /// Computes as many contiguous blocks as possible in one pass, and the rest stage by stage.
     pub(super) fn chain(&mut self, chain: &Chain) {
         let lanes = self.lanes;
         let store = chain.stages.last().and_then(|stage| stage.store.as_ref());
-        // Results that other threads may access go through the result's register.
+        // Results in memory that other threads may access are stored from the result's register.
         let direct = store.filter(|store| lanes.dense && self.is_plain(store));
         let end = match self.isa {
             IsaLevel::Base => self.chain_with(chain, direct, |a, b, c| a * b + c),
@@ -36,8 +36,8 @@ impl Frame<'_> {
         self.lanes = lanes;
     }
 
-    /// Computes blocks up to the first one that is not contiguous, with results where they are
-    /// stored or else in their register. Returns the first block that was not computed.
+    /// Computes blocks up to the first one that is not contiguous. Results go to the target of
+    /// `store`, or without one to their register. Returns the first block that was not computed.
     #[inline(always)]
     fn chain_with(
         &self,
@@ -49,13 +49,13 @@ impl Frame<'_> {
         let count = chain.stages.len();
         let target = match store {
             None => Some(StridedWords::Lanes(Src { start: chain.stages[count - 1].d, step: 1 })),
-            Some(access) => self.line_of(access),
+            Some(access) => self.strided_words(access),
         };
         let Some(target) = target else { return first };
         let mut lines = [const { StridedWords::Lanes(Src { start: 0, step: 1 }) }; INPUTS];
         let mut factors = [0.0; MOST];
         let mut used = 1;
-        let Some(line) = self.operand_line(&chain.stages[0].operands[2]) else { return first };
+        let Some(line) = self.operand_words(&chain.stages[0].operands[2]) else { return first };
         lines[0] = line;
         for (nth, stage) in chain.stages.iter().enumerate() {
             factors[nth] = self.factor(stage);
@@ -64,7 +64,7 @@ impl Frame<'_> {
                 ChainEnd::Factor if nth + 1 == count => &stage.operands[2],
                 _ => &stage.operands[0],
             };
-            let Some(line) = self.operand_line(input) else { return first };
+            let Some(line) = self.operand_words(input) else { return first };
             lines[used] = line;
             used += 1;
         }
@@ -76,7 +76,7 @@ impl Frame<'_> {
         for (to, line) in all.iter_mut().zip(lines) {
             *to = line;
         }
-        let powers = Powers::of(&all);
+        let powers = CommonStrides::of(&all);
         let mut block = first;
         while block < self.lanes.end {
             let grid = powers.grid(block, self.lanes.end);
@@ -109,7 +109,7 @@ impl Frame<'_> {
     }
 }
 
-/// One pass over a grid of blocks.
+/// Computes a grid of blocks in one pass.
 #[inline(always)]
 fn pass(
     chain: &Chain,
@@ -120,7 +120,7 @@ fn pass(
 ) {
     let [c, x @ ..] = *inputs;
     let count = chain.stages.len();
-    // The factor and the input of the last stage, if that is another than those before.
+    // The factor and the input of the last stage, which may differ from the others.
     let (factor, end) = (y[count - 1], x[count - 1]);
     let t = [(x[0], y[0]), (x[1], y[1]), (x[2], y[2]), (x[3], y[3]), (x[4], y[4])];
     let terms = |sum: f32, _| sum;

@@ -1,7 +1,7 @@
 //! Cooperative matrices: products of matrices that a subgroup holds together.
 //!
-//! The lanes' scalars are gather_rows into whole matrices, and the result is scattered again. Products
-//! are accumulated in the order of K, in f32.
+//! The scalars of all lanes are gathered into whole matrices, and the result is scattered to the
+//! lanes. Products are accumulated in f32, in the order of K.
 
 use scry_ir::kir::Type;
 
@@ -32,7 +32,7 @@ impl Frame<'_> {
         });
     }
 
-    /// The matrix of which each lane holds a pair of each eighth row.
+    /// Gathers a left operand or accumulator, of which each lane holds a pair in every eighth row.
     fn gather_rows(&self, ty: Type, from: &[Src], [first, end]: [usize; 2]) -> Matrix<ROWS> {
         let mut matrix = [[0.0; STEP]; ROWS];
         for (nth, from) in from.iter().enumerate() {
@@ -45,7 +45,7 @@ impl Frame<'_> {
         matrix
     }
 
-    /// The right operand, of which lanes hold pairs of columns.
+    /// Gathers a right operand, of which lanes hold column pairs.
     fn gather_columns(&self, ty: Type, from: &[Src; 2], [first, end]: [usize; 2]) -> Matrix<STEP> {
         let mut matrix = [[0.0; STEP]; STEP];
         for (nth, from) in from.iter().enumerate() {
@@ -58,20 +58,20 @@ impl Frame<'_> {
         matrix
     }
 
-    /// Writes each active lane's part of a result.
+    /// Writes the part of a result that each active lane holds.
     fn scatter(&self, product: &MatrixProduct, [first, end]: [usize; 2], matrix: &Matrix<ROWS>) {
         let members: Members = self.members(product.accumulator_type, product.c[0], first, end);
         for (nth, d) in product.d.into_iter().enumerate() {
             for lane in 0..SIZE {
                 let [row, column] = element(lane, nth);
                 let value = bits(product.accumulator_type, matrix[row][column]);
-                self.give(product.accumulator_type, &members, d, lane, value);
+                self.write_result(product.accumulator_type, &members, d, lane, value);
             }
         }
     }
 }
 
-/// Row and column of the `nth` scalar that a lane holds.
+/// Returns row and column of the `nth` scalar that a lane holds.
 fn element(lane: usize, nth: usize) -> [usize; 2] {
     [lane / 4 + nth / 2 * STEP, lane % 4 * 2 + nth % 2]
 }

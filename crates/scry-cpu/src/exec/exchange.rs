@@ -11,7 +11,7 @@ use crate::ops;
 /// Lanes of a subgroup.
 pub(super) const SIZE: usize = SUBGROUP_SIZE as usize;
 
-/// A subgroup's lanes: their numbers in the group, their values, and which are active.
+/// The lanes of a subgroup: their positions, their values, and whether they are active.
 pub(super) struct Members {
     first: usize,
     pub(super) values: [u64; SIZE],
@@ -31,7 +31,7 @@ impl Frame<'_> {
     }
 
     /// Calls `visit` with the first lane of each subgroup that may have active lanes, and with the
-    /// end of its workgroup's lanes.
+    /// end of the lanes of its workgroup.
     pub(super) fn for_each_subgroup(&self, visit: &mut dyn FnMut(usize, usize)) {
         let workgroup = self.code.lane_layout.invocations();
         let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
@@ -46,14 +46,14 @@ impl Frame<'_> {
         }
     }
 
-    /// The lanes from `first` on, before `end`.
+    /// Returns the lanes of the subgroup at `first`, up to `end`.
     pub(super) fn members(&self, ty: Type, value: Src, first: usize, end: usize) -> Members {
         let mask = u8::file(self.files());
         let mut members = Members { first, values: [0; SIZE], active: [false; SIZE] };
         for (number, lane) in (first..end).take(SIZE).enumerate() {
             let (block, within) = (lane / BLOCK, lane % BLOCK);
             members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
-            // The values of inactive lanes may be from an earlier kernel, and must not be visible.
+            // Inactive lanes may hold values of an earlier kernel, which must not be visible.
             if members.active[number] {
                 members.values[number] = self.files().word(ty.size(), value.at(block), within);
             }
@@ -62,7 +62,14 @@ impl Frame<'_> {
     }
 
     /// Writes the result of one lane of a subgroup, if it is active.
-    pub(super) fn give(&self, ty: Type, members: &Members, d: u32, number: usize, value: u64) {
+    pub(super) fn write_result(
+        &self,
+        ty: Type,
+        members: &Members,
+        d: u32,
+        number: usize,
+        value: u64,
+    ) {
         if members.active[number] {
             let lane = members.first + number;
             self.files().set_word(ty.size(), d as usize + lane / BLOCK, lane % BLOCK, value);
@@ -73,7 +80,13 @@ impl Frame<'_> {
         let votes = (0..SIZE).filter(|lane| members.active[*lane] && members.values[*lane] != 0);
         let set = votes.fold(0u32, |set, lane| set | 1 << lane);
         for number in 0..SIZE {
-            self.give(Type::U32, members, d, number, if word == 0 { set.into() } else { 0 });
+            self.write_result(
+                Type::U32,
+                members,
+                d,
+                number,
+                if word == 0 { set.into() } else { 0 },
+            );
         }
     }
 
@@ -88,7 +101,7 @@ impl Frame<'_> {
         }
         for (number, result) in results.into_iter().enumerate() {
             let result = if extent == Extent::All { sum } else { result };
-            self.give(ty, members, d, number, result);
+            self.write_result(ty, members, d, number, result);
         }
     }
 
@@ -107,11 +120,11 @@ impl Frame<'_> {
                 | SubgroupExchange::Ballot { .. }
                 | SubgroupExchange::Reduce { .. } => first,
             };
-            self.give(ty, members, d, number, members.values[from % SIZE]);
+            self.write_result(ty, members, d, number, members.values[from % SIZE]);
         }
     }
 
-    /// A `u32` operand of a lane; of a lane beyond the last, zero.
+    /// Returns the `u32` operand of a lane; zero for lanes beyond the last.
     fn operand(&self, source: Src, lane: usize) -> u32 {
         let block = u32::file(self.files()).get(source.at(lane / BLOCK));
         block.map_or(0, |block| block.get()[lane % BLOCK])
@@ -152,7 +165,7 @@ fn identity(op: Reduction, ty: Type) -> u64 {
         Reduction::And => ones,
         Reduction::Min if ty.is_float() => infinity,
         Reduction::Max if ty.is_float() => infinity | sign,
-        // The greatest integer, and the least.
+        // The maximum and the minimum of a signed integer.
         Reduction::Min if ty.is_signed() => ones >> 1,
         Reduction::Max if ty.is_signed() => ones ^ (ones >> 1),
         Reduction::Min => ones,

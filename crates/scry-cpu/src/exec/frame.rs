@@ -1,4 +1,4 @@
-//! The execution state of a group of workgroups.
+//! The execution state of a batch of workgroups.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -22,28 +22,28 @@ pub(super) struct Frame<'a> {
     pub stop: &'a CancelToken,
     /// The bindings, and after them the immediates.
     pub regions: Vec<Region>,
-    /// The first workgroup's position.
+    /// The position of the batch's first workgroup.
     pub group: [u32; 3],
-    /// Workgroups in execution; a power of two where lanes are interleaved.
+    /// Number of workgroups in the batch; a power of two if lanes are interleaved.
     pub count: u32,
-    /// Blocks of their lanes.
+    /// Number of blocks of lanes.
     pub extent: usize,
     /// Which lanes are active.
     pub lanes: Lanes,
-    /// The active lanes at each depth of divergence when lanes diverged there, and the value of
+    /// For each depth of divergence, the lanes that were active at its entry, and the value of
     /// `leaves` then.
     pub depths: Vec<(Lanes, u64)>,
     /// Number of exits so far.
     pub leaves: u64,
-    /// The result of each condition that was uniform.
+    /// The value of each condition that was uniform when last evaluated.
     pub decided: Vec<Cell<Option<bool>>>,
-    /// Lanes that the masks were initialised for; 0 if lanes have returned since.
+    /// Number of lanes for which the masks were initialised; 0 if lanes have returned since.
     whole: usize,
-    /// Whether a block of lanes lies in one row along x.
+    /// Whether all lanes of a block are in one row along x.
     pub rows: bool,
 }
 
-/// A mask and its properties.
+/// The active mask and its properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lanes {
     /// The register.
@@ -71,11 +71,11 @@ impl<'a> Frame<'a> {
         let plain = plain(code, job);
         let mut regions = Vec::with_capacity(plain.len() + 1);
         for (span, plain) in job.bindings.iter().zip(plain) {
-            // SAFETY: as the caller promises; `plain` is right for a launch of this size.
+            // SAFETY: as the caller promises; `plain` was computed for this launch.
             regions.push(unsafe { Region::new(*span, plain, isa) });
         }
         let immediates = scratch.immediates(job.immediates.len());
-        // SAFETY: kernels only read immediates, and this copy of them is this thread's.
+        // SAFETY: kernels only read immediates, and each thread has its own copy.
         regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, isa) });
         let rows = (code.lane_layout.size[0] as usize).is_multiple_of(BLOCK);
         Self {
@@ -97,7 +97,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Begins with `count` workgroups from this one on.
+    /// Starts a batch of `count` workgroups, of which `group` is the first.
     pub(super) fn begin(&mut self, group: [u32; 3], count: u32) {
         self.group = group;
         self.count = count;
@@ -168,7 +168,7 @@ impl<'a> Frame<'a> {
         self.scratch.affines[affine.slot as usize].set(coefficients);
     }
 
-    /// Which lanes of a block are active: 1 or 0.
+    /// Returns the active lanes of a block: 1 or 0 each.
     #[inline(always)]
     pub(super) fn active(&self, block: usize) -> [u8; BLOCK] {
         u8::file(self.files())[self.lanes.mask as usize + block].get()
@@ -229,7 +229,7 @@ impl<'a> Frame<'a> {
         self.each_number(d, |number| number / SUBGROUP_SIZE);
     }
 
-    /// Fills a register from each lane's number in its workgroup.
+    /// Fills a register with a function of each lane's position in its workgroup.
     fn each_number(&self, d: u32, of: impl Fn(u32) -> u32) {
         let workgroup = self.code.lane_layout.invocations() as u32;
         let file = u32::file(self.files());
@@ -252,13 +252,14 @@ impl<'a> Frame<'a> {
 fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
     let invocations = u64::from(job.groups[0]) * u64::from(code.lane_layout.size[0]);
     let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
-    // Loads read whole blocks: lanes beyond the workgroup would read what other threads write.
+    // Loads read whole blocks: lanes beyond the workgroup would read elements that other threads
+    // write.
     let filled = code.lane_layout.invocations().is_multiple_of(BLOCK);
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
         _ if !writable => span.size as u64,
-        // The last element is where indices that are too large end up. The array may begin up to
-        // an element later than the offset says, and then have an element less.
+        // Indices out of bounds are clamped to the last element. The array may begin up to one
+        // element after the offset, and then has one element less.
         Some(own) if flat && filled => {
             let bytes = (span.size as u64).saturating_sub(own.offset.into());
             let elements = (bytes / u64::from(own.stride)).saturating_sub(2);

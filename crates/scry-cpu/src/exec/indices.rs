@@ -17,26 +17,27 @@ pub(super) enum Indices {
     Each([u32; BLOCK]),
 }
 
-/// The indices of all lanes, as far as they are known for all blocks together.
+/// The pattern of the indices of all lanes.
 #[derive(Clone, Copy)]
 pub(super) enum Pattern {
-    /// Each lane is `step` above the one before; none wraps.
+    /// A constant stride over all lanes; no index wraps.
     Flat { first: u32, step: u32 },
-    /// Blocks lie in rows along x.
+    /// A constant stride within each block, and constant strides between blocks.
     Rows(Rows),
-    /// Anything affine.
+    /// Affine indices of another kind.
     Affine(Coefficients),
     /// Arbitrary indices, in this register.
     Lanes(u32),
 }
 
-/// log2 of a number of blocks that exceeds any extent: all blocks belong to one row, or workgroup.
+/// log2 of a number of blocks that exceeds any extent: all blocks belong to one row, or to one
+/// workgroup.
 pub(super) const ALL: u32 = u32::BITS - 1;
 
 /// That number of blocks.
 const ALL_BLOCKS: u32 = 1 << ALL;
 
-/// The first index of each block, and the step from lane to lane.
+/// Blocks in rows, and rows in groups, each at a constant stride.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rows {
     pub(super) first: u32,
@@ -45,19 +46,19 @@ pub(super) struct Rows {
     along: u32,
     /// Step from one row to the next.
     across: u32,
-    /// log2 of the blocks of a row.
+    /// log2 of the number of blocks of a row.
     power: u32,
-    /// From the first row of a group of rows to that of the next: those of a workgroup, or where
-    /// lanes are interleaved, those that have the same number in each workgroup.
+    /// Step from one group of rows to the next. A group has the rows of a workgroup, or if lanes
+    /// are interleaved, the rows of the same number in each workgroup.
     beyond: u32,
-    /// log2 of the blocks of a group of rows.
+    /// log2 of the number of blocks of a group of rows.
     group: u32,
 }
 
 impl Rows {
-    /// The same with these numbers of blocks in rows and groups, and the steps from one to the
-    /// next.
-    fn by(self, row: u32, across: u32, group: u32, beyond: u32) -> Self {
+    /// Sets the numbers of blocks of a row and of a group, and the steps between rows and between
+    /// groups.
+    fn with_strides(self, row: u32, across: u32, group: u32, beyond: u32) -> Self {
         let (power, group) = (row.trailing_zeros(), group.trailing_zeros());
         Self { across, power, beyond, group, ..self }
     }
@@ -73,7 +74,7 @@ impl Rows {
             .wrapping_add(nth.wrapping_mul(self.along))
     }
 
-    /// The first index of a block, if none of the block wraps.
+    /// Returns the first index of a block, if no index of the block wraps.
     #[inline(always)]
     pub(super) fn run(&self, block: usize) -> Option<u32> {
         let first = self.origin(block);
@@ -81,14 +82,14 @@ impl Rows {
         (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
     }
 
-    /// Returns log2 of the blocks of a row.
+    /// Returns log2 of the number of blocks of a row.
     #[inline(always)]
     pub(super) fn power(&self) -> u32 {
         self.power
     }
 
-    /// Blocks that follow each other evenly, two to this power, and how far the first index of one
-    /// is from that of the next; and the same of larger parts that are made of these.
+    /// Returns the two innermost levels: for each, log2 of the number of blocks at a constant
+    /// stride, and the stride.
     #[inline(always)]
     pub(super) fn levels(&self) -> [(u32, u32); 2] {
         if self.power == 0 {
@@ -98,12 +99,12 @@ impl Rows {
         }
     }
 
-    /// The first index of the first of the blocks of a grid, if none of all wraps. Blocks and rows
-    /// are that far apart.
+    /// Returns the first index of a grid of blocks, if no index wraps. `strides` are the strides of
+    /// blocks and rows.
     #[inline(always)]
-    pub(super) fn evenly(&self, block: usize, apart: [u32; 2], grid: Grid) -> Option<u32> {
+    pub(super) fn grid_start(&self, block: usize, strides: [u32; 2], grid: Grid) -> Option<u32> {
         let first = self.origin(block);
-        let steps = [(self.step, BLOCK), (apart[0], grid.blocks), (apart[1], grid.rows)];
+        let steps = [(self.step, BLOCK), (strides[0], grid.blocks), (strides[1], grid.rows)];
         let (mut low, mut high) = (i64::from(first), i64::from(first));
         for (step, count) in steps {
             let reach = i64::from(step as i32) * (count as i64 - 1);
@@ -113,18 +114,18 @@ impl Rows {
         (low >= 0 && high <= i64::from(u32::MAX)).then_some(first)
     }
 
-    /// The first index of some blocks of one row, if none of all wraps.
+    /// Returns the first index of blocks of one row, if no index wraps.
     #[inline(always)]
-    pub(super) fn in_row(&self, blocks: &Range<usize>) -> Option<u32> {
-        self.evenly(blocks.start, [self.along, 0], Grid { rows: 1, blocks: blocks.len() })
+    pub(super) fn row_start(&self, blocks: &Range<usize>) -> Option<u32> {
+        self.grid_start(blocks.start, [self.along, 0], Grid { rows: 1, blocks: blocks.len() })
     }
 
-    /// How far each lane's index is from that of the first lane of its block.
+    /// Returns the offset of each lane's index from that of the first lane of its block.
     pub(super) fn within(&self) -> [u32; BLOCK] {
         std::array::from_fn(|lane| self.step.wrapping_mul(lane as u32))
     }
 
-    /// The indices of a block, whether they wrap or not.
+    /// Returns the indices of a block, which may wrap.
     pub(super) fn indices(&self, block: usize) -> Indices {
         let (first, step) = (self.origin(block), self.step);
         match self.run(block) {
@@ -134,8 +135,8 @@ impl Rows {
     }
 }
 
-/// Indices as those of rows; none if they are on no line.
-pub(super) fn line(pattern: &Pattern) -> Option<Rows> {
+/// Returns the pattern as rows, if the stride within blocks is constant.
+pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
     match *pattern {
         Pattern::Flat { first, step } => {
             let along = step.wrapping_mul(BLOCK as u32);
@@ -152,7 +153,7 @@ impl Frame<'_> {
         (self.code.lane_layout.invocations() / BLOCK).trailing_zeros()
     }
 
-    /// What is known of an index.
+    /// Returns the pattern of an index.
     pub(super) fn pattern(&self, index: &Index) -> Pattern {
         match *index {
             Index::None => Pattern::Flat { first: 0, step: 0 },
@@ -173,13 +174,13 @@ impl Frame<'_> {
         let group = self.code.lane_layout;
         let [width, height, depth] = group.size;
         let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
-        // Lanes of a row, and of what leads from one workgroup to the next.
+        // Lanes of a row, and lanes between neighbouring workgroups.
         let (row, whole) = if group.interleaved {
             (width * self.count, width)
         } else {
             (width, group.invocations() as u32)
         };
-        // Whether slices follow each other as rows do, and workgroups as lanes do.
+        // Whether slices continue the stride of rows, and workgroups that of lanes.
         let even = depth == 1 || z == y.wrapping_mul(height);
         let joined = self.count == 1 || beyond == x.wrapping_mul(whole);
         let flat = even && (height == 1 && depth == 1 || y == x.wrapping_mul(row));
@@ -188,21 +189,21 @@ impl Frame<'_> {
             return Pattern::Flat { first, step: x };
         }
         let rows = Rows { first, step: x, along: x.wrapping_mul(BLOCK as u32), ..Rows::default() };
-        // Blocks of a row of a workgroup, and of all of them.
+        // Blocks of a row of one workgroup, and of the batch.
         let (part, row) = (width / BLOCK as u32, row / BLOCK as u32);
         let rows = if !even {
             None
         } else if group.interleaved && joined {
-            row.is_power_of_two().then(|| rows.by(row, y, ALL_BLOCKS, 0))
+            row.is_power_of_two().then(|| rows.with_strides(row, y, ALL_BLOCKS, 0))
         } else if !self.rows || !part.is_power_of_two() {
             None
         } else if group.interleaved {
-            Some(rows.by(part, beyond, row, y))
+            Some(rows.with_strides(part, beyond, row, y))
         } else if group.batch == 1 {
-            Some(rows.by(part, y, ALL_BLOCKS, 0))
+            Some(rows.with_strides(part, y, ALL_BLOCKS, 0))
         } else {
-            // Each workgroup has a power of two of blocks.
-            Some(rows.by(part, y, 1 << self.group_power(), beyond))
+            // The number of blocks of a workgroup is a power of two.
+            Some(rows.with_strides(part, y, 1 << self.group_power(), beyond))
         };
         rows.map_or(Pattern::Affine(coefficients), Pattern::Rows)
     }
@@ -232,8 +233,7 @@ pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
     }
 }
 
-/// Whether indices are all the same, or each one above the one before, as those of neighbours
-/// often are.
+/// Detects indices that are all equal or consecutive.
 #[inline(always)]
 fn run_of(lanes: [u32; BLOCK]) -> Indices {
     let first = lanes[0];

@@ -29,10 +29,10 @@ impl Frame<'_> {
         }
     }
 
-    /// Activates the lanes of one side of a branch. Returns whether there are none.
+    /// Activates the lanes of one side of a branch. Returns whether the mask is empty.
     fn take_side(&mut self, side: &Side, accept: bool) -> bool {
         match self.decided(side.number) {
-            // The other side has not changed the active lanes: it was skipped.
+            // The other side was skipped, and has not changed the active lanes.
             Some(holds) if holds == accept => {
                 if side.needs_mask {
                     self.copy_mask(side.into);
@@ -49,7 +49,7 @@ impl Frame<'_> {
     }
 
     /// Reactivates the lanes that diverged at a depth, except those that have left since. Returns
-    /// whether there are none.
+    /// whether the mask is empty.
     fn join(&mut self, depth: u32, mask: u32) -> bool {
         let (lanes, leaves) = self.depths[depth as usize];
         if leaves == self.leaves {
@@ -59,7 +59,8 @@ impl Frame<'_> {
         self.activate(mask)
     }
 
-    /// The lanes of `from` where a condition holds, or with `flip` 1, does not hold.
+    /// Sets `into` to the lanes of `from` for which a condition holds, or with `flip` 1, does not
+    /// hold.
     fn restrict(&self, condition: u32, from: u32, into: u32, flip: u8) {
         let file = u8::file(self.files());
         for block in self.all_blocks() {
@@ -93,7 +94,7 @@ impl Frame<'_> {
         last == 0
     }
 
-    /// Removes lanes from masks. Returns whether none is left.
+    /// Removes lanes from masks. Returns whether the active mask is empty.
     fn drop_lanes(&mut self, exit: &Exit) -> bool {
         let decided = self.decided(exit.number).map(|holds| u8::from(holds) == exit.flip);
         let all = decided == Some(true)
@@ -101,7 +102,7 @@ impl Frame<'_> {
         if decided == Some(false) && !all {
             return false;
         }
-        // Whether a lane leaves, of all lanes of a block at once.
+        // Computes the leaving lanes of a whole block at a time.
         let (stay, leave) = (spread(exit.flip ^ 1), spread(all.into()));
         let file = u8::file(self.files());
         let whole = |start: u32| {
@@ -140,7 +141,7 @@ impl Frame<'_> {
             let (place, value) = (&words[*to as usize + block], self.scalar(*from) as u32);
             let mut there = place.get();
             for lane in 0..BLOCK {
-                // All bits of those that leave.
+                // All bits set for lanes that leave.
                 let mask = u32::from(leaving[lane]).wrapping_neg();
                 there[lane] = (value & mask) | (there[lane] & !mask);
             }
@@ -170,7 +171,7 @@ impl Frame<'_> {
     }
 }
 
-/// A byte in all lanes of a block.
+/// Broadcasts a byte to all lanes of a block.
 const fn spread(byte: u8) -> u128 {
     u128::from_ne_bytes([byte; BLOCK])
 }

@@ -4,59 +4,58 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::frame::Frame;
-use super::indices::{ALL, Indices, Pattern, Rows, each, line};
+use super::indices::{ALL, Indices, Pattern, Rows, each, strided_rows};
 use super::workgroup_memory::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Address, MemorySpace};
 use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 
-/// The start of a memory, and the distance to that of the next workgroup of the group.
+/// The start of a memory, and the distance to the memory of the next workgroup of the batch.
 #[derive(Clone, Copy)]
 pub(super) struct ArrayStart {
     first: u64,
-    apart: u64,
-    /// log2 of the blocks of a workgroup.
+    workgroup_stride: u64,
+    /// log2 of the number of blocks of a workgroup.
     pub(super) group: u32,
 }
 
 impl ArrayStart {
     /// A binding, which all workgroups share.
-    pub(super) const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
+    pub(super) const BINDING: Self = Self { first: 0, workgroup_stride: 0, group: ALL };
 
     /// Returns the distance between the memories of consecutive workgroups, if rows of 2^`power`
     /// blocks are whole workgroups; else 0.
     #[inline(always)]
     pub(super) fn between(&self, power: u32) -> u64 {
-        if power == self.group { self.apart } else { 0 }
+        if power == self.group { self.workgroup_stride } else { 0 }
     }
 
-    /// Where it begins for the lanes of a block.
+    /// Returns the start for the lanes of a block.
     #[inline(always)]
     pub(super) fn of(&self, block: usize) -> u64 {
-        self.first + ((block as u32) >> self.group) as u64 * self.apart
+        self.first + ((block as u32) >> self.group) as u64 * self.workgroup_stride
     }
 }
 
 /// Returns whether strided accesses of these elements have a fast path: most kernels use 32 bits.
-const fn has_lines<B: Bits>() -> bool {
+const fn has_strided_path<B: Bits>() -> bool {
     size_of::<B>() == size_of::<u32>()
 }
 
 /// Memory that loads read and stores write.
 pub(super) trait Memory<B> {
-    /// What a place's stride and offset count: one element, in their unit.
+    /// The size of an element, in the unit of strides and offsets.
     const ELEMENT: u64;
 
     fn get(&self, place: u64) -> B;
     fn set(&self, place: u64, value: B);
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK];
-    /// Reads whole registers, if that is possible at once. Returns whether it was done.
+    /// Loads whole blocks, if they are in bounds. Returns whether they are.
     fn get_all(&self, place: u64, to: &[Block<B>]) -> bool;
-    /// Writes whole registers, if that is possible at once. Returns whether it was done.
+    /// Stores whole blocks, if they are in bounds. Returns whether they are.
     fn set_all(&self, place: u64, from: &[Block<B>]) -> bool;
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
-    /// Writes the active lanes of a block, if that is possible at once. Returns whether it was
-    /// done.
+    /// Stores the active lanes of a block, if there is a fast path. Returns whether there is.
     fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool;
 }
 
@@ -99,20 +98,21 @@ impl<B: Shared> Memory<B> for Region {
     }
 }
 
-/// A place of one index.
+/// Returns the place of an element index.
 pub(super) fn place(at: &Address, index: u32) -> u64 {
     u64::from(index) * u64::from(at.stride) + u64::from(at.offset)
 }
 
-/// How far it is from one lane's place to the next one's, modulo 2^64: indices may go down.
+/// Returns the distance between the places of consecutive lanes, modulo 2^64: the step may be
+/// negative.
 #[inline(always)]
 fn distance(step: u32, stride: u32) -> u64 {
     i64::from(step as i32).wrapping_mul(stride.into()) as u64
 }
 
-/// The place of a lane.
+/// Returns the place of a lane.
 #[inline(always)]
-pub(super) fn forth(first: u64, step: u64, lane: usize) -> u64 {
+pub(super) fn lane_place(first: u64, step: u64, lane: usize) -> u64 {
     first.wrapping_add(step.wrapping_mul(lane as u64))
 }
 
@@ -138,7 +138,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Most accesses are of 32-bit words: compiled for wide vector moves.
+    /// Most accesses are of 32-bit words, and are also compiled for AVX2.
     fn load_words(&self, access: &Access) {
         match self.isa {
             IsaLevel::Base => self.load_of::<u32>(access),
@@ -174,17 +174,17 @@ impl Frame<'_> {
         start: ArrayStart,
     ) {
         let pattern = self.pattern(&access.address.index);
-        if const { has_lines::<B>() }
-            && let Some(rows) = line(&pattern)
+        if const { has_strided_path::<B>() }
+            && let Some(rows) = strided_rows(&pattern)
         {
-            return self.load_line(access, memory, start, &rows);
+            return self.load_strided(access, memory, start, &rows);
         }
         self.load_scattered(access, &pattern, memory, start);
     }
 
     /// A load whose indices have a constant stride within each block.
     #[inline(always)]
-    fn load_line<B: Bits, M: Memory<B> + ?Sized>(
+    fn load_strided<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -205,7 +205,7 @@ impl Frame<'_> {
             }
             for part in self.rows_of(rows, start) {
                 let to = &to[part.start - self.lanes.first..part.end - self.lanes.first];
-                let whole = step == M::ELEMENT && rows.in_row(&part).is_some();
+                let whole = step == M::ELEMENT && rows.row_start(&part).is_some();
                 if whole && memory.get_all(place(part.start), to) {
                     continue;
                 }
@@ -272,7 +272,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Most accesses are of 32-bit words: compiled for wide vector moves.
+    /// Most accesses are of 32-bit words, and are also compiled for AVX2.
     fn store_words(&self, access: &Access) {
         match self.isa {
             IsaLevel::Base => self.store_of::<u32>(access),
@@ -304,18 +304,18 @@ impl Frame<'_> {
         start: ArrayStart,
     ) {
         let pattern = self.pattern(&access.address.index);
-        if const { has_lines::<B>() }
-            && let Some(rows) = line(&pattern)
+        if const { has_strided_path::<B>() }
+            && let Some(rows) = strided_rows(&pattern)
             && rows.step != 0
         {
-            return self.store_line(access, memory, start, &rows);
+            return self.store_strided(access, memory, start, &rows);
         }
         self.store_scattered(access, &pattern, memory, start);
     }
 
-    /// A store whose indices have a constant stride, as in [`Frame::load_line`].
+    /// A store whose indices have a constant stride, as in [`Frame::load_strided`].
     #[inline(always)]
-    fn store_line<B: Bits, M: Memory<B> + ?Sized>(
+    fn store_strided<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -339,7 +339,7 @@ impl Frame<'_> {
                     let run = next..next + if line { self.filled(next..part.end) } else { 0 };
                     let blocks = from.at(run.start)..from.at(run.end);
                     if !run.is_empty()
-                        && rows.in_row(&run).is_some()
+                        && rows.row_start(&run).is_some()
                         && memory.set_all(place(next), &file[blocks])
                     {
                         next = run.end;
@@ -366,7 +366,7 @@ impl Frame<'_> {
         }
     }
 
-    /// How many of the first of some blocks have no lane that is not active.
+    /// Returns the number of leading blocks whose lanes are all active.
     #[inline(always)]
     fn filled(&self, blocks: Range<usize>) -> usize {
         if self.lanes.dense {
@@ -375,8 +375,7 @@ impl Frame<'_> {
         blocks.clone().position(|block| self.active(block) != [1; BLOCK]).unwrap_or(blocks.len())
     }
 
-    /// The blocks that have active lanes, row by row, and workgroup by workgroup where each has
-    /// memory of its own.
+    /// Splits the active blocks into rows, and at workgroups if each has its own memory.
     #[inline(always)]
     fn rows_of(
         &self,
@@ -426,16 +425,16 @@ impl Frame<'_> {
         }
     }
 
-    /// Where an array of workgroup memory begins.
+    /// Returns the start of an array of workgroup memory.
     pub(super) fn shared_start<B: InShared>(&self, start: u32) -> ArrayStart {
         if self.code.lane_layout.batch == 1 {
             return ArrayStart { first: start.into(), ..ArrayStart::BINDING };
         }
-        let apart = B::elements(self.code.shared) as u64;
-        ArrayStart { first: start.into(), apart, group: self.group_power() }
+        let workgroup_stride = B::elements(self.code.shared) as u64;
+        ArrayStart { first: start.into(), workgroup_stride, group: self.group_power() }
     }
 
-    /// The place of an element for the lanes of a block: each workgroup has memory of its own.
+    /// Returns the place of an element for the lanes of a block: each workgroup has its own memory.
     pub(super) fn own_place<B: InShared>(
         &self,
         space: MemorySpace,
@@ -487,7 +486,7 @@ impl Frame<'_> {
         }
     }
 
-    /// A block of lanes of an element of a local array.
+    /// Returns a block of lanes of an element of a local array.
     #[inline(always)]
     pub(super) fn local<'f, B: Bits>(
         &self,
@@ -535,7 +534,7 @@ fn scatter<B: Bits, M: Memory<B> + ?Sized>(
     }
 }
 
-/// The same, compiled for AVX2. Callers must check that the CPU supports it.
+/// The same, compiled for AVX2. Callers check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Frame};

@@ -24,7 +24,7 @@ use crate::code::Step;
 use crate::lanes::{IsaLevel, LaneOp};
 use crate::{CancelToken, Cancelled, Code, Job};
 
-/// Executes the workgroups of these linear indices; x is fastest, then y, then z.
+/// Executes a range of workgroups in linear order: x is fastest, then y, then z.
 ///
 /// # Safety
 /// The memory of the job's bindings is alive, and is accessed only by threads that execute the same
@@ -43,10 +43,10 @@ pub(crate) unsafe fn run(
     let width = u64::from(job.groups[0]);
     let mut next = groups.start;
     while next < groups.end {
-        // Workgroups that are executed together are in one row.
+        // A batch is within one row of workgroups.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
-        // Interleaved rows of a power of two of workgroups are whole blocks of lanes.
+        // If lanes are interleaved, batches of a power of two fill whole blocks.
         let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);
@@ -60,7 +60,7 @@ pub(crate) unsafe fn run(
     Ok(())
 }
 
-/// Executes all steps for one group.
+/// Executes all steps for one batch.
 fn execute(frame: &mut Frame<'_>) -> Result<(), Cancelled> {
     let steps = &frame.code.steps;
     let mut next = 0;

@@ -1,5 +1,5 @@
-//! Loads and stores of one element at a time: uniform ones, and those of element types or memories
-//! that few kernels use.
+//! Loads and stores of one element at a time: uniform accesses, and those of rare element types or
+//! memories.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use super::workgroup_memory::{InShared, cell};
 use crate::code::{Access, Index, MemorySpace};
 use crate::lanes::BLOCK;
 
-/// An element of an access: the place of the first, the number after it, and the lane.
+/// An element of an access: the place of the first one, its number after that, and the lane.
 #[derive(Clone, Copy)]
 struct ElementIndex {
     place: u64,

@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
 use crate::{Job, Span};
 
-/// Bytes of registers above which they are freed when a kernel needs fewer.
+/// Registers above this size in bytes are freed if a kernel needs fewer.
 const KEPT: usize = 16 << 20;
 
 /// Coefficients of an affine value.
@@ -16,25 +16,25 @@ pub(crate) struct Coefficients {
     pub base: u32,
     /// The steps from one lane to the next along x, y, z, and from one workgroup to the next.
     pub step: [u32; 4],
-    /// Whether the value is affine; otherwise it is in its lanes.
+    /// Whether the value is affine; otherwise only its lanes are valid.
     pub linear: bool,
-    /// Whether an affine value is in all its lanes as well.
+    /// Whether an affine value has been expanded to its lanes.
     pub spread: bool,
 }
 
-/// Registers and memory of a thread; kept from one kernel to the next.
+/// Registers and memory of a thread, reused by later kernels.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(super) files: Files,
     pub(super) scalars: Vec<Cell<u64>>,
     pub(super) affines: Vec<Cell<Coefficients>>,
     pub(super) shared: SharedMemory,
-    /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup; empty
-    /// where lanes are interleaved.
+    /// For each block of lanes, the positions along x, y, z, and the number of the workgroup; empty
+    /// if lanes are interleaved.
     pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
-    /// The number of the code that this was last prepared for; 0 for none.
+    /// The number of the code that this was last prepared for; 0 if none.
     prepared: u64,
-    /// The immediate block, in words for the sake of alignment.
+    /// The immediate block, in 16-byte words for alignment.
     pub(super) immediates: Vec<u128>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct SharedMemory {
     pub doubles: Vec<Block<u64>>,
 }
 
-/// Workgroups that have memory.
+/// Resizes workgroup memory for a number of workgroups.
 struct Resize(usize);
 
 impl Resize {
@@ -57,7 +57,7 @@ impl Resize {
 }
 
 impl SharedMemory {
-    /// Allocates this number of elements for each of some workgroups.
+    /// Allocates these numbers of elements per workgroup.
     fn resize(&mut self, sizes: Sizes, workgroups: usize) {
         let resize = Resize(workgroups);
         resize.file(&mut self.bytes, sizes.bytes);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::frame::{Frame, Lanes};
-use super::indices::{ALL, Rows, line};
+use super::indices::{ALL, Rows, strided_rows};
 use super::memory::{ArrayStart, place};
 use crate::code::{Access, Address, MemorySpace, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, IsaLevel, Src};
@@ -16,10 +16,10 @@ pub(super) enum StridedWords<'a> {
 }
 
 impl Frame<'_> {
-    /// Computes as many contiguous blocks as possible in one pass, and the others step by step.
+    /// Computes as many contiguous blocks as possible in one pass, and the rest step by step.
     pub(super) fn stream(&mut self, stream: &Stream) {
         let lanes = self.lanes;
-        // Results that other threads may access go through the result's register.
+        // Results in memory that other threads may access are stored from the result's register.
         let direct = stream.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
         let end = self.stream_lines(stream, direct);
         if let Some(store) = stream.store.as_ref().filter(|_| direct.is_none()) {
@@ -33,7 +33,7 @@ impl Frame<'_> {
         self.lanes = lanes;
     }
 
-    /// Returns whether a place is in memory of which a part is accessed by no other thread.
+    /// Returns whether a prefix of the accessed memory is not accessed by other threads.
     pub(super) fn is_plain(&self, access: &Access) -> bool {
         match access.address.space {
             MemorySpace::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
@@ -58,8 +58,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Computes blocks up to the first one that is not contiguous, with results where they are
-    /// stored or else in their register. Returns the first block that was not computed.
+    /// Computes blocks up to the first one that is not contiguous. Results go to the target of
+    /// `store`, or without one to their register. Returns the first block that was not computed.
     fn stream_lines(&self, stream: &Stream, store: Option<&Access>) -> usize {
         match self.isa {
             IsaLevel::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
@@ -78,10 +78,10 @@ impl Frame<'_> {
     ) -> usize {
         let target = match store {
             None => Some(StridedWords::Lanes(Src { start: stream.d, step: 1 })),
-            Some(access) => self.line_of(access),
+            Some(access) => self.strided_words(access),
         };
         let operands = &stream.operands;
-        let line = |nth: usize| self.operand_line(&operands[nth]);
+        let line = |nth: usize| self.operand_words(&operands[nth]);
         let (Some(a), Some(b), Some(c), Some(d)) = (line(0), line(1), line(2), target) else {
             return self.lanes.first;
         };
@@ -90,7 +90,7 @@ impl Frame<'_> {
         if b.is_shared() || c.is_shared() || d.is_shared() {
             return self.lanes.first;
         }
-        let powers = Powers::of(&[a, b, &c, &d]);
+        let powers = CommonStrides::of(&[a, b, &c, &d]);
         let of_product = u32::from(stream.negated[0]) << 31;
         let of_term = u32::from(stream.negated[1]) << 31;
         let compute = |[a, b, c]: [u32; 3]| {
@@ -112,16 +112,17 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<StridedWords<'a>> {
+    pub(super) fn operand_words<'a>(&'a self, operand: &'a Operand) -> Option<StridedWords<'a>> {
         match operand {
             Operand::Lanes(source) => Some(StridedWords::Lanes(*source)),
-            Operand::Memory(access) => self.line_of(access),
+            Operand::Memory(access) => self.strided_words(access),
         }
     }
 
-    /// The line that a place is, if it is one, and no other thread is in the way.
-    pub(super) fn line_of<'a>(&'a self, access: &'a Access) -> Option<StridedWords<'a>> {
-        let rows = line(&self.pattern(&access.address.index))?;
+    /// Returns an access as strided words, if its stride is 0 or one word, and its memory has a
+    /// plain view.
+    pub(super) fn strided_words<'a>(&'a self, access: &'a Access) -> Option<StridedWords<'a>> {
+        let rows = strided_rows(&self.pattern(&access.address.index))?;
         let (memory, unit, start) = match access.address.space {
             MemorySpace::Binding(binding) => {
                 (self.regions[binding as usize].plain(), 1, ArrayStart::BINDING)
@@ -137,8 +138,8 @@ impl Frame<'_> {
         even.then_some(StridedWords::Memory { memory, unit, at: &access.address, rows, start })
     }
 
-    /// The words for a grid of blocks, if they are there. Its whole rows have two to this power of
-    /// blocks.
+    /// Returns the words of a grid of blocks, if they are in bounds. `power` is log2 of the number
+    /// of blocks of a whole row.
     #[inline(always)]
     pub(super) fn words<'a>(
         &'a self,
@@ -151,9 +152,9 @@ impl Frame<'_> {
         match line {
             StridedWords::Lanes(source) => {
                 let registers = Plain::of(u32::file(self.files()));
-                let apart = i64::from(source.step) * BYTES as i64;
-                let apart = [apart, if grid.rows == 1 { 0 } else { apart << power }];
-                registers.words(source.at(block) as u64 * BYTES, apart, grid, false)
+                let stride = i64::from(source.step) * BYTES as i64;
+                let strides = [stride, if grid.rows == 1 { 0 } else { stride << power }];
+                registers.words(source.at(block) as u64 * BYTES, strides, grid, false)
             }
             StridedWords::Memory { memory, unit, at, rows, start } => {
                 let [(even, along), (_, across)] = rows.levels();
@@ -162,29 +163,29 @@ impl Frame<'_> {
                     _ if even > power => along << power,
                     _ => across,
                 };
-                let first = rows.evenly(block, [along, across], grid)?;
+                let first = rows.grid_start(block, [along, across], grid)?;
                 let byte = (start.of(block) + place(at, first)) * unit;
                 let bytes =
                     |step: u32| i64::from(step as i32) * i64::from(at.stride) * *unit as i64;
                 let between = if grid.rows == 1 { 0 } else { start.between(power) * unit };
-                let apart = [bytes(along), bytes(across) + between as i64];
-                let words = memory.words(byte, apart, grid, rows.step == 0)?;
+                let strides = [bytes(along), bytes(across) + between as i64];
+                let words = memory.words(byte, strides, grid, rows.step == 0)?;
                 Some(if *unit == 1 { words.streaming() } else { words })
             }
         }
     }
 }
 
-/// How many blocks follow each other evenly in all lines: two to these powers.
+/// log2 of the numbers of blocks and rows at a constant stride in all operands.
 #[derive(Clone, Copy)]
-pub(super) struct Powers {
-    /// Blocks of a row.
+pub(super) struct CommonStrides {
+    /// Blocks at a constant stride: a row.
     pub(super) blocks: u32,
-    /// Blocks of rows that follow each other evenly.
+    /// Blocks of rows at a constant stride.
     rows: u32,
 }
 
-impl Powers {
+impl CommonStrides {
     #[inline(always)]
     pub(super) fn of(lines: &[&StridedWords<'_>]) -> Self {
         let (mut blocks, mut rows) = (ALL, ALL);
@@ -192,14 +193,14 @@ impl Powers {
             blocks = blocks.min(line.levels()[0]);
         }
         for line in lines {
-            // Where a line's own rows are longer, it does not end with those of others.
+            // An operand with longer rows continues with the same stride after a common row.
             let [own, own_rows] = line.levels();
             rows = rows.min(if own > blocks { own } else { own_rows });
         }
         Self { blocks, rows }
     }
 
-    /// Whole rows from a block on, or else what is left of one.
+    /// Returns the largest grid at a block: whole rows, or else the rest of one row.
     #[inline(always)]
     pub(super) fn grid(self, block: usize, end: usize) -> Grid {
         let left = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
@@ -218,14 +219,15 @@ impl StridedWords<'_> {
         matches!(self, Self::Memory { rows, .. } if rows.step == 0)
     }
 
-    /// Blocks that follow each other evenly, and blocks of rows that do: two to these powers.
+    /// Returns log2 of the blocks at a constant stride, and of the blocks of rows at a constant
+    /// stride.
     #[inline(always)]
     fn levels(&self) -> [u32; 2] {
         match self {
             Self::Lanes(_) => [ALL; 2],
             Self::Memory { rows, start, .. } => {
                 let [(blocks, _), (rows, _)] = rows.levels();
-                // Rows that are whole workgroups follow each other as their memories do.
+                // Rows that are whole workgroups have the stride of the workgroups' memories.
                 match blocks.cmp(&start.group) {
                     Ordering::Less => [blocks, rows.min(start.group)],
                     Ordering::Equal => [blocks, rows],

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::memory::{Memory, forth};
+use super::memory::{Memory, lane_place};
 use super::scratch::SharedMemory;
 use crate::access::{Shared, neighbours, set_neighbours};
 use crate::lanes::{BLOCK, Bits, Block, Sizes};
@@ -68,7 +68,7 @@ impl<B: Bits> Memory<B> for [Block<B>] {
 fn get_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64) -> [B; BLOCK] {
     let mut values = [B::ZERO; BLOCK];
     for (lane, value) in values.iter_mut().enumerate() {
-        *value = Memory::get(memory, forth(place, step, lane));
+        *value = Memory::get(memory, lane_place(place, step, lane));
     }
     values
 }
@@ -76,7 +76,7 @@ fn get_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64) -> [B; BLOCK] 
 #[inline(never)]
 fn set_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64, values: [B; BLOCK]) {
     for (lane, value) in values.into_iter().enumerate() {
-        Memory::set(memory, forth(place, step, lane), value);
+        Memory::set(memory, lane_place(place, step, lane), value);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Lane registers: vectors of the invocations of a lockstep group.
 //!
-//! A lane register holds one value per invocation, in blocks of [`BLOCK`] lanes. Whole blocks are
+//! A lane register has one value per invocation, in blocks of [`BLOCK`] lanes. Whole blocks are
 //! loaded, computed and stored, which compiles to vector instructions; cells allow an operation to
-//! write the register that it reads.
+//! write a register that it reads.
 
 mod op;
 
@@ -13,7 +13,7 @@ pub(crate) use op::{
     three, three_by_isa, two,
 };
 
-/// Lanes of a block.
+/// Number of lanes of a block.
 pub(crate) const BLOCK: usize = 16;
 
 /// A block of lanes of one width.
@@ -28,7 +28,7 @@ pub(crate) struct Files {
     doubles: Vec<Block<u64>>,
 }
 
-/// Sizes of the register files, or places in them.
+/// Sizes of the register files, or positions in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub bytes: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Bytes of files of these sizes, in blocks.
+    /// Size in bytes of register files with these numbers of blocks.
     pub(crate) fn bytes(self) -> usize {
         (self.bytes + 2 * self.halves + 4 * self.words + 8 * self.doubles) * BLOCK
     }
@@ -139,7 +139,7 @@ pub(crate) trait Bits: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The low bits of a word.
     fn cut(word: u64) -> Self;
 
-    /// The bits as the low end of a word.
+    /// The bits, zero-extended to a word.
     fn widen(self) -> u64;
 }
 
@@ -168,7 +168,7 @@ macro_rules! bits {
 
 bits!(u8: bytes, u16: halves, u32: words, u64: doubles);
 
-/// The type of a lane, as operations see it.
+/// The type of a lane in operations.
 pub(crate) trait Lane: Copy + 'static {
     /// Its bits, as registers hold them.
     type Bits: Bits;
@@ -183,11 +183,11 @@ pub(crate) trait Lane: Copy + 'static {
     fn bits(self) -> Self::Bits;
 }
 
-/// An `f16`; computed with as an `f32`.
+/// An `f16`, which is converted to `f32` for arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct F16(pub u16);
 
-/// A lane type, the bits that it is kept as, and the way from these and to them.
+/// Implements [`Lane`]: the type, its bits in registers, and the conversions from and to them.
 macro_rules! lane {
     ($lane:ty, $bits:ty, |$from:ident| $of:expr, |$value:ident| $to:expr) => {
         impl Lane for $lane {

@@ -47,7 +47,7 @@ pub(crate) struct Src {
 }
 
 impl Src {
-    /// The place of block `block` in the file.
+    /// Returns the index of block `block` in the register file.
     #[inline(always)]
     pub(crate) fn at(self, block: usize) -> usize {
         self.start as usize + block * self.step as usize
@@ -65,17 +65,17 @@ pub(crate) struct Args {
 
 /// An operation of up to three operands.
 pub(crate) trait LaneOp: Sync {
-    /// Applies it to some blocks of registers.
+    /// Applies the operation to blocks of registers.
     fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args);
 
-    /// Applies it to single values, with the result that lanes have on the same ISA level.
+    /// Applies the operation to single values; the result is that of lanes on the same ISA level.
     fn scalar(&self, isa: IsaLevel, operands: [u64; 3]) -> u64;
 }
 
-/// Operations, by where a loop over their lanes is compiled to vector instructions: the less often
-/// kernels need one, the fewer times. Without such a loop the function is called for each lane.
+/// Unary operation, with a loop over lanes compiled for every ISA level.
 ///
-/// Of one operand, for every ISA level.
+/// The variants below are for rarer operations: they are compiled for fewer levels, or called lane
+/// by lane, to keep the code small.
 pub(crate) fn one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -83,7 +83,7 @@ where
     leak(One::<A, R, F, true, true>(f, PhantomData))
 }
 
-/// Of one operand, for the best ISA level of the target only.
+/// Unary operation, compiled for the best ISA level of the target only.
 pub(crate) fn best_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -91,7 +91,7 @@ where
     leak(One::<A, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
-/// Of one operand, for the baseline, which other levels use too.
+/// Unary operation, compiled for the baseline, which all levels use.
 pub(crate) fn plain_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -99,7 +99,7 @@ where
     leak(One::<A, R, F, true, false>(f, PhantomData))
 }
 
-/// Of one operand, called for each lane.
+/// Unary operation, called lane by lane.
 pub(crate) fn rare_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
@@ -107,7 +107,7 @@ where
     leak(One::<A, R, F, false, false>(f, PhantomData))
 }
 
-/// Of two operands, for every ISA level.
+/// Binary operation, compiled for every ISA level.
 pub(crate) fn two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -115,7 +115,7 @@ where
     leak(Two::<A, B, R, F, true, true>(f, PhantomData))
 }
 
-/// Of two operands, for the best ISA level of the target only.
+/// Binary operation, compiled for the best ISA level of the target only.
 pub(crate) fn best_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -123,7 +123,7 @@ where
     leak(Two::<A, B, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
-/// Of two operands, for the baseline, which other levels use too.
+/// Binary operation, compiled for the baseline, which all levels use.
 pub(crate) fn plain_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -131,7 +131,7 @@ where
     leak(Two::<A, B, R, F, true, false>(f, PhantomData))
 }
 
-/// Of two operands, called for each lane.
+/// Binary operation, called lane by lane.
 pub(crate) fn rare_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
@@ -139,7 +139,7 @@ where
     leak(Two::<A, B, R, F, false, false>(f, PhantomData))
 }
 
-/// Of three operands, for every ISA level.
+/// Ternary operation, compiled for every ISA level.
 pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B, C) -> R + Copy + Sync + 'static,
@@ -147,8 +147,8 @@ where
     three_by_isa(f, f)
 }
 
-/// Of three operands, with one implementation where multiplication and addition can be fused, and
-/// another one elsewhere.
+/// Ternary operation with two implementations: `f` for ISA levels with fused multiply-add, and
+/// another one for the rest.
 pub(crate) fn three_by_isa<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
     fused: F,
     plain: G,
@@ -160,10 +160,11 @@ where
     leak(Three(fused, plain, PhantomData))
 }
 
-/// Whether the baseline is the only ISA level of the target.
+/// Whether the target has no ISA level above the baseline.
 const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
-/// Returns a static operation. Only for functions without captures, which need no allocation.
+/// Returns a static reference to an operation without captures, which is zero-sized and needs no
+/// allocation.
 fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {
     const { assert!(size_of::<T>() == 0, "a function with captures") };
     std::mem::forget(op);
@@ -250,8 +251,8 @@ where
     }
 }
 
-/// Calls an operation of one or two operands for each lane. `sizes` are those of lanes: of the
-/// operands, 0 if there is none, and of the result.
+/// Calls a unary or binary operation lane by lane. `sizes` are the bytes of a lane of each operand,
+/// 0 if there is none, and of the result.
 fn lane_by_lane(
     op: &dyn LaneOp,
     isa: IsaLevel,
@@ -271,7 +272,7 @@ fn lane_by_lane(
     }
 }
 
-/// The blocks of an operand or a result, one after the other.
+/// A cursor over the blocks of an operand or a result.
 struct BlockCursor<'a, B> {
     next: *const Block<B>,
     step: usize,
@@ -279,25 +280,25 @@ struct BlockCursor<'a, B> {
 }
 
 impl<'a, B: Bits> BlockCursor<'a, B> {
-    /// From the first of some blocks on. Registers are checked here, rather than for each block.
+    /// Starts at the first of these blocks. Checks bounds here, once for all blocks.
     #[inline(always)]
     fn new(file: &'a [Block<B>], source: Src, blocks: &Range<usize>) -> Self {
         let step = source.step as usize;
-        // One block may stand for all, otherwise the last one ends where the blocks do.
+        // A broadcast operand has one block; another one needs all.
         assert!(source.at(blocks.end) < file.len() + step, "a register outside its file");
         let next = file.as_ptr().wrapping_add(source.at(blocks.start));
         Self { next, step, blocks: PhantomData }
     }
 
-    /// The next block.
+    /// Returns the next block.
     ///
     /// # Safety
-    /// There are as many blocks as this is called times.
+    /// It is called at most once per block.
     #[inline(always)]
     unsafe fn next(&mut self) -> &'a Block<B> {
         let block = self.next;
         self.next = block.wrapping_add(self.step);
-        // SAFETY: as the caller promises; the last of them was found to be in the file.
+        // SAFETY: as the caller promises; `new` has checked that the last block is in the file.
         unsafe { &*block }
     }
 }

@@ -11,7 +11,7 @@ use crate::pool::Pool;
 use crate::scheduling::{ChunkSize, Chunks};
 use crate::{CancelToken, Cancelled, Job, Span};
 
-/// Nanoseconds of work below which no other thread is woken.
+/// Launches shorter than this, in nanoseconds, run on the calling thread only.
 const ALONE: u64 = 30_000;
 
 /// Bytes of memory that a thread fills or copies at a time.
@@ -55,21 +55,21 @@ impl Machine {
     /// caller's thread. Several threads may call this at once; one of them is helped.
     ///
     /// # Errors
-    /// [`Cancelled`] if `stop` was requested before the end: some workgroups have run, and some not,
-    /// or in part.
+    /// [`Cancelled`] if `stop` was requested before the end: some workgroups may have run, partly
+    /// or not at all.
     ///
     /// # Panics
-    /// If a span is not aligned to 16 bytes, and if the machine itself fails; no thread is running
-    /// the launch any more then.
+    /// If a span is not aligned to 16 bytes, or by a defect of the machine; no thread runs the
+    /// launch any more then.
     ///
     /// # Safety
-    /// The memory of all bindings is alive. Meanwhile nothing but the machine writes to it, or
-    /// reads what the kernel may write. The kernel's IR obeys its rules, as that of every program
-    /// does: one made by hand is checked with `scry_ir::kir::verify`.
+    /// The memory of all bindings is alive. Meanwhile only the machine writes to it, or reads what
+    /// the kernel may write. The kernel's IR is valid, as that of every program is; check
+    /// hand-built IR with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &CancelToken) -> Result<(), Cancelled> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
-        // More than 2^64 workgroups would take centuries: the end is out of reach anyway.
+        // 2^64 workgroups would run for centuries, so saturation is not observable.
         let total = job.workgroups().unwrap_or(u64::MAX);
         let run = |groups, scratch: &mut _| {
             // SAFETY: as the caller promises; the other threads execute the same job.
@@ -89,7 +89,7 @@ impl Machine {
         if workers.stopped.into_inner() { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Repeats a 32-bit pattern, on several threads if there is much to fill.
+    /// Fills a span with a 32-bit pattern, on several threads if it is large.
     ///
     /// # Safety
     /// As [`Span::fill`].
@@ -101,7 +101,7 @@ impl Machine {
         self.in_chunks(dst.size, &|at, size| unsafe { chunk(dst, at, size).fill(pattern) });
     }
 
-    /// Copies bytes between spans of one size, on several threads if there are many.
+    /// Copies bytes between spans of the same size, on several threads if they are large.
     ///
     /// # Safety
     /// As [`Span::copy_from`], and the spans do not overlap.
@@ -160,14 +160,14 @@ struct Work<'a> {
     total: u64,
     /// Chunk sizes are multiples of this number of workgroups.
     unit: u64,
-    /// Nanoseconds of one, if known.
+    /// Estimated nanoseconds per workgroup, if known.
     cost: Option<u64>,
     stop: &'a CancelToken,
     run: Run<'a>,
 }
 
 impl Work<'_> {
-    /// Returns whether it will be done before other threads would have woken up.
+    /// Returns whether waking other threads would take longer than the launch.
     fn is_small(&self) -> bool {
         let whole = self.cost.and_then(|cost| cost.checked_mul(self.total));
         whole.is_some_and(|whole| whole < ALONE)
@@ -208,7 +208,7 @@ impl Workers<'_> {
     }
 }
 
-/// Stops the other threads if this one panics: their results would be discarded.
+/// Stops the other threads if this one panics, since their results would be discarded.
 struct EndOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for EndOnPanic<'_> {

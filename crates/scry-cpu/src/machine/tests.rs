@@ -1,4 +1,4 @@
-//! Launches on several threads, with workgroups that the tests make up.
+//! Launches on several threads, with closures as workgroups.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::*;
 use crate::{Code, Memory};
 
-/// Shares made-up workgroups.
+/// Runs closures as workgroups.
 fn share(
     machine: &Machine,
     (total, cost): (u64, Option<u64>),
@@ -56,7 +56,7 @@ fn small_launches_run_on_calling_thread() {
 fn large_launches_use_several_threads() {
     let machine = Machine::new(3);
     let meeting = std::sync::Barrier::new(3);
-    // Comes to its end only if three threads are there at once.
+    // Returns only if three threads execute it at the same time.
     let run = |_, _: &mut _| {
         meeting.wait();
         Ok(())

@@ -1,4 +1,4 @@
-//! The same number in another type.
+//! Conversions between types.
 
 use scry_ir::kir::Type;
 
@@ -6,18 +6,18 @@ use super::copy;
 use crate::lanes::{F16, LaneOp, one, plain_one, rare_one};
 use crate::math;
 
-/// The largest `f32` not above the greatest `i32`, `u32`, `i64` and `u64`: conversions saturate
-/// there, since both types represent it.
+/// The largest `f32` that is at most `i32::MAX`, `u32::MAX`, `i64::MAX` and `u64::MAX`: conversions
+/// saturate there, since both types represent it.
 const I32_MAX: f32 = 2_147_483_520.0;
 const U32_MAX: f32 = 4_294_967_040.0;
 const I64_MAX: f32 = 9_223_371_487_098_961_920.0;
 const U64_MAX: f32 = 18_446_742_974_197_923_840.0;
 
-/// The largest `f64` not above the greatest `i64` and `u64`.
+/// The largest `f64` that is at most `i64::MAX` and `u64::MAX`.
 const I64_MAX_DOUBLE: f64 = 9_223_372_036_854_774_784.0;
 const U64_MAX_DOUBLE: f64 = 18_446_744_073_709_549_568.0;
 
-/// The conversion, if lanes have it; the others go by way of a wider type.
+/// Returns the direct conversion, if there is one; others go through a wider type.
 pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
     match from {
         Type::Bool => from_bool(to),
@@ -118,7 +118,7 @@ fn from_i64(to: Type) -> Option<&'static dyn LaneOp> {
     })
 }
 
-/// The number itself, or `limit` if it is above; NaN stays NaN, which is 0 as an integer.
+/// Returns the smaller of `a` and `limit`; NaN stays NaN, which converts to the integer 0.
 #[inline(always)]
 fn at_most(a: f32, limit: f32) -> f32 {
     if a > limit { limit } else { a }
@@ -133,7 +133,7 @@ fn finite(a: F16) -> f32 {
 fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
         Type::Bool => rare_one(|a: F16| a.0 & 0x7fff != 0),
-        // The largest `f16` not above the greatest `i16`.
+        // The largest `f16` that is at most `i16::MAX`.
         Type::I16 => rare_one(|a: F16| at_most(finite(a), 32752.0) as i16),
         Type::U16 => rare_one(|a: F16| finite(a) as u16),
         Type::I32 => rare_one(|a: F16| finite(a) as i32),

@@ -1,4 +1,4 @@
-//! Floats.
+//! Operations on floats.
 
 use scry_ir::kir::{BinaryOp, UnaryOp};
 
@@ -7,7 +7,7 @@ use crate::lanes::{
 };
 use crate::math;
 
-/// Operations of `f16` that are not computed in 32 bits, since they only inspect bits.
+/// Operations on `f16` that only inspect bits, and need no promotion to 32 bits.
 pub(super) fn unary_16(op: UnaryOp) -> Option<&'static dyn LaneOp> {
     Some(match op {
         UnaryOp::Neg => rare_one(|a: F16| F16(a.0 ^ 0x8000)),

@@ -1,11 +1,11 @@
-//! Operations on integers. Those that do not depend on the sign are shared by both kinds.
+//! Operations on integers. Those that do not depend on signedness are shared.
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
 use super::copy;
 use crate::lanes::{LaneOp, best_one, best_two, one, plain_two, rare_one, rare_two, two};
 
-/// Operations of 16-bit integers that are not computed in 32 bits.
+/// Operations on 16-bit integers that are not computed in 32 bits.
 pub(super) fn unary_16(op: UnaryOp) -> Option<&'static dyn LaneOp> {
     Some(match op {
         UnaryOp::LeadingZeros => rare_one(|a: u16| a.leading_zeros() as u16),
@@ -28,7 +28,7 @@ pub(super) fn unary_32(op: UnaryOp, signed: bool) -> Option<&'static dyn LaneOp>
         UnaryOp::LeadingZeros => best_one(u32::leading_zeros),
         UnaryOp::TrailingZeros => best_one(u32::trailing_zeros),
         UnaryOp::ReverseBits => best_one(u32::reverse_bits),
-        // The position of the highest one; with none, 31 - 32 is the -1 that is wanted.
+        // The position of the highest one bit; without one, 31 - 32 is the required -1.
         UnaryOp::FirstLeadingBit if signed => {
             best_one(|a: i32| 31u32.wrapping_sub((a ^ (a >> 31)).leading_zeros()))
         }

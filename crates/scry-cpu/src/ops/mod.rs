@@ -1,7 +1,7 @@
 //! The lane operation of each instruction.
 //!
-//! Only the types that lanes compute with have operations: 16-bit integers and floats are widened
-//! for arithmetic, and truncated afterwards (see `compile/promotion.rs`).
+//! 16-bit integers and floats have few operations: they are promoted to 32 bits for arithmetic, and
+//! truncated afterwards (see `compile/promotion.rs`).
 
 mod bools;
 mod convert;
@@ -14,7 +14,7 @@ use crate::lanes::{LaneOp, plain_one, three, three_by_isa};
 
 pub(crate) use convert::convert;
 
-/// The operation of a function of one operand of this type.
+/// Returns the lane operation of a unary instruction with an operand of this type.
 pub(crate) fn unary(op: UnaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::Bool => bools::unary(op),
@@ -29,7 +29,7 @@ pub(crate) fn unary(op: UnaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     }
 }
 
-/// The operation of a function of two operands, the first of this type.
+/// Returns the lane operation of a binary instruction whose first operand has this type.
 pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::Bool => bools::binary(op),
@@ -58,7 +58,7 @@ pub(crate) fn fma(ty: Type) -> Option<&'static dyn LaneOp> {
     }
 }
 
-/// The second operand where the first holds, else the third.
+/// Returns the second operand if the first is true, else the third.
 pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
         1 => three(|c: bool, a: bool, b: bool| (c & a) | (!c & b)),
@@ -68,7 +68,7 @@ pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
     }
 }
 
-/// The value itself, in lanes of a type's size.
+/// The identity, for lanes of a type's size.
 pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
         1 => plain_one(|a: bool| a),
@@ -78,7 +78,7 @@ pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     }
 }
 
-/// A function of two operands of one type, on single values of any type.
+/// Returns the operation of a binary instruction on single values of any type.
 pub(crate) fn scalar_binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::F16 => floats::binary_16(op),

@@ -1,11 +1,11 @@
-//! Comparisons that may be decided from the coefficients of affine values.
+//! Comparisons that can be evaluated on the coefficients of affine values.
 
 use scry_ir::kir::{BinaryOp, Inst, Kir, Type, Uniformity, Value, Variability};
 
 use crate::code::Comparison;
 
-/// Returns the comparison that computes `value`, if it may be decided from coefficients: the
-/// operator, whether it is signed, and the operands in its order.
+/// Returns the comparison that computes `value`, if it can be evaluated on coefficients: the
+/// operator, whether it is signed, and the operands in the operator's order.
 pub(crate) fn comparison(
     kir: &Kir,
     uniformity: &Uniformity,

@@ -1,5 +1,5 @@
-//! Conditions that may turn out uniform at run time: comparisons of affine values, and conjunctions
-//! and disjunctions of them.
+//! Conditions that may be uniform at run time: comparisons of affine values, and conjunctions and
+//! disjunctions of them.
 
 use scry_ir::kir::{
     BinaryOp, Inst, Kir, Stmt, Type, Uniformity, Value, Variability, for_each_stmt,
@@ -11,7 +11,7 @@ use super::liveness::LiveRanges;
 /// The conditions of a kernel, by value.
 pub(crate) struct Conditions {
     pub(crate) numbers: Vec<Option<u32>>,
-    /// Uses that check at run time whether the condition is uniform.
+    /// Number of uses that check at run time whether the condition is uniform.
     pub(crate) checked_uses: Vec<u32>,
     pub(crate) count: usize,
 }

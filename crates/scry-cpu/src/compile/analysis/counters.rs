@@ -1,14 +1,14 @@
-//! Variables that are uniform inside a loop, but varying after it.
+//! Splits variables that are uniform inside a loop, but varying after it.
 //!
-//! Lanes leave a loop in different iterations, each with another value of a counter: after the loop
-//! it differs between lanes. Within the loop, it is the same for all active lanes. So the loop gets
-//! a variable of its own, which lanes copy as they leave.
+//! Lanes may leave a loop in different iterations, with different values of the loop counter: the
+//! counter is varying after the loop, though uniform among the active lanes inside it. So the loop
+//! uses a copy of the variable, and lanes write their value back as they leave.
 
 use scry_ir::kir::{
     Block, Definition, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability, for_each_stmt,
 };
 
-/// A variable, and the loop that gets a copy of its own.
+/// A variable, and the loop that uses a copy of it.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     label: Label,
@@ -18,8 +18,8 @@ struct Split {
     first: Option<Value>,
 }
 
-/// Returns the kernel with such variables and its uniformity, or `None` if there are none. `divergent_exits`
-/// are the loops that lanes may leave while others stay.
+/// Returns the rewritten kernel and its uniformity, or `None` if nothing is split.
+/// `divergent_exits` marks the loops that lanes may leave while others stay.
 pub(crate) fn split(
     kir: &Kir,
     uniformity: &Uniformity,
@@ -39,7 +39,7 @@ pub(crate) fn split(
     None
 }
 
-/// Numbers the variables inside from `first` on.
+/// Numbers the copies from `first` on.
 fn number(splits: &mut [Split], first: usize) {
     for (split, number) in splits.iter_mut().zip(first as u32..) {
         split.inside = Var(number);
@@ -63,8 +63,8 @@ impl Search<'_> {
         splits
     }
 
-    /// The outermost loop that can have a copy of a variable of its own: all assignments are within
-    /// it, or the last one before stands in the same block.
+    /// Finds the outermost loop that can use a copy of a variable: it contains all assignments, or
+    /// the last one before it is in the same block.
     fn find(&self, block: &Block, var: Var) -> Option<Split> {
         let mut first = None;
         for stmt in block {
@@ -112,7 +112,7 @@ fn apply(kir: &Kir, splits: &[Split]) -> Kir {
     kir
 }
 
-/// Replaces the variable within the loop.
+/// Replaces the variable inside the loop.
 struct Change<'a> {
     kir: &'a mut Kir,
     split: Split,
@@ -121,7 +121,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// A block, in the loop or elsewhere.
+    /// Rewrites a block inside or outside the loop.
     fn block(&mut self, block: &mut Block, inside: bool) {
         for mut stmt in std::mem::take(block) {
             let label = match stmt {

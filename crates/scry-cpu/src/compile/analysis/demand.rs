@@ -8,7 +8,7 @@ use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability,
 use super::comparison::comparison;
 use super::liveness::LiveRanges;
 
-/// Finds those values.
+/// Marks these values.
 pub(crate) fn demand(kir: &Kir, uniformity: &Uniformity, live_ranges: &LiveRanges) -> Vec<bool> {
     let mut demand = Demand { kir, uniformity, live_ranges, wanted: vec![false; kir.values.len()] };
     for_each_stmt(&kir.body, &mut |stmt| demand.stmt(stmt));
@@ -62,7 +62,7 @@ impl Demand<'_> {
         }
     }
 
-    /// An index is needed in lanes only if it is neither uniform nor affine, and then it has them.
+    /// Only a varying index is needed in lanes, and varying values have a lane register anyway.
     fn index(&mut self, place: &Place) {
         if let Some(index) = place.index
             && self.uniformity.values[index.index()] == Variability::Varying

@@ -1,4 +1,4 @@
-//! Bindings of which no two invocations access the same element.
+//! Finds bindings of which no two invocations access the same element.
 //!
 //! Threads that run different workgroups may access a binding at the same time. Plain (non-atomic)
 //! accesses are free of data races only if no two threads access the same element, which is proven
@@ -10,7 +10,7 @@ use scry_ir::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Stmt, Valu
 
 use crate::code::Disjoint;
 
-/// Returns the disjoint elements of each buffer, `None` if that is not proven.
+/// Returns the disjoint elements of each buffer, `None` where they are not proven disjoint.
 pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
     let mut look = |place: &Place, bytes: u32| {
@@ -52,7 +52,7 @@ fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
     (fits && is_own_number(kir, index)).then_some(Disjoint { stride: place.stride, offset: start })
 }
 
-/// The index of a place, before it was clamped to the length of the array that the place is in.
+/// Returns the index of a place without its clamp to the length of the accessed array.
 fn unclamped(kir: &Kir, place: &Place) -> Option<Value> {
     let index = place.index?;
     let Inst::Binary(BinaryOp::Min, a, b) = *kir.inst(index) else { return Some(index) };

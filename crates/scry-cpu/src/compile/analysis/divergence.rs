@@ -1,4 +1,4 @@
-//! Loops and scopes that lanes may leave while others stay.
+//! Finds loops and scopes that lanes may leave while others stay.
 
 use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 

@@ -1,8 +1,8 @@
-//! Branches that contain only a loop or scope exit, as most loops end with.
+//! Branches that contain only a loop or scope exit, as in the condition of most loops.
 
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Var, Variability};
 
-/// Such a branch.
+/// A branch that contains only an exit.
 pub(crate) struct ExitBranch<'a> {
     pub(crate) label: Label,
     /// The value of the condition for which lanes leave.
@@ -11,7 +11,7 @@ pub(crate) struct ExitBranch<'a> {
     pub(crate) copies: &'a [Stmt],
 }
 
-/// Returns the exit branch that an `If` is, if it is one.
+/// Matches an `If` that is an exit branch.
 pub(crate) fn exit_branch<'a>(
     kir: &Kir,
     uniformity: &Uniformity,
@@ -27,7 +27,7 @@ pub(crate) fn exit_branch<'a>(
     all_copies.then_some(ExitBranch { label: *label, when, copies })
 }
 
-/// Returns destination and source of a copy of a uniform variable to a varying one.
+/// Matches a copy of a uniform variable to a varying one. Returns destination and source.
 pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };

@@ -1,8 +1,8 @@
 //! Fusion of loads and stores with the arithmetic between them.
 //!
 //! A load whose only use is a multiply-add in the same block, with no write between them, is
-//! executed by that operation; so is the store of the result, if that is its only use. This saves
-//! moving words through registers.
+//! executed by that operation; so is the store of the result, if that is its only use. This avoids
+//! copies through lane registers.
 
 use std::collections::HashMap;
 
@@ -20,18 +20,18 @@ pub(crate) enum MulAddOperand {
     Value(Value),
     /// The multiplicative identity.
     One,
-    /// The additive identity, which keeps even the sign of a zero.
+    /// -0.0, the additive identity: adding it preserves the sign of a zero.
     NegZero,
 }
 
-/// `a * b + c`, with signs.
+/// `a * b + c`; `negated` is set for a negated product and a negated addend.
 #[derive(Clone, Copy)]
 pub(crate) struct MulAdd {
     pub(crate) terms: [MulAddOperand; 3],
     pub(crate) negated: [bool; 2],
 }
 
-/// Returns a value as a multiply-add, if it has that form.
+/// Matches a value that is computed as a multiply-add.
 pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulAdd> {
     use MulAddOperand::{NegZero, One, Value};
     if kir.ty(value) != Type::F32 {
@@ -57,17 +57,18 @@ pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulA
     Some(MulAdd { terms, negated })
 }
 
-/// How a value is computed from another one that was fused into it.
+/// How a stage uses the previous value of its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainLink {
-    /// The value that was fused, or may be.
+    /// The value that is fused into the stage, or may be.
     pub(crate) from: Value,
     pub(crate) end: ChainEnd,
 }
 
 impl MulAdd {
-    /// Moves a uniform factor, if there is one, to the second operand. The sign of the addend moves
-    /// to the product, if the addend is a plain value.
+    /// Moves a uniform factor to the second operand. If that factor is 1 and the addend is negated,
+    /// swaps the addend and the first operand, which negates the product instead. Returns `None`
+    /// unless only the second factor is uniform and the addend is not negated.
     fn with_uniform_factor(mut self, uniformity: &Uniformity) -> Option<Self> {
         let uniform = |term| match term {
             MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
@@ -84,8 +85,8 @@ impl MulAdd {
         (uniform(y) && !uniform(x) && !self.negated[1]).then_some(self)
     }
 
-    /// Returns the multiply-add as a stage of a chain, with the value from which the chain
-    /// continues: the chain starts here, or continues from a value that `is_open` returns true for.
+    /// Returns the multiply-add as a stage of a chain. The stage continues the chain of an operand
+    /// for which `is_open` returns true, or starts a chain.
     pub(crate) fn as_stage(
         self,
         uniformity: &Uniformity,
@@ -116,7 +117,7 @@ impl MulAdd {
     }
 }
 
-/// Marks the loads and results that are fused.
+/// Marks the loads and results to fuse.
 pub(crate) fn mark(kir: &Kir, uniformity: &Uniformity, live_ranges: &mut LiveRanges) {
     Search { kir, uniformity, live_ranges, stages: HashMap::new() }.block(&kir.body);
 }
@@ -125,13 +126,13 @@ struct Search<'a> {
     kir: &'a Kir,
     uniformity: &'a Uniformity,
     live_ranges: &'a mut LiveRanges,
-    /// Number of stages of the chains that end with a value and may continue.
+    /// Number of stages of the chain that ends with a value.
     stages: HashMap<Value, usize>,
 }
 
 impl Search<'_> {
     fn block(&mut self, block: &Block) {
-        // Loads and results that no write has followed so far.
+        // Loads and results without a write since.
         let mut open = Vec::new();
         for stmt in block {
             stmt.blocks().for_each(|inner| self.block(inner));
@@ -182,7 +183,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fuses a value into the next multiply-add of a chain.
+    /// Records a multiply-add as a stage, and fuses the previous value of its chain into it.
     fn link(&mut self, value: Value, sum: MulAdd, open: &[Value]) {
         let stages = &self.stages;
         let is_open =

@@ -1,9 +1,9 @@
 //! Live ranges of values and variables, in statement positions.
 //!
-//! Statements are numbered in program order. A value is live from its definition to its last use;
-//! if a loop uses a value from outside, to the end of the loop. A variable is live from its first
-//! assignment to its last access in the same way, if that assignment dominates all accesses;
-//! otherwise it is live throughout the kernel, and is initialised to zero.
+//! Statements are numbered in program order. A value is live from its definition to its last use; a
+//! value that is defined outside a loop and used inside is live to the end of the loop. A variable
+//! is live from its first assignment to its last access in the same way, if that assignment
+//! dominates all accesses; otherwise it is live throughout the kernel, and is initialised to zero.
 
 use super::{exit_branches, fusion};
 use scry_ir::kir::{
@@ -21,7 +21,7 @@ pub(crate) struct LiveRange {
 #[derive(Debug, Clone)]
 pub(crate) struct VarLiveness {
     pub live_range: LiveRange,
-    /// Whether it may be read before it is assigned, so that it has to be zero first.
+    /// Whether it may be read before it is assigned, and therefore must be zero-initialised.
     pub zeroed: bool,
     /// Positions of its assignments, in order.
     pub sets: Vec<u32>,
@@ -37,14 +37,14 @@ pub(crate) struct VarLiveness {
 pub(crate) struct LiveRanges {
     pub values: Vec<LiveRange>,
     pub vars: Vec<VarLiveness>,
-    /// How often each value is used.
+    /// Number of uses of each value.
     pub uses: Vec<u32>,
-    /// Values that are fused into their users: products into sums, conditions into exits, and the
-    /// loads and stores that `fusion` finds.
+    /// Values that are fused into their users: products into sums, conditions into exits, and those
+    /// that `fusion` marks.
     pub fused: Vec<bool>,
     /// Reads of variables that need no copy: the variable is not assigned in their live ranges.
     pub aliased: Vec<bool>,
-    /// Where each loop ends, by the order of their starts.
+    /// End position of each loop, in order of their starts.
     ends: Vec<u32>,
 }
 
@@ -144,10 +144,10 @@ struct Walk<'a> {
     loops: Vec<(u32, usize)>,
     /// The parent of each block.
     parents: Vec<u32>,
-    /// Values used in a loop that they were not defined in.
+    /// Values used in a loop, but defined outside.
     carried: Vec<(Value, usize)>,
     carried_vars: Vec<(Var, usize)>,
-    /// Every read of a variable.
+    /// Reads of variables.
     gets: Vec<(Value, Var)>,
 }
 
@@ -209,7 +209,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Records the use of an operand, and if that was fused into its user, of its own operands.
+    /// Records the use of an operand and, if it is fused into its user, of its own operands.
     fn operand(&mut self, operand: Value) {
         self.use_of(operand);
         if self.live_ranges.fused[operand.index()] {

@@ -1,4 +1,4 @@
-//! Analyses of the IR that instruction selection depends on; they emit nothing.
+//! Analyses of the IR for instruction selection; they emit nothing.
 
 pub(super) mod comparison;
 pub(super) mod conditions;
