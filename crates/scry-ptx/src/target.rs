@@ -113,7 +113,7 @@ impl FromStr for Target {
         let found = known.into_iter().find(|target| target.to_string()[3..] == *name);
         found.ok_or_else(|| {
             let known = known.map(|target| target.to_string()[3..].to_owned());
-            format!("`{text}` is no target; there are {}", known.join(", "))
+            format!("`{text}` is not a target; known are {}", known.join(", "))
         })
     }
 }
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(name[3..].parse::<Target>().unwrap().to_string(), name);
         }
         let error = "sm_61".parse::<Target>().unwrap_err();
-        assert_eq!(error, "`sm_61` is no target; there are 75, 80, 89, 90, 90a");
+        assert_eq!(error, "`sm_61` is not a target; known are 75, 80, 89, 90, 90a");
     }
 
     #[test]

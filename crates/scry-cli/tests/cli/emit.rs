@@ -76,6 +76,6 @@ fn ptx_targets_the_given_architecture() {
     place.scry(&file).ends(0).says(&["k.ptx", "PTX 6.3 for sm_75"]);
     assert!(place.read("k.ptx").starts_with(b".version 6.3\n"));
     let old = ["emit", "--target", "ptx", "--sm", "61", kernel];
-    place.scry(&old).ends(2).says(&["`61` is no target", "90a"]);
+    place.scry(&old).ends(2).says(&["`61` is not a target", "90a"]);
     place.scry(&["emit", "--target", "ptx", "--json", kernel]).ends(2).says(&["standard output"]);
 }

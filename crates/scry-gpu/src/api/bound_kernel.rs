@@ -264,8 +264,8 @@ impl<'a> BoundKernel<'a> {
             if launch.immediates.is_some() {
                 return Err(self.refuse(
                     "immediates",
-                    "values are set by name and by the Launch",
-                    "give them one way",
+                    "they are set by name and by the Launch",
+                    "set them in one of the two",
                 ));
             }
             launch.immediates = Some(values);

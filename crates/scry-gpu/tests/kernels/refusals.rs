@@ -120,8 +120,8 @@ fn oversized_scratch_error_names_use() {
     let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Kernels::matmul: scratch memory is 768256 bytes, but null device takes at \
-         most 409600 bytes (max_buffer_size); help: compute it in parts"
+        "Kernels::matmul: scratch memory is 768256 bytes, but null device is limited \
+         to 409600 bytes (max_buffer_size); help: compute it in parts"
     );
 }
 
@@ -226,7 +226,7 @@ fn rejects_excessive_shared_memory() {
     assert_eq!(
         error.to_string(),
         "Kernels::prepare of `own`: kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, \
-         but null device takes at most 32768 bytes (max_workgroup_memory); help: make its \
+         but null device is limited to 32768 bytes (max_workgroup_memory); help: make its \
          var<workgroup> arrays smaller"
     );
 }
@@ -445,8 +445,8 @@ mod partial_clusters {
         assert_eq!(
             refusal(PartialCluster { grid: [2, 2, 1], cluster: 1, rows: 10 }),
             "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
-             1440, in pieces of 16 bytes, of a buffer of 1296 that is written; help: describe a \
-             tensor that lies within the buffer, as TensorMap says"
+             1440, in 16-byte chunks, of a buffer of 1296 that is written; help: describe a \
+             tensor within the buffer and the limits of TensorMap"
         );
     }
 }
@@ -471,13 +471,13 @@ mod listed {
         let text = |parameters, bindings| compiled(parameters, bindings).unwrap_err().to_string();
         assert_eq!(
             text(vec![NativeParameter::Pointer(1)], 1),
-            "kernel `k`, parameters: Pointer(1) is of a binding, of which there are 1; help: \
-             declare the binding, or count them from 0"
+            "kernel `k`, parameters: Pointer(1) is out of range: the bindings are numbered from 0 \
+             and there are 1; help: declare the binding, or correct the index"
         );
         assert_eq!(
             text(vec![NativeParameter::Map(0); 33], 1),
-            "kernel `k`, parameters: 4224 bytes, beyond the 4096 of a launch; help: put some of \
-             them into a buffer"
+            "kernel `k`, parameters: 4224 bytes, above the limit of 4096 per launch; help: put \
+             some of them into a buffer"
         );
         succeed(compiled(vec![NativeParameter::Map(0); 32], 1));
     }
@@ -507,6 +507,6 @@ mod listed {
         let short = run(&[&[0; 4], &map.to_bytes(), &[0; 4]]).unwrap_err().to_string();
         assert!(short.contains("136 bytes were given, but parameters has 140"), "{short}");
         let none = run(&[&[0; 140]]).unwrap_err().to_string();
-        assert!(none.contains("parameter 1, of binding 0: is no tensor map"), "{none}");
+        assert!(none.contains("parameter 1, of binding 0: is not a valid tensor map"), "{none}");
     }
 }

@@ -199,8 +199,8 @@ fn invalid_arguments_are_refused() {
     let of = square(300, 128, PtxType::F16);
     assert_eq!(
         refused(&of.grouped(3)),
-        "kernel `attention`: kv_heads is 3, which does not divide 4 heads; each is shared by as \
-         many heads of queries"
+        "kernel `attention`: kv_heads is 3, which does not divide 4 heads; use a divisor of \
+         heads"
     );
     assert!(refused(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
     assert!(refused(&square(3, 64, PtxType::F64)).contains("element is f64"));
@@ -210,7 +210,7 @@ fn invalid_arguments_are_refused() {
     assert!(refused(&Attention { scale: f32::NAN, ..of }).contains("scale is NaN"));
     assert!(refused(&square(u32::MAX, 64, PtxType::F16)).contains("queries is 4294967295"));
     let far = Strides { batch: u64::MAX, ..of.q };
-    assert!(refused(&Attention { q: far, ..of }).contains("beyond 64 bits"));
+    assert!(refused(&Attention { q: far, ..of }).contains("exceed 64-bit addresses"));
     assert!(matches!(of.grouped(0).plan(HOPPER), Err(PlanError::Argument { .. })));
 }
 

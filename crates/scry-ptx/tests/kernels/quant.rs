@@ -178,11 +178,11 @@ fn nothing_is_an_empty_plan() {
 fn what_does_not_fit_is_refused() {
     let said = |few: MatVec| few.plan(HOPPER).unwrap_err().to_string();
     let good = product(BlockFormat::Q4K, 4096, 512, 1);
-    assert!(said(MatVec { k: 500, ..good }).contains("k is 500, no multiple of 256"));
-    assert!(said(MatVec { rows: 1 << 31, ..good }).contains("each side has to be below 2^31"));
+    assert!(said(MatVec { k: 500, ..good }).contains("k is 500, not a multiple of 256"));
+    assert!(said(MatVec { rows: 1 << 31, ..good }).contains("split sides of 2^31 or more"));
     assert!(said(MatVec { columns: 9, ..good }).contains("columns is 9"));
     let bytes = MatVec { activations: PtxType::U8, ..good };
-    assert!(said(bytes).contains("activations is u8; they are f32, f16 or bf16"));
+    assert!(said(bytes).contains("activations is u8; use f32, f16 or bf16"));
     assert!(said(MatVec { k: 1 << 28, columns: 8, ..good }).contains("2^30"));
     assert!(quantize_plan(BlockFormat::Q4K, 100).is_err());
     assert!(dequantize_plan(BlockFormat::Q4K, PtxType::U8, 256).is_err());
@@ -198,6 +198,6 @@ fn partial_blocks_are_refused() {
         let format = BlockFormat::Q8_0;
         let odd = MatMul { format, rows: 64, k: 100, columns, activations: PtxType::F16, output };
         let error = odd.plan(HOPPER).unwrap_err().to_string();
-        assert!(error.contains("k is 100, no multiple of 32"), "{error}");
+        assert!(error.contains("k is 100, not a multiple of 32"), "{error}");
     }
 }

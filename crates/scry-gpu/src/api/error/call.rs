@@ -26,7 +26,7 @@ error_structs! {
 
     /// A request exceeds a limit of the device.
     #[error(
-        "{}{}{what} is {requested}, but {device} takes at most {limit} ({limit_name}); help: \
+        "{}{}{what} is {requested}, but {device} is limited to {limit} ({limit_name}); help: \
          {help}",
         labelled(.label),
         called(.function)

@@ -84,7 +84,7 @@ fn axes_are_limited_to_32_bits() {
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` along x is 4294967295 invocations, 4294967296 in whole \
-         workgroups of 64, but Test GPU takes at most 4294967295 (invocations on an axis); help: \
+         workgroups of 64, but Test GPU is limited to 4294967295 (invocations on an axis); help: \
          launch at most 67108863 workgroups along x and let each invocation do several elements, \
          or use another axis"
     );
@@ -92,7 +92,7 @@ fn axes_are_limited_to_32_bits() {
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` along y is 8589934590 invocations, 4294967295 workgroups of \
-         2, but Test GPU takes at most 4294967295 (invocations on an axis); help: launch at most \
+         2, but Test GPU is limited to 4294967295 (invocations on an axis); help: launch at most \
          2147483647 workgroups along y and let each invocation do several elements, or use \
          another axis"
     );
@@ -121,7 +121,7 @@ fn workgroups_beyond_32_bits_are_refused() {
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` is 65536 × 65536 × 1 = 4294967296 workgroups, but Test GPU \
-         takes at most 4294967295 workgroups in all, once an axis has more than the device's \
+         is limited to 4294967295 workgroups in all, once an axis has more than the device's \
          65535 × 65535 × 65535 (max_native_workgroups); help: use larger workgroups, let each \
          invocation do several elements, or launch parts of the data one after the other"
     );

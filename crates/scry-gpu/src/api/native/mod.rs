@@ -335,23 +335,23 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     if entry.is_empty() || entry.contains(|c: char| c.is_control() || c.is_whitespace()) {
         let help = "give the name of a kernel as the source spells it (in CUDA C, one that is \
                       declared extern \"C\")";
-        return refuse("entry point", format!("{entry:?} is no name"), help);
+        return refuse("entry point", format!("{entry:?} is not a name"), help);
     }
     if let Some(at) = source.find('\0') {
-        let problem = format!("byte {at} of the source is 0, where it would be cut off");
-        return refuse("source", problem, "give text without zero bytes");
+        let problem = format!("byte {at} of the source is 0, which would end it");
+        return refuse("source", problem, "remove the zero bytes");
     }
     parameters::validate(entry, &spec.interface)?;
     let bindings = &spec.interface.bindings.0;
     let mut pdl_reads = spec.interface.pdl_reads().unwrap_or_default().iter();
     if let Some(at) = pdl_reads.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
-        let problem = format!("{at} is none that is only read, of {} bindings", bindings.len());
-        return refuse("bindings read early", problem, "name bindings that are only read, from 0");
+        let problem = format!("binding {at} of {} is not read-only", bindings.len());
+        return refuse("reads of pdl", problem, "pass indices of read-only bindings, from 0");
     }
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {
-        let problem = format!("{bytes} bytes, which is no multiple of 4");
-        return refuse("immediates", problem, "pad the structure of parameters");
+        let problem = format!("{bytes} bytes, which is not a multiple of 4");
+        return refuse("immediates", problem, "pad the structure");
     }
     Ok(())
 }
@@ -373,7 +373,7 @@ pub(crate) fn no_library(library: &'static str, device: &str) -> GpuError {
     GpuError::Library(LibraryError {
         function: None,
         library,
-        problem: format!("{device} does not call it, CUDA devices do"),
+        problem: format!("{device} does not support it; CUDA devices do"),
         help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or multiply with a \
                kernel in WGSL, which runs on every device"
             .to_owned(),

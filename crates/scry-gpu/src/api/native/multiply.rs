@@ -310,7 +310,7 @@ fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
             what: format!("`{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
-            limit: format!("{MAX_SIZE}, and no less than 0"),
+            limit: format!("0 to {MAX_SIZE}"),
             limit_name: "rows or columns of a matrix",
             help: "multiply parts of the matrices, one after the other".to_owned(),
         })),
@@ -335,8 +335,7 @@ fn matrix<'a, T: GemmElement>(
                 quoted(buffer.label()),
                 buffer.len()
             ),
-            help: "give m, n and k in this order: the rows of c, its columns, and what a and b \
-                     have in common"
+            help: "pass m, n and k in this order: rows of c, columns of c, reduction dimension"
                 .to_owned(),
         }));
     };

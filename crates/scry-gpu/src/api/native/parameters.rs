@@ -98,16 +98,18 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let count = interface.binding_count();
     let strays = |parameter: &NativeParameter| parameter.binding().is_some_and(|at| at >= count);
     if let Some(stray) = listed.iter().find(|parameter| strays(parameter)) {
-        let problem = format!("{stray:?} is of a binding, of which there are {count}");
-        return refuse(problem, "declare the binding, or count them from 0");
+        let problem = format!(
+            "{stray:?} is out of range: the bindings are numbered from 0 and there are {count}"
+        );
+        return refuse(problem, "declare the binding, or correct the index");
     }
     if size(listed) > MAX_BYTES {
-        let problem = format!("{} bytes, beyond the {MAX_BYTES} of a launch", size(listed));
+        let problem = format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(listed));
         return refuse(problem, "put some of them into a buffer");
     }
     if interface.bindings.0.iter().any(|binding| binding.length) {
-        let problem = "lengths of bindings are asked for, beside a list of parameters".to_owned();
-        return refuse(problem, "list them as longs, and give them with each launch");
+        let problem = "bindings have `with_length`, which a list of parameters excludes".to_owned();
+        return refuse(problem, "list the lengths as `Long`, and pass them with each launch");
     }
     Ok(())
 }
@@ -122,7 +124,7 @@ pub(crate) fn check_maps(
 ) -> Result<()> {
     for (index, parameter, bytes) in given(interface, immediates) {
         let NativeParameter::Map(binding) = parameter else { continue };
-        let map = TensorMap::from_bytes(bytes).ok_or("is no tensor map".to_owned());
+        let map = TensorMap::from_bytes(bytes).ok_or("is not a valid tensor map".to_owned());
         let writes = interface.bindings.0[binding].writes;
         let checked = map.and_then(|map| map.check(sizes[binding], writes));
         checked.map_err(|problem| {
@@ -131,7 +133,7 @@ pub(crate) fn check_maps(
                 kernel: kernel.to_owned(),
                 argument: format!("tensor map at parameter {index}, of binding {binding}"),
                 problem,
-                help: "describe a tensor that lies within the buffer, as TensorMap says".to_owned(),
+                help: "describe a tensor within the buffer and the limits of TensorMap".to_owned(),
             })
         })?;
     }

@@ -142,7 +142,7 @@ impl TensorMap {
             (false, _) => Ok(()),
             (true, false) => Err(format!("it ends at byte {end} of a buffer of {size}")),
             (true, true) => Err(format!(
-                "it ends at byte {end}, in pieces of 16 bytes, of a buffer of {size} that is \
+                "it ends at byte {end}, in 16-byte chunks, of a buffer of {size} that is \
                  written"
             )),
         }
@@ -152,7 +152,7 @@ impl TensorMap {
         let each = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(what()) };
         let Self { offset, dims, strides, tile, .. } = self;
         each(offset.is_multiple_of(16), &|| {
-            format!("it begins at byte {offset}, which is no multiple of 16")
+            format!("it begins at byte {offset}, which is not a multiple of 16")
         })?;
         each(dims.iter().all(|n| (1..=1 << 32).contains(n)), &|| {
             format!("it has {dims:?} elements along its dimensions, each of 1 to 2^32")
@@ -220,9 +220,12 @@ mod tests {
         assert_eq!(map().check(end, false), Ok(()));
         let beyond = map().check(end - 1, false).unwrap_err();
         assert_eq!(beyond, format!("it ends at byte {end} of a buffer of {}", end - 1));
-        assert_eq!(map().check(end + 8, true), Ok(()), "200 bytes are 12 pieces and a half");
+        assert_eq!(map().check(end + 8, true), Ok(()), "200 bytes are 12.5 chunks");
         let text = map().check(end + 7, true).unwrap_err();
-        assert!(text.starts_with(&format!("it ends at byte {}, in pieces", end + 8)), "{text}");
+        assert!(
+            text.starts_with(&format!("it ends at byte {}, in 16-byte chunks", end + 8)),
+            "{text}"
+        );
         let huge = TensorMap { dims: vec![1 << 32; 3], strides: vec![(1 << 40) - 16; 2], ..map() };
         assert!(
             huge.check(u64::MAX, false).unwrap_err().contains("it ends at byte"),

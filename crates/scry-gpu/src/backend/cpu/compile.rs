@@ -103,7 +103,7 @@ mod tests {
         let text = error.to_string();
         let expected = "kernel `k`, bytes of private memory in an invocation is 1073741824";
         assert!(text.starts_with(expected), "{text}");
-        assert!(text.contains("takes at most 1048576"), "{text}");
+        assert!(text.contains("is limited to 1048576"), "{text}");
         assert!(text.contains("make its arrays smaller"), "{text}");
     }
 }

@@ -179,8 +179,8 @@ impl Attention {
         if self.is_empty() || self.apart() {
             return Ok(());
         }
-        let problem = format!("at distances of {:?} elements, where results overlap", self.out);
-        Err(refusal("out", problem, "no two results may lie in the same place"))
+        let problem = format!("of {:?}, where results overlap", self.out);
+        Err(refusal("out", problem, "no two results may overlap"))
     }
 
     fn check_types(&self) -> Result<(), PlanError> {
@@ -192,11 +192,11 @@ impl Attention {
         if bias.element != self.element && bias.element != PtxType::F32 {
             let problem =
                 format!("{} with operands of {}", bias.element.name(), self.element.name());
-            return Err(refusal("bias.element", problem, "it is that of the operands, or f32"));
+            return Err(refusal("bias.element", problem, "use that of the operands, or f32"));
         }
         if bias.column > 1 {
             let problem = bias.column.to_string();
-            return Err(refusal("bias.column", problem, "it is 1, or 0 where all keys share one"));
+            return Err(refusal("bias.column", problem, "use 1, or 0 to broadcast along the keys"));
         }
         Ok(())
     }
@@ -204,14 +204,14 @@ impl Attention {
     fn check_counts(&self) -> Result<(), PlanError> {
         let Self { batch, heads, kv_heads, queries, keys, head_dim, .. } = *self;
         if !(1..=256).contains(&head_dim) {
-            return Err(refusal("head_dim", head_dim.to_string(), "it is 1 to 256"));
+            return Err(refusal("head_dim", head_dim.to_string(), "use 1 to 256"));
         }
         if heads > 0 && (kv_heads == 0 || !heads.is_multiple_of(kv_heads)) {
             let problem = format!("{kv_heads}, which does not divide {heads} heads");
-            return Err(refusal("kv_heads", problem, "each is shared by as many heads of queries"));
+            return Err(refusal("kv_heads", problem, "use a divisor of heads"));
         }
         if !self.scale.is_finite() {
-            return Err(refusal("scale", self.scale.to_string(), "it is a finite number"));
+            return Err(refusal("scale", self.scale.to_string(), "use a finite number"));
         }
         let counts = [("batch", batch), ("heads", heads), ("queries", queries), ("keys", keys)];
         match counts.into_iter().find(|(_, count)| *count > MOST) {
@@ -246,8 +246,8 @@ fn buffer(
     match extent.filter(|len| *len < 1 << 60) {
         Some(len) => Ok(BufferParameter { name, access, element, len }),
         None => {
-            let problem = "at distances that go beyond 64 bits of addresses".to_owned();
-            Err(refusal(name, problem, "no device has that memory"))
+            let problem = "with strides that exceed 64-bit addresses".to_owned();
+            Err(refusal(name, problem, "reduce its strides"))
         }
     }
 }

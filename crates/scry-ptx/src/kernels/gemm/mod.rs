@@ -259,12 +259,12 @@ fn extent(
 ) -> Result<u64, PlanError> {
     let (line, lines) = layout.lines(rows, columns);
     if layout.ld < line && lines > 1 {
-        let problem = format!("in lines of {line} elements, {} apart", layout.ld);
-        return Err(refusal(name, problem, "lines may not overlap"));
+        let problem = format!("in rows or columns of {line} elements, with ld {}", layout.ld);
+        return Err(refusal(name, problem, "use an ld of at least that"));
     }
     layout.extent(rows, columns, batch).filter(|len| *len < 1 << 60).ok_or_else(|| {
-        let problem = format!("{batch} matrices of {rows} by {columns}, at these distances,");
-        refusal(name, problem + " beyond 64 bits of addresses", "no device has that memory")
+        let problem = format!("{batch} matrices of {rows} by {columns}, with strides");
+        refusal(name, problem + " beyond 64-bit addresses", "reduce its strides")
     })
 }
 
@@ -318,11 +318,15 @@ mod tests {
         assert!(said(gemm).contains("output is bf16 for operands of f16"), "{}", said(gemm));
         gemm = good;
         gemm.a.ld = 6;
-        assert!(said(gemm).contains("a is in lines of 7 elements, 6 apart"), "{}", said(gemm));
+        assert!(
+            said(gemm).contains("a is in rows or columns of 7 elements, with ld 6"),
+            "{}",
+            said(gemm)
+        );
         gemm = Gemm { batch: 2, ..good };
         gemm.out.stride = 14;
         assert!(said(gemm).contains("out.stride is 14, less than the 15"), "{}", said(gemm));
         gemm.out.stride = u64::MAX;
-        assert!(said(gemm).contains("beyond 64 bits"), "{}", said(gemm));
+        assert!(said(gemm).contains("beyond 64-bit"), "{}", said(gemm));
     }
 }

@@ -49,8 +49,8 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanErr
     Err(PlanError::Argument {
         kernel: "quantize".to_owned(),
         argument,
-        problem: format!("{len}, no multiple of {block}"),
-        help: "give whole blocks",
+        problem: format!("{len}, not a multiple of {block}"),
+        help: "pass whole blocks",
     })
 }
 

@@ -65,8 +65,8 @@ impl MatMul {
         if self.k.is_multiple_of(block) {
             return Ok(());
         }
-        let problem = format!("{}, no multiple of {block}", self.k);
-        Err(refusal("matmul", "k", problem, "rows are made of whole blocks"))
+        let problem = format!("{}, not a multiple of {block}", self.k);
+        Err(refusal("matmul", "k", problem, "rows consist of whole blocks"))
     }
 
     fn few(&self) -> MatVec {

@@ -43,17 +43,12 @@ impl MatVec {
     pub(super) fn checked(&self) -> Result<(), PlanError> {
         let block = self.format.block_len() as u64;
         if !self.k.is_multiple_of(block) {
-            let problem = format!("{}, no multiple of {block}", self.k);
-            return Err(refusal("matvec", "k", problem, "rows are made of whole blocks"));
+            let problem = format!("{}, not a multiple of {block}", self.k);
+            return Err(refusal("matvec", "k", problem, "rows consist of whole blocks"));
         }
         if self.rows.max(self.k) >= 1 << 31 {
             let problem = format!("{} by {}", self.rows, self.k);
-            return Err(refusal(
-                "matvec",
-                "size",
-                problem,
-                "each side has to be below 2^31: take parts",
-            ));
+            return Err(refusal("matvec", "size", problem, "split sides of 2^31 or more"));
         }
         if self.k * u64::from(self.columns) > 1 << 30 {
             let problem = format!("{} columns of {}", self.columns, self.k);
@@ -61,16 +56,16 @@ impl MatVec {
                 "matvec",
                 "x",
                 problem,
-                "at most 2^30 activations: take fewer columns",
+                "pass fewer columns: at most 2^30 activations",
             ));
         }
         if self.columns > MOST_COLUMNS {
-            let help = "take at most 8 columns, or a product of matrices";
+            let help = "pass at most 8 columns, or use MatMul";
             return Err(refusal("matvec", "columns", self.columns.to_string(), help));
         }
         if !matches!(self.activations, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
             let problem = self.activations.name().to_owned();
-            return Err(refusal("matvec", "activations", problem, "they are f32, f16 or bf16"));
+            return Err(refusal("matvec", "activations", problem, "use f32, f16 or bf16"));
         }
         Ok(())
     }

@@ -39,8 +39,8 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
     let kernel = Pack { format, count };
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
-        let problem = format!("{count}, no multiple of {block}");
-        return Err(refusal("quantize", "count", problem, "fill whole blocks"));
+        let problem = format!("{count}, not a multiple of {block}");
+        return Err(refusal("quantize", "count", problem, "pass whole blocks"));
     }
     if kernel.grid() >= 1 << 31 {
         return Err(refusal(

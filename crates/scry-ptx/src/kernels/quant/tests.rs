@@ -142,7 +142,10 @@ fn extreme_weights_are_quantised() {
 #[test]
 fn parts_of_blocks_are_refused() {
     let error = quantize(BlockFormat::Q4K, &[0.0; 255]).unwrap_err().to_string();
-    assert_eq!(error, "kernel `quantize`: weights is 255, no multiple of 256; give whole blocks");
+    assert_eq!(
+        error,
+        "kernel `quantize`: weights is 255, not a multiple of 256; pass whole blocks"
+    );
     assert!(dequantize(BlockFormat::Q8_0, &[0; 33]).is_err());
     assert!(quantize(BlockFormat::Q5K, &[]).unwrap().is_empty());
 }

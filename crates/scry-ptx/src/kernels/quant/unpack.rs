@@ -38,8 +38,8 @@ pub fn dequantize_plan(
 ) -> Result<Plan, PlanError> {
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
-        let problem = format!("{count}, no multiple of {block}");
-        return Err(refusal("dequantize", "count", problem, "give whole blocks"));
+        let problem = format!("{count}, not a multiple of {block}");
+        return Err(refusal("dequantize", "count", problem, "pass whole blocks"));
     }
     if count.div_ceil(u64::from(WARPS * SPAN)) >= 1 << 31 {
         return Err(refusal(

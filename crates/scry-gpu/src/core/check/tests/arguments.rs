@@ -162,8 +162,8 @@ fn only_native_kernels_bind_4_gib() {
     let whole = arguments(BOUNDARY);
     assert_eq!(
         check(&doubling(), &boundless, &whole).unwrap_err().to_string(),
-        "kernel `main`, `input` at @group(0) @binding(0) is 4294967296 bytes, but Test GPU takes \
-         at most 4294967295 bytes (max_storage_binding_size); help: launch on slices of the \
+        "kernel `main`, `input` at @group(0) @binding(0) is 4294967296 bytes, but Test GPU is \
+         limited to 4294967295 bytes (max_storage_binding_size); help: launch on slices of the \
          buffer, one after the other"
     );
     native_arguments(&doubling(), &boundless, &whole).unwrap();
@@ -182,8 +182,8 @@ fn bindings_beyond_the_limits_are_refused() {
     let arguments = [buffer::<f32>(a, (1 << 18) + 1), buffer::<f32>(b, 4)];
     assert_eq!(
         refusal(&doubling(), &arguments),
-        "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU takes at \
-         most 1048576 bytes (max_storage_binding_size); help: launch on slices of the buffer, one \
+        "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU is limited \
+         to 1048576 bytes (max_storage_binding_size); help: launch on slices of the buffer, one \
          after the other"
     );
     let table = kernel(vec![uniform(0, "table", fixed(vec(4), 5000, 16))]);

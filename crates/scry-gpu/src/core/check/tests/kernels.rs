@@ -23,12 +23,12 @@ fn workgroups_beyond_the_limits_are_refused() {
     let sized = |size| refusal(&Interface { workgroup_size: size, ..kernel(Vec::new()) });
     assert_eq!(
         sized([1, 1, 65]),
-        "kernel `main`, @workgroup_size along z is 65, but Test GPU takes at most 64 \
+        "kernel `main`, @workgroup_size along z is 65, but Test GPU is limited to 64 \
          (max_workgroup_size); help: use smaller workgroups"
     );
     assert_eq!(
         sized([64, 32, 1]),
-        "kernel `main`, @workgroup_size(64, 32, 1) is 2048 invocations, but Test GPU takes at most \
+        "kernel `main`, @workgroup_size(64, 32, 1) is 2048 invocations, but Test GPU is limited to \
          1024 invocations (max_workgroup_invocations); help: use smaller workgroups"
     );
     assert_eq!(
@@ -48,7 +48,7 @@ fn workgroups_beyond_the_limits_are_refused() {
 fn too_much_workgroup_memory_is_refused() {
     assert_eq!(
         refusal(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
-        "kernel `main`, workgroup memory is 40000 bytes, but Test GPU takes at most 32768 bytes \
+        "kernel `main`, workgroup memory is 40000 bytes, but Test GPU is limited to 32768 bytes \
          (max_workgroup_memory); help: make its var<workgroup> arrays smaller"
     );
 }
@@ -58,15 +58,15 @@ fn excessive_bindings_are_refused() {
     let storage = (0..9).map(|i| binding(i, "x", Access::Read, f32s())).collect();
     assert_eq!(
         refusal(&kernel(storage)),
-        "kernel `main`, number of var<storage> bindings is 9, but Test GPU takes at most 8 \
+        "kernel `main`, number of var<storage> bindings is 9, but Test GPU is limited to 8 \
          (max_storage_bindings); help: put several arrays into one buffer"
     );
     let uniforms = (0..5).map(|i| uniform(i, "x", vec(4))).collect();
     assert!(refusal(&kernel(uniforms)).contains("number of var<uniform> bindings is 5"));
     assert_eq!(
         refusal(&kernel(vec![uniform(0, "table", fixed(vec(4), 4097, 16))])),
-        "kernel `main`, `table` at @group(0) @binding(0) is 65552 bytes, but Test GPU takes at \
-         most 65536 bytes (max_uniform_binding_size); help: declare it as var<storage, read>"
+        "kernel `main`, `table` at @group(0) @binding(0) is 65552 bytes, but Test GPU is limited \
+         to 65536 bytes (max_uniform_binding_size); help: declare it as var<storage, read>"
     );
 }
 
@@ -83,7 +83,7 @@ fn types_of_4_gib_are_refused() {
     of((1 << 28) - 1).unwrap();
     let error = of(1 << 28).unwrap_err().to_string();
     assert!(
-        error.contains("is 4294967296 bytes, but Test GPU takes at most 4294967295"),
+        error.contains("is 4294967296 bytes, but Test GPU is limited to 4294967295"),
         "{error}"
     );
 }
@@ -93,7 +93,7 @@ fn large_immediates_are_refused() {
     let block = fixed(vec(4), 9, 16);
     assert_eq!(
         refusal(&kernel_with_immediates("params", block)),
-        "kernel `main`, `params` (var<immediate>) is 144 bytes, but Test GPU takes at most 128 \
+        "kernel `main`, `params` (var<immediate>) is 144 bytes, but Test GPU is limited to 128 \
          bytes (max_immediates); help: move parameters to a var<uniform> buffer"
     );
 }

@@ -85,7 +85,7 @@ impl Task {
             choices.filter(|choice| self.flaw(choice).is_none() && self.is_worth_it(choice))
         });
         all.min_by_key(|choice| self.cycles(choice))
-            .expect("a product in one part is always possible")
+            .expect("a product without split-K is always possible")
     }
 
     fn tiles() -> impl Iterator<Item = Tile> {

@@ -60,7 +60,7 @@ fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
         return Err(PlanError::Target { kernel, needed, target });
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
-        let help = "ask for a precision that tensor cores have";
+        let help = "choose a precision that tensor cores support";
         return Err(refusal("precision", "full f32".to_owned(), help));
     }
     Ok(())
@@ -285,8 +285,8 @@ fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
 }
 
 fn too_many_lines(lines: u64) -> PlanError {
-    let problem = format!("{lines} lines that have to be moved, too many to count");
-    refusal("operand", problem, "align lines to 16 bytes, or multiply in parts")
+    let problem = format!("{lines} rows to repack, above the limit of a launch");
+    refusal("operand", problem, "align rows to 16 bytes, or multiply in parts")
 }
 
 /// Completes a plan with the reduction of partial results, if there are any.
