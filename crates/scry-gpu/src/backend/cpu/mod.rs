@@ -14,6 +14,7 @@ mod tests;
 
 use std::any::Any;
 use std::sync::{Arc, RwLock};
+use std::task::Waker;
 use std::time::Duration;
 
 use scry_cpu::{Machine, Span};
@@ -186,6 +187,11 @@ impl Driver for CpuDriver {
 
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.queue.wait(submission.0, timeout)
+    }
+
+    fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
+        self.queue.notify(submission.0, waker);
+        Ok(true)
     }
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {

@@ -3,11 +3,13 @@
 //! A worker thread executes submissions one after the other. If it is idle and a submission is
 //! small, the submitting thread executes it itself: waking the worker would take longer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::task::Waker;
+use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use scry_cpu::{CancelToken, Machine};
@@ -58,6 +60,8 @@ struct State {
     first_stopped: Option<u64>,
     /// Number of threads that sleep until a submission is done.
     waiting: usize,
+    /// The wakers of unfinished submissions.
+    wakers: BTreeMap<u64, Vec<Waker>>,
     timings: Vec<(u64, Vec<Duration>)>,
     thread: Option<JoinHandle<()>>,
     closed: bool,
@@ -130,6 +134,18 @@ impl Queue {
         shared.sleep(number, timeout.saturating_sub(start.elapsed()))
     }
 
+    /// Wakes `waker` once a submission is done, or the device is lost.
+    pub(super) fn notify(&self, number: u64, waker: &Waker) {
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        if !shared.has_reached(number) && shared.failure.get().is_none() {
+            state.wakers.entry(number).or_default().push(waker.clone());
+            return;
+        }
+        drop(state);
+        waker.wake_by_ref();
+    }
+
     /// Cancels the submissions up to a number; returns the first that ended early, or the number
     /// after them. `None` if they do not stop in time.
     pub(super) fn cancel(&self, number: u64) -> Result<Option<u64>> {
@@ -178,9 +194,13 @@ impl Queue {
         drop(state);
         shared.work.notify_all();
         let Some(thread) = thread else { return };
+        if thread.thread().id() == thread::current().id() {
+            // A waker dropped the last handle. The thread exits when it has returned.
+            return;
+        }
         let deadline = Instant::now() + 10 * CANCEL_TIMEOUT;
         while !thread.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_micros(50));
+            thread::sleep(Duration::from_micros(50));
         }
         if thread.is_finished() {
             // Panics of submissions are caught, and there are no others.
@@ -221,9 +241,12 @@ impl Shared {
         // The first reason is kept.
         let _ = self.failure.set(reason);
         self.stop.at(u64::MAX).request();
-        let pending = std::mem::take(&mut self.lock().pending);
+        let mut state = self.lock();
+        let (pending, wakers) = (take(&mut state.pending), take(&mut state.wakers));
+        drop(state);
         drop(pending);
         self.done.notify_all();
+        wake(wakers);
     }
 
     fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
@@ -277,15 +300,27 @@ impl Shared {
         if !state.pending.is_empty() {
             self.work.notify_one();
         }
-        state
+        let reached = state.take_wakers(number);
+        if reached.is_empty() {
+            return state;
+        }
+        // Without the lock: a task that is woken may submit work.
+        drop(state);
+        wake(reached);
+        self.lock()
     }
 
     /// Sleeps until a submission is done; false after `timeout`.
     fn sleep(&self, number: u64, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         let mut state = self.lock();
+        let worker = state.thread.as_ref().map(|thread| thread.thread().id());
         while !self.has_reached(number) {
             self.check_alive()?;
+            if worker == Some(thread::current().id()) {
+                // A waker waits for work that only this thread can execute.
+                return Ok(false);
+            }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let left = left.unwrap_or(Duration::from_secs(1));
             if left.is_zero() {
@@ -298,6 +333,18 @@ impl Shared {
         }
         Ok(true)
     }
+}
+
+impl State {
+    /// Removes the wakers of submissions up to a number.
+    fn take_wakers(&mut self, number: u64) -> BTreeMap<u64, Vec<Waker>> {
+        let later = self.wakers.split_off(&(number + 1));
+        std::mem::replace(&mut self.wakers, later)
+    }
+}
+
+fn wake(wakers: BTreeMap<u64, Vec<Waker>>) {
+    wakers.into_values().flatten().for_each(Waker::wake);
 }
 
 /// Removes the next submission, unless another one is being executed.

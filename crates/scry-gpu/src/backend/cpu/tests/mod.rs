@@ -1,6 +1,7 @@
 //! Tests of the driver's methods.
 
 mod cancellation;
+mod notification;
 mod transfers;
 
 use std::sync::Arc;
