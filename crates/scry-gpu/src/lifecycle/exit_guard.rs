@@ -19,7 +19,7 @@ use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, NativeJob, RecordingId, SubmissionIndex, Work,
+    MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -156,6 +156,8 @@ impl Guarded {
     }
 }
 
+// A method left to its default would not reach the driver.
+#[warn(clippy::missing_trait_methods)]
 impl Driver for Guarded {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
@@ -183,6 +185,10 @@ impl Driver for Guarded {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.compile_native(job))
+    }
+
+    fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
+        self.call(|driver| driver.load_routine(job))
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {
@@ -258,6 +264,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::api::native::NativeInterface;
+    use crate::backend::null::{Log, NullDriver, null_info};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -284,6 +292,17 @@ mod tests {
             });
             assert!(gate.close(LONG) && is_done.load(Ordering::Acquire));
         });
+    }
+
+    #[test]
+    fn guarded_drivers_load_routines() {
+        let driver = NullDriver::new(null_info(), Log::default());
+        let guarded = Guarded { inner: ManuallyDrop::new(Box::new(driver)) };
+        let interface = NativeInterface::new([], [1; 3]);
+        let routine = |name| RoutineJob { name, library: "cuBLAS", interface: &interface };
+        assert!(guarded.load_routine(&routine("cublas_matmul")).is_ok());
+        let unknown = guarded.load_routine(&routine("none")).unwrap_err().to_string();
+        assert!(unknown.contains("there is no routine `none`"), "{unknown}");
     }
 
     #[test]
