@@ -14,6 +14,7 @@ use crate::api::latest_submission::LatestSubmission;
 use crate::api::launch::Launch;
 use crate::api::recording::Recording;
 use crate::api::ticket::Ticket;
+use crate::api::timed_submission::TimedSubmission;
 use crate::api::untyped_buffer;
 use crate::core::command::{BufferRange, Command};
 use crate::core::command_list::CommandList;
@@ -31,7 +32,7 @@ use crate::core::same_device::same_device;
 /// can be chained, and a submitted batch can be reused.
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     list: CommandList,
     latest: LatestSubmission,
 }
@@ -357,24 +358,22 @@ impl Batch {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
+        let times = self.start_timed().and_then(|timed| match timed {
+            Some(timed) => self.context.wait(timed.submission).and_then(|()| timed.times()),
+            None => Ok(Vec::new()),
+        });
+        times.in_function("Batch::submit_timed")
+    }
+
+    /// Submits the batch with a timer for each launch; `None` if it is empty. Leaves it empty.
+    pub(super) fn start_timed(&mut self) -> Result<Option<TimedSubmission>> {
         let (list, latest) = self.take();
-        // The core adds internal launches, for copies and for indirect launches.
-        let is_user_launch = |command: &Command| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.is_launch()),
-            _ => None,
-        };
-        let is_user_launch: Vec<bool> = list.commands.iter().filter_map(is_user_launch).collect();
-        let context = &self.context;
-        let timed = || {
-            let Some(submission) = latest.submit(|| context.submit_list(list, true))? else {
-                return Ok(Vec::new());
-            };
-            context.wait(submission)?;
-            context.note_loss(context.driver.timings(submission))
-        };
-        let times = timed().in_function("Batch::submit_timed")?;
-        let launches = times.into_iter().zip(is_user_launch).filter(|(_, is_user)| *is_user);
-        Ok(launches.map(|(time, _)| time).collect())
+        let mut timed = None;
+        latest.submit(|| {
+            timed = TimedSubmission::submit(&self.context, list)?;
+            Ok(timed.as_ref().map(|timed| timed.submission))
+        })?;
+        Ok(timed)
     }
 
     /// Prepares the batch for repeated execution. Each replay writes the data passed to

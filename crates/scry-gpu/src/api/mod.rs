@@ -22,4 +22,5 @@ pub(crate) mod recording;
 pub(crate) mod replay_inputs;
 pub(crate) mod slice;
 pub(crate) mod ticket;
+pub(crate) mod timed_submission;
 pub(crate) mod untyped_buffer;

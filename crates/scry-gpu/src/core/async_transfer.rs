@@ -41,7 +41,7 @@ pub(crate) async fn allocate(
 }
 
 /// Waits until fewer submissions than the limit are in flight.
-async fn room_in_flight(context: &Arc<Context>) -> Result<()> {
+pub(crate) async fn room_in_flight(context: &Arc<Context>) -> Result<()> {
     context.check_alive()?;
     while let Some(oldest) = context.oldest_if_full() {
         Completion::for_memory(context, oldest).await?;

@@ -4,6 +4,7 @@ use crate::api::device::Device;
 use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::kernel::{CompileOptions, Kernel};
+use crate::core::async_transfer::room_in_flight;
 use crate::core::completion::Completion;
 use crate::core::offload::offload;
 
@@ -106,6 +107,35 @@ impl Device {
         let (context, wgsl, options) = (self.context.clone(), wgsl.to_owned(), options.clone());
         let compile = move || Kernel::compile(&context, &wgsl, &options, true);
         offload(compile).await.in_function("Device::compile_with_async")
+    }
+
+    /// Completes when the device accepts another submission without waiting.
+    ///
+    /// At most 256 submissions are unfinished at once; a call that submits one more waits for the
+    /// oldest. A task that submits without awaiting its results awaits this first. Other threads
+    /// may submit in between: then the call waits all the same.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open("cpu")?;
+    ///     let x = gpu.alloc::<u32>(2)?;
+    ///     for step in 0..1000 {
+    ///         gpu.ready_async().await?;
+    ///         gpu.batch().fill(&x, step)?.submit_async()?;
+    ///     }
+    ///     assert_eq!(x.download_async().await?, [999, 999]);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::wait`], but for launches that failed.
+    pub async fn ready_async(&self) -> Result<()> {
+        room_in_flight(&self.context).await.in_function("Device::ready_async")
     }
 
     /// [`Device::wait`] for tasks: completes when everything submitted so far is done.

@@ -1,5 +1,6 @@
 //! The async forms of blocking calls. They work with any executor.
 
+mod batch;
 mod device;
 mod ticket;
 mod transfers;
