@@ -41,7 +41,7 @@ pub use api::error::{
     ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,
     InterruptedError, KernelError, LanguageError, LibraryError, NoDevice, OutOfMemoryError,
     RangeError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
-    WrongDeviceError,
+    WouldBlockError, WrongDeviceError,
 };
 pub use api::futures::TicketFuture;
 pub use api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};

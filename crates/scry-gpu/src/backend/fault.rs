@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::api::error::{
@@ -27,6 +28,9 @@ pub enum Fault {
     Hang,
     /// As `Hang`, but cancellation succeeds.
     Endless,
+    /// No thread may wait, as in a browser: a submission is done once someone awaits it, and a
+    /// call that waits panics.
+    CannotBlock,
 }
 
 /// Which calls fail, and the number of calls so far.
@@ -72,6 +76,7 @@ impl Plan {
         let hangs = match self.fault {
             Fault::Hang => true,
             Fault::Endless => !ended(),
+            Fault::CannotBlock => return !ended(),
             Fault::OutOfMemory | Fault::Refused | Fault::DeviceLost => false,
         };
         hangs && self.has_failed()
@@ -194,13 +199,28 @@ impl Driver for FaultDriver {
         self.inner.submit(work, timed)
     }
 
+    fn can_block(&self) -> bool {
+        self.plan.fault != Fault::CannotBlock
+    }
+
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.count("wait")?;
+        assert!(self.can_block() || timeout.is_zero(), "a wait on a thread that must not block");
         if self.plan.hangs(submission) {
             std::thread::sleep(timeout);
             return Ok(false);
         }
         self.inner.wait(submission, timeout)
+    }
+
+    fn notify(&self, submission: SubmissionIndex, waker: &Waker) -> Result<bool> {
+        if self.plan.fault != Fault::CannotBlock {
+            return Ok(false);
+        }
+        self.inner.wait(submission, Duration::MAX)?;
+        self.plan.ended.fetch_max(submission.0, Ordering::Relaxed);
+        waker.wake_by_ref();
+        Ok(true)
     }
 
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {

@@ -165,6 +165,12 @@ pub(crate) trait Driver: Send + Sync {
     /// each dispatch once the submission is done (not for replays).
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex>;
 
+    /// Whether a thread may wait for the device. False where it has to return to an event loop, as
+    /// in a browser: then the core makes no call of [`Driver::wait`] with a timeout above zero.
+    fn can_block(&self) -> bool {
+        true
+    }
+
     /// Waits until `submission` is done, for at most `timeout`; returns whether it is.
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool>;
 

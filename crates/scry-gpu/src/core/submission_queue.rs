@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::api::error::{GpuError, InterruptedError, Result};
+use crate::api::error::{GpuError, InterruptedError, Result, WouldBlockError};
 use crate::cache::DiskCache;
 use crate::core::command::{Barrier, BufferRange, Command, Stages, Step};
 use crate::core::command_list::{CommandList, Retained};
@@ -150,7 +150,9 @@ impl SubmissionQueue {
     /// done and its memory is freed.
     pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
         match self.try_allocate(kind, size, label) {
-            Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
+            Err(GpuError::OutOfMemory(_))
+                if self.driver.can_block() && self.has_unfinished_work() =>
+            {
                 self.wait_for_all(FailureScope::None)?;
                 self.try_allocate(kind, size, label)
             }
@@ -326,6 +328,9 @@ impl SubmissionQueue {
         reported: Reported,
         scope: FailureScope,
     ) -> Result<bool> {
+        if !self.driver.can_block() {
+            return self.poll_instead(submission, timeout, reported, scope);
+        }
         let start = Instant::now();
         let interrupts = self.interrupts();
         let known = self.cancellations.count();
@@ -352,6 +357,28 @@ impl SubmissionQueue {
                     device: self.info.name.clone(),
                 }));
             }
+        }
+    }
+
+    /// A wait on a thread that must not block: an error unless the submission is done.
+    fn poll_instead(
+        &self,
+        submission: SubmissionIndex,
+        timeout: Option<Duration>,
+        reported: Reported,
+        scope: FailureScope,
+    ) -> Result<bool> {
+        self.check_alive()?;
+        if self.note_loss(self.driver.poll(submission))? {
+            let known = self.cancellations.count();
+            return self.outcome(submission, known, reported, scope).map(|()| true);
+        }
+        match timeout {
+            Some(Duration::ZERO) => Ok(false),
+            _ => Err(GpuError::WouldBlock(WouldBlockError {
+                function: None,
+                device: self.info.name.clone(),
+            })),
         }
     }
 
@@ -519,7 +546,7 @@ impl Drop for SubmissionQueue {
             self.device.driver.abandon();
             return;
         }
-        if self.device.is_lost() {
+        if self.device.is_lost() || !self.device.driver.can_block() {
             return;
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -285,7 +285,7 @@ fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
 /// are mapped; all cores, at most 16, if the system has to provide the pages, which costs more than
 /// the copy. One for a software device, which uses the cores itself.
 fn host_threads(context: &Context, size: usize, pages: Pages) -> usize {
-    if context.info.kind == DeviceKind::Software {
+    if context.info.kind == DeviceKind::Software || !context.driver.can_block() {
         return 1;
     }
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());

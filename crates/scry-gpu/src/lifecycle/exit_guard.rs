@@ -221,6 +221,11 @@ impl Driver for Guarded {
         self.call(|driver| driver.submit(work, timed))
     }
 
+    fn can_block(&self) -> bool {
+        // No call to the driver's library.
+        self.inner.can_block()
+    }
+
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.call(|driver| driver.wait(submission, timeout))
     }

@@ -7,6 +7,7 @@ mod harness;
 mod loss;
 mod tickets;
 mod transfers;
+mod would_block;
 
 #[expect(dead_code, unused_imports, reason = "these tests need the devices alone")]
 #[path = "../support/mod.rs"]

@@ -62,6 +62,19 @@ error_structs! {
         help: String,
     }
 
+    /// The call would block a thread that must not block, such as the main thread of a browser.
+    #[error(
+        "{}{device} has unfinished work, and this thread must not block; help: {}",
+        called(.function),
+        await_instead(.function.as_deref())
+    )]
+    WouldBlockError {
+        /// Returns the function that was called, such as `Buffer::download`.
+        function: Function,
+        /// Returns the name of the device.
+        device: String,
+    }
+
     /// A buffer or kernel of one device was used with another.
     #[error("{operation}: {what} belongs to {owner}, but was used with {user}; help: {help}")]
     WrongDeviceError {
@@ -75,6 +88,37 @@ error_structs! {
         user: String,
         /// Returns what to do.
         help: String,
+    }
+}
+
+/// Functions that wait for the device, and those to await in their place.
+const ASYNC_FUNCTIONS: [(&str, &str); 18] = [
+    ("Batch::submit", "the ticket of Batch::submit_async"),
+    ("Batch::submit_timed", "Batch::submit_timed_async"),
+    ("Buffer::download", "Buffer::download_async"),
+    ("Buffer::download_into", "Buffer::download_async"),
+    ("Buffer::get", "Buffer::download_async"),
+    ("Buffer::upload", "Device::upload_async"),
+    ("Buffer::write", "Buffer::write_async"),
+    ("Device::upload", "Device::upload_async"),
+    ("Device::wait", "Device::wait_async"),
+    ("Download::get", "Download::get_async"),
+    ("Slice::download", "Slice::download_async"),
+    ("Slice::download_into", "Slice::download_async"),
+    ("Slice::write", "Slice::write_async"),
+    ("Ticket::wait", "the ticket"),
+    ("Ticket::wait_timeout", "the ticket"),
+    ("UntypedBuffer::download_bytes", "UntypedBuffer::download_bytes_async"),
+    ("UntypedBuffer::download_bytes_into", "UntypedBuffer::download_bytes_async"),
+    ("UntypedBuffer::write_bytes", "UntypedBuffer::write_bytes_async"),
+];
+
+/// Returns what to await in place of a function that would block.
+fn await_instead(function: Option<&str>) -> String {
+    let known = ASYNC_FUNCTIONS.iter().find(|(blocking, _)| Some(*blocking) == function);
+    match known {
+        Some((_, instead)) => format!("await {instead}"),
+        None => "await Device::ready_async first".to_owned(),
     }
 }
 

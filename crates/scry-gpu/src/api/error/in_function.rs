@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     DeviceLostError, DriverError, GpuError, InterruptedError, LibraryError, OutOfMemoryError,
-    Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
+    Result, SourceError, TimeoutError, TooLargeError, UnsupportedError, WouldBlockError,
 };
 
 /// Names the public function in the error of a result.
@@ -34,6 +34,7 @@ impl GpuError {
             Self::Interrupted(error) => Self::Interrupted(InterruptedError { function, ..error }),
             Self::DeviceLost(error) => Self::DeviceLost(DeviceLostError { function, ..error }),
             Self::TooLarge(error) => Self::TooLarge(TooLargeError { function, ..error }),
+            Self::WouldBlock(error) => Self::WouldBlock(WouldBlockError { function, ..error }),
             Self::Driver(error) => Self::Driver(DriverError { function, ..error }),
             other => other,
         }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use scry_ir::ShaderError;
 
-pub use call::{ArgumentError, RangeError, TooLargeError, WrongDeviceError};
+pub use call::{ArgumentError, RangeError, TooLargeError, WouldBlockError, WrongDeviceError};
 pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
@@ -112,6 +112,9 @@ pub enum GpuError {
     /// A buffer or kernel of one device was used with another.
     WrongDevice(WrongDeviceError),
 
+    /// The call would block a thread that must not block, such as the main thread of a browser.
+    WouldBlock(WouldBlockError),
+
     /// The device has no memory left for an allocation.
     OutOfMemory(OutOfMemoryError),
 
@@ -147,9 +150,11 @@ impl GpuError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Argument(_) | Self::TooLarge(_) | Self::Range(_) | Self::WrongDevice(_) => {
-                ErrorKind::Usage
-            }
+            Self::Argument(_)
+            | Self::TooLarge(_)
+            | Self::Range(_)
+            | Self::WrongDevice(_)
+            | Self::WouldBlock(_) => ErrorKind::Usage,
             Self::Shader(_)
             | Self::Unsupported(_)
             | Self::Capability(_)
