@@ -10,7 +10,7 @@ use super::source::Source;
 use crate::repo;
 
 /// The crates in the order of dependency: each may depend on those of a lower rank alone.
-const RANKS: [(&str, u32); 9] = [
+const RANKS: [(&str, u32); 10] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
     ("scry-ir", 0),
@@ -18,6 +18,7 @@ const RANKS: [(&str, u32); 9] = [
     ("scry-cpu", 1),
     ("scry-gpu", 2),
     ("scry-tensor", 3),
+    ("scry-conformance", 3),
     ("scry-cli", 4),
     ("xtask", 5),
 ];
@@ -40,7 +41,8 @@ const DEVICE_CRATES: [&str; 10] = [
 ];
 
 /// Crates that forbid unsafe code.
-const WITHOUT_UNSAFE: [&str; 4] = ["scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor"];
+const WITHOUT_UNSAFE: [&str; 5] =
+    ["scry-conformance", "scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 

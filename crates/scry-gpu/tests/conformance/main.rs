@@ -1,36 +1,28 @@
 //! The conformance suite: guarantees of WGSL and the API, on every present device.
 //!
-//! One file per topic. Expected values are computed from the rules of the language, never taken
-//! from a device.
+//! Most are data: the cases of scry-conformance, run here with calls that block and with calls
+//! that are awaited. The tests in this folder are those that no case states, one file per topic.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod accuracy;
-mod arithmetic;
 mod atomics;
 mod barriers;
 mod batches;
-mod between_types;
 mod beyond_4_gib;
 mod bindings;
-mod bits;
 mod bound_kernels;
 mod bounds;
 mod bounds_corpus;
 mod bounds_kernels;
-mod control;
-mod conversions;
+mod cases;
 mod cooperation;
 mod cooperative_matrices;
-mod divergence;
-mod exact_floats;
 mod features;
-mod floats;
 mod guarded;
 mod harness;
 mod indirect;
-mod integers;
 mod launches;
 mod layouts;
 mod limits;

@@ -1,8 +1,10 @@
 //! Integers: wrapping, division, shifts, comparison, also where hardware leaves results undefined.
 
-use crate::harness::{
-    Case, Words, all_pairs, check_table, on_each_device, one_workgroup, run_words,
-};
+use scry_gpu::DeviceInfo;
+
+use crate::case::Case;
+use crate::random::{Words, all_pairs};
+use crate::table::{Row, table};
 
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;
@@ -43,7 +45,7 @@ fn signed(f: impl Fn(i32, i32) -> i32, a: u32, b: u32) -> u32 {
     f(a as i32, b as i32) as u32
 }
 
-const UNSIGNED: [Case; 24] = [
+const UNSIGNED: [Row; 24] = [
     ("a + b", u32::wrapping_add),
     ("a - b", u32::wrapping_sub),
     ("a * b", u32::wrapping_mul),
@@ -73,7 +75,7 @@ const UNSIGNED: [Case; 24] = [
     ("(vec2(a, 7u) / vec2(b, b)).y", |_, b| udiv(7, b)),
 ];
 
-const SIGNED: [Case; 24] = [
+const SIGNED: [Row; 24] = [
     ("a + b", |a, b| signed(i32::wrapping_add, a, b)),
     ("a - b", |a, b| signed(i32::wrapping_sub, a, b)),
     ("a * b", |a, b| signed(i32::wrapping_mul, a, b)),
@@ -100,21 +102,18 @@ const SIGNED: [Case; 24] = [
     ("(vec2(a, a) >> vec2(y, 31u)).y", |a, _| (a as i32 >> 31) as u32),
 ];
 
-#[test]
-fn unsigned_arithmetic() {
-    check_table("let a = x; let b = y;", &UNSIGNED, &pairs());
+pub(crate) fn unsigned_arithmetic(_: &DeviceInfo) -> Vec<Case> {
+    table("let a = x; let b = y;", &UNSIGNED, &pairs())
 }
 
-#[test]
-fn signed_arithmetic() {
+pub(crate) fn signed_arithmetic(_: &DeviceInfo) -> Vec<Case> {
     let words = SIGNED.map(|(expression, host)| (format!("bitcast<u32>({expression})"), host));
     let prelude = "let a = bitcast<i32>(x); let b = bitcast<i32>(y);";
-    check_table(prelude, &words, &pairs());
+    table(prelude, &words, &pairs())
 }
 
-#[test]
-fn assignment_operators() {
-    const CASES: [Case; 11] = [
+pub(crate) fn assignment_operators(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 11] = [
         ("v0", u32::wrapping_add),
         ("v1", u32::wrapping_sub),
         ("v2", u32::wrapping_mul),
@@ -132,11 +131,10 @@ fn assignment_operators() {
     for (index, operator) in operators.iter().enumerate() {
         prelude += &format!("var v{index} = x; v{index} {operator} y;\n");
     }
-    check_table(&prelude, &CASES, &pairs());
+    table(&prelude, &CASES, &pairs())
 }
 
-#[test]
-fn short_circuits_skip_the_second_operand() {
+pub(crate) fn short_circuits_skip_the_second_operand(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -161,8 +159,6 @@ fn short_circuits_skip_the_second_operand() {
             out[7] = u32(no & call(true)) + u32(yes | call(false));
             out[8] = calls;
         }";
-    on_each_device(|gpu| {
-        let got = run_words(gpu, source, &[&[0]], 9, one_workgroup());
-        assert_eq!(got, [0, 0, 1, 0, 1, 0, 2, 1, 4]);
-    });
+    let want = vec![0, 0, 1, 0, 1, 0, 2, 1, 4];
+    Case::new("", source).words(&[&[0]]).output(want).one_workgroup()
 }

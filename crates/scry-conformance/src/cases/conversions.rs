@@ -1,6 +1,10 @@
 //! Conversions between numbers, and reinterpretation of bits.
 
-use crate::harness::{Case, Words, check_table, check_table_by};
+use scry_gpu::DeviceInfo;
+
+use crate::case::Case;
+use crate::random::Words;
+use crate::table::{Row, Tolerance, table, table_within};
 
 /// WGSL: towards zero, then the nearest value that both types have.
 fn to_i32(value: f32) -> i32 {
@@ -46,34 +50,31 @@ fn floats() -> Vec<[u32; 2]> {
     values.into_iter().map(|value| [value.to_bits(), 0]).collect()
 }
 
-#[test]
-fn floats_to_integers_truncate_and_clamp() {
-    const CASES: [Case; 5] = [
+pub(crate) fn floats_to_integers_truncate_and_clamp(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 5] = [
         ("bitcast<u32>(i32(a))", |x, _| to_i32(f32::from_bits(x)) as u32),
         ("u32(a)", |x, _| to_u32(f32::from_bits(x))),
         ("bitcast<u32>(vec3<i32>(vec3(0.0, a, a)).y)", |x, _| to_i32(f32::from_bits(x)) as u32),
         ("vec2<u32>(vec2(a, -a)).x", |x, _| to_u32(f32::from_bits(x))),
         ("vec2<u32>(vec2(a, -a)).y", |x, _| to_u32(-f32::from_bits(x))),
     ];
-    check_table("let a = bitcast<f32>(x);", &CASES, &floats());
+    table("let a = bitcast<f32>(x);", &CASES, &floats())
 }
 
 /// A NaN may become any integer, without other effects.
-#[test]
-fn nan_converts_to_any_integer() {
-    const CASES: [Case; 3] = [
+pub(crate) fn nan_converts_to_any_integer(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 3] = [
         ("select(1u, 0u, i32(a) <= 2147483647)", |_, _| 0),
         ("select(1u, 0u, u32(a) >= 0u)", |_, _| 0),
         ("7u", |_, _| 7),
     ];
     let pairs = [[f32::NAN.to_bits(), 0], [0xffc0_0001, 0]];
-    check_table("let a = bitcast<f32>(x);", &CASES, &pairs);
+    table("let a = bitcast<f32>(x);", &CASES, &pairs)
 }
 
 /// WGSL: the number itself if it is representable, else either neighbour.
-#[test]
-fn integers_to_floats() {
-    const EXACT: [Case; 4] = [
+pub(crate) fn integers_to_floats(_: &DeviceInfo) -> Vec<Case> {
+    const EXACT: [Row; 4] = [
         ("bitcast<u32>(f32(i32(x & 0xffffffu) - 8388608))", |x, _| {
             ((x & 0xff_ffff) as f32 - 8_388_608.0).to_bits()
         }),
@@ -83,19 +84,19 @@ fn integers_to_floats() {
         }),
         ("bitcast<u32>(vec4<f32>(vec4(x >> 8u)).w)", |x, _| ((x >> 8) as f32).to_bits()),
     ];
-    const ROUNDED: [Case; 2] = [
+    const ROUNDED: [Row; 2] = [
         ("bitcast<u32>(f32(x))", |x, _| (x as f32).to_bits()),
         ("bitcast<u32>(f32(bitcast<i32>(x)))", |x, _| (x as i32 as f32).to_bits()),
     ];
     let mut pairs: Vec<[u32; 2]> = Words(6).take(200).map(|word| [word, 0]).collect();
     pairs.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0xff_ffff].map(|word| [word, 0]));
-    check_table("", &EXACT, &pairs);
-    check_table_by("", &ROUNDED, &pairs, |got, want| got.abs_diff(want) <= 1);
+    let mut cases = table("", &EXACT, &pairs);
+    cases.extend(table_within(Tolerance::Steps(1), "", &ROUNDED, &pairs));
+    cases
 }
 
-#[test]
-fn booleans() {
-    const CASES: [Case; 7] = [
+pub(crate) fn booleans(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 7] = [
         ("u32(bool(x))", |x, _| (x != 0).into()),
         ("u32(bool(bitcast<i32>(x)))", |x, _| (x != 0).into()),
         ("bitcast<u32>(i32(x > 5u))", |x, _| (x > 5).into()),
@@ -105,17 +106,17 @@ fn booleans() {
         ("u32(!(x > 5u))", |x, _| (x <= 5).into()),
     ];
     let words = [0, 1, 5, 6, 0x8000_0000, 1.5f32.to_bits(), u32::MAX - 0x7f_ffff];
-    check_table("", &CASES, &words.map(|word| [word, 0]));
+    let mut cases = table("", &CASES, &words.map(|word| [word, 0]));
     // Separate: a device may flush subnormal numbers to zero.
-    const OF_FLOATS: [Case; 1] =
+    const OF_FLOATS: [Row; 1] =
         [("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into())];
     let words = words.into_iter().filter(|word| !f32::from_bits(*word).is_subnormal());
-    check_table("", &OF_FLOATS, &words.map(|word| [word, 0]).collect::<Vec<_>>());
+    cases.extend(table("", &OF_FLOATS, &words.map(|word| [word, 0]).collect::<Vec<_>>()));
+    cases
 }
 
-#[test]
-fn reinterpretation_keeps_every_bit() {
-    const CASES: [Case; 7] = [
+pub(crate) fn reinterpretation_keeps_every_bit(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 7] = [
         ("bitcast<u32>(bitcast<i32>(x))", |x, _| x),
         ("u32(bitcast<i32>(x))", |x, _| x),
         ("bitcast<u32>(i32(x))", |x, _| x),
@@ -128,5 +129,5 @@ fn reinterpretation_keeps_every_bit() {
     let is_number = |word: &u32| !f32::from_bits(*word).is_nan();
     let words: Vec<u32> = Words(7).take(200).filter(is_number).collect();
     let pairs: Vec<[u32; 2]> = words.windows(2).map(|pair| [pair[0], pair[1]]).collect();
-    check_table("", &CASES, &pairs);
+    table("", &CASES, &pairs)
 }

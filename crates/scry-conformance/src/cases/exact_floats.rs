@@ -1,6 +1,11 @@
 //! Floats of every width: results that the type represents exactly.
 
-use crate::typed::{Case, FLOATS, Operands, Ty, Want, check};
+use scry_gpu::DeviceInfo;
+
+use crate::Cases;
+use crate::case::Want;
+use crate::ty::{FLOATS, Ty};
+use crate::typed::{Operands, Row, expressions, for_types};
 
 /// Small multiples of 1/8: their sums, products and quotients by powers of two are exact in all
 /// types.
@@ -22,19 +27,19 @@ fn exact(
     ty: Ty,
     expression: impl Into<String>,
     oracle: impl Fn(f64, f64, u32) -> f64 + 'static,
-) -> Case {
-    Case::new(expression, ty, move |a, b, s| {
+) -> Row {
+    Row::new(expression, ty, move |a, b, s| {
         let value = oracle(ty.float(a), ty.float(b), s);
         let is_exact = ty.float(ty.nearest(value)) == value;
         if is_exact { Want::Number(value) } else { Want::Near(value, 1.0) }
     })
 }
 
-fn condition(ty: Ty, expression: &str, oracle: impl Fn(f64, f64) -> bool + 'static) -> Case {
-    Case::holds(expression, move |a, b| oracle(ty.float(a), ty.float(b)))
+fn condition(ty: Ty, expression: &str, oracle: impl Fn(f64, f64) -> bool + 'static) -> Row {
+    Row::holds(expression, move |a, b| oracle(ty.float(a), ty.float(b)))
 }
 
-fn arithmetic(ty: Ty) -> Vec<Case> {
+fn arithmetic(ty: Ty) -> Vec<Row> {
     vec![
         exact(ty, "a + b", |a, b, _| a + b),
         exact(ty, "a - b", |a, b, _| a - b),
@@ -56,7 +61,7 @@ fn arithmetic(ty: Ty) -> Vec<Case> {
         exact(ty, "modf(a).fract", |a, _, _| a.fract()),
         exact(ty, "modf(a).whole", |a, _, _| a.trunc()),
         exact(ty, "frexp(a).fract", |a, _, _| fraction(a)),
-        Case::new("i32(frexp(a).exp)", Ty::I32, move |a, _, _| {
+        Row::new("i32(frexp(a).exp)", Ty::I32, move |a, _, _| {
             Want::Bits(Ty::I32.wrap(exponent(ty.float(a)).into()))
         }),
         exact(ty, "ldexp(a, i32(s))", |a, _, s| a * 2f64.powi(s as i32)),
@@ -73,7 +78,7 @@ fn exponent(a: f64) -> i32 {
     if a == 0.0 { 0 } else { a.abs().log2().floor() as i32 + 1 }
 }
 
-fn comparisons(ty: Ty) -> Vec<Case> {
+fn comparisons(ty: Ty) -> Vec<Row> {
     vec![
         condition(ty, "a < b", |a, b| a < b),
         condition(ty, "a <= b", |a, b| a <= b),
@@ -87,7 +92,7 @@ fn comparisons(ty: Ty) -> Vec<Case> {
 }
 
 /// Sums of products of integers, which `f16` represents.
-fn combined(ty: Ty) -> Vec<Case> {
+fn combined(ty: Ty) -> Vec<Row> {
     let name = ty.name();
     vec![
         exact(ty, format!("fma(trunc(a), {name}(3), trunc(b))"), |a, b, _| {
@@ -108,32 +113,23 @@ fn combined(ty: Ty) -> Vec<Case> {
         exact(ty, format!("a % {name}(2)"), |a, _, _| a % 2.0),
         exact(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
         // WGSL: within 2.5 ULP.
-        Case::new(format!("a / (abs(b) + {name}(0.5))"), ty, move |a, b, _| {
+        Row::new(format!("a / (abs(b) + {name}(0.5))"), ty, move |a, b, _| {
             Want::Near(ty.float(a) / (ty.float(b).abs() + 0.5), 2.5)
         }),
-        Case::new(format!("{name}(3) / (abs(a) + {name}(1))"), ty, move |a, _, _| {
+        Row::new(format!("{name}(3) / (abs(a) + {name}(1))"), ty, move |a, _, _| {
             Want::Near(3.0 / (ty.float(a).abs() + 1.0), 2.5)
         }),
     ]
 }
 
-#[test]
-fn arithmetic_of_every_width() {
-    for ty in FLOATS {
-        check(&operands(ty), &arithmetic(ty));
-    }
+pub(crate) fn arithmetic_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), arithmetic(ty)))
 }
 
-#[test]
-fn comparisons_of_every_width() {
-    for ty in FLOATS {
-        check(&operands(ty), &comparisons(ty));
-    }
+pub(crate) fn comparisons_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), comparisons(ty)))
 }
 
-#[test]
-fn exact_arithmetic_in_every_width() {
-    for ty in FLOATS {
-        check(&operands(ty), &combined(ty));
-    }
+pub(crate) fn exact_arithmetic_in_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), combined(ty)))
 }

@@ -1,18 +1,20 @@
 //! Loops, branches, functions and pointers, against the same program on the host.
 
-use crate::harness::{Case, check_functions, on_each_device, one_workgroup, run_words};
+use scry_gpu::DeviceInfo;
+
+use crate::case::Case;
+use crate::table::{Row, function_table};
 
 /// The numbers 0 to 63 as first words, small ones as second words.
 fn inputs() -> Vec<[u32; 2]> {
     (0..64).map(|i| [i, i * 7 % 13]).collect()
 }
 
-fn check(functions: &str, cases: &[Case]) {
-    check_functions(functions, cases, &inputs());
+fn check(declarations: &str, rows: &[Row]) -> Vec<Case> {
+    function_table(declarations, rows, &inputs())
 }
 
-#[test]
-fn loops() {
+pub(crate) fn loops(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var sum = 0u;
@@ -46,7 +48,7 @@ fn loops() {
             }
             return sum;
         }";
-    const CASES: [Case; 3] = [
+    const CASES: [Row; 3] = [
         ("f0(x, y)", |x, y| (0..x.min(41)).filter(|i| i % 3 != 1).map(|i| i * y + 1).sum()),
         ("f1(x, y)", |x, _| {
             let (mut n, mut steps) = (x + 1, 0);
@@ -61,11 +63,10 @@ fn loops() {
             (0..turns).filter(|i| i % 2 == 1).sum::<u32>() + 100 * turns
         }),
     ];
-    check(functions, &CASES);
+    check(functions, &CASES)
 }
 
-#[test]
-fn nested_loops() {
+pub(crate) fn nested_loops(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             for (var i = 0u; ; i++) {
@@ -88,7 +89,7 @@ fn nested_loops() {
             }
             return sum;
         }";
-    const CASES: [Case; 2] = [
+    const CASES: [Row; 2] = [
         ("f0(x, y)", |x, _| {
             let mut places = (0..).flat_map(|i| (0..10).map(move |j| (i, j)));
             let (i, j) = places.find(|(i, j)| i * j >= x).expect("the products have no end");
@@ -105,11 +106,10 @@ fn nested_loops() {
             sum
         }),
     ];
-    check(functions, &CASES);
+    check(functions, &CASES)
 }
 
-#[test]
-fn switches() {
+pub(crate) fn switches(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             switch x % 8u {
@@ -147,7 +147,7 @@ fn switches() {
         fn f2(x: u32, y: u32) -> u32 {
             switch x { default: { return y; } }
         }";
-    const CASES: [Case; 3] = [
+    const CASES: [Row; 3] = [
         ("f0(x, y)", |x, y| match x % 8 {
             0 => 10,
             1 | 2 => 20 + y,
@@ -176,11 +176,10 @@ fn switches() {
         }),
         ("f2(x, y)", |_, y| y),
     ];
-    check(functions, &CASES);
+    check(functions, &CASES)
 }
 
-#[test]
-fn branches_and_early_returns() {
+pub(crate) fn branches_and_early_returns(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             if x < 10u { return 1u; } else if x < 20u { if y > 6u { return 2u; } }
@@ -191,7 +190,7 @@ fn branches_and_early_returns() {
         fn f1(x: u32, y: u32) -> u32 { return inner(inner(x) + inner(y)); }
         fn nothing(x: u32) { if x > 3u { return; } }
         fn f2(x: u32, y: u32) -> u32 { nothing(x); return select(x, y, x > y); }";
-    const CASES: [Case; 3] = [
+    const CASES: [Row; 3] = [
         ("f0(x, y)", |x, y| match x {
             0..10 => 1,
             10..20 if y > 6 => 2,
@@ -205,11 +204,10 @@ fn branches_and_early_returns() {
         }),
         ("f2(x, y)", |x, y| x.min(y)),
     ];
-    check(functions, &CASES);
+    check(functions, &CASES)
 }
 
-#[test]
-fn pointers_to_variables_and_their_parts() {
+pub(crate) fn pointers_to_variables_and_their_parts(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         struct Pair { first: u32, second: array<u32, 3> }
         var<private> own: array<u32, 4>;
@@ -241,7 +239,7 @@ fn pointers_to_variables_and_their_parts() {
             v[x % 2u] += 100u;
             return (*p).x + (*p).y * 1000u + p.z;
         }";
-    const CASES: [Case; 4] = [
+    const CASES: [Row; 4] = [
         ("f0(x, y)", |x, y| y * 1000 + x),
         ("f1(x, y)", |x, _| {
             let mut own = [1, 2, 3, 4];
@@ -255,11 +253,10 @@ fn pointers_to_variables_and_their_parts() {
             v[0] + v[1] * 1000 + 5
         }),
     ];
-    check(functions, &CASES);
+    check(functions, &CASES)
 }
 
-#[test]
-fn functions_accept_every_value_type() {
+pub(crate) fn functions_accept_every_value_type(_: &DeviceInfo) -> Case {
     let source = "
         struct Inner { v: vec3<f32>, n: u32 }
         struct Outer { list: array<Inner, 2>, m: mat2x2<f32> }
@@ -297,15 +294,12 @@ fn functions_accept_every_value_type() {
             var zero = Outer();
             out[6] = zero.list[1].n + u32(zero.m[0].x);
         }";
-    on_each_device(|gpu| {
-        let got = run_words(gpu, source, &[&[7]], 7, one_workgroup());
-        assert_eq!(got, [18, 20, 16, 56, 8, 6, 0]);
-    });
+    let want = vec![18, 20, 16, 56, 8, 6, 0];
+    Case::new("", source).words(&[&[7]]).output(want).one_workgroup()
 }
 
 /// Statements before a loop's test are executed once more than the rest of its body.
-#[test]
-fn side_effects_before_loop_tests() {
+pub(crate) fn side_effects_before_loop_tests(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> counter: atomic<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32, 3>;
@@ -325,9 +319,7 @@ fn side_effects_before_loop_tests() {
             out[1] = seen;
             out[2] = i;
         }";
-    on_each_device(|gpu| {
-        // Four iterations and the last test, twice; the counter starts at zero.
-        let out = run_words(gpu, source, &[&[0]], 3, one_workgroup());
-        assert_eq!(out, [10, 0x0123_5678, 5]);
-    });
+    // Four iterations and the last test, twice; the counter starts at zero.
+    let want = vec![10, 0x0123_5678, 5];
+    Case::new("", source).words(&[&[0]]).output(want).one_workgroup()
 }

@@ -1,7 +1,12 @@
 //! Conversions between every two types, reinterpretations, and selections of every type.
 
-use crate::harness::Words;
-use crate::typed::{Case, FLOATS, INTEGERS, NUMBERS, Operands, Ty, Want, check};
+use scry_gpu::DeviceInfo;
+
+use crate::Cases;
+use crate::case::Want;
+use crate::random::Words;
+use crate::ty::{FLOATS, INTEGERS, NUMBERS, Ty};
+use crate::typed::{Operands, Row, expressions, for_types};
 
 /// Corners of the type, and of those that it may be converted to.
 fn operands(ty: Ty) -> Operands {
@@ -95,81 +100,71 @@ fn in_reach(to: Ty, number: f64) -> Want {
     }
 }
 
-fn conversions(from: Ty) -> Vec<Case> {
+fn conversions(from: Ty) -> Vec<Row> {
     let name = from.name();
-    let mut cases = Vec::new();
+    let mut rows = Vec::new();
     for to in NUMBERS.into_iter().filter(|to| *to != from) {
         let expression = format!("{}(a)", to.name());
-        cases.push(Case::new(expression, to, move |a, _, _| converted(from, to, a)));
+        rows.push(Row::new(expression, to, move |a, _, _| converted(from, to, a)));
         let of_condition = move |a: u64, b: u64, _| Want::Number(f64::from(u8::from(a == b)));
         if to.is_float() {
-            cases.push(Case::new(format!("{}(a == b)", to.name()), to, of_condition));
+            rows.push(Row::new(format!("{}(a == b)", to.name()), to, of_condition));
         }
     }
     let is_zero =
         move |bits: u64| if from.is_float() { from.float(bits) == 0.0 } else { bits == 0 };
-    cases.push(Case::holds("bool(a)", move |a, _| !is_zero(a)));
-    cases.push(Case::holds(format!("a == {name}(bool(a))"), move |a, _| {
+    rows.push(Row::holds("bool(a)", move |a, _| !is_zero(a)));
+    rows.push(Row::holds(format!("a == {name}(bool(a))"), move |a, _| {
         is_zero(a) || a == from.whole(1)
     }));
     let one = move |holds: bool| Want::Bits(from.whole(holds.into()));
-    cases.push(Case::new(format!("{name}(s < 9u)"), from, move |_, _, s| one(s < 9)));
-    cases.push(Case::new("select(a, b, s % 3u == 1u)", from, move |a, b, s| {
+    rows.push(Row::new(format!("{name}(s < 9u)"), from, move |_, _, s| one(s < 9)));
+    rows.push(Row::new("select(a, b, s % 3u == 1u)", from, move |a, b, s| {
         Want::Bits(if s % 3 == 1 { b } else { a })
     }));
-    cases
+    rows
 }
 
-fn reinterpretations(from: Ty) -> Vec<Case> {
+fn reinterpretations(from: Ty) -> Vec<Row> {
     let fits = move |to: &Ty| *to != from && to.bits() == from.bits();
     let case = |to: Ty| {
         let expression = format!("bitcast<{}>(a)", to.name());
-        Case::new(expression, to, |a, _, _| Want::Bits(a))
+        Row::new(expression, to, |a, _, _| Want::Bits(a))
     };
     NUMBERS.into_iter().filter(fits).map(case).collect()
 }
 
-#[test]
-fn integers_to_every_type() {
-    for ty in INTEGERS {
-        check(&operands(ty), &conversions(ty));
-    }
+pub(crate) fn integers_to_every_type(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &INTEGERS, |gpu, ty| expressions(gpu, operands(ty), conversions(ty)))
 }
 
-#[test]
-fn floats_to_every_type() {
-    for ty in FLOATS {
-        check(&operands(ty), &conversions(ty));
-    }
+pub(crate) fn floats_to_every_type(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &FLOATS, |gpu, ty| expressions(gpu, operands(ty), conversions(ty)))
 }
 
-#[test]
-fn bits_as_every_type() {
-    for ty in NUMBERS {
-        check(&operands(ty), &reinterpretations(ty));
-    }
+pub(crate) fn bits_as_every_type(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &NUMBERS, |gpu, ty| expressions(gpu, operands(ty), reinterpretations(ty)))
 }
 
-#[test]
-fn truth_values() {
+pub(crate) fn truth_values(gpu: &DeviceInfo) -> Cases {
     let operands = operands(Ty::U32);
     let odd = |word: u64| word % 2 == 1;
-    let cases = [
-        Case::holds(
+    let rows = vec![
+        Row::holds(
             "select(a % 2u == 1u, b > 5u, a > b)",
             move |a, b| {
                 if a > b { b > 5 } else { odd(a) }
             },
         ),
-        Case::holds("(a % 2u == 1u) & (b % 2u == 1u)", move |a, b| odd(a) & odd(b)),
-        Case::holds("(a % 2u == 1u) | (b % 2u == 1u)", move |a, b| odd(a) | odd(b)),
-        Case::holds("(a % 2u == 1u) == (b % 2u == 1u)", move |a, b| odd(a) == odd(b)),
-        Case::holds("(a % 2u == 1u) != (b % 2u == 1u)", move |a, b| odd(a) != odd(b)),
-        Case::holds("!(a % 2u == 1u)", move |a, _| !odd(a)),
-        Case::holds("a % 2u == 1u && b % 2u == 1u", move |a, b| odd(a) && odd(b)),
-        Case::holds("a % 2u == 1u || b % 2u == 1u", move |a, b| odd(a) || odd(b)),
-        Case::holds("any(vec3(a, b, a) > vec3(b, a, b))", |a, b| a != b),
-        Case::holds("all(vec2(a, 3u) >= vec2(b, 3u))", |a, b| a >= b),
+        Row::holds("(a % 2u == 1u) & (b % 2u == 1u)", move |a, b| odd(a) & odd(b)),
+        Row::holds("(a % 2u == 1u) | (b % 2u == 1u)", move |a, b| odd(a) | odd(b)),
+        Row::holds("(a % 2u == 1u) == (b % 2u == 1u)", move |a, b| odd(a) == odd(b)),
+        Row::holds("(a % 2u == 1u) != (b % 2u == 1u)", move |a, b| odd(a) != odd(b)),
+        Row::holds("!(a % 2u == 1u)", move |a, _| !odd(a)),
+        Row::holds("a % 2u == 1u && b % 2u == 1u", move |a, b| odd(a) && odd(b)),
+        Row::holds("a % 2u == 1u || b % 2u == 1u", move |a, b| odd(a) || odd(b)),
+        Row::holds("any(vec3(a, b, a) > vec3(b, a, b))", |a, b| a != b),
+        Row::holds("all(vec2(a, 3u) >= vec2(b, 3u))", |a, b| a >= b),
     ];
-    check(&operands, &cases);
+    expressions(gpu, operands, rows)
 }

@@ -1,8 +1,10 @@
 //! Bit manipulation and packing functions.
 
-use scry_gpu::f16;
+use scry_gpu::{DeviceInfo, f16};
 
-use crate::harness::{Case, Words, all_pairs, check_table, check_table_by};
+use crate::case::Case;
+use crate::random::{Words, all_pairs};
+use crate::table::{Row, Tolerance, table, table_within};
 
 fn words() -> Vec<u32> {
     let mut words = vec![0, 1, 2, 0x80, 0xff, 0x8000_0000, 0x7fff_ffff, u32::MAX, 0xffff_0000];
@@ -72,9 +74,8 @@ fn insert(word: u32, new: u32, offset: u32, count: u32) -> u32 {
     word & !bits | new.checked_shl(offset).unwrap_or(0) & bits
 }
 
-#[test]
-fn counting() {
-    const CASES: [Case; 11] = [
+pub(crate) fn counting(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 11] = [
         ("countOneBits(x)", |x, _| x.count_ones()),
         ("countLeadingZeros(x)", |x, _| x.leading_zeros()),
         ("countTrailingZeros(x)", |x, _| x.trailing_zeros()),
@@ -87,12 +88,11 @@ fn counting() {
         ("countTrailingZeros(vec3(x, y, x)).y", |_, y| y.trailing_zeros()),
         ("firstLeadingBit(vec2(y, x)).y", |x, _| first_leading(x)),
     ];
-    check_table("", &CASES, &pairs());
+    table("", &CASES, &pairs())
 }
 
-#[test]
-fn fields() {
-    const CASES: [Case; 9] = [
+pub(crate) fn fields(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 9] = [
         ("extractBits(x, y, 5u)", |x, y| extract(x, y, 5)),
         ("extractBits(x, 3u, y)", |x, y| extract(x, 3, y)),
         ("extractBits(x, y, y)", |x, y| extract(x, y, y)),
@@ -103,17 +103,16 @@ fn fields() {
         ("insertBits(x, ~x, y, y)", |x, y| insert(x, !x, y, y)),
         ("insertBits(vec2(x), vec2(5u), y, 3u).y", |x, y| insert(x, 5, y, 3)),
     ];
-    check_table("", &CASES, &pairs());
+    table("", &CASES, &pairs())
 }
 
 /// Devices may have separate instructions for uniform values, and compilers fold constants.
-#[test]
-fn bit_fields_of_uniform_words() {
+pub(crate) fn bit_fields_of_uniform_words(_: &DeviceInfo) -> Vec<Case> {
     const WORD: u32 = 0xb2d4_c8e1;
     fn length() -> u32 {
         pairs().len() as u32
     }
-    const CASES: [Case; 10] = [
+    const CASES: [Row; 10] = [
         ("extractBits(arrayLength(&pairs), y, 1u)", |_, y| extract(length(), y, 1)),
         ("extractBits(arrayLength(&pairs), y % 33u, arrayLength(&pairs) % 33u)", |_, y| {
             extract(length(), y % 33, length() % 33)
@@ -131,16 +130,15 @@ fn bit_fields_of_uniform_words() {
         ("insertBits(1u, 0x5555u, y, arrayLength(&pairs))", |_, y| insert(1, 0x5555, y, length())),
         ("insertBits(x, y, 30u, 7u) ^ insertBits(x, y, 32u, 0u)", |x, y| x ^ insert(x, y, 30, 7)),
     ];
-    check_table("", &CASES, &pairs());
+    table("", &CASES, &pairs())
 }
 
 /// Zero has no such bit: value ranges derived from the position must include that result.
-#[test]
-fn bit_positions_of_possible_zeros() {
+pub(crate) fn bit_positions_of_possible_zeros(_: &DeviceInfo) -> Vec<Case> {
     fn remainder(x: u32) -> u32 {
         (first_leading_signed(x).cast_signed() % 5).cast_unsigned()
     }
-    const CASES: [Case; 9] = [
+    const CASES: [Row; 9] = [
         ("bitcast<u32>(firstLeadingBit(bitcast<i32>(x)) % 5)", |x, _| remainder(x)),
         ("bitcast<u32>((firstLeadingBit(vec2(bitcast<i32>(y))) % 5i).y)", |_, y| remainder(y)),
         ("bitcast<u32>(firstLeadingBit(vec2<i32>(0i)).x % 5)", |_, _| u32::MAX),
@@ -151,7 +149,7 @@ fn bit_positions_of_possible_zeros() {
         ("countTrailingZeros(vec3(x & y)).z / 32u", |x, y| u32::from(x & y == 0)),
         ("countTrailingZeros(firstTrailingBit(vec4(0u)).w & 32u)", |_, _| 5),
     ];
-    check_table("", &CASES, &pairs());
+    table("", &CASES, &pairs())
 }
 
 fn bytes(word: u32) -> [u8; 4] {
@@ -168,9 +166,8 @@ fn dot_unsigned(x: u32, y: u32) -> u32 {
     bytes(x).into_iter().zip(bytes(y)).map(product).sum()
 }
 
-#[test]
-fn packed_bytes() {
-    const CASES: [Case; 8] = [
+pub(crate) fn packed_bytes(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 8] = [
         ("dot4U8Packed(x, y)", dot_unsigned),
         ("bitcast<u32>(dot4I8Packed(x, y))", dot_signed),
         ("pack4xU8(unpack4xU8(x))", |x, _| x),
@@ -185,7 +182,7 @@ fn packed_bytes() {
             u32::from_le_bytes([clamp(x), clamp(y), 0x80, 0xf9])
         }),
     ];
-    check_table("", &CASES, &all_pairs(&words()[..40]));
+    table("", &CASES, &all_pairs(&words()[..40]))
 }
 
 /// WGSL: ⌊0.5 + 255 · clamp(e, 0, 1)⌋.
@@ -198,9 +195,8 @@ fn snorm(value: f32, scale: f64) -> i32 {
     (0.5 + scale * f64::from(value).clamp(-1.0, 1.0)).floor() as i32
 }
 
-#[test]
-fn packed_fractions() {
-    const CASES: [Case; 4] = [
+pub(crate) fn packed_fractions(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 4] = [
         ("pack4x8unorm(vec4(a, b, 0.0, 2.0))", |x, y| {
             let [a, b] = [x, y].map(|word| unorm(f32::from_bits(word), 255.0) as u8);
             u32::from_le_bytes([a, b, 0, 255])
@@ -222,12 +218,11 @@ fn packed_fractions() {
     // either way. (The float next to 0.7 times 255 is such a value.)
     let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.71, -0.71, 0.123, -0.987, 5.0, -5.0, 0.0031];
     let pairs = all_pairs(&values.map(f32::to_bits));
-    check_table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs);
+    table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs)
 }
 
-#[test]
-fn unpacked_fractions() {
-    const CASES: [Case; 4] = [
+pub(crate) fn unpacked_fractions(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 4] = [
         ("bitcast<u32>(unpack4x8unorm(x).y)", |x, _| (f32::from(bytes(x)[1]) / 255.0).to_bits()),
         ("bitcast<u32>(unpack4x8snorm(x).w)", |x, _| {
             (f32::from(bytes(x)[3] as i8) / 127.0).max(-1.0).to_bits()
@@ -238,12 +233,11 @@ fn unpacked_fractions() {
         }),
     ];
     // WGSL allows 3 ULP.
-    check_table_by("", &CASES, &pairs(), |got, want| got.abs_diff(want) <= 3);
+    table_within(Tolerance::Steps(3), "", &CASES, &pairs())
 }
 
-#[test]
-fn packed_halves() {
-    const CASES: [Case; 3] = [
+pub(crate) fn packed_halves(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 3] = [
         ("bitcast<u32>(unpack2x16float(x).x)", |x, _| f16::from_bits(x as u16).to_f32().to_bits()),
         ("bitcast<u32>(unpack2x16float(x).y)", |x, _| {
             f16::from_bits((x >> 16) as u16).to_f32().to_bits()
@@ -256,5 +250,5 @@ fn packed_halves() {
     let halves = halves.filter(|word| is_normal(*word) && is_normal(word >> 16));
     let pairs: Vec<[u32; 2]> = halves.map(|word| [word, 0]).collect();
     assert!(pairs.len() > 100);
-    check_table("", &CASES, &pairs);
+    table("", &CASES, &pairs)
 }

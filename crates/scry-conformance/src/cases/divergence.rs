@@ -1,15 +1,18 @@
 //! Divergent control flow: nested loops, switches and returns, against the same program on the
 //! host.
 
-use crate::harness::{Case, Words, check_functions};
+use scry_gpu::DeviceInfo;
+
+use crate::case::Case;
+use crate::random::Words;
+use crate::table::{Row, function_table};
 
 fn inputs() -> Vec<[u32; 2]> {
     let random: Vec<u32> = Words(77).take(160).map(|word| word % 97).collect();
     random.chunks(2).map(|pair| [pair[0], pair[1]]).collect()
 }
 
-#[test]
-fn continuing_blocks_see_body_variables() {
+pub(crate) fn continuing_blocks_see_body_variables(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var i = 0u;
@@ -42,7 +45,7 @@ fn continuing_blocks_see_body_variables() {
             }
             return last;
         }";
-    const CASES: [Case; 2] = [
+    const CASES: [Row; 2] = [
         ("f0(x, y)", |x, y| {
             let (mut i, mut sum) = (0u32, 0u32);
             loop {
@@ -83,11 +86,10 @@ fn continuing_blocks_see_body_variables() {
             }
         }),
     ];
-    check_functions(functions, &CASES, &inputs());
+    function_table(functions, &CASES, &inputs())
 }
 
-#[test]
-fn switches_in_loops_in_switches() {
+pub(crate) fn switches_in_loops_in_switches(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var state = x % 5u;
@@ -128,7 +130,7 @@ fn switches_in_loops_in_switches() {
             }
             return r + x;
         }";
-    const CASES: [Case; 2] = [
+    const CASES: [Row; 2] = [
         ("f0(x, y)", machine),
         ("f1(x, y)", |x, y| match x % 7 {
             0 | 2 => y + 1 + x,
@@ -138,7 +140,7 @@ fn switches_in_loops_in_switches() {
             _ => y * 2 + x,
         }),
     ];
-    check_functions(functions, &CASES, &inputs());
+    function_table(functions, &CASES, &inputs())
 }
 
 fn machine(x: u32, y: u32) -> u32 {
@@ -180,8 +182,7 @@ fn machine(x: u32, y: u32) -> u32 {
     log * 10 + state
 }
 
-#[test]
-fn returns_from_nested_callees() {
+pub(crate) fn returns_from_nested_callees(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn find(x: u32, y: u32) -> u32 {
             for (var i = 1u; i < 20u; i++) {
@@ -211,7 +212,7 @@ fn returns_from_nested_callees() {
             while turns < 6u && change(&v, y) { turns++; }
             return v * 10u + turns;
         }";
-    const CASES: [Case; 2] = [
+    const CASES: [Row; 2] = [
         ("nested(x, y)", nested),
         ("f1(x, y)", |x, y| {
             let (mut v, mut turns) = (x, 0);
@@ -221,7 +222,7 @@ fn returns_from_nested_callees() {
             v * 10 + turns
         }),
     ];
-    check_functions(functions, &CASES, &inputs());
+    function_table(functions, &CASES, &inputs())
 }
 
 fn find(x: u32, y: u32) -> u32 {
@@ -265,8 +266,7 @@ fn change(p: &mut u32, y: u32) -> bool {
     p.is_multiple_of(2)
 }
 
-#[test]
-fn arrays_written_on_different_ways() {
+pub(crate) fn arrays_written_on_different_ways(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var seen: array<u32, 8>;
@@ -281,7 +281,7 @@ fn arrays_written_on_different_ways() {
             for (var i = 0; i < 8; i++) { sum = sum * 3u + seen[i]; }
             return sum;
         }";
-    const CASES: [Case; 1] = [("f0(x, y)", |x, y| {
+    const CASES: [Row; 1] = [("f0(x, y)", |x, y| {
         let (mut seen, mut at) = ([0u32; 8], x);
         for i in 0..y % 23 {
             at = (at * 5 + 3) % 31;
@@ -298,5 +298,5 @@ fn arrays_written_on_different_ways() {
         }
         seen.iter().fold(0, |sum: u32, word| sum.wrapping_mul(3).wrapping_add(*word))
     })];
-    check_functions(functions, &CASES, &inputs());
+    function_table(functions, &CASES, &inputs())
 }

@@ -1,7 +1,10 @@
 //! Floats: exact results, and bit patterns that pass unchanged.
 
-use crate::harness::{Case, all_pairs, check_table, check_table_by};
-use crate::support::random_f32;
+use scry_gpu::DeviceInfo;
+
+use crate::case::Case;
+use crate::random::{all_pairs, random_f32};
+use crate::table::{Row, Tolerance, table, table_within};
 
 const AS_FLOATS: &str = "let a = bitcast<f32>(x); let b = bitcast<f32>(y);";
 
@@ -14,24 +17,21 @@ fn pairs() -> Vec<[u32; 2]> {
 }
 
 /// An expression over the floats `a` and `b`, and its value on the host.
-type FloatCase = (&'static str, fn(f32, f32) -> f32);
+type FloatRow = (&'static str, fn(f32, f32) -> f32);
 
 /// The sign of a zero is not compared: an implementation may ignore it.
-fn check_floats(cases: &[FloatCase], pairs: &[[u32; 2]]) {
-    let as_words = |(expression, host): &FloatCase| {
+fn check_floats(rows: &[FloatRow], pairs: &[[u32; 2]]) -> Vec<Case> {
+    let as_words = |(expression, host): &FloatRow| {
         let host = *host;
         let host = move |x, y| host(f32::from_bits(x), f32::from_bits(y)).to_bits();
         (format!("bitcast<u32>({expression})"), host)
     };
-    let cases: Vec<_> = cases.iter().map(as_words).collect();
-    check_table_by(AS_FLOATS, &cases, pairs, |got, want| {
-        f32::from_bits(got) == f32::from_bits(want)
-    });
+    let rows: Vec<_> = rows.iter().map(as_words).collect();
+    table_within(Tolerance::SameFloat, AS_FLOATS, &rows, pairs)
 }
 
-#[test]
-fn exact_operations() {
-    const CASES: [FloatCase; 18] = [
+pub(crate) fn exact_operations(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [FloatRow; 18] = [
         ("a + b", |a, b| a + b),
         ("a - b", |a, b| a - b),
         ("a * b", |a, b| a * b),
@@ -51,12 +51,11 @@ fn exact_operations() {
         ("ldexp(a, 3)", |a, _| a * 8.0),
         ("select(a, b, a < b)", |a, b| a.max(b)),
     ];
-    check_floats(&CASES, &pairs());
+    check_floats(&CASES, &pairs())
 }
 
-#[test]
-fn comparisons() {
-    const CASES: [Case; 6] = [
+pub(crate) fn comparisons(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 6] = [
         ("u32(a < b)", |x, y| (f32::from_bits(x) < f32::from_bits(y)).into()),
         ("u32(a <= b)", |x, y| (f32::from_bits(x) <= f32::from_bits(y)).into()),
         ("u32(a > b)", |x, y| (f32::from_bits(x) > f32::from_bits(y)).into()),
@@ -67,42 +66,40 @@ fn comparisons() {
     let values = [0.0, -0.0, 1.0, -1.0, 1.5, f32::MAX, f32::MIN];
     let mut pairs = all_pairs(&values.map(f32::to_bits));
     pairs.extend(self::pairs());
-    check_table(AS_FLOATS, &CASES, &pairs);
+    table(AS_FLOATS, &CASES, &pairs)
 }
 
-#[test]
-fn remainder_has_sign_of_dividend() {
-    const CASES: [FloatCase; 2] =
+pub(crate) fn remainder_has_sign_of_dividend(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [FloatRow; 2] =
         [("a % b", |a, b| a % b), ("(vec2(a, 1.0) % vec2(b, 1.0)).x", |a, b| a % b)];
     // Small multiples of 0.25 by powers of two: no intermediate result is rounded.
     let dividends: Vec<f32> =
         (-20i8..20).filter(|i| *i % 8 != 0).map(|i| f32::from(i) / 4.0).collect();
     let pair = |a: &f32| [2.0, -2.0].map(|b: f32| [a.to_bits(), b.to_bits()]);
     let pairs: Vec<[u32; 2]> = dividends.iter().flat_map(pair).collect();
-    check_floats(&CASES, &pairs);
+    check_floats(&CASES, &pairs)
 }
 
-#[test]
-fn parts_of_floats() {
-    const FLOATS: [FloatCase; 3] = [
+pub(crate) fn parts_of_floats(_: &DeviceInfo) -> Vec<Case> {
+    const FLOATS: [FloatRow; 3] = [
         ("modf(a).whole", |a, _| a.trunc()),
         ("modf(a).fract", |a, _| a.fract()),
         ("ldexp(frexp(a).fract, frexp(a).exp)", |a, _| a),
     ];
     // A fraction of at least 0.5 and less than 1, and its exponent.
-    const WORDS: [Case; 2] = [
+    const WORDS: [Row; 2] = [
         ("bitcast<u32>(frexp(a).fract)", |x, _| x & 0x807f_ffff | 126 << 23),
         ("bitcast<u32>(frexp(a).exp)", |x, _| (x >> 23 & 255).wrapping_sub(126)),
     ];
-    check_floats(&FLOATS, &pairs());
-    check_table(AS_FLOATS, &WORDS, &pairs());
+    let mut cases = check_floats(&FLOATS, &pairs());
+    cases.extend(table(AS_FLOATS, &WORDS, &pairs()));
+    cases
 }
 
-#[test]
-fn bits_of_floats_pass_through_buffers() {
-    const CASES: [Case; 2] = [("x", |x, _| x), ("y", |_, y| y)];
+pub(crate) fn bits_of_floats_pass_through_buffers(_: &DeviceInfo) -> Vec<Case> {
+    const CASES: [Row; 2] = [("x", |x, _| x), ("y", |_, y| y)];
     // NaNs with payloads, subnormals, both zeros, infinities.
     let words =
         [0x7fc0_0001, 0xffff_ffff, 0x7f80_0001, 1, 0x8000_0001, 0x8000_0000, 0x7f80_0000, 0];
-    check_table("", &CASES, &all_pairs(&words));
+    table("", &CASES, &all_pairs(&words))
 }

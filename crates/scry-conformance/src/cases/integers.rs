@@ -1,9 +1,12 @@
 //! Integers of every width: all operators and functions, with operands of every kind.
 
-use scry_gpu::BackendKind;
+use scry_gpu::{BackendKind, DeviceInfo};
 
-use crate::harness::{Words, on_each_device};
-use crate::typed::{Case, INTEGERS, Operands, Ty, Want, check, check_on};
+use crate::Cases;
+use crate::case::{Case, Want};
+use crate::random::Words;
+use crate::ty::{INTEGERS, Ty};
+use crate::typed::{Operands, Row, expressions, for_types};
 
 /// Corner cases and random values.
 fn operands(ty: Ty) -> Operands {
@@ -46,14 +49,14 @@ fn integer(
     ty: Ty,
     expression: impl Into<String>,
     oracle: impl Fn(i128, i128, u32) -> i128 + 'static,
-) -> Case {
-    Case::new(expression, ty, move |a, b, s| {
+) -> Row {
+    Row::new(expression, ty, move |a, b, s| {
         Want::Bits(ty.wrap(oracle(ty.integer(a), ty.integer(b), s)))
     })
 }
 
-fn condition(ty: Ty, expression: &str, oracle: impl Fn(i128, i128) -> bool + 'static) -> Case {
-    Case::holds(expression, move |a, b| oracle(ty.integer(a), ty.integer(b)))
+fn condition(ty: Ty, expression: &str, oracle: impl Fn(i128, i128) -> bool + 'static) -> Row {
+    Row::holds(expression, move |a, b| oracle(ty.integer(a), ty.integer(b)))
 }
 
 /// WGSL: `x / 0` is `x`; a quotient that overflows wraps to the dividend.
@@ -66,7 +69,7 @@ fn remainder(a: i128, b: i128) -> i128 {
     a.checked_rem(b).unwrap_or(0)
 }
 
-fn arithmetic(ty: Ty) -> Vec<Case> {
+fn arithmetic(ty: Ty) -> Vec<Row> {
     let bits = ty.bits();
     let mut cases = vec![
         integer(ty, "a + b", |a, b, _| a + b),
@@ -99,7 +102,7 @@ fn arithmetic(ty: Ty) -> Vec<Case> {
     cases
 }
 
-fn comparisons(ty: Ty) -> Vec<Case> {
+fn comparisons(ty: Ty) -> Vec<Row> {
     vec![
         condition(ty, "a < b", |a, b| a < b),
         condition(ty, "a <= b", |a, b| a <= b),
@@ -136,7 +139,7 @@ fn first_trailing(ty: Ty, value: i128) -> i128 {
     if value == 0 { -1 } else { trailing_zeros(ty, value) }
 }
 
-fn bits(ty: Ty) -> Vec<Case> {
+fn bits(ty: Ty) -> Vec<Row> {
     let all = ty.bits();
     vec![
         integer(ty, "countOneBits(a)", move |a, _, _| word(ty, a).count_ones().into()),
@@ -150,29 +153,20 @@ fn bits(ty: Ty) -> Vec<Case> {
     ]
 }
 
-#[test]
-fn arithmetic_of_every_width() {
-    for ty in INTEGERS {
-        check(&operands(ty), &arithmetic(ty));
-    }
+pub(crate) fn arithmetic_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &INTEGERS, |gpu, ty| expressions(gpu, operands(ty), arithmetic(ty)))
 }
 
-#[test]
-fn comparisons_of_every_width() {
-    for ty in INTEGERS {
-        check(&operands(ty), &comparisons(ty));
-    }
+pub(crate) fn comparisons_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &INTEGERS, |gpu, ty| expressions(gpu, operands(ty), comparisons(ty)))
 }
 
-#[test]
-fn bits_of_every_width() {
-    on_each_device(|gpu| {
-        for ty in INTEGERS {
-            if ty.bits() != 32 && gpu.backend_kind() == BackendKind::Vulkan {
-                eprintln!("skipped: bits of {}: SPIR-V's instructions take 32 bits", ty.name());
-                continue;
-            }
-            check_on(gpu, &operands(ty), &bits(ty));
+pub(crate) fn bits_of_every_width(gpu: &DeviceInfo) -> Cases {
+    for_types(gpu, &INTEGERS, |gpu, ty| match gpu.backend {
+        BackendKind::Vulkan if ty.bits() != 32 => {
+            let name = format!("bits of {}", ty.name());
+            Case::skipped(name, "SPIR-V's instructions take 32 bits").into()
         }
-    });
+        _ => expressions(gpu, operands(ty), bits(ty)),
+    })
 }

@@ -1,0 +1,158 @@
+//! The two runners: one blocks, one awaits.
+
+use scry_gpu::{Binding, Device, GpuError, Kernel, Launch, Result, UntypedBuffer};
+
+use crate::case::{Bound, Case, Content, Data, Work};
+use crate::judge::{Attempt, Mismatch, Report, Verdict, judge, reason_to_skip};
+
+/// Runs a case on a device with calls that block.
+///
+/// # Errors
+/// [`Mismatch`] if the device does something other than the case expects.
+pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
+    let mut report = Report::default();
+    if let Some(reason) = reason_to_skip(gpu, case) {
+        report.skip(case, &reason);
+        return Ok(report);
+    }
+    for part in report.add(case, judge(gpu, case, &attempt(gpu, case))?) {
+        let verdict = judge(gpu, &part, &attempt(gpu, &part))?;
+        report.add(&part, verdict);
+    }
+    Ok(report)
+}
+
+/// Runs a case on a device with calls that are awaited, for targets that cannot block.
+///
+/// # Errors
+/// [`Mismatch`] if the device does something other than the case expects.
+pub async fn run_async(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
+    let mut report = Report::default();
+    if let Some(reason) = reason_to_skip(gpu, case) {
+        report.skip(case, &reason);
+        return Ok(report);
+    }
+    for part in report.add(case, judge(gpu, case, &attempt_async(gpu, case).await)?) {
+        let verdict = judge(gpu, &part, &attempt_async(gpu, &part).await)?;
+        report.add(&part, verdict);
+    }
+    Ok(report)
+}
+
+impl Report {
+    fn skip(&mut self, case: &Case, reason: &str) {
+        self.skipped.push(format!("{}: {reason}", case.name));
+    }
+
+    /// Adds a verdict; returns the cases to be run instead.
+    fn add(&mut self, case: &Case, verdict: Verdict) -> Vec<Case> {
+        match verdict {
+            Verdict::Passed => Vec::new(),
+            Verdict::Skipped(reason) => {
+                self.skip(case, &reason);
+                Vec::new()
+            }
+            Verdict::Split(parts) => parts,
+        }
+    }
+}
+
+impl Attempt {
+    fn failed(error: GpuError) -> Self {
+        Self { error: Some(error), buffers: None }
+    }
+}
+
+fn attempt(gpu: &Device, case: &Case) -> Attempt {
+    let kernel = match gpu.compile_with(&case.source, &case.options) {
+        Ok(kernel) => kernel,
+        Err(error) => return Attempt::failed(error),
+    };
+    let run = || -> Result<Attempt> {
+        let buffers = case.buffers.iter().map(|data| upload(gpu, data));
+        let buffers = buffers.collect::<Result<Vec<_>>>()?;
+        let error = launch(gpu, case, &kernel, &buffers).err();
+        let contents = buffers.iter().map(UntypedBuffer::download_bytes);
+        Ok(Attempt { error, buffers: Some(contents.collect::<Result<_>>()?) })
+    };
+    run().unwrap_or_else(Attempt::failed)
+}
+
+fn upload(gpu: &Device, data: &Data) -> Result<UntypedBuffer> {
+    match &data.content {
+        Content::Bytes(bytes) => gpu.upload_bytes(data.dtype, bytes),
+        Content::Zeros(len) => gpu.alloc_untyped(data.dtype, *len),
+    }
+}
+
+fn launch(gpu: &Device, case: &Case, kernel: &Kernel, buffers: &[UntypedBuffer]) -> Result<()> {
+    let bound = bind(case, buffers)?;
+    let bound: Vec<&dyn Binding> = bound.iter().map(|it| it as &dyn Binding).collect();
+    case.launches.iter().try_for_each(|work| gpu.run(kernel, &bound, size(work, buffers)?))
+}
+
+async fn attempt_async(gpu: &Device, case: &Case) -> Attempt {
+    match gpu.compile_with_async(&case.source, &case.options).await {
+        Ok(kernel) => launched_async(gpu, case, &kernel).await.unwrap_or_else(Attempt::failed),
+        Err(error) => Attempt::failed(error),
+    }
+}
+
+async fn launched_async(gpu: &Device, case: &Case, kernel: &Kernel) -> Result<Attempt> {
+    let mut buffers = Vec::new();
+    for data in &case.buffers {
+        buffers.push(upload_async(gpu, data).await?);
+    }
+    let error = launch_async(gpu, case, kernel, &buffers).await.err();
+    let mut contents = Vec::new();
+    for buffer in &buffers {
+        contents.push(buffer.download_bytes_async().await?);
+    }
+    Ok(Attempt { error, buffers: Some(contents) })
+}
+
+async fn upload_async(gpu: &Device, data: &Data) -> Result<UntypedBuffer> {
+    match &data.content {
+        Content::Bytes(bytes) => gpu.upload_async(bytes).await?.untyped().view_as(data.dtype),
+        Content::Zeros(len) => gpu.alloc_untyped(data.dtype, *len),
+    }
+}
+
+async fn launch_async(
+    gpu: &Device,
+    case: &Case,
+    kernel: &Kernel,
+    buffers: &[UntypedBuffer],
+) -> Result<()> {
+    let bound = bind(case, buffers)?;
+    let bound: Vec<&dyn Binding> = bound.iter().map(|it| it as &dyn Binding).collect();
+    let mut batch = gpu.batch();
+    for work in &case.launches {
+        batch.run(kernel, &bound, size(work, buffers)?)?;
+    }
+    batch.submit_async()?.await
+}
+
+fn bind(case: &Case, buffers: &[UntypedBuffer]) -> Result<Vec<UntypedBuffer>> {
+    case.bindings.iter().map(|bound| slice(bound, buffers)).collect()
+}
+
+fn slice(bound: &Bound, buffers: &[UntypedBuffer]) -> Result<UntypedBuffer> {
+    let buffer = &buffers[bound.buffer];
+    match &bound.bytes {
+        Some(bytes) => buffer.view_as(None)?.slice(bytes.clone())?.view_as(buffer.dtype()),
+        None => Ok(buffer.clone()),
+    }
+}
+
+fn size(work: &Work, buffers: &[UntypedBuffer]) -> Result<Launch> {
+    match work {
+        Work::Direct(launch) => Ok(launch.clone()),
+        Work::Indirect(counts, immediates) => {
+            let launch = Launch::indirect(&slice(counts, buffers)?);
+            Ok(immediates
+                .iter()
+                .fold(launch, |launch, bytes| launch.immediate_bytes(bytes.clone())))
+        }
+    }
+}

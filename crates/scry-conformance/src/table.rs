@@ -1,0 +1,158 @@
+//! Expressions over pairs of words, evaluated in one kernel.
+
+use std::fmt::Write as _;
+
+use scry_gpu::Launch;
+
+use crate::case::{Case, Want};
+use crate::ty::Ty;
+
+/// An expression over `a` and `b` of type `u32`, and its value on the host.
+pub type Row = (&'static str, fn(u32, u32) -> u32);
+
+/// How much a word may differ from the host's.
+#[derive(Debug, Clone, Copy)]
+pub enum Tolerance {
+    /// Not at all.
+    Exact,
+    /// As an integer, by at most this much.
+    Steps(u64),
+    /// As an `f32`, in the sign of a zero.
+    SameFloat,
+}
+
+impl Tolerance {
+    /// The type as which words are compared.
+    fn ty(self) -> Ty {
+        if let Self::SameFloat = self { Ty::F32 } else { Ty::U32 }
+    }
+
+    fn around(self, word: u32) -> Want {
+        match self {
+            Self::Exact => Want::Bits(word.into()),
+            Self::Steps(most) => Want::Steps(word.into(), most),
+            Self::SameFloat => Want::Number(f32::from_bits(word).into()),
+        }
+    }
+}
+
+/// Evaluates every expression for every pair of words. `prelude` defines `a` and `b` by the words
+/// `x` and `y`.
+pub fn table<S: AsRef<str>>(
+    prelude: &str,
+    rows: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+) -> Vec<Case> {
+    in_all_ways("", prelude, rows, pairs, Tolerance::Exact)
+}
+
+/// As [`table`], with a tolerance.
+pub fn table_within<S: AsRef<str>>(
+    tolerance: Tolerance,
+    prelude: &str,
+    rows: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+) -> Vec<Case> {
+    in_all_ways("", prelude, rows, pairs, tolerance)
+}
+
+/// Evaluates every expression, which may call `functions`, for every pair of words `x` and `y`.
+pub fn function_table(functions: &str, rows: &[Row], pairs: &[[u32; 2]]) -> Vec<Case> {
+    in_all_ways(functions, "", rows, pairs, Tolerance::Exact)
+}
+
+fn in_all_ways<S: AsRef<str>>(
+    declarations: &str,
+    prelude: &str,
+    rows: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+    tolerance: Tolerance,
+) -> Vec<Case> {
+    let case = |way: Way| {
+        let names = rows.iter().map(|(expression, _)| expression.as_ref().to_owned());
+        let (names, pairs_of): (Vec<String>, _) = (names.collect(), pairs.to_vec());
+        let values = |(index, pair): (usize, &[u32; 2])| {
+            let [x, y] = *pair;
+            let hosts = rows.iter().map(|(_, host)| host);
+            hosts.map(|host| way.want(index, tolerance, || host(x, y))).collect::<Vec<_>>()
+        };
+        let wants = pairs.iter().enumerate().flat_map(values).collect();
+        let words = vec![u32::MAX; pairs.len() * rows.len()];
+        Case::new(format!("{way:?}"), kernel(way, declarations, prelude, rows))
+            .words(&[pairs.as_flattened(), &words])
+            .launch(way.launch(pairs.len()))
+            .expect_wants(1, tolerance.ty(), wants, move |at| {
+                let (row, column) = (at / names.len(), at % names.len());
+                format!("{} of {:x?}", names[column], pairs_of[row])
+            })
+    };
+    [Way::Varying, Way::Uniform, Way::Masked].map(case).into()
+}
+
+/// How pairs are assigned to invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A different pair for each invocation.
+    Varying,
+    /// The same pair for all invocations of a workgroup.
+    Uniform,
+    /// A different pair for each invocation; two of five are inactive.
+    Masked,
+}
+
+impl Way {
+    /// Returns the expected value of a row: the initial one if it is not written.
+    fn want(self, index: usize, tolerance: Tolerance, host: impl Fn() -> u32) -> Want {
+        match self == Self::Masked && index % 5 >= 3 {
+            true => Want::Bits(u32::MAX.into()),
+            false => tolerance.around(host()),
+        }
+    }
+
+    fn launch(self, pairs: usize) -> Launch {
+        match self {
+            Self::Uniform => Launch::workgroups([pairs as u32, 1, 1]),
+            _ => Launch::invocations(pairs),
+        }
+    }
+
+    /// Returns the workgroup size, the index of the pair, and the condition of active invocations.
+    fn parts(self) -> [&'static str; 3] {
+        match self {
+            Self::Varying => ["32", "id.x", "true"],
+            // Every invocation writes the same words.
+            Self::Uniform => ["4", "group.x", "true"],
+            Self::Masked => ["32", "id.x", "row % 5u < 3u"],
+        }
+    }
+}
+
+/// A kernel that evaluates each expression for the pair of words of its invocation.
+fn kernel<S: AsRef<str>, H>(way: Way, directives: &str, prelude: &str, rows: &[(S, H)]) -> String {
+    let [size, row, condition] = way.parts();
+    let mut source = format!(
+        "{directives}
+        @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+
+        @compute @workgroup_size({size})
+        fn main(
+            @builtin(global_invocation_id) id: vec3<u32>,
+            @builtin(workgroup_id) group: vec3<u32>,
+        ) {{
+            let row = {row};
+            if row >= arrayLength(&pairs) {{ return; }}
+            let x = pairs[row].x;
+            let y = pairs[row].y;
+            let base = row * {}u;
+            if {condition} {{
+            {prelude}\n",
+        rows.len()
+    );
+    for (index, (expression, _)) in rows.iter().enumerate() {
+        let expression = expression.as_ref();
+        writeln!(source, "            out[base + {index}u] = {expression};").expect("a string");
+    }
+    source.push_str("            }\n        }\n");
+    source
+}

@@ -1,0 +1,260 @@
+//! Expressions over scalars of any type, with all kinds of operands: varying, uniform over a
+//! workgroup, computed from ids, and under a divergent condition.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::rc::Rc;
+
+use scry_gpu::{BackendKind, DeviceInfo, Launch};
+
+use crate::Cases;
+use crate::case::{Case, Data, Lacking, Want};
+use crate::ty::{NUMBERS, Ty, directives, pack};
+
+/// Computes the expected result of an expression over `a`, `b` (of the type) and `s` (a `u32`),
+/// from their bits.
+pub type Oracle = Box<dyn Fn(u64, u64, u32) -> Want>;
+
+/// An expression, its type, and its expected result.
+pub struct Row {
+    pub expression: String,
+    pub result: Ty,
+    pub oracle: Oracle,
+}
+
+impl Row {
+    pub fn new(
+        expression: impl Into<String>,
+        result: Ty,
+        oracle: impl Fn(u64, u64, u32) -> Want + 'static,
+    ) -> Self {
+        Self { expression: expression.into(), result, oracle: Box::new(oracle) }
+    }
+
+    /// A condition: 1 if it is true.
+    pub fn holds(
+        expression: impl std::fmt::Display,
+        oracle: impl Fn(u64, u64) -> bool + 'static,
+    ) -> Self {
+        let bit = move |a, b, _| Want::Bits(oracle(a, b).into());
+        Self::new(format!("select(0u, 1u, {expression})"), Ty::U32, bit)
+    }
+}
+
+/// Returns whether a device skips a case: `frexp` of 16- and 64-bit floats, for which naga writes
+/// an exponent type that SPIR-V does not allow.
+pub fn is_left_out(gpu: &DeviceInfo, ty: &str, expression: &str) -> bool {
+    gpu.backend == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(")
+}
+
+/// The case that names an expression which [`is_left_out`].
+pub fn left_out(ty: &str, expression: &str) -> Case {
+    Case::skipped(format!("{expression} of {ty}"), "naga's SPIR-V of it is invalid")
+}
+
+/// Lanes of a workgroup, workgroups of a launch, and values of each operand.
+const N: u32 = 32;
+
+/// The kind of the operands.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// Both differ between invocations.
+    Varying,
+    /// The first is the same for a workgroup.
+    UniformFirst,
+    /// The second is the same for a workgroup.
+    UniformSecond,
+    /// Both are the same for a workgroup.
+    Uniform,
+    /// Both are affine in the invocation's index.
+    Affine,
+}
+
+const SOURCES: [Source; 5] =
+    [Source::Varying, Source::UniformFirst, Source::UniformSecond, Source::Uniform, Source::Affine];
+
+impl Source {
+    /// Statements that define the operands.
+    fn prelude(self, ty: &str) -> String {
+        let [i, j] = match self {
+            Self::Varying => ["lane", "(lane + group.x) % 32u"],
+            Self::UniformFirst => ["group.x", "lane"],
+            Self::UniformSecond => ["lane", "group.x"],
+            Self::Uniform => ["group.x", "(group.x * 7u + 3u) % 32u"],
+            Self::Affine => {
+                return format!(
+                    "let a = {ty}(lane * 3u + group.x); let b = {ty}(group.x + 40u - lane);
+                    let s = third[lane]; let unused = first[0]; let unused_too = second[0];"
+                );
+            }
+        };
+        format!("let a = first[{i}]; let b = second[{j}]; let s = third[{j}];")
+    }
+
+    /// The same on the host.
+    fn operands(self, operands: &Operands, lane: u32, group: u32) -> (u64, u64, u32) {
+        let (i, j) = match self {
+            Self::Varying => (lane, (lane + group) % N),
+            Self::UniformFirst => (group, lane),
+            Self::UniformSecond => (lane, group),
+            Self::Uniform => (group, (group * 7 + 3) % N),
+            Self::Affine => {
+                let ty = operands.ty;
+                let s = operands.third[lane as usize];
+                return (ty.whole(lane * 3 + group), ty.whole(group + 40 - lane), s);
+            }
+        };
+        let (i, j) = (i as usize, j as usize);
+        (operands.first[i], operands.second[j], operands.third[j])
+    }
+}
+
+/// The operand values, 32 of each: of a type, and of `u32`.
+#[derive(Clone)]
+pub struct Operands {
+    pub ty: Ty,
+    pub first: Vec<u64>,
+    pub second: Vec<u64>,
+    pub third: Vec<u32>,
+}
+
+/// The value of a variable in inactive invocations.
+const UNTOUCHED: u32 = 7;
+
+/// Evaluates each expression with all kinds of operands on devices that support the types.
+pub fn expressions(gpu: &DeviceInfo, operands: Operands, rows: Vec<Row>) -> Cases {
+    let name = operands.ty.name();
+    let (left, rows): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| is_left_out(gpu, &name, &row.expression));
+    let left = left.into_iter().map(move |row| left_out(&name, &row.expression));
+    let operands = Rc::new(operands);
+    let mut groups: Vec<Vec<Row>> = NUMBERS.iter().map(|_| Vec::new()).collect();
+    for row in rows {
+        let place = NUMBERS.iter().position(|ty| *ty == row.result).expect("a type of numbers");
+        groups[place].push(row);
+    }
+    let groups = groups.into_iter().filter(|rows| !rows.is_empty()).map(Rc::new);
+    let cases = groups.flat_map(move |rows| {
+        let operands = Rc::clone(&operands);
+        let ways = SOURCES.into_iter().flat_map(|source| [(source, false), (source, true)]);
+        ways.map(move |way| case(&operands, &rows, way, 0..rows.len()))
+    });
+    Cases::new(left.chain(cases))
+}
+
+/// The cases of each type.
+pub fn for_types(
+    gpu: &DeviceInfo,
+    types: &'static [Ty],
+    cases: impl Fn(&DeviceInfo, Ty) -> Cases + 'static,
+) -> Cases {
+    let gpu = gpu.clone();
+    Cases::new(types.iter().flat_map(move |ty| cases(&gpu, *ty)))
+}
+
+/// Whether an invocation is active.
+fn takes_part(lane: u32, group: u32) -> bool {
+    (lane ^ group) % 3 != 1
+}
+
+/// Some of the expressions in one kernel.
+fn case(
+    operands: &Rc<Operands>,
+    all: &Rc<Vec<Row>>,
+    (source, masked): (Source, bool),
+    range: Range<usize>,
+) -> Case {
+    let (ty, rows): (Ty, Vec<&Row>) = (operands.ty, all[range.clone()].iter().collect());
+    let result = rows[0].result;
+    let len = (N * N) as usize * rows.len();
+    let bytes = len * result.bits() as usize / 8;
+    let of_one = if let [row] = &rows[..] { &row.expression } else { "" };
+    let name = format!("{of_one} {} to {}, {source:?}, masked {masked}", ty.name(), result.name());
+    let mut case = Case::new(name.trim(), kernel(ty, result, &rows, source, masked))
+        .words(&[&pack(ty, &operands.first), &pack(ty, &operands.second), &operands.third])
+        .buffer(Data::words(&vec![u32::MAX; bytes.div_ceil(4)]))
+        .launch(Launch::workgroups([N, 1, 1]))
+        .needs(ty.feature() | result.feature())
+        .expect_wants(3, result, wants(operands, &rows, source, masked), {
+            let (operands, all, first) = (Rc::clone(operands), Rc::clone(all), range.start);
+            let columns = rows.len();
+            move |at| {
+                let (index, row) = ((at / columns) as u32, &all[first + at % columns]);
+                let (lane, group) = (index % N, index / N);
+                let (a, b, s) = source.operands(&operands, lane, group);
+                format!("{} of {a:#x}, {b:#x}, {s:#x} (lane {lane}, group {group})", row.expression)
+            }
+        });
+    // A device's compiler need not support all operations on extension types.
+    if [ty, result].iter().any(|ty| !STANDARD.contains(ty)) {
+        let (operands, all) = (Rc::clone(operands), Rc::clone(all));
+        case.lacking = match range.len() {
+            1 => Lacking::Skips,
+            _ => Lacking::Splits(Box::new(move || {
+                let alone = |nth| self::case(&operands, &all, (source, masked), nth..nth + 1);
+                range.clone().map(alone).collect()
+            })),
+        };
+    }
+    case
+}
+
+/// Types whose operations every compiler supports.
+const STANDARD: [Ty; 4] = [Ty::I32, Ty::U32, Ty::F16, Ty::F32];
+
+/// The expected results, by invocation and expression.
+fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Vec<Want> {
+    let of_invocation = |index: u32| {
+        let (lane, group) = (index % N, index / N);
+        let (a, b, s) = source.operands(operands, lane, group);
+        rows.iter().enumerate().map(move |(nth, row)| match masked && !takes_part(lane, group) {
+            true => untouched(row.result, nth),
+            false => (row.oracle)(a, b, s),
+        })
+    };
+    (0..N * N).flat_map(of_invocation).collect()
+}
+
+/// The expected result of inactive invocations: the buffer's or the variable's initial value.
+fn untouched(result: Ty, nth: usize) -> Want {
+    let bits = if nth.is_multiple_of(2) { result.wrap(-1) } else { result.whole(UNTOUCHED) };
+    Want::Bits(bits)
+}
+
+fn kernel(ty: Ty, result: Ty, rows: &[&Row], source: Source, masked: bool) -> String {
+    let name = ty.name();
+    let mut text = format!(
+        "{}
+        @group(0) @binding(0) var<storage, read> first: array<{name}>;
+        @group(0) @binding(1) var<storage, read> second: array<{name}>;
+        @group(0) @binding(2) var<storage, read> third: array<u32>;
+        @group(0) @binding(3) var<storage, read_write> out: array<{}>;
+
+        @compute @workgroup_size(32)
+        fn main(
+            @builtin(local_invocation_index) lane: u32,
+            @builtin(workgroup_id) group: vec3<u32>,
+        ) {{
+            let base = (group.x * 32u + lane) * {}u;
+            let takes_part = (lane ^ group.x) % 3u != 1u;
+            {}\n",
+        directives(&[ty, result]),
+        result.name(),
+        rows.len(),
+        source.prelude(&name)
+    );
+    for (nth, row) in rows.iter().enumerate() {
+        let Row { expression, .. } = row;
+        let line = match (masked, nth % 2) {
+            (false, _) => format!("out[base + {nth}u] = {expression};"),
+            (true, 0) => format!("if takes_part {{ out[base + {nth}u] = {expression}; }}"),
+            (true, _) => format!(
+                "var v{nth} = {}({UNTOUCHED}); if takes_part {{ v{nth} = {expression}; }}
+                out[base + {nth}u] = v{nth};",
+                result.name()
+            ),
+        };
+        writeln!(text, "            {line}").expect("a string");
+    }
+    text + "        }\n"
+}
