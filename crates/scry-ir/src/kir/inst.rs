@@ -5,21 +5,20 @@ use super::{Const, Type, Value, Var};
 /// The memory that an address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AddressSpace {
-    /// A buffer: position in [`Interface::bindings`](crate::Interface::bindings).
+    /// A buffer, by position in [`Interface::bindings`](crate::Interface::bindings).
     Binding(u32),
     /// The immediate block.
     Immediate,
-    /// An array shared by a workgroup: position in [`Kir::workgroup`](super::Kir::workgroup).
+    /// An array shared by a workgroup, by position in [`Kir::workgroup`](super::Kir::workgroup).
     Workgroup(u32),
-    /// An array of each invocation: position in [`Kir::locals`](super::Kir::locals).
+    /// An array of each invocation, by position in [`Kir::locals`](super::Kir::locals).
     Local(u32),
 }
 
-/// An address: byte `index * stride + offset` of an address space.
+/// An address: byte `index * stride + offset` of a memory.
 ///
-/// It must be in bounds: an index that might not be is clamped by instructions of its own. The
-/// address does not wrap: a backend that computes addresses in 32 bits must make sure that they
-/// suffice.
+/// It must be in bounds: separate instructions clamp an index that might not be. The address does
+/// not wrap: a backend may compute it in 32 bits only if they suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The memory.
@@ -51,24 +50,24 @@ pub enum Builtin {
     SubgroupCount,
 }
 
-/// Functions of one operand. The result has the operand's type unless said otherwise.
+/// Unary operations. The result has the operand's type unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UnaryOp {
-    /// Negation of a number; of the least integer, itself.
+    /// Negation of a number; the minimum integer is unchanged.
     Neg,
     /// Bitwise complement, or logical not of a `Bool`.
     Not,
-    /// Absolute value of a float or signed integer; of the least integer, itself.
+    /// Absolute value of a float or signed integer; the minimum integer is unchanged.
     Abs,
     /// -1, 0 or 1 of a float or signed integer.
     Sign,
-    /// Greatest whole number not above; floats.
+    /// Rounding towards negative infinity; floats.
     Floor,
-    /// Least whole number not below; floats.
+    /// Rounding towards positive infinity; floats.
     Ceil,
-    /// Nearest whole number, ties to even; floats.
+    /// Rounding to the nearest integer, ties to even; floats.
     Round,
-    /// Whole part; floats.
+    /// Rounding towards zero; floats.
     Trunc,
     /// `x - floor(x)`; floats.
     Fract,
@@ -114,17 +113,17 @@ pub enum UnaryOp {
     FrexpExponent,
     /// Rounds an `F32` to the nearest `F16`; the result is an `F32`.
     QuantizeF16,
-    /// Number of ones; integers.
+    /// Number of one bits; integers.
     CountOnes,
-    /// Number of zeros above the highest one; integers.
+    /// Number of zero bits above the highest one bit; integers.
     LeadingZeros,
-    /// Number of zeros below the lowest one; integers.
+    /// Number of zero bits below the lowest one bit; integers.
     TrailingZeros,
     /// Bits in reverse order; integers.
     ReverseBits,
     /// Position of the highest bit that differs from the sign (signed) or is one (unsigned), or -1.
     FirstLeadingBit,
-    /// Position of the lowest one, or -1; integers.
+    /// Position of the lowest one bit, or -1; integers.
     FirstTrailingBit,
     /// Whether a float is NaN; results in a `Bool`.
     IsNan,
@@ -132,7 +131,8 @@ pub enum UnaryOp {
     IsInf,
 }
 
-/// Functions of two operands of one type, which the result has as well unless said otherwise.
+/// Binary operations on two operands of the same type. The result has this type too unless stated
+/// otherwise.
 ///
 /// All are total: integers wrap; `x / 0 = x`, `x % 0 = 0`, `MIN / -1 = MIN`, `MIN % -1 = 0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -143,10 +143,11 @@ pub enum BinaryOp {
     Sub,
     /// Product; numbers.
     Mul,
-    /// Quotient, of integers rounded towards zero; numbers.
+    /// Quotient, rounded towards zero for integers; numbers.
     Div,
-    /// Remainder, with the sign of the dividend: `x - y * trunc(x / y)`. Of floats just that, each
-    /// step rounded, which may differ from the exact remainder if the quotient is large; numbers.
+    /// Remainder with the sign of the dividend: `x - y * trunc(x / y)`; numbers. For floats each
+    /// step is rounded, so that the result may differ from the exact remainder if the quotient is
+    /// large.
     Rem,
     /// Bitwise or logical and.
     And,
@@ -154,13 +155,14 @@ pub enum BinaryOp {
     Or,
     /// Bitwise or logical exclusive or.
     Xor,
-    /// Shift to the left, by a `U32` modulo the width; integers.
+    /// Left shift, by a `U32` modulo the width; integers.
     Shl,
-    /// Shift to the right, of signed integers with the sign, by a `U32` modulo the width; integers.
+    /// Right shift, arithmetic for signed and logical for unsigned integers, by a `U32` modulo the
+    /// width.
     Shr,
-    /// The smaller; numbers. Of a number and NaN, the number.
+    /// Minimum; numbers. If one operand is NaN, the other one.
     Min,
-    /// The larger; numbers. Of a number and NaN, the number.
+    /// Maximum; numbers. If one operand is NaN, the other one.
     Max,
     /// Equality; results in a `Bool`.
     Eq,
@@ -176,20 +178,20 @@ pub enum BinaryOp {
     Ge,
     /// `x` to the power `y`; floats.
     Pow,
-    /// The angle of the point (second, first); floats.
+    /// Angle of the point (second operand, first operand); floats.
     Atan2,
     /// `x * 2^e`, `e` an `I32`; floats.
     Ldexp,
-    /// Dot product of four signed bytes each, as an `I32`, of two `U32`.
+    /// Dot product of the four signed bytes of two `U32`; an `I32`.
     Dot4I8,
-    /// Dot product of four unsigned bytes each, as a `U32`, of two `U32`.
+    /// Dot product of the four unsigned bytes of two `U32`; a `U32`.
     Dot4U8,
 }
 
 /// Read-modify-write operations on memory that invocations share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AtomicOp {
-    /// Only reads; the operand is none.
+    /// Atomic load; no operand.
     Load,
     /// Atomic store; its result must not be used.
     Store,
@@ -201,11 +203,11 @@ pub enum AtomicOp {
     Min,
     /// Maximum.
     Max,
-    /// Conjunction.
+    /// Bitwise and.
     And,
-    /// Disjunction.
+    /// Bitwise or.
     Or,
-    /// Exclusive disjunction.
+    /// Bitwise exclusive or.
     Xor,
     /// Replacement.
     Exchange,
@@ -228,62 +230,63 @@ pub enum Reduction {
     And,
     /// Bitwise or; of `Bool`s, whether any is true.
     Or,
-    /// Exclusive disjunction.
+    /// Bitwise exclusive or.
     Xor,
 }
 
-/// Which invocations of a subgroup go into a reduction.
+/// The kind of a reduction: a reduction over all invocations, or a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Extent {
-    /// All of them.
+    /// A reduction over all active invocations.
     All,
-    /// Those up to this one, itself included.
+    /// An inclusive scan: over the invocations up to this one, itself included.
     Inclusive,
-    /// Those before this one; of none, the operation's identity.
+    /// An exclusive scan: over the invocations before this one; the identity for the first.
     Exclusive,
 }
 
-/// Where an invocation gets a value from in its subgroup.
+/// The invocation of the subgroup that a shuffle reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShuffleSource {
     /// The active invocation of the lowest lane.
     First,
     /// The lane of this number, a `U32`.
     Lane(Value),
-    /// The own lane xor this `U32`.
+    /// The lane of the invocation xor this `U32`.
     Xor(Value),
-    /// The own lane minus this `U32`.
+    /// The lane of the invocation minus this `U32`.
     Up(Value),
-    /// The own lane plus this `U32`.
+    /// The lane of the invocation plus this `U32`.
     Down(Value),
-    /// The lane of this number, a `U32`, in the own group of four.
+    /// The lane of this number, a `U32`, within the quad.
     QuadLane(Value),
-    /// The own lane xor this constant, 1 to 3.
+    /// The lane of the invocation xor this constant, 1 to 3.
     QuadXor(u8),
 }
 
-/// Exchange between the invocations of a subgroup.
+/// Subgroup operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubgroupOp {
-    /// Word `word` (0 to 3) of the set of active invocations that hold `value`, a `Bool`; a `U32`.
+    /// Word `word` (0 to 3) of the mask of active invocations whose `value`, a `Bool`, is true; a
+    /// `U32`.
     Ballot {
         /// The condition.
         value: Value,
         /// Which 32 lanes.
         word: u8,
     },
-    /// Combines values.
+    /// Reduces or scans values.
     Reduce {
-        /// How.
+        /// The operation on two values.
         op: Reduction,
-        /// Which.
+        /// Whether it is a reduction or a scan.
         extent: Extent,
         /// This invocation's value.
         value: Value,
     },
-    /// Another invocation's value; from an inactive or absent lane, some value.
+    /// The value of another invocation; any value if that lane is inactive or missing.
     Shuffle {
-        /// Whose.
+        /// The invocation that it is read from.
         source: ShuffleSource,
         /// This invocation's value.
         value: Value,
@@ -295,15 +298,15 @@ pub enum SubgroupOp {
 pub enum Inst {
     /// A constant.
     Const(Const),
-    /// A fact about the invocation.
+    /// A built-in value of the invocation.
     Builtin(Builtin),
-    /// A function of one operand.
+    /// A unary operation.
     Unary(UnaryOp, Value),
-    /// A function of two.
+    /// A binary operation.
     Binary(BinaryOp, Value, Value),
-    /// `a * b + c`; floats; rounded once where the target can at no cost.
+    /// `a * b + c`; floats; rounded once if the target has a fused multiply-add.
     Fma(Value, Value, Value),
-    /// The second operand where the first, a `Bool`, holds, else the third.
+    /// The second operand if the first, a `Bool`, is true, else the third.
     Select(Value, Value, Value),
     /// Conversion to another type: floats round to nearest, floats to integers truncate and
     /// saturate to the range of both types, NaN becomes 0, integers are truncated or extended,
@@ -311,7 +314,7 @@ pub enum Inst {
     Convert(Value),
     /// The same bits as another type of the same size.
     Bitcast(Value),
-    /// Elements of the runtime-sized array at the end of a binding; a `U32`.
+    /// The length of the runtime-sized array at the end of a binding; a `U32`.
     ArrayLength {
         /// Position in [`Interface::bindings`](crate::Interface::bindings).
         binding: u32,
@@ -322,28 +325,28 @@ pub enum Inst {
     },
     /// The current value of a variable.
     Get(Var),
-    /// Loads `count` contiguous values (1 to 4); this is the first, the others are the next values,
+    /// Loads `count` contiguous values (1 to 4). This is the first; the others are the next values,
     /// each an [`Inst::Extra`].
     Load {
-        /// Where.
+        /// The address.
         place: Place,
-        /// How many.
+        /// The number of values.
         count: u8,
     },
-    /// The `n`th further result of an instruction that has several.
+    /// The `n`th additional result of an instruction with several results.
     Extra(Value, u8),
     /// An atomic operation; its result is the previous content.
     Atomic {
         /// The operation.
         op: AtomicOp,
-        /// Where.
+        /// The address.
         place: Place,
-        /// The operand; none for a load.
+        /// The operand; `None` for a load.
         value: Option<Value>,
         /// The comparand of a compare-exchange.
         compare: Option<Value>,
     },
-    /// Exchange within the subgroup.
+    /// A subgroup operation.
     Subgroup(SubgroupOp),
     /// Cooperative matrix multiply-add `a * b + c` over a subgroup: 16 × 8, 8 × 8, and 16 × 8
     /// elements. This is the first of four results, in the layout of `c`; the others are the next
@@ -353,13 +356,13 @@ pub enum Inst {
     /// two)`, `(row, two + 1)`, `(row + 8, two)` and `(row + 8, two + 1)`, and of `b` `(two, row)`
     /// and `(two + 1, row)`. Elements of inactive or missing lanes are zero.
     ///
-    /// `a` and `b` are `F16` or `F32`, and `c` is that or `F32`. Accumulators of `F16` have higher
-    /// precision, also across consecutive instructions. Otherwise each step may round, in any
-    /// order.
+    /// `a` and `b` are both `F16` or both `F32`; `c` is of the same type or `F32`. `F16`
+    /// accumulators have higher precision, also across consecutive instructions. Otherwise each
+    /// step may round, in any order.
     MultiplyAdd {
-        /// The left factor.
+        /// The left matrix.
         a: [Value; 4],
-        /// The right factor.
+        /// The right matrix.
         b: [Value; 2],
         /// The accumulators.
         c: [Value; 4],
@@ -376,13 +379,13 @@ pub struct Definition {
 }
 
 impl BinaryOp {
-    /// Whether the result is a `Bool` whatever the operands are.
+    /// Returns whether the operation is a comparison, whose result is a `Bool`.
     #[must_use]
     pub const fn compares(self) -> bool {
         matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
     }
 
-    /// The type of the result for operands whose first has this type.
+    /// Returns the type of the result, given the type of the first operand.
     #[must_use]
     pub const fn result(self, first: Type) -> Type {
         match self {
@@ -394,7 +397,7 @@ impl BinaryOp {
 }
 
 impl UnaryOp {
-    /// The type of the result for an operand of this type.
+    /// Returns the type of the result, given the type of the operand.
     #[must_use]
     pub const fn result(self, operand: Type) -> Type {
         match self {
@@ -406,8 +409,8 @@ impl UnaryOp {
 }
 
 impl Inst {
-    /// Whether the value depends on the operands alone, so that the instruction may be moved,
-    /// merged with an equal one, and dropped if its value is not used.
+    /// Returns whether the result depends on the operands only, so that the instruction may be
+    /// moved, merged with an equal one, and removed if its result is unused.
     #[must_use]
     pub const fn is_pure(&self) -> bool {
         match self {
@@ -429,7 +432,7 @@ impl Inst {
         }
     }
 
-    /// How many values the instruction computes: this one, and the ones after it.
+    /// Returns the number of results: this value, and the values after it.
     #[must_use]
     pub const fn results(&self) -> u32 {
         match self {

@@ -42,7 +42,7 @@ pub use uniformity::{Uniformity, VarUniformity, Variability};
 pub use verify::verify;
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut};
 
-/// Nothing is planted, whatever is asked for, in builds without the feature `mutation`.
+/// Mutation testing is disabled in builds without the feature `mutation`.
 #[cfg(not(feature = "mutation"))]
 #[doc(hidden)]
 pub mod mutation {
@@ -50,7 +50,7 @@ pub mod mutation {
     #[inline]
     pub fn mutate_as_requested(_: &mut super::Kir, _: &std::thread::Thread) {}
 
-    /// It is not.
+    /// Returns false.
     #[inline]
     #[must_use]
     pub fn is_requested() -> bool {
@@ -68,21 +68,21 @@ pub struct Array {
 }
 
 impl Array {
-    /// Bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         u64::from(self.ty.size()) * u64::from(self.len)
     }
 }
 
-/// A buffer, as the kernel uses it.
+/// A buffer binding of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Name of the variable in the source.
     pub name: String,
-    /// Element type: the scalar that all of the binding's type consists of. If it mixes scalar
-    /// types, the unsigned integer of the narrowest one's size, which is then only a word: accesses
-    /// have types of their own. Accesses of another size or type are valid for every element type.
+    /// Element type: the only scalar type that the binding's type contains. If it contains several,
+    /// the unsigned integer type of the size of the narrowest. Accesses of other sizes and types
+    /// are valid too.
     pub element: Type,
     /// Whether the kernel may write it.
     pub writable: bool,
@@ -101,7 +101,7 @@ pub struct Kir {
     pub buffers: Vec<Buffer>,
     /// Bytes of the immediate block.
     pub immediates: u32,
-    /// Memory that the invocations of a workgroup share; zero at the start of each.
+    /// Memory that the invocations of a workgroup share; zero at the start of each workgroup.
     pub workgroup: Vec<Array>,
     /// Memory of each invocation; zero at the start of the kernel.
     pub locals: Vec<Array>,
@@ -111,12 +111,12 @@ pub struct Kir {
     pub values: Vec<Definition>,
     /// The body of the kernel. [`Label::KERNEL`] exits it.
     pub body: Block,
-    /// Labels in use: all are below this number.
+    /// Number of labels: all labels in use are smaller.
     pub labels: u32,
 }
 
 impl Kir {
-    /// The type of a value.
+    /// Returns the type of a value.
     #[must_use]
     pub fn ty(&self, value: Value) -> Type {
         self.values[value.index()].ty
@@ -128,7 +128,7 @@ impl Kir {
         &self.values[value.index()].inst
     }
 
-    /// The constant that a value is, if it is one.
+    /// Returns the constant that a value is defined as, if any.
     #[must_use]
     pub fn constant(&self, value: Value) -> Option<Const> {
         match self.inst(value) {

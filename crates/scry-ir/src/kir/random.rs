@@ -1,4 +1,4 @@
-//! Random structured kernels that end.
+//! Random structured kernels that terminate.
 
 use super::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
@@ -8,7 +8,7 @@ use super::{
 /// Shape of the workgroups: 12 invocations.
 pub(super) const SIZE: [u32; 3] = [3, 2, 2];
 
-/// A kernel made from a seed. Without `bounds` it has no minimum and maximum.
+/// Returns the kernel of a seed. Without `bounds` it has no minimum and maximum instructions.
 pub(super) fn kernel(seed: u64, bounds: bool) -> Kir {
     let mut random = Random { state: seed, bounds, statements: 60 };
     let mut b = Builder::new("random", SIZE);
@@ -114,7 +114,7 @@ impl Random {
         b.push(Stmt::If { condition, then_block, else_block });
     }
 
-    /// A loop of a few iterations with a counter of its own, which is usually initialised.
+    /// Adds a loop of a few iterations with its own counter, which is usually initialised.
     fn repeat(&mut self, b: &mut Builder, scene: &mut Scene, depth: usize) {
         let counter = b.var(Type::U32);
         if self.below(4) != 0 {
@@ -138,7 +138,7 @@ impl Random {
         }
     }
 
-    /// A number below four.
+    /// Returns a value below four.
     fn small(&mut self, b: &mut Builder, scene: &Scene) -> Value {
         let value = self.one_of(&scene.visible);
         let three = b.u32(3);

@@ -5,56 +5,56 @@ use super::{Label, Place, Value, Var};
 /// Statements, executed one after the other.
 pub type Block = Vec<Stmt>;
 
-/// The memory that a barrier orders.
+/// The scope of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Barrier {
-    /// All invocations of the workgroup: workgroup memory and storage.
+    /// The workgroup: orders accesses to workgroup memory and storage buffers.
     Workgroup,
-    /// All invocations of the subgroup.
+    /// The subgroup.
     Subgroup,
 }
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stmt {
-    /// Computes a value; a load of several values computes the following ones too.
+    /// Computes a value, including the additional results of its instruction.
     Let(Value),
     /// Assigns a variable.
     Set(Var, Value),
     /// Stores one to four contiguous values.
     Store {
-        /// Where the first goes.
+        /// The address of the first value.
         place: Place,
-        /// The values; all of one type.
+        /// The values, all of the same type.
         values: Vec<Value>,
     },
-    /// One of two blocks.
+    /// A branch.
     If {
         /// A `Bool`.
         condition: Value,
-        /// Executed if it holds.
+        /// Executed if the condition is true.
         then_block: Block,
-        /// Executed if it does not.
+        /// Executed if the condition is false.
         else_block: Block,
     },
-    /// Repeats a block until an exit.
+    /// Repeats a block until it is left.
     Loop {
-        /// Name of the loop.
+        /// The label of the loop.
         label: Label,
         /// The loop's body.
         body: Block,
-        /// Whether the loop is proven to end.
+        /// Whether the loop is proven to terminate.
         finite: bool,
     },
-    /// Executes a block once; it can be left before its end.
+    /// Executes a block once, which can be left before its end.
     Scope {
-        /// Name of the scope.
+        /// The label of the scope.
         label: Label,
         /// The scope's body.
         body: Block,
     },
     /// Exits the enclosing loop or scope of this label. Always the last statement of its block.
     Leave(Label),
-    /// Waits for the others.
+    /// A barrier.
     Barrier(Barrier),
 }

@@ -68,7 +68,7 @@ impl Type {
         matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
-    /// Whether values are integers, of either kind.
+    /// Whether values are integers, signed or unsigned.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         self.is_signed() || matches!(self, Self::U16 | Self::U32 | Self::U64)
@@ -119,7 +119,7 @@ impl fmt::Display for Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Value(pub u32);
 
-/// A mutable variable of an invocation: a register that can be assigned.
+/// A mutable variable of each invocation: a virtual register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Var(pub u32);
 
@@ -144,7 +144,7 @@ impl Var {
 }
 
 impl Label {
-    /// The label of the whole kernel: leaving it ends the invocation.
+    /// The label of the whole kernel: leaving it terminates the invocation.
     pub const KERNEL: Self = Self(0);
 }
 
@@ -166,7 +166,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// A constant: a type, and its bits in the low end of a word; the rest of the word is zero.
+/// A constant: a type, and its bits, zero-extended to 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Const {
     /// The type of the bits.
@@ -176,7 +176,7 @@ pub struct Const {
 }
 
 impl Const {
-    /// The zero (or false) of a type.
+    /// Returns the zero (or false) of a type.
     #[must_use]
     pub const fn zero(ty: Type) -> Self {
         Self { ty, bits: 0 }
@@ -212,7 +212,7 @@ impl Const {
         Self { ty: Type::F64, bits: value.to_bits() }
     }
 
-    /// An integer of type `ty`, its high bits cut off.
+    /// An integer of type `ty`, truncated to its width.
     #[must_use]
     pub const fn int(ty: Type, value: i64) -> Self {
         let mask = u64::MAX >> (64 - ty.bits());

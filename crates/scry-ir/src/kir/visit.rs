@@ -1,9 +1,9 @@
-//! The traversal of a kernel: its statements, and the values that statements and instructions use.
+//! Traversal of statements, and of the operands of statements and instructions.
 
 use super::{Block, Inst, ShuffleSource, Stmt, SubgroupOp, Value};
 
-/// Calls `visit` with each statement of a block and of the blocks within, in the order of the text:
-/// a statement comes before those that it contains.
+/// Calls `visit` with each statement of a block and of nested blocks, in program order: a statement
+/// before those that it contains.
 pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut impl FnMut(&'a Stmt)) {
     for stmt in block {
         visit(stmt);
@@ -11,7 +11,7 @@ pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut impl FnMut(&'a Stmt)) {
     }
 }
 
-/// Calls `visit` with each statement as [`for_each_stmt`] does, to be changed.
+/// Calls `visit` with a mutable reference to each statement, as [`for_each_stmt`] does.
 pub fn for_each_stmt_mut(block: &mut [Stmt], visit: &mut impl FnMut(&mut Stmt)) {
     for stmt in block {
         visit(stmt);
@@ -19,8 +19,8 @@ pub fn for_each_stmt_mut(block: &mut [Stmt], visit: &mut impl FnMut(&mut Stmt)) 
     }
 }
 
-/// Returns whether some statement of a block, or of the blocks within, satisfies a condition. It is
-/// called in the order of the text, up to the first that does.
+/// Returns whether a statement of a block or of nested blocks satisfies a condition. Visits them in
+/// program order, up to the first one that does.
 pub fn any_stmt(block: &[Stmt], condition: &mut impl FnMut(&Stmt) -> bool) -> bool {
     block
         .iter()
@@ -39,7 +39,7 @@ impl<T> Iterator for Blocks<T> {
 }
 
 impl Stmt {
-    /// The blocks within the statement, in order.
+    /// The nested blocks of the statement, in order.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         match self {
             Self::If { then_block, else_block, .. } => Blocks(Some(then_block), Some(else_block)),
@@ -48,7 +48,7 @@ impl Stmt {
         }
     }
 
-    /// The blocks within the statement, in order, to be changed.
+    /// The nested blocks of the statement, in order, as mutable references.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         match self {
             Self::If { then_block, else_block, .. } => Blocks(Some(then_block), Some(else_block)),
@@ -57,8 +57,8 @@ impl Stmt {
         }
     }
 
-    /// Calls `visit` with each value that the statement itself uses, not those within its blocks.
-    /// The operands of a value's instruction are that instruction's.
+    /// Calls `visit` with each operand of the statement itself, not those in nested blocks. A `Let`
+    /// has no operands: its instruction has.
     pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
         match self {
             Self::Set(_, value) | Self::If { condition: value, .. } => visit(*value),
@@ -78,7 +78,7 @@ impl Stmt {
         }
     }
 
-    /// Calls `visit` with each value that the statement itself uses, which it may replace.
+    /// Calls `visit` with each operand of the statement itself, which it may replace.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
         match self {
             Self::Set(_, value) | Self::If { condition: value, .. } => visit(value),

@@ -1,11 +1,11 @@
-//! Makes kernels, statement by statement.
+//! Builds kernels, statement by statement.
 
 mod statements;
 mod values;
 
 use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, Var};
 
-/// A kernel being made. Statements go to the end of the innermost open block.
+/// Builds a kernel. Statements are appended to the innermost open block.
 ///
 /// ```
 /// use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Const, Place, Stmt, Type};
@@ -21,8 +21,8 @@ use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, 
 /// let length = b.array_length(out, 0, 4);
 /// let inside = b.binary(BinaryOp::Lt, i, length);
 /// b.if_then(inside, |b| {
-///     let twice = b.binary(BinaryOp::Add, i, i);
-///     b.store(Place::new(AddressSpace::Binding(out), Some(i), 4, 0), vec![twice]);
+/// let twice = b.binary(BinaryOp::Add, i, i);
+/// b.store(Place::new(AddressSpace::Binding(out), Some(i), 4, 0), vec![twice]);
 /// });
 /// let kir = b.finish();
 /// assert_eq!(kir.ty(i), Type::U32);
@@ -36,7 +36,7 @@ pub struct Builder {
 }
 
 impl Place {
-    /// The place at byte `index * stride + offset` of a space.
+    /// Creates the place at byte `index * stride + offset` of a space.
     #[must_use]
     pub const fn new(space: AddressSpace, index: Option<Value>, stride: u32, offset: u32) -> Self {
         Self { space, index, stride, offset }
@@ -45,7 +45,7 @@ impl Place {
 
 /// Declarations.
 impl Builder {
-    /// An empty kernel.
+    /// Creates an empty kernel.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -133,7 +133,7 @@ impl Builder {
         self.kir.immediates = bytes;
     }
 
-    /// Adds an array that the workgroup shares.
+    /// Adds an array in workgroup memory.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, AddressSpace, Type};
@@ -148,7 +148,7 @@ impl Builder {
         AddressSpace::Workgroup(self.kir.workgroup.len() as u32 - 1)
     }
 
-    /// Adds an array of each invocation.
+    /// Adds an array in the local memory of each invocation.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, AddressSpace, Type};
@@ -194,7 +194,7 @@ impl Builder {
         &self.kir
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Type};
@@ -209,7 +209,7 @@ impl Builder {
         self.kir.ty(value)
     }
 
-    /// The kernel, with all that was added.
+    /// Returns the finished kernel.
     ///
     /// ```
     /// use scry_ir::kir::Builder;

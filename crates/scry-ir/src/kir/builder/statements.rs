@@ -1,11 +1,11 @@
-//! Statements of a kernel being made.
+//! Statements of a kernel under construction.
 
 use super::Builder;
 use crate::kir::{Barrier, Block, Label, Place, Stmt, Value, Var};
 
 /// Statements.
 impl Builder {
-    /// Adds a statement to the innermost open block, unless that block has been left already.
+    /// Appends a statement to the innermost open block, unless the block already ends with an exit.
     ///
     /// ```
     /// use scry_ir::kir::{Barrier, Builder, Stmt};
@@ -37,7 +37,7 @@ impl Builder {
         self.push(Stmt::Set(var, value));
     }
 
-    /// Writes one to four values, one after the other.
+    /// Stores one to four contiguous values.
     ///
     /// ```
     /// use scry_ir::kir::{AddressSpace, Builder, Place, Stmt};
@@ -53,7 +53,7 @@ impl Builder {
         self.push(Stmt::Store { place, values });
     }
 
-    /// Waits for the others.
+    /// Adds a barrier.
     ///
     /// ```
     /// use scry_ir::kir::{Barrier, Builder, Stmt};
@@ -80,7 +80,7 @@ impl Builder {
         self.push(Stmt::Leave(label));
     }
 
-    /// Opens a block; statements go there until it is closed.
+    /// Opens a block; statements are appended to it until it is closed.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -114,7 +114,7 @@ impl Builder {
         self.open.pop().unwrap_or_default()
     }
 
-    /// A label that names nothing yet.
+    /// Returns a new label.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Label};
@@ -128,7 +128,8 @@ impl Builder {
         Label(self.kir.labels - 1)
     }
 
-    /// One of two blocks.
+    /// Adds a branch: the first closure adds the statements for a true condition, the second those
+    /// for a false one.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Stmt, Type};
@@ -151,7 +152,7 @@ impl Builder {
         self.push(Stmt::If { condition, then_block, else_block });
     }
 
-    /// A block that is executed if a condition holds.
+    /// Adds a branch without an else block.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Label, Stmt};
@@ -166,7 +167,8 @@ impl Builder {
         self.if_else(condition, then_block, |_| ());
     }
 
-    /// A loop; the closure gets its label. Say that it is finite only if that is proven.
+    /// Adds a loop; the closure receives its label. Pass `finite` only if the loop is proven to
+    /// terminate.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
@@ -175,11 +177,11 @@ impl Builder {
     /// let i = b.var(Type::U32);
     /// let (one, ten) = (b.u32(1), b.u32(10));
     /// b.repeat(true, |b, end| {
-    ///     let now = b.get(i);
-    ///     let done = b.binary(BinaryOp::Ge, now, ten);
-    ///     b.if_then(done, |b| b.leave(end));
-    ///     let next = b.binary(BinaryOp::Add, now, one);
-    ///     b.set(i, next);
+    /// let now = b.get(i);
+    /// let done = b.binary(BinaryOp::Ge, now, ten);
+    /// b.if_then(done, |b| b.leave(end));
+    /// let next = b.binary(BinaryOp::Add, now, one);
+    /// b.set(i, next);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
     /// ```
@@ -189,7 +191,7 @@ impl Builder {
         self.push(Stmt::Loop { label, body, finite });
     }
 
-    /// A block that can be left; the closure gets its label.
+    /// Adds a scope: a block that can be left early. The closure receives its label.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Stmt};
@@ -198,8 +200,8 @@ impl Builder {
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
     /// b.scope(|b, end| {
-    ///     b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
-    ///     b.u32(7);
+    /// b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
+    /// b.u32(7);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Scope { .. })));
     /// ```
@@ -209,13 +211,13 @@ impl Builder {
         self.push(Stmt::Scope { label, body });
     }
 
-    /// Suspends all open blocks but the outermost: statements are appended to the outermost, before
-    /// those of the others, until these are restored.
+    /// Suspends all open blocks but the outermost: until they are restored, statements are appended
+    /// to the outermost, before the suspended ones.
     pub(crate) fn set_aside(&mut self) -> Vec<Block> {
         self.open.split_off(1)
     }
 
-    /// Opens blocks that were put aside again.
+    /// Restores suspended blocks.
     pub(crate) fn bring_back(&mut self, inner: Vec<Block>) {
         self.open.extend(inner);
     }

@@ -1,4 +1,4 @@
-//! Values of a kernel being made.
+//! Values of a kernel under construction.
 
 use super::Builder;
 use crate::kir::{
@@ -6,10 +6,10 @@ use crate::kir::{
     Value, Var,
 };
 
-// The commonest of these stay calls: copies at each of a hundred places take long to build.
+// The most common methods are not inlined: copies at hundreds of call sites take long to compile.
 /// Values.
 impl Builder {
-    /// Computes a value of type `ty` here.
+    /// Adds an instruction with a result of type `ty`.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Inst, Type, UnaryOp};
@@ -31,7 +31,7 @@ impl Builder {
         Value(self.kir.values.len() as u32 - 1)
     }
 
-    /// A constant.
+    /// Adds a constant.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Type};
@@ -44,7 +44,7 @@ impl Builder {
         self.value(constant.ty, Inst::Const(constant))
     }
 
-    /// A `u32` constant.
+    /// Adds a `u32` constant.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const};
@@ -57,7 +57,7 @@ impl Builder {
         self.constant(Const::u32(value))
     }
 
-    /// A fact about the invocation, a `u32`.
+    /// Adds a built-in value of the invocation, a `u32`.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Builtin, Type};
@@ -70,7 +70,7 @@ impl Builder {
         self.value(Type::U32, Inst::Builtin(builtin))
     }
 
-    /// A function of one operand.
+    /// Adds a unary operation.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Type, UnaryOp};
@@ -85,7 +85,7 @@ impl Builder {
         self.value(op.result(self.ty(a)), Inst::Unary(op, a))
     }
 
-    /// A function of two operands.
+    /// Adds a binary operation.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Type};
@@ -101,7 +101,7 @@ impl Builder {
         self.value(op.result(self.ty(a)), Inst::Binary(op, a, b))
     }
 
-    /// `a * b + c`.
+    /// Adds a multiply-add `a * b + c`.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Type};
@@ -115,7 +115,7 @@ impl Builder {
         self.value(self.ty(a), Inst::Fma(a, b, c))
     }
 
-    /// `if_true` where `condition` holds, else `if_false`.
+    /// Adds a select: `if_true` if `condition` holds, else `if_false`.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Type};
@@ -130,7 +130,7 @@ impl Builder {
         self.value(self.ty(if_true), Inst::Select(condition, if_true, if_false))
     }
 
-    /// The same number as a `ty`; the value itself if it is one.
+    /// Converts a value to type `ty`; returns the value itself if it has that type.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Type};
@@ -145,7 +145,8 @@ impl Builder {
         if self.ty(a) == ty { a } else { self.value(ty, Inst::Convert(a)) }
     }
 
-    /// The same bits as a `ty` of the same size; the value itself if it is one.
+    /// Reinterprets the bits of a value as a `ty` of the same size; returns the value itself if it
+    /// has that type.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Type};
@@ -159,7 +160,7 @@ impl Builder {
         if self.ty(a) == ty { a } else { self.value(ty, Inst::Bitcast(a)) }
     }
 
-    /// Elements of the runtime-sized array that begins at byte `offset` of a buffer.
+    /// Adds the length of the runtime-sized array at byte `offset` of a buffer.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Type};
@@ -187,7 +188,7 @@ impl Builder {
         self.value(self.kir.vars[var.index()], Inst::Get(var))
     }
 
-    /// Reads `count` values (1 to 4) of type `ty`, one after the other.
+    /// Loads `count` contiguous values (1 to 4) of type `ty`.
     ///
     /// ```
     /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
@@ -204,7 +205,7 @@ impl Builder {
         self.several(ty, Inst::Load { place, count })
     }
 
-    /// Computes values of type `ty` by an instruction with several results.
+    /// Adds an instruction with several results of type `ty`.
     fn several(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
         let first = self.value(ty, inst);
         let mut results = vec![first];
@@ -214,7 +215,7 @@ impl Builder {
         results
     }
 
-    /// `a * b + c` of matrices; see [`Inst::MultiplyAdd`].
+    /// Adds a matrix multiply-add `a * b + c`; see [`Inst::MultiplyAdd`].
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Inst, Type};
@@ -229,7 +230,7 @@ impl Builder {
         self.several(self.ty(c[0]), Inst::MultiplyAdd { a, b, c })
     }
 
-    /// Performs an atomic read-modify-write; returns the previous value.
+    /// Adds an atomic operation; its result is the previous value.
     ///
     /// ```
     /// use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Place, Type};
@@ -252,7 +253,7 @@ impl Builder {
         self.value(ty, Inst::Atomic { op, place, value, compare })
     }
 
-    /// Exchange within the subgroup.
+    /// Adds a subgroup operation.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Extent, Reduction, SubgroupOp, Type};
@@ -260,7 +261,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let one = b.u32(1);
     /// let count =
-    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
+    /// b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
     /// assert_eq!(b.ty(count), Type::U32);
     /// ```
     pub fn subgroup(&mut self, op: SubgroupOp) -> Value {

@@ -1,16 +1,16 @@
-//! Why an execution stopped.
+//! Errors of the interpreter.
 
 use super::Invocation;
 use crate::kir::{AddressSpace, Value};
 
-/// Why an execution stopped.
+/// Errors of the interpreter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterpretError {
     /// An access beyond the end of its memory.
     #[error("{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, which has {len}")]
     OutOfBounds {
-        /// Who accessed it.
+        /// The invocation.
         invocation: Invocation,
         /// The memory.
         space: AddressSpace,
@@ -24,7 +24,7 @@ pub enum InterpretError {
     /// An access to a byte that is not a multiple of its size.
     #[error("{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, a misaligned place")]
     Misaligned {
-        /// Who accessed it.
+        /// The invocation.
         invocation: Invocation,
         /// The memory.
         space: AddressSpace,
@@ -36,15 +36,15 @@ pub enum InterpretError {
     /// A write to immediates or to a buffer that the kernel declares read-only.
     #[error("{invocation:?} writes {space:?}, which is read-only")]
     ReadOnly {
-        /// Who wrote it.
+        /// The invocation.
         invocation: Invocation,
         /// The memory.
         space: AddressSpace,
     },
-    /// A value is used where it is not visible.
+    /// A use of a value that is not visible.
     #[error("{invocation:?} uses {value}, which it has not computed in a block around")]
     NotComputed {
-        /// Who used it.
+        /// The invocation.
         invocation: Invocation,
         /// The value.
         value: Value,
@@ -72,9 +72,9 @@ pub enum InterpretError {
     Setup {
         /// What does not fit.
         what: &'static str,
-        /// Its number.
+        /// The number found.
         found: usize,
-        /// What the number has to be, or the least that it has to be.
+        /// The required number, or minimum number.
         needed: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Memory of a workgroup in execution.
+//! Memory accesses of the interpreter.
 
 use super::workgroup::Workgroup;
 use super::{BoundsPolicy, Event, InterpretError, scalar};
@@ -82,7 +82,7 @@ impl Workgroup<'_, '_> {
         Ok(())
     }
 
-    /// Executes an atomic operation; returns what was in memory before.
+    /// Executes an atomic operation; returns the previous content.
     pub(super) fn atomic(
         &mut self,
         lane: u32,

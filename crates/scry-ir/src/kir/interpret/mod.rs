@@ -1,13 +1,14 @@
-//! The reference interpreter of the kernel IR: executes a grid as slowly and as plainly as KIR
-//! defines it. Tests of passes and backends compare their results with it.
+//! The reference interpreter of the kernel IR: a direct implementation of KIR's semantics, without
+//! optimisation. Tests of passes and backends compare their results with it.
 //!
 //! # Execution
 //!
 //! The workgroups of a grid are executed one after another, x fastest. The invocations of a
 //! workgroup are executed in lockstep: each statement for all active invocations, in the order of
-//! their index, before the next statement. In an `If` the invocations for which the condition holds
-//! go first. Invocations that leave a loop or a scope wait at its end for the others, so that
-//! control flow reconverges there. A barrier therefore only checks that every invocation arrived.
+//! their index, before the next statement. In an `If`, the invocations for which the condition
+//! holds are executed first. Invocations that leave a loop or a scope wait at its end for the
+//! others, so that control flow reconverges there. A barrier therefore only checks that every
+//! invocation arrived.
 //!
 //! Subgroups are consecutive invocations of a workgroup, [`Interpreter::subgroup_size`] of them;
 //! the last subgroup may be smaller. The subgroup functions see the active invocations only.
@@ -17,7 +18,7 @@
 //! Buffers and immediates are bytes in little-endian order. Workgroup memory is zero at the start
 //! of each workgroup; variables and local memory are zero at the start of each invocation, so there
 //! is no uninitialised memory. All accesses are sequentially consistent. Data races are not
-//! detected: of a kernel that has one, this is one of the possible results.
+//! detected: for a kernel that has one, the interpreter computes one of the possible results.
 //!
 //! # Results
 //!
@@ -41,9 +42,9 @@
 //! use scry_ir::{Program, kir::KirOptions};
 //!
 //! let program = Program::parse(
-//!     "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
-//!      @compute @workgroup_size(4)
-//!      fn square(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= data[id.x]; }",
+//! "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+//! @compute @workgroup_size(4)
+//! fn square(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= data[id.x]; }",
 //! )?;
 //! let kir = program.to_kir(&KirOptions { checked: true })?;
 //! let data = [1u32, 2, 3, 4, 5, 6, 7, 8].iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -75,10 +76,10 @@ pub struct Invocation {
     pub local: [u32; 3],
 }
 
-/// A step of one invocation, as an observer sees it.
+/// A step of one invocation, for an observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// An instruction returned this.
+    /// An instruction computed a value.
     Computed(Value, Const),
     /// Memory was written.
     Written {
@@ -86,7 +87,7 @@ pub enum Event {
         space: AddressSpace,
         /// The first byte written.
         byte: u64,
-        /// What was written.
+        /// The value written.
         value: Const,
     },
 }
@@ -102,7 +103,7 @@ pub enum BoundsPolicy {
     ReadZeroSkipWrite,
 }
 
-/// What is called after each step of an invocation.
+/// A callback that is called after each step of an invocation.
 pub type Observer<'a> = dyn FnMut(Invocation, Event) + 'a;
 
 /// A kernel and the memory that it is executed on; see the [module](self).

@@ -1,11 +1,11 @@
-//! Evaluates instructions on scalars, as the kernel IR defines them, in the plainest way. It shares
-//! no code with the constant folding of the passes, which is checked against it.
+//! Evaluates instructions on scalars by their definitions. Shares no code with the constant folding
+//! of the passes, which is tested against it.
 
 use half::f16;
 
 use crate::kir::{BinaryOp, Const, Inst, Kir, Type, UnaryOp, Value};
 
-/// The result of an instruction that depends on its operands alone.
+/// Returns the result of an instruction that depends on its operands only.
 ///
 /// # Panics
 ///
@@ -31,7 +31,7 @@ pub(in crate::kir) fn instruction(kir: &Kir, value: Value, get: impl Fn(Value) -
     }
 }
 
-/// The number that a float is.
+/// Returns the value of a float.
 pub(in crate::kir) fn real(x: Const) -> f64 {
     match x.ty {
         Type::F16 => f16::from_bits(x.bits as u16).to_f64(),
@@ -41,8 +41,8 @@ pub(in crate::kir) fn real(x: Const) -> f64 {
     }
 }
 
-/// The nearest float of a type; for any NaN, the canonical quiet NaN. For sums, products, quotients
-/// and roots of smaller floats the double's own rounding does no harm.
+/// Rounds to the nearest float of a type; any NaN becomes the canonical quiet NaN. For sums,
+/// products, quotients and roots of narrower floats, double rounding is harmless.
 pub(super) fn float(ty: Type, x: f64) -> Const {
     let bits = match ty {
         Type::F16 if x.is_nan() => 0x7e00,
@@ -271,7 +271,7 @@ fn convert(a: Const, to: Type) -> Const {
     }
 }
 
-/// The whole part, held between the least and the greatest number that both types have.
+/// Truncates, and saturates to the range that both types can represent.
 fn saturated(a: Const, to: Type) -> Const {
     let values = if to.is_signed() { to.bits() - 1 } else { to.bits() };
     let greatest = (1i128 << values) - 1;
@@ -281,7 +281,7 @@ fn saturated(a: Const, to: Type) -> Const {
     wrapped(to, if x.is_nan() { 0 } else { (x as i128).clamp(least, greatest) })
 }
 
-/// The float nearest to an integer of those that are not farther from zero.
+/// Rounds an integer towards zero to a float of a type.
 fn towards_zero(ty: Type, x: i128) -> i128 {
     let nearest = float(ty, x as f64);
     let too_far = real(nearest).is_infinite() || (real(nearest) as i128).abs() > x.abs();

@@ -5,7 +5,7 @@ use super::{InterpretError, scalar};
 use crate::kir::{BinaryOp, Const, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
 
 impl Workgroup<'_, '_> {
-    /// The active invocations of the same subgroup, in order.
+    /// Returns the active invocations of the same subgroup, in order.
     fn peers(&self, lane: u32, active: &[u32]) -> Vec<u32> {
         let own = self.subgroup_of(lane);
         active.iter().copied().filter(|other| self.subgroup_of(*other) == own).collect()
@@ -58,12 +58,12 @@ impl Workgroup<'_, '_> {
             let own = self.get(*peer, value)?;
             result = if nth == 0 { own } else { scalar::binary(operation(op), result, own) };
         }
-        // A reduction of one value is arithmetic too.
+        // A reduction of a single value also canonicalises NaN.
         let float = result.ty.is_float();
         Ok(if float { scalar::float(result.ty, scalar::real(result)) } else { result })
     }
 
-    /// The lane that a shuffle reads.
+    /// Returns the lane that a shuffle reads.
     fn source(
         &self,
         lane: u32,
@@ -83,7 +83,7 @@ impl Workgroup<'_, '_> {
         })
     }
 
-    /// The `nth` result of a matrix product for an invocation.
+    /// Returns the `nth` result of a matrix product for an invocation.
     pub(super) fn multiply_add(
         &self,
         lane: u32,
@@ -121,7 +121,7 @@ fn operation(op: Reduction) -> BinaryOp {
     }
 }
 
-/// The result of a reduction of no value.
+/// Returns the identity of a reduction.
 fn identity(op: Reduction, ty: Type) -> Const {
     let ones = u64::MAX >> (64 - ty.bits());
     let sign = 1 << (ty.bits() - 1);

@@ -1,4 +1,4 @@
-//! The interpreter on kernels whose results follow from their text.
+//! The interpreter on kernels with known results.
 
 use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
 use crate::Program;
@@ -16,7 +16,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// What a kernel writes to its only buffer.
+/// Returns the content of a kernel's only buffer after its execution.
 fn run(kir: &Kir, len: usize, subgroup_size: u32) -> Vec<u32> {
     let mut interpreter = Interpreter::new(kir, vec![vec![0; 4 * len]]);
     interpreter.subgroup_size = subgroup_size;
@@ -110,7 +110,7 @@ fn matrices_are_multiplied() {
     assert_eq!(found, expected);
 }
 
-/// A kernel of two invocations that writes its id to an element, and the place of the element.
+/// A kernel of two invocations that store their id to an element, and the index of the element.
 fn store(index: u32) -> (Kir, Value) {
     let mut b = Builder::new("store", [2, 1, 1]);
     let out = b.buffer(true);

@@ -18,7 +18,7 @@ pub(super) struct Workgroup<'a, 'm> {
     vars: Vec<Vec<Const>>,
     /// Each value by lane; `None`, or no entry, where it is not visible.
     values: Vec<Vec<Option<Const>>>,
-    /// Values computed in the blocks in execution, the outermost first.
+    /// Values computed in the open blocks, the outermost first.
     computed: Vec<Value>,
     /// Lanes that left a label and wait at its end.
     left: Vec<Vec<u32>>,
@@ -31,7 +31,7 @@ pub(super) struct Workgroup<'a, 'm> {
 type Result<T = ()> = std::result::Result<T, InterpretError>;
 
 impl<'a, 'm> Workgroup<'a, 'm> {
-    /// A workgroup at a position (the second) of a grid (the first).
+    /// Creates a workgroup; arguments are the size of the grid and the position in it.
     pub fn new(
         kir: &'m Kir,
         interpreter: &'m mut Interpreter<'a>,
@@ -94,7 +94,8 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         InterpretError::NotComputed { invocation: self.invocation(lane), value }
     }
 
-    /// Executes a block, whose values are not visible afterwards; returns the lanes at its end.
+    /// Executes a block, whose values are not visible afterwards. Returns the lanes that reach its
+    /// end.
     fn block(&mut self, block: &Block, active: Vec<u32>) -> Result<Vec<u32>> {
         let first = self.computed.len();
         let end = self.statements(block, active)?;
@@ -180,7 +181,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         let kir = self.kir;
         for nth in 0..kir.inst(value).results() {
             let result = Value(value.0 + nth);
-            // Defined again, a value keeps what inactive lanes have.
+            // If a value is defined again, inactive lanes keep theirs.
             let lanes = self.vars.len();
             self.values[result.index()].resize(lanes, None);
             for lane in active {
@@ -261,7 +262,7 @@ fn check_setup(kir: &Kir, interpreter: &Interpreter<'_>) -> Result {
     }
 }
 
-/// Both of two sets of lanes.
+/// Returns the union of two sets of lanes.
 fn merged(mut lanes: Vec<u32>, others: Vec<u32>) -> Vec<u32> {
     lanes.extend(others);
     lanes.sort_unstable();

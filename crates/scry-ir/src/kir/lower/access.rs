@@ -1,23 +1,23 @@
-//! Access to parts of variables and of values, and bounds checks of indices.
+//! Access to members and elements of variables and values, and bounds checks of indices.
 
 use std::rc::Rc;
 
 use super::Lower;
 use super::frame::{Expr, Operand};
-use super::pointers::{At, Pointer, Root};
+use super::pointers::{ElementIndex, Pointer, Root};
 use super::types::Ty;
 use crate::ShaderError;
 use crate::kir::{AddressSpace, BinaryOp, Const, Value};
 
-/// A value of more elements than this is put into memory to be indexed; of fewer, the right one is
-/// selected.
+/// Maximum elements of a value that is indexed by a chain of selects; larger ones are stored in
+/// memory.
 const SELECTED: usize = 4;
 
-/// Constant indices into runtime-sized arrays become offsets of fewer bytes than this.
+/// Constant indices into runtime-sized arrays become constant offsets below this number of bytes.
 const NEAR: u64 = 1 << 24;
 
 impl Lower<'_> {
-    /// A part that the source names.
+    /// Lowers an access with a constant index.
     pub(super) fn access_index(&mut self, base: Expr, at: u32) -> Result<Operand, ShaderError> {
         match self.operand(base)? {
             Operand::Pointer(pointer) => Ok(Operand::Pointer(self.part(pointer, at)?)),
@@ -46,7 +46,7 @@ impl Lower<'_> {
         self.element_of(pointer, at)
     }
 
-    /// The type of a part of a value, and the number of scalars before it.
+    /// Returns the type of a part of a value, and the number of scalars before it.
     fn part_of_value(&self, ty: Ty, at: u32) -> Result<(Ty, usize), ShaderError> {
         if let Ty::Struct(handle) = ty {
             let member = self.types.member(handle, at)?;
@@ -56,7 +56,7 @@ impl Lower<'_> {
         Ok((element, at as usize * self.types.scalars(element) as usize))
     }
 
-    /// A part whose number is computed.
+    /// Lowers an access with a computed index.
     pub(super) fn access(&mut self, base: Expr, index: Expr) -> Result<Operand, ShaderError> {
         let index = self.index(index)?;
         match self.operand(base)? {
@@ -77,7 +77,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An element of a value.
+    /// Returns an element of a value.
     fn pick(&mut self, ty: Ty, values: &Rc<[Value]>, index: Value) -> Result<Operand, ShaderError> {
         let element = self.types.element(ty)?;
         let count = (self.types.scalars(element.ty) as usize).max(1);
@@ -115,24 +115,32 @@ impl Lower<'_> {
         picked.into()
     }
 
-    /// An index that is in bounds: the index itself if it is, else that of the last element.
-    pub(super) fn bounded(&mut self, base: &Pointer, index: Value) -> Result<At, ShaderError> {
+    /// Clamps an index to the last element, unless it is known to be in bounds.
+    pub(super) fn bounded(
+        &mut self,
+        base: &Pointer,
+        index: Value,
+    ) -> Result<ElementIndex, ShaderError> {
         let constant = self.builder.kir().constant(index).map(|constant| constant.bits as u32);
         let element = self.types.element(base.ty)?;
         let is_near = |at: u32| u64::from(at) * u64::from(element.stride) < NEAR;
         let last = match (element.len, constant) {
-            (Some(len), Some(at)) => return Ok(At::Constant(at.min(len.saturating_sub(1)))),
-            // A binding holds at least one element.
-            (None, Some(0)) | (Some(1), None) => return Ok(At::Constant(0)),
-            (None, Some(at)) if !self.checked && is_near(at) => return Ok(At::Constant(at)),
-            _ if !self.checked => return Ok(At::Value(index)),
+            (Some(len), Some(at)) => {
+                return Ok(ElementIndex::Constant(at.min(len.saturating_sub(1))));
+            }
+            // A binding has at least one element.
+            (None, Some(0)) | (Some(1), None) => return Ok(ElementIndex::Constant(0)),
+            (None, Some(at)) if !self.checked && is_near(at) => {
+                return Ok(ElementIndex::Constant(at));
+            }
+            _ if !self.checked => return Ok(ElementIndex::Value(index)),
             (Some(len), None) => self.constant(Const::u32(len - 1)),
             (None, _) => self.last(base)?,
         };
-        Ok(At::Value(self.builder.binary(BinaryOp::Min, index, last)))
+        Ok(ElementIndex::Value(self.builder.binary(BinaryOp::Min, index, last)))
     }
 
-    /// The length of a runtime-sized array, computed at the top of the kernel.
+    /// Returns the length of a runtime-sized array, computed at the start of the kernel.
     pub(super) fn length(&mut self, array: &Pointer) -> Result<Value, ShaderError> {
         Ok(self.length_and_last(array)?.0)
     }
@@ -147,7 +155,7 @@ impl Lower<'_> {
         else {
             return Err(ShaderError::compiler("the length of no runtime-sized array".into()));
         };
-        // A buffer has one such array.
+        // A buffer has at most one runtime-sized array.
         if let Some(known) = self.lengths[binding as usize] {
             return Ok(known);
         }

@@ -1,4 +1,5 @@
-//! Which variables are indexed by values: those need memory, the others become registers.
+//! Finds variables that are indexed by computed values: they need memory, the others become
+//! registers.
 
 use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
 
@@ -12,38 +13,38 @@ enum Base {
     Global(Handle<GlobalVariable>),
 }
 
-/// The findings about one function, by argument and by local variable.
-pub(super) struct Findings {
+/// The indexed variables of a function, by pointer argument and by local variable.
+pub(super) struct FunctionVariables {
     pub arguments: Vec<bool>,
     pub locals: Vec<bool>,
 }
 
-/// The findings about a module.
-pub(super) struct Indexed {
-    /// By function; the entry point's come last.
-    pub functions: Vec<Findings>,
+/// The indexed variables of a module.
+pub(super) struct IndexedVariables {
+    /// By function; the entry point is the last.
+    pub functions: Vec<FunctionVariables>,
     /// By global variable.
     pub globals: Vec<bool>,
 }
 
-impl Indexed {
+impl IndexedVariables {
     pub fn new(module: &Module) -> Self {
         let globals = vec![false; module.global_variables.len()];
         let mut found = Self { functions: Vec::new(), globals };
-        // A function stands behind those that it calls.
+        // Callees precede their callers.
         for function in handles::functions(module) {
             found.function(function);
         }
         found
     }
 
-    /// The findings about the entry point.
-    pub fn entry(&self) -> Option<&Findings> {
+    /// Returns the indexed variables of the entry point.
+    pub fn entry(&self) -> Option<&FunctionVariables> {
         self.functions.last()
     }
 
     fn function(&mut self, function: &Function) {
-        let mut findings = Findings {
+        let mut indexed = FunctionVariables {
             arguments: vec![false; function.arguments.len()],
             locals: vec![false; function.local_variables.len()],
         };
@@ -55,48 +56,48 @@ impl Indexed {
                 Expression::GlobalVariable(global) => Some(Base::Global(global)),
                 Expression::AccessIndex { base, .. } => bases[base.index()],
                 Expression::Access { base, .. } => {
-                    self.mark(&mut findings, bases[base.index()]);
+                    self.mark(&mut indexed, bases[base.index()]);
                     bases[base.index()]
                 }
                 _ => None,
             };
             bases.push(base);
         }
-        self.calls(&function.body, &bases, &mut findings);
-        self.functions.push(findings);
+        self.calls(&function.body, &bases, &mut indexed);
+        self.functions.push(indexed);
     }
 
-    fn mark(&mut self, findings: &mut Findings, base: Option<Base>) {
+    fn mark(&mut self, indexed: &mut FunctionVariables, base: Option<Base>) {
         match base {
-            Some(Base::Argument(at)) => findings.arguments[at as usize] = true,
-            Some(Base::Local(local)) => findings.locals[local.index()] = true,
+            Some(Base::Argument(at)) => indexed.arguments[at as usize] = true,
+            Some(Base::Local(local)) => indexed.locals[local.index()] = true,
             Some(Base::Global(global)) => self.globals[global.index()] = true,
             None => {}
         }
     }
 
-    /// Whatever a callee indexes through a pointer is indexed.
-    fn calls(&mut self, block: &Block, bases: &[Option<Base>], findings: &mut Findings) {
+    /// Marks arguments of calls that the callee indexes.
+    fn calls(&mut self, block: &Block, bases: &[Option<Base>], indexed: &mut FunctionVariables) {
         for statement in block.iter() {
             match statement {
                 Statement::Call { function, arguments, .. } => {
                     for (at, argument) in arguments.iter().enumerate() {
                         if self.functions[function.index()].arguments[at] {
-                            self.mark(findings, bases[argument.index()]);
+                            self.mark(indexed, bases[argument.index()]);
                         }
                     }
                 }
-                Statement::Block(inner) => self.calls(inner, bases, findings),
+                Statement::Block(inner) => self.calls(inner, bases, indexed),
                 Statement::If { accept, reject, .. } => {
-                    self.calls(accept, bases, findings);
-                    self.calls(reject, bases, findings);
+                    self.calls(accept, bases, indexed);
+                    self.calls(reject, bases, indexed);
                 }
                 Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.calls(&case.body, bases, findings));
+                    cases.iter().for_each(|case| self.calls(&case.body, bases, indexed));
                 }
                 Statement::Loop { body, continuing, .. } => {
-                    self.calls(body, bases, findings);
-                    self.calls(continuing, bases, findings);
+                    self.calls(body, bases, indexed);
+                    self.calls(continuing, bases, indexed);
                 }
                 _ => {}
             }

@@ -1,8 +1,8 @@
-//! Calls: the function's statements stand in place of each.
+//! Calls, which are inlined.
 
 use naga::{Block, Function, Handle, LocalVariable, Statement};
 
-use super::addressed_variables::Findings;
+use super::addressed_variables::FunctionVariables;
 use super::frame::{Expr, Frame, Operand};
 use super::pointers::{Pointer, Root};
 use super::types::Ty;
@@ -11,7 +11,7 @@ use crate::ShaderError;
 use crate::kir::Label;
 
 impl<'m> Lower<'m> {
-    /// A call.
+    /// Lowers a call.
     pub(super) fn call(
         &mut self,
         callee: Handle<Function>,
@@ -34,7 +34,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// The body of the function that the frame is for, and its result.
+    /// Lowers the body of the frame's function; returns its result.
     fn inlined(&mut self, callee: Handle<Function>) -> Result<Option<Operand>, ShaderError> {
         let function = self.frame.function;
         let indexed = self.indexed.clone();
@@ -56,9 +56,13 @@ impl<'m> Lower<'m> {
         result.map(|result| self.view(result)).transpose()
     }
 
-    /// Creates the function's variables. They are initialised explicitly where the function may be
+    /// Creates the function's variables. They are initialised explicitly if the function may be
     /// executed more than once.
-    pub(super) fn locals(&mut self, indexed: &Findings, again: bool) -> Result<(), ShaderError> {
+    pub(super) fn locals(
+        &mut self,
+        indexed: &FunctionVariables,
+        again: bool,
+    ) -> Result<(), ShaderError> {
         for (handle, local) in self.frame.function.local_variables.iter() {
             let ty = self.types.of(local.ty)?;
             let pointer = self.local(local, ty, indexed.locals[handle.index()])?;
@@ -75,8 +79,8 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// A local variable. One in memory has the same place in each call of the function: no two of
-    /// them are under way at a time.
+    /// Creates a local variable. One in memory has the same address in each call of the function:
+    /// recursion is impossible.
     fn local(
         &mut self,
         local: &'m LocalVariable,
@@ -93,7 +97,7 @@ impl<'m> Lower<'m> {
         Ok(pointer)
     }
 
-    /// Ends the function.
+    /// Lowers a return.
     pub(super) fn leave_function(&mut self, value: Option<Expr>) -> Result<(), ShaderError> {
         if let (Some(value), Some(to)) = (value, self.frame.result) {
             let value = self.operand(value)?;
@@ -109,7 +113,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// How often a function returns.
+/// Counts the returns of a function.
 fn returns(block: &Block) -> usize {
     block
         .iter()

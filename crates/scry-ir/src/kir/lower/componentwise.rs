@@ -36,7 +36,7 @@ pub(super) fn each_binary(
     each(b, [left, right], &|b, [left, right]| b.binary(op, left, right))
 }
 
-/// The sum of the pairs' products; none of no pairs.
+/// Returns the sum of the products of all pairs; `None` without pairs.
 pub(super) fn sum_of_products(
     b: &mut Builder,
     pairs: &mut dyn Iterator<Item = (&Value, &Value)>,
@@ -56,14 +56,14 @@ pub(super) fn sum_of_products(
 }
 
 impl Shaped<'_> {
-    /// A component; of a scalar, always the scalar.
+    /// Returns a component; for a scalar, the scalar itself.
     fn component(&self, nth: usize) -> Value {
         if self.values.len() == 1 { self.values[0] } else { self.values[nth] }
     }
 }
 
 impl Shape {
-    /// The type of all components; none of an aggregate, whose components differ.
+    /// Returns the type of all components; `None` for an aggregate, whose components may differ.
     pub(super) fn component(self) -> Option<Type> {
         match self {
             Self::Scalar(ty) | Self::Vector { ty, .. } | Self::Matrix { ty, .. } => Some(ty),
@@ -72,7 +72,7 @@ impl Shape {
     }
 }
 
-/// A number as a constant of type `ty`, rounded if that is a float. Halves must be normal or zero.
+/// Adds a constant of type `ty`, rounded if `ty` is a float. An `F16` must be normal or zero.
 #[inline(never)]
 pub(super) fn number(b: &mut Builder, ty: Type, value: f64) -> Value {
     let bits = match ty {
@@ -84,7 +84,7 @@ pub(super) fn number(b: &mut Builder, ty: Type, value: f64) -> Value {
     b.constant(Const { ty, bits })
 }
 
-/// The bits of the nearest half, ties to even.
+/// Returns the bits of the nearest f16, ties to even.
 fn half_bits(value: f64) -> u64 {
     const DROPPED: u32 = f64::MANTISSA_DIGITS - 11;
     let bits = value.abs().to_bits();

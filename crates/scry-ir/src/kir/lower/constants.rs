@@ -1,4 +1,4 @@
-//! Constants: computed once, at the top of the kernel, where everything can see them.
+//! Constants: computed once, at the start of the kernel, where they are visible everywhere.
 
 use std::rc::Rc;
 
@@ -7,12 +7,12 @@ use naga::{Expression, Handle, Literal};
 use super::frame::Operand;
 use super::pointers::Pointer;
 use super::types::Ty;
-use super::{Lower, SPELLED};
+use super::{Lower, MAX_SCALARISED};
 use crate::ShaderError;
 use crate::kir::{Const, Type, Value};
 
 impl Lower<'_> {
-    /// A constant.
+    /// Returns a constant.
     pub(super) fn constant(&mut self, constant: Const) -> Value {
         if let Some(value) = self.constants.get(&constant) {
             return *value;
@@ -24,7 +24,7 @@ impl Lower<'_> {
         value
     }
 
-    /// The values as seen from the top of the kernel, if all of them are constants.
+    /// Returns values that are visible everywhere, if all of these are constants.
     pub(super) fn constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
         if values.iter().any(|value| self.builder.kir().constant(*value).is_none()) {
             return None;
@@ -37,21 +37,21 @@ impl Lower<'_> {
         Some(constants.into())
     }
 
-    /// A literal.
+    /// Lowers a literal.
     pub(super) fn literal(&mut self, literal: Literal) -> Result<Operand, ShaderError> {
         let value = self.constant(constant(literal)?);
         Ok(Operand::Values([value].into()))
     }
 
-    /// The zero of a type.
+    /// Returns the zero of a type.
     pub(super) fn zero(&mut self, ty: Ty) -> Result<Operand, ShaderError> {
-        if self.types.scalars(ty) > SPELLED {
+        if self.types.scalars(ty) > MAX_SCALARISED {
             return Ok(Operand::Zero);
         }
         Ok(Operand::Values(self.zeros(ty)?))
     }
 
-    /// The scalars of the zero of a type.
+    /// Returns the scalars of the zero of a type.
     pub(super) fn zeros(&mut self, ty: Ty) -> Result<Rc<[Value]>, ShaderError> {
         let mut values = Vec::new();
         self.add_zeros(ty, &mut values)?;
@@ -81,7 +81,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A constant expression of the module.
+    /// Lowers a constant expression of the module.
     pub(super) fn global_expression(
         &mut self,
         handle: Handle<Expression>,
@@ -113,9 +113,9 @@ impl Lower<'_> {
         Ok(operand)
     }
 
-    /// A value of these parts.
+    /// Lowers a constructor.
     pub(super) fn compose(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
-        if self.types.scalars(ty) > SPELLED {
+        if self.types.scalars(ty) > MAX_SCALARISED {
             return self.compose_large(ty, parts);
         }
         let mut values = Vec::new();
@@ -128,7 +128,7 @@ impl Lower<'_> {
         Ok(Operand::Values(values.into()))
     }
 
-    /// Puts the parts into memory: at the top of the kernel if they are constants.
+    /// Stores the parts to memory: at the start of the kernel if they are constants.
     fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
         let whole = self.variable(ty, true)?;
         let constants = self.constant_parts(parts);
@@ -142,7 +142,7 @@ impl Lower<'_> {
         Ok(Operand::Memory(whole))
     }
 
-    /// The parts as seen from the top of the kernel, if all of them are constants.
+    /// Returns parts that are visible everywhere, if all of these are constants.
     fn constant_parts(&mut self, parts: &[Operand]) -> Option<Vec<Operand>> {
         let mut constants = Vec::with_capacity(parts.len());
         for part in parts {
@@ -152,7 +152,7 @@ impl Lower<'_> {
         Some(constants)
     }
 
-    /// Memory that holds these constants, filled at the top of the kernel.
+    /// Returns memory with these constants, which is filled at the start of the kernel.
     pub(super) fn table(&mut self, ty: Ty, values: &Rc<[Value]>) -> Result<Pointer, ShaderError> {
         if let Some(pointer) = self.tables.get(&(ty, values.clone())) {
             return Ok(*pointer);

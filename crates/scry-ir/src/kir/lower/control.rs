@@ -29,7 +29,7 @@ impl<'m> Lower<'m> {
         self.builder.close()
     }
 
-    /// Leaves a loop or scope.
+    /// Adds an exit from a loop or scope.
     pub(super) fn leave(&mut self, label: Label) {
         let at = label.0 as usize;
         if self.leaves.len() <= at {
@@ -45,8 +45,8 @@ impl<'m> Lower<'m> {
         Ok(self.builder.label())
     }
 
-    /// Closes a scope. True if it is one: where nothing leaves it early, its statements simply
-    /// follow those before it.
+    /// Closes a scope. Returns false if it has no early exits: then its statements are appended to
+    /// the enclosing block.
     pub(super) fn exit_scope(&mut self, label: Label) -> bool {
         let mut body = self.exit();
         let left = self.leaves.get(label.0 as usize).copied().unwrap_or(0);
@@ -59,7 +59,7 @@ impl<'m> Lower<'m> {
         false
     }
 
-    /// Leaves the innermost loop or switch.
+    /// Lowers a `break` or `continue`.
     pub(super) fn leave_to(
         &mut self,
         which: impl FnOnce(&Targets) -> Option<Label>,
@@ -71,14 +71,14 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// A block of its own.
+    /// Lowers a nested block.
     pub(super) fn nested(&mut self, block: &'m Block) -> Result<kir::Block, ShaderError> {
         self.enter()?;
         self.statements(block)?;
         Ok(self.exit())
     }
 
-    /// One of two blocks.
+    /// Lowers a branch.
     pub(super) fn choose(
         &mut self,
         condition: Expr,
@@ -95,7 +95,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// Lowers a loop. `continue` leaves the scope around its body, before the continuing block.
+    /// Lowers a loop. `continue` leaves a scope around its body, before the continuing block.
     pub(super) fn repeat(
         &mut self,
         body: &'m Block,
@@ -129,7 +129,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// Every expression that is used on continuing.
+    /// Returns the expressions that the continuing block uses.
     fn used_in(&self, continuing: &Block, break_if: Option<Expr>) -> Vec<Expr> {
         let mut used = vec![false; self.frame.function.expressions.len()];
         if let Some(condition) = break_if {
@@ -169,7 +169,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// Removes redundant exits at the very end of a scope; returns their number.
+/// Removes redundant exits at the end of a scope; returns their number.
 pub(super) fn drop_needless(block: &mut kir::Block, label: Label) -> u32 {
     match block.last_mut() {
         Some(Stmt::Leave(to)) if *to == label => {

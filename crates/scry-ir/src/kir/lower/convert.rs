@@ -5,7 +5,7 @@ use super::shape::Shaped;
 use crate::ShaderError;
 use crate::kir::{Builder, Type, Value};
 
-/// The same numbers in another type.
+/// Lowers a conversion to another type.
 pub(crate) fn convert(b: &mut Builder, a: Shaped<'_>, to: Type) -> Result<Vec<Value>, ShaderError> {
     if a.shape.component().is_none() {
         return Err(ShaderError::compiler(format!("a composite is converted to `{to}`")));
@@ -13,7 +13,7 @@ pub(crate) fn convert(b: &mut Builder, a: Shaped<'_>, to: Type) -> Result<Vec<Va
     Ok(each(b, [a], &|b, [a]| b.convert(to, a)))
 }
 
-/// The same bits, component by component, as another type of the same size.
+/// Lowers a bitcast, component by component, to another type of the same size.
 pub(crate) fn bitcast(b: &mut Builder, a: Shaped<'_>, to: Type) -> Result<Vec<Value>, ShaderError> {
     let fits = |from: Type| from.size() == to.size() && (from == Type::Bool) == (to == Type::Bool);
     match a.shape.component() {

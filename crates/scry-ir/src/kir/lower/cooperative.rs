@@ -1,6 +1,6 @@
 //! Cooperative matrices: square matrices distributed over a subgroup.
 //!
-//! A matrix of 8 rows is 2 scalars per lane, one of 16 rows is 8, in the layout of
+//! A matrix of 8 rows has 2 scalars per lane, one of 16 rows has 8, in the layout of
 //! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). Element-wise operations apply to each
 //! scalar; loads and stores access elements whose indices depend on the lane.
 
@@ -13,11 +13,11 @@ use super::types::Ty;
 use crate::kir::{AddressSpace, BinaryOp, Builtin, Const, Type, Value};
 use crate::{ShaderError, ShaderErrorKind};
 
-/// Rows that one instruction multiplies by, and half the larger matrices.
+/// N and K of one instruction, which are half of those of the larger matrices.
 const STEP: u32 = 8;
 
-/// An array, and the element where a matrix begins in it.
-struct Begin {
+/// A matrix in memory: an array, and the first element in it.
+struct MatrixOrigin {
     array: Pointer,
     ty: Type,
     index: Value,
@@ -26,14 +26,14 @@ struct Begin {
     row_major: bool,
 }
 
-/// Row and column of a lane's first scalar.
+/// Row and column of the first scalar of a lane.
 #[derive(Clone, Copy)]
-struct Corner {
+struct LaneOrigin {
     row: Value,
     column: Value,
 }
 
-/// Rows and columns of a lane's scalar from its first one.
+/// Offset of the `nth` scalar of a lane from the first one, in rows and columns.
 fn offset(role: CooperativeRole, nth: u32) -> [u32; 2] {
     let (next, second, last) = (nth & 1, (nth >> 1 & 1) * STEP, (nth >> 2) * STEP);
     match role {
@@ -43,43 +43,43 @@ fn offset(role: CooperativeRole, nth: u32) -> [u32; 2] {
 }
 
 impl Lower<'_> {
-    /// The scalars of a matrix that is read from memory.
+    /// Lowers a load of a matrix.
     pub(super) fn cooperative_load(
         &mut self,
         ty: Ty,
         data: CooperativeData,
     ) -> Result<Vec<Value>, ShaderError> {
-        let begin = self.begin(data)?;
+        let origin = self.origin(data)?;
         let mut values = Vec::new();
-        self.for_each_element(ty, &begin, &mut |this, element| {
-            let place = this.place(&element, begin.ty)?;
-            values.extend(this.builder.load(begin.ty, place, 1));
+        self.for_each_element(ty, &origin, &mut |this, element| {
+            let place = this.place(&element, origin.ty)?;
+            values.extend(this.builder.load(origin.ty, place, 1));
             Ok(())
         })?;
         Ok(values)
     }
 
-    /// Writes a matrix to memory.
+    /// Lowers a store of a matrix.
     pub(super) fn cooperative_store(
         &mut self,
         target: Expr,
         data: CooperativeData,
     ) -> Result<(), ShaderError> {
         let values = self.values(target)?;
-        let begin = self.begin(data)?;
+        let origin = self.origin(data)?;
         let mut values = values.iter();
-        self.for_each_element(self.ty(target)?, &begin, &mut |this, element| {
-            let place = this.place(&element, begin.ty)?;
+        self.for_each_element(self.ty(target)?, &origin, &mut |this, element| {
+            let place = this.place(&element, origin.ty)?;
             this.builder.store(place, values.next().copied().into_iter().collect());
             Ok(())
         })
     }
 
-    /// Calls `visit` with a pointer to each element that a lane holds.
+    /// Calls `visit` with a pointer to each element of a lane.
     fn for_each_element(
         &mut self,
         ty: Ty,
-        begin: &Begin,
+        origin: &MatrixOrigin,
         visit: &mut dyn FnMut(&mut Self, Pointer) -> Result<(), ShaderError>,
     ) -> Result<(), ShaderError> {
         let Ty::Cooperative { role, .. } = ty else {
@@ -87,23 +87,23 @@ impl Lower<'_> {
         };
         let count = self.types.scalars(ty) as u32;
         self.spend(count as usize)?;
-        let Corner { row, column } = self.corner(role);
-        let (major, minor) = if begin.row_major { (row, column) } else { (column, row) };
-        let lines = self.builder.binary(BinaryOp::Mul, major, begin.stride);
-        let first = self.builder.binary(BinaryOp::Add, begin.index, lines);
+        let LaneOrigin { row, column } = self.lane_origin(role);
+        let (major, minor) = if origin.row_major { (row, column) } else { (column, row) };
+        let lines = self.builder.binary(BinaryOp::Mul, major, origin.stride);
+        let first = self.builder.binary(BinaryOp::Add, origin.index, lines);
         let first = self.builder.binary(BinaryOp::Add, first, minor);
         for nth in 0..count {
             let [rows, columns] = offset(role, nth);
-            let (lines, along) = if begin.row_major { (rows, columns) } else { (columns, rows) };
-            let index = self.further(first, begin.stride, lines, along);
-            let at = self.bounded(&begin.array, index)?;
-            let element = self.element_of(begin.array, at)?;
+            let (lines, along) = if origin.row_major { (rows, columns) } else { (columns, rows) };
+            let index = self.further(first, origin.stride, lines, along);
+            let at = self.bounded(&origin.array, index)?;
+            let element = self.element_of(origin.array, at)?;
             visit(self, element)?;
         }
         Ok(())
     }
 
-    /// An index some lines and some elements further on.
+    /// Adds a number of strides and a number of elements to an index.
     fn further(&mut self, index: Value, stride: Value, lines: u32, along: u32) -> Value {
         let along = self.constant(Const::u32(along));
         let index = self.builder.binary(BinaryOp::Add, index, along);
@@ -114,9 +114,9 @@ impl Lower<'_> {
         self.builder.binary(BinaryOp::Add, index, lines)
     }
 
-    /// Which element a lane holds first.
-    fn corner(&mut self, role: CooperativeRole) -> Corner {
-        // There are 32 lanes, which the interval analysis does not derive.
+    /// Returns the row and column of a lane's first scalar.
+    fn lane_origin(&mut self, role: CooperativeRole) -> LaneOrigin {
+        // A lane is below 32, which the interval analysis cannot derive.
         let (lane, most) =
             (self.builder.builtin(Builtin::SubgroupLane), self.constant(Const::u32(31)));
         let lane = self.builder.binary(BinaryOp::And, lane, most);
@@ -125,13 +125,13 @@ impl Lower<'_> {
         let within = self.builder.binary(BinaryOp::And, lane, three);
         let pair = self.builder.binary(BinaryOp::Shl, within, one);
         match role {
-            CooperativeRole::A | CooperativeRole::C => Corner { row: group, column: pair },
-            CooperativeRole::B => Corner { row: pair, column: group },
+            CooperativeRole::A | CooperativeRole::C => LaneOrigin { row: group, column: pair },
+            CooperativeRole::B => LaneOrigin { row: pair, column: group },
         }
     }
 
-    /// Where a matrix begins in memory.
-    fn begin(&mut self, data: CooperativeData) -> Result<Begin, ShaderError> {
+    /// Returns the location of a matrix in memory.
+    fn origin(&mut self, data: CooperativeData) -> Result<MatrixOrigin, ShaderError> {
         let (array, index) = match *self.frame.expression(data.pointer) {
             Expression::Access { base, index } => (base, self.index(index)?),
             Expression::AccessIndex { base, index } => (base, self.constant(Const::u32(index))),
@@ -149,10 +149,10 @@ impl Lower<'_> {
             return Err(no_array());
         }
         let stride = self.index(data.stride)?;
-        Ok(Begin { array, ty, index, stride, row_major: data.row_major })
+        Ok(MatrixOrigin { array, ty, index, stride, row_major: data.row_major })
     }
 
-    /// The scalars of `a * b + c`.
+    /// Lowers `a * b + c`.
     pub(super) fn cooperative_multiply_add(
         &mut self,
         operands: [Expr; 3],
@@ -186,7 +186,7 @@ fn four(values: &[Value]) -> [Value; 4] {
     [values[0], values[1], values[2], values[3]]
 }
 
-/// Whether matrices of these types, which can be multiplied and added, are the larger ones.
+/// Checks the types of a multiply-add; returns whether the matrices are the larger ones.
 fn multiplies(types: [Ty; 3]) -> Result<bool, ShaderError> {
     let known = types.map(|ty| match ty {
         Ty::Cooperative { large, ty, .. } => Some((large, ty)),
@@ -214,7 +214,7 @@ fn no_array() -> ShaderError {
     )
 }
 
-/// Why a variable cannot be shared.
+/// The error for a cooperative matrix in workgroup memory.
 pub(super) fn not_shared() -> ShaderError {
     refused("a cooperative matrix cannot be in workgroup memory: store it to an array of numbers")
 }

@@ -3,8 +3,8 @@
 use crate::kir::Type;
 use crate::{Scalar, ScalarKind, TypeLayout};
 
-/// The scalar that all of a type consists of; of mixed scalars, the unsigned integer of the size of
-/// the narrowest.
+/// Returns the only scalar type of a layout; if it contains several, the unsigned integer of the
+/// size of the narrowest.
 pub(super) fn of(layout: &TypeLayout) -> Type {
     let mut found = None;
     each_scalar(layout, &mut |scalar| {
@@ -35,7 +35,7 @@ fn each_scalar(layout: &TypeLayout, visit: &mut dyn FnMut(Scalar)) {
     }
 }
 
-/// Bindings of WGSL have no scalars but those of KIR.
+/// All scalars of WGSL bindings exist in KIR.
 fn scalar_type(Scalar { kind, width }: Scalar) -> Type {
     match (kind, width) {
         (ScalarKind::Float, 2) => Type::F16,

@@ -1,4 +1,4 @@
-//! The entry point: its arguments are built-in values.
+//! The entry point, whose arguments are built-in values.
 
 use naga::{Binding, BuiltIn, FunctionArgument, TypeInner};
 
@@ -8,7 +8,7 @@ use crate::ShaderError;
 use crate::kir::{BinaryOp, Builtin, Const, Value};
 
 impl Lower<'_> {
-    /// The values of the entry point's arguments.
+    /// Returns the values of the entry point's arguments.
     pub(super) fn entry_arguments(&mut self) -> Result<Vec<Operand>, ShaderError> {
         let mut operands = Vec::new();
         for argument in &self.frame.function.arguments {
@@ -52,7 +52,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A built-in value along an axis.
+    /// Returns a built-in value along an axis.
     fn component(&mut self, which: BuiltIn, axis: u8) -> Value {
         match which {
             BuiltIn::GlobalInvocationId => self.global_id(axis),
@@ -80,7 +80,7 @@ impl Lower<'_> {
         Ok(self.builder.builtin(builtin))
     }
 
-    /// The position in the workgroup: zero along an axis of one invocation.
+    /// Returns the position in the workgroup: zero along an axis of one invocation.
     fn local_id(&mut self, axis: u8) -> Value {
         match self.size[usize::from(axis)] {
             1 => self.constant(Const::u32(0)),
@@ -88,7 +88,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Workgroup times size plus position.
+    /// Returns `workgroup_id * size + local_id`.
     fn global_id(&mut self, axis: u8) -> Value {
         let group = self.builder.builtin(Builtin::GroupId(axis));
         let size = self.size[usize::from(axis)];
@@ -101,7 +101,7 @@ impl Lower<'_> {
         self.builder.binary(BinaryOp::Add, first, local)
     }
 
-    /// `x + width * (y + height * z)`, as a sum of the axes that have several invocations.
+    /// Returns `x + width * (y + height * z)`, without axes of one invocation.
     fn local_index(&mut self) -> Value {
         let mut sum = None;
         let mut stride = 1;

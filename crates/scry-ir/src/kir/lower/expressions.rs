@@ -1,4 +1,4 @@
-//! Expressions: each kind goes to its own file.
+//! Expressions; other files lower each kind.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ fn shaped(argument: &Argument) -> Shaped<'_> {
 }
 
 impl Lower<'_> {
-    /// Evaluates expressions here.
+    /// Lowers an `Emit` statement.
     pub(super) fn emit(&mut self, range: &Range<Expression>) -> Result<(), ShaderError> {
         for handle in range.clone() {
             self.spend(1)?;
@@ -69,7 +69,7 @@ impl Lower<'_> {
         self.compose(self.types.of(ty)?, &parts)
     }
 
-    /// The value of a load; where it is stored at once and nowhere else, without a copy.
+    /// Lowers a load, without a copy if its only use is the store that follows.
     fn loaded(&mut self, handle: Expr, pointer: Expr) -> Result<Operand, ShaderError> {
         let pointer = self.pointer(pointer)?;
         if self.frame.moved == Some(handle) { self.view(pointer) } else { self.load(&pointer) }
@@ -79,7 +79,7 @@ impl Lower<'_> {
         Ok((self.ty(handle)?.shape(), self.values(handle)?))
     }
 
-    /// The scalars of an operator's or a builtin function's result.
+    /// Lowers an operator or a builtin function.
     fn computed(&mut self, handle: Expr) -> Result<Vec<Value>, ShaderError> {
         match *self.frame.expression(handle) {
             Expression::Unary { op, expr } => {
@@ -135,8 +135,8 @@ impl Lower<'_> {
     }
 }
 
-/// Why an expression has no value. Programs with textures, ray queries and the like have been
-/// refused when they were read.
+/// The error for an unsupported expression. Textures, ray queries etc. have been refused by the
+/// validator.
 fn refusal(expression: &Expression) -> ShaderError {
     ShaderError::compiler(match expression {
         Expression::CallResult(_)

@@ -1,4 +1,4 @@
-//! A function being inlined: its values, its variables, and where it can be left to.
+//! The state of a function that is being inlined: its values, variables and jump targets.
 
 use std::rc::Rc;
 
@@ -16,49 +16,50 @@ pub(super) type Expr = Handle<Expression>;
 /// A lowered expression.
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
-    /// The scalars of a value.
+    /// A value, as scalars.
     Values(Rc<[Value]>),
-    /// A pointer of the source.
+    /// A pointer in WGSL.
     Pointer(Pointer),
-    /// A value of too many scalars, in memory that is not written meanwhile.
+    /// A value that is too large for scalars, in memory that is not written while it is used.
     Memory(Pointer),
-    /// The zero of a type of too many scalars.
+    /// The zero of a type that is too large for scalars.
     Zero,
 }
 
-/// Where `break` and `continue` lead to.
+/// The targets of `break` and `continue`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Targets {
     pub leave: Label,
     pub next: Option<Label>,
 }
 
-/// Whether an expression's value is kept in variables as well.
+/// Whether the value of an expression is also saved in variables.
 #[derive(Clone)]
-enum Shared {
+enum Saved {
     No,
-    /// As soon as it is evaluated.
-    Wanted,
+    /// It will be saved when it is evaluated.
+    OnEvaluation,
     In(Vec<Var>),
 }
 
-/// A function being inlined.
+/// A function that is being inlined.
 pub(super) struct Frame<'m> {
     pub function: &'m Function,
     pub info: &'m FunctionInfo,
     pub arguments: Vec<Operand>,
     pub locals: Vec<Pointer>,
-    /// Where `return` leads to, and where it puts the result.
+    /// The target of `return`, and the variable of its result.
     pub exit: Label,
     pub result: Option<Pointer>,
-    /// The innermost comes last.
+    /// Innermost last.
     pub targets: Vec<Targets>,
-    /// A load whose value the next statement stores, its only use.
+    /// A load whose only use is the store that follows.
     pub moved: Option<Expr>,
-    /// By expression.
+    /// Lowered expressions, by handle.
     values: Vec<Option<Operand>>,
-    /// Expressions that are used where their values might not be visible, by expression.
-    shared: Vec<Shared>,
+    /// Saved values, by handle: of expressions that are used where their values might not be
+    /// visible.
+    saved: Vec<Saved>,
 }
 
 impl<'m> Frame<'m> {
@@ -73,7 +74,7 @@ impl<'m> Frame<'m> {
             targets: Vec::new(),
             moved: None,
             values: vec![None; function.expressions.len()],
-            shared: vec![Shared::No; function.expressions.len()],
+            saved: vec![Saved::No; function.expressions.len()],
         }
     }
 
@@ -88,15 +89,15 @@ impl<'m> Frame<'m> {
 }
 
 impl Lower<'_> {
-    /// Defines a lowered expression, from here on.
+    /// Records a lowered expression.
     pub(super) fn define(&mut self, handle: Expr, operand: Operand) {
-        if !matches!(self.frame.shared[handle.index()], Shared::No) {
-            self.frame.shared[handle.index()] = Shared::In(self.keep(&operand));
+        if !matches!(self.frame.saved[handle.index()], Saved::No) {
+            self.frame.saved[handle.index()] = Saved::In(self.keep(&operand));
         }
         self.frame.values[handle.index()] = Some(operand);
     }
 
-    /// Stores the scalars of an operand in variables.
+    /// Saves the scalars of an operand in new variables.
     fn keep(&mut self, operand: &Operand) -> Vec<Var> {
         let values: &[Value] = match operand {
             Operand::Values(values) => values,
@@ -112,12 +113,12 @@ impl Lower<'_> {
         vars
     }
 
-    /// Keeps the values of these expressions in variables when they are evaluated. Those that have
-    /// been already are visible anyway.
+    /// Requests that the values of these expressions are saved in variables when they are
+    /// evaluated. Expressions that have been evaluated are visible anyway.
     pub(super) fn share(&mut self, wanted: &[Expr]) {
         for &handle in wanted {
             if self.frame.known(handle).is_none() {
-                self.frame.shared[handle.index()] = Shared::Wanted;
+                self.frame.saved[handle.index()] = Saved::OnEvaluation;
             }
         }
     }
@@ -125,8 +126,8 @@ impl Lower<'_> {
     /// Reloads the values of these expressions from their variables, if `hidden`.
     pub(super) fn unshare(&mut self, wanted: &[Expr], hidden: bool) {
         for handle in wanted {
-            let kept = std::mem::replace(&mut self.frame.shared[handle.index()], Shared::No);
-            if let (true, Shared::In(vars)) = (hidden, kept) {
+            let kept = std::mem::replace(&mut self.frame.saved[handle.index()], Saved::No);
+            if let (true, Saved::In(vars)) = (hidden, kept) {
                 let mut values = Vec::with_capacity(vars.len());
                 for var in vars {
                     values.push(self.builder.get(var));
@@ -142,7 +143,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Returns a lowered expression: evaluated by an `Emit` before, or of a kind that needs none.
+    /// Returns a lowered expression: evaluated by an earlier `Emit`, or of a kind without one.
     pub(super) fn operand(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
         match self.frame.known(handle) {
             Some(operand) => Ok(operand.clone()),
@@ -159,14 +160,14 @@ impl Lower<'_> {
         Ok(operands)
     }
 
-    /// The scalars of a value.
+    /// Returns the scalars of a value.
     pub(super) fn values(&mut self, handle: Expr) -> Result<Rc<[Value]>, ShaderError> {
         let operand = self.operand(handle)?;
         let ty = self.ty(handle)?;
-        self.spelled(&operand, ty)
+        self.scalarised(&operand, ty)
     }
 
-    /// The only scalar of a value.
+    /// Returns the only scalar of a value.
     pub(super) fn scalar(&mut self, handle: Expr) -> Result<Value, ShaderError> {
         let values = self.values(handle)?;
         let [value] = *values else {
@@ -175,7 +176,7 @@ impl Lower<'_> {
         Ok(value)
     }
 
-    /// A scalar index, as a `u32` of the same bits.
+    /// Returns a scalar index, bitcast to `u32`.
     pub(super) fn index(&mut self, handle: Expr) -> Result<Value, ShaderError> {
         let value = self.scalar(handle)?;
         match self.builder.kir().constant(value) {
@@ -184,7 +185,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A pointer.
+    /// Returns a pointer.
     pub(super) fn pointer(&mut self, handle: Expr) -> Result<Pointer, ShaderError> {
         match self.operand(handle)? {
             Operand::Pointer(pointer) => Ok(pointer),
@@ -192,7 +193,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The type of a value.
+    /// Returns the type of an expression.
     pub(super) fn ty(&self, handle: Expr) -> Result<Ty, ShaderError> {
         match &self.frame.info[handle].ty {
             naga::proc::TypeResolution::Handle(ty) => self.types.of(*ty),

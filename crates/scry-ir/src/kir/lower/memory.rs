@@ -3,16 +3,16 @@
 use std::rc::Rc;
 
 use super::frame::Operand;
-use super::pointers::{At, Pointer, Root};
+use super::pointers::{ElementIndex, Pointer, Root};
 use super::types::Ty;
-use super::{Lower, SPELLED};
+use super::{Lower, MAX_SCALARISED};
 use crate::ShaderError;
 use crate::kir::{AtomicOp, BinaryOp, Const, Stmt, Type, Value, Var};
 
 impl Lower<'_> {
-    /// The value that a pointer leads to, now.
+    /// Lowers a load.
     pub(super) fn load(&mut self, pointer: &Pointer) -> Result<Operand, ShaderError> {
-        if self.types.scalars(pointer.ty) > SPELLED {
+        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
             let copy = self.variable(pointer.ty, true)?;
             self.copy(&copy, pointer)?;
             return Ok(Operand::Memory(copy));
@@ -20,9 +20,9 @@ impl Lower<'_> {
         Ok(Operand::Values(self.read_all(pointer)?))
     }
 
-    /// Returns the value of memory that is not written meanwhile.
+    /// Returns the value of memory that is not written while the value is used.
     pub(super) fn view(&mut self, pointer: Pointer) -> Result<Operand, ShaderError> {
-        if self.types.scalars(pointer.ty) > SPELLED {
+        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
             return Ok(Operand::Memory(pointer));
         }
         self.load(&pointer)
@@ -38,8 +38,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The scalars of an operand of type `ty`.
-    pub(super) fn spelled(
+    /// Returns the scalars of an operand of type `ty`.
+    pub(super) fn scalarised(
         &mut self,
         operand: &Operand,
         ty: Ty,
@@ -150,15 +150,15 @@ impl Lower<'_> {
         }
         let len = self.types.element(pointer.ty)?.len;
         for at in 0..len.unwrap_or(0) {
-            let part = self.element_of(*pointer, At::Constant(at))?;
+            let part = self.element_of(*pointer, ElementIndex::Constant(at))?;
             visit(self, part)?;
         }
         Ok(())
     }
 
-    /// Copies a value of any size. The places are the same or apart.
+    /// Copies a value of any size. Source and target are the same or do not overlap.
     fn copy(&mut self, to: &Pointer, from: &Pointer) -> Result<(), ShaderError> {
-        if self.types.scalars(to.ty) <= SPELLED {
+        if self.types.scalars(to.ty) <= MAX_SCALARISED {
             let values = self.read_all(from)?;
             return self.write_all(to, &values);
         }
@@ -177,7 +177,7 @@ impl Lower<'_> {
 
     /// Sets a variable of any size to zero.
     pub(super) fn clear(&mut self, to: &Pointer) -> Result<(), ShaderError> {
-        if self.types.scalars(to.ty) <= SPELLED {
+        if self.types.scalars(to.ty) <= MAX_SCALARISED {
             let zeros = self.zeros(to.ty)?;
             return self.write_all(to, &zeros);
         }
@@ -194,11 +194,11 @@ impl Lower<'_> {
         })
     }
 
-    /// A loop over the elements of an array.
+    /// Adds a loop over the elements of an array.
     fn for_each_index(
         &mut self,
         array: Ty,
-        body: &mut dyn FnMut(&mut Self, At) -> Result<(), ShaderError>,
+        body: &mut dyn FnMut(&mut Self, ElementIndex) -> Result<(), ShaderError>,
     ) -> Result<(), ShaderError> {
         let len = self.types.element(array)?.len.unwrap_or(0);
         let (zero, one) = (self.constant(Const::u32(0)), self.constant(Const::u32(1)));
@@ -210,7 +210,7 @@ impl Lower<'_> {
         let at = self.builder.get(counter);
         let done = self.builder.binary(BinaryOp::Ge, at, len);
         self.builder.if_then(done, |b| b.leave(label));
-        body(self, At::Value(at))?;
+        body(self, ElementIndex::Value(at))?;
         let next = self.builder.binary(BinaryOp::Add, at, one);
         self.builder.set(counter, next);
         let body = self.builder.close();

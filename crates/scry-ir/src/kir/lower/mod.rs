@@ -39,7 +39,7 @@ use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
 use naga::{Block, LocalVariable, Module, Statement};
 
-use self::addressed_variables::Indexed;
+use self::addressed_variables::IndexedVariables;
 use self::frame::{Frame, Operand};
 use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
@@ -53,36 +53,35 @@ use crate::{Interface, Program, ShaderError, ShaderErrorKind};
 /// How to lower a program to the kernel IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KirOptions {
-    /// Clamp every index that might be out of bounds, and take only loops for finite that are
-    /// proven to end. Off only for callers that vouch for their kernel. A clamp needs something to
-    /// stay within: the host binds no buffer smaller than
-    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
+    /// Clamps every index that might be out of bounds, and assumes that a loop is finite only if it
+    /// is proven to terminate. `false` is for trusted kernels only. In both cases no buffer may be
+    /// smaller than [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
     pub checked: bool,
 }
 
-/// Values of more scalars than this stand in memory and are copied in loops.
-const SPELLED: u64 = 256;
+/// Maximum scalars of a value in registers; larger values are in memory and copied in loops.
+const MAX_SCALARISED: u64 = 256;
 
-/// A kernel of more values than this is refused; a step that makes none counts as well.
+/// Maximum work of a lowering: the number of values, and of steps that produce none.
 const MAX_WORK: u64 = 2_000_000;
 
-/// Blocks nested deeper than this are refused.
+/// Maximum nesting of blocks.
 const MAX_DEPTH: u32 = 1000;
 
-/// Calls nested deeper than this are refused.
+/// Maximum nesting of calls.
 const MAX_CALLS: u32 = 4000;
 
 impl Program {
-    /// The program in the kernel IR.
+    /// Lowers the program to the kernel IR.
     ///
     /// ```
     /// use scry_ir::Program;
     /// use scry_ir::kir::KirOptions;
     ///
     /// let program = Program::parse(
-    ///     "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
-    ///      @compute @workgroup_size(64)
-    ///      fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] *= 2.0; }",
+    /// "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+    /// @compute @workgroup_size(64)
+    /// fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] *= 2.0; }",
     /// )?;
     /// let kir = program.to_kir(&KirOptions { checked: true })?;
     /// assert_eq!(kir.workgroup_size, [64, 1, 1]);
@@ -99,9 +98,9 @@ impl Program {
         self.with_kir(options, |kir| kir)
     }
 
-    /// Lowers the program to the kernel IR, and hands that to `work`, which may go through its
-    /// blocks by recursion: it is called on a thread with stack enough for blocks nested as deep as
-    /// blocks can be, where the caller's may be too small.
+    /// Lowers the program to the kernel IR, and calls `work` with it on a thread with enough stack
+    /// for recursion over the most deeply nested blocks, for which the caller's stack may be too
+    /// small.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -123,7 +122,7 @@ impl Program {
         guard::run(|| {
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
-            found_right(&kir)?;
+            check_lowered(&kir)?;
             Ok(work(kir))
         })
     }
@@ -135,32 +134,33 @@ struct Lower<'m> {
     info: &'m ModuleInfo,
     interface: &'m Interface,
     types: Types<'m>,
-    indexed: Rc<Indexed>,
-    /// Whether a loop is proven to end, by its body.
+    indexed: Rc<IndexedVariables>,
+    /// Whether each loop is proven to terminate, by its body.
     finite: HashMap<*const Block, bool>,
     checked: bool,
     /// The workgroup size.
     size: [u32; 3],
     builder: Builder,
     frame: Frame<'m>,
-    /// By global variable, once it is used.
+    /// Pointers to global variables that have been used.
     globals: Vec<Option<Pointer>>,
-    /// By global expression, once it is used.
+    /// Global expressions that have been used.
     global_expressions: Vec<Option<Operand>>,
-    /// The places of functions' local variables that are in memory.
+    /// Local variables of functions that are in memory.
     local_arrays: HashMap<*const LocalVariable, Pointer>,
     constants: HashMap<Const, Value, RandomState>,
     tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
-    /// By buffer: the length of its runtime-sized array, and the index of its last element.
+    /// For each buffer, the length of its runtime-sized array and the index of its last element,
+    /// once computed.
     lengths: Vec<Option<(Value, Value)>>,
-    /// How often each scope has been left, by label.
+    /// Number of exits from each scope, by label.
     leaves: Vec<u32>,
     depth: u32,
     calls: u32,
     work: u64,
 }
 
-/// A program in the kernel IR, as it comes.
+/// Lowers a program, without optimisation.
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
     lower.declare();
@@ -173,12 +173,12 @@ fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     lower.statements(&lower.frame.function.body)?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
-    found_right(&kir)?;
+    check_lowered(&kir)?;
     Ok(kir)
 }
 
-/// In debug builds that can check it, an error for a kernel that breaks the rules of the IR.
-fn found_right(kir: &Kir) -> Result<(), ShaderError> {
+/// Verifies the kernel, in debug builds with the feature `inspect`.
+fn check_lowered(kir: &Kir) -> Result<(), ShaderError> {
     #[cfg(all(debug_assertions, feature = "inspect"))]
     super::verify(kir)
         .map_err(|what| ShaderError::compiler(format!("the kernel was lowered wrongly: {what}")))?;
@@ -195,7 +195,7 @@ impl<'m> Lower<'m> {
             info,
             interface,
             types: Types::new(module),
-            indexed: Rc::new(Indexed::new(module)),
+            indexed: Rc::new(IndexedVariables::new(module)),
             finite: finite(module),
             checked: options.checked,
             size: entry.workgroup_size,
@@ -214,7 +214,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// Buffers and immediates, as the interface has them.
+    /// Declares buffers and immediates as in the interface.
     fn declare(&mut self) {
         for binding in &self.interface.bindings {
             let buffer = self.builder.buffer(binding.access.writes());
@@ -226,7 +226,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// Counts steps, and refuses a kernel of too many.
+    /// Counts steps; refuses a kernel with too many.
     fn spend(&mut self, steps: usize) -> Result<(), ShaderError> {
         self.work += steps as u64;
         if self.work.max(self.builder.kir().values.len() as u64) <= MAX_WORK {
@@ -239,7 +239,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// The verdict on each loop, by its body.
+/// Returns whether each loop is proven to terminate, by its body.
 fn finite(module: &Module) -> HashMap<*const Block, bool> {
     let mut found = HashMap::new();
     for (function, verdicts) in handles::functions(module).iter().zip(loops::verdicts(module)) {
@@ -249,7 +249,7 @@ fn finite(module: &Module) -> HashMap<*const Block, bool> {
     found
 }
 
-/// Hands out verdicts in the order in which they were found.
+/// Assigns the results to loops, in the order of the analysis.
 fn judge(
     block: &Block,
     verdicts: &mut std::vec::IntoIter<bool>,
@@ -275,7 +275,7 @@ fn judge(
     }
 }
 
-/// Why a program is too large to be lowered.
+/// The error for a program that is too large to be lowered.
 fn too_complex(message: String) -> ShaderError {
     ShaderError::without_place(ShaderErrorKind::TooComplex, message)
 }

@@ -1,4 +1,4 @@
-//! Pointers: the address of a variable, or of a part of one.
+//! Pointers to variables and their parts.
 
 use super::Lower;
 use super::types::Ty;
@@ -10,14 +10,14 @@ use crate::kir::{AddressSpace, BinaryOp, Const, Place, Type, Value};
 pub(super) enum Root {
     /// Memory with WGSL's layout; strides and offsets are in bytes.
     Bytes(AddressSpace),
-    /// Arrays of scalars, one for each leaf of the type, the first being this; strides and offsets
-    /// count values of the pointer's type.
+    /// Arrays of scalars, one for each leaf of the type, from number `first` on; strides and
+    /// offsets count values of the pointer's type.
     Leaves { shared: bool, first: u32 },
-    /// Variables, one for each scalar of the type, the first being this.
+    /// Variables, one for each scalar of the type, from this number on.
     Vars(u32),
 }
 
-/// A place of some type: number `index * stride + offset` of its root.
+/// A pointer to element `index * stride + offset` of its root.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pointer {
     pub root: Root,
@@ -27,11 +27,11 @@ pub(super) struct Pointer {
     pub offset: u32,
 }
 
-/// Which element.
+/// An index that is in bounds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum At {
+pub(super) enum ElementIndex {
     Constant(u32),
-    /// A `u32` that is known to be in bounds.
+    /// A `u32`.
     Value(Value),
 }
 
@@ -42,7 +42,7 @@ impl Pointer {
 }
 
 impl Lower<'_> {
-    /// A pointer to a member of a structure.
+    /// Returns a pointer to a member of a structure.
     pub(super) fn member_of(&self, pointer: Pointer, at: u32) -> Result<Pointer, ShaderError> {
         let Ty::Struct(handle) = pointer.ty else {
             return Err(ShaderError::compiler("a pointer to a member of no structure".into()));
@@ -57,26 +57,33 @@ impl Lower<'_> {
         Ok(part)
     }
 
-    /// A pointer to an element of an array, a column of a matrix or a component of a vector.
-    pub(super) fn element_of(&mut self, pointer: Pointer, at: At) -> Result<Pointer, ShaderError> {
+    /// Returns a pointer to an element of an array, a column of a matrix or a component of a
+    /// vector.
+    pub(super) fn element_of(
+        &mut self,
+        pointer: Pointer,
+        at: ElementIndex,
+    ) -> Result<Pointer, ShaderError> {
         let element = self.types.element(pointer.ty)?;
         let mut part = Pointer { ty: element.ty, ..pointer };
         match (&mut part.root, at) {
-            (Root::Bytes(_), At::Constant(at)) => part.offset += at * element.stride,
-            (Root::Bytes(_), At::Value(at)) => self.step_bytes(&mut part, at, element.stride),
+            (Root::Bytes(_), ElementIndex::Constant(at)) => part.offset += at * element.stride,
+            (Root::Bytes(_), ElementIndex::Value(at)) => {
+                self.step_bytes(&mut part, at, element.stride)
+            }
             (Root::Leaves { .. }, at) => {
                 let len = element.len.unwrap_or(1);
                 part.stride *= len;
                 part.offset *= len;
                 match at {
-                    At::Constant(at) => part.offset += at,
-                    At::Value(at) => self.step_bytes(&mut part, at, 1),
+                    ElementIndex::Constant(at) => part.offset += at,
+                    ElementIndex::Value(at) => self.step_bytes(&mut part, at, 1),
                 }
             }
-            (Root::Vars(first), At::Constant(at)) => {
+            (Root::Vars(first), ElementIndex::Constant(at)) => {
                 *first += at * self.types.scalars(element.ty) as u32;
             }
-            (Root::Vars(_), At::Value(_)) => {
+            (Root::Vars(_), ElementIndex::Value(_)) => {
                 let what = "a variable that is indexed lies in no memory";
                 return Err(ShaderError::compiler(what.into()));
             }
@@ -84,7 +91,8 @@ impl Lower<'_> {
         Ok(part)
     }
 
-    /// Adds `at * stride` to a pointer. Two strides become their common divisor.
+    /// Adds `at * stride` to a pointer. Different strides are replaced by their greatest common
+    /// divisor.
     fn step_bytes(&mut self, part: &mut Pointer, at: Value, stride: u32) {
         let Some(index) = part.index else {
             (part.index, part.stride) = (Some(at), stride);
@@ -105,7 +113,7 @@ impl Lower<'_> {
         self.builder.binary(BinaryOp::Mul, value, by)
     }
 
-    /// The place of the scalar, vector or matrix that a pointer leads to, and its type.
+    /// Returns the address of the first scalar that a pointer refers to.
     pub(super) fn place(&self, pointer: &Pointer, scalar: Type) -> Result<Place, ShaderError> {
         let (space, unit) = match pointer.root {
             Root::Bytes(space) => (space, 1),

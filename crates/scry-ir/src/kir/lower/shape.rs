@@ -1,4 +1,4 @@
-//! Scalars that belong together: WGSL's values, taken apart.
+//! Shapes of scalarised WGSL values.
 
 use crate::kir::{Type, Value};
 
@@ -11,7 +11,7 @@ pub(crate) enum Shape {
     Vector { len: u8, ty: Type },
     /// `columns` columns of `rows` components each, one column after the other.
     Matrix { columns: u8, rows: u8, ty: Type },
-    /// A structure or an array: its scalars in order, of whatever types.
+    /// A structure or an array: its scalars in order, of any types.
     Aggregate,
 }
 

@@ -1,6 +1,9 @@
-//! Short-circuit evaluation: the front end lowers `&&` and `||` to a branch that stores to a flag.
+//! Short-circuit evaluation: the front end lowers `&&` and `
 //!
-//! Where evaluating the right-hand side speculatively is harmless and cheap, no branch is emitted.
+//! ` to a branch that stores to a flag.
+//!
+//! If the right-hand side is cheap and has no effects, it is evaluated speculatively, without a
+//! branch.
 
 use naga::{Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator};
 
@@ -18,15 +21,16 @@ struct Choice<'m> {
     flag: Handle<LocalVariable>,
     /// The constant.
     settled: bool,
-    /// The condition's value with which the other one is computed.
+    /// The value of the condition for which the bool is computed.
     when: bool,
-    /// The statements that compute it, and the value.
+    /// The statements that compute the bool, and the bool.
     block: &'m [Statement],
     value: Expr,
 }
 
 impl<'m> Lower<'m> {
-    /// Lowers a short-circuit branch without control flow, if it is one; returns whether it was.
+    /// Lowers a branch without control flow, if it is a short-circuit branch. Returns whether it
+    /// is.
     pub(super) fn short_circuit(
         &mut self,
         condition: Expr,
@@ -52,7 +56,7 @@ impl<'m> Lower<'m> {
         Ok(true)
     }
 
-    /// A condition, or its negation.
+    /// Returns a condition, or its negation.
     fn truth(&mut self, condition: Expr, positive: bool) -> Result<Value, ShaderError> {
         if !positive
             && let Expression::Unary { op: UnaryOperator::LogicalNot, expr } =
@@ -74,8 +78,8 @@ impl<'m> Lower<'m> {
         settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
     }
 
-    /// Returns the flag that a statement assigns, if it does, and the value. Flags are not
-    /// variables of the source, so that an additional assignment is not observable.
+    /// Returns the flag that a statement assigns, and the value. Flags are not variables of the
+    /// source, so that an additional assignment is not observable.
     fn stored(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
         let Statement::Store { pointer, value } = *statement else {
             return None;
@@ -100,7 +104,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// Whether statements are cheap and have no effects.
+    /// Returns whether statements are cheap and have no effects.
     fn is_harmless(&self, block: &'m [Statement], budget: &mut usize) -> bool {
         block.iter().all(|statement| match statement {
             Statement::Emit(range) => range.clone().all(|handle| {
@@ -132,7 +136,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// True if a pointer leads to a register or to a parameter of the launch.
+    /// Returns whether a pointer refers to a register or to a parameter of the launch.
     fn is_at_hand(&self, pointer: Expr) -> bool {
         match *self.frame.expression(pointer) {
             Expression::AccessIndex { base, .. } => self.is_at_hand(base),

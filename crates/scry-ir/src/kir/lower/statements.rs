@@ -1,4 +1,4 @@
-//! Statements: each kind goes to its own file.
+//! Statements; other files lower each kind.
 
 use naga::{Expression, Statement};
 
@@ -8,7 +8,7 @@ use crate::ShaderError;
 use crate::kir::Barrier;
 
 impl<'m> Lower<'m> {
-    /// Statements, one after the other.
+    /// Lowers statements.
     pub(super) fn statements(&mut self, block: &'m [Statement]) -> Result<(), ShaderError> {
         for (at, statement) in block.iter().enumerate() {
             self.spend(1)?;
@@ -20,7 +20,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// The load that a statement stores, if nothing else uses it.
+    /// Returns the load that a statement stores, if it has no other use.
     fn moved_by(&self, statement: &Statement) -> Option<Expr> {
         match *statement {
             Statement::Store { value, .. } => {
@@ -50,7 +50,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// A statement that is about memory or about other invocations.
+    /// Lowers a statement that accesses memory or other invocations.
     fn effect(&mut self, statement: &Statement) -> Result<(), ShaderError> {
         match *statement {
             Statement::Store { pointer, value } => {

@@ -1,4 +1,4 @@
-//! Exchange between the invocations of a subgroup.
+//! Subgroup operations.
 
 use naga::{CollectiveOperation, Direction, GatherMode, SubgroupOperation};
 
@@ -24,7 +24,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Another invocation's value.
+    /// Lowers a shuffle or broadcast.
     pub(super) fn shuffle(
         &mut self,
         mode: GatherMode,
@@ -51,7 +51,7 @@ impl Lower<'_> {
         })
     }
 
-    /// All invocations' values combined, or those up to this one.
+    /// Lowers a reduction or a scan.
     pub(super) fn reduce(
         &mut self,
         op: SubgroupOperation,
@@ -68,7 +68,7 @@ impl Lower<'_> {
         self.exchange(argument, result, &|value| SubgroupOp::Reduce { op, extent, value })
     }
 
-    /// Does the same with each component.
+    /// Applies an operation to each component.
     fn exchange(
         &mut self,
         argument: Expr,

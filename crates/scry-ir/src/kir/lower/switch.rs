@@ -17,7 +17,7 @@ struct Arm<'m> {
 }
 
 impl<'m> Lower<'m> {
-    /// A switch.
+    /// Lowers a switch.
     pub(super) fn switch(
         &mut self,
         selector: Expr,
@@ -38,7 +38,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// Each arm in the `else` of those before it.
+    /// Lowers each arm in the `else` block of the one before.
     fn nest(
         &mut self,
         selector: Value,
@@ -59,7 +59,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// The arms one after the other.
+    /// Lowers the arms one after the other.
     fn list(
         &mut self,
         selector: Value,
@@ -121,7 +121,7 @@ fn arms(cases: &[SwitchCase]) -> (Vec<Arm<'_>>, Vec<&Block>) {
     (arms, default)
 }
 
-/// The bodies that are executed from the first case on.
+/// Returns the bodies that are executed from the first case on.
 fn executed(cases: &[SwitchCase]) -> Vec<&Block> {
     let falling = cases.iter().take_while(|case| case.fall_through).count();
     cases.iter().take(falling + 1).map(|case| &case.body).collect()

@@ -1,4 +1,4 @@
-//! naga's types, as far as values and variables of kernels have them.
+//! The types of values and variables, from naga's types.
 
 use naga::{CooperativeRole, CooperativeSize, Handle, Module, TypeInner};
 
@@ -6,7 +6,7 @@ use super::Shape;
 use crate::ShaderError;
 use crate::kir::Type;
 
-/// A type that values or variables have.
+/// The type of a value or variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ty {
     Scalar(Type),
@@ -20,13 +20,13 @@ pub(super) enum Ty {
         rows: u8,
         ty: Type,
     },
-    /// A lane's part of a square matrix, of 16 rows if `large`, else 8.
+    /// A lane's part of a square cooperative matrix, of 16 rows if `large`, else 8.
     Cooperative {
         large: bool,
         role: CooperativeRole,
         ty: Type,
     },
-    /// An array, of a length known only at run time if `len` is none; `stride` is in bytes.
+    /// An array, runtime-sized if `len` is `None`; `stride` is in bytes.
     Array {
         element: Handle<naga::Type>,
         len: Option<u32>,
@@ -40,11 +40,11 @@ pub(super) enum Ty {
 pub(super) struct Element {
     pub ty: Ty,
     pub len: Option<u32>,
-    /// Bytes from one to the next.
+    /// Bytes from one element to the next.
     pub stride: u32,
 }
 
-/// One member of a structure: its type, and how much stands before it.
+/// A member of a structure: its type, and the sizes of all members before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub ty: Ty,
@@ -53,12 +53,13 @@ pub(super) struct Member {
     pub leaves: u32,
 }
 
-/// The types of a module, and how many parts each has.
+/// The types of a module, with their numbers of scalars and leaves.
 pub(super) struct Types<'m> {
     module: &'m Module,
-    /// Scalars of a value, by type; saturates.
+    /// Number of scalars of a value, by type; saturates.
     scalars: Vec<u64>,
-    /// Scalars of a value when those of all elements of an array count as one; saturates.
+    /// Number of leaves of a variable, by type: scalars, where all elements of an array count as
+    /// one; saturates.
     leaves: Vec<u64>,
 }
 
@@ -79,7 +80,7 @@ impl Ty {
 impl<'m> Types<'m> {
     pub fn new(module: &'m Module) -> Self {
         let mut types = Self { module, scalars: Vec::new(), leaves: Vec::new() };
-        // Parts stand before the types that they are part of.
+        // Component types precede composite types.
         for (_, ty) in module.types.iter() {
             let (scalars, leaves) = types.count(&ty.inner);
             types.scalars.push(scalars);
@@ -119,7 +120,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// The type of a handle.
+    /// Returns the type of a handle.
     pub fn of(&self, handle: Handle<naga::Type>) -> Result<Ty, ShaderError> {
         match &self.module.types[handle].inner {
             TypeInner::Struct { .. } => Ok(Ty::Struct(handle)),
@@ -127,7 +128,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// A type that is no structure.
+    /// Returns a type other than a structure.
     pub fn of_inner(&self, inner: &TypeInner) -> Result<Ty, ShaderError> {
         Ok(match *inner {
             TypeInner::Scalar(s) => Ty::Scalar(scalar(s)?),
@@ -146,7 +147,7 @@ impl<'m> Types<'m> {
         })
     }
 
-    /// Scalars of a value of a type.
+    /// Returns the number of scalars of a value.
     pub fn scalars(&self, ty: Ty) -> u64 {
         match ty {
             Ty::Scalar(_) | Ty::Atomic(_) => 1,
@@ -160,7 +161,8 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// Leaves of a variable of a type: scalars, those of all elements of an array as one.
+    /// Returns the number of leaves of a variable: scalars, where all elements of an array count as
+    /// one.
     pub fn leaves(&self, ty: Ty) -> u64 {
         match ty {
             Ty::Array { element, .. } => self.leaves[element.index()],
@@ -190,7 +192,7 @@ impl<'m> Types<'m> {
         })
     }
 
-    /// Members of a structure.
+    /// Returns the number of members of a structure.
     pub fn member_count(&self, handle: Handle<naga::Type>) -> u32 {
         match &self.module.types[handle].inner {
             TypeInner::Struct { members, .. } => members.len() as u32,
@@ -198,7 +200,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// A member of a structure.
+    /// Returns a member of a structure.
     pub fn member(&self, handle: Handle<naga::Type>, at: u32) -> Result<Member, ShaderError> {
         let TypeInner::Struct { members, .. } = &self.module.types[handle].inner else {
             return Err(ShaderError::compiler("a member of what is no structure".into()));
@@ -220,12 +222,12 @@ impl<'m> Types<'m> {
     }
 }
 
-/// Whether a cooperative matrix has 16 rows, and as many columns.
+/// Whether a cooperative matrix is 16 × 16.
 fn is_large(rows: CooperativeSize) -> bool {
     rows == CooperativeSize::Sixteen
 }
 
-/// Scalars of a cooperative matrix that a lane holds.
+/// Number of scalars per lane of a cooperative matrix.
 fn held(large: bool) -> u8 {
     if large { 8 } else { 2 }
 }

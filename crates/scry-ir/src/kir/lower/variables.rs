@@ -1,35 +1,36 @@
-//! Where variables are put.
+//! Allocation of variables.
 
 use naga::{GlobalVariable, Handle};
 
 use super::pointers::{Pointer, Root};
 use super::types::Ty;
-use super::{Lower, SPELLED, cooperative, too_complex};
+use super::{Lower, MAX_SCALARISED, cooperative, too_complex};
 use crate::ShaderError;
 use crate::kir::{AddressSpace, Type};
 
-/// A variable of more leaves than this is refused: nested structures can have 2^n in n lines.
+/// Maximum leaves of a variable: the number grows exponentially with the nesting of structures.
 const MAX_LEAVES: u64 = 1 << 16;
 
-/// Where a variable is stored.
+/// The memory of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum ArrayMemory {
     Workgroup,
     Local,
 }
 
 impl Lower<'_> {
-    /// A new variable of an invocation: in registers, unless it is indexed by values or large.
+    /// Allocates a variable of an invocation: in registers, unless it is indexed by computed values
+    /// or large.
     pub(super) fn variable(&mut self, ty: Ty, indexed: bool) -> Result<Pointer, ShaderError> {
-        if indexed || self.types.scalars(ty) > SPELLED {
-            return self.arrays(ty, Home::Local);
+        if indexed || self.types.scalars(ty) > MAX_SCALARISED {
+            return self.arrays(ty, ArrayMemory::Local);
         }
         let first = self.builder.kir().vars.len() as u32;
         self.registers(ty)?;
         Ok(Pointer::new(Root::Vars(first), ty))
     }
 
-    /// One register for each scalar of a type.
+    /// Allocates a register for each scalar of a type.
     fn registers(&mut self, ty: Ty) -> Result<(), ShaderError> {
         match ty {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.registers_of(scalar, 1),
@@ -59,53 +60,61 @@ impl Lower<'_> {
         }
     }
 
-    /// One array for each leaf of a type.
-    fn arrays(&mut self, ty: Ty, home: Home) -> Result<Pointer, ShaderError> {
+    /// Allocates an array for each leaf of a type.
+    fn arrays(&mut self, ty: Ty, memory: ArrayMemory) -> Result<Pointer, ShaderError> {
         if self.types.leaves(ty) > MAX_LEAVES {
             let message = format!("a variable's type has more than {MAX_LEAVES} members");
             return Err(too_complex(message));
         }
         let kir = self.builder.kir();
-        let shared = home == Home::Workgroup;
+        let shared = memory == ArrayMemory::Workgroup;
         let first = if shared { kir.workgroup.len() } else { kir.locals.len() } as u32;
-        self.leaves(ty, 1, home)?;
+        self.leaves(ty, 1, memory)?;
         Ok(Pointer { offset: 0, ..Pointer::new(Root::Leaves { shared, first }, ty) })
     }
 
-    fn leaves(&mut self, ty: Ty, times: u32, home: Home) -> Result<(), ShaderError> {
+    fn leaves(&mut self, ty: Ty, times: u32, memory: ArrayMemory) -> Result<(), ShaderError> {
         match ty {
-            Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.leaf(scalar, times, 1, home),
-            Ty::Vector { len, ty } => self.leaf(ty, times, len, home),
-            Ty::Matrix { columns, rows, ty } => self.leaf(ty, times, columns * rows, home),
-            Ty::Cooperative { .. } if home == Home::Workgroup => Err(cooperative::not_shared()),
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.leaf(scalar, times, 1, memory),
+            Ty::Vector { len, ty } => self.leaf(ty, times, len, memory),
+            Ty::Matrix { columns, rows, ty } => self.leaf(ty, times, columns * rows, memory),
+            Ty::Cooperative { .. } if memory == ArrayMemory::Workgroup => {
+                Err(cooperative::not_shared())
+            }
             Ty::Cooperative { ty: scalar, .. } => {
-                self.leaf(scalar, times, self.types.scalars(ty) as u8, home)
+                self.leaf(scalar, times, self.types.scalars(ty) as u8, memory)
             }
             Ty::Array { len, .. } => {
                 let times = times.checked_mul(len.unwrap_or(0)).ok_or_else(too_large)?;
                 let element = self.types.element(ty)?;
-                self.leaves(element.ty, times, home)
+                self.leaves(element.ty, times, memory)
             }
             Ty::Struct(handle) => {
                 for at in 0..self.types.member_count(handle) {
-                    self.leaves(self.types.member(handle, at)?.ty, times, home)?;
+                    self.leaves(self.types.member(handle, at)?.ty, times, memory)?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn leaf(&mut self, ty: Type, times: u32, count: u8, home: Home) -> Result<(), ShaderError> {
+    fn leaf(
+        &mut self,
+        ty: Type,
+        times: u32,
+        count: u8,
+        memory: ArrayMemory,
+    ) -> Result<(), ShaderError> {
         let len = times.checked_mul(count.into()).ok_or_else(too_large)?;
         len.checked_mul(ty.size()).ok_or_else(too_large)?;
-        match home {
-            Home::Workgroup => self.builder.workgroup_array(ty, len),
-            Home::Local => self.builder.local_array(ty, len),
+        match memory {
+            ArrayMemory::Workgroup => self.builder.workgroup_array(ty, len),
+            ArrayMemory::Local => self.builder.local_array(ty, len),
         };
         Ok(())
     }
 
-    /// The place of a global variable; made when it is first asked for.
+    /// Returns a pointer to a global variable, which is allocated at its first use.
     pub(super) fn global(
         &mut self,
         handle: Handle<GlobalVariable>,
@@ -120,7 +129,7 @@ impl Lower<'_> {
                 Pointer::new(Root::Bytes(self.binding(global)?), ty)
             }
             naga::AddressSpace::Immediate => Pointer::new(Root::Bytes(AddressSpace::Immediate), ty),
-            naga::AddressSpace::WorkGroup => self.arrays(ty, Home::Workgroup)?,
+            naga::AddressSpace::WorkGroup => self.arrays(ty, ArrayMemory::Workgroup)?,
             naga::AddressSpace::Private => {
                 self.variable(ty, self.indexed.globals[handle.index()])?
             }
@@ -143,7 +152,7 @@ impl Lower<'_> {
         Ok(AddressSpace::Binding(at as u32))
     }
 
-    /// Initial values of the private variables that have any.
+    /// Initialises private variables.
     pub(super) fn initialise_private(&mut self) -> Result<(), ShaderError> {
         let module = self.module;
         for (handle, global) in module.global_variables.iter() {

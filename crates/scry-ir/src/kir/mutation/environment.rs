@@ -10,17 +10,17 @@ use std::thread::Thread;
 use super::{mutate, operators, operators_of};
 use crate::kir::Kir;
 
-/// What the environment asks for.
+/// The mutation that environment variables request.
 struct Plan {
-    /// `SCRY_MUTATION`: the operator whose results are to be wrong.
+    /// `SCRY_MUTATION`: the operator to mutate.
     operator: Option<String>,
-    /// `SCRY_MUTATION_LOG`: the file that says which thread compiled which operators.
+    /// `SCRY_MUTATION_LOG`: the log of operators compiled by each thread.
     log: Option<String>,
 }
 
-/// Does to a kernel what the environment variables `SCRY_MUTATION` and `SCRY_MUTATION_LOG` ask for,
-/// nothing if they are not set. To be called by a backend with the kernel that it will compile.
-/// `caller` is the thread that wants the kernel compiled.
+/// Mutates a kernel as the environment variables `SCRY_MUTATION` and `SCRY_MUTATION_LOG` request;
+/// does nothing if they are not set. Backends call it with each kernel that they compile. `caller`
+/// is the thread that requested the compilation.
 pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
     let plan = Plan::shared();
     if let Some(log) = &plan.log {
@@ -31,8 +31,8 @@ pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
     }
 }
 
-/// Whether [`mutate_as_requested`] does anything: then kernels are to be compiled anew, and not
-/// kept.
+/// Returns whether a mutation is requested: then kernels must not be read from or written to
+/// caches.
 #[must_use]
 pub fn is_requested() -> bool {
     let plan = Plan::shared();
@@ -58,15 +58,15 @@ impl Plan {
     }
 }
 
-/// Adds a line `who<TAB>operator` for each operator. A log that cannot be written is no reason to
-/// fail: whoever reads it finds it incomplete.
+/// Adds a line `thread<TAB>operator` for each operator. Failing to write the log is not an error:
+/// its reader finds it incomplete.
 fn append(log: &Path, who: &str, operators: impl IntoIterator<Item = String>) {
     let lines: String = operators.into_iter().map(|name| format!("{who}\t{name}\n")).collect();
     let written = OpenOptions::new()
         .create(true)
         .append(true)
         .open(log)
-        // At once, so that lines of several threads do not mix.
+        // A single write, so that lines of several threads do not mix.
         .and_then(|mut file| file.write_all(lines.as_bytes()));
     if let Err(error) = written {
         eprintln!("{}, of SCRY_MUTATION_LOG, cannot be written: {error}", log.display());

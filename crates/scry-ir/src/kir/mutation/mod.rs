@@ -1,5 +1,5 @@
-//! Mutation testing: plants wrong results, operator by operator. A test suite whose tests all pass
-//! does not test that operator.
+//! Mutation testing: makes the results of one operator wrong. If all tests still pass, they do not
+//! test that operator.
 
 mod environment;
 mod operator_names;
@@ -17,7 +17,7 @@ use super::{
     BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, for_each_stmt,
 };
 
-/// What a kernel contains of [`operators()`], by name.
+/// Returns the names of the [`operators()`] that a kernel contains.
 #[must_use]
 pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
@@ -27,11 +27,10 @@ pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     found
 }
 
-/// Plants a wrong result in each instruction of one operator, and says how many there were.
+/// Makes the results of all instructions of one operator wrong. Returns their number.
 ///
-/// Bools are negated, the lowest bit of integers is flipped, floats get the highest bit of
-/// their exponent flipped, which moves them far away. What is written is wrong for operators that
-/// write.
+/// Bools are negated, the lowest bit of integers is flipped, and the highest exponent bit of
+/// floats, which changes their magnitude. For operators that write, the written value is wrong.
 pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);
     let mut mutator = Mutator { kir, operator, planted: 0 };
@@ -78,8 +77,8 @@ impl Mutator<'_> {
         }
     }
 
-    /// Makes what an instruction computes wrong: the right value moves to a new one, from which the
-    /// old one is computed.
+    /// Makes the result of an instruction wrong: a new value computes the correct result, and the
+    /// old value is computed from it.
     fn result(&mut self, value: Value, out: &mut Block) {
         let count = self.kir.inst(value).results();
         let right = Value(self.kir.values.len() as u32);
@@ -98,7 +97,7 @@ impl Mutator<'_> {
         }
     }
 
-    /// Makes what an atomic operation does to memory wrong.
+    /// Makes the effect of an atomic operation on memory wrong.
     fn operand(&mut self, atomic: Value, out: &mut Block) {
         if let Inst::Atomic { op, place, value: Some(value), compare } = *self.kir.inst(atomic) {
             let value = Some(self.wrong(value, out));
@@ -107,13 +106,14 @@ impl Mutator<'_> {
         out.push(Stmt::Let(atomic));
     }
 
-    /// A value that differs from the given one.
+    /// Adds a value that differs from the given one.
     fn wrong(&mut self, right: Value, out: &mut Block) -> Value {
         let inst = self.wrong_inst(right, out);
         self.define(self.kir.ty(right), inst, out)
     }
 
-    /// The last of the instructions that compute something else than the given value.
+    /// Adds the instructions that compute a value other than the given one, except the last, which
+    /// it returns.
     fn wrong_inst(&mut self, right: Value, out: &mut Block) -> Inst {
         let ty = self.kir.ty(right);
         if ty == Type::Bool {

@@ -1,15 +1,14 @@
-//! What operators are called.
+//! Names of operators.
 
 use std::fmt::Debug;
 
 use crate::kir::{AddressSpace, AtomicOp, Inst, Kir, ShuffleSource, Stmt, SubgroupOp, Type, Value};
 
-/// The end of the name of what an atomic operation writes; without it the name stands for what the
-/// operation gives.
+/// Suffix of the name of an atomic operation's effect on memory; without it, the name is that of
+/// its result.
 pub(super) const MEMORY: &str = ".memory";
 
-/// The operators that a statement itself executes: two for an atomic operation, none for control
-/// flow.
+/// Returns the operators of a statement itself: two for an atomic operation, none for control flow.
 pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     match stmt {
         Stmt::Let(value) => of_value(kir, *value),
@@ -27,7 +26,7 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
     vec![match *kir.inst(value) {
         Inst::Const(_) | Inst::Extra(..) => return Vec::new(),
         Inst::Builtin(builtin) => {
-            // Of `LocalId(0)`: `builtin.local_id.x`.
+            // `LocalId(0)` is `builtin.local_id.x`.
             let name = snake(builtin);
             let axes = [("(0)", ".x"), ("(1)", ".y"), ("(2)", ".z")];
             let name = axes.iter().fold(name, |name, (number, axis)| name.replace(number, axis));
@@ -91,7 +90,7 @@ fn memory(name: &str, space: AddressSpace, ty: Type) -> String {
     format!("{name}.{space}.{ty}")
 }
 
-/// The name of a variant as words: of `LeadingZeros`, `leading_zeros`.
+/// Returns the name of a variant in snake case: `LeadingZeros` becomes `leading_zeros`.
 pub(super) fn snake(variant: impl Debug) -> String {
     let mut name = String::new();
     for c in format!("{variant:?}").chars() {

@@ -9,8 +9,8 @@ const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];
 /// Types of `atomic<T>` with all operations; `F32` has some, in buffers.
 const ATOMIC: [Type; 4] = [Type::I32, Type::U32, Type::I64, Type::U64];
 
-/// The names of all operators that WGSL can lead to. Barriers are none of them: invocations in
-/// lockstep get the same results without.
+/// Returns the names of all operators that kernels in WGSL can contain. Barriers are excluded: in
+/// lockstep execution results are the same without them.
 #[must_use]
 pub fn operators() -> Vec<String> {
     let mut list = List(Vec::new());
@@ -28,7 +28,7 @@ pub fn operators() -> Vec<String> {
 struct List(Vec<String>);
 
 impl List {
-    /// One name for each type.
+    /// Adds a name for each type.
     fn typed(&mut self, name: &str, types: &[Type]) {
         self.0.extend(types.iter().map(|ty| format!("{name}.{ty}")));
     }
@@ -135,7 +135,7 @@ impl List {
         self.typed("select", &Type::ALL);
         for from in Type::ALL {
             for to in Type::ALL.into_iter().filter(|to| *to != from) {
-                // Of one width, integers keep their bits.
+                // A conversion between integers of the same width keeps the bits.
                 let is_sign = from.is_integer() && from.to_unsigned() == to.to_unsigned();
                 if !(is_sign && to.is_integer()) {
                     self.0.push(format!("convert.{from}.{to}"));

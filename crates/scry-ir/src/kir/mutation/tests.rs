@@ -1,4 +1,4 @@
-//! What is planted, and that nothing else changes.
+//! Mutations, and that nothing else changes.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ fn all_load_results_are_mutated() {
         _ => None,
     });
     assert!(matches!(kir.inst(moved.unwrap()), Inst::Load { count: 2, .. }));
-    // The load, and for each result a mask, its bits, their exclusive or, and those as a float.
+    // The load, and for each result a mask, a bitcast, an exclusive or, and a bitcast back.
     assert_eq!(statements(&kir), statements(&kernel()) + 8);
 }
 

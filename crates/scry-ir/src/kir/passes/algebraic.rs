@@ -1,4 +1,5 @@
-//! Laws of arithmetic that hold for all operands: NaN, negative zero and integers that wrap.
+//! Algebraic identities that hold for all operands, including NaN, negative zero and integers that
+//! wrap.
 
 use super::super::{BinaryOp, Const, Definition, Inst, Type, UnaryOp, Value};
 use super::fold::{Fold, Simple};
@@ -44,7 +45,7 @@ fn is_rounding(op: UnaryOp) -> bool {
     matches!(op, UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc)
 }
 
-/// The comparison that holds where this one does not. With NaN, floats have none but equality.
+/// Returns the negated comparison. Because of NaN, of floats only equality has one.
 fn opposite(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Eq => BinaryOp::Ne,
@@ -71,7 +72,7 @@ fn swapped(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     })
 }
 
-/// Whether the order of the operands makes no difference.
+/// Returns whether the operation is commutative.
 pub(super) fn commutes(op: BinaryOp, ty: Type) -> bool {
     match op {
         BinaryOp::Add | BinaryOp::Mul | BinaryOp::Eq | BinaryOp::Ne => true,
@@ -105,7 +106,7 @@ fn binary(fold: &mut Fold<'_>, op: BinaryOp, a: Value, b: Value) -> Option<Simpl
     }
 }
 
-/// `x op x`.
+/// Simplifies `x op x`.
 fn of_equals(fold: &Fold<'_>, op: BinaryOp, ty: Type, a: Value) -> Option<Simple> {
     let constant = |constant| simpler(Inst::Const(constant));
     match op {
@@ -132,7 +133,7 @@ fn with_truth(op: BinaryOp, a: Value, holds: bool, constant: Const) -> Option<Si
     }
 }
 
-/// `x op c` of floats.
+/// Simplifies `x op c` of floats.
 fn with_float(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
     let negative_zero = Const { ty: c.ty, bits: 1 << (c.ty.bits() - 1) };
     match op {
@@ -157,8 +158,8 @@ fn one(ty: Type) -> Const {
     }
 }
 
-/// The reciprocal of a power of two, if both are normal numbers: multiplying by it is exact
-/// wherever dividing is, and rounds the same number elsewhere.
+/// Returns the reciprocal of a power of two, if both are normal numbers: then multiplying by it and
+/// dividing give the same result.
 fn reciprocal(c: Const) -> Option<Const> {
     let fraction = match c.ty {
         Type::F32 => c.bits & 0x7f_ffff,
@@ -179,7 +180,7 @@ fn is_normal(c: Const) -> bool {
     }
 }
 
-/// `x op c` of integers.
+/// Simplifies `x op c` of integers.
 fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
     let ty = fold.kir.ty(a);
     let ones = Const::int(ty, -1);
@@ -191,7 +192,7 @@ fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option
         }
         BinaryOp::And | BinaryOp::Mul if c.bits == 0 => constant(c),
         BinaryOp::Mul | BinaryOp::Div if c == one(ty) => Some(Same(a)),
-        // By definition, dividing by zero changes nothing.
+        // By definition, `x / 0 = x`.
         BinaryOp::Div if c.bits == 0 => Some(Same(a)),
         BinaryOp::Rem if c.bits <= 1 => constant(Const::zero(ty)),
         BinaryOp::And if c == ones => Some(Same(a)),
@@ -209,7 +210,7 @@ fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option
     }
 }
 
-/// `x op c` of integers, `c` being the least or largest of them.
+/// Simplifies `x op c` of integers, where `c` is the minimum or maximum of the type.
 fn at_the_end(op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
     let least = if c.ty.is_signed() { -1 << (c.ty.bits() - 1) } else { 0 };
     let (is_least, is_largest) = (c == Const::int(c.ty, least), c == Const::int(c.ty, !least));
@@ -236,7 +237,7 @@ fn after_integer(op: BinaryOp, c: Const, a: Value) -> Option<Simple> {
         .then_some(Simple::Inst(Inst::Unary(UnaryOp::Neg, a)))
 }
 
-/// `(x op c) op d` of integers, as one operation.
+/// Simplifies `(x op c) op d` of integers to one operation.
 fn reassociated(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option<Simple> {
     let Inst::Binary(inner, x, c) = *fold.kir.inst(a) else { return None };
     let c = fold.kir.constant(c)?;
@@ -258,7 +259,7 @@ fn reassociated(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option
     simpler(Inst::Binary(op, x, merged))
 }
 
-/// Multiplying by one is exact, so nothing is left to be rounded but the sum.
+/// Multiplying by one is exact, so only the sum is rounded.
 fn fma(fold: &Fold<'_>, a: Value, b: Value, c: Value) -> Option<Simple> {
     let is_one = |value| fold.kir.constant(value).is_some_and(|x| x == one(x.ty));
     if is_one(a) {

@@ -3,8 +3,7 @@
 //! Traverses the kernel with an interval for each value and variable. In a block that is guarded by
 //! a condition, and after a branch that exits otherwise, the condition narrows the intervals of its
 //! operands to the end of the block. A value whose interval is a single number becomes a constant;
-//! `min(i, n)` becomes `i` where `i` is proven not to be larger. The replacement is used only where
-//! it is proven.
+//! `min(i, n)` becomes `i` where `i <= n` is proven.
 //!
 //! Lengths of arrays are unknown at compile time; for these the pass keeps less-than facts between
 //! values.
@@ -16,7 +15,7 @@ use super::range::{self, Range};
 use super::value_map::{Assigned, ValueMap, diverges};
 use super::{induction, order_facts};
 
-/// Drops needless clamps of a kernel.
+/// Removes redundant clamps of a kernel.
 pub(super) fn bounds(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let mut bounds = Bounds {
@@ -44,22 +43,22 @@ pub(super) fn bounds(kir: &mut Kir) {
 pub(super) struct Bounds<'a> {
     pub kir: &'a mut Kir,
     map: ValueMap,
-    /// For each value that was computed, its interval here.
+    /// For each value computed so far, its current interval.
     pub ranges: Vec<Option<Range>>,
-    /// Intervals before conditions narrowed them.
+    /// Undo log of intervals that conditions narrowed.
     narrowed: Vec<(Value, Option<Range>)>,
     /// Pairs of values of which the first is less than the second, and less than or equal.
     pub less: Vec<(Value, Value)>,
     pub ordered: Vec<(Value, Value)>,
     pub vars: Vec<Range>,
-    /// Intervals of variables before they changed.
+    /// Undo log of intervals of variables.
     var_trail: Vec<(Var, Range)>,
     /// Assignments to variables, in order.
     sets: Vec<(Var, Range)>,
     pub assigned: Assigned,
 }
 
-/// Lengths of the lists of facts, to restore them.
+/// Lengths of the logs and fact lists, to restore a state.
 #[derive(Clone, Copy)]
 struct Mark(usize, usize, usize, usize);
 
@@ -128,7 +127,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// A block, under a condition that holds or not.
+    /// Processes a block under a condition that holds or does not.
     fn nested(&mut self, block: &mut Block, condition: Option<(Value, bool)>) {
         let mark = self.mark();
         if let Some((condition, holds)) = condition {
@@ -163,12 +162,13 @@ impl Bounds<'_> {
         }
     }
 
-    /// The interval of a value here.
+    /// Returns the current interval of a value.
     pub fn range(&self, value: Value) -> Range {
         self.ranges[value.index()].unwrap_or(Range::full(self.kir.ty(value)))
     }
 
-    /// The interval of a value, given all that conditions have said since it was computed.
+    /// Returns the interval of a value, recomputed from those of its operands, which conditions may
+    /// have narrowed.
     pub fn range_now(&self, value: Value, depth: u32) -> Range {
         let known = self.range(value);
         let Definition { ty, inst } = self.kir.values[value.index()];
@@ -239,14 +239,14 @@ impl Bounds<'_> {
         self.range_now(a, 3).hi <= self.range_now(b, 3).lo || order_facts::at_most(self, a, b)
     }
 
-    /// Whether all bits that the first value may have are set in the second, a constant.
+    /// Returns whether all bits that may be set in `a` are set in `mask`, a constant.
     fn is_masked(&self, a: Value, mask: Value) -> bool {
         let Some(mask) = self.kir.constant(mask) else { return false };
         let all = mask.ty.is_integer() && (mask.bits + 1).is_power_of_two();
         all && self.range_now(a, 3).is_within(Range::new(0, mask.bits as i64))
     }
 
-    /// Division of a signed number that is not negative by a power of two, as cheap as it can be.
+    /// Replaces a division of a non-negative signed number by a power of two by a shift or mask.
     fn of_naturals(&mut self, inst: &Inst, out: &mut Block) -> Option<Inst> {
         let Inst::Binary(op @ (BinaryOp::Div | BinaryOp::Rem), a, b) = *inst else { return None };
         let by = self.kir.constant(b)?;
@@ -263,7 +263,7 @@ impl Bounds<'_> {
         })
     }
 
-    /// A constant instead of a condition that is known to hold or not.
+    /// Replaces a condition with a known result by a constant.
     fn decided(&mut self, condition: Value, out: &mut Block) -> Value {
         match self.range_now(condition, 3).point() {
             Some(holds) if self.kir.constant(condition).is_none() => {
@@ -273,10 +273,10 @@ impl Bounds<'_> {
         }
     }
 
-    /// Assumes a condition, to the end of the block.
+    /// Assumes a condition to the end of the block.
     fn assume(&mut self, condition: Value, holds: bool) {
         let truth = i64::from(holds);
-        // Conditions that are part of several conditions are processed once.
+        // A condition that is an operand of several others is processed once.
         if self.range(condition).point() == Some(truth) {
             return;
         }
@@ -298,7 +298,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Notes a relation that holds.
+    /// Records a relation that holds.
     fn relate(&mut self, op: BinaryOp, a: Value, b: Value) {
         let (a_range, b_range) = (self.range_now(a, 2), self.range_now(b, 2));
         match op {
@@ -317,7 +317,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Narrows the interval of a value, and of one of the same number in another type.
+    /// Narrows the interval of a value, and of the value that it was converted from.
     fn narrow(&mut self, value: Value, to: Range) {
         let before = self.ranges[value.index()];
         let range = self.range(value).meet(to);
@@ -332,7 +332,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Excludes a number from the ends of an interval.
+    /// Removes a number from the ends of an interval.
     fn differ(&mut self, value: Value, from: Range) {
         let Some(point) = from.point() else { return };
         let mut range = self.range(value);
@@ -342,7 +342,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Whether a type is of integers that intervals are kept of.
+/// Returns whether intervals of a type are tracked.
 fn is_small(ty: Type) -> bool {
     range::is_tracked(ty) && ty != Type::Bool
 }
@@ -359,7 +359,7 @@ pub(super) fn allowed(op: BinaryOp, to: Range) -> Range {
     }
 }
 
-/// The comparison of integers that holds where this one does not.
+/// Returns the negated comparison of integers.
 pub(super) fn opposite(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Lt => BinaryOp::Ge,
@@ -371,7 +371,7 @@ pub(super) fn opposite(op: BinaryOp) -> BinaryOp {
     }
 }
 
-/// The comparison that holds for swapped operands.
+/// Returns the equivalent comparison with swapped operands.
 pub(super) fn mirrored(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Lt => BinaryOp::Gt,

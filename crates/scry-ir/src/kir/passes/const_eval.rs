@@ -7,8 +7,9 @@
 use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::float;
 
-/// Returns the result of an instruction with constant operands, if all targets compute the same:
-/// not of functions with a tolerance, not NaN (whose bits may differ), not a zero of either sign.
+/// Returns the result of an instruction with constant operands, if it is the same on all targets:
+/// `None` for functions with a tolerance, for NaN (whose bits may differ), and where a zero may
+/// have either sign.
 pub(crate) fn eval(
     ty: Type,
     inst: &Inst,
@@ -30,12 +31,12 @@ pub(crate) fn eval(
     }
 }
 
-/// Leaves out NaN.
+/// Returns `None` for NaN.
 fn determined(result: Const) -> Option<Const> {
     (!result.ty.is_float() || !float::value(result).is_nan()).then_some(result)
 }
 
-/// Whether this is the smaller or larger of zeros of different sign.
+/// Returns whether this is the minimum or maximum of zeros of different sign.
 fn of_two_zeros(op: BinaryOp, a: Const, b: Const) -> bool {
     matches!(op, BinaryOp::Min | BinaryOp::Max)
         && a.ty.is_float()
@@ -43,7 +44,7 @@ fn of_two_zeros(op: BinaryOp, a: Const, b: Const) -> bool {
         && float::value(a) == float::value(b)
 }
 
-/// `a * b + c`, where rounding once or twice makes no difference.
+/// Returns `a * b + c`, if rounding once and rounding twice have the same result.
 fn fma(a: Const, b: Const, c: Const) -> Option<Const> {
     let fused = match a.ty {
         Type::F32 => Const::f32(f32_of(a).mul_add(f32_of(b), f32_of(c))),
@@ -58,7 +59,7 @@ fn f32_of(constant: Const) -> f32 {
     f32::from_bits(constant.bits as u32)
 }
 
-/// A conversion, unless a finite number becomes infinite.
+/// Returns the result of a conversion, unless a finite number becomes infinite.
 fn exact_conversion(ty: Type, a: Const) -> Option<Const> {
     let result = convert(ty, a);
     if ty.is_float() && float::value(result).is_infinite() && !is_infinite(a) {
@@ -71,7 +72,7 @@ fn is_infinite(a: Const) -> bool {
     a.ty.is_float() && float::value(a).is_infinite()
 }
 
-/// The result of a function of one operand; none of a function with a tolerance.
+/// Returns the result of a unary operation; `None` for one with a tolerance.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => (op == UnaryOp::Not).then(|| Const::bool(a.bits == 0)),
@@ -99,13 +100,13 @@ fn integer_unary(op: UnaryOp, a: Const) -> Option<Const> {
     Some(Const::int(ty, result))
 }
 
-/// The bits that differ from the sign.
+/// Returns the bits that differ from the sign bit.
 fn from_sign(a: Const) -> u64 {
     let x = a.as_i64();
     if a.ty.is_signed() && x < 0 { !x as u64 } else { a.bits }
 }
 
-/// The result of a function of two operands; none of a function with a tolerance.
+/// Returns the result of a binary operation; `None` for one with a tolerance.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => boolean(op, a.bits != 0, b.bits != 0),
@@ -125,7 +126,7 @@ fn boolean(op: BinaryOp, a: bool, b: bool) -> Option<Const> {
     }))
 }
 
-/// The result of a comparison; none if it is something else.
+/// Returns the result of a comparison; `None` for other operations.
 pub(super) fn compare<T: PartialOrd>(op: BinaryOp, a: T, b: T) -> Option<Const> {
     Some(Const::bool(match op {
         BinaryOp::Eq => a == b,
@@ -168,7 +169,7 @@ fn unsigned(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     Some(Const::int(a.ty, result as i64))
 }
 
-/// Operations that do the same to the bits of both kinds of integers.
+/// Operations that are the same for signed and unsigned integers.
 fn wrapping(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     let (x, y) = (a.bits, b.bits);
     let result = match op {
@@ -197,7 +198,7 @@ fn dot(a: u64, b: u64, read: impl Fn(u8) -> i64) -> u64 {
     (0..4).map(|nth| byte(a, nth) * byte(b, nth)).sum::<i64>() as u64
 }
 
-/// The same number in another type.
+/// Converts to another type.
 pub(super) fn convert(ty: Type, a: Const) -> Const {
     match (a.ty, ty) {
         (from, Type::Bool) if from.is_float() => Const::bool(float::value(a) != 0.0),

@@ -4,10 +4,10 @@
 //! enclosing one. Constants and other instructions without operands are hoisted to the start of the
 //! kernel.
 //!
-//! Reads are replaced as long as nothing can have changed their content: a variable until it is
-//! assigned, memory until this invocation stores to it, an atomic operation is executed, or a
-//! barrier makes the stores of other invocations visible. Read-only buffers never change. Other
-//! concurrent stores are data races, for which either value is correct.
+//! Reads are replaced as long as the content cannot have changed: a variable until it is assigned,
+//! memory until this invocation stores to it, an atomic operation is executed, or a barrier makes
+//! the stores of other invocations visible. Read-only buffers never change. Other concurrent stores
+//! are data races, for which either value is correct.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(super) fn cse(kir: &mut Kir) {
         start: Vec::new(),
         table: HashMap::default(),
         added: Vec::new(),
-        vars: vec![Known::Zero; kir.vars.len()],
+        vars: vec![Content::Zero; kir.vars.len()],
         learned: Vec::new(),
         assigned: Vec::new(),
         memory: Memory::default(),
@@ -41,10 +41,10 @@ pub(super) fn cse(kir: &mut Kir) {
 /// The key of equal computations: type and instruction, and for a load the version of memory.
 type Key = (Type, Inst, u32);
 
-/// The known content of a variable.
+/// The content of a variable.
 #[derive(Clone, Copy, PartialEq)]
-enum Known {
-    Nothing,
+enum Content {
+    Unknown,
     /// The initial zero.
     Zero,
     Value(Value),
@@ -61,15 +61,15 @@ struct Cse<'a> {
     table: HashMap<Key, Option<Value>, RandomState>,
     /// Keys added to the table, except at the start of the kernel.
     added: Vec<Key>,
-    vars: Vec<Known>,
-    /// Previous contents of variables, to restore them.
-    learned: Vec<(Var, Known)>,
+    vars: Vec<Content>,
+    /// Undo log of contents of variables.
+    learned: Vec<(Var, Content)>,
     /// Variables that were assigned, in order.
     assigned: Vec<Var>,
     memory: Memory,
 }
 
-/// Numbers for the states of memory, growing with every change.
+/// Version numbers of memory, incremented at every change.
 #[derive(Default)]
 struct Memory {
     clock: u32,
@@ -125,7 +125,7 @@ impl Cse<'_> {
             Stmt::Loop { label, ref mut body, .. } => {
                 self.memory.change_everything();
                 for nth in 0..self.loops.within(label).len() {
-                    self.learn(self.loops.within(label)[nth], Known::Nothing);
+                    self.learn(self.loops.within(label)[nth], Content::Unknown);
                 }
                 let first = self.assigned.len();
                 self.nested(body);
@@ -154,7 +154,7 @@ impl Cse<'_> {
         }
     }
 
-    /// A block whose values are not visible after it.
+    /// Processes a block whose values are not visible after it.
     fn nested(&mut self, block: &mut Block) {
         let (added, learned) = (self.added.len(), self.learned.len());
         *block = self.block(std::mem::take(block));
@@ -185,7 +185,7 @@ impl Cse<'_> {
         }
     }
 
-    fn learn(&mut self, var: Var, known: Known) {
+    fn learn(&mut self, var: Var, known: Content) {
         let before = std::mem::replace(&mut self.vars[var.index()], known);
         self.learned.push((var, before));
     }
@@ -203,19 +203,19 @@ impl Cse<'_> {
 
     fn forget_some(&mut self, first: usize, end: usize) {
         for nth in first..end {
-            self.learn(self.assigned[nth], Known::Nothing);
+            self.learn(self.assigned[nth], Content::Unknown);
         }
     }
 
     /// Records an assignment; returns whether it changes the content.
     fn set(&mut self, var: Var, value: Value) -> bool {
         let unchanged = match self.vars[var.index()] {
-            Known::Nothing => false,
-            Known::Zero => self.kir.constant(value).is_some_and(|constant| constant.bits == 0),
-            Known::Value(known) => known == value,
+            Content::Unknown => false,
+            Content::Zero => self.kir.constant(value).is_some_and(|constant| constant.bits == 0),
+            Content::Value(known) => known == value,
         };
         if !unchanged {
-            self.learn(var, Known::Value(value));
+            self.learn(var, Content::Value(value));
             self.assigned.push(var);
         }
         !unchanged
@@ -262,7 +262,7 @@ impl Cse<'_> {
         out.push(Stmt::Let(value));
     }
 
-    /// Whether memory can change while the kernel runs.
+    /// Returns whether memory can change while the kernel runs.
     fn changes(&self, space: AddressSpace) -> bool {
         match space {
             AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].writable,
@@ -273,12 +273,12 @@ impl Cse<'_> {
 
     fn get(&mut self, value: Value, var: Var, out: &mut Block) {
         match self.vars[var.index()] {
-            Known::Value(known) => self.map.replace(value, known),
-            Known::Nothing => {
-                self.learn(var, Known::Value(value));
+            Content::Value(known) => self.map.replace(value, known),
+            Content::Unknown => {
+                self.learn(var, Content::Value(value));
                 out.push(Stmt::Let(value));
             }
-            Known::Zero => {
+            Content::Zero => {
                 let zero = super::super::Const::zero(self.kir.vars[var.index()]);
                 self.kir.values[value.index()].inst = Inst::Const(zero);
                 self.value(value, out);
@@ -286,7 +286,7 @@ impl Cse<'_> {
         }
     }
 
-    /// Uses an equal value instead, or has this one be used from now on.
+    /// Replaces a value by an equal one, or records it as available.
     fn merge(&mut self, value: Value, state: u32, count: u8, out: &mut Block) {
         let definition = self.kir.values[value.index()];
         let key = key(self.kir, definition.ty, definition.inst, state);
@@ -302,7 +302,7 @@ impl Cse<'_> {
     }
 }
 
-/// The key of an instruction, in one form for all that mean the same.
+/// Returns the key of an instruction in canonical form.
 fn key(kir: &Kir, ty: Type, mut inst: Inst, state: u32) -> Key {
     match &mut inst {
         Inst::Binary(op, a, b) if *a > *b && commutes(*op, kir.ty(*a)) => std::mem::swap(a, b),

@@ -7,9 +7,9 @@
 use super::super::{AddressSpace, Block, Inst, Kir, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
 
-/// Drops the dead code of a kernel.
+/// Removes the dead code of a kernel.
 pub(super) fn eliminate(kir: &mut Kir) {
-    // An If that becomes empty may have been all that its condition was for.
+    // An `If` that becomes empty may have been the only use of its condition.
     for _ in 0..4 {
         let dropped = sweep(kir);
         if !dropped {
@@ -31,7 +31,7 @@ fn sweep(kir: &mut Kir) -> bool {
         kir,
     };
     for_each_stmt(&body, &mut |stmt| live.root(stmt));
-    live.spread();
+    live.propagate();
     let Live { values, vars, read, .. } = live;
     let mut sweep = Sweep { kir, values, vars, read, dropped: false };
     sweep.block(&mut body);
@@ -66,8 +66,8 @@ impl Read {
         }
     }
 
-    /// Whether a store to this memory can be noticed.
-    fn notices(&self, space: AddressSpace) -> bool {
+    /// Returns whether a store to this memory is observable.
+    fn is_observable(&self, space: AddressSpace) -> bool {
         match space {
             AddressSpace::Binding(_) | AddressSpace::Immediate => true,
             AddressSpace::Workgroup(at) => self.workgroup[at as usize],
@@ -76,7 +76,7 @@ impl Read {
     }
 }
 
-/// Whether an instruction must be executed even if nothing needs its value.
+/// Returns whether an instruction must be executed even if its result is unused.
 fn has_effect(inst: &Inst) -> bool {
     matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. })
 }
@@ -88,7 +88,7 @@ struct Live<'a> {
     vars: Vec<bool>,
     /// Values assigned to each variable, until it is live.
     sets: Vec<Vec<Value>>,
-    /// Live values whose operands have not been seen to.
+    /// The worklist: live values whose operands have not been marked.
     pending: Vec<Value>,
     read: Read,
 }
@@ -100,7 +100,7 @@ impl Live<'_> {
             Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
             Stmt::Let(_) => {}
             Stmt::Set(var, value) => self.sets[var.index()].push(*value),
-            Stmt::Store { place, .. } if !self.read.notices(place.space) => {}
+            Stmt::Store { place, .. } if !self.read.is_observable(place.space) => {}
             _ => stmt.for_each_operand(|value| self.mark(value)),
         }
     }
@@ -112,7 +112,7 @@ impl Live<'_> {
     }
 
     /// Marks the operands of live values.
-    fn spread(&mut self) {
+    fn propagate(&mut self) {
         while let Some(value) = self.pending.pop() {
             let kir = self.kir;
             kir.inst(value).for_each_operand(|operand| self.mark(operand));
@@ -156,7 +156,7 @@ impl Sweep<'_> {
         match stmt {
             Stmt::Let(value) => self.is_live(*value),
             Stmt::Set(var, _) => self.vars[var.index()],
-            Stmt::Store { place, .. } => self.read.notices(place.space),
+            Stmt::Store { place, .. } => self.read.is_observable(place.space),
             Stmt::If { then_block, else_block, .. } => {
                 let stays = !(then_block.is_empty() && else_block.is_empty());
                 self.dropped |= !stays;
@@ -167,7 +167,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Whether a value is live; of a load, any. The last ones that are not are not read.
+    /// Returns whether a value, or for a load any of its results, is live. Dead results at the end
+    /// of a load are dropped.
     fn is_live(&mut self, value: Value) -> bool {
         let Inst::Load { count, .. } = &mut self.kir.values[value.index()].inst else {
             return self.values[value.index()];

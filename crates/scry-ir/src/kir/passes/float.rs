@@ -3,7 +3,7 @@
 use super::super::{BinaryOp, Const, Type, UnaryOp};
 use super::const_eval::compare;
 
-/// The number that a float constant is.
+/// Returns the value of a float constant.
 pub(super) fn value(constant: Const) -> f64 {
     match constant.ty {
         Type::F16 => from_f16(constant.bits as u16),
@@ -12,7 +12,7 @@ pub(super) fn value(constant: Const) -> f64 {
     }
 }
 
-/// The nearest number of a float type; NaN has always the same bits.
+/// Rounds to a float type; NaN becomes the canonical quiet NaN.
 pub(super) fn round(ty: Type, value: f64) -> Const {
     let bits = match ty {
         _ if value.is_nan() => round(ty, f64::INFINITY).bits | quiet(ty),
@@ -47,8 +47,8 @@ fn from_f16(bits: u16) -> f64 {
     if bits >> 15 == 0 { magnitude } else { -magnitude }
 }
 
-/// Rounds to nearest, ties to even. A fraction that is rounded up to the next power of two carries
-/// into the exponent by itself.
+/// Rounds to nearest, ties to even. A significand that is rounded up to the next power of two
+/// carries into the exponent.
 fn to_f16(value: f64) -> u16 {
     let sign = (value.to_bits() >> 48) as u16 & 0x8000;
     let magnitude = value.abs();
@@ -63,7 +63,7 @@ fn to_f16(value: f64) -> u16 {
     }
 }
 
-/// The result of a function of one operand; none of a function with a tolerance.
+/// Returns the result of a unary operation; `None` for one with a tolerance.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     let x = value(a);
     let result = match op {
@@ -83,7 +83,7 @@ pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     Some(round(a.ty, result))
 }
 
-/// The result of a function of two operands; none of a function with a tolerance.
+/// Returns the result of a binary operation; `None` for one with a tolerance.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     let (x, y) = (value(a), value(b));
     let result = match op {
@@ -98,7 +98,7 @@ pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     Some(round(a.ty, result))
 }
 
-/// Truncates, and saturates at the numbers that both types have; of NaN, 0.
+/// Truncates, and saturates to the range that both types can represent; NaN becomes 0.
 pub(super) fn to_integer(ty: Type, a: Const) -> Const {
     let precision = match a.ty {
         Type::F16 => 11,
@@ -116,7 +116,8 @@ pub(super) fn to_integer(ty: Type, a: Const) -> Const {
     Const::int(ty, whole)
 }
 
-/// The nearest float. An integer that an `f64` does not hold is far above every `F16`.
+/// Rounds to the nearest float. An integer that `f64` cannot represent exactly is far above every
+/// `F16`.
 pub(super) fn from_integer(ty: Type, a: Const) -> Const {
     match (ty, a.ty.is_signed()) {
         (Type::F32, true) => Const::f32(a.as_i64() as f32),

@@ -1,8 +1,8 @@
 //! Constant folding and algebraic simplification.
 //!
 //! A value is replaced by an operand, which is visible wherever the value is, or its instruction is
-//! simplified. Nothing is moved. A branch on a constant becomes the block that is executed; values
-//! of that block are then visible further, which is harmless.
+//! simplified. Nothing is moved. A branch on a constant becomes the block that is executed; the
+//! values of that block are then also visible after it, which is harmless.
 
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
 use super::value_map::{ValueMap, diverges};
@@ -29,7 +29,7 @@ pub(super) fn fold(kir: &mut Kir) {
 pub(super) struct Fold<'a> {
     pub kir: &'a mut Kir,
     map: ValueMap,
-    /// The block being made.
+    /// The block under construction.
     out: Block,
 }
 
@@ -95,7 +95,7 @@ impl Fold<'_> {
 
     /// Simplifies an instruction to a fixed point; returns the value that replaces it.
     fn simplify(&mut self, value: Value) -> Option<Value> {
-        // No law undoes another; the limit is for the day when one does.
+        // The limit guards against rules that undo each other.
         for _ in 0..8 {
             let definition = self.kir.values[value.index()];
             let constant = |operand| self.kir.constant(operand);
@@ -114,7 +114,7 @@ impl Fold<'_> {
         None
     }
 
-    /// Adds an instruction before the one at hand.
+    /// Adds an instruction before the current one.
     pub fn define(&mut self, ty: super::super::Type, inst: Inst) -> Value {
         self.kir.values.push(super::super::Definition { ty, inst });
         let value = Value(self.kir.values.len() as u32 - 1);
@@ -122,12 +122,12 @@ impl Fold<'_> {
         value
     }
 
-    /// Adds a constant before the instruction at hand.
+    /// Adds a constant before the current instruction.
     pub fn constant(&mut self, constant: Const) -> Value {
         self.define(constant.ty, Inst::Const(constant))
     }
 
-    /// Makes a constant index part of the offset.
+    /// Folds a constant index into the offset.
     fn place(&self, place: &mut Place) {
         let Some(index) = place.index.and_then(|index| self.kir.constant(index)) else { return };
         let offset = u64::from(place.stride) * index.bits + u64::from(place.offset);

@@ -7,12 +7,12 @@
 use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
 use super::licm::is_costly;
 
-/// How many instructions may be computed in vain.
+/// Maximum number of instructions that are executed speculatively.
 const INSTRUCTIONS: usize = 4;
-/// How many variables may be assigned.
+/// Maximum number of assigned variables.
 const VARIABLES: usize = 2;
 
-/// Replaces small branches of a kernel by selections.
+/// Replaces small branches of a kernel by selects.
 pub(super) fn convert_branches(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
     block(kir, &mut body);
@@ -98,7 +98,7 @@ fn assigned(block: &Block, var: Var) -> Option<Value> {
     })
 }
 
-/// Computes something of a variable's type.
+/// Adds an instruction of a variable's type.
 fn define(kir: &mut Kir, inst: Inst, var: Var, out: &mut Block) -> Value {
     kir.values.push(Definition { ty: kir.vars[var.index()], inst });
     let value = Value(kir.values.len() as u32 - 1);

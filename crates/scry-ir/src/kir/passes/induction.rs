@@ -1,11 +1,11 @@
 //! Intervals of induction variables.
 //!
-//! A variable with one assignment in the loop holds, at the start of each iteration, its value from
+//! At the start of each iteration, a variable with one assignment in the loop has its value from
 //! before the loop or the assigned one. So an interval is sound for all iterations if it contains
 //! the former, and the assignment maps it into itself. Candidates are: the values of a few
-//! iterations, nothing below the least first value (an increasing counter), and nothing above the
-//! largest (a decreasing one). An `if !(i < n) { leave }` at the top of the loop narrows the
-//! interval at an assignment after it, provided that the assignment is executed once per iteration.
+//! iterations, all values from the minimum initial value up (an increasing counter), and all up to
+//! the maximum (a decreasing one). An `if !(i < n) { leave }` at the start of the loop narrows the
+//! interval at a later assignment, provided that the assignment is executed once per iteration.
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};
 use super::bounds::{Bounds, allowed, mirrored, opposite};
@@ -13,17 +13,17 @@ use super::range::{self, Range};
 use super::value_map::diverges;
 
 /// Maximum instructions between a variable's value and the assigned one.
-const STEPS: u32 = 4;
-/// Iterations that are evaluated to find whether a variable changes.
-const TURNS: u32 = 3;
-/// How many conditions at the top of a loop are looked at.
-const GUARDS: usize = 8;
+const MAX_STEPS: u32 = 4;
+/// Number of iterations that are evaluated to find all values of a variable.
+const ITERATIONS: u32 = 3;
+/// Maximum number of exit conditions at the start of a loop.
+const MAX_GUARDS: usize = 8;
 
 /// The only assignment of a variable in a loop.
 #[derive(Clone, Copy)]
 struct Update {
     value: Value,
-    /// Which statement of the loop's body it is in.
+    /// Index of its statement in the loop's body.
     at: usize,
     /// Whether an inner loop may repeat it.
     repeated: bool,
@@ -51,12 +51,12 @@ pub(super) fn heads(bounds: &Bounds<'_>, label: Label, body: &Block) -> Vec<(Var
 struct Updates<'a> {
     /// The variables assigned, sorted.
     vars: &'a [Var],
-    /// Of each the assignment, if there is but one.
+    /// For each variable its only assignment, or `Some(None)` if there are several.
     found: Vec<Option<Option<Update>>>,
 }
 
 impl Updates<'_> {
-    /// Finds assignments, and forgets them where there is a second one.
+    /// Collects assignments of variables that have only one.
     fn collect(&mut self, stmt: &Stmt, at: usize, repeated: bool) {
         if let Stmt::Set(var, value) = stmt
             && let Ok(place) = self.vars.binary_search(var)
@@ -72,7 +72,8 @@ impl Updates<'_> {
     }
 }
 
-/// A condition that holds after a statement of a loop's body, because the iteration ends otherwise.
+/// A condition that holds after a statement of a loop's body, because the loop is left or continued
+/// otherwise.
 struct Guard {
     at: usize,
     condition: Value,
@@ -88,7 +89,7 @@ fn guards(body: &Block) -> Vec<Guard> {
         }
         _ => None,
     };
-    body.iter().enumerate().filter_map(guard).take(GUARDS).collect()
+    body.iter().enumerate().filter_map(guard).take(MAX_GUARDS).collect()
 }
 
 struct Induction<'a> {
@@ -110,11 +111,11 @@ impl Induction<'_> {
             .or_else(|| self.closed(first, Range { lo: full.lo, ..first }))
     }
 
-    /// The values of a variable that soon has had them all, like one that is toggled.
+    /// Returns the values of a variable that cycles through few, such as one that is toggled.
     fn alternating(&self, first: Range) -> Option<Range> {
         let mut range = first;
-        for _ in 0..TURNS {
-            let next = self.evaluate(self.update.value, self.guarded(range), STEPS);
+        for _ in 0..ITERATIONS {
+            let next = self.evaluate(self.update.value, self.guarded(range), MAX_STEPS);
             if next.is_within(range) {
                 return Some(range);
             }
@@ -123,13 +124,13 @@ impl Induction<'_> {
         None
     }
 
-    /// The part of `candidate` that is reached from `first`, if nothing else is.
+    /// Returns the values reachable from `first`, if all are within `candidate`.
     fn closed(&self, first: Range, candidate: Range) -> Option<Range> {
         let reaching = self.guarded(candidate);
         if reaching.is_empty() {
             return Some(first);
         }
-        let next = self.evaluate(self.update.value, reaching, STEPS);
+        let next = self.evaluate(self.update.value, reaching, MAX_STEPS);
         next.is_within(candidate).then(|| first.join(next))
     }
 
@@ -139,7 +140,9 @@ impl Induction<'_> {
             return range;
         }
         let before = self.guards.iter().take_while(|guard| guard.at < self.update.at);
-        before.fold(range, |range, guard| self.narrowed(guard.condition, guard.holds, range, STEPS))
+        before.fold(range, |range, guard| {
+            self.narrowed(guard.condition, guard.holds, range, MAX_STEPS)
+        })
     }
 
     /// Narrows a variable's interval by a condition on it.
@@ -169,17 +172,17 @@ impl Induction<'_> {
         }
     }
 
-    /// Whether a value is the variable's value in the current iteration.
+    /// Returns whether a value is the variable's value in the current iteration.
     fn is_own(&self, value: Value) -> bool {
         self.is_inside(value) && *self.bounds.kir.inst(value) == Inst::Get(self.var)
     }
 
-    /// Whether a value is computed in the loop, which has not been walked through yet.
+    /// Returns whether a value is computed in the loop, which has not been processed yet.
     fn is_inside(&self, value: Value) -> bool {
         self.bounds.ranges[value.index()].is_none()
     }
 
-    /// The interval of a value, if that of the variable is this.
+    /// Returns the interval of a value for the variable's interval `own`.
     fn evaluate(&self, value: Value, own: Range, steps: u32) -> Range {
         let kir = &*self.bounds.kir;
         let inst = kir.inst(value);

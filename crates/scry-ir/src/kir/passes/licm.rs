@@ -1,20 +1,20 @@
 //! Loop-invariant code motion (LICM).
 //!
-//! Instructions without effects are total, so executing one speculatively is harmless. Reads of a
+//! Instructions without effects are total, so they may be executed speculatively. Reads of a
 //! variable are hoisted if the loop does not assign it; loads of read-only memory only if the
-//! address is certainly in bounds there: either the loop executes the load in its first iteration
-//! unconditionally, or the index is clamped to the memory's length by an instruction of its own. A
-//! condition around the load does not prove it, since the load is hoisted out of it; therefore this
-//! pass precedes bounds-check elimination.
+//! address is in bounds before the loop: either the loop executes the load in its first iteration
+//! unconditionally, or an instruction clamps the index to the memory's length. A condition around
+//! the load is no proof, since the load is hoisted out of it; therefore this pass precedes
+//! bounds-check elimination.
 //!
-//! Expensive functions stay in the branch of an `If`, which may never be executed.
+//! Expensive functions are not hoisted out of the branch of an `If`, which may never be executed.
 
 use super::super::{
     AddressSpace, BinaryOp, Block, Inst, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
 };
 use super::value_map::{Assigned, escapes};
 
-/// Moves the invariants of a kernel's loops.
+/// Hoists the invariants of a kernel's loops.
 pub(super) fn hoist(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
     let assigned = Assigned::new(&body);
@@ -27,11 +27,11 @@ pub(super) fn hoist(kir: &mut Kir) {
 struct Licm<'a> {
     kir: &'a Kir,
     assigned: Assigned,
-    /// The loop depth at which each value is computed now.
+    /// The loop depth at which each value is now computed.
     level: Vec<usize>,
     /// The enclosing loops, and the code hoisted before each.
     loops: Vec<(Label, Block)>,
-    /// Every iteration, including the first, of this many inner loops reaches the statement.
+    /// The least loop depth from which the statement is certainly reached in the first iteration.
     certain: usize,
     /// Like `certain`, but considers only branches, not earlier exits.
     branch: usize,
@@ -50,7 +50,7 @@ impl Licm<'_> {
         *block = out;
     }
 
-    /// Goes through the blocks of a statement.
+    /// Processes the blocks of a statement.
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Block) {
         let (certain, branch) = (self.certain, self.branch);
         let leaves = match stmt {
@@ -139,13 +139,13 @@ impl Licm<'_> {
         }
     }
 
-    /// The constant that an index is clamped to.
+    /// Returns the constant that an index is clamped to.
     fn largest(&self, index: Value) -> Option<u64> {
         let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return None };
         self.kir.constant(a).or(self.kir.constant(b)).map(|constant| constant.bits)
     }
 
-    /// Whether an index is `min(_, arrayLength - 1)` of the array that an address is in.
+    /// Returns whether an index is `min(_, arrayLength - 1)`, for the array that is accessed.
     fn below_length(&self, binding: u32, index: Value, place: Place, size: u32) -> bool {
         let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return false };
         let fits = |last: Value| match self.before_last(last) {
@@ -159,7 +159,7 @@ impl Licm<'_> {
         fits(a) || fits(b)
     }
 
-    /// The instruction of the number that a value is one less than.
+    /// Returns the instruction that defines `x`, if the value is `x - 1`.
     fn before_last(&self, value: Value) -> Option<Inst> {
         let Inst::Binary(BinaryOp::Sub, length, one) = *self.kir.inst(value) else { return None };
         let is_one = self.kir.constant(one).is_some_and(|constant| constant.bits == 1);
@@ -167,7 +167,7 @@ impl Licm<'_> {
     }
 }
 
-/// Whether an instruction costs much more than a branch around it.
+/// Returns whether an instruction costs much more than a branch around it.
 pub(super) fn is_costly(kir: &Kir, inst: Inst) -> bool {
     match inst {
         Inst::Binary(BinaryOp::Div | BinaryOp::Rem, a, _) => kir.ty(a).is_integer(),

@@ -1,7 +1,7 @@
 //! Optimisation passes.
 //!
-//! Each pass is a file that documents what it does and why that is sound. This file defines their
-//! order.
+//! Each pass is a file, which documents the transformation and why it is sound. This file defines
+//! their order.
 
 mod algebraic;
 mod bounds;
@@ -43,7 +43,7 @@ const PASSES: [fn(&mut Kir); 13] = [
     renumber::renumber,
 ];
 
-/// Optimises a kernel. Its stores, and the order in which it synchronises, stay the same.
+/// Optimises a kernel. Its stores and the order of its synchronisation are unchanged.
 pub fn optimise(kir: &mut Kir) {
     for pass in PASSES {
         pass(kir);

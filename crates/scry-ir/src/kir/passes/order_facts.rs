@@ -1,27 +1,27 @@
-//! Order facts: values that are at most others, such as lengths of arrays.
+//! Order facts: proofs that a value is at most another one, such as the length of an array.
 
 use super::super::{BinaryOp, Inst, Value};
 use super::bounds::Bounds;
 
-/// How many of the latest conditions are looked at.
-const CONDITIONS: usize = 32;
-/// How many instructions a proof goes through.
-const STEPS: u32 = 4;
+/// Maximum number of recent conditions that are considered.
+const MAX_CONDITIONS: usize = 32;
+/// Maximum number of instructions in a proof.
+const MAX_STEPS: u32 = 4;
 
-/// Whether `a <= b` follows from the conditions that hold; `b` is a length less a constant.
+/// Returns whether `a <= b` follows from the conditions that hold; `b` is a length less a constant.
 pub(super) fn at_most(bounds: &Bounds<'_>, a: Value, b: Value) -> bool {
     match *bounds.kir.inst(b) {
         Inst::Binary(BinaryOp::Sub, length, c) if constant(bounds, c) == Some(1) => {
-            bounds.range(length).lo >= 1 && below(bounds, a, length, STEPS)
+            bounds.range(length).lo >= 1 && below(bounds, a, length, MAX_STEPS)
         }
         _ => false,
     }
 }
 
-/// Whether conditions that hold say `a <= b`.
+/// Returns whether `a <= b` is one of the conditions that hold.
 pub(super) fn is_ordered(bounds: &Bounds<'_>, a: Value, b: Value) -> bool {
-    let mut recent = bounds.ordered.iter().rev().take(CONDITIONS);
-    let mut strict = bounds.less.iter().rev().take(CONDITIONS);
+    let mut recent = bounds.ordered.iter().rev().take(MAX_CONDITIONS);
+    let mut strict = bounds.less.iter().rev().take(MAX_CONDITIONS);
     recent.any(|pair| *pair == (a, b)) || strict.any(|pair| *pair == (a, b))
 }
 
@@ -29,9 +29,9 @@ fn constant(bounds: &Bounds<'_>, value: Value) -> Option<i64> {
     bounds.kir.constant(value).filter(|c| c.ty.is_integer()).map(|c| c.as_i64())
 }
 
-/// Whether `a < limit`.
+/// Returns whether `a < limit` is proven.
 fn below(bounds: &Bounds<'_>, a: Value, limit: Value, steps: u32) -> bool {
-    let recent = bounds.less.iter().rev().take(CONDITIONS);
+    let recent = bounds.less.iter().rev().take(MAX_CONDITIONS);
     let mut above = recent.filter(|pair| pair.0 == a).map(|pair| pair.1);
     if above.any(|above| is_up_to(bounds, above, limit, steps)) {
         return true;
@@ -58,10 +58,10 @@ fn shrinks(op: BinaryOp) -> bool {
     matches!(op, BinaryOp::Shr | BinaryOp::And | BinaryOp::Rem)
 }
 
-/// Whether `x + c < limit`, because `x < limit - d` for a `d` of at least `c`.
+/// Returns whether `x + c < limit`, because `x < limit - d` for a `d >= c`.
 fn next(bounds: &Bounds<'_>, x: Value, c: Value, limit: Value, steps: u32) -> bool {
     let Some(c) = constant(bounds, c) else { return false };
-    let recent = bounds.less.iter().rev().take(CONDITIONS);
+    let recent = bounds.less.iter().rev().take(MAX_CONDITIONS);
     let mut above = recent.filter(|pair| pair.0 == x).map(|pair| pair.1);
     above.any(|above| match *bounds.kir.inst(above) {
         Inst::Binary(BinaryOp::Sub, length, d) => constant(bounds, d).is_some_and(|d| {
@@ -72,7 +72,7 @@ fn next(bounds: &Bounds<'_>, x: Value, c: Value, limit: Value, steps: u32) -> bo
     })
 }
 
-/// Whether `a <= limit`.
+/// Returns whether `a <= limit` is proven.
 fn is_up_to(bounds: &Bounds<'_>, a: Value, limit: Value, steps: u32) -> bool {
     if a == limit {
         return true;

@@ -1,11 +1,11 @@
 //! Integer intervals, and interval arithmetic.
 //!
-//! An interval contains all values that an expression can have. Where an operation could wrap, its
-//! result can be any value of its type.
+//! An interval contains all values that an expression can have. If an operation may wrap, its
+//! result may be any value of its type.
 
 use super::super::{BinaryOp, Builtin, Const, Inst, Kir, Type, UnaryOp, Value};
 
-/// The integers from `lo` to `hi`, both included; none if `lo` is larger.
+/// The integers from `lo` to `hi`, both included; empty if `lo > hi`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub lo: i64,
@@ -13,7 +13,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The interval of values that are not integers of at most 32 bits; nothing follows from it.
+    /// The interval of untracked values: those that are not integers of at most 32 bits.
     const ANY: Self = Self::new(i64::MIN, i64::MAX);
 
     pub const fn new(lo: i64, hi: i64) -> Self {
@@ -36,7 +36,7 @@ impl Range {
         self.lo > self.hi
     }
 
-    /// The only value, if there is but one.
+    /// Returns the value, if there is only one.
     pub fn point(self) -> Option<i64> {
         (self.lo == self.hi).then_some(self.lo)
     }
@@ -59,7 +59,7 @@ impl Range {
         self.lo >= 0
     }
 
-    /// The same, or anything of a type that does not hold it all.
+    /// Returns the interval, or all values of the type if it does not fit.
     #[inline(never)]
     fn or_wrapped(self, ty: Type) -> Self {
         if self.is_within(Self::full(ty)) { self } else { Self::full(ty) }
@@ -75,12 +75,12 @@ impl Range {
     }
 }
 
-/// Whether intervals say anything of a type.
+/// Returns whether intervals of a type are tracked.
 pub(super) fn is_tracked(ty: Type) -> bool {
     ty == Type::Bool || (ty.is_integer() && ty.bits() <= 32)
 }
 
-/// The interval of an instruction's value, from those of its operands.
+/// Returns the interval of an instruction's result, from those of its operands.
 pub(super) fn of(kir: &Kir, ty: Type, inst: &Inst, get: &mut dyn FnMut(Value) -> Range) -> Range {
     if !is_tracked(ty) {
         return Range::ANY;
@@ -95,7 +95,7 @@ pub(super) fn of(kir: &Kir, ty: Type, inst: &Inst, get: &mut dyn FnMut(Value) ->
             get(a).or_wrapped(ty)
         }
         Inst::Convert(a) if kir.ty(a) == Type::Bool => get(a),
-        // A buffer holds at least one element.
+        // A buffer has at least one element.
         Inst::ArrayLength { .. } => Range::new(1, u32::MAX.into()),
         _ => Range::full(ty),
     }
@@ -121,7 +121,7 @@ fn builtin_range(kir: &Kir, builtin: Builtin) -> Range {
 fn unary(op: UnaryOp, ty: Type, a: Range) -> Range {
     let bits = i64::from(ty.bits());
     match op {
-        // Nothing gets here: conditions that were taken for granted contradict each other.
+        // Unreachable code: the conditions that hold here contradict each other.
         _ if a.is_empty() => Range::full(ty),
         UnaryOp::Not if ty == Type::Bool => Range::new(1 - a.hi, 1 - a.lo),
         UnaryOp::Neg => Range::new(-a.hi, -a.lo).or_wrapped(ty),
@@ -136,7 +136,7 @@ fn unary(op: UnaryOp, ty: Type, a: Range) -> Range {
     }
 }
 
-/// The interval of a comparison, which holds or not if all values agree.
+/// Returns the interval of a comparison: a single value if it has the same result for all operands.
 fn compare(op: BinaryOp, a: Range, b: Range) -> Option<Range> {
     let decided = |holds, fails| match (holds, fails) {
         (true, _) => Range::new(1, 1),
@@ -178,7 +178,7 @@ fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
     }
 }
 
-/// The interval of `a - b`, if `a` is not less.
+/// Returns the interval of `a - b`, if `a >= b`.
 pub(super) fn difference(ty: Type, a: Range, b: Range) -> Range {
     if !is_tracked(ty) || a.is_empty() || b.is_empty() {
         return Range::full(ty);
@@ -186,7 +186,7 @@ pub(super) fn difference(ty: Type, a: Range, b: Range) -> Range {
     Range::new((a.lo - b.hi).max(0), a.hi - b.lo).or_wrapped(ty)
 }
 
-/// Dividing by zero changes nothing.
+/// By definition, `x / 0 = x`.
 fn quotient(ty: Type, a: Range, b: Range) -> Range {
     if b.lo > 0 {
         a.corners(b, |a, b| a / b)
@@ -197,7 +197,8 @@ fn quotient(ty: Type, a: Range, b: Range) -> Range {
     }
 }
 
-/// Closer to zero than the divisor, and no farther from it than the dividend, whose sign it has.
+/// The magnitude is less than that of the divisor, and at most that of the dividend, whose sign the
+/// result has.
 fn remainder(a: Range, b: Range) -> Range {
     let most = (b.lo.abs().max(b.hi.abs()) - 1).max(0);
     Range::new(a.lo.max(-most).min(0), a.hi.min(most).max(0))
@@ -214,7 +215,7 @@ fn bitwise(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
     }
 }
 
-/// The least number of ones only that is not below a natural number.
+/// Returns the smallest number of the form `2^n - 1` that is at least `value`.
 fn ones_up_to(value: i64) -> i64 {
     if value == 0 { 0 } else { i64::MAX >> (value.leading_zeros() - 1) }
 }

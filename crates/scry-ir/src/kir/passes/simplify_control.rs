@@ -2,7 +2,7 @@
 //!
 //! Leaving a scope at its end, or at the end of a branch there, is equivalent to reaching the end;
 //! so is leaving the kernel. A loop whose iteration always exits is a scope. A scope without early
-//! exits is its statements; values are then visible further, which is harmless.
+//! exits is replaced by its statements; values are then also visible after it, which is harmless.
 
 use super::super::{Block, Kir, Label, Stmt, for_each_stmt};
 use super::value_map::diverges;
@@ -19,7 +19,7 @@ pub(super) fn simplify(kir: &mut Kir) {
 }
 
 struct Flow {
-    /// For each label, how often it is left.
+    /// Number of exits of each label.
     leaves: Vec<u32>,
     /// The scopes that end where the current block ends.
     ends: Vec<Label>,

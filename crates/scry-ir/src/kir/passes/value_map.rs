@@ -3,7 +3,7 @@
 use super::super::{Block, Inst, Label, Stmt, Value, Var};
 use std::ops::Range;
 
-/// Replacements of values by others that are visible wherever they are.
+/// Replacements of values; a replacement is visible wherever the value is.
 pub(super) struct ValueMap(Vec<Value>);
 
 impl ValueMap {
@@ -17,7 +17,7 @@ impl ValueMap {
         self.0.get(value.index()).copied().unwrap_or(value)
     }
 
-    /// Has `by` used instead of `value`.
+    /// Replaces `value` by `by`.
     pub fn replace(&mut self, value: Value, by: Value) {
         self.0[value.index()] = by;
     }
@@ -33,7 +33,7 @@ impl ValueMap {
     }
 }
 
-/// Whether the end of a block is never reached, as its last statement shows.
+/// Returns whether the last statement of a block never completes.
 pub(super) fn diverges(block: &Block) -> bool {
     match block.last() {
         Some(Stmt::Leave(_)) => true,
@@ -44,7 +44,7 @@ pub(super) fn diverges(block: &Block) -> bool {
     }
 }
 
-/// Whether a statement may go on elsewhere than after it.
+/// Returns whether a statement may exit from an enclosing construct.
 pub(super) fn escapes(stmt: &Stmt) -> bool {
     escapes_all(stmt, &mut Vec::new())
 }
@@ -62,17 +62,17 @@ fn escapes_all(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
     }
 }
 
-/// Which variables each loop assigns.
+/// The variables that each loop assigns.
 pub(super) struct Assigned {
     order: Vec<Var>,
     /// By label.
     loops: Vec<Range<usize>>,
-    /// Variable and place in `order`, sorted.
+    /// Pairs of a variable and its position in `order`, sorted.
     places: Vec<(Var, usize)>,
 }
 
 impl Assigned {
-    /// Reads a kernel's statements.
+    /// Collects the assignments of a kernel.
     pub fn new(body: &Block) -> Self {
         let mut assigned = Self { order: Vec::new(), loops: Vec::new(), places: Vec::new() };
         assigned.block(body);
@@ -100,12 +100,12 @@ impl Assigned {
         }
     }
 
-    /// The variables that a loop assigns, as often as it has a statement for it.
+    /// Returns the variables that a loop assigns, once per assignment.
     pub fn within(&self, label: Label) -> &[Var] {
         self.loops.get(label.0 as usize).map_or(&[], |range| &self.order[range.clone()])
     }
 
-    /// The variables that a loop assigns, each once, sorted.
+    /// Returns the variables that a loop assigns, without duplicates, sorted.
     pub fn within_once(&self, label: Label) -> Vec<Var> {
         let mut vars = self.within(label).to_vec();
         vars.sort_unstable();
@@ -113,7 +113,7 @@ impl Assigned {
         vars
     }
 
-    /// Statements of a loop that assign a variable.
+    /// Returns the number of assignments of a variable in a loop.
     pub fn count(&self, label: Label, var: Var) -> usize {
         let Some(range) = self.loops.get(label.0 as usize) else { return 0 };
         let below = |at: usize| self.places.partition_point(|place| *place < (var, at));

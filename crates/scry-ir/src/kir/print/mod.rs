@@ -1,4 +1,4 @@
-//! Kernels as text, a statement a line: for golden files and error messages.
+//! Prints kernels as text, one statement per line, for golden files and error messages.
 //!
 //! ```text
 //! kernel double [64, 1, 1]
@@ -9,8 +9,8 @@
 //! v0 = %0
 //! %1: bool = lt %0, %0
 //! if %1 {
-//!     %2, %3: f32 = load binding0[%0 * 16 + 8]
-//!     store binding0[%0 * 16] = %2, %3
+//! %2, %3: f32 = load binding0[%0 * 16 + 8]
+//! store binding0[%0 * 16] = %2, %3
 //! }
 //! ```
 
@@ -237,7 +237,7 @@ fn float<T: fmt::Debug + Copy + Into<f64>>(
     if value.into().is_nan() { write!(f, "nan {bits:#x}") } else { write!(f, "{value:?}") }
 }
 
-/// The number that the bits of an `f16` mean.
+/// Returns the value of an `f16` from its bits.
 fn half(bits: u64) -> f32 {
     let sign = if bits >> 15 & 1 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as f32);

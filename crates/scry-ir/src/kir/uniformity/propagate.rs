@@ -10,19 +10,19 @@ pub(super) struct Flow<'a> {
     kir: &'a Kir,
     classes: KnownUniformity,
     users: Users,
-    /// Nodes whose users have to be looked at again.
+    /// The worklist: nodes whose users must be processed again.
     raised: Vec<usize>,
 }
 
-/// For each node, those whose classes depend on it.
+/// For each node, the nodes whose classes depend on it.
 struct Users {
-    /// Where each node's users begin in `list`; one more entry ends the last.
+    /// Start of each node's users in `list`, and the end of the last ones.
     starts: Vec<usize>,
     list: Vec<usize>,
 }
 
 impl<'a> Flow<'a> {
-    /// Initially each class assumes that all operands are uniform.
+    /// Initialises each class as if all operands were uniform.
     pub(super) fn new(kir: &'a Kir, group: Variability, lockstep: bool) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
@@ -32,7 +32,7 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// The classes so far.
+    /// Returns the classes so far.
     pub(super) fn classes(&self) -> &KnownUniformity {
         &self.classes
     }
@@ -67,7 +67,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Makes a variable at least this.
+    /// Raises the class of a variable to at least this one.
     pub(super) fn raise_var(&mut self, var: Var, class: Variability) {
         if class > self.classes.vars[var.index()] {
             self.classes.vars[var.index()] = class;
@@ -87,7 +87,7 @@ impl Users {
             *start = sum;
         }
         let mut list = vec![0; sum];
-        // From each node's end downwards, so that `starts` ends up at the beginnings.
+        // Fills each range from its end downwards, after which `starts` has the starts.
         for_each_edge(kir, &mut |from, to| {
             starts[from] -= 1;
             list[starts[from]] = to;

@@ -1,26 +1,26 @@
-//! The class of an instruction's result, by the classes of its operands.
+//! Transfer functions: the class of an instruction's result from the classes of its operands.
 
 use super::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryOp, Value, Var};
 
-/// The uniformity as far as it is known.
+/// The uniformity as currently known.
 pub(super) struct KnownUniformity {
     pub(super) values: Vec<Variability>,
     pub(super) vars: Vec<Variability>,
     /// The class of the workgroup's position along x.
     pub(super) group: Variability,
-    /// Whether a load from one address is executed once for all invocations. If not, concurrent
-    /// stores may make its results differ.
+    /// Whether a load from a uniform address is executed once for all invocations. If not,
+    /// concurrent stores may make its results differ.
     pub(super) lockstep: bool,
 }
 
 impl KnownUniformity {
-    /// Of a value.
+    /// Returns the class of a value.
     pub(super) fn value(&self, value: Value) -> Variability {
         self.values[value.index()]
     }
 
-    /// Of a variable.
+    /// Returns the class of a variable.
     pub(super) fn var(&self, var: Var) -> Variability {
         self.vars[var.index()]
     }
@@ -77,7 +77,7 @@ fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
         AddressSpace::Binding(nth) if !known.lockstep && kir.buffers[nth as usize].writable => {
             Varying
         }
-        // Each workgroup has its own.
+        // Each workgroup has its own memory.
         AddressSpace::Workgroup(_) if known.group != Uniform => Varying,
         AddressSpace::Binding(_) | AddressSpace::Immediate | AddressSpace::Workgroup(_) => {
             opaque(place.index.map_or(Uniform, |index| known.value(index)))
@@ -85,13 +85,13 @@ fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
     }
 }
 
-/// The result of a function that keeps the affine form where there are 32 bits, of operands whose
-/// classes have this maximum.
+/// The class of a result that is affine for affine operands of 32 bits. `operands` is the maximum
+/// class of the operands.
 fn linear(ty: Type, operands: Variability) -> Variability {
     if matches!(ty, Type::I32 | Type::U32) { operands } else { opaque(operands) }
 }
 
-/// The result of any other function.
+/// The class of any other result.
 fn opaque(operands: Variability) -> Variability {
     if operands == Uniform { Uniform } else { Varying }
 }

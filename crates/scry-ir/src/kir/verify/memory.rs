@@ -8,9 +8,9 @@ use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, Place, Type, Value};
 enum Access {
     Read,
     Write,
-    /// Reads and writes as one atomic step.
+    /// An atomic read-modify-write.
     Change,
-    /// Reads atomically.
+    /// An atomic load.
     AtomicRead,
 }
 
@@ -106,7 +106,7 @@ fn allowed(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
     }
 }
 
-/// Bytes of a space of known size that has elements of this type.
+/// Returns the size in bytes of a memory, if it is known. Checks that its elements have this type.
 fn limit(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, String> {
     let (arrays, nth) = match space {
         AddressSpace::Binding(nth) => return buffer(kir, nth).map(|_| None),

@@ -1,8 +1,7 @@
-//! Checks that a kernel obeys the rules of the IR. This finds bugs in front ends and passes, not
-//! mistakes of users.
+//! The IR verifier. It finds bugs in front ends and passes, not errors of users.
 //!
-//! The walk over the statements is here, with all that depends on where a statement stands;
-//! `types` checks an instruction by itself, and `places` an access to memory.
+//! This file traverses the statements and checks their context; `types` checks single instructions,
+//! and `memory` accesses to memory.
 
 mod memory;
 mod types;
@@ -13,13 +12,13 @@ mod tests;
 use super::print::Line;
 use super::{Block, Inst, Kir, Label, Stmt, Type, Value, Var};
 
-/// The result of a check: what is wrong.
+/// The result of a check, with an error message.
 type Check = Result<(), String>;
 
 /// Checks a kernel.
 ///
 /// # Errors
-/// The first statement that breaks a rule, as printed, and which rule that is.
+/// The first invalid statement, as printed, and the rule that it breaks.
 pub fn verify(kir: &Kir) -> Result<(), String> {
     head(kir).map_err(|e| format!("kernel {}: {e}", kir.name))?;
     let mut walk = Walk {
@@ -58,9 +57,9 @@ struct Walk<'a> {
     visible: Vec<bool>,
     /// The values that can be used here, those of outer blocks first.
     trail: Vec<Value>,
-    /// For each label, whether a loop or scope so far has it.
+    /// For each label, whether a loop or scope so far has used it.
     used: Vec<bool>,
-    /// The blocks around, the outermost first.
+    /// The open blocks, the outermost first.
     open: Vec<Open>,
 }
 
@@ -69,7 +68,7 @@ struct Open {
     kind: Kind,
     /// Length of the trail at the beginning.
     start: usize,
-    /// Of the scope's body: how much of the trail stays, if it was left somewhere.
+    /// For the body of a scope with exits: length of the trail that remains visible after it.
     keep: usize,
 }
 
@@ -201,8 +200,8 @@ impl Walk<'_> {
         if label == Label::KERNEL {
             return Ok(());
         }
-        // The length of the trail that is visible at the end of each enclosing block, from the
-        // inside out.
+        // The length of the trail that remains visible at the end of each enclosing block,
+        // innermost first.
         let mut keep = self.trail.len();
         for open in self.open.iter_mut().rev() {
             if open.kind == Kind::Loop(label) || open.kind == Kind::Scope(label) {
@@ -220,7 +219,7 @@ fn var_type(kir: &Kir, var: Var) -> Result<Type, String> {
     kir.vars.get(var.index()).copied().ok_or_else(|| format!("there is no variable {var}"))
 }
 
-/// Requires a type.
+/// Checks that types are equal.
 fn same(found: Type, expected: Type, what: &str) -> Check {
     if found == expected {
         return Ok(());

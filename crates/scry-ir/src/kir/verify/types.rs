@@ -6,7 +6,7 @@ use crate::kir::{
     UnaryOp, Value,
 };
 
-/// Checks the instruction of a definition whose operands are known to have definitions.
+/// Checks the instruction of a definition whose operands are defined.
 pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
     let Definition { ty, inst } = definition;
     let of = |value: &Value| kir.ty(*value);
@@ -46,7 +46,7 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
     }
 }
 
-/// Fails unless a condition holds that types have to meet; the result's type is the last.
+/// Fails unless a condition on types holds; the last type is that of the result.
 fn require(holds: bool, op: &str, types: &[Type]) -> Check {
     if holds {
         return Ok(());
@@ -112,7 +112,7 @@ fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
     require(takes && op.result(a) == result, &format!("{op:?}"), &[a, b, result])
 }
 
-/// Whether an operation supports two operands of a type.
+/// Returns whether a binary operation supports a type.
 fn takes_two(op: BinaryOp, ty: Type) -> bool {
     match op {
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => ty == Type::Bool || ty.is_integer(),
@@ -148,7 +148,7 @@ fn reduces(op: Reduction, ty: Type) -> bool {
     }
 }
 
-/// Whether matrices of factors of one type are multiplied and added to ones of another.
+/// Returns whether a matrix multiply-add supports these types.
 fn multiplies(factor: Type, sum: Type) -> bool {
     matches!((factor, sum), (Type::F16, Type::F16 | Type::F32) | (Type::F32, Type::F32))
 }

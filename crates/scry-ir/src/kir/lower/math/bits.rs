@@ -1,4 +1,4 @@
-//! Functions of parts of words.
+//! Bit manipulation functions.
 
 use naga::MathFunction as F;
 
@@ -6,7 +6,7 @@ use crate::kir::lower::componentwise::{each, each_binary};
 use crate::kir::lower::shape::Shaped;
 use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
 
-/// None if this file does not have the function, or not with such arguments.
+/// Returns `None` if this file does not lower the function, or not with such arguments.
 pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     match (fun, args) {
         (F::ExtractBits, &[x, offset, count]) => {
@@ -27,11 +27,11 @@ pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<V
 struct Field {
     /// The type of the word.
     ty: Type,
-    /// Bits below.
+    /// Number of bits below the field.
     offset: Value,
-    /// Bits below and above: the width of the word less the count.
+    /// Number of bits below and above: the width of the word less the count.
     others: Value,
-    /// Whether there are no bits. A shift by `others` does nothing then.
+    /// Whether the count is zero. A shift by `others` does nothing then.
     empty: Value,
 }
 
@@ -48,7 +48,7 @@ impl Field {
         Some(Self { ty, offset, others, empty })
     }
 
-    /// Moves the field to the word's top and then to its bottom, which extends the sign.
+    /// Shifts the field to the top of the word, and then to the bottom, which extends the sign.
     fn extract(&self, b: &mut Builder, x: Shaped<'_>) -> Vec<Value> {
         let above = b.binary(BinaryOp::Sub, self.others, self.offset);
         let zero = b.constant(Const::zero(self.ty));
@@ -70,7 +70,7 @@ impl Field {
         })
     }
 
-    /// Ones in the field.
+    /// Returns a mask of the field.
     fn mask(&self, b: &mut Builder) -> Value {
         let unsigned = self.ty.to_unsigned();
         let ones = b.constant(Const::int(unsigned, -1));

@@ -1,4 +1,4 @@
-//! Functions of vectors as wholes.
+//! Geometric functions.
 
 use naga::MathFunction as F;
 
@@ -6,7 +6,7 @@ use crate::kir::lower::componentwise::{each, each_binary, number, sum_of_product
 use crate::kir::lower::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, UnaryOp, Value};
 
-/// None if this file does not have the function, or not with such arguments.
+/// Returns `None` if this file does not lower the function, or not with such arguments.
 pub(super) fn geometry(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     match (fun, args) {
         (F::Dot, &[x, y]) => Some(vec![dot(b, x, y)?]),
@@ -59,7 +59,7 @@ fn normalize(b: &mut Builder, x: Shaped<'_>) -> Option<Vec<Value>> {
     Some(each(b, [x], &|b, [x]| b.binary(BinaryOp::Mul, x, factor)))
 }
 
-/// `x` where the incident points against the normal, else `-x`.
+/// `x` if the incident vector points against the normal, else `-x`.
 fn face_forward(
     b: &mut Builder,
     x: Shaped<'_>,
@@ -83,9 +83,9 @@ fn reflect(b: &mut Builder, incident: Shaped<'_>, normal: Shaped<'_>) -> Option<
     Some(each(b, [incident, normal], &|b, [incident, normal]| b.fma(factor, normal, incident)))
 }
 
-/// `ratio * incident - (ratio * cosine + sqrt(k)) * normal`, where the cosine is
-/// `dot(normal, incident)` and `k = 1 - ratio * ratio * (1 - cosine * cosine)`; zero if `k < 0`,
-/// where all is reflected.
+/// `ratio * incident - (ratio * cosine + sqrt(k)) * normal`, where the cosine is `dot(normal,
+/// incident)` and `k = 1 - ratio * ratio * (1 - cosine * cosine)`; zero if `k < 0` (total
+/// reflection).
 fn refract(
     b: &mut Builder,
     incident: Shaped<'_>,
@@ -106,7 +106,7 @@ fn refract(
     }))
 }
 
-/// The square of the refracted direction's cosine.
+/// Returns `k`, the square of the cosine of the refracted direction.
 fn transmitted(b: &mut Builder, cosine: Value, ratio: Value) -> Value {
     let one = number(b, b.ty(cosine), 1.0);
     let square = b.binary(BinaryOp::Mul, cosine, cosine);

@@ -7,7 +7,7 @@ use crate::kir::lower::componentwise::sum_of_products;
 use crate::kir::lower::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, Value};
 
-/// None if this file does not have the function, or not with such an argument.
+/// Returns `None` if this file does not lower the function, or not with such an argument.
 pub(super) fn matrix(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     let &[Shaped { shape: Shape::Matrix { rows, .. }, values }] = args else { return None };
     match fun {
@@ -46,7 +46,7 @@ fn determinant_of_four(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
     let second = [(2, 3), (0, 3), (1, 2), (0, 1), (1, 3), (0, 2)];
     let first = minors(b, m, 0, &first);
     let second = minors(b, m, 8, &second);
-    // The last two pairs of rows count negatively.
+    // The last two pairs of rows have a negative sign.
     let added = sum_of_products(b, &mut first[..4].iter().zip(&second[..4]))?;
     let taken = sum_of_products(b, &mut first[4..].iter().zip(&second[4..]))?;
     Some(b.binary(BinaryOp::Sub, added, taken))

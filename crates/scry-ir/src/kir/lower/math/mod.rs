@@ -13,7 +13,8 @@ use super::shape::Shaped;
 use crate::ShaderError;
 use crate::kir::{Builder, UnaryOp, Value};
 
-/// A function of numbers. Of `modf` and `frexp` the fractions come first, then the rest.
+/// Lowers a mathematical function. Results of `modf` and `frexp` are all fractions, then the other
+/// members.
 pub(crate) fn math(
     b: &mut Builder,
     fun: naga::MathFunction,
@@ -55,7 +56,7 @@ fn dispatch(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> 
     }
 }
 
-/// The functions that the kernel IR has as they are.
+/// Functions with an equivalent instruction in the kernel IR.
 fn direct(fun: F) -> Option<UnaryOp> {
     Some(match fun {
         F::Cos => UnaryOp::Cos,

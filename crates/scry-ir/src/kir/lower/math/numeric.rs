@@ -1,4 +1,4 @@
-//! Functions of numbers, component by component.
+//! Component-wise functions.
 
 use naga::MathFunction as F;
 
@@ -30,7 +30,7 @@ pub(super) fn numeric(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Ve
     })
 }
 
-/// Unsigned numbers have no sign to lose.
+/// The absolute value of an unsigned number is the number.
 fn abs(b: &mut Builder, [x]: [Value; 1]) -> Value {
     let ty = b.ty(x);
     if ty.is_float() || ty.is_signed() { b.unary(UnaryOp::Abs, x) } else { x }
@@ -45,7 +45,7 @@ fn sign(b: &mut Builder, [x]: [Value; 1]) -> Value {
     b.binary(BinaryOp::Min, x, one)
 }
 
-/// If the bounds are in the wrong order, the higher bound wins, as WGSL has it for integers.
+/// If `low > high`, the result is `high`, as WGSL defines for integers.
 fn clamp(b: &mut Builder, [x, low, high]: [Value; 3]) -> Value {
     let raised = b.binary(BinaryOp::Max, x, low);
     b.binary(BinaryOp::Min, raised, high)

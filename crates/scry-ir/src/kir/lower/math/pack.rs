@@ -1,4 +1,4 @@
-//! Small numbers packed into a word, the first in the lowest bits.
+//! Pack and unpack functions; the first component is in the lowest bits.
 
 use naga::MathFunction as F;
 
@@ -14,15 +14,15 @@ enum Part {
     Snorm,
     /// A number from 0 to 1, as a multiple of `1 / (2^bits - 1)`.
     Unorm,
-    /// A half.
+    /// An f16.
     Half,
-    /// An integer, cut.
+    /// An integer, truncated.
     Integer(Type),
     /// An integer, clamped.
     Clamped(Type),
 }
 
-/// None if this file does not have the function, or not with such arguments.
+/// Returns `None` if this file does not lower the function, or not with such arguments.
 pub(super) fn pack(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     let &[arg] = args else { return None };
     let (bits, part) = format(fun)?;

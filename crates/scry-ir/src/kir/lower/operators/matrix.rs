@@ -3,7 +3,7 @@
 use crate::kir::lower::componentwise::sum_of_products;
 use crate::kir::{Builder, Value};
 
-/// A matrix times columns: each is a combination of the matrix's columns.
+/// Multiplies a matrix by columns: each result is a linear combination of the matrix's columns.
 pub(super) fn by_columns(
     b: &mut Builder,
     matrix: &[Value],
@@ -21,7 +21,7 @@ pub(super) fn by_columns(
     product
 }
 
-/// A row times a matrix: its dot product with each column.
+/// Multiplies a row by a matrix: its dot product with each column.
 pub(super) fn by_rows(b: &mut Builder, row: &[Value], matrix: &[Value]) -> Vec<Value> {
     let columns = matrix.chunks_exact(row.len());
     columns.filter_map(|column| sum_of_products(b, &mut row.iter().zip(column))).collect()

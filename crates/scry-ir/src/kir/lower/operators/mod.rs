@@ -1,4 +1,4 @@
-//! WGSL's operators, `select`, and the functions that answer a question.
+//! WGSL's operators, `select` and relational functions.
 
 mod matrix;
 
@@ -9,7 +9,7 @@ use super::shape::{Shape, Shaped};
 use crate::ShaderError;
 use crate::kir::{BinaryOp, Builder, Type, UnaryOp, Value};
 
-/// A prefix operator.
+/// Lowers a unary operator.
 pub(crate) fn unary(
     b: &mut Builder,
     op: UnaryOperator,
@@ -23,7 +23,9 @@ pub(crate) fn unary(
     Ok(each_unary(b, op, a))
 }
 
-/// An infix operator. Both operands of `&&` and `||` are computed by now.
+/// Lowers a binary operator. Both operands of `&&` and `
+///
+/// ` have been computed.
 pub(crate) fn binary(
     b: &mut Builder,
     op: BinaryOperator,
@@ -39,7 +41,7 @@ pub(crate) fn binary(
     }
 }
 
-/// The operation that an operator is on components.
+/// Returns the instruction of a component-wise operator.
 fn direct(op: BinaryOperator) -> BinaryOp {
     match op {
         BinaryOperator::Add => BinaryOp::Add,
@@ -73,7 +75,7 @@ fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> 
     }
 }
 
-/// Shift amounts are modulo the width; an amount of any type has enough bits for that.
+/// Shift amounts are modulo the width, for which an amount of any type has enough bits.
 fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
     each(b, [left, right], &|b, [left, right]| {
         let amount = b.convert(Type::U32, right);
@@ -81,7 +83,7 @@ fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> 
     })
 }
 
-/// `if_true` where the condition holds, else `if_false`; one condition for all or one for each.
+/// Lowers `select`, with one condition for all components or one for each.
 pub(crate) fn select(
     b: &mut Builder,
     condition: Shaped<'_>,
@@ -92,7 +94,7 @@ pub(crate) fn select(
     Ok(each(b, [condition, if_true, if_false], &|b, [c, x, y]| b.select(c, x, y)))
 }
 
-/// A question about a vector or number.
+/// Lowers `all`, `any`, `isnan` and `isinf`.
 pub(crate) fn relational(
     b: &mut Builder,
     fun: RelationalFunction,

@@ -1,4 +1,4 @@
-//! Functions of bits.
+//! Bit manipulation functions.
 
 use naga::MathFunction as F;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn positions() {
     let x = [0u32, 1, u32::MAX, 0x00f0_0100];
     gives(F::FirstTrailingBit, &[vector(&x)], &[u32::MAX, 0, 0, 8]);
     gives(F::FirstLeadingBit, &[vector(&x)], &[u32::MAX, 0, 31, 23]);
-    // Of signed numbers, the highest bit that differs from the sign.
+    // For signed numbers, the highest bit that differs from the sign bit.
     gives(F::FirstLeadingBit, &[vector(&[0i32, -1, -2, i32::MIN])], &[-1i32, -1, 0, 30]);
     gives(F::FirstTrailingBit, &[vector(&[0i32, -1, -2, i32::MIN])], &[-1i32, 0, 1, 31]);
 }
@@ -103,7 +103,7 @@ fn insertion() {
     assert_eq!(words, constants(&[i16::MAX, i16::MIN]));
 }
 
-/// The specification's definition, bit by bit: `width` bits, of which the field's are taken.
+/// The definition in the specification, bit by bit; `width` is that of the word.
 fn extracted(x: u64, width: u32, signed: bool, offset: u32, count: u32) -> u64 {
     let offset = offset.min(width);
     let count = count.min(width - offset);

@@ -25,7 +25,7 @@ fn becomes<T: Scalar, R: Scalar>(from: &[T], to: &[R]) {
 fn float_to_integer_truncates_and_saturates() {
     becomes(&[1.9f32, -1.9, 0.0, -0.0], &[1i32, -1, 0, 0]);
     becomes(&[1.9f32, -1.9], &[1u32, 0]);
-    // The greatest `f32` that an `i32` (a `u32`) can be.
+    // The largest `f32` that an `i32` (a `u32`) can represent.
     becomes(&[1e20f32, -1e20], &[2_147_483_520i32, i32::MIN]);
     becomes(&[1e20f32, -1e20], &[4_294_967_040u32, 0]);
     becomes(&[f64::MAX, f64::MIN], &[i32::MAX, i32::MIN]);

@@ -1,4 +1,4 @@
-//! Functions of vectors as wholes.
+//! Geometric functions.
 
 use half::f16;
 use naga::MathFunction as F;
@@ -69,10 +69,10 @@ fn refraction() {
     let normal = || vector(&[0f32, 1.0]);
     let straight = [vector(&[0f32, -1.0]), normal(), scalar(0.5f32)];
     gives(F::Refract, &straight, &[0f32, -1.0]);
-    // Into a thinner medium at a flat angle all is reflected: k = 1 - 4 * (1 - 0.36) < 0.
+    // Total reflection: k = 1 - 4 * (1 - 0.36) < 0.
     let flat = [vector(&[0.8f32, -0.6]), normal(), scalar(2f32)];
     gives(F::Refract, &flat, &[0f32, 0.0]);
-    // By Snell's law the sine becomes 0.75 times what it was.
+    // By Snell's law the sine is multiplied by 0.75.
     let bent = [vector(&[0.8f32, -0.6]), normal(), scalar(0.75f32)];
     comes_near(F::Refract, &bent, &[0.6, -0.8], 1e-6);
     let [x, y] = [halves([0.8, -0.6]), halves([0.0, 1.0])];

@@ -17,7 +17,7 @@ fn product(left: Operand, right: Operand) -> Vec<Const> {
     infix(BinaryOperator::Multiply, left, right)
 }
 
-/// A matrix of small whole numbers, all different, and the numbers.
+/// Returns a matrix of distinct small integers, and the integers.
 fn numbered(columns: usize, rows: usize, first: f32) -> (Operand, Vec<f32>) {
     let numbers: Vec<_> = (0..columns * rows).map(|nth| first + nth as f32).collect();
     let parts = constants(&numbers);
@@ -25,7 +25,7 @@ fn numbered(columns: usize, rows: usize, first: f32) -> (Operand, Vec<f32>) {
     (Operand { shape: Shape::Matrix { columns, rows, ty: parts[0].ty }, parts }, numbers)
 }
 
-/// The sizes of a matrix.
+/// All sizes of matrices.
 fn sizes() -> impl Iterator<Item = (usize, usize)> {
     (2..=4).flat_map(|columns| (2..=4).map(move |rows| (columns, rows)))
 }
@@ -134,7 +134,7 @@ fn determinants() {
         [4.0, -3.0, 1.0, 7.0],
         [2.0, 9.0, 6.0, 8.0],
     ]);
-    // Each permutation's matrix has its sign for a determinant.
+    // The determinant of a permutation matrix is the sign of the permutation.
     determinant([
         [0.0, 1.0, 0.0, 0.0],
         [1.0, 0.0, 0.0, 0.0],

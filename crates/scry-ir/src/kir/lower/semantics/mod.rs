@@ -17,7 +17,7 @@ use super::shape::{Shape, Shaped};
 use crate::ShaderError;
 use crate::kir::{Builder, Const, Kir, Stmt, Type, Value, interpret};
 
-/// A Rust number or bool that WGSL has as well.
+/// A Rust type that exists in WGSL.
 trait Scalar: Copy {
     fn constant(self) -> Const;
 }
@@ -90,7 +90,7 @@ fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, Shade
     Ok(results.iter().map(|result| known[result.index()]).collect())
 }
 
-/// The values of a kernel that only computes.
+/// Evaluates a kernel without control flow or memory accesses.
 fn straight_line(kir: &Kir) -> Vec<Const> {
     let mut known: Vec<Const> = Vec::new();
     for stmt in &kir.body {
@@ -103,7 +103,7 @@ fn straight_line(kir: &Kir) -> Vec<Const> {
     known
 }
 
-/// A function's results.
+/// Returns the results of a function.
 fn call(fun: MathFunction, operands: &[Operand]) -> Vec<Const> {
     evaluate(&|b, args| math(b, fun, args), operands).expect("the function is WGSL's")
 }

@@ -1,4 +1,4 @@
-//! Functions of numbers, component by component.
+//! Component-wise functions.
 
 use half::f16;
 use naga::MathFunction as F;
@@ -61,7 +61,7 @@ fn frexp_ldexp_and_modf() {
     gives(F::Ldexp, &[scalar(f32::MIN_POSITIVE), scalar(253i32)], &[2f32.powi(127)]);
 }
 
-/// Functions that the kernel IR has as they are: each is told from every other by its values.
+/// Functions with an equivalent instruction; the expected values distinguish each from the others.
 #[test]
 fn transcendental_functions() {
     for (fun, function) in [

@@ -1,4 +1,4 @@
-//! Operators, `select`, and questions.
+//! Operators, `select` and relational functions.
 
 use half::f16;
 use naga::{BinaryOperator as O, RelationalFunction, UnaryOperator};

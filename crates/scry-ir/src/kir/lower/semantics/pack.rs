@@ -1,4 +1,4 @@
-//! Small numbers packed into a word.
+//! Pack and unpack functions.
 
 use half::f16;
 use naga::MathFunction as F;
@@ -9,7 +9,7 @@ use super::{call, constants, gives, scalar, vector};
 #[test]
 fn fractions_are_rounded_and_clamped() {
     let x = [-1f32, 1.0, 0.0, -0.5];
-    // 127 * -0.5 = -63.5, which goes up to -63.
+    // 127 * -0.5 = -63.5, which is rounded up to -63.
     gives(F::Pack4x8snorm, &[vector(&x)], &[0xc100_7f81u32]);
     gives(F::Pack4x8snorm, &[vector(&[-9f32, 9.0, -0.0, 0.5])], &[0x4000_7f81u32]);
     let x = [-1f32, 1.0, 0.5, 9.0];
@@ -34,7 +34,7 @@ fn halves() {
     gives(F::Pack2x16float, &[vector(&[1f32, -2.0])], &[0xc000_3c00u32]);
     gives(F::Pack2x16float, &[vector(&[-0f32, 65504.0])], &[0x7bff_8000u32]);
     gives(F::Unpack2x16float, &[scalar(0xc000_3c00u32)], &[1f32, -2.0]);
-    // The least subnormal half, and infinity.
+    // The smallest subnormal f16, and infinity.
     gives(F::Unpack2x16float, &[scalar(0x7c00_0001u32)], &[2f32.powi(-24), f32::INFINITY]);
 }
 
@@ -53,7 +53,7 @@ fn integers_are_cut_or_clamped() {
 }
 
 proptest! {
-    /// What a word says, packed again, is the word, except that -1 has two names.
+    /// Packing the unpacked word gives the same word, except that -1 has two encodings.
     #[test]
     fn packing_undoes_unpacking(bytes: [u8; 4]) {
         let word = u32::from_le_bytes(bytes);

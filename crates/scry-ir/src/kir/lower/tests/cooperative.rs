@@ -1,4 +1,4 @@
-//! Cooperative matrices, taken apart.
+//! Cooperative matrices.
 
 use super::lowered;
 use super::{clamps, count};

@@ -72,7 +72,7 @@ fn pointers_lead_into_the_callers_variables() {
         let p = &s.v; (*p).y += bump(&s.n);
         out[1] = s.n + 10u * s.a[0] + 100u * s.a[1] + 1000u * s.a[2] + 10000u * s.v.y;
         out[2] = counter[0] * 100u + counter[1];";
-    // through: n 2, a[2] 8, a[1] 7; then n and a[0] change places, and n goes from 5 to 6.
+    // through: n 2, a[2] 8, a[1] 7; then n and a[0] are swapped, and n is incremented from 5 to 6.
     assert_eq!(run(declarations, body, &[2]), [17, 98_726, 4052]);
 }
 

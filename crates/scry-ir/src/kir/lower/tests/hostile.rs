@@ -1,5 +1,5 @@
-//! Kernels that attack the proofs of the passes: no access may be out of bounds, before the passes
-//! or after them, and the passes change no result.
+//! Hostile kernels: no access may be out of bounds, before or after the passes, and the passes
+//! change no result.
 
 use scry_fuzz::hostile::{Rules, kernel};
 use scry_fuzz::{Case, Features};
@@ -8,7 +8,7 @@ use super::{lowered, optimise, verify};
 use crate::kir::Kir;
 use crate::kir::interpret::Interpreter;
 
-/// Kernels that are executed if `SCRY_FUZZ_SEEDS` does not say how many.
+/// Default number of kernels; `SCRY_FUZZ_SEEDS` overrides it.
 const SEEDS: u64 = 300;
 
 /// The buffers after a launch; an access out of bounds fails the test.
@@ -26,7 +26,7 @@ fn number(variable: &str) -> Option<u64> {
 fn no_pass_lets_an_index_out() {
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
     for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
-        // Every loop has to end.
+        // Every loop must terminate.
         let case = kernel(seed, Features::default(), Rules { endless: false }).case();
         eprintln!("seed {seed}:\n{}", case.source);
         let mut kir = lowered(&case.source, true);

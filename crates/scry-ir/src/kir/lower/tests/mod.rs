@@ -1,4 +1,4 @@
-//! Kernels, lowered and executed.
+//! Kernels that are lowered and executed.
 
 mod control;
 mod cooperative;
@@ -15,7 +15,7 @@ use crate::kir::interpret::Interpreter;
 use crate::kir::{BinaryOp, Block, Inst, Kir, Stmt, optimise, verify};
 use crate::wgsl::naga::guard;
 
-/// A kernel as it is before the passes over it.
+/// Lowers a kernel without optimisation.
 fn lowered(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let kir = guard::run(|| lower(program.inner(), &KirOptions { checked }));
@@ -30,7 +30,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// A kernel of one invocation, with `data` to read and `out` to write.
+/// Returns a kernel of one invocation, with an input `data` and an output `out`.
 fn kernel(declarations: &str, body: &str) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
@@ -40,7 +40,7 @@ fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
-/// What the kernel writes to `out`, which has this many elements.
+/// Returns the content of `out`, which has `N` elements.
 fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
     let source = kernel(declarations, body);
     let execute = |kir: &Kir| {
@@ -58,7 +58,7 @@ fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N]
     found
 }
 
-/// Statements of a block and of those within it that satisfy a condition.
+/// Counts the statements of a block and of nested blocks that satisfy a condition.
 fn statements(block: &Block, which: &dyn Fn(&Stmt) -> bool) -> usize {
     let mut count = 0;
     crate::kir::for_each_stmt(block, &mut |stmt| count += usize::from(which(stmt)));

@@ -1,4 +1,4 @@
-//! Places in memory, and what keeps them in bounds.
+//! Addresses in memory, and bounds checks.
 
 use super::{bytes, kernel, lowered, run, statements, words};
 use super::{clamps, count};
@@ -90,7 +90,7 @@ fn computed_indices_are_clamped() {
         } else {
             assert_eq!(out, [36, 77, 9, 44]);
         }
-        // `rest` has one element: whatever the index, it is that one.
+        // `rest` has one element, to which every index is clamped.
         assert_eq!(words(&interpreter.buffers[2]), [0, 0, 0, 0, 8, 3]);
     }
     assert_eq!(clamps(&lowered(&source, false)), 0);

@@ -1,4 +1,4 @@
-//! Kernels that are not lowered, and what is said of them.
+//! Kernels that are refused, and the messages.
 
 use super::{KirOptions, kernel};
 use crate::{Program, ShaderError, ShaderErrorKind};

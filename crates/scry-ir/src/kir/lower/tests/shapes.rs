@@ -1,4 +1,4 @@
-//! What values of each type are made of.
+//! Scalarisation of values of each type.
 
 use super::run;
 

@@ -1,4 +1,4 @@
-//! Values: their parts, constants, and what other invocations have to do with them.
+//! Values: their parts, constants, built-in values and atomics.
 
 use super::count;
 use super::{bytes, kernel, lowered, run, statements, words};
@@ -85,7 +85,7 @@ fn builtins_are_computed_from_ids() {
             out[at] = array(id.x, id.y, id.z, index, ids.local.z, groups.y);
         }";
     let kir = lowered(source, true);
-    // One invocation along y: no id to ask for.
+    // One invocation along y needs no id.
     let asks = |builtin| count(&kir, |inst| *inst == Inst::Builtin(builtin));
     assert_eq!(asks(Builtin::LocalId(1)), 0);
     let mut interpreter = Interpreter::new(&kir, vec![vec![0; 2 * 3 * 6 * 24]]);

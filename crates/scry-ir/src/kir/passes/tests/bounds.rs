@@ -1,4 +1,4 @@
-//! Clamps that are proven needless go, and no others.
+//! Redundant clamps are removed, and no others.
 
 use super::super::super::{
     AddressSpace, BinaryOp, Builder, Builtin, Const, Label, Place, Type, Value,
@@ -8,7 +8,7 @@ use super::support::{binaries, show};
 
 const SIZE: [u32; 3] = [64, 1, 1];
 
-/// How many clamps are left of those that `make` makes.
+/// Returns the number of remaining clamps of the kernel that `make` builds.
 fn clamps(make: impl FnOnce(&mut Builder)) -> usize {
     let mut b = Builder::new("test", SIZE);
     b.buffer(false);
@@ -20,7 +20,7 @@ fn clamps(make: impl FnOnce(&mut Builder)) -> usize {
     binaries(&kir, BinaryOp::Min)
 }
 
-/// Loads an element of the workgroup's array of 256, and stores it.
+/// Loads an element of a workgroup array of 256 elements, and stores it.
 fn access(b: &mut Builder, index: Value) {
     let last = b.u32(255);
     let index = b.binary(BinaryOp::Min, index, last);
@@ -28,7 +28,7 @@ fn access(b: &mut Builder, index: Value) {
     show(b, 1, value);
 }
 
-/// The same of the first buffer, whose length is not known.
+/// The same for the first buffer, whose length is unknown.
 fn access_buffer(b: &mut Builder, index: Value) {
     let length = b.array_length(0, 0, 4);
     let one = b.u32(1);
@@ -47,7 +47,7 @@ fn with_constant(b: &mut Builder, op: BinaryOp, a: Value, constant: u32) -> Valu
     b.binary(op, a, constant)
 }
 
-/// How many clamps are left of an index that is made of an unknown number.
+/// Returns the number of remaining clamps of an index that is computed from an unknown number.
 fn of_unknown(make: impl FnOnce(&mut Builder, Value) -> Value) -> usize {
     clamps(|b| {
         let x = unknown(b);
@@ -303,7 +303,7 @@ fn ordered_differences_do_not_wrap() {
     assert_eq!(left(Eq), 0, "the difference is zero");
 }
 
-/// `side = c - side`, at first 0.
+/// `side = c - side`, initially 0.
 #[test]
 fn toggles_have_two_values() {
     let left = |sum: u32| {
@@ -324,7 +324,7 @@ fn toggles_have_two_values() {
     assert_eq!((left(1), left(255), left(256)), (0, 0, 1));
 }
 
-/// Where the assignment happens in an inner loop, the condition of the outer one says nothing.
+/// The condition of an outer loop does not bound an assignment in an inner loop.
 #[test]
 fn inner_counters_are_unbounded_outside() {
     let left = clamps(|b| {

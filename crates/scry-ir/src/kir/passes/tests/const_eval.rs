@@ -1,4 +1,4 @@
-//! Constants are computed as the operations' definitions say.
+//! Constant evaluation follows the definitions of the operations.
 
 use super::super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::super::const_eval::eval;
@@ -112,7 +112,7 @@ fn bool_conversions_are_evaluated() {
     );
 }
 
-/// 1, its neighbours, ties, the largest and smallest numbers, and what is too large.
+/// 1, its neighbours, ties, the largest and smallest numbers, and numbers that are too large.
 #[test]
 fn halves_are_rounded_to_nearest_even() {
     let cases = [

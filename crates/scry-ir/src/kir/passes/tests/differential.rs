@@ -1,11 +1,11 @@
-//! Random kernels do the same before and after.
+//! Passes preserve the effects of random kernels.
 
 use super::super::super::interpret::{Event, Interpreter, Invocation};
 use super::super::super::{AddressSpace, Block, Kir, verify};
 use super::super::{PASSES, optimise};
 use super::random::{LENGTHS, Rng, SIZE, kernel};
 
-/// What an invocation wrote to buffers, in order: where, which byte, which bits.
+/// The stores of an invocation to buffers, in order: memory, byte offset, bits.
 type Effects = Vec<(AddressSpace, u64, u64)>;
 
 /// Executes one invocation of a grid of 3 by 3 by 3 workgroups.
@@ -36,7 +36,7 @@ fn effects(kir: &Kir, seed: u64) -> Vec<Effects> {
     ids.iter().map(|id| run(kir, *id, &buffers)).collect()
 }
 
-/// Whether a kernel does the same after a change; an access out of bounds counts as not.
+/// Returns whether a kernel has the same effects after a change; false for an access out of bounds.
 fn same(kir: &Kir, seed: u64, change: fn(&mut Kir)) -> bool {
     std::panic::catch_unwind(|| {
         let mut changed = kir.clone();
@@ -52,7 +52,7 @@ fn statements(block: &Block) -> usize {
     count
 }
 
-/// Demands the same of many seeds; of those that fail, shows the smallest kernel.
+/// Checks many seeds; if some fail, prints the smallest kernel.
 fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
     let kernels = seeds.flat_map(|seed| [(seed, 12), (seed, 60)]);
     let failing = kernels.filter(|(seed, budget)| !same(&kernel(*seed, *budget), *seed, change));

@@ -1,4 +1,4 @@
-//! Laws of arithmetic, where they hold and where not; merging; dropping.
+//! Algebraic simplification where it is valid and where not; CSE; DCE.
 
 use super::super::super::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place,
@@ -7,7 +7,7 @@ use super::super::super::{
 use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
 use super::support::{binaries, count, insts, loads, show, shown};
 
-/// What `make` gives for an unknown `u32` and `f32`, optimised.
+/// Optimises the result of `make` for an unknown `u32` and `f32`.
 fn simplified(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(false), b.buffer(true));
@@ -48,7 +48,7 @@ fn neutral_elements_vanish() {
     }
 }
 
-/// Adding 0 makes -0 positive; multiplying by 0 is not 0 for NaN.
+/// `-0 + 0` is `+0`; `NaN * 0` is NaN.
 #[test]
 fn floats_keep_what_is_not_neutral() {
     for (op, constant) in [
@@ -129,7 +129,7 @@ fn equal_values_are_computed_once() {
     assert_eq!(count(&kir, |inst| matches!(inst, Inst::Const(_))), 1);
 }
 
-/// A value of a branch is not there after it, nor in the other one.
+/// A value of a branch is not visible after it, nor in the other branch.
 #[test]
 fn visible_values_are_merged() {
     let mut b = Builder::new("test", [64, 1, 1]);
@@ -164,7 +164,7 @@ fn assigned_values_are_forwarded() {
     assert!(kir.vars.is_empty(), "it is not read");
 }
 
-/// A kernel that loads twice, with something between.
+/// A kernel with two loads and other statements between them.
 fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(writable), b.buffer(true));
@@ -248,7 +248,7 @@ fn unused_atomics_are_kept() {
     assert_eq!(count(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
 }
 
-/// A counter that only counts itself, and a branch that only assigns what is not read.
+/// A counter that is only read to increment it, and a branch that only assigns an unused variable.
 #[test]
 fn what_has_no_effect_is_dropped() {
     let mut b = Builder::new("test", [64, 1, 1]);

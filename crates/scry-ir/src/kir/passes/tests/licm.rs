@@ -1,4 +1,4 @@
-//! What moves out of loops, and what must not.
+//! Values that are hoisted out of loops, and values that must not be.
 
 use super::super::super::{
     AddressSpace, BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Type, UnaryOp, Value,
@@ -8,7 +8,7 @@ use super::super::{
 };
 use super::support::{count, insts, loop_body, show};
 
-/// A loop round `body`, left at some time after it; the buffers are one to read and one to write.
+/// A loop with `body` and an exit after it; one buffer is read, the other one written.
 fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let mut b = Builder::new("test", [64, 1, 1]);
     b.buffer(false);
@@ -25,7 +25,7 @@ fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     kir
 }
 
-/// Whether nothing but what the loop itself needs is in it.
+/// Returns whether the loop contains only its own exit condition.
 fn moved(kir: &Kir) -> bool {
     insts(kir, loop_body(kir)).is_empty()
 }
@@ -94,7 +94,7 @@ fn clamped_loads_move_from_anywhere() {
     assert!(!moved(&clamped(8)), "the index is clamped for another stride");
 }
 
-/// Of 16 bytes that are there for certain.
+/// The minimum size is 16 bytes.
 #[test]
 fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {

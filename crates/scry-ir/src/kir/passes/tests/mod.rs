@@ -1,4 +1,4 @@
-//! Each pass on kernels made for it, and all of them on random kernels.
+//! Each pass on specific kernels, and all passes on random kernels.
 
 mod bounds;
 mod const_eval;

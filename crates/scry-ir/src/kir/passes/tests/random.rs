@@ -1,4 +1,4 @@
-//! Random kernels that end and stay in bounds.
+//! Random kernels that terminate and stay in bounds.
 
 use super::super::super::{
     AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Type, UnaryOp,
@@ -18,7 +18,7 @@ const SPACES: [(AddressSpace, u32); 4] = [
     (AddressSpace::Workgroup(0), 4),
 ];
 
-/// A source of numbers.
+/// A pseudo-random number generator.
 pub(super) struct Rng(pub u64);
 
 impl Rng {
@@ -31,13 +31,13 @@ impl Rng {
         ((x ^ (x >> 31)) % limit as u64) as usize
     }
 
-    /// One of several.
+    /// Returns one of several values.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
 
-/// The kernel of a seed, with at most `budget` statements or so.
+/// Returns the kernel of a seed, with about `budget` statements at most.
 pub(super) fn kernel(seed: u64, budget: u32) -> Kir {
     let mut b = Builder::new("random", SIZE);
     b.buffer(false);
@@ -69,7 +69,7 @@ struct Random {
     rng: Rng,
     /// Visible values.
     pool: Vec<Value>,
-    /// Places whose indices are visible, and how many elements there are.
+    /// Places whose indices are visible, and their number of elements.
     places: Vec<(Place, u32)>,
     vars: Vec<Var>,
     labels: Vec<Label>,
@@ -102,7 +102,7 @@ impl Random {
         value
     }
 
-    /// A visible value of a type; recent ones are likelier.
+    /// Returns a visible value of a type, preferably a recent one.
     fn operand(&mut self, ty: Type) -> Value {
         let mut found = None;
         for nth in (0..self.pool.len()).rev() {
@@ -229,7 +229,7 @@ impl Random {
         self.pool.push(value);
     }
 
-    /// A place that is in bounds, for `count` elements; often one of those before.
+    /// Returns a place in bounds for `count` elements; often an earlier one.
     fn place(&mut self, space: AddressSpace, len: u32, count: u32) -> Place {
         let before = self.places.iter().rfind(|(place, n)| place.space == space && *n == count);
         if let Some((place, _)) = before.copied()
@@ -300,7 +300,7 @@ impl Random {
         self.pool.extend(visible);
     }
 
-    /// A loop of a few iterations, with a counter of its own in one of several forms.
+    /// Adds a loop of a few iterations, with its own counter in one of several forms.
     fn repeat(&mut self, depth: u32) {
         let ty = self.rng.pick(&[Type::U32, Type::I32]);
         let (var, label) = (self.b.var(ty), self.b.label());
@@ -329,7 +329,7 @@ impl Random {
         self.b.push(super::super::super::Stmt::Loop { label, body, finite: true });
     }
 
-    /// What a loop does before it counts.
+    /// Adds the statements of a loop before its counter is updated.
     fn iteration(&mut self, depth: u32) {
         let label = self.b.label();
         self.b.open();
@@ -346,7 +346,7 @@ impl Random {
         self.b.if_then(condition, |b| b.leave(label));
     }
 
-    /// Stores what a variable holds in the end.
+    /// Stores the final value of a variable.
     fn show(&mut self, var: Var) {
         let value = self.b.get(var);
         let bits = match self.b.ty(value) {

@@ -1,8 +1,8 @@
-//! What tests ask of kernels.
+//! Queries about kernels.
 
 use super::super::super::{AddressSpace, BinaryOp, Block, Builder, Inst, Kir, Place, Stmt, Value};
 
-/// The instructions of a block and those within, in order.
+/// Returns the instructions of a block and of nested blocks, in order.
 pub(super) fn insts(kir: &Kir, block: &Block) -> Vec<Inst> {
     let own = |stmt: &Stmt| match stmt {
         Stmt::Let(value) => vec![*kir.inst(*value)],
@@ -11,22 +11,22 @@ pub(super) fn insts(kir: &Kir, block: &Block) -> Vec<Inst> {
     block.iter().flat_map(own).collect()
 }
 
-/// How many instructions of a kernel are like this.
+/// Counts the instructions of a kernel that satisfy a condition.
 pub(super) fn count(kir: &Kir, like: impl Fn(&Inst) -> bool) -> usize {
     insts(kir, &kir.body).iter().filter(|inst| like(inst)).count()
 }
 
-/// How often an operation of two operands is in a kernel.
+/// Counts the instructions of a kernel with a binary operation.
 pub(super) fn binaries(kir: &Kir, op: BinaryOp) -> usize {
     count(kir, |inst| matches!(inst, Inst::Binary(found, ..) if *found == op))
 }
 
-/// How often a kernel loads.
+/// Counts the loads of a kernel.
 pub(super) fn loads(kir: &Kir) -> usize {
     count(kir, |inst| matches!(inst, Inst::Load { .. }))
 }
 
-/// The body of the only loop among a kernel's own statements.
+/// Returns the body of the only loop in a kernel's outermost block.
 pub(super) fn loop_body(kir: &Kir) -> &Block {
     let body = kir.body.iter().find_map(|stmt| match stmt {
         Stmt::Loop { body, .. } => Some(body),
@@ -35,12 +35,12 @@ pub(super) fn loop_body(kir: &Kir) -> &Block {
     body.expect("there is a loop")
 }
 
-/// Writes a `u32` to the first element of a buffer.
+/// Stores a `u32` to the first element of a buffer.
 pub(super) fn show(b: &mut Builder, buffer: u32, value: Value) {
     b.store(Place::new(AddressSpace::Binding(buffer), None, 4, 0), vec![value]);
 }
 
-/// What is stored last.
+/// Returns the instruction whose value is stored last.
 pub(super) fn shown(kir: &Kir) -> Inst {
     match kir.body.last() {
         Some(Stmt::Store { values, .. }) => *kir.inst(values[0]),

@@ -1,4 +1,4 @@
-//! The uniformity of whole kernels, long ones too.
+//! The uniformity of whole kernels.
 
 use super::support::{kernel, read, set, step, until_ten};
 use crate::kir::uniformity::VarUniformity;
@@ -84,7 +84,8 @@ fn long_kernels_take_little_time() {
     let mut k = kernel();
     let vars: Vec<_> = (0..500).map(|_| k.b.var(Type::U32)).collect();
     let counter = k.x;
-    // In a loop, each variable is assigned from the next: what varies spreads against the order.
+    // In a loop, each variable is assigned from the next one, so that divergence propagates
+    // backwards.
     k.b.repeat(true, |b, label| {
         until_ten(b, counter, label);
         step(b, counter);

@@ -1,4 +1,4 @@
-//! What the analysis finds, and that it holds.
+//! The results of the analysis, and their soundness.
 
 mod kernels;
 mod lockstep;

@@ -1,15 +1,15 @@
-//! Makes small kernels.
+//! Builds small kernels.
 
 use crate::kir::uniformity::{VarUniformity, Variability};
 use crate::kir::{AddressSpace, BinaryOp, Builder, Builtin, Label, Place, Type, Value, Var};
 
-/// A kernel with a buffer, and a bool of each kind.
+/// A kernel with a buffer, a uniform bool and a varying one.
 pub struct Kernel {
     pub b: Builder,
     pub buffer: AddressSpace,
-    /// The same for all.
+    /// A uniform bool.
     pub same: Value,
-    /// Not the same for all.
+    /// A varying bool.
     pub differs: Value,
     pub x: Var,
 }
@@ -36,7 +36,7 @@ impl Kernel {
         read(&mut self.b, self.x);
     }
 
-    /// What is known of `x`.
+    /// Returns the uniformity of `x`.
     pub fn fact(self) -> (Variability, bool) {
         let VarUniformity { class, partial } = self.b.finish().uniformity().var(self.x);
         (class, partial)

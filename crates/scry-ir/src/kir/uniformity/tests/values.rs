@@ -8,7 +8,7 @@ const LOCAL: Builtin = Builtin::LocalId(1);
 const GROUP: Builtin = Builtin::GroupId(2);
 const LANE: Builtin = Builtin::SubgroupLane;
 
-/// The class of what a closure computes.
+/// Returns the class of the value that a closure computes.
 fn class_of(make: impl FnOnce(&mut Kernel) -> Value) -> Variability {
     let mut k = kernel();
     let value = make(&mut k);

@@ -1,4 +1,4 @@
-//! The uniformity of variables, and which invocations assign them.
+//! The uniformity of variables, and partial assignments.
 
 use super::support::{Kernel, kernel, read, set, step, until_ten};
 use crate::kir::uniformity::VarUniformity;
@@ -85,7 +85,7 @@ fn loops_carry_partial_assignments() {
     assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
 }
 
-/// A loop that counts to ten and is left early by some.
+/// A loop that counts to ten, which some invocations leave early.
 fn divergent_loop(k: &mut Kernel) {
     let x = k.x;
     k.set(0);

@@ -13,7 +13,7 @@ fn array_lengths_are_of_buffers() {
     });
 }
 
-/// What is said of a load of two values.
+/// Verifies a load of two values.
 fn load(ty: Type, place: Place) -> Result<(), String> {
     said(|b, _| {
         b.load(ty, place, 2);

@@ -1,4 +1,4 @@
-//! Each rule, by a kernel that breaks it.
+//! Each rule is tested with a kernel that breaks it.
 
 mod memory;
 mod structure;

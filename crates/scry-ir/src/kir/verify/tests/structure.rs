@@ -1,4 +1,4 @@
-//! Rules about where statements stand.
+//! Rules about the structure of blocks.
 
 use super::support::{accepted, changed, of, refused, said};
 use crate::kir::{
@@ -74,8 +74,8 @@ fn a_value_is_visible_when_nested() {
     });
 }
 
-/// Computes a value in a scope, before or after it can be left, within another scope or a branch,
-/// and uses it behind.
+/// Computes a value in a scope, before or after an exit from it, in a nested scope or branch, and
+/// uses it after the scope.
 fn behind_scope(before: bool, within: usize, of_outer: bool) -> Result<(), String> {
     said(|b, v| {
         let condition = of(v, Type::Bool);

@@ -1,4 +1,4 @@
-//! Makes kernels to be checked.
+//! Builds kernels to verify.
 
 use crate::kir::{AddressSpace, Builder, Const, Inst, Kir, Type, Value, verify};
 
@@ -21,7 +21,7 @@ pub(super) fn of(values: &[Value; 10], ty: Type) -> Value {
     values[ty as usize]
 }
 
-/// What is said of a kernel that a closure fills.
+/// Verifies a kernel that a closure fills.
 pub(super) fn said(fill: impl FnOnce(&mut Builder, &[Value; 10])) -> Result<(), String> {
     let (mut b, values) = builder();
     fill(&mut b, &values);
@@ -38,14 +38,14 @@ pub(super) fn refused(expected: &str, fill: impl FnOnce(&mut Builder, &[Value; 1
     assert_eq!(said(fill), Err(expected.to_owned()));
 }
 
-/// What is said of a kernel that is changed after it was built.
+/// Verifies a kernel that is changed after it was built.
 pub(super) fn changed(change: impl FnOnce(&mut Kir)) -> Result<(), String> {
     let mut kir = builder().0.finish();
     change(&mut kir);
     verify(&kir)
 }
 
-/// Whether an instruction is accepted, given operands of two types and the result's.
+/// Returns whether an instruction is valid for two operand types and a result type.
 pub(super) fn takes(inst: impl Fn(Value, Value) -> Inst, types: [Type; 3]) -> bool {
     said(|b, v| {
         b.value(types[2], inst(of(v, types[0]), of(v, types[1])));
@@ -53,7 +53,7 @@ pub(super) fn takes(inst: impl Fn(Value, Value) -> Inst, types: [Type; 3]) -> bo
     .is_ok()
 }
 
-/// The types of an operand for which there is a result of some type.
+/// Returns the operand types for which an instruction is valid with some result type.
 pub(super) fn operands(inst: impl Fn(Value) -> Inst) -> Vec<Type> {
     let result = |a: &Type| Type::ALL.iter().any(|r| takes(|a, _| inst(a), [*a, *a, *r]));
     Type::ALL.into_iter().filter(result).collect()
