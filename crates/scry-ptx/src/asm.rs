@@ -1,10 +1,10 @@
-//! Instructions and their text. All formatting of PTX is here.
+//! PTX instructions, and the formatting of PTX text.
 
 use std::fmt::{self, Write};
 
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Bytes of the longest opcode.
+/// Maximum length of an opcode in bytes.
 const LONGEST: usize = 63;
 
 /// An opcode: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
@@ -15,12 +15,12 @@ const LONGEST: usize = 63;
 pub struct Opcode {
     bytes: [u8; LONGEST],
     len: u8,
-    /// The part before the bytes.
+    /// A static prefix of the text.
     first: &'static str,
 }
 
 impl Opcode {
-    /// A name, which may have qualifiers: `bar.sync`.
+    /// Creates an opcode from a name, which may have qualifiers: `bar.sync`.
     ///
     /// # Panics
     /// If it has more than 63 bytes with all its qualifiers: see [`Opcode::long`].
@@ -31,7 +31,7 @@ impl Opcode {
         opcode
     }
 
-    /// A name that may be longer than 63 bytes, as those of bulk copies are.
+    /// Creates an opcode whose name may exceed 63 bytes, such as that of a bulk copy.
     #[must_use]
     pub fn long(name: &'static str) -> Self {
         Self { bytes: [0; LONGEST], len: 0, first: name }
@@ -44,7 +44,7 @@ impl Opcode {
         self.len = end as u8;
     }
 
-    /// A name and a type: `add.f32`.
+    /// Creates an opcode from a name and a type: `add.f32`.
     #[inline(never)]
     #[must_use]
     pub fn typed(name: &str, ty: PtxType) -> Self {
@@ -65,9 +65,9 @@ impl Opcode {
         if condition { self.with(qualifier) } else { self }
     }
 
-    /// Adds a space.
+    /// Adds a state space.
     #[must_use]
-    pub fn space(self, space: Space) -> Self {
+    pub fn space(self, space: StateSpace) -> Self {
         self.with(space.name())
     }
 
@@ -77,10 +77,10 @@ impl Opcode {
         self.with(ty.name())
     }
 
-    /// The qualifiers that were added, and the name unless it is a long one.
+    /// Returns the text after the static prefix.
     fn added(&self) -> &str {
         let text = std::str::from_utf8(&self.bytes[..usize::from(self.len)]);
-        text.expect("it was put together from whole strings")
+        text.expect("it was assembled from whole strings")
     }
 }
 
@@ -106,7 +106,7 @@ pub struct Label(pub(crate) u32);
 pub struct Address {
     /// The base; `None` is 0.
     pub base: Option<Base>,
-    /// Bytes from there.
+    /// Offset in bytes.
     pub offset: i64,
 }
 
@@ -140,11 +140,11 @@ pub enum Arg {
     Operand(Operand),
     /// Memory.
     Address(Address),
-    /// A part of a tensor: the address of its map, and coordinates, innermost first.
-    Tile(Reg, Vec<Operand>),
+    /// A tile of a tensor: the address of its tensor map, and coordinates, innermost first.
+    TensorTile(Reg, Vec<Operand>),
     /// A vector of registers or immediates.
     Vector(Vec<Operand>),
-    /// Two results of one instruction, or the second alone: `p|q`, `_|q`.
+    /// The destination pair of one instruction, or the second destination alone: `p|q`, `_|q`.
     Pair(Option<Reg>, Reg),
     /// A branch target.
     Label(Label),
@@ -182,18 +182,18 @@ impl From<&str> for Arg {
     }
 }
 
-/// The condition of an instruction.
+/// The guard predicate of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard {
-    /// A bool.
+    /// The predicate register.
     pub pred: Reg,
-    /// Whether the instruction is executed if the predicate is true, or if it is false.
+    /// The value of the predicate for which the instruction is executed.
     pub holds: bool,
 }
 
 /// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inst {
+pub struct Instruction {
     /// The guard predicate.
     pub guard: Option<Guard>,
     /// The opcode.
@@ -206,10 +206,10 @@ pub struct Inst {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// An instruction.
-    Inst(Inst),
-    /// Where a label is.
+    Instruction(Instruction),
+    /// A label.
     Label(Label),
-    /// A remark.
+    /// A comment.
     Comment(String),
 }
 
@@ -261,7 +261,7 @@ impl fmt::Display for Arg {
         match self {
             Self::Operand(operand) => operand.fmt(f),
             Self::Address(address) => address.fmt(f),
-            Self::Tile(map, coordinates) => {
+            Self::TensorTile(map, coordinates) => {
                 write!(f, "[{map}, {{")?;
                 separated(f, coordinates)?;
                 f.write_str("}]")
@@ -289,7 +289,7 @@ fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::R
     Ok(())
 }
 
-impl fmt::Display for Inst {
+impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(Guard { pred, holds }) = self.guard {
             write!(f, "@{}{pred} ", if holds { "" } else { "!" })?;
@@ -306,7 +306,7 @@ impl fmt::Display for Inst {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Inst(inst) => write!(f, "\t{inst}"),
+            Self::Instruction(inst) => write!(f, "\t{inst}"),
             Self::Label(label) => write!(f, "{label}:"),
             Self::Comment(text) => write!(f, "\t// {text}"),
         }

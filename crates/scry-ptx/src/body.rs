@@ -1,14 +1,14 @@
 //! Kernel bodies, built instruction by instruction.
 
-use crate::asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
+use crate::asm::{Address, Arg, Guard, Instruction, Label, Line, Opcode};
 use crate::module::SharedArray;
 use crate::target::{Target, Version};
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// The body of a kernel: registers, local and shared arrays, lines.
 ///
-/// Methods that append instructions validate only what is cheap to check: operands of the wrong
-/// size are reported by the assembler.
+/// Methods that append instructions only make cheap checks: the assembler reports operands of the
+/// wrong size.
 #[derive(Debug, Clone)]
 pub struct Body {
     target: Target,
@@ -18,14 +18,14 @@ pub struct Body {
     labels: u32,
     lines: Vec<Line>,
     pub(crate) shared: Vec<SharedArray>,
-    /// Arrays of each thread: name and bytes.
+    /// Local arrays: name and bytes.
     pub(crate) locals: Vec<(String, u32)>,
-    /// Registers of special registers that have been read.
+    /// Special registers that have been read, with the registers that hold them.
     special: Vec<(&'static str, Reg)>,
 }
 
 impl Body {
-    /// An empty body.
+    /// Creates an empty body.
     #[must_use]
     pub fn new(target: Target) -> Self {
         Self {
@@ -52,18 +52,18 @@ impl Body {
         self.version
     }
 
-    /// Requires at least this PTX version, for an instruction that it introduced.
+    /// Requires at least this PTX version, which introduced an instruction in use.
     pub fn require(&mut self, major: u8, minor: u8) {
         self.version = self.version.max(Version::new(major, minor));
     }
 
-    /// The lines so far.
+    /// Returns the lines so far.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Number of registers in use, in the order of
+    /// Returns the number of registers in use, in the order of
     /// [`RegisterClass::ALL`](crate::RegisterClass::ALL).
     #[must_use]
     pub fn registers(&self) -> [u32; 4] {
@@ -92,7 +92,7 @@ impl Body {
         name
     }
 
-    /// A remark.
+    /// Appends a comment.
     pub fn comment(&mut self, text: &str) {
         self.lines.push(Line::Comment(text.to_owned()));
     }
@@ -104,13 +104,13 @@ impl Body {
     /// Appends an instruction.
     #[inline(never)]
     pub fn emit(&mut self, opcode: Opcode, args: Vec<Arg>) {
-        self.lines.push(Line::Inst(Inst { guard: None, opcode, args }));
+        self.lines.push(Line::Instruction(Instruction { guard: None, opcode, args }));
     }
 
     /// Appends an instruction that is executed if `pred` equals `holds`.
     pub fn emit_if(&mut self, pred: Reg, holds: bool, opcode: Opcode, args: Vec<Arg>) {
         let guard = Some(Guard { pred, holds });
-        self.lines.push(Line::Inst(Inst { guard, opcode, args }));
+        self.lines.push(Line::Instruction(Instruction { guard, opcode, args }));
     }
 
     /// Appends an instruction with one result of type `ty`, and returns the result.
@@ -130,25 +130,25 @@ impl Body {
         self.emit(opcode, args);
     }
 
-    /// `name.ty result, operands…`: an instruction of one type.
+    /// Appends `name.ty result, operands…` and returns the result.
     #[inline(never)]
     pub fn typed(&mut self, name: &str, ty: PtxType, operands: &[Operand]) -> Reg {
         self.op(ty, Opcode::typed(name, ty), operands)
     }
 
-    /// `setp.comparison.ty`: compares two operands.
+    /// Compares two operands (`setp.comparison.ty`).
     #[inline(never)]
     pub fn compare(&mut self, comparison: &str, ty: PtxType, a: Operand, b: Operand) -> Reg {
         self.op(PtxType::Pred, Opcode::new("setp").with(comparison).ty(ty), &[a, b])
     }
 
-    /// `a` where `pred` holds, else `b`.
+    /// Returns `a` where `pred` is true, else `b` (`selp`).
     #[inline(never)]
     pub fn select(&mut self, ty: PtxType, pred: Reg, a: Operand, b: Operand) -> Reg {
         self.op(ty, Opcode::typed("selp", ty.to_bits()), &[a, b, pred.into()])
     }
 
-    /// Converts; `rounding` is empty or such as `rn`, `rzi`.
+    /// Converts (`cvt`); `rounding` is empty or a modifier such as `rn`, `rzi`.
     #[inline(never)]
     pub fn convert(&mut self, rounding: &str, to: PtxType, from: PtxType, a: Operand) -> Reg {
         let opcode = Opcode::new("cvt").with_if(!rounding.is_empty(), rounding).ty(to).ty(from);
@@ -174,8 +174,9 @@ impl Body {
         }
     }
 
-    /// Reads a 32-bit special register, such as `%tid.x`, once: at the first call, which must
-    /// therefore be at the beginning of the kernel.
+    /// Returns the value of a 32-bit special register, such as `%tid.x`, which is read at the first
+    /// call. The first call must therefore be in code that dominates the others, such as the
+    /// kernel's beginning.
     pub fn special(&mut self, name: &'static str) -> Reg {
         if let Some((_, known)) = self.special.iter().find(|(of, _)| *of == name) {
             return *known;
@@ -190,7 +191,7 @@ impl Body {
     /// loads are `ld.global.nc`, through the read-only cache: the kernel must not write there.
     pub fn load(
         &mut self,
-        space: Space,
+        space: StateSpace,
         ty: PtxType,
         address: Address,
         count: usize,
@@ -205,14 +206,14 @@ impl Body {
     }
 
     /// Stores a vector of 1, 2 or 4 values to an address aligned to the vector.
-    pub fn store(&mut self, space: Space, ty: PtxType, address: Address, values: &[Operand]) {
+    pub fn store(&mut self, space: StateSpace, ty: PtxType, address: Address, values: &[Operand]) {
         let opcode = Opcode::new("st").space(space);
         let opcode = opcode.with_if(values.len() > 1, if values.len() == 2 { "v2" } else { "v4" });
         self.emit(opcode.ty(ty.to_bits()), vec![address.into(), grouped(values)]);
     }
 }
 
-/// One operand as a scalar, several as a vector.
+/// Returns one operand as a scalar, several as a vector.
 fn grouped(operands: &[Operand]) -> Arg {
     match operands {
         [one] => Arg::Operand(*one),
@@ -231,7 +232,7 @@ impl Body {
         Label(self.labels - 1)
     }
 
-    /// Puts a label here.
+    /// Places a label here.
     pub fn place(&mut self, label: Label) {
         self.lines.push(Line::Label(label));
     }
@@ -259,7 +260,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends code for a true and for a false `pred`.
+    /// Appends code for both values of `pred`.
     pub fn if_else(
         &mut self,
         pred: Reg,
@@ -318,7 +319,7 @@ impl Body {
         self.emit(Opcode::new("ret"), Vec::new());
     }
 
-    /// Ends the thread if `pred` holds.
+    /// Ends the thread if `pred` is true.
     pub fn ret_if(&mut self, pred: Reg) {
         self.emit_if(pred, true, Opcode::new("ret"), Vec::new());
     }

@@ -3,8 +3,9 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-/// Identifies this build of the crate and of scry-ir: two builds with the same number translate the
-/// same source to the same PTX. Caches of generated code use it as part of their keys.
+/// Returns an identifier of this build of the crate and of scry-ir: two builds with the same
+/// identifier translate the same source to the same PTX. Caches of generated code use it as part of
+/// their keys.
 #[must_use]
 pub fn build_id() -> u64 {
     let mut hasher = DefaultHasher::new();

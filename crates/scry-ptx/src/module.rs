@@ -1,4 +1,4 @@
-//! Kernels and modules as text.
+//! Kernels and modules, and their text.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ pub enum KernelParam {
         /// Its name.
         name: String,
     },
-    /// A number.
+    /// A scalar.
     Scalar {
         /// Its name.
         name: String,
@@ -25,10 +25,10 @@ pub enum KernelParam {
     Block {
         /// Its name.
         name: String,
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
-    /// A tensor map, as the driver encodes it.
+    /// A tensor map, encoded by the driver.
     TensorMap {
         /// Its name.
         name: String,
@@ -64,7 +64,7 @@ pub struct PtxEntry {
 }
 
 impl PtxEntry {
-    /// An empty kernel.
+    /// Creates an empty kernel.
     #[must_use]
     pub fn new(name: &str, target: Target, block: [u32; 3]) -> Self {
         let body = Body::new(target);
@@ -79,7 +79,7 @@ impl PtxEntry {
     }
 }
 
-/// Kernels of one target, as the driver loads them.
+/// A PTX module: kernels of one target.
 #[derive(Debug, Clone)]
 pub struct PtxModule {
     target: Target,
@@ -87,7 +87,7 @@ pub struct PtxModule {
 }
 
 impl PtxModule {
-    /// A module without kernels.
+    /// Creates a module without kernels.
     #[must_use]
     pub fn new(target: Target) -> Self {
         Self { target, kernels: Vec::new() }

@@ -79,7 +79,7 @@ impl Target {
         self.specific
     }
 
-    /// Whether the features of this target include those of an older one.
+    /// Returns whether this target has all features of another one.
     #[must_use]
     pub const fn runs(self, older: Self) -> bool {
         if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }

@@ -3,7 +3,7 @@
 /// The operand type of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PtxType {
-    /// Bool.
+    /// Predicate (bool).
     Pred,
     /// 8 bits, in memory only.
     B8,
@@ -17,7 +17,7 @@ pub enum PtxType {
     S16,
     /// 16-bit IEEE 754 float.
     F16,
-    /// The upper half of an f32.
+    /// bfloat16: the upper half of an f32.
     Bf16,
     /// 32 bits.
     B32,
@@ -42,7 +42,7 @@ pub enum PtxType {
 }
 
 impl PtxType {
-    /// The name in instructions, without the dot.
+    /// Returns the name in instructions, without the dot.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl PtxType {
         }
     }
 
-    /// The untyped bits of the same size.
+    /// Returns the untyped (`.b`) type of the same size.
     #[must_use]
     pub const fn to_bits(self) -> Self {
         match self {
@@ -129,7 +129,7 @@ impl RegisterClass {
         }
     }
 
-    /// The type that registers are declared with.
+    /// Returns the type that registers are declared with.
     #[must_use]
     pub const fn ty(self) -> PtxType {
         match self {
@@ -140,7 +140,7 @@ impl RegisterClass {
         }
     }
 
-    /// Bits of a register; 1 for bools.
+    /// Returns the bits of a register; 1 for bools.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -160,7 +160,7 @@ pub struct Reg {
 }
 
 impl Reg {
-    /// Its kind.
+    /// Returns its class.
     #[must_use]
     pub const fn class(self) -> RegisterClass {
         self.class
@@ -172,7 +172,8 @@ impl Reg {
 pub enum Operand {
     /// A register.
     Reg(Reg),
-    /// An immediate, by its bits. 16-bit floats have none: they are made by `mov.b16`.
+    /// An immediate, by its bits. There are no immediates of 16-bit floats, which are materialised
+    /// with `mov.b16`.
     Imm {
         /// The bits, in the low end.
         bits: u64,
@@ -221,7 +222,7 @@ impl From<Reg> for Operand {
 
 /// State spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Space {
+pub enum StateSpace {
     /// Device memory.
     Global,
     /// Shared memory of a block.
@@ -232,8 +233,8 @@ pub enum Space {
     Param,
 }
 
-impl Space {
-    /// The name in instructions, without the dot.
+impl StateSpace {
+    /// Returns the name in instructions, without the dot.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

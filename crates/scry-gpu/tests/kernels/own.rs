@@ -9,7 +9,7 @@ use scry_ptx::kernels::{
     BufferAccess, KernelInterface, LaunchShape, Parameter, Place, Step, TensorMapElement,
     TensorMapSpec,
 };
-use scry_ptx::typed::hopper::{Barrier, Swizzle};
+use scry_ptx::typed::hopper::{MBarrier, Swizzle};
 use scry_ptx::typed::{self, Code};
 
 use crate::harness::{kernels, succeed};
@@ -151,17 +151,17 @@ fn copy_tile(k: &Code) {
     let bytes = k.number::<u32>("bytes");
     let (from, to) = (k.tensor_map("from"), k.tensor_map("to"));
     let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
-    let full = Barrier::at(k.shared::<u64>(1, 8));
+    let full = MBarrier::at(k.shared::<u64>(1, 8));
     let at = [k.block_id(0) * TILE[1], k.block_id(1) * TILE[0]];
     k.when(k.thread_id().equals(0), || {
         full.init(1);
-        k.fence_barriers();
-        full.arrive_expecting(bytes);
-        k.fetch_tile(tile, from, at, full);
+        k.fence_mbarrier_init();
+        full.arrive_expect_tx(bytes);
+        k.tma_load(tile, from, at, full);
         full.wait(0u32);
-        k.write_tile(tile, to, at);
-        k.commit_tiles();
-        k.wait_tiles(0);
+        k.tma_store(tile, to, at);
+        k.bulk_commit_group();
+        k.bulk_wait_group_read(0);
     });
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::target::Target;
 
-/// Why no kernel can be planned.
+/// The reason why no kernel can be planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -23,7 +23,7 @@ pub enum PlanError {
         kernel: String,
         /// The argument.
         argument: &'static str,
-        /// What is wrong with it.
+        /// The problem, as predicate of "is".
         problem: String,
         /// How to fix it.
         help: &'static str,

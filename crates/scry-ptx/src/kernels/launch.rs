@@ -98,7 +98,7 @@ pub enum TensorMapElement {
 
 /// A tensor map (TMA) of a buffer: a tensor of 2 to 5 dimensions, innermost first. The driver
 /// encodes it (`cuTensorMapEncodeTiled`) for the address of a buffer, a multiple of 16, and rejects
-/// what exceeds the limits named here with CUDA_ERROR_INVALID_VALUE; scry-gpu reports which one.
+/// values outside the limits below with CUDA_ERROR_INVALID_VALUE; scry-gpu reports the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMapSpec {
     /// The element type.
@@ -116,7 +116,7 @@ pub struct TensorMapSpec {
     pub swizzle: Swizzle,
 }
 
-/// Where a step finds a buffer.
+/// The buffer that a step binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Index in the plan's arguments.
@@ -134,7 +134,7 @@ pub struct Step {
     pub buffers: Vec<Place>,
 }
 
-/// Launches that together compute something, each one after those before it.
+/// A sequence of launches with the memory between them.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The buffers that the caller binds.

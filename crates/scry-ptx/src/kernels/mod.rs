@@ -28,7 +28,7 @@ use crate::target::Target;
 /// A kernel with the problem that it is launched for.
 pub trait PtxKernel: Debug + Send + Sync {
     /// Returns the name of the entry point. Kernels of the same name and target have the same text,
-    /// whatever they are launched for, so that the name is a cache key.
+    /// for all problems, so that the name is a cache key.
     fn name(&self) -> String;
 
     /// Returns the lowest target that has all features that the kernel uses.
@@ -45,8 +45,8 @@ pub trait PtxKernel: Debug + Send + Sync {
 
     /// Returns the buffers (by index in the interface) that the kernel reads before
     /// `griddepcontrol.wait`, or `None` if it does not use programmatic dependent launch, which
-    /// needs `sm_90`. With it the kernel may start while its predecessor runs. Kernels of the same
-    /// name read the same.
+    /// needs `sm_90`. With it the kernel may start while its predecessor runs. The same for all
+    /// kernels of a name.
     fn pdl_reads(&self) -> Option<&'static [usize]> {
         None
     }

@@ -7,7 +7,7 @@ use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// A function of one operand.
+    /// Lowers a function of one operand.
     pub(super) fn unary(&mut self, op: UnaryOp, a: Value) -> Reg {
         match op {
             UnaryOp::Neg => self.negation(a),
@@ -27,7 +27,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A function of two operands that is no comparison.
+    /// Lowers a function of two operands other than a comparison.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Reg {
         match op {
             BinaryOp::Add => self.wrapped("add", a, b),
@@ -57,13 +57,13 @@ impl Lowering<'_> {
         self.b.typed("fma.rn", ptx_type(ty), &operands)
     }
 
-    /// An instruction on two operands of one type, which the result has as well.
+    /// Emits an instruction whose operands and result have one type.
     fn two(&mut self, name: &str, a: Value, b: Value) -> Reg {
         let operands = [self.value(a), self.value(b)];
         self.b.typed(name, ptx_type(self.ty(a)), &operands)
     }
 
-    /// As [`Lowering::two`], of which integers wrap.
+    /// As [`Lowering::two`], with wrapping integer arithmetic.
     fn wrapped(&mut self, name: &str, a: Value, b: Value) -> Reg {
         let operands = [self.value(a), self.value(b)];
         self.b.typed(name, wrapping(ptx_type(self.ty(a))), &operands)
@@ -105,14 +105,14 @@ impl Lowering<'_> {
         if self.ty(a).is_float() { self.float_sign(a) } else { self.integer_sign(a) }
     }
 
-    /// The number, but at least -1 and at most 1.
+    /// Clamps an integer to -1 ..= 1.
     fn integer_sign(&mut self, a: Value) -> Reg {
         let ty = ptx_type(self.ty(a));
         let low = self.b.typed("max", ty, &[self.value(a), minus_one(ty)]);
         self.b.typed("min", ty, &[low.into(), Operand::Imm { bits: 1, ty }])
     }
 
-    /// One with the sign of the number; zeros and NaN stay.
+    /// Returns 1 with the sign of the number; zeros and NaN are unchanged.
     fn float_sign(&mut self, a: Value) -> Reg {
         let kir = self.ty(a);
         let ty = ptx_type(kir);
@@ -126,7 +126,7 @@ impl Lowering<'_> {
         self.b.select(ty, differs, one.into(), a)
     }
 
-    /// A number of a type, as instructions take it.
+    /// Returns a constant of a type as an operand.
     pub(super) fn number(&mut self, ty: Type, bits: u64) -> Operand {
         self.constant(Const { ty, bits })
     }
@@ -155,7 +155,7 @@ impl Lowering<'_> {
         self.narrowed(Type::F16, result)
     }
 
-    /// A float as the type that functions of it are computed in: 32 bits stand in for 16.
+    /// Widens a float to the type that its functions are computed in: f16 to f32.
     fn widened(&mut self, a: Value) -> Operand {
         let operand = self.value(a);
         match self.ty(a) {
@@ -172,8 +172,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The quotient of floats: with 64 bits rounded to nearest, else within two units in the last
-    /// place of 32 bits.
+    /// Divides floats: f64 rounded to nearest, the others within 2 ULP of f32.
     fn float_quotient(&mut self, a: Value, b: Value) -> Reg {
         let operands = [self.widened(a), self.widened(b)];
         let result = match self.ty(a) {
@@ -195,8 +194,8 @@ impl Lowering<'_> {
         self.narrowed(self.ty(a), result)
     }
 
-    /// The quotient rounded to nearest. By a power of two it is a product, which the assembler
-    /// does not see.
+    /// Divides, rounded to nearest. Division by a power of two becomes a multiplication, an
+    /// optimisation that ptxas does not make.
     fn rounded_quotient(&mut self, ty: PtxType, [x, y]: [Operand; 2]) -> Reg {
         match reciprocal(y) {
             Some(reciprocal) => self.b.typed("mul.rn", ty, &[x, reciprocal]),
@@ -224,14 +223,14 @@ impl Lowering<'_> {
         self.b.compare("eq", ptx_type(kir), magnitude, infinity)
     }
 
-    /// The sum of the products of four bytes each.
+    /// Returns the dot product of four bytes each.
     fn dot(&mut self, name: &str, a: Value, b: Value) -> Reg {
         let operands = [self.value(a), self.value(b), Operand::u32(0)];
         self.b.op(PtxType::U32, Opcode::new(name), &operands)
     }
 }
 
-/// The bits of the float 1.
+/// Returns the bits of 1.0.
 pub(super) const fn one(ty: Type) -> u64 {
     match ty {
         Type::F16 => 0x3c00,
@@ -249,7 +248,7 @@ const fn infinity(ty: Type) -> u64 {
     }
 }
 
-/// The reciprocal of a number, if it is exact.
+/// Returns the reciprocal of a number, if it is exact.
 fn reciprocal(x: Operand) -> Option<Operand> {
     match x {
         Operand::Imm { bits, ty: PtxType::F32 } => {
@@ -266,7 +265,7 @@ fn reciprocal(x: Operand) -> Option<Operand> {
     }
 }
 
-/// The integer with all bits set.
+/// Returns the integer with all bits set.
 pub(super) const fn minus_one(ty: PtxType) -> Operand {
     Operand::Imm { bits: u64::MAX >> (64 - ty.class().bits()), ty }
 }
@@ -282,7 +281,7 @@ pub(super) const fn wrapping(ty: PtxType) -> PtxType {
     }
 }
 
-/// The signed integers of the size of unsigned ones; other types themselves.
+/// Returns the signed type of the same size for an unsigned type; other types are unchanged.
 pub(super) const fn to_signed(ty: PtxType) -> PtxType {
     match ty {
         PtxType::U16 => PtxType::S16,

@@ -1,17 +1,17 @@
-//! Atomics.
+//! Lowers atomics.
 //!
-//! All are relaxed: WGSL orders other accesses by barriers alone. Storage is shared by the whole
-//! device, workgroup memory by a block.
+//! All are relaxed: WGSL orders other accesses by barriers only. The scope is `gpu` in storage and
+//! `cta` in workgroup memory.
 
 use scry_ir::kir::{AtomicOp, Place, Type, Value};
 
 use super::{Lowering, ptx_type};
 use crate::asm::{Address, Arg, Opcode};
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// The memory operand of an atomic: address space, address and type.
 struct Cell {
-    space: Space,
+    space: StateSpace,
     address: Address,
     ty: Type,
 }
@@ -69,11 +69,11 @@ impl Lowering<'_> {
 impl Cell {
     /// Returns the opcode for this memory, without operation and type.
     fn opcode(&self, name: &str) -> Opcode {
-        let scope = if self.space == Space::Shared { "cta" } else { "gpu" };
+        let scope = if self.space == StateSpace::Shared { "cta" } else { "gpu" };
         Opcode::new(name).with("relaxed").with(scope).space(self.space)
     }
 
-    /// The result if there is one, the address, and the operands.
+    /// Returns the arguments: the result if there is one, the address, and the operands.
     fn args(&self, result: Option<Reg>, operands: &[Operand]) -> Vec<Arg> {
         let mut args: Vec<Arg> = result.into_iter().map(Arg::from).collect();
         args.push(self.address.clone().into());
@@ -105,7 +105,7 @@ const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
     }
 }
 
-/// The type whose negation is that of an integer's bits, or of a float.
+/// Returns the type to negate in: signed for integers.
 const fn signed(ty: Type) -> PtxType {
     match ptx_type(ty) {
         PtxType::U32 => PtxType::S32,

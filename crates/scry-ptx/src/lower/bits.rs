@@ -9,20 +9,20 @@ use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// The complement of bits, or of a bool.
+    /// Lowers `~` of bits, or `!` of a bool.
     pub(super) fn complement(&mut self, a: Value) -> Reg {
         let ty = ptx_type(self.ty(a)).to_bits();
         let a = self.value(a);
         self.b.typed("not", ty, &[a])
     }
 
-    /// An instruction that works bit by bit.
+    /// Lowers a bitwise operation.
     pub(super) fn bitwise(&mut self, name: &str, a: Value, b: Value) -> Reg {
         let operands = [self.value(a), self.value(b)];
         self.b.typed(name, ptx_type(self.ty(a)).to_bits(), &operands)
     }
 
-    /// A shift by an amount modulo the width.
+    /// Lowers a left shift by an amount modulo the width.
     pub(super) fn shift_left(&mut self, a: Value, by: Value) -> Reg {
         let ty = ptx_type(self.ty(a));
         if let Some((value, by)) = self.wrapping(ty, a, by) {
@@ -33,7 +33,8 @@ impl Lowering<'_> {
         self.b.typed("shl", ty.to_bits(), &operands)
     }
 
-    /// The same to the right, of signed integers with the sign.
+    /// Lowers a right shift by an amount modulo the width: arithmetic for signed integers, else
+    /// logical.
     pub(super) fn shift_right(&mut self, a: Value, by: Value) -> Reg {
         let ty = ptx_type(self.ty(a));
         if let (PtxType::U32, Some((value, by))) = (ty, self.wrapping(ty, a, by)) {
@@ -44,8 +45,8 @@ impl Lowering<'_> {
         self.b.typed("shr", ty, &operands)
     }
 
-    /// The operands of a shift of 32 bits by a register, for which there are instructions that take
-    /// the amount modulo 32; of two words next to each other.
+    /// Returns the operands of a 32-bit shift by a register, which is lowered to a funnel shift
+    /// (`shf`): it wraps the amount modulo 32.
     fn wrapping(&self, ty: PtxType, a: Value, by: Value) -> Option<(Operand, Operand)> {
         match self.value(by) {
             by @ Operand::Reg(_) if ty.size() == 4 => Some((self.value(a), by)),
@@ -53,7 +54,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The amount of a shift: other instructions shift everything out from the width on.
+    /// Returns a shift amount modulo the width: `shl` and `shr` clamp larger amounts.
     fn amount(&mut self, ty: PtxType, by: Value) -> Operand {
         let width = ty.class().bits();
         match self.value(by) {
@@ -80,7 +81,7 @@ impl Lowering<'_> {
     pub(super) fn trailing_zeros(&mut self, a: Value) -> Reg {
         let (ty, mut word) = self.word_of(a, false);
         if self.ty(a).bits() == 16 {
-            // With a one above them, there are at most 16.
+            // The bit above limits the count to 16.
             word = self.b.typed("or", PtxType::B32, &[word, Operand::u32(1 << 16)]).into();
         }
         let reversed = self.b.typed("brev", ty, &[word]);
@@ -115,12 +116,12 @@ impl Lowering<'_> {
         let (bits, word) = self.word_of(a, false);
         let reversed = self.b.typed("brev", bits, &[word]).into();
         let ty = if bits == PtxType::B32 { PtxType::U32 } else { PtxType::U64 };
-        // How far the highest one is from the top.
+        // The distance of the highest set bit from the top.
         let found = self.counted("bfind.shiftamt", ty, reversed);
         self.sized(self.ty(a), found)
     }
 
-    /// An integer with at least 32 bits, and its type: narrower ones are extended.
+    /// Extends an integer to at least 32 bits, and returns its type.
     fn word_of(&mut self, a: Value, is_signed: bool) -> (PtxType, Operand) {
         let operand = self.value(a);
         match self.ty(a).bits() {
@@ -133,7 +134,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// An instruction whose result has 32 bits whatever the operand has.
+    /// Emits an instruction whose result always has 32 bits.
     fn counted(&mut self, name: &str, ty: PtxType, operand: Operand) -> Reg {
         self.b.op(PtxType::U32, Opcode::typed(name, ty), &[operand])
     }

@@ -6,9 +6,9 @@ use super::{Lowering, ptx_type};
 use crate::types::{PtxType, Reg};
 
 impl Lowering<'_> {
-    /// Lowers a comparison, or its negation if `holds` is false. Ordered comparisons with NaN are
-    /// false, except `!=`; the negation of a float comparison is therefore the opposite one,
-    /// unordered.
+    /// Lowers a comparison, or its negation if `holds` is false. Comparisons with NaN are false,
+    /// except `!=`; the negation of a float comparison is therefore the unordered form of the
+    /// inverse.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value, holds: bool) -> Reg {
         let ty = ptx_type(self.ty(a));
         if ty == PtxType::Pred {
@@ -20,14 +20,14 @@ impl Lowering<'_> {
         self.b.compare(name, ty, a.into(), b)
     }
 
-    /// Whether two bools are equal, or differ.
+    /// Compares two bools for equality or inequality.
     fn same(&mut self, a: Value, b: Value, equal: bool) -> Reg {
         let (a, b) = (self.value(a), self.value(b));
         let differ = self.b.typed("xor", PtxType::Pred, &[a, b]);
         if equal { self.b.typed("not", PtxType::Pred, &[differ.into()]) } else { differ }
     }
 
-    /// One of two values.
+    /// Lowers `select`.
     pub(super) fn select(&mut self, ty: Type, condition: Value, a: Value, b: Value) -> Reg {
         let pred = self.reg(condition);
         let (a, b) = (self.value(a), self.value(b));
@@ -41,7 +41,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The name of a comparison, or of its opposite.
+/// Returns the name of a comparison, or of its negation.
 fn name(op: BinaryOp, holds: bool, float: bool) -> &'static str {
     let (name, opposite, opposite_or_nan) = match op {
         BinaryOp::Eq => ("eq", "ne", "neu"),

@@ -1,4 +1,4 @@
-//! Statements.
+//! Lowers statements.
 
 use scry_ir::kir::{
     Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt, for_each_stmt,
@@ -152,7 +152,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    /// Unrolls a loop completely: the test that exits it holds until after the last iteration.
+    /// Unrolls a loop completely, without the exit test of each iteration.
     fn unroll(&mut self, label: KirLabel, body: &Block, counted_loop: &CountedLoop) {
         let end = self.b.label();
         self.ends[label.0 as usize] = Some(end);
@@ -177,7 +177,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The exit label of a loop or scope; `None` for the kernel itself.
+    /// Returns the exit label of a loop or scope; `None` for the kernel itself.
     fn end(&self, label: KirLabel) -> Option<Label> {
         self.ends[label.0 as usize]
     }
@@ -194,7 +194,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a block has a loop that is not proven to end.
+/// Returns whether a block has a loop that is not proven to terminate.
 pub(super) fn has_endless(block: &Block) -> bool {
     any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }))
 }

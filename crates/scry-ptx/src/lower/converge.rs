@@ -9,12 +9,12 @@ use scry_ir::kir::{
     Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
 };
 
-/// The statements at which all threads of a block arrive, or none.
+/// The statements that are reached by all threads of a block or by none.
 #[derive(Default)]
 pub(super) struct Convergence {
-    /// By value: whether its statement is one. Empty if unused.
+    /// For each value, whether its statement is one of them. Empty if unused.
     values: Vec<bool>,
-    /// Such barriers, by the address of their statement.
+    /// The barriers among them, by the address of their statement.
     barriers: Vec<*const Stmt>,
 }
 
@@ -50,13 +50,13 @@ fn has_barrier(block: &Block) -> bool {
 }
 
 struct Walk {
-    /// Uniformity of values, whatever the data races.
+    /// Uniformity of values, also in the presence of data races.
     uniformity: Uniformity,
     values: Vec<bool>,
     barriers: Vec<*const Stmt>,
 }
 
-/// The labels that some threads only have branched to.
+/// The labels to which some threads, but not all, have branched.
 type Left = Vec<Label>;
 
 impl Walk {

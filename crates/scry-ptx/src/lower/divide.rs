@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// The quotient of integers; by 0, the dividend.
+    /// Divides integers; division by 0 returns the dividend.
     pub(super) fn quotient(&mut self, a: Value, b: Value) -> Reg {
         match self.divisor(b) {
             Some(0 | 1) => self.reg(a),
@@ -25,7 +25,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The remainder of integers; by 0, 0.
+    /// Computes the remainder of integers; the remainder by 0 is 0.
     pub(super) fn remainder(&mut self, a: Value, b: Value) -> Reg {
         match self.divisor(b) {
             Some(-1..=1) => {
@@ -66,8 +66,8 @@ impl Lowering<'_> {
         self.b.convert("", ty, wide, result.into())
     }
 
-    /// The divisor, or 1 where the quotient is to be the dividend: for 0, and where the least
-    /// integer is divided by -1.
+    /// Returns the divisor, or 1 where the quotient is defined as the dividend: for 0, and where
+    /// the minimum integer is divided by -1.
     fn divisor_of_quotient(&mut self, a: Value, b: Value) -> Operand {
         let (kir, ty) = (self.ty(b), ptx_type(self.ty(b)));
         let (dividend, divisor) = (self.value(a), self.reg(b).into());
@@ -87,7 +87,7 @@ impl Lowering<'_> {
         self.b.select(ty, is_bad, Operand::Imm { bits: 1, ty }, divisor).into()
     }
 
-    /// The divisor, or 1 where the remainder is 0 whatever the dividend: for 0 and -1.
+    /// Returns the divisor, or 1 where the remainder is always 0: for 0 and -1.
     fn divisor_of_remainder(&mut self, b: Value) -> Operand {
         let (kir, ty) = (self.ty(b), ptx_type(self.ty(b)));
         let divisor = self.reg(b).into();
@@ -114,14 +114,14 @@ pub(super) fn quotient_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128) 
     }
 }
 
-/// The remainder of the same.
+/// Returns the remainder of the same division.
 pub(super) fn remainder_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128) -> Reg {
     let a = b.in_register(a);
     if ty != to_signed(ty) && divisor.unsigned_abs().is_power_of_two() {
         let mask = Operand::Imm { bits: (divisor - 1) as u64, ty };
         return b.typed("and", ty.to_bits(), &[a.into(), mask]);
     }
-    // The sign of the divisor has no influence.
+    // The sign of the divisor does not matter.
     let divisor = divisor.abs();
     let quotient = quotient_by(b, ty, a.into(), divisor);
     let product = b.typed("mul.lo", wrapping(ty), &[quotient.into(), immediate(ty, divisor)]);
@@ -132,7 +132,7 @@ fn immediate(ty: PtxType, value: i128) -> Operand {
     Operand::Imm { bits: value as u64 & (u64::MAX >> (64 - ty.class().bits())), ty }
 }
 
-/// By a power of two: shifts round down, so negative dividends are raised before.
+/// Divides by a power of two: shifts round down, so a bias is added to negative dividends.
 fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let (by, width) = (divisor.trailing_zeros(), ty.class().bits());
     let mut result = a;
@@ -155,7 +155,7 @@ fn unsigned_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: u128) -> Reg {
     if !is_short {
         return shifted(b, ty, high, after);
     }
-    // The multiplier's highest bit is missing: the dividend has to be added, which may carry.
+    // The multiplier has one bit more, which stands for an addition of the dividend that may carry.
     let rest = b.typed("sub", wrapping(ty), &[a.into(), high.into()]);
     let half = shifted(b, ty, rest, 1);
     let sum = b.typed("add", wrapping(ty), &[half.into(), high.into()]);
@@ -166,13 +166,13 @@ fn shifted(b: &mut Body, ty: PtxType, a: Reg, by: u32) -> Reg {
     if by == 0 { a } else { b.typed("shr", ty, &[a.into(), Operand::u32(by)]) }
 }
 
-/// The quotient is rounded down, and one too low where the dividend is negative.
+/// The quotient is rounded down, so it is one too low for negative dividends.
 fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let width = ty.class().bits();
     let (multiplier, after) = signed_multiplier(width, divisor.unsigned_abs());
     let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: multiplier, ty }]);
     if multiplier >> (width - 1) == 1 {
-        // As a signed integer the multiplier is less by 2^width.
+        // As a signed integer the multiplier is 2^width too low.
         high = b.typed("add", wrapping(ty), &[high.into(), a.into()]);
     }
     let high = shifted(b, ty, high, after);
@@ -183,7 +183,7 @@ fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     }
 }
 
-/// How to divide an unsigned integer: `((a >> before) * multiplier) >> (width + after)`.
+/// An unsigned division by a constant: `((a >> before) * multiplier) >> (width + after)`.
 struct MagicNumber {
     before: u32,
     multiplier: u64,
@@ -193,7 +193,7 @@ struct MagicNumber {
 }
 
 impl MagicNumber {
-    /// For a divisor that is no power of two.
+    /// Returns the numbers for a divisor that is not a power of two.
     fn new(width: u32, divisor: u128) -> Self {
         let direct = Self::fitting(width, divisor, 0);
         let even = divisor.trailing_zeros();
@@ -201,9 +201,9 @@ impl MagicNumber {
         direct.or_else(halved).unwrap_or_else(|| Self::short(width, divisor))
     }
 
-    /// With a multiplier of `width` bits, for dividends whose `before` lowest bits are shifted out.
-    /// It suffices that the product exceeds the power of two by less than the reciprocal of the
-    /// greatest dividend.
+    /// Finds a multiplier of `width` bits, for dividends whose `before` lowest bits are shifted
+    /// out. It suffices that the product exceeds the power of two by less than the reciprocal of
+    /// the largest dividend.
     fn fitting(width: u32, divisor: u128, before: u32) -> Option<Self> {
         (0..width - before).find_map(|after| {
             let multiplier = (1u128 << (width + after)).div_ceil(divisor);
@@ -213,7 +213,7 @@ impl MagicNumber {
         })
     }
 
-    /// With a multiplier of one bit more.
+    /// Returns the numbers with a multiplier of one bit more.
     fn short(width: u32, divisor: u128) -> Self {
         let after = u128::BITS - (divisor - 1).leading_zeros();
         let multiplier = (((1u128 << after) - divisor) << width) / divisor + 1;

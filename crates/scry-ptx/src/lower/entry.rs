@@ -6,9 +6,9 @@ use scry_ir::kir::{AddressSpace, Array, Builtin, Inst, Kir, Place, Stmt, Type, f
 use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
 use crate::body::Body;
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Bytes of shared memory that a kernel may declare; a launch has to ask for more.
+/// Maximum bytes of static shared memory; more is dynamic and set by the launch.
 const MAX_STATIC_SHARED: u32 = 48 << 10;
 
 /// Maximum bytes that are zeroed by unrolled stores rather than in a loop.
@@ -26,9 +26,9 @@ pub(super) struct Entry {
     pub(super) buffers: Vec<(u32, Reg)>,
     /// Lengths of arrays in use.
     pub(super) lengths: Vec<(Param, Reg)>,
-    /// Where each workgroup array begins in shared memory.
+    /// Byte offset of each workgroup array in shared memory.
     pub(super) shared_offsets: Vec<u32>,
-    /// The address of shared memory, and its name.
+    /// The address of shared memory, and its symbol.
     pub(super) shared: Option<(Reg, String)>,
     /// Names of the local arrays.
     pub(super) locals: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The address of a buffer in use.
+    /// Returns the address of a buffer in use.
     pub(super) fn buffer(&self, nth: u32) -> Reg {
         let known = self.buffers.iter().find(|(of, _)| *of == nth);
         known.expect("the addresses of all buffers in use are read at the start").1
@@ -58,12 +58,12 @@ pub(super) struct Used {
     builtins: Vec<Builtin>,
 }
 
-/// The name of a parameter.
+/// Returns the name of a parameter.
 pub(super) fn name(param: Param) -> String {
     match param {
         Param::Buffer(nth) => format!("buffer{nth}"),
         Param::Length { buffer, offset, stride } => format!("length{buffer}_{offset}_{stride}"),
-        Param::Fold => "fold".to_owned(),
+        Param::LinearisedGrid => "fold".to_owned(),
         Param::Counts => "counts".to_owned(),
         Param::Immediates(_) => "immediates".to_owned(),
         Param::Epoch => "epoch".to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn name(param: Param) -> String {
 }
 
 impl Lowering<'_> {
-    /// Writes the beginning of the kernel.
+    /// Writes the prologue of the kernel.
     pub(super) fn entry(&mut self) {
         let used = Used::find(self.kir);
         self.parameters(&used);
@@ -102,7 +102,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The address that a parameter holds.
+    /// Reads a parameter that is an address.
     pub(super) fn pointer(&mut self, param: Param) -> Reg {
         let address = self.parameter(param, PtxType::U64).into();
         self.b.op(PtxType::U64, Opcode::new("cvta.to.global.u64"), &[address])
@@ -112,13 +112,13 @@ impl Lowering<'_> {
     fn parameter(&mut self, param: Param, ty: PtxType) -> Reg {
         self.entry.params.push(param);
         let address = Address::symbol(&name(param), 0);
-        self.b.load(Space::Param, ty, address, 1, false)[0]
+        self.b.load(StateSpace::Param, ty, address, 1, false)[0]
     }
 
     /// Computes the built-in position values.
     pub(super) fn positions(&mut self, used: &Used) {
         if self.options.grid == GridSource::Linearised {
-            self.fold();
+            self.linearised_grid();
         }
         for builtin in &used.builtins {
             if self.entry.builtin(*builtin).is_none() {
@@ -152,12 +152,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// Threads of a block.
+    /// Returns the threads of a block.
     pub(super) fn threads(&self) -> u32 {
         self.kir.workgroup_size.iter().product()
     }
 
-    /// The position of this thread in its block, x first.
+    /// Returns the linear index of this thread in its block, x first.
     pub(super) fn thread(&mut self) -> Reg {
         let [width, height, depth] = self.kir.workgroup_size;
         let mut position = self.b.special("%tid.x");
@@ -174,18 +174,18 @@ impl Lowering<'_> {
         position
     }
 
-    /// A fact about the invocation.
+    /// Returns a built-in value.
     pub(super) fn builtin(&mut self, builtin: Builtin) -> Operand {
         match builtin {
             Builtin::SubgroupSize => Operand::u32(32),
             _ => {
                 let register = self.entry.builtin(builtin);
-                register.expect("what a kernel is told is read at its start").into()
+                register.expect("built-in values are read in the prologue").into()
             }
         }
     }
 
-    /// Variables are zero at first.
+    /// Zero-initialises variables.
     fn variables(&mut self) {
         for (var, ty) in self.vars.clone().into_iter().zip(&self.kir.vars) {
             let zero = match ptx_type(*ty) {
@@ -212,7 +212,7 @@ impl Lowering<'_> {
     fn spell_zeros(&mut self, name: &str, bytes: u32) {
         for offset in (0..bytes).step_by(16) {
             let address = Address::symbol(name, i64::from(offset));
-            zero_quad(&mut self.b, Space::Local, address);
+            zero_quad(&mut self.b, StateSpace::Local, address);
         }
     }
 
@@ -222,11 +222,11 @@ impl Lowering<'_> {
         self.b.for_range(Operand::u32(0), Operand::u32(bytes), 16, |b, at| {
             let at = b.convert("", PtxType::U64, PtxType::U32, at.into());
             let address = b.typed("add", PtxType::U64, &[base.into(), at.into()]);
-            zero_quad(b, Space::Local, Address::reg(address, 0));
+            zero_quad(b, StateSpace::Local, Address::reg(address, 0));
         });
     }
 
-    /// Lays the workgroup's arrays out, and has its threads write zeros to them together.
+    /// Lays out the workgroup's arrays, and zeroes them with all threads of the block.
     fn shared_memory(&mut self) {
         let mut total = 0;
         for array in &self.kir.workgroup {
@@ -255,27 +255,28 @@ impl Lowering<'_> {
         if rows > UNROLLED_ROWS {
             self.b.for_range(first.into(), Operand::u32(total), row, |b, at| {
                 let address = b.typed("add", PtxType::U32, &[base.into(), at.into()]);
-                zero_quad(b, Space::Shared, Address::reg(address, 0));
+                zero_quad(b, StateSpace::Shared, Address::reg(address, 0));
             });
             return;
         }
         let address = self.b.typed("add", PtxType::U32, &[base.into(), first.into()]);
         for nth in 0..rows {
-            zero_quad(&mut self.b, Space::Shared, Address::reg(address, i64::from(nth * row)));
+            zero_quad(&mut self.b, StateSpace::Shared, Address::reg(address, i64::from(nth * row)));
         }
         if !total.is_multiple_of(row) {
             let rest = Operand::u32(total - rows * row);
             let inside = self.b.compare("lt", PtxType::U32, first.into(), rest);
             let address = Address::reg(address, i64::from(rows * row));
-            self.b.if_then(inside, |b| zero_quad(b, Space::Shared, address));
+            self.b.if_then(inside, |b| zero_quad(b, StateSpace::Shared, address));
         }
     }
 
-    /// Computes the grid that the kernel is to see, and leaves where this block is in excess.
-    fn fold(&mut self) {
-        let base = self.pointer(Param::Fold);
-        let mut words =
-            |offset| self.b.load(Space::Global, PtxType::U32, Address::reg(base, offset), 4, true);
+    /// Computes the position in a linearised grid, and exits surplus blocks.
+    fn linearised_grid(&mut self) {
+        let base = self.pointer(Param::LinearisedGrid);
+        let mut words = |offset| {
+            self.b.load(StateSpace::Global, PtxType::U32, Address::reg(base, offset), 4, true)
+        };
         let (first, second) = (words(0), words(16));
         let (groups, width) = (&first[..3], first[3]);
         let (height, rows, last_row) = (second[0], second[1], second[2]);
@@ -291,11 +292,11 @@ impl Lowering<'_> {
         let beyond = self.b.compare("ge", PtxType::U32, x.into(), end.into());
         self.b.ret_if(beyond);
         let linear = self.b.typed("mad.lo", PtxType::U32, &[row.into(), width.into(), x.into()]);
-        self.unfold(linear, groups);
+        self.workgroup_position(linear, groups);
     }
 
     /// Computes a workgroup's position from its linear index.
-    pub(super) fn unfold(&mut self, linear: Reg, groups: &[Reg]) {
+    pub(super) fn workgroup_position(&mut self, linear: Reg, groups: &[Reg]) {
         let (w, h) = (groups[0].into(), groups[1].into());
         let x = self.b.typed("rem", PtxType::U32, &[linear.into(), w]);
         let rows = self.b.typed("div", PtxType::U32, &[linear.into(), w]);
@@ -307,7 +308,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Elements of the runtime-sized array at the end of a buffer.
+    /// Returns the number of elements of the runtime-sized array at the end of a buffer.
     pub(super) fn array_length(&mut self, buffer: u32, offset: u32, stride: u32) -> Operand {
         let asked = Param::Length { buffer, offset, stride };
         let found = self.entry.lengths.iter().find(|(length, _)| *length == asked);
@@ -316,11 +317,11 @@ impl Lowering<'_> {
 }
 
 /// Writes 16 bytes of zeros.
-fn zero_quad(b: &mut Body, space: Space, address: Address) {
+fn zero_quad(b: &mut Body, space: StateSpace, address: Address) {
     b.store(space, PtxType::B32, address, &[Operand::u32(0); 4]);
 }
 
-/// Bytes of an array.
+/// Returns the size of an array in bytes.
 fn bytes(array: &Array) -> u32 {
     u32::try_from(array.size()).expect("arrays of one kernel are within 4 GiB")
 }
@@ -364,7 +365,7 @@ impl Used {
     }
 }
 
-/// The type of a value in memory: bools take a byte.
+/// Returns the type of a value in memory: bools are bytes.
 pub(super) const fn memory_type(ty: Type) -> PtxType {
     match ty {
         Type::Bool => PtxType::U8,

@@ -11,13 +11,13 @@ use scry_ir::kir::Label;
 use super::entry::Used;
 use super::{Lowering, Param};
 use crate::asm::{Address, Opcode};
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// The grid of an indirect launch.
 struct Grid {
     /// Workgroups along x, y and z.
     groups: Vec<Reg>,
-    /// Their product.
+    /// The total number of workgroups.
     total: Reg,
 }
 
@@ -37,12 +37,12 @@ impl Lowering<'_> {
         // A return ends the iteration.
         self.ends[Label::KERNEL.0 as usize] = Some(next);
         self.b.place(top);
-        self.unfold(linear, &groups);
+        self.workgroup_position(linear, &groups);
         self.positions(&used);
         self.memory();
         self.block(&self.kir.body);
         self.b.place(next);
-        // No thread zeroes workgroup memory that others still use, and warps reconverge.
+        // Workgroup memory may still be in use by other threads; warps reconverge here.
         self.b.barrier();
         let stride = self.b.special("%nctaid.x");
         let left = self.b.typed("sub", PtxType::U32, &[total.into(), linear.into()]);
@@ -60,7 +60,7 @@ impl Lowering<'_> {
         let mut groups = Vec::with_capacity(3);
         for (at, width) in (0..).zip(self.kir.workgroup_size) {
             let address = Address::reg(base, 4 * at);
-            let count = self.b.load(Space::Global, PtxType::U32, address, 1, true)[0];
+            let count = self.b.load(StateSpace::Global, PtxType::U32, address, 1, true)[0];
             if width > 1 {
                 self.end_if_too_large(count, Operand::u32(width));
             }

@@ -5,23 +5,23 @@ use scry_ir::kir::{AddressSpace, Place, Value};
 use super::entry::{self, memory_type};
 use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Bytes of the widest access, and the alignment of all memory.
+/// Bytes of the widest access, and the alignment of all buffers and arrays.
 const WIDEST: u32 = 16;
 
-/// Where an access goes.
+/// The memory operand of an access.
 pub(super) struct Target {
-    pub(super) space: Space,
+    pub(super) space: StateSpace,
     pub(super) address: Address,
     /// Known alignment of the address, at most [`WIDEST`].
     align: u32,
-    /// Whether nothing writes there while the kernel runs.
+    /// Whether the memory is constant while the kernel runs.
     constant: bool,
 }
 
 impl Target {
-    /// The address some bytes further on.
+    /// Returns the address plus this many bytes.
     fn at(&self, bytes: u32) -> Address {
         let offset = self.address.offset + i64::from(bytes);
         Address { base: self.address.base.clone(), offset }
@@ -29,7 +29,7 @@ impl Target {
 }
 
 impl Lowering<'_> {
-    /// Reads values; the first is given back, the others are noted.
+    /// Loads values; returns the first, and stores the others as further results.
     pub(super) fn load(&mut self, value: Value, place: &Place, count: u8) -> Operand {
         let ty = self.ty(value);
         let target = self.target(place);
@@ -46,7 +46,7 @@ impl Lowering<'_> {
         self.value(value)
     }
 
-    /// Writes values.
+    /// Stores values.
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) {
         let ty = self.ty(values[0]);
         let target = self.target(place);
@@ -70,7 +70,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value as it is written.
+    /// Converts a value to its type in memory.
     fn encode_stored(&mut self, value: Value) -> Operand {
         match ptx_type(self.ty(value)) {
             PtxType::Pred => {
@@ -89,10 +89,12 @@ impl Lowering<'_> {
         let stride = if index.is_some() { place.stride } else { 0 };
         let align = [stride, (offset % u64::from(WIDEST)) as u32].into_iter().fold(WIDEST, common);
         let (space, constant) = match place.space {
-            AddressSpace::Binding(nth) => (Space::Global, !self.kir.buffers[nth as usize].writable),
-            AddressSpace::Immediate => (Space::Param, false),
-            AddressSpace::Workgroup(_) => (Space::Shared, false),
-            AddressSpace::Local(_) => (Space::Local, false),
+            AddressSpace::Binding(nth) => {
+                (StateSpace::Global, !self.kir.buffers[nth as usize].writable)
+            }
+            AddressSpace::Immediate => (StateSpace::Param, false),
+            AddressSpace::Workgroup(_) => (StateSpace::Shared, false),
+            AddressSpace::Local(_) => (StateSpace::Local, false),
         };
         let address = match place.space {
             AddressSpace::Workgroup(nth) => self.shared_address(nth, index, place.stride, offset),
@@ -101,7 +103,7 @@ impl Lowering<'_> {
         Target { space, address, align, constant }
     }
 
-    /// The index if it varies, and bytes to add otherwise.
+    /// Splits a place's offset into a dynamic index, if any, and constant bytes.
     fn split(&self, place: &Place) -> (Option<Reg>, u64) {
         let offset = u64::from(place.offset);
         match place.index.map(|index| self.value(index)) {
@@ -126,7 +128,7 @@ impl Lowering<'_> {
         Address::reg(self.b.typed("mad.lo", PtxType::U32, &sizes), offset)
     }
 
-    /// An address of 64 bits.
+    /// Computes a 64-bit address.
     fn wide_address(
         &mut self,
         space: AddressSpace,
@@ -159,13 +161,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// The address at which a space begins.
+    /// Returns the base address of an address space.
     fn base(&mut self, space: AddressSpace) -> Reg {
         match (space, self.symbol(space)) {
             (AddressSpace::Binding(nth), _) => self.entry.buffer(nth),
             (_, symbol) => {
                 let base = self.b.reg(PtxType::U64);
-                let symbol = symbol.expect("what is no buffer has a name");
+                let symbol = symbol.expect("memory other than buffers has a symbol");
                 self.b.emit(Opcode::new("mov.u64"), vec![base.into(), symbol.as_str().into()]);
                 base
             }
@@ -173,12 +175,12 @@ impl Lowering<'_> {
     }
 }
 
-/// The greatest common divisor of two powers of two, or of one and a multiple.
+/// Returns the known alignment of an aligned address plus an offset.
 fn common(align: u32, bytes: u32) -> u32 {
     if bytes == 0 { align } else { align.min(1 << bytes.trailing_zeros()) }
 }
 
-/// Parts an access to `count` values into accesses of 1, 2 or 4: the first value and how many.
+/// Splits an access to `count` values into accesses of 1, 2 or 4 values, as first index and count.
 fn pieces(count: u32, size: u32, target: &Target) -> Vec<(u32, usize)> {
     let mut pieces = Vec::new();
     let mut first = 0;

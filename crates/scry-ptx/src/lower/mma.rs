@@ -1,9 +1,9 @@
 //! Cooperative matrix products.
 //!
 //! 16-bit floats are multiplied by tensor cores, which need a full warp; an addition that follows a
-//! product is fused into it where an instruction exists. For `f32` tensor cores are not exact
-//! enough: lanes exchange their operands by shuffles. So they do in partial warps, where missing
-//! lanes count as zeros.
+//! product is fused into it where an instruction exists. For `f32` tensor cores are not accurate
+//! enough: lanes exchange their operands by shuffles. Partial warps do the same, with zeros for
+//! inactive lanes.
 
 use scry_ir::kir::{Inst, Stmt, Type, Value};
 
@@ -12,7 +12,7 @@ use super::{Lowering, ptx_type};
 use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// The architecture that brought products of twice K.
+/// The first architecture with MMAs of twice K.
 const DOUBLE: u16 = 80;
 
 /// The operands of `a * b + c`.
@@ -31,7 +31,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a product is only added to the next one, with which it makes up one instruction.
+    /// Returns whether a product is only an addend of the next one, so that both fuse into one
+    /// instruction.
     pub(super) fn goes_into_next(&self, value: Value, following: &[Stmt]) -> bool {
         let Some(product) = self.product(value) else { return false };
         let Some(Stmt::Let(next)) = following.first() else { return false };
@@ -44,13 +45,13 @@ impl Lowering<'_> {
             && self.product(*next).is_some_and(|next| added(&next))
     }
 
-    /// The deferred product that this one is fused with.
+    /// Returns the deferred product that this one is fused with.
     fn first_half(&self, product: &Product) -> Option<Product> {
         let first = product.c[0];
         self.values[first.index()].is_none().then(|| self.product(first)).flatten()
     }
 
-    /// Multiplies and adds matrices; notes the results.
+    /// Multiplies and adds matrices; stores the results.
     pub(super) fn multiply_add(&mut self, value: Value, product: Product) {
         let steps: Vec<Product> = self.first_half(&product).into_iter().chain([product]).collect();
         let mask = self.present(self.convergence.at(value));
@@ -64,7 +65,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// By tensor cores if the whole warp is active.
+    /// Multiplies on tensor cores if the whole warp is active, else by exchange.
     fn by_active_lanes(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
         let ty = ptx_type(self.ty(steps[0].c[0]));
         let results = self.four(ty);
@@ -176,7 +177,7 @@ impl Lowering<'_> {
         self.widen(ty, register)
     }
 
-    /// The lane that holds a pair of the left operand's row.
+    /// Returns the lane that holds a pair of the left operand's row.
     fn row(&mut self, lane: Reg, pair: u32, mask: Operand) -> Source {
         let route = Route::quad(Operand::u32(pair));
         if mask == FULL_MASK {
@@ -187,7 +188,7 @@ impl Lowering<'_> {
         Source { route, is_there: Some(self.is_in(from, mask)) }
     }
 
-    /// The lanes that hold a pair of the right operand's two columns.
+    /// Returns the lanes that hold a pair of the right operand's two columns.
     fn columns(&mut self, lane: Reg, pair: u32, mask: Operand) -> [Source; 2] {
         let mut column = |at| {
             let within = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(3)]);
@@ -199,7 +200,7 @@ impl Lowering<'_> {
         [column(pair), column(pair + 4)]
     }
 
-    /// Whether a lane is in a set.
+    /// Returns whether a lane is in a mask.
     fn is_in(&mut self, lane: Reg, set: Operand) -> Reg {
         let set = self.b.in_register(set);
         let bits = self.b.typed("shr", PtxType::U32, &[set.into(), lane.into()]);
@@ -217,14 +218,14 @@ impl Lowering<'_> {
     }
 }
 
-/// The source lane of a fetch, and whether it is active if that is not known.
+/// The source lane of a fetch, and a predicate for whether it is active unless that is known.
 #[derive(Clone, Copy)]
 struct Source {
     route: Route,
     is_there: Option<Reg>,
 }
 
-/// A vector operand.
+/// Returns a vector argument.
 fn vector(registers: &[Reg]) -> Arg {
     Arg::Vector(registers.iter().map(|register| Operand::Reg(*register)).collect())
 }

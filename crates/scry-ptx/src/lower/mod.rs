@@ -36,14 +36,14 @@ use crate::module::{KernelParam, PtxEntry, PtxModule};
 use crate::target::{Target, Version};
 use crate::types::{Operand, PtxType, Reg};
 
-/// How to translate a kernel.
+/// Options for the translation of a kernel.
 #[derive(Debug, Clone)]
 pub struct PtxOptions {
     /// The target.
     pub target: Target,
-    /// The source of the grid size. With `Folded` excess blocks exit. With `Counts` it is launched
-    /// with any number of blocks along x that are resident at once, and each block loops over
-    /// workgroups.
+    /// The source of the grid size. With `Linearised` surplus blocks exit. With `Counts` it is
+    /// launched with any number of blocks along x that are resident at once, and each block loops
+    /// over workgroups.
     pub grid: GridSource,
     /// Whether loops that are not proven to end poll for cancellation.
     pub polled: bool,
@@ -58,14 +58,14 @@ pub struct PtxOptions {
 pub const RESIDENT: u32 = 512;
 
 impl PtxOptions {
-    /// For a target and ordinary launches; neither polled nor bounded.
+    /// Returns options for a target and direct launches: neither polled nor bounded.
     #[must_use]
     pub const fn new(target: Target) -> Self {
         Self { target, grid: GridSource::Native, polled: false, bounded: false }
     }
 }
 
-/// Blocks that every multiprocessor holds, if their resources allow it.
+/// Maximum resident blocks that every multiprocessor supports.
 const MAX_BLOCKS: u32 = 16;
 
 /// A parameter of a launch.
@@ -74,7 +74,7 @@ pub enum Param {
     /// The address of a buffer, by its position in the interface; 8 bytes.
     Buffer(u32),
     /// The number of elements of a buffer's runtime-sized array, at most 2^32 - 1; 4 bytes. The
-    /// host divides, once per launch.
+    /// host computes it for each launch.
     Length {
         /// The buffer, by its position in the interface.
         buffer: u32,
@@ -84,7 +84,7 @@ pub enum Param {
         stride: u32,
     },
     /// The address of a buffer that holds [`scry_ir::LinearisedGrid`]; 8 bytes.
-    Fold,
+    LinearisedGrid,
     /// The address of three `u32`, the workgroups along x, y and z, constant while the kernel
     /// runs; 8 bytes.
     Counts,
@@ -97,7 +97,7 @@ pub enum Param {
 }
 
 impl Param {
-    /// The elements that a buffer of this many bytes has, where this is a length.
+    /// Returns the number of elements in a buffer of this many bytes, if this is a length; else 0.
     #[must_use]
     pub fn elements(self, bytes: u64) -> u32 {
         let Self::Length { offset, stride, .. } = self else { return 0 };
@@ -144,7 +144,7 @@ struct Lowering<'k> {
     /// The operand of each value, by index; `None` until it is computed.
     values: Vec<Option<Operand>>,
     vars: Vec<Reg>,
-    /// How many instructions and statements use each value.
+    /// Number of uses of each value.
     uses: Vec<u32>,
     convergence: converge::Convergence,
     /// Exit labels of loops and scopes.
@@ -202,7 +202,7 @@ impl<'k> Lowering<'k> {
         self.values[value.index()].expect("a value is computed before it is used")
     }
 
-    /// The register that holds a value.
+    /// Returns a register that holds a value.
     fn reg(&mut self, value: Value) -> Reg {
         let operand = self.value(value);
         self.b.in_register(operand)
@@ -265,7 +265,7 @@ impl<'k> Lowering<'k> {
     }
 }
 
-/// The type of instructions on values of a type.
+/// Returns the PTX type of values of a type.
 const fn ptx_type(ty: Type) -> PtxType {
     match ty {
         Type::Bool => PtxType::Pred,
@@ -299,7 +299,7 @@ fn escape(name: &str) -> String {
 fn declare(param: &Param) -> KernelParam {
     let name = entry::name(*param);
     match *param {
-        Param::Buffer(_) | Param::Fold | Param::Counts | Param::Epoch | Param::Stop => {
+        Param::Buffer(_) | Param::LinearisedGrid | Param::Counts | Param::Epoch | Param::Stop => {
             KernelParam::Pointer { name }
         }
         Param::Length { .. } => KernelParam::Scalar { name, ty: PtxType::U32 },

@@ -1,4 +1,4 @@
-//! Cancellation polls of loops that are not known to end.
+//! Cancellation polls in loops that are not proven to terminate.
 
 use scry_ir::GridSource;
 
@@ -9,16 +9,16 @@ use crate::types::{Operand, PtxType, Reg};
 /// Iterations of a thread between reads of the clock, a power of two.
 const POLL_PERIOD: u32 = 64;
 
-/// Ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations alone say
-/// little: one may need nanoseconds, or wait for all other threads.
+/// Ticks of the clock between two polls of a warp in loops: about 17 ms. The number of iterations
+/// is no measure of time: an iteration may need nanoseconds, or wait for all other threads.
 const TICKS: u32 = 1 << 25;
 
 /// Ticks of the clock between the first polls of two warps on consecutive multiprocessors. Polls
-/// read the host's memory and are executed one after another, about one a microsecond.
+/// read host memory and are serialised, at about one per microsecond.
 const STAGGER_TICKS: u32 = 1 << 11;
 
-/// Multiprocessors of a device, at most: with 64 warps of each, the first polls of all resident
-/// warps fill one period.
+/// Maximum multiprocessors of a device: with 64 warps each, the first polls of all resident warps
+/// fill one period.
 const MULTIPROCESSORS: u32 = 1 << 8;
 
 /// Ticks of the clock between the polls of two warps that loop over workgroups. If all warps polled
@@ -28,7 +28,7 @@ const WARP_TICKS: u32 = 1 << 16;
 
 /// The poll schedule of a warp that loops over workgroups.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct PollSchedule {
     /// The clock at the last poll.
     polled_at: Reg,
     /// Ticks between polls.
@@ -64,9 +64,9 @@ impl Lowering<'_> {
         self.entry.poll = Some(Poll { iterations, polled_at, epoch, stop });
     }
 
-    /// Decides when each warp polls for the first time in a loop, at the earliest: evenly spread
-    /// over the resident warps, so that short loops hardly poll, and the fewer warps are resident,
-    /// the sooner, so that launches end soon that have to.
+    /// Computes the earliest time of a warp's first poll in a loop. First polls are staggered over
+    /// the resident warps: short loops rarely poll, and with few resident warps a launch is
+    /// cancelled sooner.
     fn first_poll(&mut self) -> Reg {
         let (warp, processor) = (self.b.special("%warpid"), self.b.special("%smid"));
         let warps = [warp.into(), Operand::u32(MULTIPROCESSORS), processor.into()];
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         self.b.typed("sub", PtxType::U32, &[first.into(), Operand::u32(TICKS)])
     }
 
-    /// The low half of the multiprocessor's clock.
+    /// Reads the low half of the multiprocessor's clock.
     fn clock(&mut self) -> Reg {
         let now = self.b.reg(PtxType::U32);
         self.b.emit(Opcode::new("mov.u32"), vec![now.into(), "%clock".into()]);
@@ -105,7 +105,7 @@ impl Lowering<'_> {
 
     /// Schedules the polls of a kernel that loops over workgroups: evenly spread over the warps, so
     /// that they cost a few percent of the time.
-    pub(super) fn pace(&mut self) -> Option<Pace> {
+    pub(super) fn pace(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
         let (block, blocks) = (self.b.special("%ctaid.x"), self.b.special("%nctaid.x"));
@@ -113,13 +113,13 @@ impl Lowering<'_> {
         let now = self.clock();
         let first = self.b.typed("mad.lo", PtxType::U32, &[block.into(), ticks, now.into()]);
         let polled_at = self.b.typed("sub", PtxType::U32, &[first.into(), period.into()]);
-        Some(Pace { polled_at, period })
+        Some(PollSchedule { polled_at, period })
     }
 
     /// At the end of a workgroup: continues with the next one, or exits the thread if its launch is
     /// cancelled.
-    pub(super) fn poll_at(&mut self, pace: Option<Pace>, top: Label) {
-        if let (Some(Pace { polled_at, period }), Some(poll)) = (pace, self.entry.poll) {
+    pub(super) fn poll_at(&mut self, pace: Option<PollSchedule>, top: Label) {
+        if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (pace, self.entry.poll) {
             self.look((polled_at, period.into()), (poll.epoch, poll.stop), top);
         }
     }

@@ -11,10 +11,10 @@ use super::subgroup::{FULL_MASK, Route, wide_type};
 use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// The architecture that brought reductions of integers as an instruction.
+/// The first architecture with `redux.sync`.
 const REDUX: u16 = 80;
 
-/// How values are combined.
+/// The combining operation of a reduction.
 #[derive(Clone, Copy)]
 struct Sum {
     op: Reduction,
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reduces bools, by the number of true ones.
+    /// Reduces bools by votes and the number of set lanes.
     fn elect(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let votes = self.vote(value, mask);
         let votes = self.within(extent, votes.into());
@@ -82,7 +82,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lanes of a set that contribute to a reduction.
+    /// Returns the lanes of a mask that contribute to a reduction.
     fn within(&mut self, extent: Extent, set: Operand) -> Operand {
         match self.before(extent) {
             None => set,
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lanes that a scan includes; `None` for a reduction.
+    /// Returns the lanes that a scan includes; `None` for a reduction.
     fn before(&mut self, extent: Extent) -> Option<Reg> {
         let name = match extent {
             Extent::All => return None,
@@ -102,7 +102,7 @@ impl Lowering<'_> {
         Some(mask)
     }
 
-    /// The `redux.sync` opcode, if it supports the reduction.
+    /// Returns the `redux.sync` opcode, if it supports the reduction.
     fn redux(&self, sum: &Sum, extent: Extent) -> Option<Opcode> {
         let fits = extent == Extent::All
             && matches!(sum.ty, PtxType::U32 | PtxType::S32)
@@ -132,7 +132,7 @@ impl Lowering<'_> {
         result
     }
 
-    /// Sums up a whole warp.
+    /// Reduces or scans a full warp by shuffle steps.
     fn in_steps(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
         let mut steps = [Operand::u32(1); 5];
         for (nth, step) in steps.iter_mut().enumerate() {
@@ -157,7 +157,7 @@ impl Lowering<'_> {
         self.b.select(sum.ty, known, other.into(), sum.identity)
     }
 
-    /// Goes through the lanes of a set in order.
+    /// Reduces or scans the lanes of a mask one by one, in order.
     fn one_by_one(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let result = self.b.copy(sum.ty, sum.identity);
         let rest = self.b.copy(PtxType::U32, mask);
@@ -181,7 +181,7 @@ impl Lowering<'_> {
         result
     }
 
-    /// Assigns where the lane that is in the first set and not in the second is in the third.
+    /// Assigns `more` to `result` if the lowest lane of `rest` without `next` is in `counted`.
     fn assign_counted(&mut self, result: Reg, more: Reg, [rest, next, counted]: [Reg; 3]) {
         let bit = self.b.typed("xor", PtxType::B32, &[rest.into(), next.into()]);
         let bit = self.b.typed("and", PtxType::B32, &[bit.into(), counted.into()]);
@@ -206,7 +206,7 @@ impl Sum {
         matches!(self.ty, PtxType::F32 | PtxType::F64)
     }
 
-    /// The type that instructions name: bits where they are combined one by one.
+    /// Returns the type in the opcode: untyped bits for bitwise operations.
     const fn operands(&self) -> PtxType {
         match self.op {
             Reduction::And | Reduction::Or | Reduction::Xor => self.ty.to_bits(),
@@ -251,7 +251,7 @@ fn integer_identity(op: Reduction, ty: Type) -> Operand {
         Reduction::Add | Reduction::Or | Reduction::Xor => 0,
         Reduction::Mul => 1,
         Reduction::And => ones,
-        // The greatest, and the least.
+        // The maximum, and the minimum.
         Reduction::Min if ty.is_signed() => ones >> 1,
         Reduction::Max if ty.is_signed() => extended(ones ^ (ones >> 1), ty),
         Reduction::Min => ones,
@@ -260,7 +260,7 @@ fn integer_identity(op: Reduction, ty: Type) -> Operand {
     Operand::Imm { bits, ty: wide_type(ty) }
 }
 
-/// The least integer of a type, with its sign in all bits above.
+/// Returns the minimum integer of a type, sign-extended.
 const fn extended(least: u64, ty: Type) -> u64 {
     let unused = 64 - ty.bits();
     (((least << unused) as i64) >> unused) as u64

@@ -1,8 +1,8 @@
 //! Subgroup operations; a subgroup is a warp.
 //!
 //! In uniform control flow of the block they use the full lane mask. Elsewhere they first query the
-//! active lanes: all of those get the same mask, so that their control flow is uniform with respect
-//! to it, and each `.sync` instruction waits for all of them.
+//! active lanes, and each `.sync` instruction uses that mask. All of these lanes have the same
+//! mask, so that their control flow stays uniform.
 
 use scry_ir::kir::{ShuffleSource, SubgroupOp, Type, Value};
 
@@ -32,9 +32,9 @@ impl Route {
         Self { mode: "bfly", by, bounds: 31 }
     }
 
-    /// From a lane of the own group of four.
+    /// Reads a lane of the own group of four.
     pub(super) const fn quad(lane: Operand) -> Self {
-        // The bits of a lane that name its group stay.
+        // The segment mask preserves the bits of a lane that identify its group.
         Self { mode: "idx", by: lane, bounds: 0b11100 << 8 | 31 }
     }
 
@@ -45,7 +45,7 @@ impl Route {
 }
 
 impl Lowering<'_> {
-    /// Exchange between the invocations of a subgroup.
+    /// Lowers a subgroup operation.
     pub(super) fn subgroup(&mut self, value: Value, op: &SubgroupOp) -> Operand {
         let together = self.convergence.at(value);
         match *op {
@@ -65,17 +65,17 @@ impl Lowering<'_> {
         }
     }
 
-    /// The lane mask of an instruction: the full mask, or the active lanes.
+    /// Returns the lane mask of an instruction: the full mask, or the active lanes.
     pub(super) fn named(&mut self, together: bool) -> Operand {
         if together { FULL_MASK } else { self.active() }
     }
 
-    /// The active lanes.
+    /// Returns the mask of active lanes.
     pub(super) fn active(&mut self) -> Operand {
         self.b.op(PtxType::B32, Opcode::new("activemask.b32"), &[]).into()
     }
 
-    /// The lanes for which a predicate is true.
+    /// Returns the mask of lanes for which a predicate is true.
     pub(super) fn vote(&mut self, pred: Reg, mask: Operand) -> Reg {
         self.b.op(PtxType::B32, Opcode::new("vote.sync.ballot.b32"), &[pred.into(), mask])
     }
@@ -93,14 +93,14 @@ impl Lowering<'_> {
         }
     }
 
-    /// The index of the lowest set bit.
+    /// Returns the index of the lowest set bit.
     pub(super) fn lowest(&mut self, mask: Operand) -> Reg {
         let reversed = self.b.typed("brev", PtxType::B32, &[mask]);
         self.b.typed("clz", PtxType::B32, &[reversed.into()])
     }
 
     fn shuffle(&mut self, value: Value, route: Route, mask: Operand) -> Reg {
-        // 16-bit floats are exchanged as bits.
+        // 16-bit floats are exchanged as untyped bits.
         let ty = match self.ty(value) {
             Type::F16 | Type::I16 => Type::U16,
             other => other,
@@ -111,7 +111,7 @@ impl Lowering<'_> {
         self.narrow(ty, got)
     }
 
-    /// Another lane's value of 32 or 64 bits.
+    /// Returns another lane's value of 32 or 64 bits.
     pub(super) fn shuffle_wide(
         &mut self,
         ty: PtxType,
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         self.join([low, high])
     }
 
-    /// Another lane's value, and whether that lane is active.
+    /// Returns another lane's value, and whether that lane is active.
     pub(super) fn shuffle_known(
         &mut self,
         ty: PtxType,
@@ -200,7 +200,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The type of a widened value.
+/// Returns the type of a widened value.
 pub(super) const fn wide_type(ty: Type) -> PtxType {
     match ty {
         Type::Bool | Type::U16 => PtxType::U32,

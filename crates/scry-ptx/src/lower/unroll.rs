@@ -1,25 +1,26 @@
 //! Full unrolling of short loops with a known trip count.
 //!
-//! ptxas does so for small bodies only, and without it the MMAs of a tile are not scheduled among
-//! the loads of the next one: a matrix product loses a third of its speed.
+//! ptxas only unrolls small bodies. Without unrolling, the MMAs of a tile are not interleaved with
+//! the loads of the next one, and a matrix product loses a third of its speed.
 
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
 
 /// Maximum trip count of an unrolled loop.
 const MAX_TRIP_COUNT: u32 = 64;
 
-/// Most instructions that a loop may become; moves do not count, they cost nothing.
+/// Maximum instructions of an unrolled loop, not counting moves, which ptxas removes.
 const MAX_WEIGHT: u32 = 1024;
 
 /// A loop to unroll.
 pub(super) struct CountedLoop {
-    /// How many.
+    /// The trip count.
     pub(super) count: u32,
-    /// Position in the body of the statement that leaves the loop after them.
+    /// Position in the body of the statement that exits the loop.
     pub(super) test: usize,
 }
 
-/// Returns how to unroll a loop that follows some statements of a block, if that is worthwhile.
+/// Returns a loop's trip count and exit test, given the statements before it, if it should be
+/// unrolled.
 pub(super) fn counted_loop(
     kir: &Kir,
     before: &[Stmt],
@@ -31,11 +32,11 @@ pub(super) fn counted_loop(
     (weight <= MAX_WEIGHT).then_some(counted_loop)
 }
 
-/// The trip count, if it is known: a variable goes from a constant in constant steps, and the loop
-/// is left where it compares with another constant.
+/// Returns the trip count, if it is known: an induction variable starts at a constant and has a
+/// constant step, and the exit test compares it with a constant.
 ///
-/// The last evaluation of the instructions before the test, the one after which the loop is left,
-/// is not written out. So none of them may have an effect.
+/// The last evaluation of the instructions before the exit test is omitted, so none of them may
+/// have side effects.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
     let Stmt::If { condition, then_block, else_block } = &body[test] else { return None };
@@ -57,7 +58,7 @@ fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Cou
     Some(CountedLoop { count, test })
 }
 
-/// A constant integer of 32 bits.
+/// Returns a constant 32-bit integer.
 fn constant(kir: &Kir, value: Value) -> Option<i64> {
     let constant = kir.constant(value)?;
     matches!(constant.ty, Type::I32 | Type::U32).then(|| constant.as_i64())
@@ -72,7 +73,7 @@ fn last_set(before: &[Stmt], var: Var) -> Option<Value> {
     }
 }
 
-/// Whether a statement, or one within it, sets a variable.
+/// Returns whether a statement, or a nested one, sets a variable.
 fn sets(stmt: &Stmt, var: Var) -> bool {
     any_stmt(
         std::slice::from_ref(stmt),
@@ -86,7 +87,7 @@ fn computes(stmts: &[Stmt], value: Value) -> bool {
     any_stmt(stmts, &mut |stmt| *stmt == Stmt::Let(value))
 }
 
-/// Whether a statement computes something that cannot be left out where nothing uses it.
+/// Returns whether a statement has a side effect, so that it cannot be removed if unused.
 fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
     let Stmt::Let(value) = stmt else { return true };
     let inst = kir.inst(*value);
@@ -137,8 +138,8 @@ fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32>
     None
 }
 
-/// Instructions of a block, written out as far as it is known how often; none if it has a loop of
-/// which that is not known.
+/// Returns the number of instructions of a block, with loops unrolled; `None` if the trip count of
+/// a loop is unknown.
 fn weight(kir: &Kir, block: &Block) -> Option<u32> {
     let mut sum = 0u32;
     for (nth, stmt) in block.iter().enumerate() {
@@ -154,7 +155,7 @@ fn weight(kir: &Kir, block: &Block) -> Option<u32> {
     Some(sum)
 }
 
-/// Instructions of a statement itself.
+/// Returns the instructions of a statement without its nested blocks.
 fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
     match stmt {
         Stmt::Let(value) => match kir.inst(*value) {

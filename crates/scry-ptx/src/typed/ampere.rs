@@ -2,15 +2,15 @@
 //! with operands in registers (`mma.sync`).
 
 use super::hopper::MmaType;
-use super::value::{Arg, Element, Val};
+use super::value::{Element, ToOperand, Val};
 use super::{Code, Global, Ptr, Shared, Var};
 use crate::asm::{self, Opcode};
 use crate::types::Operand;
 
 /// Asynchronous copies to shared memory: 4, 8 or 16 bytes each, aligned to their size. ptxas
 /// rejects other sizes; a misaligned address is a launch failure ("misaligned address"), which
-/// makes the context unusable. Neither source nor destination may be accessed until
-/// [`Code::wait_copies`] reports that a copy is complete.
+/// makes the context unusable. The source must not be written, nor the destination accessed, until
+/// [`Code::cp_async_wait_group`] has returned for the copy's group.
 impl Code {
     /// Copies this many bytes.
     pub fn copy_async<T: Element>(
@@ -23,7 +23,7 @@ impl Code {
         self.emit(copy(bytes), args);
     }
 
-    /// Copies if a condition holds; nothing is done if it does not.
+    /// Copies under a predicate.
     pub fn copy_async_if<T: Element>(
         &self,
         condition: Val<'_, bool>,
@@ -36,9 +36,9 @@ impl Code {
         self.edit(|body| body.emit_if(pred, true, copy(bytes), args));
     }
 
-    /// Copies the first `read` bytes, at most `bytes`, and writes zeros for the rest of them. Where
-    /// nothing is to be read, `from` may lead anywhere.
-    pub fn copy_async_or_zero<T: Element>(
+    /// Copies the first `read` bytes, at most `bytes`, and writes zeros for the rest of them. If
+    /// `read` is 0, `from` may be any address.
+    pub fn copy_async_zero_fill<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
         from: Ptr<'_, Global, T>,
@@ -52,20 +52,21 @@ impl Code {
         );
     }
 
-    /// Ends a group of this thread's copies, those since the last one; it may be empty. Groups are
-    /// done in order.
-    pub fn commit_copies(&self) {
+    /// Commits this thread's copies since the last commit as a group, which may be empty
+    /// (`cp.async.commit_group`). Groups complete in order.
+    pub fn cp_async_commit_group(&self) {
         self.emit(Opcode::new("cp.async.commit_group"), []);
     }
 
-    /// Waits until at most this many groups of this thread's copies, the last ones, are pending; 0
-    /// waits for all. The other threads see them after a barrier of the block.
-    pub fn wait_copies(&self, pending: u32) {
+    /// Waits until at most this many of this thread's most recent groups are pending
+    /// (`cp.async.wait_group`); 0 waits for all. Other threads see the copies after a block
+    /// barrier.
+    pub fn cp_async_wait_group(&self, pending: u32) {
         self.emit(Opcode::new("cp.async.wait_group"), [Operand::u32(pending).into()]);
     }
 }
 
-/// Only copies of 16 bytes can leave L1 alone.
+/// Only 16-byte copies can bypass L1 (`.cg`).
 fn copy(bytes: u32) -> Opcode {
     Opcode::new(if bytes == 16 { "cp.async.cg.shared.global" } else { "cp.async.ca.shared.global" })
 }
@@ -76,16 +77,13 @@ impl Code {
     /// of row `j` of matrix `i`, a multiple of 16, and receives of each matrix the 4 bytes `lane %
     /// 4` of row `lane / 4`.
     #[must_use]
-    pub fn load_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
+    pub fn ldmatrix<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), row)
     }
 
     /// Loads four 8 × 8 matrices of 16-bit elements, transposed (`ldmatrix.trans`).
     #[must_use]
-    pub fn load_matrices_transposed<T: Element>(
-        &self,
-        row: Ptr<'_, Shared, T>,
-    ) -> [Val<'_, u32>; 4] {
+    pub fn ldmatrix_trans<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"), row)
     }
 
@@ -103,7 +101,7 @@ impl Code {
     /// then the same 8 rows below. Of `a` it holds 4 bytes (two 16-bit floats, or one `f32`) of
     /// that row, at index `lane % 4` of such along K, of the row 8 below, then both in the second
     /// half of K; of `b` the same of column `lane / 4`.
-    pub fn multiply_add(
+    pub fn mma(
         &self,
         mma_type: MmaType,
         accumulators: &[Var<'_, f32>; 4],
@@ -114,8 +112,8 @@ impl Code {
         let opcode = Opcode::new("mma.sync.aligned").with(&shape).with("row.col.f32");
         let accumulators =
             asm::Arg::Vector(accumulators.iter().map(|sum| sum.reg().into()).collect());
-        let left = asm::Arg::Vector(left.map(Arg::operand).into());
-        let right = asm::Arg::Vector(right.map(Arg::operand).into());
+        let left = asm::Arg::Vector(left.map(ToOperand::operand).into());
+        let right = asm::Arg::Vector(right.map(ToOperand::operand).into());
         self.emit(
             opcode.with(name).with(name).with("f32"),
             [accumulators.clone(), left, right, accumulators],

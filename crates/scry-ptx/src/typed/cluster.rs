@@ -1,31 +1,32 @@
-//! Blocks of a cluster that write into each other's shared memory (`sm_90`).
+//! Cluster barriers and distributed shared memory (`sm_90`).
 
-use super::hopper::Barrier;
-use super::value::{Arg, Element, Val};
+use super::hopper::MBarrier;
+use super::value::{Element, ToOperand, Val};
 use super::{Code, Ptr, Shared};
-use crate::asm::{Address, Arg as AsmArg, Opcode};
+use crate::asm::{Address, Arg, Opcode};
 
-/// A barrier of the cluster in two parts, between which there is other work to do.
+/// The cluster barrier, split into arrival and wait.
 impl Code {
-    /// Arrives at the cluster barrier without waiting and without release semantics: other threads
-    /// learn only that this thread is running. [`Code::wait_cluster`] must follow.
-    pub fn appear_in_cluster(&self) {
+    /// Arrives at the cluster barrier without waiting and without release semantics
+    /// (`barrier.cluster.arrive.relaxed`): it only signals that this thread is running.
+    /// [`Code::wait_cluster`] must follow.
+    pub fn arrive_cluster_relaxed(&self) {
         self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
     }
 
-    /// Has this thread's reads come back, of other blocks' memory too, before it goes on.
+    /// Orders this thread's earlier reads, of other blocks' memory too, before what follows.
     pub fn finish_reads(&self) {
         self.emit(Opcode::new("fence.acq_rel.cta"), []);
     }
 
-    /// Comes to the barrier of the cluster without waiting; [`Code::wait_cluster`] follows.
+    /// Arrives at the cluster barrier without waiting; [`Code::wait_cluster`] must follow.
     pub fn arrive_cluster(&self) {
         self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("barrier.cluster.arrive.release.aligned"), []);
     }
 
-    /// Waits until all threads of the cluster have come to its barrier.
+    /// Waits until all threads of the cluster have arrived at its barrier.
     pub fn wait_cluster(&self) {
         self.emit(Opcode::new("barrier.cluster.wait.acquire.aligned"), []);
     }
@@ -35,18 +36,22 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
     /// Stores 2 or 4 elements at the same offset in the shared memory of a block of the cluster.
     /// That block must be running: a cluster barrier is needed before this, and another one between
     /// this and the loads of the elements.
-    pub fn store_in<const N: usize>(self, block: impl Arg<u32>, values: [impl Arg<T>; N]) {
+    pub fn store_in<const N: usize>(
+        self,
+        block: impl ToOperand<u32>,
+        values: [impl ToOperand<T>; N],
+    ) {
         let there = self.in_block(block);
         let width = if N == 2 { "v2" } else { "v4" };
         let opcode = Opcode::new("st.shared::cluster").with(width).ty(T::TYPE.to_bits());
-        let values = AsmArg::Vector(values.map(Arg::operand).into());
+        let values = Arg::Vector(values.map(ToOperand::operand).into());
         self.k.emit(opcode, [there, values]);
     }
 
     /// Stores 1, 2 or 4 elements of 32 bits at the same offset in a block of the cluster, whose
     /// mbarrier counts the bytes (`st.async`): threads that wait for it see them. That block must
     /// be running, have its mbarrier initialised, and not exit before all bytes have arrived.
-    pub fn send(self, block: impl Arg<u32>, values: &[Val<'_, T>], done: Barrier<'_>) {
+    pub fn send(self, block: impl ToOperand<u32>, values: &[Val<'_, T>], done: MBarrier<'_>) {
         self.k.edit(|body| body.require(8, 1));
         let (to, done) = (self.in_block(block), done.in_block(block));
         let opcode = Opcode::new("st.async.shared::cluster.mbarrier::complete_tx::bytes");
@@ -55,7 +60,7 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
             several => {
                 let width = if several.len() == 2 { "v2" } else { "v4" };
                 let values = several.iter().map(|value| value.operand()).collect();
-                (opcode.with(width), AsmArg::Vector(values))
+                (opcode.with(width), Arg::Vector(values))
             }
         };
         self.k.emit(opcode.ty(T::TYPE.to_bits()), [to, values, done]);
@@ -65,15 +70,15 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
     /// not have exited: a cluster barrier is needed between the store and this, and another one
     /// between this and that block's exit.
     #[must_use]
-    pub fn load_in(self, block: impl Arg<u32>) -> Val<'k, T> {
+    pub fn load_in(self, block: impl ToOperand<u32>) -> Val<'k, T> {
         let there = self.in_block(block);
         let value = self.k.edit(|body| body.reg(T::TYPE));
         self.k.emit(Opcode::new("ld.shared::cluster.b32"), [value.into(), there]);
         self.k.wrap(value)
     }
 
-    /// The same place in a block of the cluster, as instructions take it.
-    pub(super) fn in_block(self, block: impl Arg<u32>) -> AsmArg {
+    /// Returns the same address in another block of the cluster (`mapa`), as an argument.
+    pub(super) fn in_block(self, block: impl ToOperand<u32>) -> Arg {
         let opcode = Opcode::new("mapa.shared::cluster.u32");
         let there: Val<'_, u32> = self.k.op(opcode, &[self.base.into(), block.operand()]);
         Address::reg(there.reg(), self.bytes).into()
@@ -83,7 +88,7 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
 #[cfg(test)]
 mod tests {
     use super::super::kernel;
-    use super::Barrier;
+    use super::MBarrier;
     use crate::assembler::assemble;
     use crate::{PtxModule, Target};
 
@@ -91,13 +96,13 @@ mod tests {
     fn blocks_write_distributed_shared_memory() {
         let mut kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let memory = k.shared::<f32>(64, 16);
-            k.appear_in_cluster();
+            k.arrive_cluster_relaxed();
             let [a, b] = [1.0, 2.0].map(|number| k.constant(number).copied());
             k.wait_cluster();
             memory.at(2).store_in(k.cluster_rank() ^ 1, [a, b]);
             k.finish_reads();
             k.sync_cluster();
-            let full = Barrier::at(memory.at(8).cast());
+            let full = MBarrier::at(memory.at(8).cast());
             memory.send(k.cluster_rank(), &[a], full);
             memory.at(4).send(0, &[a, b, a, b], full);
             k.pointer::<f32>("y").store(memory.at(2).load());

@@ -3,12 +3,12 @@
 
 use std::ops::{Div, Rem};
 
-use super::value::{Arg, Bits, Number, Val};
+use super::value::{Bits, Number, ToOperand, Val};
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType};
 
 /// Integer division truncates; float division is accurate to 2 ULP.
-impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
+impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
     type Output = Self;
     fn div(self, other: R) -> Self {
         match power::<T>(other.operand()) {
@@ -22,7 +22,7 @@ impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
     }
 }
 
-impl<'k, T: Bits, R: Arg<T>> Rem<R> for Val<'k, T> {
+impl<'k, T: Bits, R: ToOperand<T>> Rem<R> for Val<'k, T> {
     type Output = Self;
     fn rem(self, other: R) -> Self {
         let Some(power) = power::<T>(other.operand()) else { return self.binary("rem", other) };
@@ -49,7 +49,7 @@ mod tests {
     use crate::{PtxModule, Target};
 
     #[test]
-    fn known_powers_of_two_divide_by_shifts() {
+    fn constant_powers_of_two_use_shifts() {
         let kernel = kernel("k", Target::SM_75, [32, 1, 1], |k| {
             let (i, j, x) = (k.number::<u32>("i"), k.number::<i32>("j"), k.number::<f32>("x"));
             let wide = i.convert::<u64>("");

@@ -1,14 +1,14 @@
-//! Control flow, and threads that wait for each other or exchange values.
+//! Control flow, barriers and warp shuffles.
 
 use super::Code;
-use super::value::{Arg, Element, Val};
+use super::value::{Element, ToOperand, Val};
 use crate::asm::{self, Label, Opcode};
 use crate::types::{Operand, PtxType};
 
 /// All lanes of a warp.
-const EVERYONE: u32 = u32::MAX;
+const FULL_MASK: u32 = u32::MAX;
 
-/// How a loop is left.
+/// The exit of a loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Exit<'k> {
     k: &'k Code,
@@ -16,7 +16,7 @@ pub struct Exit<'k> {
 }
 
 impl Exit<'_> {
-    /// Leaves the loop if the condition holds.
+    /// Exits the loop if the condition is true.
     pub fn when(self, condition: Val<'_, bool>) {
         let pred = condition.reg();
         self.k.edit(|body| body.leave_if(pred, self.label));
@@ -33,7 +33,7 @@ impl Code {
         self.edit(|body| body.place(end));
     }
 
-    /// Writes code for threads whose condition is true, and for the others.
+    /// Writes code for threads whose condition is true, and for those where it is false.
     pub fn either(
         &self,
         condition: Val<'_, bool>,
@@ -52,7 +52,7 @@ impl Code {
         self.edit(|body| body.place(end));
     }
 
-    /// A loop that goes on until it is left.
+    /// Writes a loop that runs until its [`Exit`].
     pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
@@ -63,12 +63,12 @@ impl Code {
         });
     }
 
-    /// A loop of a counter over `from`, `from + step`, … below `to`.
+    /// Writes a loop of a counter over `from`, `from + step`, … below `to`.
     pub fn for_range<'k>(
         &'k self,
-        from: impl Arg<u32>,
-        to: impl Arg<u32>,
-        step: impl Arg<u32>,
+        from: impl ToOperand<u32>,
+        to: impl ToOperand<u32>,
+        step: impl ToOperand<u32>,
         write: impl FnOnce(Val<'k, u32>),
     ) {
         let counter = self.var::<u32>(from);
@@ -88,43 +88,45 @@ impl Code {
     }
 }
 
-/// Threads that wait for each other.
+/// Barriers.
 impl Code {
-    /// Waits for all threads of the block; all come here together.
+    /// Waits for all threads of the block (`bar.sync 0`); warps must be converged.
     pub fn sync(&self) {
         self.emit(Opcode::new("bar.sync"), [Operand::u32(0).into()]);
     }
 
-    /// Waits until this many threads, a multiple of 32, have come to barrier `id` (1 to 15).
-    pub fn sync_some(&self, id: impl Arg<u32>, threads: u32) {
+    /// Waits until this many threads, a multiple of 32, have arrived at named barrier `id` (1 to
+    /// 15).
+    pub fn sync_named(&self, id: impl ToOperand<u32>, threads: u32) {
         let args = [id.operand().into(), Operand::u32(threads).into()];
         self.emit(Opcode::new("bar.sync"), args);
     }
 
-    /// Comes to barrier `id` without waiting.
-    pub fn arrive(&self, id: impl Arg<u32>, threads: u32) {
+    /// Arrives at named barrier `id` without waiting.
+    pub fn arrive(&self, id: impl ToOperand<u32>, threads: u32) {
         let args = [id.operand().into(), Operand::u32(threads).into()];
         self.emit(Opcode::new("bar.arrive"), args);
     }
 
     /// Waits for all threads of the warp.
     pub fn sync_warp(&self) {
-        self.emit(Opcode::new("bar.warp.sync"), [Operand::u32(EVERYONE).into()]);
+        self.emit(Opcode::new("bar.warp.sync"), [Operand::u32(FULL_MASK).into()]);
     }
 }
 
 /// Warp shuffles; all lanes must be active.
 impl Code {
-    /// The value of another lane: `how` is `idx`, `up`, `down` or `bfly`. 32 bits.
+    /// Returns the 32-bit value of another lane: `how` is `idx`, `up`, `down` or `bfly`.
     #[must_use]
     pub fn shuffle<'k, T: Element>(
         &'k self,
         how: &str,
         value: Val<'k, T>,
-        by: impl Arg<u32>,
+        by: impl ToOperand<u32>,
     ) -> Val<'k, T> {
         let bound = if how == "up" { 0 } else { 31 };
-        let operands = [value.operand(), by.operand(), Operand::u32(bound), Operand::u32(EVERYONE)];
+        let operands =
+            [value.operand(), by.operand(), Operand::u32(bound), Operand::u32(FULL_MASK)];
         self.op(Opcode::new("shfl.sync").with(how).with("b32"), &operands)
     }
 
@@ -146,27 +148,28 @@ impl Code {
         result
     }
 
-    /// Returns the maximum over the warp of non-negative numbers: one instruction from `sm_80` on,
-    /// since their bits have the same order.
+    /// Returns the maximum over the warp of non-negative numbers: one `redux.sync` from `sm_80` on,
+    /// since their bits have the same order as integers.
     #[must_use]
-    pub fn largest_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
+    pub fn max_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
         if !self.target().has(80) {
             return self.reduce_warp(value, 32, |a, b| a.max(b));
         }
         let bits = value.cast::<u32>().operand();
         let opcode = Opcode::new("redux.sync.max.u32");
-        self.op::<u32>(opcode, &[bits, Operand::u32(EVERYONE)]).cast()
+        self.op::<u32>(opcode, &[bits, Operand::u32(FULL_MASK)]).cast()
     }
 
-    /// Whether this lane is elected; the same lane each time. All lanes must be active (`sm_90`).
+    /// Returns true in one lane of the warp, always the same one (`elect.sync`, `sm_90`). All lanes
+    /// must be active.
     #[must_use]
-    pub fn elected(&self) -> Val<'_, bool> {
+    pub fn elect_one(&self) -> Val<'_, bool> {
         let pred = self.edit(|body| {
             body.require(8, 0);
             body.reg(PtxType::Pred)
         });
         let lane = asm::Arg::Pair(None, pred);
-        self.emit(Opcode::new("elect.sync"), [lane, Operand::u32(EVERYONE).into()]);
+        self.emit(Opcode::new("elect.sync"), [lane, Operand::u32(FULL_MASK).into()]);
         self.wrap(pred)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::value::{Arg, Element, Val, Var};
+use super::value::{Element, ToOperand, Val, Var};
 use super::{Code, Policy, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
@@ -12,12 +12,12 @@ use crate::types::{Operand, PtxType, Reg};
 /// copies. A phase is complete when all arrivals and all expected bytes have arrived; then the next
 /// one begins with the same number of arrivals. Both counts are at most 2^20 - 1.
 #[derive(Debug, Clone, Copy)]
-pub struct Barrier<'k> {
+pub struct MBarrier<'k> {
     at: Ptr<'k, Shared, u64>,
 }
 
-impl<'k> Barrier<'k> {
-    /// The barrier at an address, a multiple of 8.
+impl<'k> MBarrier<'k> {
+    /// Returns the mbarrier at an address, a multiple of 8.
     #[must_use]
     pub fn at(at: Ptr<'k, Shared, u64>) -> Self {
         Self { at }
@@ -27,14 +27,14 @@ impl<'k> Barrier<'k> {
         self.at.k
     }
 
-    /// As instructions take it.
+    /// Returns its address as an operand.
     #[must_use]
     pub fn address(self) -> asm::Address {
         self.at.address()
     }
 
-    /// Prepares it: this many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this,
-    /// followed by [`Code::fence_barriers`] and a barrier of the block or cluster.
+    /// Initialises it: this many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this;
+    /// [`Code::fence_mbarrier_init`] and a barrier of the block or cluster must follow.
     pub fn init(self, arrivals: u32) {
         let args = [self.at.address().into(), Operand::u32(arrivals).into()];
         self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
@@ -47,16 +47,17 @@ impl<'k> Barrier<'k> {
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
     }
 
-    /// Arrives if a condition holds, without a branch.
+    /// Arrives under a predicate.
     pub fn arrive_if(self, condition: Val<'_, bool>) {
         let args = vec!["_".into(), self.at.address().into()];
         let (pred, opcode) = (condition.reg(), Opcode::new("mbarrier.arrive.shared::cta.b64"));
         self.k().edit(|body| body.emit_if(pred, true, opcode, args));
     }
 
-    /// Arrives, and says how many bytes copies will bring before the phase is complete: with those
-    /// that others announce less than 2^20. Copies may begin before or after.
-    pub fn arrive_expecting(self, bytes: impl Arg<u32>) {
+    /// Arrives, and adds to the bytes that copies must deliver in this phase
+    /// (`mbarrier.arrive.expect_tx`): fewer than 2^20 over all threads. Copies may start before or
+    /// after.
+    pub fn arrive_expect_tx(self, bytes: impl ToOperand<u32>) {
         let args = ["_".into(), self.at.address().into(), bytes.operand().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
     }
@@ -64,19 +65,20 @@ impl<'k> Barrier<'k> {
     /// Arrives at the same mbarrier of another block of the cluster, to signal that memory has been
     /// read. It has no release semantics for this thread's stores, which would need an expensive
     /// fence.
-    pub fn arrive_in(self, block: impl Arg<u32>) {
+    pub fn arrive_in(self, block: impl ToOperand<u32>) {
         let args = ["_".into(), self.in_block(block)];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
     }
 
-    /// The same barrier of another block of the cluster, as instructions take it.
-    pub(super) fn in_block(self, block: impl Arg<u32>) -> asm::Arg {
+    /// Returns the same mbarrier of another block of the cluster, as an argument.
+    pub(super) fn in_block(self, block: impl ToOperand<u32>) -> asm::Arg {
         self.at.in_block(block)
     }
 
-    /// Waits until the phase of this parity (0 for the first one) is complete: the present one, or
-    /// the one before it, which is complete. A thread that falls two phases behind waits forever.
-    pub fn wait(self, parity: impl Arg<u32>) {
+    /// Waits until the phase of this parity (0 for the first one) is complete: the current phase,
+    /// or the preceding one, which is complete. A thread that falls two phases behind waits
+    /// forever.
+    pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().repeat(|exit| {
             let opcode = Opcode::new("mbarrier.try_wait.parity.shared::cta.b64");
@@ -87,17 +89,17 @@ impl<'k> Barrier<'k> {
     }
 }
 
-/// Order between threads, and between them and copies.
+/// Fences, cluster barriers and register reallocation.
 impl Code {
-    /// Makes prepared barriers known to copies and to other blocks.
-    pub fn fence_barriers(&self) {
+    /// Makes initialised mbarriers visible to copies and to other blocks (`fence.mbarrier_init`).
+    pub fn fence_mbarrier_init(&self) {
         self.emit(Opcode::new("fence.mbarrier_init.release.cluster"), []);
-        self.fence_async();
+        self.fence_proxy_async();
     }
 
     /// Orders this thread's accesses to shared memory before those of TMA and tensor cores
     /// (`fence.proxy.async`).
-    pub fn fence_async(&self) {
+    pub fn fence_proxy_async(&self) {
         self.emit(Opcode::new("fence.proxy.async.shared::cta"), []);
     }
 
@@ -129,10 +131,10 @@ impl Code {
     }
 }
 
-/// Tile copies by TMA. One thread issues each.
+/// Tile copies by TMA, each issued by one thread.
 impl Code {
-    /// Fetches a tensor map that is soon used.
-    pub fn prefetch_map(&self, map: Val<'_, u64>) {
+    /// Prefetches a tensor map (`prefetch.tensormap`).
+    pub fn prefetch_tensor_map(&self, map: Val<'_, u64>) {
         let args = [asm::Address::reg(map.reg(), 0).into()];
         self.emit(Opcode::new("prefetch.tensormap"), args);
     }
@@ -141,38 +143,38 @@ impl Code {
     /// coordinates in elements, innermost first, one per dimension of the tensor map (2 to 5), and
     /// signed: a tile may begin before the tensor. Out-of-bounds elements are zero, and count
     /// towards the bytes: the mbarrier receives those of a whole tile.
-    pub fn fetch_tile<T: Element, const N: usize>(
+    pub fn tma_load<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
         map: Val<'_, u64>,
         at: [Val<'_, u32>; N],
-        done: Barrier<'_>,
+        done: MBarrier<'_>,
     ) {
         self.emit(tile_fetch(N), [to.address().into(), tile(map, at), done.at.address().into()]);
     }
 
     /// Loads a tile with an L2 eviction policy.
-    pub fn fetch_tile_by<T: Element, const N: usize>(
+    pub fn tma_load_with_policy<T: Element, const N: usize>(
         &self,
         policy: Policy<'_>,
         to: Ptr<'_, Shared, T>,
         map: Val<'_, u64>,
         at: [Val<'_, u32>; N],
-        done: Barrier<'_>,
+        done: MBarrier<'_>,
     ) {
         let (to, done) = (to.address().into(), done.at.address().into());
         let args = [to, tile(map, at), done, policy.operand().into()];
         self.emit(tile_fetch(N).with("L2::cache_hint"), args);
     }
 
-    /// The same, into all blocks of the cluster whose bit is set in `blocks`, at the same place of
-    /// their shared memory; each of them is told by its own barrier.
-    pub fn fetch_tile_for<T: Element, const N: usize>(
+    /// Multicasts a tile to all blocks of the cluster whose bit is set in `blocks`, at the same
+    /// offset of their shared memory; each block's own mbarrier counts the bytes.
+    pub fn tma_load_multicast<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
         map: Val<'_, u64>,
         at: [Val<'_, u32>; N],
-        done: Barrier<'_>,
+        done: MBarrier<'_>,
         blocks: Val<'_, u16>,
     ) {
         let done = done.at.address().into();
@@ -181,9 +183,9 @@ impl Code {
     }
 
     /// Stores a tile from shared memory, aligned to 128 bytes, into a tensor by TMA; out-of-bounds
-    /// elements are dropped. [`Code::fence_async`] and a barrier must separate it from the stores
-    /// of threads.
-    pub fn write_tile<T: Element, const N: usize>(
+    /// elements are dropped. [`Code::fence_proxy_async`] and a barrier must separate it from the
+    /// stores of threads.
+    pub fn tma_store<T: Element, const N: usize>(
         &self,
         from: Ptr<'_, Shared, T>,
         map: Val<'_, u64>,
@@ -198,19 +200,20 @@ impl Code {
         self.emit(Opcode::new(opcode), [tile(map, at), from.address().into()]);
     }
 
-    /// Ends a group of tiles that are written.
-    pub fn commit_tiles(&self) {
+    /// Commits this thread's tile stores as a group (`cp.async.bulk.commit_group`).
+    pub fn bulk_commit_group(&self) {
         self.emit(Opcode::new("cp.async.bulk.commit_group"), []);
     }
 
-    /// Waits until at most this many groups of this thread are still being read from shared memory.
-    pub fn wait_tiles(&self, pending: u32) {
+    /// Waits until TMA has read the shared memory of all but this many groups of this thread
+    /// (`cp.async.bulk.wait_group.read`).
+    pub fn bulk_wait_group_read(&self, pending: u32) {
         let opcode = Opcode::new("cp.async.bulk.wait_group.read");
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
 }
 
-/// The copy of a tile of this many dimensions into shared memory.
+/// Returns the opcode that loads a tile of this many dimensions.
 fn tile_fetch(dimensions: usize) -> Opcode {
     Opcode::long(match dimensions {
         2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -221,14 +224,14 @@ fn tile_fetch(dimensions: usize) -> Opcode {
 }
 
 fn tile<const N: usize>(map: Val<'_, u64>, at: [Val<'_, u32>; N]) -> asm::Arg {
-    asm::Arg::Tile(map.reg(), at.map(Arg::operand).into())
+    asm::Arg::TensorTile(map.reg(), at.map(ToOperand::operand).into())
 }
 
-/// How 16-byte pieces of a tile are exchanged in shared memory, so that columns are read without
-/// waiting: within this many bytes. Tiles begin at multiples of eight times that.
+/// The swizzle mode of a tile: 16-byte chunks are permuted within this many bytes, so that reads of
+/// columns have no bank conflicts. Tiles must be aligned to eight times that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Swizzle {
-    /// Not at all.
+    /// No swizzle.
     None,
     /// Within 32 bytes.
     B32,
@@ -239,7 +242,7 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
-    /// Bits 62 and 63 of a descriptor.
+    /// Returns bits 62 and 63 of a descriptor.
     const fn code(self) -> u64 {
         match self {
             Self::None => 0,
@@ -250,9 +253,9 @@ impl Swizzle {
     }
 }
 
-/// Where tensor cores find a matrix in shared memory: `leading` and `stride` are the distances in
-/// bytes between its 8-row, 16-byte cores along each direction, as the manual defines them for
-/// this swizzle and major-ness; both are multiples of 16.
+/// Returns the `wgmma` descriptor of a matrix in shared memory: `leading` and `stride` are the byte
+/// offsets between core matrices (8 rows of 16 bytes) along each dimension, as the PTX ISA defines
+/// them for this swizzle and major-ness; both are multiples of 16.
 #[must_use]
 pub fn descriptor<'k, T: Element>(
     at: Ptr<'k, Shared, T>,
@@ -268,13 +271,13 @@ pub fn descriptor<'k, T: Element>(
 /// A matrix in shared memory that is the operand of several MMAs.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'k> {
-    /// The address and the leading distance, as descriptors have them.
+    /// The lower half of a descriptor: address and leading byte offset.
     low: Val<'k, u32>,
     high: u32,
 }
 
 impl<'k> Matrix<'k> {
-    /// The matrix at an address; distances are those of [`descriptor`].
+    /// Returns the matrix at an address; byte offsets are those of [`descriptor`].
     #[must_use]
     pub fn new<T: Element>(
         at: Ptr<'k, Shared, T>,
@@ -298,7 +301,7 @@ impl<'k> Matrix<'k> {
     }
 }
 
-/// The sums of a warpgroup's matrix of 64 rows and `columns` columns. Thread `t` holds, for each
+/// The accumulators of a warpgroup for 64 rows and `columns` columns. Thread `t` holds, for each
 /// pair of 8 columns `c`, at `[4 * c ..]`: row `16 * (t / 32) + t % 32 / 4`, columns
 /// `8 * c + 2 * (t % 4)` and the next one; then the same, 8 rows further down.
 #[derive(Debug, Clone)]
@@ -314,7 +317,7 @@ pub enum MmaType {
     F16,
     /// Bfloat16.
     Bf16,
-    /// `f32`, of which the upper 19 bits are used (TF32).
+    /// TF32: the upper 19 bits of an `f32`.
     Tf32,
 }
 
@@ -342,12 +345,12 @@ impl MmaType {
 pub enum Left<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
-    /// In registers: two 16-bit floats in each of the first two rows of 8 columns, then of the next
-    /// 8.
+    /// In registers: pairs of 16-bit floats, of rows 0 and 8 in the first 8 columns, then in the
+    /// next 8.
     Registers([Val<'k, u32>; 4]),
 }
 
-/// Which of two operands in shared memory are not K-major; 16-bit floats only.
+/// The operands in shared memory that are not K-major; 16-bit floats only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
     /// The left one.
@@ -357,7 +360,7 @@ pub struct Transposed {
 }
 
 impl<'k> Accumulators<'k> {
-    /// Sums of 64 rows and a multiple of 8 columns (8 to 256), which hold nothing yet.
+    /// Declares accumulators of 64 rows and a multiple of 8 columns (8 to 256), uninitialised.
     #[must_use]
     pub fn new(k: &'k Code, columns: u32) -> Self {
         let regs = k.edit(|body| (0..columns / 2).map(|_| body.reg(PtxType::F32)).collect());
@@ -370,18 +373,18 @@ impl<'k> Accumulators<'k> {
         2 * self.regs.len() as u32
     }
 
-    /// The sum in the `nth` register.
+    /// Returns the accumulator in the `nth` register.
     #[must_use]
     pub fn get(&self, nth: usize) -> Val<'k, f32> {
         self.k.wrap(self.regs[nth])
     }
 
-    /// Assigns the sum in the `nth` register.
-    pub fn set(&self, nth: usize, value: impl Arg<f32>) {
+    /// Assigns the accumulator in the `nth` register.
+    pub fn set(&self, nth: usize, value: impl ToOperand<f32>) {
         self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
     }
 
-    /// The variables of the `nth` 8 columns.
+    /// Returns the variables of the `nth` 8 columns.
     #[must_use]
     pub fn tile(&self, nth: usize) -> [Var<'k, f32>; 4] {
         [0, 1, 2, 3].map(|part: usize| {
@@ -390,8 +393,8 @@ impl<'k> Accumulators<'k> {
         })
     }
 
-    /// Adds a product of the depth of one instruction, or replaces the sums by it where `added`
-    /// does not hold. Between [`Code::begin_products`] and [`Code::commit_products`].
+    /// Issues one `wgmma.mma_async`, which adds to the accumulators, or overwrites them where
+    /// `added` is false. Must be between [`Code::wgmma_fence`] and [`Code::wgmma_commit_group`].
     pub fn multiply(
         &self,
         mma_type: MmaType,
@@ -420,33 +423,33 @@ impl Left<'_> {
     fn arg(self) -> asm::Arg {
         match self {
             Self::Shared(descriptor) => descriptor.reg().into(),
-            Self::Registers(values) => asm::Arg::Vector(values.map(Arg::operand).into()),
+            Self::Registers(values) => asm::Arg::Vector(values.map(ToOperand::operand).into()),
         }
     }
 }
 
-/// Products of a warpgroup.
+/// Synchronisation of `wgmma`.
 impl Code {
-    /// Orders registers and shared memory before the products that follow.
-    pub fn begin_products(&self) {
+    /// Orders registers and shared memory before the MMAs that follow (`wgmma.fence`).
+    pub fn wgmma_fence(&self) {
         self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);
     }
 
-    /// Ends a group of products.
-    pub fn commit_products(&self) {
+    /// Commits MMAs as a group (`wgmma.commit_group`).
+    pub fn wgmma_commit_group(&self) {
         self.emit(Opcode::new("wgmma.commit_group.sync.aligned"), []);
     }
 
-    /// Waits until at most this many groups of products are pending.
-    pub fn wait_products(&self, pending: u32) {
+    /// Waits until at most this many groups of MMAs are pending (`wgmma.wait_group`).
+    pub fn wgmma_wait_group(&self, pending: u32) {
         let opcode = Opcode::new("wgmma.wait_group.sync.aligned");
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
 
     /// Stores four 8 × 8 matrices of 16-bit floats in the register layout of accumulators
     /// (`stmatrix`): each lane passes the address of one row.
-    pub fn store_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>, matrices: [Val<'_, u32>; 4]) {
-        let values = asm::Arg::Vector(matrices.map(Arg::operand).into());
+    pub fn stmatrix<T: Element>(&self, row: Ptr<'_, Shared, T>, matrices: [Val<'_, u32>; 4]) {
+        let values = asm::Arg::Vector(matrices.map(ToOperand::operand).into());
         let opcode = Opcode::new("stmatrix.sync.aligned.m8n8.x4.shared.b16");
         self.emit(opcode, [row.address().into(), values]);
     }

@@ -1,5 +1,5 @@
-//! Kernels written by hand, with values that know their type: arithmetic by operators, memory by
-//! typed pointers, control flow by closures.
+//! A builder for hand-written kernels with typed values: arithmetic by operators, memory by typed
+//! pointers, control flow by closures.
 //!
 //! ```
 //! use scry_ptx::{PtxModule, Target, typed::{self, Global}};
@@ -17,7 +17,7 @@
 //! assert!(text.contains("fma.rn.f32"));
 //! ```
 //!
-//! A loop of Rust writes its body out; [`Code::for_range`] and [`Code::repeat`] write loops.
+//! A Rust loop unrolls its body; [`Code::for_range`] and [`Code::repeat`] emit loops.
 
 pub mod ampere;
 mod cluster;
@@ -39,14 +39,14 @@ use std::marker::PhantomData;
 pub use flow::Exit;
 pub use packed::Sign;
 pub use pointer::{Global, Memory, Ptr, Shared};
-pub use streaming::{Policy, bfloats, halves};
-pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, pack};
+pub use streaming::{Policy, unpack_bf16x2, unpack_f16x2};
+pub use value::{Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, ToOperand, Val, Var, pack};
 
 use crate::asm::{self, Address, Opcode};
 use crate::body::Body;
 use crate::module::{KernelParam, PtxEntry};
 use crate::target::Target;
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// Writes a kernel that is launched in blocks of this many threads along x, y and z.
 #[must_use]
@@ -66,9 +66,9 @@ pub struct Code {
     params: RefCell<Vec<KernelParam>>,
 }
 
-/// The text that is emitted.
+/// Access to the body.
 impl Code {
-    /// Writes instructions below the types.
+    /// Emits untyped instructions.
     pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
         write(&mut self.body.borrow_mut())
     }
@@ -79,54 +79,54 @@ impl Code {
         self.body.borrow().target()
     }
 
-    /// A register as a value.
+    /// Returns a register as a value.
     #[must_use]
     pub fn wrap<T: Element>(&self, reg: Reg) -> Val<'_, T> {
         Val { k: self, operand: reg.into(), element: PhantomData }
     }
 
-    /// An instruction with one result.
+    /// Emits an instruction with one result.
     #[must_use]
     pub fn op<T: Element>(&self, opcode: Opcode, operands: &[Operand]) -> Val<'_, T> {
         let result = self.edit(|body| body.op(T::TYPE, opcode, operands));
         self.wrap(result)
     }
 
-    /// An instruction without a result that is a value.
+    /// Emits an instruction whose results, if any, are among its arguments.
     pub fn emit<const N: usize>(&self, opcode: Opcode, args: [asm::Arg; N]) {
         self.edit(|body| body.emit(opcode, args.into()));
     }
 
     /// Returns a constant.
     #[must_use]
-    pub fn constant<T: Element + Arg<T>>(&self, number: T) -> Val<'_, T> {
+    pub fn constant<T: Element + ToOperand<T>>(&self, number: T) -> Val<'_, T> {
         Val { k: self, operand: number.operand(), element: PhantomData }
     }
 
-    /// A variable that holds `initial`.
+    /// Declares a variable with an initial value.
     #[must_use]
-    pub fn var<T: Element>(&self, initial: impl Arg<T>) -> Var<'_, T> {
+    pub fn var<T: Element>(&self, initial: impl ToOperand<T>) -> Var<'_, T> {
         let reg = self.edit(|body| body.copy(T::TYPE, initial.operand()));
         Var { k: self, reg, element: PhantomData }
     }
 
-    /// A remark in the text.
+    /// Emits a comment.
     pub fn comment(&self, text: &str) {
         self.edit(|body| body.comment(text));
     }
 }
 
-/// Parameters, in the order of these calls, and memory of the block.
+/// Parameters, in the order of these calls, and shared memory.
 impl Code {
     fn parameter(&self, param: KernelParam) {
         self.params.borrow_mut().push(param);
     }
 
     fn loaded(&self, name: &str, ty: PtxType) -> Reg {
-        self.edit(|body| body.load(Space::Param, ty, Address::symbol(name, 0), 1, false)[0])
+        self.edit(|body| body.load(StateSpace::Param, ty, Address::symbol(name, 0), 1, false)[0])
     }
 
-    /// A parameter: the address of memory of the device.
+    /// Declares a parameter: an address in global memory.
     #[must_use]
     pub fn pointer<T: Element>(&self, name: &str) -> Ptr<'_, Global, T> {
         self.parameter(KernelParam::Pointer { name: name.to_owned() });
@@ -143,7 +143,7 @@ impl Code {
         self.wrap(self.loaded(name, T::TYPE))
     }
 
-    /// A parameter: a tensor map, given back as its address.
+    /// Declares a tensor map parameter, and returns its address.
     #[must_use]
     pub fn tensor_map(&self, name: &str) -> Val<'_, u64> {
         self.parameter(KernelParam::TensorMap { name: name.to_owned() });
@@ -152,9 +152,9 @@ impl Code {
         self.op(Opcode::new("cvta.param.u64"), &[address.into()])
     }
 
-    /// Memory that the threads of a block share: this many elements, from a multiple of this many
-    /// bytes on: a power of two, at least the size of an element, for copies of tiles 128. All that
-    /// a kernel declares so is 48 KiB at most; the assembler refuses more.
+    /// Declares a static shared array of `count` elements with an alignment in bytes: a power of
+    /// two, at least the size of an element, 128 for tile copies. ptxas limits static shared memory
+    /// to 48 KiB per kernel.
     #[must_use]
     pub fn shared<T: Element>(&self, count: u32, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(count * T::TYPE.size(), align)
@@ -178,7 +178,7 @@ impl Code {
 
 /// Thread, block and lane indices.
 impl Code {
-    /// A special register of 32 bits.
+    /// Returns a 32-bit special register.
     #[must_use]
     pub fn special(&self, name: &'static str) -> Val<'_, u32> {
         let reg = self.edit(|body| body.reg(PtxType::U32));
@@ -198,7 +198,7 @@ impl Code {
         self.special(["%ctaid.x", "%ctaid.y", "%ctaid.z"][axis])
     }
 
-    /// Blocks of the launch along an axis.
+    /// Returns the number of blocks of the launch along an axis.
     #[must_use]
     pub fn block_count(&self, axis: usize) -> Val<'_, u32> {
         self.special(["%nctaid.x", "%nctaid.y", "%nctaid.z"][axis])

@@ -1,12 +1,11 @@
-//! Several small integers in one register: bytes taken out and put together, dot products of
-//! four bytes, and their products by tensor cores.
+//! Packed small integers: byte extraction and packing, `dp4a`, and int8 MMAs.
 
 use super::Code;
-use super::value::{Arg, Val};
+use super::value::{ToOperand, Val};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType};
 
-/// Whether bytes are signed.
+/// The signedness of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// -128 to 127.
@@ -28,12 +27,12 @@ impl<'k> Val<'k, u32> {
     /// Selects four of the eight bytes of `other:self` (`prmt`), each by four bits of the selector:
     /// the byte's index, and bit 3 to replicate its sign.
     #[must_use]
-    pub fn permute(self, other: impl Arg<u32>, selector: impl Arg<u32>) -> Self {
+    pub fn permute(self, other: impl ToOperand<u32>, selector: impl ToOperand<u32>) -> Self {
         let operands = [self.operand(), other.operand(), selector.operand()];
         self.code().op(Opcode::new("prmt.b32"), &operands)
     }
 
-    /// One of its bytes, 0 to 3, 0 being the lowest one.
+    /// Returns one of its bytes, 0 to 3, zero-extended; 0 is the lowest.
     #[must_use]
     pub fn byte(self, nth: u32) -> Self {
         self.permute(0, 0x4440 | nth)
@@ -45,9 +44,9 @@ impl<'k> Val<'k, u32> {
         self.permute(0, (0x1110 * (nth | 8)) | nth).cast()
     }
 
-    /// The bits that are set in `mask`, and those of `other`.
+    /// Returns `self & mask | other`.
     #[must_use]
-    pub fn masked_or(self, mask: u32, other: impl Arg<u32>) -> Self {
+    pub fn masked_or(self, mask: u32, other: impl ToOperand<u32>) -> Self {
         (self & mask) | other
     }
 }
@@ -63,9 +62,14 @@ impl Code {
         self.wrap(result)
     }
 
-    /// `sum` plus the products of the four signed bytes of `a` with those of `b`.
+    /// Returns `sum` plus the products of the four signed bytes of `a` with those of `b` (`dp4a`).
     #[must_use]
-    pub fn dot4(&self, a: impl Arg<u32>, b: impl Arg<u32>, sum: impl Arg<i32>) -> Val<'_, i32> {
+    pub fn dp4a(
+        &self,
+        a: impl ToOperand<u32>,
+        b: impl ToOperand<u32>,
+        sum: impl ToOperand<i32>,
+    ) -> Val<'_, i32> {
         self.op(Opcode::new("dp4a.s32.s32"), &[a.operand(), b.operand(), sum.operand()])
     }
 
@@ -84,7 +88,7 @@ impl Code {
         b: [Val<'k, u32>; B],
         accumulators: [Val<'k, i32>; 4],
     ) -> [Val<'k, i32>; 4] {
-        assert!(matches!((A, B), (2, 1) | (4, 2)), "there is no such product");
+        assert!(matches!((A, B), (2, 1) | (4, 2)), "there is no such MMA");
         let name = if A == 4 { "m16n8k32" } else { "m16n8k16" };
         let opcode = Opcode::new("mma.sync.aligned").with(name).with("row.col.s32");
         let opcode = opcode.with(sign.name()).with("s8.s32");
@@ -92,8 +96,8 @@ impl Code {
         let vector = |operands: &[Operand]| asm::Arg::Vector(operands.to_vec());
         let args = [
             vector(&results.map(Operand::Reg)),
-            vector(&a.map(Arg::operand)),
-            vector(&b.map(Arg::operand)),
+            vector(&a.map(ToOperand::operand)),
+            vector(&b.map(ToOperand::operand)),
             vector(&accumulators.map(|sum| Operand::Reg(sum.reg()))),
         ];
         self.emit(opcode, args);

@@ -2,9 +2,9 @@
 //!
 //! A kernel may start as soon as each block of its predecessor has executed
 //! `griddepcontrol.launch_dependents`, or has exited. It must execute `griddepcontrol.wait` before
-//! it accesses what the predecessor writes. The two go together: a kernel that lets its successor
-//! start has waited before, in each of its blocks. So a kernel overlaps with one predecessor only,
-//! and all earlier launches are complete.
+//! it accesses what the predecessor writes. Here the two are combined: each block of a kernel waits
+//! before it executes `griddepcontrol.launch_dependents`. So a kernel overlaps with one predecessor
+//! only, and all earlier launches are complete.
 //!
 //! For older targets nothing is emitted: there launches do not overlap.
 
@@ -13,16 +13,16 @@ use crate::asm::Opcode;
 
 impl Code {
     /// Waits until the preceding launch is complete and its writes are visible
-    /// (`griddepcontrol.wait`). Returns at once where it was complete already. Required in each
-    /// thread that afterwards accesses global memory other than what `PtxKernel::pdl_reads`
-    /// lists.
-    pub fn wait_for_launch_before(&self) {
+    /// (`griddepcontrol.wait`). Returns at once if it is complete already. Required in each thread
+    /// that afterwards accesses global memory other than what `PtxKernel::pdl_reads` lists.
+    pub fn pdl_wait(&self) {
         self.emit_for_sm_90("griddepcontrol.wait");
     }
 
-    /// Lets the launch after this one begin, once a thread of each block has said so or the block
-    /// has ended. It comes after [`Code::wait_for_launch_before`] in the same thread.
-    pub fn let_next_launch_begin(&self) {
+    /// Allows the next launch to start, once a thread of each block has executed this or the block
+    /// has exited (`griddepcontrol.launch_dependents`). Must follow [`Code::pdl_wait`] in the same
+    /// thread.
+    pub fn pdl_launch_dependents(&self) {
         self.emit_for_sm_90("griddepcontrol.launch_dependents");
     }
 
@@ -42,8 +42,8 @@ mod tests {
 
     fn text(target: Target) -> String {
         let kernel = kernel("k", target, [32, 1, 1], |k| {
-            k.wait_for_launch_before();
-            k.let_next_launch_begin();
+            k.pdl_wait();
+            k.pdl_launch_dependents();
             k.pointer::<f32>("y").store(1.0);
         });
         let text = PtxModule::new(target).with(kernel).to_string();

@@ -1,37 +1,37 @@
-//! Typed pointers into memory.
+//! Typed pointers.
 
 use std::marker::PhantomData;
 
-use super::value::{Arg, Element, Val};
+use super::value::{Element, ToOperand, Val};
 use crate::asm::{Address, Opcode};
-use crate::types::{Operand, PtxType, Reg, Space};
+use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// A kind of memory that pointers lead to.
+/// The state space of a pointer.
 pub trait Memory: Copy {
-    /// How instructions name it.
-    const SPACE: Space;
+    /// Its name in instructions.
+    const SPACE: StateSpace;
     /// The type of an address.
     const ADDRESS: PtxType;
 }
 
-/// Memory of the device; addresses have 64 bits.
+/// Global memory; addresses have 64 bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Global;
-/// Memory that the threads of a block share; addresses have 32 bits.
+/// Shared memory; addresses have 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub struct Shared;
 
 impl Memory for Global {
-    const SPACE: Space = Space::Global;
+    const SPACE: StateSpace = StateSpace::Global;
     const ADDRESS: PtxType = PtxType::U64;
 }
 
 impl Memory for Shared {
-    const SPACE: Space = Space::Shared;
+    const SPACE: StateSpace = StateSpace::Shared;
     const ADDRESS: PtxType = PtxType::U32;
 }
 
-/// A pointer to elements `T` in memory `S`: a register, and bytes from there that are known.
+/// A pointer to elements `T` in memory `S`: a register plus a constant byte offset.
 #[derive(Debug)]
 pub struct Ptr<'k, S, T> {
     pub(super) k: &'k super::Code,
@@ -49,15 +49,15 @@ impl<S, T> Clone for Ptr<'_, S, T> {
 impl<S, T> Copy for Ptr<'_, S, T> {}
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
-    /// The kernel that it belongs to.
+    /// Returns the kernel that it belongs to.
     #[must_use]
     pub fn code(self) -> &'k super::Code {
         self.k
     }
 
-    /// This many elements further on.
+    /// Returns the address of element `index`.
     #[must_use]
-    pub fn at(self, index: impl Arg<u32>) -> Self {
+    pub fn at(self, index: impl ToOperand<u32>) -> Self {
         let size = T::TYPE.size();
         match index.operand() {
             Operand::Imm { bits, .. } => self.offset(bits as i64 * i64::from(size)),
@@ -67,20 +67,20 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
 
     /// Returns the address of element `index`, with 64-bit arithmetic.
     #[must_use]
-    pub fn at_wide(self, index: impl Arg<u64>) -> Self {
+    pub fn at_wide(self, index: impl ToOperand<u64>) -> Self {
         let size = Operand::u64(T::TYPE.size().into());
         self.moved("mad.lo.u64", "mad.lo.u64", &[index.operand(), size])
     }
 
-    /// This many bytes further on, known when the kernel is written.
+    /// Adds a constant number of bytes.
     #[must_use]
     pub fn offset(self, bytes: i64) -> Self {
         Self { bytes: self.bytes + bytes, ..self }
     }
 
-    /// This many bytes further on.
+    /// Adds a number of bytes.
     #[must_use]
-    pub fn plus_bytes(self, bytes: impl Arg<u32>) -> Self {
+    pub fn plus_bytes(self, bytes: impl ToOperand<u32>) -> Self {
         self.moved("mad.wide.u32", "mad.lo.u32", &[bytes.operand(), Operand::u32(1)])
     }
 
@@ -91,26 +91,26 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         Self { base, ..self }
     }
 
-    /// A pointer to the same place, to elements of another type.
+    /// Returns the same pointer to elements of another type.
     #[must_use]
     pub fn cast<U: Element>(self) -> Ptr<'k, S, U> {
         Ptr { k: self.k, base: self.base, bytes: self.bytes, leads_to: PhantomData }
     }
 
-    /// As instructions take it.
+    /// Returns it as an operand.
     #[must_use]
     pub fn address(self) -> Address {
         Address::reg(self.base, self.bytes)
     }
 
-    /// Reads an element.
+    /// Loads an element.
     #[must_use]
     pub fn load(self) -> Val<'k, T> {
         let [value] = self.load_vector();
         value
     }
 
-    /// Reads 1, 2 or 4 elements at once; the address is a multiple of their size together.
+    /// Loads a vector of 1, 2 or 4 elements, aligned to its size.
     #[must_use]
     pub fn load_vector<const N: usize>(self) -> [Val<'k, T>; N] {
         self.load_through(false)
@@ -121,27 +121,28 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         std::array::from_fn(|nth| self.k.wrap(regs[nth]))
     }
 
-    /// Writes an element.
-    pub fn store(self, value: impl Arg<T>) {
+    /// Stores an element.
+    pub fn store(self, value: impl ToOperand<T>) {
         self.store_vector([value]);
     }
 
-    /// Writes 1, 2 or 4 elements at once; the address is a multiple of their size together.
-    pub fn store_vector<const N: usize>(self, values: [impl Arg<T>; N]) {
-        let values = values.map(Arg::operand);
+    /// Stores a vector of 1, 2 or 4 elements, aligned to its size.
+    pub fn store_vector<const N: usize>(self, values: [impl ToOperand<T>; N]) {
+        let values = values.map(ToOperand::operand);
         self.k.edit(|body| body.store(S::SPACE, T::TYPE, self.address(), &values));
     }
 }
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Reads an element that is not written while the kernel runs.
+    /// Loads an element that is constant while the kernel runs (`ld.global.nc`).
     #[must_use]
     pub fn load_constant(self) -> Val<'k, T> {
         let [value] = self.load_through(true);
         value
     }
 
-    /// Reads 1, 2 or 4 elements that is not written while the kernel runs.
+    /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs
+    /// (`ld.global.nc`).
     #[must_use]
     pub fn load_constant_vector<const N: usize>(self) -> [Val<'k, T>; N] {
         self.load_through(true)

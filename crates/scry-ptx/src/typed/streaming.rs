@@ -1,34 +1,34 @@
-//! Memory that passes by once, and is there only where a condition holds.
+//! Predicated loads and stores, and cache policies for streamed data.
 
-use super::value::{Arg, Element, F16, Val};
+use super::value::{Element, F16, ToOperand, Val};
 use super::{Code, Global, Memory, Ptr};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Reads 1, 2 or 4 elements that is not written while the kernel runs. Where `only` does not
-    /// hold nothing is read, and each is `otherwise`.
+    /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs, under a
+    /// predicate. Where `only` is false nothing is loaded, and each element is `otherwise`.
     #[must_use]
     pub fn load_where<const N: usize>(
         self,
         only: Option<Val<'k, bool>>,
-        otherwise: impl Arg<T>,
+        otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
         self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
     }
 
-    /// The same for memory that may be written while the kernel runs.
+    /// As [`Ptr::load_where`], for memory that may be written while the kernel runs.
     #[must_use]
     pub fn load_fresh_where<const N: usize>(
         self,
         only: Option<Val<'k, bool>>,
-        otherwise: impl Arg<T>,
+        otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
         self.load_by(Opcode::new("ld.global"), None, only, otherwise)
     }
 
-    /// Loads an element past L1, which may hold stale data from before a launch that this one has
-    /// not waited for.
+    /// Loads an element, bypassing L1, which may hold stale data of a predecessor that this launch
+    /// has not waited for.
     #[must_use]
     pub fn load_before_wait(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));
@@ -37,14 +37,13 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap(value)
     }
 
-    /// As [`Ptr::load_where`], for data that is read once: it bypasses L1, and L2 treats it as
-    /// `policy` says.
+    /// As [`Ptr::load_where`], for data that is read once: bypasses L1, with an L2 eviction policy.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
         policy: Policy<'k>,
         only: Option<Val<'k, bool>>,
-        otherwise: impl Arg<T>,
+        otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
         let opcode = Opcode::new("ld.global.nc.L1::no_allocate.L2::cache_hint");
         self.load_by(opcode, Some(policy), only, otherwise)
@@ -55,7 +54,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         opcode: Opcode,
         policy: Option<Policy<'k>>,
         only: Option<Val<'k, bool>>,
-        otherwise: impl Arg<T>,
+        otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
         let regs: [Reg; N] = std::array::from_fn(|_| match only {
             None => self.k.edit(|body| body.reg(T::TYPE)),
@@ -69,13 +68,13 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
 }
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
-    /// Writes 1, 2 or 4 elements where `only` holds.
+    /// Stores a vector of 1, 2 or 4 elements where `only` is true.
     pub fn store_where<const N: usize>(
         self,
         only: Option<Val<'k, bool>>,
-        values: [impl Arg<T>; N],
+        values: [impl ToOperand<T>; N],
     ) {
-        let values = values.map(Arg::operand);
+        let values = values.map(ToOperand::operand);
         let opcode = vector(Opcode::new("st").space(S::SPACE), N, T::TYPE);
         write(self.k, only, opcode, vec![self.address().into(), group(&values)]);
     }
@@ -100,9 +99,9 @@ impl Code {
         Policy(self.op(opcode, &[Operand::f32(1.0)]))
     }
 
-    /// Prefetches this many bytes into L2 (`sm_90`). Address and size must be multiples of 16. To
-    /// be executed by one thread.
-    pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl Arg<u32>) {
+    /// Prefetches this many bytes into L2 (`sm_90`). Address and size must be multiples of 16.
+    /// Executed by one thread.
+    pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl ToOperand<u32>) {
         self.edit(|body| body.require(8, 0));
         let args = [from.address().into(), bytes.operand().into()];
         self.emit(Opcode::new("cp.async.bulk.prefetch.L2.global"), args);
@@ -111,7 +110,7 @@ impl Code {
 
 /// Unpacks two `f16` of one register to `f32`, the low one first.
 #[must_use]
-pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
+pub fn unpack_f16x2(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     let k = pair.code();
     let [low, high] = [0, 1].map(|_| k.edit(|body| body.reg(F16::TYPE)));
     let parts = asm::Arg::Vector(vec![low.into(), high.into()]);
@@ -119,9 +118,9 @@ pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     [low, high].map(|half| k.wrap::<F16>(half).convert(""))
 }
 
-/// Two bfloat16 in one register, each as an f32, the low one first.
+/// Unpacks two bfloat16 of one register to `f32`, the low one first.
 #[must_use]
-pub fn bfloats(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
+pub fn unpack_bf16x2(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     [(pair << 16).cast(), (pair & 0xffff_0000).cast()]
 }
 
@@ -160,7 +159,8 @@ mod tests {
             let [c] = x.cast::<u16>().load_where(None, 0);
             y.store_where(Some(some), [a, b]);
             y.cast::<u16>().offset(8).store_where(None, [c]);
-            let accumulators = [halves(a), bfloats(b)].map(|[low, high]| (low + high).cast());
+            let accumulators =
+                [unpack_f16x2(a), unpack_bf16x2(b)].map(|[low, high]| (low + high).cast());
             y.store_where(None, accumulators);
         });
         let text = PtxModule::new(Target::SM_80).with(kernel).to_string();
@@ -186,7 +186,7 @@ mod tests {
         let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let (x, y) = (k.pointer::<u16>("x"), k.pointer::<u16>("y"));
             let before_wait = x.load_before_wait();
-            k.wait_for_launch_before();
+            k.pdl_wait();
             let [fresh] = x.load_fresh_where(Some(before_wait.lt(7)), 0);
             y.store_where(None, [before_wait, fresh]);
         });

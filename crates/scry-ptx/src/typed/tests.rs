@@ -1,7 +1,7 @@
 //! The text that the typed layer emits, and whether ptxas accepts it.
 
 use super::hopper::{
-    Accumulators, Barrier, Left, Matrix, MmaType, Swizzle, Transposed, descriptor,
+    Accumulators, Left, MBarrier, Matrix, MmaType, Swizzle, Transposed, descriptor,
 };
 use super::{Bf16x2, Code, Sign, kernel, pack};
 use crate::assembler::assemble;
@@ -132,36 +132,36 @@ fn product(k: &Code) {
     let map = k.tensor_map("a");
     let y = k.pointer::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);
-    let full = Barrier::at(k.shared::<u64>(1, 8));
+    let full = MBarrier::at(k.shared::<u64>(1, 8));
     let first = k.thread_id().equals(0);
     k.when(first, || {
-        k.prefetch_map(map);
+        k.prefetch_tensor_map(map);
         full.init(1);
-        k.fence_barriers();
+        k.fence_mbarrier_init();
     });
     k.sync_cluster();
-    k.when(first & k.elected(), || {
-        full.arrive_expecting(32768);
+    k.when(first & k.elect_one(), || {
+        full.arrive_expect_tx(32768);
         let zero = k.constant(0u32).copied();
-        k.fetch_tile(tiles, map, [zero, zero], full);
+        k.tma_load(tiles, map, [zero, zero], full);
         let both = k.constant(3u32).convert::<u16>("");
-        k.fetch_tile_for(tiles.at(8192), map, [zero, zero, zero], full, both);
+        k.tma_load_multicast(tiles.at(8192), map, [zero, zero, zero], full, both);
     });
     full.wait(0u32);
     let accumulators = Accumulators::new(k, 64);
     let (a, b) = (descriptor(tiles, 16, 1024, Swizzle::B128), tiles.at(8192));
     let b = descriptor(b, 16, 1024, Swizzle::B128);
-    k.begin_products();
+    k.wgmma_fence();
     let fresh = k.constant(0u32).differs(0);
     accumulators.multiply(MmaType::Bf16, Left::Shared(a), b, fresh, Transposed::default());
-    k.commit_products();
-    k.wait_products(0);
+    k.wgmma_commit_group();
+    k.wgmma_wait_group(0);
     (0..accumulators.columns() as usize / 2)
         .for_each(|nth| y.at(nth as u32).store(accumulators.get(nth)));
     full.arrive_in(k.cluster_rank() ^ 1);
-    k.write_tile(tiles, map, [k.thread_id(), k.thread_id()]);
-    k.commit_tiles();
-    k.wait_tiles(0);
+    k.tma_store(tiles, map, [k.thread_id(), k.thread_id()]);
+    k.bulk_commit_group();
+    k.bulk_wait_group_read(0);
 }
 
 #[test]
@@ -192,13 +192,13 @@ fn ampere_instructions_assemble() {
         let (x, tile) = (k.pointer::<f32>("x"), k.shared::<f32>(256, 16));
         k.copy_async(tile, x, 16);
         k.copy_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
-        k.copy_async_or_zero(tile.at(8), x, 8, k.number("read"));
-        k.commit_copies();
-        k.wait_copies(2);
-        let (a, b) = (k.load_matrices(tile), k.load_matrices_transposed(tile));
+        k.copy_async_zero_fill(tile.at(8), x, 8, k.number("read"));
+        k.cp_async_commit_group();
+        k.cp_async_wait_group(2);
+        let (a, b) = (k.ldmatrix(tile), k.ldmatrix_trans(tile));
         let accumulators = std::array::from_fn(|_| k.var(0.0f32));
-        k.multiply_add(MmaType::Tf32, &accumulators, a, [b[0], b[1]]);
-        k.multiply_add(MmaType::Bf16, &accumulators, a, [b[2], b[3]]);
+        k.mma(MmaType::Tf32, &accumulators, a, [b[0], b[1]]);
+        k.mma(MmaType::Bf16, &accumulators, a, [b[2], b[3]]);
     });
     for line in [
         "cp.async.cg.shared.global [%r0], [%d1], 16;",
@@ -219,14 +219,14 @@ fn descriptors_differ_in_one_word() {
     let target = Target::SM_90A;
     let kernel = kernel("parts", target, [128, 1, 1], |k| {
         let tile = k.dynamic_shared::<u16>(1024);
-        let done = Barrier::at(k.shared::<u64>(1, 8));
+        let done = MBarrier::at(k.shared::<u64>(1, 8));
         let map = k.tensor_map("a");
         let matrix = Matrix::new(tile, 4096, 1024, Swizzle::B128);
         let zero = k.constant(0u32);
-        k.fetch_tile(tile, map, [zero; 4], done);
-        k.fetch_tile(tile, map, [zero; 5], done);
-        k.write_tile(tile, map, [zero; 4]);
-        k.write_tile(tile, map, [zero; 5]);
+        k.tma_load(tile, map, [zero; 4], done);
+        k.tma_load(tile, map, [zero; 5], done);
+        k.tma_store(tile, map, [zero; 4]);
+        k.tma_store(tile, map, [zero; 5]);
         let _ = matrix.at(32);
         done.arrive_if(k.lane().equals(0));
     });
@@ -247,7 +247,7 @@ fn descriptors_differ_in_one_word() {
 fn bytes_are_extracted_multiplied_and_copied() {
     let lines = instructions(|k| {
         let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
-        let _ = k.dot4(a.byte(2), b, a.signed_byte(3));
+        let _ = k.dp4a(a.byte(2), b, a.signed_byte(3));
         let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
         let accumulators = [k.constant(0i32).copied(); 4];
         let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], accumulators);

@@ -1,21 +1,21 @@
 //! Bulk copies (`cp.async.bulk`, `sm_90`) without a tensor map.
 
-use super::hopper::Barrier;
-use super::value::{Arg, Element};
+use super::hopper::MBarrier;
+use super::value::{Element, ToOperand};
 use super::{Code, Global, Ptr, Shared};
 use crate::asm::Opcode;
 
 impl Code {
     /// Copies this many bytes, a multiple of 16, into shared memory. Both addresses must be
-    /// multiples of 16, or the launch fails. To be executed by one thread. The bytes are counted by
-    /// the barrier, whose expected count a thread must set before, see
-    /// [`Barrier::arrive_expecting`], or its phase may complete too early.
+    /// multiples of 16, or the launch fails. Executed by one thread. The bytes are counted by the
+    /// barrier, whose expected count a thread must set before, see [`MBarrier::arrive_expect_tx`],
+    /// or its phase may complete too early.
     pub fn fetch_bytes<T: Element, U: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
         from: Ptr<'_, Global, U>,
-        bytes: impl Arg<u32>,
-        done: Barrier<'_>,
+        bytes: impl ToOperand<u32>,
+        done: MBarrier<'_>,
     ) {
         self.edit(|body| body.require(8, 0));
         let name = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";

@@ -9,14 +9,14 @@ use crate::types::{Operand, PtxType, Reg};
 
 /// An element type of registers: Rust's numbers, `bool`, and the types below.
 pub trait Element: Copy {
-    /// The type in instructions.
+    /// Its type in instructions.
     const TYPE: PtxType;
 }
 
 /// 16-bit IEEE 754 float.
 #[derive(Debug, Clone, Copy)]
 pub struct F16;
-/// The upper half of an f32.
+/// bfloat16: the upper half of an f32.
 #[derive(Debug, Clone, Copy)]
 pub struct Bf16;
 /// Two f16, the first in the low half.
@@ -62,43 +62,43 @@ impl Bits for i32 {}
 impl Bits for u64 {}
 
 /// An operand of type `T`: a value, or a Rust constant.
-pub trait Arg<T: Element>: Copy {
-    /// As instructions take it.
+pub trait ToOperand<T: Element>: Copy {
+    /// Returns it as an instruction operand.
     fn operand(self) -> Operand;
 }
 
-impl Arg<u16> for u16 {
+impl ToOperand<u16> for u16 {
     fn operand(self) -> Operand {
         Operand::Imm { bits: self.into(), ty: PtxType::U16 }
     }
 }
-impl Arg<u32> for u32 {
+impl ToOperand<u32> for u32 {
     fn operand(self) -> Operand {
         Operand::u32(self)
     }
 }
-impl Arg<i32> for i32 {
+impl ToOperand<i32> for i32 {
     fn operand(self) -> Operand {
         Operand::s32(self)
     }
 }
-impl Arg<u64> for u64 {
+impl ToOperand<u64> for u64 {
     fn operand(self) -> Operand {
         Operand::u64(self)
     }
 }
-impl Arg<f32> for f32 {
+impl ToOperand<f32> for f32 {
     fn operand(self) -> Operand {
         Operand::f32(self)
     }
 }
-impl Arg<f64> for f64 {
+impl ToOperand<f64> for f64 {
     fn operand(self) -> Operand {
         Operand::f64(self)
     }
 }
 
-/// A value of a kernel: the result of an instruction, which nothing changes.
+/// An immutable value of a kernel: the result of an instruction.
 #[derive(Debug)]
 pub struct Val<'k, T> {
     pub(super) k: &'k Code,
@@ -114,26 +114,26 @@ impl<T> Clone for Val<'_, T> {
 
 impl<T> Copy for Val<'_, T> {}
 
-impl<T: Element> Arg<T> for Val<'_, T> {
+impl<T: Element> ToOperand<T> for Val<'_, T> {
     fn operand(self) -> Operand {
         self.operand
     }
 }
 
 impl<'k, T: Element> Val<'k, T> {
-    /// The kernel that it belongs to.
+    /// Returns the kernel that it belongs to.
     #[must_use]
     pub fn code(self) -> &'k Code {
         self.k
     }
 
-    /// The register that it is in.
+    /// Returns its register.
     #[must_use]
     pub fn reg(self) -> Reg {
         self.k.edit(|body| body.in_register(self.operand))
     }
 
-    /// The same bits as another type of the same size.
+    /// Reinterprets the bits as another type of the same size.
     #[must_use]
     pub fn cast<U: Element>(self) -> Val<'k, U> {
         self.k.wrap(self.reg())
@@ -146,15 +146,15 @@ impl<'k, T: Element> Val<'k, T> {
         self.k.wrap(result)
     }
 
-    /// `name.type self`.
+    /// Emits `name.type self`.
     #[must_use]
     pub fn unary(self, name: &str) -> Self {
         self.k.op(Opcode::typed(name, T::TYPE), &[self.operand])
     }
 
-    /// `name.type self, other`.
+    /// Emits `name.type self, other`.
     #[must_use]
-    pub fn binary(self, name: &str, other: impl Arg<T>) -> Self {
+    pub fn binary(self, name: &str, other: impl ToOperand<T>) -> Self {
         self.k.op(Opcode::typed(name, T::TYPE), &[self.operand, other.operand()])
     }
 
@@ -162,7 +162,7 @@ impl<'k, T: Element> Val<'k, T> {
         self.k.op(Opcode::typed(name, T::TYPE.to_bits()), &[self.operand, other])
     }
 
-    fn compare(self, comparison: &str, other: impl Arg<T>) -> Val<'k, bool> {
+    fn compare(self, comparison: &str, other: impl ToOperand<T>) -> Val<'k, bool> {
         let (a, b) = (self.operand, other.operand());
         let result = self.k.edit(|body| body.compare(comparison, T::TYPE, a, b));
         self.k.wrap(result)
@@ -171,58 +171,58 @@ impl<'k, T: Element> Val<'k, T> {
 
 /// Comparisons and other operations of all numbers.
 impl<'k, T: Number> Val<'k, T> {
-    /// Whether it is less.
+    /// Returns whether it is less.
     #[must_use]
-    pub fn lt(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn lt(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("lt", other)
     }
 
-    /// Whether it is less or equal.
+    /// Returns whether it is less or equal.
     #[must_use]
-    pub fn le(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn le(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("le", other)
     }
 
-    /// Whether it is greater.
+    /// Returns whether it is greater.
     #[must_use]
-    pub fn gt(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn gt(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("gt", other)
     }
 
-    /// Whether it is greater or equal.
+    /// Returns whether it is greater or equal.
     #[must_use]
-    pub fn ge(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn ge(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("ge", other)
     }
 
-    /// Whether both are equal.
+    /// Returns whether both are equal.
     #[must_use]
-    pub fn equals(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn equals(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         self.compare("eq", other)
     }
 
-    /// Whether they differ; true if a float is NaN.
+    /// Returns whether they differ; true if a float is NaN.
     #[must_use]
-    pub fn differs(self, other: impl Arg<T>) -> Val<'k, bool> {
+    pub fn differs(self, other: impl ToOperand<T>) -> Val<'k, bool> {
         let float = matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
         self.compare(if float { "neu" } else { "ne" }, other)
     }
 
     /// Returns the minimum; of a float and NaN, the float.
     #[must_use]
-    pub fn min(self, other: impl Arg<T>) -> Self {
+    pub fn min(self, other: impl ToOperand<T>) -> Self {
         self.binary("min", other)
     }
 
     /// Returns the maximum; of a float and NaN, the float.
     #[must_use]
-    pub fn max(self, other: impl Arg<T>) -> Self {
+    pub fn max(self, other: impl ToOperand<T>) -> Self {
         self.binary("max", other)
     }
 
-    /// `self * factor + summand`: of floats rounded once, of integers the low bits.
+    /// Returns `self * factor + summand`: rounded once for floats (FMA), the low bits for integers.
     #[must_use]
-    pub fn mul_add(self, factor: impl Arg<T>, summand: impl Arg<T>) -> Self {
+    pub fn mul_add(self, factor: impl ToOperand<T>, summand: impl ToOperand<T>) -> Self {
         let name = match T::TYPE {
             PtxType::U16 | PtxType::U32 | PtxType::S32 | PtxType::U64 => "mad.lo",
             _ => "fma.rn",
@@ -233,9 +233,13 @@ impl<'k, T: Number> Val<'k, T> {
 }
 
 impl<'k> Val<'k, bool> {
-    /// One of two values.
+    /// Selects one of two values.
     #[must_use]
-    pub fn select<T: Element>(self, holds: impl Arg<T>, otherwise: impl Arg<T>) -> Val<'k, T> {
+    pub fn select<T: Element>(
+        self,
+        holds: impl ToOperand<T>,
+        otherwise: impl ToOperand<T>,
+    ) -> Val<'k, T> {
         let (pred, holds, otherwise) = (self.reg(), holds.operand(), otherwise.operand());
         let result = self.k.edit(|body| body.select(T::TYPE, pred, holds, otherwise));
         self.k.wrap(result)
@@ -244,25 +248,25 @@ impl<'k> Val<'k, bool> {
 
 /// Functions that the hardware approximates.
 impl Val<'_, f32> {
-    /// 2 to this power, within 2 units in the last place; subnormal results are 0.
+    /// Returns 2 to this power, within 2 ULP; subnormal results are 0.
     #[must_use]
     pub fn exp2(self) -> Self {
         self.unary("ex2.approx.ftz")
     }
 
-    /// The logarithm to base 2.
+    /// Returns the logarithm to base 2.
     #[must_use]
     pub fn log2(self) -> Self {
         self.unary("lg2.approx.ftz")
     }
 
-    /// The reciprocal, within 1 unit in the last place.
+    /// Returns the reciprocal, within 1 ULP.
     #[must_use]
     pub fn recip(self) -> Self {
         self.unary("rcp.approx.ftz")
     }
 
-    /// The reciprocal of the square root.
+    /// Returns the reciprocal of the square root.
     #[must_use]
     pub fn rsqrt(self) -> Self {
         self.unary("rsqrt.approx.ftz")
@@ -276,21 +280,21 @@ pub fn pack<'k, P: Element>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, P>
     low.k.op(opcode, &[high.operand, low.operand])
 }
 
-impl<'k, T: Number, R: Arg<T>> Add<R> for Val<'k, T> {
+impl<'k, T: Number, R: ToOperand<T>> Add<R> for Val<'k, T> {
     type Output = Self;
     fn add(self, other: R) -> Self {
         self.binary("add", other)
     }
 }
 
-impl<'k, T: Number, R: Arg<T>> Sub<R> for Val<'k, T> {
+impl<'k, T: Number, R: ToOperand<T>> Sub<R> for Val<'k, T> {
     type Output = Self;
     fn sub(self, other: R) -> Self {
         self.binary("sub", other)
     }
 }
 
-impl<'k, T: Number, R: Arg<T>> Mul<R> for Val<'k, T> {
+impl<'k, T: Number, R: ToOperand<T>> Mul<R> for Val<'k, T> {
     type Output = Self;
     fn mul(self, other: R) -> Self {
         let name = match T::TYPE {
@@ -301,36 +305,36 @@ impl<'k, T: Number, R: Arg<T>> Mul<R> for Val<'k, T> {
     }
 }
 
-impl<'k, T: Bits, R: Arg<T>> BitAnd<R> for Val<'k, T> {
+impl<'k, T: Bits, R: ToOperand<T>> BitAnd<R> for Val<'k, T> {
     type Output = Self;
     fn bitand(self, other: R) -> Self {
         self.bitwise("and", other.operand())
     }
 }
 
-impl<'k, T: Bits, R: Arg<T>> BitOr<R> for Val<'k, T> {
+impl<'k, T: Bits, R: ToOperand<T>> BitOr<R> for Val<'k, T> {
     type Output = Self;
     fn bitor(self, other: R) -> Self {
         self.bitwise("or", other.operand())
     }
 }
 
-impl<'k, T: Bits, R: Arg<T>> BitXor<R> for Val<'k, T> {
+impl<'k, T: Bits, R: ToOperand<T>> BitXor<R> for Val<'k, T> {
     type Output = Self;
     fn bitxor(self, other: R) -> Self {
         self.bitwise("xor", other.operand())
     }
 }
 
-impl<'k, T: Bits, R: Arg<u32>> Shl<R> for Val<'k, T> {
+impl<'k, T: Bits, R: ToOperand<u32>> Shl<R> for Val<'k, T> {
     type Output = Self;
     fn shl(self, by: R) -> Self {
         self.bitwise("shl", by.operand())
     }
 }
 
-/// Signed integers are filled with their sign.
-impl<'k, T: Bits, R: Arg<u32>> Shr<R> for Val<'k, T> {
+/// Arithmetic for signed integers, else logical.
+impl<'k, T: Bits, R: ToOperand<u32>> Shr<R> for Val<'k, T> {
     type Output = Self;
     fn shr(self, by: R) -> Self {
         self.k.op(Opcode::typed("shr", T::TYPE), &[self.operand, by.operand()])
@@ -390,11 +394,11 @@ impl<'k, T: Element> Var<'k, T> {
     }
 
     /// Assigns a value.
-    pub fn set(self, value: impl Arg<T>) {
+    pub fn set(self, value: impl ToOperand<T>) {
         self.k.edit(|body| body.assign(self.reg, value.operand()));
     }
 
-    /// The register.
+    /// Returns the register.
     #[must_use]
     pub fn reg(self) -> Reg {
         self.reg
@@ -402,7 +406,7 @@ impl<'k, T: Element> Var<'k, T> {
 }
 
 impl<T: Element> Val<'_, T> {
-    /// The value of now, in a register of its own.
+    /// Copies the current value to a register of its own.
     #[must_use]
     pub fn copied(self) -> Self {
         let result = self.k.edit(|body| body.copy(T::TYPE, self.operand));

@@ -42,7 +42,7 @@ const GROUPS: [[u32; 3]; 10] = [
 ];
 
 #[test]
-fn every_workgroup_runs_once_with_its_ids() {
+fn every_workgroup_runs_once() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: array<atomic<u32>, 1024>;
         @compute @workgroup_size(4, 2, 1)

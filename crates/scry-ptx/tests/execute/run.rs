@@ -252,7 +252,7 @@ impl Given<'_> {
                 let bytes = self.work.buffers[buffer as usize].len() as u64;
                 param.elements(bytes).to_le_bytes().to_vec()
             }
-            Param::Fold => address(self.fold),
+            Param::LinearisedGrid => address(self.fold),
             Param::Counts => address(self.counts),
             Param::Epoch => address(self.epoch),
             Param::Stop => address(self.stop),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use scry_ptx::kernels::attention::{Attention, Bias, Strides};
+use scry_ptx::kernels::attention::{Attention, AttentionBias, Strides};
 use scry_ptx::kernels::{GpuSpec, Parameter, Plan, PlanError, TensorMapElement};
 use scry_ptx::{KernelParam, PtxType, Target};
 
@@ -23,8 +23,8 @@ fn square(rows: u32, head_dim: u32, element: PtxType) -> Attention {
     Attention::new([2, 4], rows, rows, head_dim, element)
 }
 
-fn bias(of: &Attention, element: PtxType) -> Bias {
-    Bias {
+fn bias(of: &Attention, element: PtxType) -> AttentionBias {
+    AttentionBias {
         element,
         strides: Strides { head: 0, ..Strides::packed(1, of.queries, of.keys) },
         column: 1,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
+use scry_ptx::kernels::gemm::hopper::{Choice, HopperTile};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
@@ -26,7 +26,7 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
 
-fn with(tile: Tile) -> Option<Choice> {
+fn with(tile: HopperTile) -> Option<Choice> {
     Some(Choice { tile, splits: 1, flipped: false })
 }
 
@@ -57,14 +57,15 @@ fn all() -> Vec<Plan> {
         let col_major = MatrixLayout::packed(Layout::ColMajor, m, n);
         plans.push(finished(Gemm { out: col_major, ..gemm }).plan(H200));
     }
-    for tile in [Tile::new(2, 256, 2), Tile::new(3, 128, 1), Tile::new(1, 64, 1)] {
+    for tile in [HopperTile::new(2, 256, 2), HopperTile::new(3, 128, 1), HopperTile::new(1, 64, 1)]
+    {
         let bias = Epilogue { bias: true, activation: Activation::Silu, ..Epilogue::NONE };
         let gemm = Gemm { epilogue: bias, ..Gemm::new(512, 512, 512, PtxType::Bf16) };
         plans.push(gemm.plan_with(H200, with(tile)));
     }
     for (groups, columns, split_k) in SPLIT_TILES {
         let choice =
-            Choice { tile: Tile::split(groups, columns, split_k), splits: 1, flipped: true };
+            Choice { tile: HopperTile::split(groups, columns, split_k), splits: 1, flipped: true };
         let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
         plans.push(
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice)),
@@ -117,7 +118,7 @@ fn shapes_choose_the_way() {
 fn split_k_accumulators_are_sent() {
     for (groups, columns, split_k) in SPLIT_TILES {
         let choice =
-            Choice { tile: Tile::split(groups, columns, split_k), splits: 1, flipped: true };
+            Choice { tile: HopperTile::split(groups, columns, split_k), splits: 1, flipped: true };
         let gemm = Gemm::new(300, 200, 2000, PtxType::Bf16);
         let plan =
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice));
@@ -137,7 +138,7 @@ fn split_k_accumulators_are_sent() {
 fn staging_is_reused_after_stores_finish() {
     let pending = |columns| {
         let gemm = Gemm::new(4096, 4096, 64, PtxType::Bf16);
-        let plan = gemm.plan_with(H200, with(Tile::new(1, columns, 1))).unwrap();
+        let plan = gemm.plan_with(H200, with(HopperTile::new(1, columns, 1))).unwrap();
         let text = plan.steps[0].kernel.emit_ptx();
         let waits = text.lines().filter_map(|line| line.trim().strip_prefix(WAIT));
         waits.map(|pending| pending.trim_end_matches(';').parse().unwrap()).collect::<Vec<u32>>()
@@ -192,9 +193,9 @@ fn dominant_weights_are_prefetched_by_pdl() {
 fn tma_stores_need_16_byte_rows() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
     gemm.out.ld = 1008;
-    let plan = gemm.plan_with(H200, with(Tile::new(2, 128, 1))).unwrap();
+    let plan = gemm.plan_with(H200, with(HopperTile::new(2, 128, 1))).unwrap();
     assert!(names(&plan)[1].ends_with("_unaligned"), "{:?}", names(&plan));
-    let parts = Some(Choice { tile: Tile::new(2, 128, 1), splits: 2, flipped: false });
+    let parts = Some(Choice { tile: HopperTile::new(2, 128, 1), splits: 2, flipped: false });
     let plan = gemm.plan_with(H200, parts).unwrap();
     let kernel = &plan.steps[1].kernel;
     let parameters = kernel.interface().parameters;
@@ -218,12 +219,12 @@ fn mma_count_follows_the_stage() {
         plan.steps.last().unwrap().kernel.emit_ptx().matches("wgmma.mma_async").count()
     };
     let halves = Gemm::new(512, 512, 512, PtxType::F16);
-    assert_eq!(count(halves, Tile::new(2, 256, 1)), 4);
+    assert_eq!(count(halves, HopperTile::new(2, 256, 1)), 4);
     let single = Gemm { precision: Precision::Tf32, ..Gemm::new(512, 512, 512, PtxType::F32) };
-    assert_eq!(count(single, Tile::new(2, 256, 1)), 4);
+    assert_eq!(count(single, HopperTile::new(2, 256, 1)), 4);
     // TF32x3: three products of two terms.
     let exact = Gemm { precision: Precision::Tf32x3, ..single };
-    assert_eq!(count(exact, Tile::new(2, 128, 1)), 12);
+    assert_eq!(count(exact, HopperTile::new(2, 128, 1)), 12);
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn empty_problems_launch_nothing() {
 
 #[test]
 fn unsupported_operands_are_refused() {
-    let choice = with(Tile::new(2, 128, 1));
+    let choice = with(HopperTile::new(2, 128, 1));
     let said = |gemm: Gemm, machine| gemm.plan_with(machine, choice).unwrap_err().to_string();
     let older = GpuSpec { target: Target::SM_90, ..H200 };
     let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
@@ -266,7 +267,7 @@ fn unsupported_operands_are_refused() {
         a: MatrixLayout { ld: 8, ..MatrixLayout::packed(Layout::RowMajor, side, 8) },
         ..Gemm::new(side, side, 8, PtxType::F16)
     };
-    let wide = Some(Choice { tile: Tile::new(3, 256, 1), splits: 1, flipped: false });
+    let wide = Some(Choice { tile: HopperTile::new(3, 256, 1), splits: 1, flipped: false });
     let text =
         Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide).unwrap_err().to_string();
     assert!(text.contains("choice is a tile with more columns than registers can hold"), "{text}");

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use scry_ptx::kernels::attention::{Attention, Bias, Strides};
+use scry_ptx::kernels::attention::{Attention, AttentionBias, Strides};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, MatrixLayout, Precision};
 use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
@@ -109,9 +109,9 @@ fn strides(packed: Strides) -> impl Strategy<Value = Strides> {
     prop_oneof![12 => Just(packed), 1 => any]
 }
 
-fn bias() -> impl Strategy<Value = Option<Bias>> {
+fn bias() -> impl Strategy<Value = Option<AttentionBias>> {
     let one = (element(), strides(Strides { batch: 0, head: 0, row: 0 }), 0..3u32);
-    sometimes(one.prop_map(|(element, strides, column)| Bias { element, strides, column }))
+    sometimes(one.prop_map(|(element, strides, column)| AttentionBias { element, strides, column }))
 }
 
 fn attention() -> impl Strategy<Value = Attention> {

@@ -127,7 +127,7 @@ fn steps_match_kernel_interfaces() {
 }
 
 #[test]
-fn blocks_fit_the_shared_memory_of_small_devices() {
+fn blocks_fit_small_shared_memory() {
     let plans: Vec<_> =
         products().iter().map(|gemm| gemm.plan(SMALL).expect("the arguments are valid")).collect();
     for step in plans.iter().flat_map(|plan| &plan.steps) {

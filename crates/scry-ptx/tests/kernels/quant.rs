@@ -53,7 +53,7 @@ fn all() -> Vec<Plan> {
 }
 
 #[test]
-fn kernels_neither_spill_nor_use_local_memory() {
+fn kernels_do_not_spill() {
     resource_snapshot::compare("quant.txt", all());
 }
 

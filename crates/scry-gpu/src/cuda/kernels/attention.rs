@@ -1,6 +1,6 @@
 //! Attention.
 
-pub use scry_ptx::kernels::attention::{Attention, Bias as AttentionBias, Strides};
+pub use scry_ptx::kernels::attention::{Attention, AttentionBias, Strides};
 
 use super::check::Call;
 use super::{Kernels, PreparedOp};

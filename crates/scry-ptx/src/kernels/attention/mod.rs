@@ -21,8 +21,8 @@ mod naive;
 mod scalar;
 mod shape;
 
-pub use flash::Tile;
-pub use shape::{Attention, Bias, Strides};
+pub use flash::FlashTile;
+pub use shape::{Attention, AttentionBias, Strides};
 
 use super::{GpuSpec, Plan, PlanError};
 
@@ -45,7 +45,12 @@ impl Attention {
 
     /// Returns the FlashAttention launches with a given tile, for measurements.
     #[doc(hidden)]
-    pub fn flash_with(&self, tile: Tile, plain: bool, machine: GpuSpec) -> Result<Plan, PlanError> {
+    pub fn flash_with(
+        &self,
+        tile: FlashTile,
+        plain: bool,
+        machine: GpuSpec,
+    ) -> Result<Plan, PlanError> {
         flash::plan_with(self, tile, plain, machine)
     }
 

@@ -38,7 +38,7 @@ impl Strides {
 
 /// A bias that is added to the scores, minus infinity to mask a key. A stride of 0 broadcasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Bias {
+pub struct AttentionBias {
     /// `F32`, or the type of the operands.
     pub element: PtxType,
     /// Its strides.
@@ -69,7 +69,7 @@ pub struct Attention {
     /// Scale of the scores.
     pub scale: f32,
     /// The bias of the scores.
-    pub bias: Option<Bias>,
+    pub bias: Option<AttentionBias>,
     /// Strides of queries.
     pub q: Strides,
     /// Strides of keys.
@@ -133,7 +133,7 @@ impl Attention {
 
     /// Returns the same with a bias.
     #[must_use]
-    pub const fn biased(mut self, bias: Bias) -> Self {
+    pub const fn biased(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(bias);
         self
     }

@@ -1,4 +1,4 @@
-//! The epilogue of a GEMM: what is applied to the accumulators before they are stored.
+//! The epilogue of a GEMM, applied to the accumulators before they are stored.
 
 use crate::kernels::name::Name;
 use crate::typed::Val;

@@ -23,13 +23,13 @@ impl<'k> StageCursor<'k> {
 
     /// Commits a group of copies, waits for the next stage's, and advances.
     pub(super) fn pass(&self) {
-        self.k.commit_copies();
+        self.k.cp_async_commit_group();
         for stage in [self.multiplied, self.copied] {
             let next = stage.get() + self.stage_bytes;
             let end = next.equals(self.stages * self.stage_bytes);
             stage.set(end.select(0u32, next));
         }
-        self.k.wait_copies(self.stages - 2);
+        self.k.cp_async_wait_group(self.stages - 2);
         self.k.sync();
     }
 }

@@ -82,8 +82,8 @@ impl PtxKernel for Reduce {
 
     fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
-            k.wait_for_launch_before();
-            k.let_next_launch_begin();
+            k.pdl_wait();
+            k.pdl_launch_dependents();
             let terms = Terms::new(k, self);
             let flat = k.block_id(0) * THREADS + k.thread_id();
             let below = flat / terms.n;

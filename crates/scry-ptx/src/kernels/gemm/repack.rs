@@ -12,7 +12,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Arg, Code, Global, Ptr, Val};
+use crate::typed::{self, Code, Global, Ptr, ToOperand, Val};
 use crate::types::PtxType;
 
 /// Threads per block.

@@ -1,5 +1,5 @@
 //! Reference GEMM kernels: one result per thread. They support all types, layouts and strides, and
-//! are what the fast kernels are checked against.
+//! are the reference for tests of the fast kernels.
 //!
 //! The naive kernel reads a row and a column from global memory for each result, and depends on the
 //! caches. The tiled one stages square tiles of both operands in shared memory, so that each

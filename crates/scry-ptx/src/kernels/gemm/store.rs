@@ -9,7 +9,7 @@ use crate::types::PtxType;
 
 /// The dimension of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Bias {
+pub(super) enum BiasAxis {
     None,
     Columns,
     /// Per row, of a transposed GEMM.
@@ -21,7 +21,7 @@ pub(super) enum Bias {
 pub(super) struct Sink {
     pub output: PtxType,
     pub reads: bool,
-    pub bias: Bias,
+    pub bias: BiasAxis,
     pub activation: Activation,
     /// Whether vector stores of four can be used: rows are multiples of four, and aligned.
     pub quads: bool,
@@ -32,9 +32,9 @@ impl Sink {
     pub(super) fn new(gemm: &Gemm, flipped: bool) -> Self {
         let epilogue = &gemm.epilogue;
         let bias = match (epilogue.bias, flipped) {
-            (false, _) => Bias::None,
-            (true, false) => Bias::Columns,
-            (true, true) => Bias::Rows,
+            (false, _) => BiasAxis::None,
+            (true, false) => BiasAxis::Columns,
+            (true, true) => BiasAxis::Rows,
         };
         Self {
             output: gemm.output,
@@ -50,7 +50,7 @@ impl Sink {
         Self {
             output: PtxType::F32,
             reads: false,
-            bias: Bias::None,
+            bias: BiasAxis::None,
             activation: Activation::None,
             quads: true,
         }
@@ -59,9 +59,9 @@ impl Sink {
     /// Appends itself to a kernel's name.
     pub(super) fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
-            Bias::None => None,
-            Bias::Columns => Some('n'),
-            Bias::Rows => Some('m'),
+            BiasAxis::None => None,
+            BiasAxis::Columns => Some('n'),
+            BiasAxis::Rows => Some('m'),
         };
         let name = name.with_if(self.quads, "vec4");
         name.epilogue(self.reads, bias, self.activation)
@@ -94,7 +94,7 @@ pub(super) struct Results<'k> {
 
 impl<'k> Results<'k> {
     pub(super) fn declare(k: &'k Code, sink: Sink) -> Self {
-        let bias = (sink.bias != Bias::None).then(|| k.pointer("bias"));
+        let bias = (sink.bias != BiasAxis::None).then(|| k.pointer("bias"));
         Self {
             k,
             sink,
@@ -197,7 +197,7 @@ impl<'k> Row<'_, 'k> {
         let results = self.writer.results;
         let bias = results.bias?.cast::<T>();
         Some(match results.sink.bias {
-            Bias::Rows => [widened(bias.at(self.row).load_constant()); N],
+            BiasAxis::Rows => [widened(bias.at(self.row).load_constant()); N],
             _ => bias.at(column).load_constant_vector::<N>().map(widened),
         })
     }

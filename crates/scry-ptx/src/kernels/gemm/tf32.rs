@@ -10,7 +10,7 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::{self, Arg, Code, Global, Ptr, Shared, Val};
+use crate::typed::{self, Code, Global, Ptr, Shared, ToOperand, Val};
 use crate::types::PtxType;
 
 /// Rows and columns of a block's tile.

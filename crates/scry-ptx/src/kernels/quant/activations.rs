@@ -7,7 +7,7 @@
 use super::format::{BlockFormat, SPAN};
 use super::wide;
 use crate::kernels::name::Name;
-use crate::typed::{Code, Global, Memory, Ptr, Val, bfloats, halves};
+use crate::typed::{Code, Global, Memory, Ptr, Val, unpack_bf16x2, unpack_f16x2};
 use crate::types::PtxType;
 
 /// Blocks whose largest value is below this become zero: the reciprocal would overflow.
@@ -78,7 +78,7 @@ impl Limbs {
 
 /// Limbs in memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Image<'k, S> {
+pub(super) struct LimbBuffer<'k, S> {
     layout: Limbs,
     k: &'k Code,
     pub(super) limbs: Ptr<'k, S, u32>,
@@ -93,7 +93,7 @@ struct Held<'k> {
     lane: Val<'k, u32>,
 }
 
-impl<'k, S: Memory> Image<'k, S> {
+impl<'k, S: Memory> LimbBuffer<'k, S> {
     /// Creates the layout of blocks of 256 values at an address.
     pub(super) fn new(
         k: &'k Code,
@@ -151,7 +151,7 @@ impl<'k, S: Memory> Image<'k, S> {
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let sizes = values.map(|value| value.unary("abs"));
         let own = sizes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
-        let largest = self.k.largest_of_warp(own);
+        let largest = self.k.max_of_warp(own);
         let counts = largest.ge(NEGLIGIBLE);
         // Reciprocals of values above 2^126 would be flushed to zero.
         let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);
@@ -190,7 +190,7 @@ impl<'k, S: Memory> Image<'k, S> {
         words: [Val<'k, u32>; 2],
     ) {
         let ones = 0x0101_0101u32;
-        let own = self.k.dot4(words[1], ones, self.k.dot4(words[0], ones, 0));
+        let own = self.k.dp4a(words[1], ones, self.k.dp4a(words[0], ones, 0));
         let sum = self.k.reduce_warp(own, width / 8, |a, b| a + b);
         let (group, part) = (held.lane >> 2, held.lane & 3);
         let first = (held.lane & (width / 8 - 1)).equals(0);
@@ -240,7 +240,7 @@ impl<'k> Source<'k> {
             return std::array::from_fn(|i| if i < 4 { low[i] } else { high[i - 4] });
         }
         let at = self.at.cast::<u16>().at_wide(nth).cast::<u32>();
-        let widen = if self.element == PtxType::Bf16 { bfloats } else { halves };
+        let widen = if self.element == PtxType::Bf16 { unpack_bf16x2 } else { unpack_f16x2 };
         let pairs = at.load_fresh_where::<4>(only, 0u32).map(widen);
         std::array::from_fn(|i| pairs[i / 2][i % 2])
     }

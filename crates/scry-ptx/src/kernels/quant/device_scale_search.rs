@@ -12,7 +12,7 @@ struct Moments<'k> {
     xq: Val<'k, f32>,
 }
 
-/// Arithmetic that is not contracted.
+/// Arithmetic without FMA contraction.
 pub(super) trait Exact<'k>: Sized {
     fn plus(self, other: Val<'k, f32>) -> Self;
     fn minus(self, other: Val<'k, f32>) -> Self;
@@ -117,7 +117,7 @@ impl<'k> Weights<'k> {
         });
     }
 
-    /// Runs `each` with the quantisation step of each try.
+    /// Runs `each` with the quantisation step of each candidate.
     fn tries(&self, each: impl FnOnce(Val<'k, f32>)) {
         self.k.for_range(0, TRIES, 1, |nth| {
             let more = self.k.constant(STEP).times(nth.convert("rn"));

@@ -3,9 +3,9 @@
 //! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
 //! of all columns. The activations are quantised once for all blocks.
 
-use super::activations::{Image, Limbs};
+use super::activations::{LimbBuffer, Limbs};
 use super::format::SPAN;
-use super::lane_weights::Eighth;
+use super::lane_weights::LaneWeights;
 use super::matvec_shape::MatVec;
 use super::wide;
 use crate::kernels::name::Name;
@@ -35,7 +35,7 @@ pub(super) struct Dot {
 struct Work<'k> {
     k: &'k Code,
     weights: Ptr<'k, Global, u8>,
-    image: Image<'k, Global>,
+    image: LimbBuffer<'k, Global>,
     lines: u32,
     lane: Val<'k, u32>,
     rows: [Val<'k, u32>; ROWS as usize],
@@ -62,7 +62,7 @@ impl Dot {
         let work = Work {
             k,
             weights,
-            image: Image::new(k, layout(self.product.columns), limbs, spans),
+            image: LimbBuffer::new(k, layout(self.product.columns), limbs, spans),
             lines: layout(self.product.columns).lines(),
             lane: k.lane(),
             // Rows out of bounds are clamped to the last one.
@@ -85,7 +85,7 @@ impl Dot {
             let weights = work.rows.map(|row| {
                 let first = wide(span * format.span_bytes());
                 let at = work.weights.at_wide(wide(row).mul_add(wide(work.row_bytes), first));
-                Eighth::load(work.k, format, at, work.lane)
+                LaneWeights::load(work.k, format, at, work.lane)
             });
             for column in 0..columns {
                 let values = work.column(span, column);
@@ -141,11 +141,11 @@ impl<'k> Work<'k> {
 
 impl<'k> Values<'k> {
     /// Accumulates the products with 8 weights.
-    fn times(&self, k: &'k Code, weights: &Eighth<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
+    fn times(&self, k: &'k Code, weights: &LaneWeights<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
         let dot = |words: [Val<'k, u32>; 2]| {
             let [whole, rest] = self.limbs.map(|limbs| {
-                let low = k.dot4(words[0], limbs[0], 0);
-                k.dot4(words[1], limbs[1], low).convert::<f32>("rn")
+                let low = k.dp4a(words[0], limbs[0], 0);
+                k.dp4a(words[1], limbs[1], low).convert::<f32>("rn")
             });
             rest.mul_add(1.0 / 128.0, whole)
         };

@@ -5,7 +5,7 @@ use crate::typed::{Code, F16, Global, Ptr, Val};
 
 /// 8 weights, `scale * q - offset`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Eighth<'k> {
+pub(super) struct LaneWeights<'k> {
     /// The integers, signed bytes, in order.
     pub(super) q: [Val<'k, u32>; 2],
     pub(super) scale: Val<'k, f32>,
@@ -22,7 +22,7 @@ struct Place<'k> {
     lane: Val<'k, u32>,
 }
 
-impl<'k> Eighth<'k> {
+impl<'k> LaneWeights<'k> {
     /// Loads the weights of a lane.
     pub(super) fn load(
         k: &'k Code,
@@ -70,7 +70,7 @@ impl<'k> Place<'k> {
     }
 
     /// Loads `Q4K` and `Q5K`, given the offsets of low and high bits.
-    fn affine(&self, low: i64, high: Option<i64>) -> Eighth<'k> {
+    fn affine(&self, low: i64, high: Option<i64>) -> LaneWeights<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
         let bytes = (group >> 1) * 32 + part * 8;
         let words = self.at.plus_bytes(bytes).offset(low).cast().load_constant_vector::<2>();
@@ -83,7 +83,7 @@ impl<'k> Place<'k> {
         let (scale, offset) = self.six_bits(group);
         let d = self.half(self.at).binary("mul.rn", scale.convert::<f32>("rn"));
         let offset = self.half(self.at.offset(2)).binary("mul.rn", offset.convert::<f32>("rn"));
-        Eighth { q, scale: d, offset: Some(offset) }
+        LaneWeights { q, scale: d, offset: Some(offset) }
     }
 
     /// Returns scale and offset of 32 weights.
@@ -98,7 +98,7 @@ impl<'k> Place<'k> {
         )
     }
 
-    fn centred(&self) -> Eighth<'k> {
+    fn centred(&self) -> LaneWeights<'k> {
         let (half, group) = (self.lane >> 4, (self.lane >> 2) & 3);
         let within = (self.lane & 3) * 8;
         let low = self.pair(self.at.plus_bytes(half * 64 + (group & 1) * 32 + within));
@@ -112,12 +112,12 @@ impl<'k> Place<'k> {
         let q = q.map(|word| word ^ 0x8080_8080);
         let scale = self.byte(self.at.plus_bytes(self.lane >> 1).offset(192)).signed_byte(0);
         let d = self.half(self.at.offset(208));
-        Eighth { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
+        LaneWeights { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
     }
 
-    fn plain(&self) -> Eighth<'k> {
+    fn plain(&self) -> LaneWeights<'k> {
         let block = self.at.plus_bytes((self.lane >> 2) * 34);
         let q = self.pair(block.plus_bytes((self.lane & 3) * 8).offset(2));
-        Eighth { q, scale: self.half(block), offset: None }
+        LaneWeights { q, scale: self.half(block), offset: None }
     }
 }

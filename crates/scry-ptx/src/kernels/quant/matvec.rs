@@ -3,7 +3,7 @@
 use super::activations::Limbs;
 use super::dot::{self, Dot};
 use super::matvec_shape::{Columns, MOST_COLUMNS, MatVec};
-use super::quantize_activations::Prepare;
+use super::quantize_activations::QuantizeActivations;
 use super::stream::Stream;
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
@@ -87,7 +87,7 @@ impl Plan {
             Some(scratch) => *scratch = bytes.max(*scratch),
             None => self.scratch.push(bytes),
         }
-        let prepare = Prepare::new(limbs, product, columns);
+        let prepare = QuantizeActivations::new(limbs, product, columns);
         let buffers = vec![Place::Argument(1), Place::Scratch(0)];
         self.steps.push(Step { kernel: Box::new(prepare), buffers });
         self.add(kernel, Place::Scratch(0));

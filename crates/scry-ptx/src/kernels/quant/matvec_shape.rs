@@ -1,4 +1,4 @@
-//! Quantised matrices times few columns: what is computed.
+//! Quantised matrices times few columns: the problem description.
 
 use super::format::BlockFormat;
 use crate::kernels::{BufferAccess, BufferParameter, PlanError};

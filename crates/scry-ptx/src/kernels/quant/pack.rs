@@ -24,7 +24,7 @@ const THREADS: u32 = 128;
 
 /// The kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pack {
+pub(super) struct QuantizeWeights {
     format: BlockFormat,
     count: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Pack {
 /// [`PlanError::Argument`] if `count` is not a multiple of the block size, or the grid would be too
 /// large.
 pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError> {
-    let kernel = Pack { format, count };
+    let kernel = QuantizeWeights { format, count };
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, not a multiple of {block}");
@@ -73,7 +73,7 @@ struct Work<'k> {
     block: Ptr<'k, Global, u8>,
 }
 
-impl Pack {
+impl QuantizeWeights {
     fn grid(&self) -> u64 {
         self.count.div_ceil(u64::from(THREADS * each(self.format)))
     }
@@ -266,7 +266,7 @@ impl<'k> Work<'k> {
     }
 }
 
-impl PtxKernel for Pack {
+impl PtxKernel for QuantizeWeights {
     fn name(&self) -> String {
         Name::new("quantize").with(self.format.name()).build()
     }

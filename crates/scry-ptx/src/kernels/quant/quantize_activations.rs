@@ -1,6 +1,6 @@
 //! Quantises activations to int8 limbs in global memory, where many blocks read the same ones.
 
-use super::activations::{Image, Limbs, Source};
+use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::SPAN;
 use super::matvec_shape::{Columns, MatVec};
 use crate::kernels::name::Name;
@@ -17,21 +17,21 @@ const WARPS: u32 = 4;
 
 /// The kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Prepare {
+pub(super) struct QuantizeActivations {
     layout: Limbs,
     product: MatVec,
     columns: Columns,
 }
 
-impl Prepare {
+impl QuantizeActivations {
     /// Creates the kernel for some columns of a product.
     pub(super) fn new(layout: Limbs, product: MatVec, columns: Columns) -> Self {
         Self { layout, product, columns }
     }
 
     fn body(&self, k: &Code) {
-        k.wait_for_launch_before();
-        k.let_next_launch_begin();
+        k.pdl_wait();
+        k.pdl_launch_dependents();
         let (x, limbs) = (k.pointer::<u32>("x"), k.pointer::<u32>("digits"));
         let [len, first, columns] = ["k", "first", "columns"].map(|name| k.number::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -40,7 +40,7 @@ impl Prepare {
         let exists = span.lt(spans) & column.lt(columns);
         k.when(exists, || {
             let lane = k.lane();
-            let image = Image::new(k, self.layout, limbs, spans);
+            let image = LimbBuffer::new(k, self.layout, limbs, spans);
             let values = Source::new(self.product.activations, x, len).values(
                 exists,
                 span,
@@ -52,7 +52,7 @@ impl Prepare {
     }
 }
 
-impl PtxKernel for Prepare {
+impl PtxKernel for QuantizeActivations {
     fn name(&self) -> String {
         let name = Name::new("matvec_limbs").with(self.product.activations.name());
         self.layout.named(name).build()

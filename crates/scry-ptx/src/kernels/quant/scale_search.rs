@@ -3,11 +3,11 @@
 //! The GPU kernel executes the same operations in the same order, so that both return the same
 //! bytes. Neither contracts to FMAs, and sums are in the order of the weights.
 
-/// Number of roundings that are tried.
+/// Number of candidate roundings.
 pub(super) const TRIES: u32 = 9;
-/// Difference between tries, in quantisation steps over the whole range.
+/// Difference between candidates, in quantisation steps over the whole range.
 pub(super) const STEP: f32 = 0.25;
-/// How many steps fewer than the number of levels the first try has.
+/// Quantisation steps of the first candidate below the number of levels.
 pub(super) const BELOW: f32 = 1.0;
 
 /// Weights as `scale * q - offset`, `q` from 0 up, `offset` not negative.
@@ -55,7 +55,7 @@ fn product(x: &[f32], y: &[f32]) -> f32 {
     sum(x.iter().zip(y).map(|(x, y)| x * y))
 }
 
-/// Returns the fit with the least error of the tries that succeed, or else the first one.
+/// Returns the fit with the least error of the candidates that succeed, or else the first one.
 fn best(first: Affine, x: &[f32], tried: impl Fn(f32) -> Option<(Affine, Vec<f32>)>) -> Affine {
     let (mut best, mut least) = (first, f32::INFINITY);
     for nth in 0..TRIES {

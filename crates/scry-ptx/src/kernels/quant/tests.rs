@@ -80,7 +80,7 @@ fn q6k_stores_four_groups_per_byte() {
 }
 
 #[test]
-fn q8_0_is_a_scale_and_bytes() {
+fn q8_0_has_scale_and_bytes() {
     let mut block = half(-0.75).to_vec();
     block.extend((0..32).map(|nth| (nth * 8 - 128) as i8 as u8));
     let weights = dequantize(BlockFormat::Q8_0, &block).unwrap();

@@ -1,7 +1,7 @@
 //! Dequantises blocks on the GPU.
 
 use super::format::{BlockFormat, SPAN};
-use super::lane_weights::Eighth;
+use super::lane_weights::LaneWeights;
 use super::matvec_shape::refusal;
 use super::wide;
 use crate::kernels::name::Name;
@@ -19,7 +19,7 @@ const WARPS: u32 = 8;
 
 /// The kernel: each lane dequantises 8 of 256 weights, and stores them as vectors.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Unpack {
+pub(super) struct DequantizeWeights {
     format: BlockFormat,
     element: PtxType,
     count: u64,
@@ -57,14 +57,14 @@ pub fn dequantize_plan(
             "take f32, f16 or bf16",
         ));
     }
-    let kernel = Unpack { format, element, count };
+    let kernel = DequantizeWeights { format, element, count };
     if count == 0 {
         return Ok(Plan { arguments: kernel.interface().buffers, ..Plan::default() });
     }
     Ok(Plan::single(Box::new(kernel)))
 }
 
-impl Unpack {
+impl DequantizeWeights {
     fn body(&self, k: &Code) {
         let (blocks, y) = (k.pointer::<u8>("blocks"), k.pointer::<u32>("y"));
         let count = k.number::<u64>("count");
@@ -73,7 +73,7 @@ impl Unpack {
         let first = span * u64::from(SPAN) + wide(lane * 8);
         k.when(first.lt(count), || {
             let at = blocks.at_wide(span * u64::from(self.format.span_bytes()));
-            let weights = Eighth::load(k, self.format, at, lane).weights();
+            let weights = LaneWeights::load(k, self.format, at, lane).weights();
             self.store(y, first, weights);
         });
     }
@@ -102,7 +102,7 @@ impl Unpack {
     }
 }
 
-impl PtxKernel for Unpack {
+impl PtxKernel for DequantizeWeights {
     fn name(&self) -> String {
         Name::new("dequantize").with(self.format.name()).with(self.element.name()).build()
     }

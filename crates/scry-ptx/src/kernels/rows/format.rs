@@ -1,6 +1,6 @@
 //! Packing of elements of each type in 32-bit words.
 
-use crate::typed::{Bf16x2, F16x2, Global, Ptr, Val, bfloats, halves, pack};
+use crate::typed::{Bf16x2, F16x2, Global, Ptr, Val, pack, unpack_bf16x2, unpack_f16x2};
 use crate::types::PtxType;
 
 /// The packing of elements in words.
@@ -56,8 +56,8 @@ impl Format {
     pub(super) fn unpack(self, word: Val<'_, u32>) -> Vec<Val<'_, f32>> {
         match self {
             Self::F32 => vec![word.cast()],
-            Self::F16 => halves(word).into(),
-            Self::Bf16 => bfloats(word).into(),
+            Self::F16 => unpack_f16x2(word).into(),
+            Self::Bf16 => unpack_bf16x2(word).into(),
         }
     }
 

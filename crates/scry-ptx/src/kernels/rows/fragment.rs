@@ -2,7 +2,7 @@
 
 use super::Item;
 use super::format::{Elements, Format};
-use super::partition::Cut;
+use super::partition::RowPartition;
 use crate::typed::Val;
 
 /// Elements in the thread's registers.
@@ -25,7 +25,7 @@ struct Edge<'k> {
 
 impl<'k> Part<'k> {
     /// Loads the thread's fragment of its row; elements out of bounds are `absent`.
-    pub fn load(cut: &Cut<'k>, x: Elements<'k>, absent: f32) -> Self {
+    pub fn load(cut: &RowPartition<'k>, x: Elements<'k>, absent: f32) -> Self {
         let (format, row) = (cut.format, cut.row_of(x));
         let (middle, start) = (cut.middle(), cut.start());
         let first = start << format.per_vector().ilog2();
@@ -61,7 +61,7 @@ impl<'k> Part<'k> {
     /// Stores a function of each element and of the operands of its column.
     pub fn store(
         &self,
-        cut: &Cut<'k>,
+        cut: &RowPartition<'k>,
         y: Elements<'k>,
         columns: &[Elements<'k>],
         apply: impl Fn(Val<'k, f32>, &[Val<'k, f32>]) -> Val<'k, f32>,
@@ -111,7 +111,7 @@ impl<'k> Part<'k> {
     /// Loads the operands of the columns of a vector, in chunks that the rows' alignment allows.
     fn beside(
         &self,
-        cut: &Cut<'k>,
+        cut: &RowPartition<'k>,
         at: Elements<'k>,
         only: Option<Val<'k, bool>>,
     ) -> Vec<Val<'k, f32>> {

@@ -1,4 +1,4 @@
-//! The row kernels: which threads do what, in what order.
+//! The row kernels: the order of loads, reductions and stores.
 
 use crate::kernels::name::Name;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::exchange::Exchange;
 use super::format::{Elements, Format};
 use super::fragment::Part;
 use super::op::{Context, RowOp};
-use super::partition::Cut;
+use super::partition::RowPartition;
 use super::shape::{Rows, argument};
 use super::thread_group::ThreadGroup;
 use crate::kernels::{
@@ -19,10 +19,10 @@ use crate::target::Target;
 use crate::typed::{self, Code, Val};
 use crate::types::PtxType;
 
-/// What a launch does with rows.
+/// The part of the computation that a launch executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Everything; a thread group holds a row.
+    /// All of it: a thread group holds a row.
     Whole,
     /// The first half of split rows: the statistics of each slice.
     Gather,
@@ -207,7 +207,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn write(&self) {
         let thread_group = self.kernel.thread_group;
         if thread_group.blocks > 1 {
-            self.k.appear_in_cluster();
+            self.k.arrive_cluster_relaxed();
         }
         let (row, nth) = self.place();
         let cut = self.cut(row, nth);
@@ -265,10 +265,10 @@ impl<'k, 'a> Writer<'k, 'a> {
         });
     }
 
-    fn cut(&self, row: Val<'k, u32>, nth: Val<'k, u32>) -> Cut<'k> {
+    fn cut(&self, row: Val<'k, u32>, nth: Val<'k, u32>) -> RowPartition<'k> {
         let kernel = self.kernel;
         let one = kernel.thread_group.rows() == 1;
-        Cut {
+        RowPartition {
             k: self.k,
             format: kernel.format,
             thread_group: kernel.thread_group,
@@ -281,7 +281,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         }
     }
 
-    fn context(&self, cut: &Cut<'k>) -> Context<'k> {
+    fn context(&self, cut: &RowPartition<'k>) -> Context<'k> {
         let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
         let lanes = self.kernel.thread_group.lanes();
         // 16-bit floats are better unpacked twice than held as `f32`.
@@ -300,7 +300,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn finish(
         &self,
         context: &Context<'k>,
-        cut: &Cut<'k>,
+        cut: &RowPartition<'k>,
         part: &Part<'k>,
         [row, group]: [&[Val<'k, f32>]; 2],
     ) {

@@ -4,9 +4,9 @@ use super::format::{Elements, Format};
 use super::thread_group::ThreadGroup;
 use crate::typed::{Code, Val};
 
-/// Which elements of a row a thread has. The row's vectors are distributed round-robin to the
+/// The elements of a row that a thread holds. The row's vectors are distributed round-robin to the
 /// threads of the group.
-pub(super) struct Cut<'k> {
+pub(super) struct RowPartition<'k> {
     pub k: &'k Code,
     pub format: Format,
     pub thread_group: ThreadGroup,
@@ -31,7 +31,7 @@ pub(super) struct Middle<'k> {
     pub vectors: Val<'k, u32>,
 }
 
-impl<'k> Cut<'k> {
+impl<'k> RowPartition<'k> {
     /// Whether rows may be unaligned.
     pub fn ragged(&self) -> bool {
         self.unit < self.format.per_vector()

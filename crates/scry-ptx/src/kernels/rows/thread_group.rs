@@ -1,4 +1,4 @@
-//! How many threads hold a row.
+//! The threads that hold a row, and their number.
 
 use super::format::Format;
 use super::op::RowOp;
@@ -96,8 +96,8 @@ impl ThreadGroup {
         }
     }
 
-    /// Whether ptxas meets the bound without being told, and spills if it is told: so with a weight
-    /// only, where threads of large clusters hold as much as they can.
+    /// Whether ptxas meets the bound without `.minnctapersm` but spills with it: with a weight
+    /// only, where threads of large clusters hold the maximum.
     fn is_better_unbound(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         let full = self.vectors == Self::most_vectors(format) && rows.aligned(format);
         let weighted = op.wants_first() && op.columns().len() == 1;

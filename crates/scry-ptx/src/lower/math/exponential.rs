@@ -29,7 +29,7 @@ impl Floats<'_> {
         self.reciprocal(root)
     }
 
-    /// e to the power.
+    /// `e^x`.
     pub(super) fn exp(&mut self, x: Operand) -> Operand {
         if self.is_double() {
             return self.scaled_exp(x, 0);
@@ -38,7 +38,7 @@ impl Floats<'_> {
         self.single("ex2.approx", binary)
     }
 
-    /// Half of e to a power that is not negative, without overflow on the way.
+    /// `e^x / 2` for non-negative x, without intermediate overflow.
     pub(super) fn half_exp(&mut self, x: Operand) -> Operand {
         if self.is_double() {
             return self.scaled_exp(x, -1);
@@ -47,7 +47,7 @@ impl Floats<'_> {
         self.single("ex2.approx.ftz", binary)
     }
 
-    /// 2 to the power.
+    /// `2^x`.
     pub(super) fn exp2(&mut self, x: Operand) -> Operand {
         if !self.is_double() {
             return self.single("ex2.approx", x);

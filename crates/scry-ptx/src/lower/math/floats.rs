@@ -18,7 +18,7 @@ pub(super) struct Table {
     pub(super) double: &'static [f64],
 }
 
-// The commonest of these stay calls: copies at each would be a third of the crate's code.
+// The most frequent ones are not inlined: inlining would add a third to the crate's code.
 impl Floats<'_> {
     pub(super) fn is_double(&self) -> bool {
         self.ty == PtxType::F64
@@ -34,7 +34,7 @@ impl Floats<'_> {
         self.either(Operand::f32(x as f32), Operand::f64(x))
     }
 
-    /// The signed integers of the same size.
+    /// Returns the signed integer type of the same size.
     pub(super) fn integer(&self) -> PtxType {
         self.either(PtxType::S32, PtxType::S64)
     }
@@ -44,18 +44,18 @@ impl Floats<'_> {
         Operand::Imm { bits: self.either(single.into(), double), ty: self.integer() }
     }
 
-    /// An instruction on floats.
+    /// Emits an instruction on floats.
     #[inline(never)]
     pub(super) fn op(&mut self, name: &str, operands: &[Operand]) -> Operand {
         self.b.typed(name, self.ty, operands).into()
     }
 
-    /// An instruction on integers of the same size.
+    /// Emits an instruction on integers of the same size.
     pub(super) fn integer_op(&mut self, name: &str, operands: &[Operand]) -> Operand {
         self.b.typed(name, self.integer(), operands).into()
     }
 
-    /// An instruction on bits of the same size.
+    /// Emits an instruction on untyped bits of the same size.
     pub(super) fn bits_op(&mut self, name: &str, operands: &[Operand]) -> Operand {
         self.b.typed(name, self.ty.to_bits(), operands).into()
     }
@@ -117,7 +117,7 @@ impl Floats<'_> {
         self.mul(a, inverse)
     }
 
-    /// `a / b`: an `f32` within 2 ULP, whatever the operands.
+    /// `a / b`: an `f32` within 2 ULP for all operands.
     pub(super) fn div(&mut self, a: Operand, b: Operand) -> Operand {
         self.op(self.either("div.full", "div.rn"), &[a, b])
     }
@@ -132,7 +132,7 @@ impl Floats<'_> {
         self.op(self.either("sqrt.approx.ftz", "sqrt.rn"), &[a])
     }
 
-    /// A comparison by its name.
+    /// Emits a comparison by its name.
     pub(super) fn compare(&mut self, name: &str, a: Operand, b: Operand) -> Reg {
         self.b.compare(name, self.ty, a, b)
     }
@@ -178,7 +178,8 @@ impl Floats<'_> {
         self.fma(change, x, x)
     }
 
-    /// The addend that rounds to the nearest integer, which is then in the lowest bits.
+    /// Returns the addend that rounds to the nearest integer, which is then in the lowest bits of
+    /// the sum.
     pub(super) fn rounder(&self) -> Operand {
         self.number(self.either(12_582_912.0, 6_755_399_441_055_744.0))
     }
@@ -189,12 +190,12 @@ impl Floats<'_> {
         self.sub(x, whole.into())
     }
 
-    /// The whole part.
+    /// Truncates to an integer.
     pub(super) fn trunc(&mut self, x: Operand) -> Operand {
         self.b.convert("rzi", self.ty, self.ty, x).into()
     }
 
-    /// An instruction that only `f32` has.
+    /// Emits an instruction that only `f32` has.
     pub(super) fn single(&mut self, name: &str, x: Operand) -> Operand {
         self.b.op(PtxType::F32, Opcode::typed(name, PtxType::F32), &[x]).into()
     }

@@ -1,4 +1,4 @@
-//! Angles.
+//! Inverse trigonometric functions.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -27,8 +27,8 @@ impl Floats<'_> {
         self.sub(self.number(2.0 * high), x)
     }
 
-    /// The inverse sine of |x|, at most that of a half, and whether it is to be doubled and taken
-    /// from π/2: `asin x = π/2 - 2 asin(sqrt((1 - x) / 2))`. NaN above 1.
+    /// Returns the inverse sine of |x| for |x| up to 1/2. For larger ones it returns that of
+    /// `sqrt((1 - |x|) / 2)` and true: `asin x = π/2 - 2 asin(sqrt((1 - x) / 2))`. NaN above 1.
     fn reduced_asin(&mut self, x: Operand) -> (Operand, Reg) {
         let size = self.abs(x);
         let is_large = self.is_above(size, 0.5);

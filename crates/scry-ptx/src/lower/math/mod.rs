@@ -27,13 +27,13 @@ use crate::body::Body;
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// A function of one float, of those that are more than one instruction on every type.
+    /// Lowers a function of one float that is not a single instruction for all types.
     pub(super) fn float_function(&mut self, op: UnaryOp, a: Value) -> Reg {
         let (ty, a) = (ptx_type(self.ty(a)), self.reg(a));
         function(&mut self.b, ty, op, a)
     }
 
-    /// A function of two floats, or of a float and an exponent.
+    /// Lowers a function of two floats, or of a float and an exponent.
     pub(super) fn float_function_of_two(&mut self, op: BinaryOp, a: Value, b: Value) -> Reg {
         let (ty, a, b) = (ptx_type(self.ty(a)), self.reg(a), self.reg(b));
         match op {
@@ -72,7 +72,7 @@ fn function_of_two(b: &mut Body, ty: PtxType, op: BinaryOp, x: Reg, y: Reg) -> R
     let result = match op {
         BinaryOp::Pow => floats.pow(x, y),
         BinaryOp::Atan2 => floats.atan2(x, y),
-        _ => unreachable!("{op:?} is no function of two floats"),
+        _ => unreachable!("{op:?} is not a function of two floats"),
     };
     as_type(b, ty, result)
 }
@@ -88,7 +88,7 @@ fn wide_enough(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
     }
 }
 
-/// A result as the type asked for.
+/// Converts a result to the requested type.
 fn as_type(b: &mut Body, ty: PtxType, result: Operand) -> Reg {
     match ty {
         PtxType::F16 => b.convert("rn", ty, PtxType::F32, result),
@@ -118,6 +118,6 @@ fn unary(f: &mut Floats<'_>, op: UnaryOp, x: Operand) -> Operand {
         UnaryOp::Acosh => f.acosh(x),
         UnaryOp::Atanh => f.atanh(x),
         UnaryOp::FrexpFraction => f.frexp_fraction(x),
-        _ => unreachable!("{op:?} is no function of a float"),
+        _ => unreachable!("{op:?} is not a function of a float"),
     }
 }

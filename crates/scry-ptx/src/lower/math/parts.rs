@@ -22,7 +22,7 @@ pub(super) fn ldexp(b: &mut Body, ty: PtxType, x: Reg, e: Reg) -> Reg {
     b.convert("rn", ty, PtxType::F64, product)
 }
 
-/// The integer, or the bound that it exceeds.
+/// Clamps an integer.
 fn limited(b: &mut Body, e: Operand, low: i32, high: i32) -> Operand {
     let raised = b.typed("max", PtxType::S32, &[e, Operand::s32(low)]);
     b.typed("min", PtxType::S32, &[raised.into(), Operand::s32(high)]).into()
@@ -73,7 +73,7 @@ impl Floats<'_> {
         self.mul(x, power)
     }
 
-    /// Takes 1023 or -969 off an exponent that is no normal number's.
+    /// Subtracts 1023 or -969 from an exponent outside the normal range.
     fn ldexp_step(&mut self, x: Operand, e: Operand) -> (Operand, Operand) {
         let (zero, up, down) = (Operand::s32(0), Operand::s32(1023), Operand::s32(-969));
         let is_high = self.b.compare("gt", PtxType::S32, e, up);
@@ -85,7 +85,7 @@ impl Floats<'_> {
         (self.mul(x, power), rest.into())
     }
 
-    /// A number that is not subnormal, and whether the given one was.
+    /// Scales a subnormal number to a normal one; returns whether it did.
     fn normalized(&mut self, x: Operand) -> (Operand, Reg) {
         let size = self.abs(x);
         let is_small = self.is_below(size, self.least_normal());
@@ -93,7 +93,7 @@ impl Floats<'_> {
         (self.select(is_small, scaled, x), is_small)
     }
 
-    /// Whether a number is neither zero nor infinite nor NaN.
+    /// Returns whether a number is neither zero nor infinite nor NaN.
     fn has_exponent(&mut self, x: Operand) -> Reg {
         let size = self.abs(x);
         let is_finite = self.is_below(size, f64::INFINITY);

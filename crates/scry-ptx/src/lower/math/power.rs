@@ -7,7 +7,7 @@ use super::floats::Floats;
 use super::tables::POW;
 use crate::types::{Operand, PtxType};
 
-/// What 2/3 as an `f64` lacks.
+/// The rounding error of 2/3 as an `f64`.
 const TWO_THIRDS_LOW: f64 = 3.700_743_415_417_188e-17;
 
 /// A number in two parts, the second at most half a unit in the last place of the first.
@@ -18,8 +18,7 @@ struct Pair {
 }
 
 impl Floats<'_> {
-    /// `x` to the power `y`: a negative number has one if y is whole, and whatever to the power 0
-    /// is 1.
+    /// `x^y`: NaN for negative x unless y is an integer; 1 if y is 0.
     pub(super) fn pow(&mut self, x: Operand, y: Operand) -> Operand {
         let size = self.abs(x);
         let power = match self.is_double() {
@@ -35,7 +34,7 @@ impl Floats<'_> {
         self.select(is_zero, self.number(1.0), power)
     }
 
-    /// The power of x, given that of its absolute value.
+    /// Returns the power of x, given that of its absolute value.
     fn signed_power(&mut self, x: Operand, y: Operand, power: Operand) -> Operand {
         let (whole, half) = (self.trunc(y), self.times(y, 0.5));
         let whole_half = self.trunc(half);
@@ -49,8 +48,8 @@ impl Floats<'_> {
         self.select(is_negative, of_negative, signed)
     }
 
-    /// `x^y` of an `f64` that is not negative: the logarithm has 64 bits and more, so that times
-    /// 1024 it still is right to the last place.
+    /// `x^y` of a non-negative `f64`: the logarithm has at least 64 bits, so that it is accurate to
+    /// the last place after multiplication by 1024.
     fn precise_power(&mut self, x: Operand, y: Operand) -> Operand {
         let log = self.precise_log2(x);
         let high = self.mul(y, log.high);

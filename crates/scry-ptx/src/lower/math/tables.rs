@@ -1,5 +1,5 @@
-//! Polynomials: near-minimax fits in 200-bit arithmetic, coefficients then rounded. What is said of
-//! their errors is relative to the function, before rounding errors of the evaluation.
+//! Polynomials: near-minimax fits in 200-bit arithmetic, coefficients then rounded. Stated errors
+//! are relative to the function, before rounding errors of the evaluation.
 
 use super::floats::Table;
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::alu::{Alu, Type};
-use crate::asm::{Address, Arg, Base, Inst, Line};
+use crate::asm::{Address, Arg, Base, Instruction, Line};
 use crate::types::{Operand, Reg};
 
 /// One thread. All parameters are addresses of the memory.
@@ -22,7 +22,7 @@ impl<'m> Machine<'m> {
     /// Executes instructions until one returns.
     pub(super) fn run(&mut self, lines: &[Line]) {
         for line in lines {
-            if let Line::Inst(inst) = line {
+            if let Line::Instruction(inst) = line {
                 assert!(inst.guard.is_none(), "`{inst}` is not for straight lines");
                 self.execute(inst);
             }
@@ -39,7 +39,7 @@ impl<'m> Machine<'m> {
         self.registers.insert(reg, bits & (u64::MAX >> (64 - width)));
     }
 
-    fn execute(&mut self, inst: &Inst) {
+    fn execute(&mut self, inst: &Instruction) {
         let opcode = inst.opcode.to_string();
         let parts: Vec<&str> = opcode.split('.').collect();
         match (parts[0], inst.args.as_slice()) {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use half::f16;
 
 use super::machine::compute;
-use crate::asm::{Address, Arg, Base, Inst, Label, Line};
+use crate::asm::{Address, Arg, Base, Instruction, Label, Line};
 use crate::types::{Operand, PtxType, Reg};
 
 /// Bytes of a buffer.
@@ -49,7 +49,7 @@ impl<'m> Warp<'m> {
     fn line(&mut self, at: usize) {
         let all: Vec<usize> = (0..self.next.len()).filter(|n| self.next[*n] == Some(at)).collect();
         all.iter().for_each(|thread| self.next[*thread] = Some(at + 1));
-        let Line::Inst(inst) = &self.lines[at] else { return };
+        let Line::Instruction(inst) = &self.lines[at] else { return };
         let chosen = |thread: &usize| match inst.guard {
             Some(guard) => (self.registers[*thread][&guard.pred] & 1 == 1) == guard.holds,
             None => true,
@@ -60,7 +60,7 @@ impl<'m> Warp<'m> {
         }
     }
 
-    fn execute(&mut self, inst: &Inst, threads: &[usize]) {
+    fn execute(&mut self, inst: &Instruction, threads: &[usize]) {
         let opcode = inst.opcode.to_string();
         let parts: Vec<&str> = opcode.split('.').collect();
         match (parts[0], inst.args.as_slice()) {

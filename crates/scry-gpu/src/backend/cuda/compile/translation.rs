@@ -135,7 +135,7 @@ fn words_of(param: Param) -> [u32; 4] {
     match param {
         Param::Buffer(buffer) => [0, buffer, 0, 0],
         Param::Length { buffer, offset, stride } => [1, buffer, offset, stride],
-        Param::Fold => [2, 0, 0, 0],
+        Param::LinearisedGrid => [2, 0, 0, 0],
         Param::Immediates(size) => [3, size, 0, 0],
         Param::Epoch => [4, 0, 0, 0],
         Param::Stop => [5, 0, 0, 0],
@@ -149,7 +149,7 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
         [0, buffer, 0, 0] => Some(Param::Buffer(buffer)),
         // The host divides by the stride.
         [1, buffer, offset, stride] if stride > 0 => Some(Param::Length { buffer, offset, stride }),
-        [2, 0, 0, 0] => Some(Param::Fold),
+        [2, 0, 0, 0] => Some(Param::LinearisedGrid),
         [3, size, 0, 0] => Some(Param::Immediates(size)),
         [4, 0, 0, 0] => Some(Param::Epoch),
         [5, 0, 0, 0] => Some(Param::Stop),
@@ -201,7 +201,7 @@ mod tests {
         let expected = [
             Param::Buffer(0),
             length,
-            Param::Fold,
+            Param::LinearisedGrid,
             Param::Immediates(4),
             Param::Epoch,
             Param::Stop,

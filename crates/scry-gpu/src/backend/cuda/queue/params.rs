@@ -115,7 +115,7 @@ fn word(param: Param, arguments: Arguments<'_>) -> Option<u64> {
         Param::Length { buffer, .. } => {
             binding(buffer).map(|range| u64::from(param.elements(range.size)))
         }
-        Param::Fold => arguments.bindings.last().map(|range| range.address),
+        Param::LinearisedGrid => arguments.bindings.last().map(|range| range.address),
         Param::Counts => arguments.counts,
         Param::Epoch => Some(arguments.polled.epoch),
         Param::Stop => Some(arguments.polled.stop),
@@ -163,7 +163,7 @@ mod tests {
             Param::Buffer(1),
             Param::Length { buffer: 1, offset: 16, stride: 8 },
             Param::Immediates(12),
-            Param::Fold,
+            Param::LinearisedGrid,
             Param::Counts,
             Param::Buffer(0),
             Param::Epoch,
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(parameters.pack(&[Param::Immediates(4)], arguments), None);
         assert_eq!(parameters.pack(&[Param::Counts], arguments), None);
         let nothing = Arguments { bindings: &[], ..arguments };
-        assert_eq!(parameters.pack(&[Param::Fold], nothing), None);
+        assert_eq!(parameters.pack(&[Param::LinearisedGrid], nothing), None);
         assert_eq!(parameters.pack(&[Param::Immediates(5)], nothing), Some(()));
     }
 }

@@ -3,21 +3,20 @@
 use super::softmax::of_row;
 use super::strip::Strip;
 use crate::kernels::attention::scalar::{read, wide};
-use crate::typed::{Global, Ptr, Val, bfloats, halves};
+use crate::typed::{Global, Ptr, Val, unpack_bf16x2, unpack_f16x2};
 use crate::types::PtxType;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 
-/// The bias of a tile, as far as it has been loaded before the scores are computed: pairs of 16-bit
-/// floats.
-pub(super) struct Bias<'k>(Option<Vec<Val<'k, u32>>>);
+/// The bias of a tile, if it was prefetched before the scores are computed: pairs of 16-bit floats.
+pub(super) struct LoadedBias<'k>(Option<Vec<Val<'k, u32>>>);
 
 impl<'k> Strip<'k, '_> {
     /// Issues the loads of a tile's bias ahead of use, if it needs few registers.
-    pub fn fetch_bias(&self, tile: Val<'k, u32>, hidden: bool) -> Bias<'k> {
+    pub fn fetch_bias(&self, tile: Val<'k, u32>, hidden: bool) -> LoadedBias<'k> {
         let form = self.variant.bias;
         let early = form.is_some_and(|form| form.pairs && form.element != PtxType::F32);
-        Bias((early && !hidden).then(|| {
+        LoadedBias((early && !hidden).then(|| {
             let rows = [0, 1].map(|half| self.bias_of(tile, half).cast::<u32>());
             let read = |row: Ptr<'k, Global, u32>, nth| row.at(4 * nth).load_constant();
             let pairs = (0..self.variant.tile.keys / 8).map(|nth| rows.map(|row| read(row, nth)));
@@ -35,7 +34,7 @@ impl<'k> Strip<'k, '_> {
     }
 
     /// Adds the bias to the scores, which are scaled.
-    pub fn add_bias(&self, tile: Val<'k, u32>, hidden: bool, bias: Bias<'k>) {
+    pub fn add_bias(&self, tile: Val<'k, u32>, hidden: bool, bias: LoadedBias<'k>) {
         let Some(form) = self.variant.bias else { return };
         match bias.0 {
             Some(words) => self.add_halves(form.element, &words),
@@ -51,7 +50,8 @@ impl<'k> Strip<'k, '_> {
 
     fn add_halves(&self, element: PtxType, words: &[Val<'k, u32>]) {
         for (nth, word) in words.iter().enumerate() {
-            let pair = if element == PtxType::F16 { halves(*word) } else { bfloats(*word) };
+            let pair =
+                if element == PtxType::F16 { unpack_f16x2(*word) } else { unpack_bf16x2(*word) };
             pair.into_iter().enumerate().for_each(|(odd, by)| self.raise(2 * nth + odd, by));
         }
     }
@@ -63,8 +63,8 @@ impl<'k> Strip<'k, '_> {
             let column = 8 * (nth / 2);
             let pair = match element {
                 PtxType::F32 => at.cast::<f32>().at(column).load_constant_vector(),
-                PtxType::F16 => halves(at.cast::<u32>().at(column / 2).load_constant()),
-                _ => bfloats(at.cast::<u32>().at(column / 2).load_constant()),
+                PtxType::F16 => unpack_f16x2(at.cast::<u32>().at(column / 2).load_constant()),
+                _ => unpack_bf16x2(at.cast::<u32>().at(column / 2).load_constant()),
             };
             pair.into_iter()
                 .enumerate()

@@ -3,7 +3,7 @@
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
 use super::variant::BiasForm;
-use super::{Engine, Flash, Form, Output, Tile, Variant, sm80};
+use super::{Engine, Flash, FlashTile, Form, Output, Variant, sm80};
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -33,7 +33,7 @@ pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<
 /// Returns the FlashAttention plan with a given tile.
 pub(in super::super) fn plan_with(
     of: &Attention,
-    tile: Tile,
+    tile: FlashTile,
     plain: bool,
     machine: GpuSpec,
 ) -> Result<Plan, PlanError> {
@@ -61,7 +61,7 @@ fn aligned(of: &Attention) -> bool {
         })
 }
 
-/// Whether blocks of two consumers would be too few, so that smaller blocks are better.
+/// Whether blocks of two consumers would not fill the GPU, so that smaller blocks are better.
 fn few(of: &Attention, machine: GpuSpec) -> bool {
     let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
@@ -70,7 +70,7 @@ fn few(of: &Attention, machine: GpuSpec) -> bool {
 
 /// Chooses the tile for 16-bit operands. With short rows, the prologue and epilogue of a task cost
 /// more than larger tiles save, and several small blocks per multiprocessor hide them.
-fn tile(of: &Attention, machine: GpuSpec) -> Tile {
+fn tile(of: &Attention, machine: GpuSpec) -> FlashTile {
     let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 if short && unbiased && !of.causal => (1, 128, 2),
@@ -82,11 +82,11 @@ fn tile(of: &Attention, machine: GpuSpec) -> Tile {
         _ if few => (1, 64, 1),
         _ => (2, if unbiased { 80 } else { 64 }, 1),
     };
-    Tile { consumers, keys, stages: 2, resident }
+    FlashTile { consumers, keys, stages: 2, resident }
 }
 
 /// Returns the variant for 16-bit operands.
-fn for_halves(of: &Attention, tile: Tile) -> Variant {
+fn for_halves(of: &Attention, tile: FlashTile) -> Variant {
     Variant {
         engine: Engine::Hopper,
         element: of.element,
@@ -101,7 +101,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
 }
 
 /// Chooses the tile for `f32`, the largest that fits in shared memory.
-fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
+fn part_tile(of: &Attention, machine: GpuSpec) -> FlashTile {
     let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
         64 => (if few { 1 } else { 2 }, 64, 2),
@@ -110,11 +110,11 @@ fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
         _ if of.bias.is_some() => (1, 16, 2),
         _ => (1, 32, 1),
     };
-    Tile { consumers, keys, stages, resident: 1 }
+    FlashTile { consumers, keys, stages, resident: 1 }
 }
 
 /// Returns the variant for `f32`, as sums of three `bf16` terms.
-fn in_parts(of: &Attention, tile: Tile) -> Variant {
+fn in_parts(of: &Attention, tile: FlashTile) -> Variant {
     Variant {
         element: PtxType::Bf16,
         parts: 3,
@@ -132,7 +132,7 @@ fn for_warps(of: &Attention) -> Variant {
         128 => (64, 2),
         _ => (32, 1),
     };
-    let tile = Tile { consumers: 1, keys, stages: 2, resident };
+    let tile = FlashTile { consumers: 1, keys, stages: 2, resident };
     Variant {
         engine: Engine::Ampere,
         width,
@@ -169,18 +169,18 @@ fn decodes(of: &Attention) -> bool {
 }
 
 /// Chooses the tile for decoding, by its bytes in flight.
-fn decoding_tile(of: &Attention) -> Tile {
+fn decoding_tile(of: &Attention) -> FlashTile {
     let (keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 => (128, if of.bias.is_none() { 2 } else { 1 }),
         128 => (128, 1),
         _ => (64, 1),
     };
-    Tile { consumers: 1, keys, stages: 3, resident }
+    FlashTile { consumers: 1, keys, stages: 3, resident }
 }
 
 /// Returns a plan for split-KV decoding: keys are split over blocks, and the partial results
 /// combined.
-fn decoding(of: &Attention, machine: GpuSpec, tile: Tile) -> Result<Plan, PlanError> {
+fn decoding(of: &Attention, machine: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
     let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_halves(of, tile) };
     let tiles = of.keys.div_ceil(tile.keys);
     let heads = u64::from(of.batch) * u64::from(of.kv_heads);

@@ -59,7 +59,7 @@ impl<'k> Consumer<'k, '_> {
         self.strip.tiles(self.strip.k.var(self.strip.task.end), |tile, hidden| {
             self.start_scores();
             let bias = self.strip.fetch_bias(tile, hidden);
-            self.strip.k.wait_products(0);
+            self.strip.k.wgmma_wait_group(0);
             self.release(&self.keys);
             self.strip.weigh(tile, hidden, bias);
             self.strip.pack();
@@ -74,7 +74,7 @@ impl<'k> Consumer<'k, '_> {
         let k = self.strip.k;
         let left = k.var(self.strip.task.end - 1);
         self.start_scores();
-        k.wait_products(0);
+        k.wgmma_wait_group(0);
         self.release(&self.keys);
         self.strip.weigh(left.get(), true, self.strip.fetch_bias(left.get(), true));
         self.strip.pack();
@@ -84,16 +84,16 @@ impl<'k> Consumer<'k, '_> {
             self.start_values();
             self.pass_mma_slot();
             let bias = self.strip.fetch_bias(tile, hidden);
-            k.wait_products(1);
+            k.wgmma_wait_group(1);
             self.release(&self.keys);
             self.strip.weigh(tile, hidden, bias);
-            k.wait_products(0);
+            k.wgmma_wait_group(0);
             self.release(&self.values);
             self.strip.pack();
         });
         self.release_queries();
         self.start_values();
-        k.wait_products(0);
+        k.wgmma_wait_group(0);
         self.release(&self.values);
     }
 }
@@ -114,14 +114,14 @@ impl<'k> Consumer<'k, '_> {
             let chunks = 0..self.strip.variant.chunks();
             chunks.flat_map(move |chunk| (0..4).map(move |step| (*left, *right, chunk, step)))
         });
-        k.begin_products();
+        k.wgmma_fence();
         for (nth, (left, right, chunk, step)) in pieces.enumerate() {
             let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
             let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
             let (left, added) = (Left::Shared(query), self.truth(nth > 0));
             self.strip.scores.multiply(self.mma_type(), left, key, added, Transposed::default());
         }
-        k.commit_products();
+        k.wgmma_commit_group();
     }
 
     fn truth(&self, holds: bool) -> Val<'k, bool> {
@@ -140,7 +140,7 @@ impl<'k> Consumer<'k, '_> {
     fn add_values(&self) {
         if self.strip.variant.parts == 1 {
             self.start_values();
-            self.strip.k.wait_products(0);
+            self.strip.k.wgmma_wait_group(0);
         } else {
             self.values.wait_full();
             let columns =
@@ -156,7 +156,7 @@ impl<'k> Consumer<'k, '_> {
     /// Adds a tile's own accumulators, from a column on.
     fn add_fresh(&self, fresh: &Accumulators<'k>, first: u32) {
         self.multiply_values(fresh, first, false);
-        self.strip.k.wait_products(0);
+        self.strip.k.wgmma_wait_group(0);
         self.strip.add_accumulators(fresh, first);
     }
 
@@ -166,7 +166,7 @@ impl<'k> Consumer<'k, '_> {
         let values = self.values.as_values();
         let transposed = Transposed { left: false, right: true };
         let steps = self.strip.variant.tile.keys / 16;
-        k.begin_products();
+        k.wgmma_fence();
         let pieces = self.strip.variant.products().iter();
         let pieces = pieces.flat_map(|(left, right)| (0..steps).map(move |s| (*left, *right, s)));
         for (nth, (left, right, step)) in pieces.enumerate() {
@@ -176,7 +176,7 @@ impl<'k> Consumer<'k, '_> {
             let (left, added) = (Left::Registers(weights), self.truth(added || nth > 0));
             accumulators.multiply(self.mma_type(), left, value, added, transposed);
         }
-        k.commit_products();
+        k.wgmma_commit_group();
     }
 
     /// Releases a tile, and advances to the next one.
@@ -212,7 +212,7 @@ impl Consumer<'_, '_> {
 
     fn wait_for_mma_slot(&self) {
         if self.is_ping_pong() {
-            self.strip.k.sync_some(self.number + PING_PONG_BARRIER, 256);
+            self.strip.k.sync_named(self.number + PING_PONG_BARRIER, 256);
         }
     }
 

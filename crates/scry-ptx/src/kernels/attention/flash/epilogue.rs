@@ -29,25 +29,25 @@ fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     strip.normalise();
     let own = consumer.number + OWN;
     let first = (k.thread_id() & 127).equals(0);
-    k.when(first, || k.wait_tiles(0));
-    k.sync_some(own, 128);
+    k.when(first, || k.bulk_wait_group_read(0));
+    k.sync_named(own, 128);
     let tile = shared.results(consumer.number);
     stage(consumer, tile);
-    k.fence_async();
-    k.sync_some(own, 128);
+    k.fence_proxy_async();
+    k.sync_named(own, 128);
     k.when(first, || {
         for chunk in 0..strip.variant.chunks() {
             let from = tile.offset(shared.layout.query_chunk(0, chunk).into());
-            k.write_tile(
+            k.tma_store(
                 from,
                 map,
                 [k.constant(64 * chunk), strip.first_row, task.head, task.batch],
             );
         }
-        k.commit_tiles();
+        k.bulk_commit_group();
     });
     if !shared.layout.apart() {
-        k.when(first, || k.wait_tiles(0));
+        k.when(first, || k.bulk_wait_group_read(0));
         shared.queries_empty().arrive_if(k.lane().equals(0));
     }
 }
@@ -55,7 +55,7 @@ fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
 /// Waits until TMA has read shared memory.
 pub(super) fn end(k: &Code, variant: &Variant) {
     if variant.output == Output::Tiles {
-        k.when((k.thread_id() & 127).equals(0), || k.wait_tiles(0));
+        k.when((k.thread_id() & 127).equals(0), || k.bulk_wait_group_read(0));
     }
 }
 
@@ -76,7 +76,7 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
                 rounding.word([strip.accumulators.get(low), strip.accumulators.get(low + 1)])
             };
             let at = at.offset(layout.query_chunk(0, chunk).into());
-            k.store_matrices(at, [0, 1, 2, 3].map(word));
+            k.stmatrix(at, [0, 1, 2, 3].map(word));
         }
     }
 }

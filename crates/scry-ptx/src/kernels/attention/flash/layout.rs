@@ -1,7 +1,7 @@
 //! Shared memory of a block: queries, two rings of tiles, results, and mbarriers.
 
 use super::{Output, Variant};
-use crate::typed::hopper::{Barrier, Matrix, Swizzle};
+use crate::typed::hopper::{MBarrier, Matrix, Swizzle};
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
 /// Bytes per row of a chunk of 64 columns.
@@ -18,7 +18,7 @@ pub(super) struct Layout {
     stages: u32,
     /// Bytes per chunk of a tile of keys or values.
     chunk: u32,
-    /// Whether results have memory of their own, rather than that of the queries.
+    /// Whether results have separate memory, instead of that of the queries.
     apart: bool,
 }
 
@@ -41,7 +41,7 @@ impl Layout {
         Self { apart: layout.apart && layout.bytes() <= room, ..layout }
     }
 
-    /// Whether results have memory of their own, rather than that of the queries.
+    /// Whether results have separate memory, instead of that of the queries.
     pub fn apart(&self) -> bool {
         self.apart
     }
@@ -113,19 +113,19 @@ impl<'k> Places<'k> {
         self.queries_empty().init(4 * consumers);
         for ring in [self.keys(), self.values()] {
             for stage in 0..stages {
-                Barrier::at(ring.full.at(stage)).init(1);
-                Barrier::at(ring.empty.at(stage)).init(4 * consumers);
+                MBarrier::at(ring.full.at(stage)).init(1);
+                MBarrier::at(ring.empty.at(stage)).init(4 * consumers);
             }
         }
-        k.fence_barriers();
+        k.fence_mbarrier_init();
     }
 
-    pub fn queries_full(&self) -> Barrier<'k> {
-        Barrier::at(self.barriers)
+    pub fn queries_full(&self) -> MBarrier<'k> {
+        MBarrier::at(self.barriers)
     }
 
-    pub fn queries_empty(&self) -> Barrier<'k> {
-        Barrier::at(self.barriers.at(1))
+    pub fn queries_empty(&self) -> MBarrier<'k> {
+        MBarrier::at(self.barriers.at(1))
     }
 
     /// Returns the address of a consumer's results.
@@ -170,7 +170,7 @@ pub(super) struct Ring<'k> {
 }
 
 impl<'k> Ring<'k> {
-    /// Returns a cursor at the ring's begin.
+    /// Returns a cursor at the ring's start.
     pub fn walk(self, k: &'k Code) -> Walk<'k> {
         Walk { ring: self, stage: k.var(0u32), round: k.var(0u32) }
     }
@@ -191,12 +191,12 @@ impl<'k> Walk<'k> {
         self.ring.tiles.plus_bytes(self.stage.get() * self.ring.layout.tile())
     }
 
-    pub fn full(&self) -> Barrier<'k> {
-        Barrier::at(self.ring.full.at(self.stage.get()))
+    pub fn full(&self) -> MBarrier<'k> {
+        MBarrier::at(self.ring.full.at(self.stage.get()))
     }
 
-    pub fn empty(&self) -> Barrier<'k> {
-        Barrier::at(self.ring.empty.at(self.stage.get()))
+    pub fn empty(&self) -> MBarrier<'k> {
+        MBarrier::at(self.ring.empty.at(self.stage.get()))
     }
 
     /// Waits until the current tile is full.

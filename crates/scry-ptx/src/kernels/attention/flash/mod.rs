@@ -26,7 +26,7 @@ mod tensor_maps;
 mod variant;
 
 pub(super) use choice::{plan, plan_with};
-pub use variant::Tile;
+pub use variant::FlashTile;
 use variant::{Engine, Form, Output, Variant};
 
 use super::shape::Attention;
@@ -104,7 +104,7 @@ fn block(k: &Code, variant: &Variant) {
     let shared = layout.place(k);
     let group = k.warp() >> 2;
     k.when(k.thread_id().equals(0), || {
-        maps.iter().for_each(|map| k.prefetch_map(*map));
+        maps.iter().for_each(|map| k.prefetch_tensor_map(*map));
         shared.prepare(k);
     });
     k.sync();

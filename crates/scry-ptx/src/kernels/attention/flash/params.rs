@@ -27,14 +27,14 @@ pub(super) struct Params<'k> {
     pub head_dim: Val<'k, u32>,
     /// Column stride of the bias, in elements.
     pub column: Val<'k, u32>,
-    pub plan: Deal<'k>,
+    pub plan: ScheduleParams<'k>,
     /// Scale of the scores times log2(e), so that exponentials become powers of 2.
     pub scale: Val<'k, f32>,
 }
 
 /// A schedule as values of a kernel.
 #[derive(Debug)]
-pub(super) struct Deal<'k> {
+pub(super) struct ScheduleParams<'k> {
     pub pieces: Val<'k, u32>,
     pub each: Val<'k, u32>,
     pub section: Val<'k, u32>,
@@ -122,7 +122,7 @@ impl<'k> Params<'k> {
             keys,
             head_dim,
             column,
-            plan: Deal { pieces, each, section, pairs, units },
+            plan: ScheduleParams { pieces, each, section, pairs, units },
             scale,
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn copy<'k>(
         producer.run(parity);
     };
     let first = k.warp().equals(4 * variant.tile.consumers);
-    k.when(first, || k.when(k.elected(), || params.each_task(k, variant, work)));
+    k.when(first, || k.when(k.elect_one(), || params.each_task(k, variant, work)));
 }
 
 struct Producer<'k, 'a> {
@@ -71,7 +71,7 @@ impl<'k> Producer<'k, '_> {
         } else {
             k.constant(64 * self.variant.tile.consumers).copied()
         };
-        full.arrive_expecting(rows * (128 * self.variant.chunks() * self.variant.parts));
+        full.arrive_expect_tx(rows * (128 * self.variant.chunks() * self.variant.parts));
         for consumer in 0..self.variant.tile.consumers {
             let to = self.shared.queries(k.constant(consumer));
             for (part, chunk) in self.pieces() {
@@ -80,10 +80,10 @@ impl<'k> Producer<'k, '_> {
                 let (map, task) = (self.maps[0], self.task);
                 if self.variant.packed() {
                     let zero = k.constant(0u32);
-                    k.fetch_tile(to, map, [column, zero, zero, task.kv_head, batch], full);
+                    k.tma_load(to, map, [column, zero, zero, task.kv_head, batch], full);
                 } else {
                     let row = task.first_row + 64 * consumer;
-                    k.fetch_tile(to, map, [column, row, task.head, batch], full);
+                    k.tma_load(to, map, [column, row, task.head, batch], full);
                 }
             }
         }
@@ -93,12 +93,12 @@ impl<'k> Producer<'k, '_> {
     fn tile(&self, walk: &Walk<'k>, operand: usize, nth: Val<'k, u32>) {
         walk.wait_empty();
         let full = walk.full();
-        full.arrive_expecting(self.shared.layout.tile());
+        full.arrive_expect_tx(self.shared.layout.tile());
         let (to, row) = (walk.tile(), nth * self.variant.tile.keys);
         for (part, chunk) in self.pieces() {
             let to = to.offset(self.shared.layout.tile_chunk(part, chunk).into());
             let at = [self.k.constant(64 * chunk), row, self.task.kv_head, self.batch(part)];
-            self.k.fetch_tile(to, self.maps[operand], at, full);
+            self.k.tma_load(to, self.maps[operand], at, full);
         }
         walk.advance();
     }

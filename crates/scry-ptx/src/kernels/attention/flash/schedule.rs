@@ -1,7 +1,7 @@
 //! The persistent tile scheduler: which block computes which task.
 
 use super::Variant;
-use super::params::{Deal, Params};
+use super::params::{Params, ScheduleParams};
 use crate::kernels::attention::shape::{Attention, refusal};
 use crate::kernels::{GpuSpec, PlanError};
 use crate::typed::{Code, Val};
@@ -113,7 +113,7 @@ impl<'k> Params<'k> {
         second: Val<'k, u32>,
         variant: &Variant,
     ) -> (Task<'k>, Val<'k, u32>) {
-        let Deal { pieces, section, pairs, .. } = self.plan;
+        let ScheduleParams { pieces, section, pairs, .. } = self.plan;
         let per_head = (pieces + pairs) >> pairs;
         let (nth_section, rest) = divided(nth, section * per_head);
         let before = nth_section * section;
@@ -133,7 +133,7 @@ impl<'k> Params<'k> {
 
     /// Returns all rows of the heads that share keys, and a slice of these.
     fn part(&self, nth: Val<'k, u32>, variant: &Variant) -> Task<'k> {
-        let Deal { pieces, each, .. } = self.plan;
+        let ScheduleParams { pieces, each, .. } = self.plan;
         let (head, part) = divided(nth, pieces);
         let (batch, kv_head) = divided(head, self.heads / self.group);
         let begin = part * each;

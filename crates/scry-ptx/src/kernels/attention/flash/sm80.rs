@@ -86,12 +86,12 @@ impl<'k> Warps<'k, '_> {
             self.values();
             self.stage.set(self.stage.get() ^ 1);
         });
-        k.wait_copies(0);
+        k.cp_async_wait_group(0);
     }
 
     /// Waits for the older one of two groups of copies, and for the other warps.
     fn arrived(&self) {
-        self.k().wait_copies(1);
+        self.k().cp_async_wait_group(1);
         self.k().sync();
     }
 
@@ -102,12 +102,12 @@ impl<'k> Warps<'k, '_> {
         self.k().when(tile.gt(self.strip.task.begin), || {
             self.copy(from, next, (tile - 1) * keys);
         });
-        self.k().commit_copies();
+        self.k().cp_async_commit_group();
     }
 
     fn copy_tile(&self, from: From, tile: Val<'k, u32>) {
         self.copy(from, self.stage.get(), tile * self.strip.variant.tile.keys);
-        self.k().commit_copies();
+        self.k().cp_async_commit_group();
     }
 
     /// Returns the address of a tile.
@@ -143,7 +143,7 @@ impl<'k> Warps<'k, '_> {
             let row = row + before;
             let to = tile.plus_bytes(row * self.pitch() + ((piece ^ (row & 7)) << 4));
             let inside = (first + row).lt(there) & wide_enough;
-            k.copy_async_or_zero(to, at, 16, inside.select::<u32>(16, 0));
+            k.copy_async_zero_fill(to, at, 16, inside.select::<u32>(16, 0));
             at = at.at_wide(step);
         }
     }
@@ -179,13 +179,13 @@ impl<'k> Warps<'k, '_> {
         let keys = self.rows(self.tile(From::Keys, self.stage.get()), key, (lane >> 3) & 1);
         for step in 0..variant.width / 16 {
             let (nth, chunk) = ((step % 4) as usize, i64::from(step / 4 * 128));
-            let left = k.load_matrices(queries[nth].offset(chunk));
+            let left = k.ldmatrix(queries[nth].offset(chunk));
             for rows in 0..variant.tile.keys / 16 {
                 let at = keys[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
-                let [a, b, c, d] = k.load_matrices(at);
+                let [a, b, c, d] = k.ldmatrix(at);
                 let columns = 2 * rows as usize;
-                k.multiply_add(self.mma_type(), &scores.tile(columns), left, [a, b]);
-                k.multiply_add(self.mma_type(), &scores.tile(columns + 1), left, [c, d]);
+                k.mma(self.mma_type(), &scores.tile(columns), left, [a, b]);
+                k.mma(self.mma_type(), &scores.tile(columns + 1), left, [c, d]);
             }
         }
     }
@@ -202,10 +202,10 @@ impl<'k> Warps<'k, '_> {
             for step in 0..variant.width / 16 {
                 let (nth, chunk) = ((step % 4) as usize, i64::from(step / 4 * 128));
                 let at = values[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
-                let [a, b, c, d] = k.load_matrices_transposed(at);
+                let [a, b, c, d] = k.ldmatrix_trans(at);
                 let columns = 2 * step as usize;
-                k.multiply_add(self.mma_type(), &accumulators.tile(columns), left, [a, b]);
-                k.multiply_add(self.mma_type(), &accumulators.tile(columns + 1), left, [c, d]);
+                k.mma(self.mma_type(), &accumulators.tile(columns), left, [a, b]);
+                k.mma(self.mma_type(), &accumulators.tile(columns + 1), left, [c, d]);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Online softmax, tile by tile: running maxima and totals.
 
 use crate::typed::hopper::Accumulators;
-use crate::typed::{Arg, Code, Val, Var};
+use crate::typed::{Code, ToOperand, Val, Var};
 
 /// A row of scores is held by four neighbouring lanes.
 const LANES: u32 = 4;
@@ -91,7 +91,7 @@ fn folded<'k>(
 }
 
 /// Scales accumulators, with one factor per row.
-pub(super) fn scaled<'k>(accumulators: &Accumulators<'k>, by: [impl Arg<f32>; 2]) {
+pub(super) fn scaled<'k>(accumulators: &Accumulators<'k>, by: [impl ToOperand<f32>; 2]) {
     for (row, by) in by.into_iter().enumerate() {
         of_row(accumulators, row).for_each(|nth| accumulators.set(nth, accumulators.get(nth) * by));
     }

@@ -2,7 +2,7 @@
 //! MMA.
 
 use super::Variant;
-use super::bias::Bias;
+use super::bias::LoadedBias;
 use super::params::Params;
 use super::schedule::Task;
 use super::softmax::{Softmax, of_row, scaled};
@@ -89,7 +89,7 @@ impl<'k, 'a> Strip<'k, 'a> {
 /// Scores and weights.
 impl<'k> Strip<'k, '_> {
     /// Turns the scores of a tile into weights; `hidden` says that some of its keys may be masked.
-    pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool, bias: Bias<'k>) {
+    pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool, bias: LoadedBias<'k>) {
         self.add_bias(tile, hidden, bias);
         if hidden {
             self.hide(tile);

@@ -6,7 +6,7 @@ use crate::types::PtxType;
 
 /// The tile shape of a block: 64 rows per consumer, and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tile {
+pub struct FlashTile {
     /// Consumer warpgroups: 1 to 3.
     pub consumers: u32,
     /// Keys per tile: a multiple of 16 up to 256.
@@ -79,7 +79,7 @@ pub(in super::super) struct Variant {
     pub parts: u32,
     /// Columns of a row in shared memory: a multiple of 64.
     pub width: u32,
-    pub tile: Tile,
+    pub tile: FlashTile,
     pub form: Form,
     pub causal: bool,
     pub bias: Option<BiasForm>,
@@ -88,7 +88,7 @@ pub(in super::super) struct Variant {
 
 impl Variant {
     pub fn name(&self) -> String {
-        let Tile { consumers, keys, stages, resident } = self.tile;
+        let FlashTile { consumers, keys, stages, resident } = self.tile;
         let element = if self.parts == 1 { self.element.name() } else { "f32" };
         let engine = if self.engine == Engine::Ampere { "mma" } else { "sm90" };
         let name = Name::new("attention").with(engine).with(element);

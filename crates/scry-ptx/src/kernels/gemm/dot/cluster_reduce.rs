@@ -1,29 +1,29 @@
 //! Reduction over a cluster: its blocks send their sums to the first block's shared memory.
 
-use crate::typed::hopper::Barrier;
+use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Ptr, Shared, Val};
 
-/// Shared memory of the first block for the partial sums of each block of the cluster.
-pub(super) struct Inbox<'k> {
+/// A buffer in the first block's shared memory for the partial sums of each block of the cluster.
+pub(super) struct ReceiveBuffer<'k> {
     k: &'k Code,
     split_k: u32,
     values: u32,
     memory: Ptr<'k, Shared, f32>,
-    full: Barrier<'k>,
+    full: MBarrier<'k>,
 }
 
-impl<'k> Inbox<'k> {
-    /// Initialises it. [`Code::wait_cluster`] must follow before anything is sent.
+impl<'k> ReceiveBuffer<'k> {
+    /// Initialises it. [`Code::wait_cluster`] must follow before the first [`Self::send`].
     pub(super) fn new(k: &'k Code, split_k: u32, values: u32) -> Self {
         let memory = k.shared::<f32>(split_k * values, 16);
-        let full = Barrier::at(k.shared::<u64>(1, 8));
+        let full = MBarrier::at(k.shared::<u64>(1, 8));
         k.when(k.thread_id().equals(0), || {
             full.init(1);
-            k.fence_barriers();
-            full.arrive_expecting(4 * split_k * values);
+            k.fence_mbarrier_init();
+            full.arrive_expect_tx(4 * split_k * values);
         });
         k.sync_warp();
-        k.appear_in_cluster();
+        k.arrive_cluster_relaxed();
         Self { k, split_k, values, memory, full }
     }
 

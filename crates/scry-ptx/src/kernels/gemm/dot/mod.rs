@@ -24,7 +24,7 @@ use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
 use crate::types::PtxType;
-use cluster_reduce::Inbox;
+use cluster_reduce::ReceiveBuffer;
 
 /// Maximum number of rows.
 pub(super) const ROWS: u64 = 8;
@@ -35,7 +35,7 @@ const MAX_SPLIT_K: u32 = 8;
 /// Load rounds that a small grid may wait for memory before the tensor-core path, with its
 /// repacking kernels, is faster.
 const ROUNDS: u64 = 8;
-/// Number of columns beyond which eight rows are too many for CUDA cores.
+/// Number of columns above which eight rows are faster on tensor cores.
 const MANY: u64 = 1 << 21;
 /// Bytes per vector load.
 const PIECE: u64 = 16;
@@ -76,8 +76,7 @@ impl Dot {
         gemm.m <= ROWS
     }
 
-    /// Whether element-wise loads are faster than repacking the operands for tensor cores and
-    /// multiplying them there.
+    /// Whether element-wise loads are faster than repacking the operands for tensor cores.
     pub(super) fn is_soon(gemm: &Gemm, machine: GpuSpec) -> bool {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
@@ -349,7 +348,7 @@ impl<'k> Terms<'k> {
     fn shared(&self, dot: &Dot, at: &Place<'k>) {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
-        let inbox = (dot.split_k > 1).then(|| Inbox::new(k, dot.split_k, values));
+        let inbox = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
         let sum = self.together(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         inbox.iter().for_each(|_| k.wait_cluster());

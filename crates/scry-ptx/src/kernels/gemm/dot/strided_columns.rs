@@ -2,7 +2,7 @@
 //! read neighbouring elements of a row, and the rows are distributed round-robin over warps and
 //! blocks.
 
-use super::cluster_reduce::Inbox;
+use super::cluster_reduce::ReceiveBuffer;
 use super::{Dot, Terms, WARPS};
 use crate::kernels::gemm::memory::{load_number_where, wide};
 use crate::kernels::gemm::rasterization::Place;
@@ -14,7 +14,7 @@ pub(super) const COLUMNS: u32 = 64;
 /// Writes the kernel's body.
 pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let (k, values) = (terms.k, dot.rows() * COLUMNS);
-    let inbox = (dot.split_k > 1).then(|| Inbox::new(k, dot.split_k, values));
+    let inbox = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
     let memory = k.shared::<f32>(WARPS * values, 16);
     let accumulators: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
     add(terms, dot, at, &accumulators);

@@ -1,11 +1,11 @@
 //! The tile shapes of the FFMA kernel.
 
-use super::{Copying, Ffma, Launched, Tile};
+use super::{Copying, Ffma, FfmaTile, Launched};
 use crate::kernels::gemm::{Gemm, Layout};
 
 /// Large tiles need fewer loads per multiply-add; small ones distribute small GEMMs over all
 /// multiprocessors. Elongated ones are for narrow matrices.
-pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
+pub(in crate::kernels::gemm) const TILES: [FfmaTile; 8] = [
     tile([128, 256], 8, [2, 4], [4, 8], 1, 100),
     tile([128, 128], 8, [2, 2], [4, 8], 2, 97),
     tile([64, 64], 16, [2, 2], [8, 4], 4, 88),
@@ -23,12 +23,12 @@ const fn tile(
     lanes: [u32; 2],
     blocks: u32,
     rate: u32,
-) -> Tile {
-    Tile { rows, columns, k_dim, stages: 4, warps, lanes, blocks, rate }
+) -> FfmaTile {
+    FfmaTile { rows, columns, k_dim, stages: 4, warps, lanes, blocks, rate }
 }
 
 /// Returns how each operand is copied into a tile's pipeline stages.
-fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
+fn copying(gemm: &Gemm, tile: &FfmaTile) -> [Copying; 2] {
     let Gemm { m, n, a, b, .. } = *gemm;
     [
         Copying::new(&a, Layout::ColMajor, m, tile.rows, tile),
@@ -37,14 +37,14 @@ fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
 }
 
 /// Returns the bytes of shared memory that a block needs.
-pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
+pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &FfmaTile) -> u32 {
     let [a, b] = copying(gemm, tile);
     tile.stages * 4 * tile.k_dim * (a.pitch(tile.rows) + b.pitch(tile.columns))
 }
 
 impl Ffma {
     /// Creates a GEMM with a tile shape.
-    pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
+    pub(in crate::kernels::gemm) fn new(product: Launched, tile: FfmaTile) -> Self {
         let [a, b] = copying(&product.gemm, &tile);
         Self { product, tile, a, b }
     }

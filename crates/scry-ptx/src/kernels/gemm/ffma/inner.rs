@@ -1,6 +1,6 @@
 //! The main loop over K: asynchronous copies for a later stage, and one FFMA per accumulator.
 
-use super::Tile;
+use super::FfmaTile;
 use super::stage::{Copier, Copying};
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
@@ -19,7 +19,7 @@ pub(super) struct Reading<'k> {
     sides: [Side<'k>; 2],
 }
 
-/// What a thread reads of an operand: quads, interleaved over the given number of lanes.
+/// A thread's share of an operand: quads, interleaved over the given number of lanes.
 struct Side<'k> {
     quads: u32,
     lanes: u32,
@@ -32,7 +32,7 @@ struct Side<'k> {
 impl<'k> Reading<'k> {
     pub(super) fn new(
         k: &'k Code,
-        tile: &Tile,
+        tile: &FfmaTile,
         copying: [Copying; 2],
         stages: Ptr<'k, Shared, f32>,
     ) -> Self {
@@ -76,7 +76,7 @@ impl<'k> Side<'k> {
 /// A block's code for its tile.
 pub(super) struct Block<'k> {
     k: &'k Code,
-    tile: Tile,
+    tile: FfmaTile,
     copiers: [Copier<'k>; 2],
     pub reading: Reading<'k>,
     pub stages: Ptr<'k, Shared, f32>,
@@ -91,7 +91,7 @@ type Fragments<'k> = [Vec<Val<'k, f32>>; 2];
 impl<'k> Block<'k> {
     pub(super) fn new(
         k: &'k Code,
-        tile: &Tile,
+        tile: &FfmaTile,
         copiers: [Copier<'k>; 2],
         reading: Reading<'k>,
         stages: Ptr<'k, Shared, f32>,
@@ -116,7 +116,7 @@ impl<'k> Block<'k> {
         self.begin(k_dim, steps);
         let current = self.read(0).map(|side| side.into_iter().map(|x| k.var(x)).collect());
         k.for_range(0, steps, 1, |step| self.step(&current, (step + (tile.stages - 1)).lt(steps)));
-        k.wait_copies(0);
+        k.cp_async_wait_group(0);
     }
 
     /// Prologue: starts the copies of all stages but one. Only the first stage may be partial, so
@@ -128,7 +128,7 @@ impl<'k> Block<'k> {
             copier.copy_first(self.stages, first);
             copier.advance(first);
         }
-        k.commit_copies();
+        k.cp_async_commit_group();
         for stage in 1..tile.stages - 1 {
             let (to, wanted) =
                 (self.stages.offset((stage * self.cursor.stage_bytes).into()), steps.gt(stage));
@@ -136,9 +136,9 @@ impl<'k> Block<'k> {
                 (0..copier.len()).for_each(|nth| copier.copy(nth, to, wanted));
                 copier.advance_stage();
             });
-            k.commit_copies();
+            k.cp_async_commit_group();
         }
-        k.wait_copies(tile.stages - 2);
+        k.cp_async_wait_group(tile.stages - 2);
         k.sync();
     }
 

@@ -24,7 +24,7 @@ use crate::typed::{self, Code};
 
 /// The tile shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tile {
+pub(crate) struct FfmaTile {
     /// Rows and columns of the result.
     pub rows: u32,
     pub columns: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Tile {
     pub rate: u32,
 }
 
-impl Tile {
+impl FfmaTile {
     pub(crate) const fn threads(&self) -> u32 {
         self.warps[0] * self.warps[1] * 32
     }
@@ -69,7 +69,7 @@ impl Tile {
 #[derive(Debug, Clone)]
 pub(crate) struct Ffma {
     product: Launched,
-    tile: Tile,
+    tile: FfmaTile,
     a: Copying,
     b: Copying,
 }
@@ -96,7 +96,7 @@ impl Ffma {
     }
 
     fn copiers<'k>(&self, k: &'k Code, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
-        let Tile { rows, columns, .. } = self.tile;
+        let FfmaTile { rows, columns, .. } = self.tile;
         [
             Copier::new(k, self.a, rows, &self.tile, a, 0),
             Copier::new(k, self.b, columns, &self.tile, b, self.left_bytes()),

@@ -4,7 +4,7 @@
 //! Rows along M or N are copied as they are; K-major operands are transposed on the way, element by
 //! element.
 
-use super::Tile;
+use super::FfmaTile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, MatrixLayout};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
@@ -26,7 +26,7 @@ impl Copying {
         across: Layout,
         whole: u64,
         side: u32,
-        tile: &Tile,
+        tile: &FfmaTile,
     ) -> Self {
         let quads = [layout.ld, layout.stride, whole].iter().all(|n| n % 4 == 0);
         let enough = side / 4 * tile.k_dim >= tile.threads();
@@ -65,7 +65,7 @@ impl Copying {
 
     /// Returns the tile coordinates of a thread's copies: K and side of the first one, and the
     /// offset of each.
-    fn pieces<'k>(self, side: u32, tile: &Tile, thread: Val<'k, u32>) -> Pieces<'k> {
+    fn pieces<'k>(self, side: u32, tile: &FfmaTile, thread: Val<'k, u32>) -> Pieces<'k> {
         let (threads, lines) = (tile.threads(), side / self.width());
         let count = lines * tile.k_dim / threads;
         match self {
@@ -120,7 +120,7 @@ impl<'k> Copier<'k> {
         k: &'k Code,
         copying: Copying,
         side: u32,
-        tile: &Tile,
+        tile: &FfmaTile,
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
@@ -178,7 +178,7 @@ impl<'k> Copier<'k> {
         for nth in 0..self.len() {
             let (to, from) = self.ends(nth, stage);
             let bytes = (self.k_index + self.pieces[nth].0).lt(k_dim).select(4 * self.width, 0u32);
-            self.k.copy_async_or_zero(to, from, 4 * self.width, bytes);
+            self.k.copy_async_zero_fill(to, from, 4 * self.width, bytes);
         }
     }
 

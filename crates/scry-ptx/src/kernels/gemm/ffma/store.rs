@@ -1,7 +1,7 @@
 //! Stores the accumulators as results in global memory.
 
 use super::inner::Block;
-use super::{Ffma, Tile};
+use super::{Ffma, FfmaTile};
 use crate::kernels::gemm::params::{Task, Terms};
 use crate::kernels::gemm::store::Writer;
 use crate::typed::{Code, Ptr, Shared};
@@ -35,7 +35,7 @@ impl Ffma {
     fn store_quads<'k>(&self, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let [rows, columns] = self.tile.thread();
         for row in 0..rows {
-            writer.row(Tile::place(row, self.tile.lanes[0]), |line| {
+            writer.row(FfmaTile::place(row, self.tile.lanes[0]), |line| {
                 for quad in 0..columns / 4 {
                     let at = (row * columns + 4 * quad) as usize;
                     let accumulators =
@@ -65,7 +65,7 @@ impl Ffma {
             }
             k.sync_warp();
             for line in 0..down {
-                let offset = Tile::place(row, down) + 4 * line;
+                let offset = FfmaTile::place(row, down) + 4 * line;
                 self.store_line(k, mine.at(line * pitch), offset, writer);
             }
         }
@@ -88,7 +88,7 @@ impl Ffma {
     }
 }
 
-impl Tile {
+impl FfmaTile {
     /// Rows per warp.
     const fn warp_rows(&self) -> u32 {
         self.rows / self.warps[0]

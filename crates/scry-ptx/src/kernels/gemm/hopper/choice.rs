@@ -1,15 +1,15 @@
 //! Chooses the kernel variant of a GEMM: the one with the fewest cycles in a cost model of the
 //! multiprocessor.
 
-use super::variant::{LINE, Tile};
+use super::variant::{HopperTile, LINE};
 use crate::kernels::GpuSpec;
 use crate::kernels::gemm::{Gemm, MatrixLayout};
 
-/// How a GEMM is computed.
+/// A configuration of the Hopper GEMM kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// The tile shape of a block or cluster.
-    pub tile: Tile,
+    pub tile: HopperTile,
     /// Split-K through global memory: the number of slices of K, whose partial results a second
     /// kernel adds up. 1 for split-K within a cluster.
     pub splits: u32,
@@ -27,8 +27,8 @@ impl Choice {
     }
 }
 
-/// Tile widths to choose from. Each block's share of a multicast tile of `b` must be a multiple of
-/// eight rows.
+/// Candidate tile widths. Each block's share of a multicast tile of `b` must be a multiple of eight
+/// rows.
 const COLUMNS: [u32; 6] = [16, 32, 64, 128, 192, 256];
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
@@ -42,7 +42,7 @@ const MEMORY_BYTES: u64 = 2400;
 const BLOCK_BYTES: u64 = 28;
 /// Latency of device memory under load, in cycles.
 const LATENCY: u64 = 7000;
-/// Bytes of shared memory per block for pipeline stages.
+/// Bytes of shared memory per block for pipeline stages, as the model assumes.
 const SHARED: u32 = 200 * 1024;
 /// Launch overhead: cycles before the first MMA and after the last one.
 const LAUNCH: u64 = 4000;
@@ -50,7 +50,7 @@ const LAUNCH: u64 = 4000;
 const CLUSTER: u64 = 2000;
 /// Overhead per stage, in cycles.
 const STAGE: u64 = 50;
-/// Minimum cycles of a stage's MMAs, however few columns they have.
+/// Minimum cycles of a stage's MMAs, for any number of columns.
 const SHORTEST: u64 = 280;
 /// Minimum cycles of a tile's epilogue.
 const RESULTS: u64 = 600;
@@ -88,14 +88,14 @@ impl Task {
             .expect("a product without split-K is always possible")
     }
 
-    fn tiles() -> impl Iterator<Item = Tile> {
+    fn tiles() -> impl Iterator<Item = HopperTile> {
         let shapes =
             COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
         shapes.flat_map(|(groups, columns)| {
             // With three warpgroups, barriers over a cluster cost more than multicast saves.
             let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
-            let clusters = clusters.map(move |cluster| Tile::new(groups, columns, cluster));
-            let split = [2, 4, 8].map(|split_k| Tile::split(groups, columns, split_k));
+            let clusters = clusters.map(move |cluster| HopperTile::new(groups, columns, cluster));
+            let split = [2, 4, 8].map(|split_k| HopperTile::split(groups, columns, split_k));
             clusters.chain(split)
         })
     }
@@ -111,16 +111,16 @@ impl Task {
         (stages.div_ceil(each) == pieces).then_some(each)
     }
 
-    /// Whether the slices of K are long enough to be worth a reduction.
+    /// Whether the slices of K are long enough to pay for a reduction.
     fn is_worth_it(&self, choice: &Choice) -> bool {
         let pieces = choice.splits * choice.tile.split_k;
         self.part_k_dim(pieces).is_some_and(|each| pieces == 1 || each >= 4)
     }
 
-    /// Returns why no kernel supports the choice, if so.
+    /// Returns the reason why no kernel supports the choice, if any.
     pub(in crate::kernels::gemm) fn flaw(&self, choice: &Choice) -> Option<&'static str> {
         let Choice { tile, splits, flipped } = *choice;
-        let Tile { groups, columns, cluster, split_k } = tile;
+        let HopperTile { groups, columns, cluster, split_k } = tile;
         let outer = if flipped { self.outer.0 } else { self.outer.1 };
         let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
         let flaws = [
@@ -162,7 +162,7 @@ impl Task {
         let (computing, moving) =
             (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
         let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };
-        // No results are written while the first tile is computed.
+        // No results are stored while the first tile is computed.
         let first = part.min(self.result_bytes() / MEMORY_BYTES);
         let beside = launch + first;
         let adding = self.adding_cycles(choice);
@@ -170,7 +170,7 @@ impl Task {
     }
 
     /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
-    fn at_once(&self, tile: &Tile) -> u64 {
+    fn at_once(&self, tile: &HopperTile) -> u64 {
         let all = self.machine.multiprocessors;
         let used = if tile.split_k > 2 { all - all / 11 } else { all };
         u64::from(used / tile.blocks()).max(1)

@@ -37,7 +37,7 @@ pub(super) fn write(
 ) {
     let ring = Ring::of_reader(k, variant, memory);
     let tiles = Tiles::new(k, variant, memory);
-    k.wait_for_launch_before();
+    k.pdl_wait();
     schedule.each(|part| {
         tiles.clear();
         match &tiles.stage_accumulators {
@@ -59,15 +59,15 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
     let before = k.var::<u32>(0);
     k.for_range(part.begin, part.end, 1, |nth| {
         ring.wait_full();
-        k.begin_products();
+        k.wgmma_fence();
         tiles.multiply(ring.index());
-        k.commit_products();
-        k.wait_products(1);
+        k.wgmma_commit_group();
+        k.wgmma_wait_group(1);
         k.when(nth.differs(part.begin), || ring.release(before.get()));
         before.set(ring.index());
         ring.advance();
     });
-    k.wait_products(0);
+    k.wgmma_wait_group(0);
     ring.release(before.get());
 }
 
@@ -81,10 +81,10 @@ fn accumulate_parts(
 ) {
     k.for_range(part.begin, part.end, 1, |_| {
         ring.wait_full();
-        k.begin_products();
+        k.wgmma_fence();
         tiles.multiply_parts(accumulators, ring.index());
-        k.commit_products();
-        k.wait_products(0);
+        k.wgmma_commit_group();
+        k.wgmma_wait_group(0);
         ring.release(ring.index());
         for nth in 0..accumulators.columns() as usize / 2 {
             tiles.accumulators.set(nth, tiles.accumulators.get(nth) + accumulators.get(nth));

@@ -34,12 +34,14 @@ mod variant;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
-pub use variant::{Bias, Finish, Major, Once, PdlPrefetch, Store, Tile, Variant};
+pub use variant::{
+    BiasAxis, EpilogueKind, HopperTile, Major, PdlPrefetch, Store, Streamed, Variant,
+};
 
 use pipeline::Ring;
-pub use schedule::Cut;
 use schedule::Schedule;
-use split_k::Inbox;
+pub use schedule::WorkDivision;
+use split_k::ReceiveBuffer;
 use store::Results;
 
 use crate::kernels::gemm::{Gemm, refusal};
@@ -63,11 +65,11 @@ pub struct HopperGemm {
     /// The compile-time parameters.
     pub variant: Variant,
     /// How the work is divided.
-    pub cut: Cut,
+    pub cut: WorkDivision,
 }
 
 /// Returns the rows of clusters of tiles, and the columns of tiles, of the result.
-fn tiles(gemm: &Gemm, tile: &Tile) -> (u32, u32) {
+fn tiles(gemm: &Gemm, tile: &HopperTile) -> (u32, u32) {
     let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster));
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
 }
@@ -83,15 +85,17 @@ impl HopperGemm {
         splits: u32,
         machine: GpuSpec,
     ) -> Result<Self, PlanError> {
-        let Tile { columns, cluster, .. } = variant.tile;
+        let HopperTile { columns, cluster, .. } = variant.tile;
         let rows = variant.tile.rows();
         // The resident tiles cover as many rows as columns.
         let area = machine.multiprocessors * rows * columns;
         let band = f64::from(area).sqrt() as u32 / (rows * cluster);
         let (down, across) = tiles(&gemm, &variant.tile);
         let single = |stride| gemm.batch == 1 || stride != 0;
-        variant.once =
-            Once { a: across == 1 && single(gemm.a.stride), b: down == 1 && single(gemm.b.stride) };
+        variant.once = Streamed {
+            a: across == 1 && single(gemm.a.stride),
+            b: down == 1 && single(gemm.b.stride),
+        };
         let parts = [down, across, splits, gemm.batch as u32].map(u64::from);
         let parts = parts.into_iter().try_fold(1u64, u64::checked_mul);
         match parts.filter(|parts| *parts < schedule::PARTS.into()) {
@@ -105,7 +109,7 @@ impl HopperGemm {
                     _ => (machine.multiprocessors / cluster).clamp(1, parts as u32),
                 };
                 let band = band.clamp(1, down);
-                let cut = Cut { splits, band, blocks: clusters * variant.tile.blocks() };
+                let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
                 Ok(Self { gemm, variant, cut })
             }
         }
@@ -189,11 +193,11 @@ fn write(k: &Code, variant: Variant) {
 
 /// Initialises all barriers; executed by one thread.
 fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
-    let inbox = variant.has_inbox().then(|| Inbox::new(k, variant, memory));
+    let inbox = variant.has_inbox().then(|| ReceiveBuffer::new(k, variant, memory));
     Ring::init(variant, memory);
-    inbox.iter().for_each(Inbox::init);
-    k.fence_barriers();
-    inbox.iter().for_each(Inbox::expect);
+    inbox.iter().for_each(ReceiveBuffer::init);
+    k.fence_mbarrier_init();
+    inbox.iter().for_each(ReceiveBuffer::expect);
 }
 
 /// Lets one thread initialise the barriers; all threads that use them wait for it. Without a
@@ -206,14 +210,14 @@ fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
     };
     if variant.tile.cluster > 1 {
         k.when(first, prepare);
-        k.appear_in_cluster();
+        k.arrive_cluster_relaxed();
         return k.wait_cluster();
     }
     let threads = variant.threads();
     // Peers must be running before partial sums are sent to them.
     let appear = || {
         if variant.has_inbox() {
-            k.appear_in_cluster();
+            k.arrive_cluster_relaxed();
         }
     };
     let go_on = || {
@@ -223,7 +227,7 @@ fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
     };
     let wait = || {
         appear();
-        k.sync_some(BARRIER, threads);
+        k.sync_named(BARRIER, threads);
     };
     k.either(first, go_on, wait);
 }

@@ -2,7 +2,7 @@
 
 use super::schedule::Schedule;
 use super::variant::{Store, WARP_ROWS, tensor_element};
-use super::{Bias, HopperGemm, Major, producer, tiles};
+use super::{BiasAxis, HopperGemm, Major, producer, tiles};
 use crate::kernels::gemm::{Gemm, Layout, MatrixLayout};
 use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
@@ -64,9 +64,9 @@ impl HopperGemm {
         let mut buffers = vec![read("a", element, a), read("b", element, b)];
         let element = self.variant.output;
         match self.variant.finish.bias {
-            Bias::None => {}
-            Bias::Columns => buffers.push(read("bias", element, n)),
-            Bias::Rows => buffers.push(read("bias", element, m)),
+            BiasAxis::None => {}
+            BiasAxis::Columns => buffers.push(read("bias", element, n)),
+            BiasAxis::Rows => buffers.push(read("bias", element, m)),
         }
         let (lines, line) = if out.order == Layout::RowMajor { (m, self.line()) } else { (n, m) };
         let len = extent(&out, lines, line, batch * u64::from(self.cut.splits));
@@ -87,7 +87,7 @@ impl HopperGemm {
         parameters.extend(operands.iter().map(|operand| Parameter::U32(operand.batched.into())));
         let matrices = operands.iter().map(|operand| Parameter::U32(operand.matrices as u32));
         parameters.extend(matrices);
-        let bias = variant.finish.bias != Bias::None;
+        let bias = variant.finish.bias != BiasAxis::None;
         parameters.extend(self.out_parameters(if bias { 3 } else { 2 }));
         parameters.extend(bias.then_some(Parameter::Pointer(2)));
         let epilogue = &gemm.epilogue;
@@ -128,7 +128,7 @@ fn extent(layout: &MatrixLayout, lines: u64, line: u64, count: u64) -> u64 {
 /// Returns the tensor map of matrices that are copied by tiles.
 fn map(layout: &MatrixLayout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
     let bytes = u64::from(element.size());
-    // The stride of a single row or matrix is never used and may be any.
+    // The stride of a single row or matrix is unused; any valid one will do.
     let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
     TensorMapSpec {
         element: tensor_element(element),

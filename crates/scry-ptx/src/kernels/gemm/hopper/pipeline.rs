@@ -2,10 +2,10 @@
 //! and the consumers.
 
 use super::variant::Variant;
-use crate::typed::hopper::Barrier;
+use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
-/// The pipeline as one side (producer or consumer) sees it.
+/// The pipeline state of one side: producer or consumer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<'k> {
     k: &'k Code,
@@ -29,20 +29,21 @@ impl<'k> Ring<'k> {
     }
 
     /// Initialises the barriers: a stage is full when its bytes have arrived, and empty when each
-    /// consumer warp of all blocks of the cluster has released it. [`Code::fence_barriers`] must
-    /// follow.
+    /// consumer warp of all blocks of the cluster has released it. [`Code::fence_mbarrier_init`]
+    /// must follow.
     pub(super) fn init(variant: Variant, memory: Ptr<'k, Shared, u8>) {
         let barriers = memory.offset(variant.barriers_at().into()).cast::<u64>();
         let Variant { tile, .. } = variant;
         for stage in 0..variant.stages() {
-            Barrier::at(barriers.at(stage)).init(1);
-            Barrier::at(barriers.at(variant.stages() + stage)).init(4 * tile.groups * tile.cluster);
+            MBarrier::at(barriers.at(stage)).init(1);
+            MBarrier::at(barriers.at(variant.stages() + stage))
+                .init(4 * tile.groups * tile.cluster);
         }
     }
 
-    fn barrier(&self, kind: u32, index: Val<'k, u32>) -> Barrier<'k> {
+    fn barrier(&self, kind: u32, index: Val<'k, u32>) -> MBarrier<'k> {
         let first = self.variant.barriers_at() + 8 * kind * self.variant.stages();
-        Barrier::at(self.memory.cast::<u64>().at(index).offset(first.into()))
+        MBarrier::at(self.memory.cast::<u64>().at(index).offset(first.into()))
     }
 
     /// Returns the current stage's index.
@@ -56,15 +57,15 @@ impl<'k> Ring<'k> {
     }
 
     /// Waits until the stage is empty, and announces the expected bytes. Returns its full barrier.
-    pub(super) fn expect(&self) -> Barrier<'k> {
+    pub(super) fn expect(&self) -> MBarrier<'k> {
         let full = self.wait_empty();
-        full.arrive_expecting(self.variant.copied_bytes());
+        full.arrive_expect_tx(self.variant.copied_bytes());
         full
     }
 
     /// Waits until the stage is empty, and returns its full barrier. Bytes may arrive before they
     /// are announced: the stage is full once all are announced and have arrived.
-    pub(super) fn wait_empty(&self) -> Barrier<'k> {
+    pub(super) fn wait_empty(&self) -> MBarrier<'k> {
         self.barrier(1, self.index.get()).wait(self.parity.get());
         self.barrier(0, self.index.get())
     }

@@ -4,7 +4,7 @@
 use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
 use super::variant::{GROUP_ROWS, LINE, Major, PdlPrefetch, Variant};
-use crate::typed::hopper::Barrier;
+use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Policy, Ptr, Shared, Val};
 
 /// Elements along M or N per TMA load of an M-major or N-major operand.
@@ -26,7 +26,7 @@ pub(super) struct Operands<'k> {
 struct Copy<'k> {
     to: Ptr<'k, Shared, u8>,
     k_index: Val<'k, u32>,
-    full: Barrier<'k>,
+    full: MBarrier<'k>,
     /// The L2 eviction policy of data that is read once.
     policy: Option<Policy<'k>>,
 }
@@ -46,8 +46,8 @@ impl<'k> Operands<'k> {
 
     /// Prefetches the tensor maps.
     pub(super) fn prefetch(&self, k: &Code) {
-        k.prefetch_map(self.a);
-        k.prefetch_map(self.b);
+        k.prefetch_tensor_map(self.a);
+        k.prefetch_tensor_map(self.b);
     }
 }
 
@@ -97,8 +97,8 @@ impl<'k> Producer<'k> {
     /// prefetched.
     fn begin(&self, pdl: bool) {
         if !pdl {
-            self.k.wait_for_launch_before();
-            self.k.let_next_launch_begin();
+            self.k.pdl_wait();
+            self.k.pdl_launch_dependents();
         }
     }
 
@@ -142,8 +142,8 @@ impl<'k> Copy<'k> {
     fn fetch(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
         let k = map.code();
         match self.policy {
-            None => k.fetch_tile(to, map, at, self.full),
-            Some(policy) => k.fetch_tile_by(policy, to, map, at, self.full),
+            None => k.tma_load(to, map, at, self.full),
+            Some(policy) => k.tma_load_with_policy(policy, to, map, at, self.full),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'k> Copy<'k> {
             Major::Inner => {
                 let to = self.to.plus_bytes(rank * (share * LINE));
                 let at = [self.k_index, part.column + rank * share, batch];
-                k.fetch_tile_for(to, map, at, self.full, everyone);
+                k.tma_load_multicast(to, map, at, self.full, everyone);
             }
             Major::Outer => {
                 let lines = SLAB / tile.cluster;
@@ -175,7 +175,7 @@ impl<'k> Copy<'k> {
                     let to = self.to.offset((slab * SLAB * LINE).into());
                     let to = to.plus_bytes(rank * (lines * LINE));
                     let at = [part.column + slab * SLAB, self.k_index + rank * lines, batch];
-                    k.fetch_tile_for(to, map, at, self.full, everyone);
+                    k.tma_load_multicast(to, map, at, self.full, everyone);
                 });
             }
         }

@@ -1,13 +1,13 @@
 //! The persistent tile scheduler: which work items a block computes, in which order.
 
-use super::variant::{Store, Tile, Variant};
+use super::variant::{HopperTile, Store, Variant};
 use crate::kernels::Parameter;
 use crate::kernels::gemm::memory::wide;
 use crate::typed::{Code, Val};
 
 /// How a GEMM is divided into work items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct WorkDivision {
     /// Slices of K (split-K); each has a partial result, one after the other.
     pub splits: u32,
     /// Rows of clusters of tiles per rasterization band, which are computed close together in time.
@@ -123,12 +123,12 @@ impl<'k> Schedule<'k> {
     /// Returns what [`Schedule::new`] declares, for a grid of tiles (rows, columns) and the stages
     /// of K and of each slice.
     pub(super) fn parameters(
-        cut: &Cut,
+        cut: &WorkDivision,
         [rows, columns]: [u32; 2],
         batch: u32,
         k_dims: [u32; 2],
     ) -> Vec<Parameter> {
-        let Cut { splits, band, .. } = *cut;
+        let WorkDivision { splits, band, .. } = *cut;
         let mut parameters = vec![Parameter::U32(rows * columns * splits * batch)];
         let divisors = [rows * columns, splits, band, band * columns];
         parameters.extend(divisors.into_iter().flat_map(Divisor::parameters));
@@ -158,7 +158,7 @@ impl<'k> Schedule<'k> {
 
     /// Returns the work item of a block in split-K over a cluster.
     pub(super) fn of_cluster(&self) -> Part<'_> {
-        let Tile { split_k, .. } = self.variant.tile;
+        let HopperTile { split_k, .. } = self.variant.tile;
         let part = self.part(self.k.block_id(0) / split_k);
         let begin = self.rank() * self.split_k_dim;
         Part { begin, end: (begin + self.split_k_dim).min(self.k_dim), ..part }

@@ -12,7 +12,7 @@ use super::store::{Place, Results};
 use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Layout;
 use crate::kernels::gemm::memory::{load_number, store_number, wide};
-use crate::typed::hopper::{Accumulators, Barrier};
+use crate::typed::hopper::{Accumulators, MBarrier};
 use crate::typed::{Code, Ptr, Shared, Val};
 
 /// The named barrier of the consumer warpgroups.
@@ -43,16 +43,16 @@ impl Share {
 
 /// The receive buffer of a block: for each sending block, the vectors of its threads.
 #[derive(Clone, Copy)]
-pub(super) struct Inbox<'k> {
+pub(super) struct ReceiveBuffer<'k> {
     k: &'k Code,
     variant: Variant,
     memory: Ptr<'k, Shared, f32>,
-    full: Barrier<'k>,
+    full: MBarrier<'k>,
 }
 
-impl<'k> Inbox<'k> {
+impl<'k> ReceiveBuffer<'k> {
     pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
-        let full = Barrier::at(memory.offset(variant.inbox_barrier_at().into()).cast());
+        let full = MBarrier::at(memory.offset(variant.inbox_barrier_at().into()).cast());
         let memory = memory.offset(variant.staging_at().into()).cast();
         Self { k, variant, memory, full }
     }
@@ -64,7 +64,7 @@ impl<'k> Inbox<'k> {
 
     /// Announces the bytes that will arrive; executed by the same thread.
     pub(super) fn expect(&self) {
-        self.full.arrive_expecting(self.variant.inbox_bytes());
+        self.full.arrive_expect_tx(self.variant.inbox_bytes());
     }
 
     /// Returns the address of a block's vector for this thread.
@@ -109,7 +109,7 @@ pub(super) fn attend(k: &Code, variant: Variant) {
         k.wait_cluster();
     } else if variant.tile.split_k > 1 {
         k.sync_cluster();
-        k.appear_in_cluster();
+        k.arrive_cluster_relaxed();
         k.wait_cluster();
     }
 }
@@ -129,7 +129,13 @@ pub(super) fn write(
     } else if variant.has_inbox() {
         k.sync_warp();
         k.wait_cluster();
-        write_sent(&Inbox::new(k, variant, memory), schedule.rank(), results, accumulators, part);
+        write_sent(
+            &ReceiveBuffer::new(k, variant, memory),
+            schedule.rank(),
+            results,
+            accumulators,
+            part,
+        );
     } else {
         share(k, variant, memory, accumulators);
         meet(k, variant);
@@ -139,7 +145,7 @@ pub(super) fn write(
             // of writes is not needed and would be slow.
             k.finish_reads();
             k.sync_warp();
-            k.appear_in_cluster();
+            k.arrive_cluster_relaxed();
             k.wait_cluster();
         }
     }
@@ -154,7 +160,7 @@ fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, accumulators: &Ac
 
 /// Sends the accumulators, and stores the sums that arrive.
 fn write_sent<'k>(
-    inbox: &Inbox<'k>,
+    inbox: &ReceiveBuffer<'k>,
     rank: Val<'k, u32>,
     results: &Results<'k>,
     accumulators: &Accumulators<'k>,
@@ -174,7 +180,7 @@ fn write_sent<'k>(
 
 /// Stores the accumulators over the pipeline stages, once all MMAs are complete.
 fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, accumulators: &Accumulators<'_>) {
-    k.sync_some(BARRIER, variant.tile.groups * WARPGROUP);
+    k.sync_named(BARRIER, variant.tile.groups * WARPGROUP);
     let row = first_row(k);
     let to = memory.cast::<f32>().at(row * pitch(&variant) + (k.lane() & 3) * 2);
     for eight in 0..accumulators.columns() / 8 {
@@ -188,7 +194,7 @@ fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, accumulators: 
 /// Waits until all blocks have stored theirs.
 fn meet(k: &Code, variant: Variant) {
     match variant.tile.split_k {
-        1 => k.sync_some(BARRIER, variant.tile.groups * WARPGROUP),
+        1 => k.sync_named(BARRIER, variant.tile.groups * WARPGROUP),
         _ => k.sync_cluster(),
     }
 }

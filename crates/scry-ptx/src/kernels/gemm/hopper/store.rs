@@ -1,7 +1,7 @@
 //! The epilogue: stores results from registers through the warp's staging buffer in shared memory.
 
 use super::schedule::Part;
-use super::variant::{Bias, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
+use super::variant::{BiasAxis, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
 use crate::kernels::gemm::epilogue::EpilogueScalars;
 use crate::kernels::gemm::memory::load_number;
 use crate::typed::hopper::Accumulators;
@@ -63,7 +63,7 @@ impl<'k> Results<'k> {
                 stride: k.number("out_stride"),
             }),
         };
-        let bias = (variant.finish.bias != Bias::None).then(|| k.pointer("bias"));
+        let bias = (variant.finish.bias != BiasAxis::None).then(|| k.pointer("bias"));
         let scalars = EpilogueScalars { alpha: k.number("alpha"), beta: k.number("beta") };
         let (m, n) = (k.number("m"), k.number("n"));
         let staging = memory.offset(variant.staging_at().into());
@@ -88,7 +88,7 @@ impl<'k> Results<'k> {
     /// Waits until TMA has read shared memory, so that the block can exit.
     pub(super) fn finish(&self) {
         if self.variant.store == Store::Tiles {
-            self.k.when(self.k.lane().equals(0), || self.k.wait_tiles(0));
+            self.k.when(self.k.lane().equals(0), || self.k.bulk_wait_group_read(0));
         }
     }
 
@@ -105,17 +105,17 @@ impl<'k> Results<'k> {
         let first = if slabs.is_multiple_of(STAGINGS) { STAGINGS - 1 } else { 0 };
         for slab in 0..slabs {
             let staging = warp.staging.offset((slab % STAGINGS * STAGING).into());
-            k.when(leader, || k.wait_tiles(if slab == 0 { first } else { STAGINGS - 1 }));
+            k.when(leader, || k.bulk_wait_group_read(if slab == 0 { first } else { STAGINGS - 1 }));
             k.sync_warp();
             for eight in slab * columns / 8..(slab + 1) * columns / 8 {
                 self.arrange(staging, accumulators, warp, eight);
             }
-            k.fence_async();
+            k.fence_proxy_async();
             k.sync_warp();
             k.when(leader, || {
                 let at = [warp.column + slab * columns, warp.row, warp.result];
-                k.write_tile(staging, map, at);
-                k.commit_tiles();
+                k.tma_store(staging, map, at);
+                k.bulk_commit_group();
             });
         }
     }
@@ -134,7 +134,7 @@ impl<'k> Results<'k> {
         } else if eight.is_multiple_of(2) {
             let [a, b] = self.halves(self.finished(accumulators, warp, eight));
             let [c, d] = self.halves(self.finished(accumulators, warp, eight + 1));
-            self.k.store_matrices(matrix_line(staging, local), [a, b, c, d]);
+            self.k.stmatrix(matrix_line(staging, local), [a, b, c, d]);
         }
     }
 
@@ -156,9 +156,9 @@ impl<'k> Results<'k> {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + eight * 8);
         let bias = |nth: u32| match self.variant.finish.bias {
-            Bias::None => None,
-            Bias::Columns => Some(self.bias_at(column + nth % 2, self.n)),
-            Bias::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
+            BiasAxis::None => None,
+            BiasAxis::Columns => Some(self.bias_at(column + nth % 2, self.n)),
+            BiasAxis::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
         };
         let activation = self.variant.finish.activation;
         std::array::from_fn(|nth| {

@@ -6,7 +6,7 @@ use super::variant::{LINE, WARP_ROWS};
 use crate::asm::Opcode;
 use crate::kernels::gemm::memory::wide;
 use crate::typed::hopper::Accumulators;
-use crate::typed::{Arg, Global, Ptr, Shared, Val};
+use crate::typed::{Global, Ptr, Shared, ToOperand, Val};
 
 /// Columns of a row per store of a warp: two per lane.
 const COLUMNS: u32 = 64;

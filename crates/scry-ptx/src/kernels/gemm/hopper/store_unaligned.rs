@@ -2,7 +2,7 @@
 //! warp stores neighbouring elements, row by row.
 
 use super::store::{Lines, Results, Warp, put_floats};
-use super::variant::{Bias, LINE, WARP_ROWS};
+use super::variant::{BiasAxis, LINE, WARP_ROWS};
 use crate::kernels::gemm::memory::{load_number, store_number};
 use crate::typed::hopper::Accumulators;
 use crate::typed::{Global, Ptr, Shared, Val};
@@ -59,7 +59,7 @@ impl<'k> Results<'k> {
         warp: &Warp<'a>,
     ) {
         let bias = match self.variant.finish.bias {
-            Bias::Columns => self.bias.map(|bias| self.number(bias, column)),
+            BiasAxis::Columns => self.bias.map(|bias| self.number(bias, column)),
             _ => None,
         };
         let mut to = to;
@@ -68,7 +68,7 @@ impl<'k> Results<'k> {
             let sum = arranged(warp.staging, nth);
             self.k.when(row.lt(self.m), || {
                 let bias = match self.variant.finish.bias {
-                    Bias::Rows => self.bias.map(|bias| self.number(bias, row)),
+                    BiasAxis::Rows => self.bias.map(|bias| self.number(bias, row)),
                     _ => bias,
                 };
                 self.write_one(to, sum, bias);
@@ -95,9 +95,9 @@ impl<'k> Results<'k> {
         column: Val<'a, u32>,
     ) -> Option<Val<'a, f32>> {
         let index = match self.variant.finish.bias {
-            Bias::None => return None,
-            Bias::Columns => column,
-            Bias::Rows => row,
+            BiasAxis::None => return None,
+            BiasAxis::Columns => column,
+            BiasAxis::Rows => row,
         };
         self.bias.map(|bias| self.number(bias, index))
     }

@@ -36,7 +36,7 @@ pub enum Major {
 
 /// The tile of a block, and how many warpgroups and blocks compute it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tile {
+pub struct HopperTile {
     /// Consumer warpgroups of 64 rows each: 1 to 3.
     pub groups: u32,
     /// Columns: a multiple of 8, at most 256; a multiple of 64 where `b` is N-major.
@@ -48,7 +48,7 @@ pub struct Tile {
     pub split_k: u32,
 }
 
-impl Tile {
+impl HopperTile {
     /// Creates a tile.
     #[must_use]
     pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
@@ -86,18 +86,18 @@ pub enum Store {
 
 /// The compile-time part of the epilogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Finish {
+pub struct EpilogueKind {
     /// Whether the previous content of `out` is read.
     pub reads: bool,
     /// The dimension of the bias.
-    pub bias: Bias,
+    pub bias: BiasAxis,
     /// The activation, applied last.
     pub activation: Activation,
 }
 
 /// The dimension of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bias {
+pub enum BiasAxis {
     /// No bias.
     None,
     /// One element per column.
@@ -108,7 +108,7 @@ pub enum Bias {
 
 /// Which operands are streamed: read once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Once {
+pub struct Streamed {
     /// Whether `a` is: there is one tile along N.
     pub a: bool,
     /// Whether `b` is: there is one cluster of tiles along M.
@@ -168,29 +168,30 @@ pub struct Variant {
     /// Layout of `b`.
     pub b: Major,
     /// The tile shape.
-    pub tile: Tile,
+    pub tile: HopperTile,
     /// Which operands are read once, by one block each, so that L2 should evict them first.
     /// [`super::HopperGemm::new`] sets it.
-    pub once: Once,
+    pub once: Streamed,
     /// How results are stored.
     pub store: Store,
     /// The epilogue.
-    pub finish: Finish,
+    pub finish: EpilogueKind,
     /// Which operand is prefetched.
     pub pdl: PdlPrefetch,
 }
 
-impl Finish {
+impl EpilogueKind {
     /// Stores the accumulators unchanged.
-    pub const NONE: Self = Self { reads: false, bias: Bias::None, activation: Activation::None };
+    pub const NONE: Self =
+        Self { reads: false, bias: BiasAxis::None, activation: Activation::None };
 
     /// Returns the compile-time part of an epilogue; with `flipped`, the bias is per row.
     #[must_use]
     pub fn of(epilogue: &Epilogue, flipped: bool) -> Self {
         let bias = match (epilogue.bias, flipped) {
-            (false, _) => Bias::None,
-            (true, false) => Bias::Columns,
-            (true, true) => Bias::Rows,
+            (false, _) => BiasAxis::None,
+            (true, false) => BiasAxis::Columns,
+            (true, true) => BiasAxis::Rows,
         };
         Self { reads: epilogue.reads(), bias, activation: epilogue.activation }
     }
@@ -198,9 +199,9 @@ impl Finish {
     /// Appends itself to a kernel's name.
     fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
-            Bias::None => None,
-            Bias::Columns => Some('n'),
-            Bias::Rows => Some('m'),
+            BiasAxis::None => None,
+            BiasAxis::Columns => Some('n'),
+            BiasAxis::Rows => Some('m'),
         };
         name.epilogue(self.reads, bias, self.activation)
     }

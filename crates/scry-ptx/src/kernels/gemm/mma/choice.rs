@@ -1,13 +1,13 @@
 //! The tile shapes of the MMA kernel.
 
-use super::{Launched, Lines, Mma, Tile};
+use super::{Launched, Lines, Mma, MmaTile};
 use crate::kernels::gemm::{Gemm, Layout};
 use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
 
 /// Large tiles need fewer reads of shared memory, which is the bottleneck, per MMA; small ones
 /// distribute small GEMMs over all multiprocessors.
-pub(in crate::kernels::gemm) const TILES: [Tile; 3] = [
+pub(in crate::kernels::gemm) const TILES: [MmaTile; 3] = [
     tile([128, 256], 3, [2, 4], 1, 950),
     tile([128, 128], 3, [2, 2], 2, 940),
     tile([64, 64], 4, [2, 2], 3, 600),
@@ -19,8 +19,8 @@ const fn tile(
     warps: [u32; 2],
     blocks: u32,
     rate: u32,
-) -> Tile {
-    Tile { rows, columns, stages, warps, blocks, rate }
+) -> MmaTile {
+    MmaTile { rows, columns, stages, warps, blocks, rate }
 }
 
 /// Returns the elements along K per stage, for elements of `size` bytes.
@@ -35,14 +35,14 @@ fn lines(gemm: &Gemm) -> [Lines; 2] {
 }
 
 /// Returns the bytes of shared memory that a block needs.
-pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
+pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &MmaTile) -> u32 {
     let [a, b] = lines(gemm);
     tile.stages * (a.bytes_of(tile.rows) + b.bytes_of(tile.columns))
 }
 
 impl Mma {
     /// Creates a GEMM with a tile shape. Rows of its operands must be 16-byte aligned.
-    pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
+    pub(in crate::kernels::gemm) fn new(product: Launched, tile: MmaTile) -> Self {
         let mma_type = match product.gemm.element {
             PtxType::F16 => MmaType::F16,
             PtxType::Bf16 => MmaType::Bf16,

@@ -1,13 +1,13 @@
 //! The main loop over K: loads fragments from shared memory into registers, and multiplies them.
 
 use super::stage::{Copier, Lines};
-use super::tile::Tile;
+use super::tile::MmaTile;
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
 use crate::typed::hopper::MmaType;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
-/// What a warp reads of an operand in a stage.
+/// A warp's share of an operand in a stage.
 pub(super) struct Side<'k> {
     pub k: &'k Code,
     pub lines: Lines,
@@ -52,15 +52,13 @@ impl<'k> Side<'k> {
             let line = self.start + line;
             let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
-            self.k.load_matrices(
-                Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()),
-            )
+            self.k.ldmatrix(Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()))
         } else {
             let piece = self.start / 8 + piece;
             let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
             let first = Ptr::<Shared, u8>::from_bits(first);
-            self.k.load_matrices_transposed(first.offset((16 * step * self.pitch).into()))
+            self.k.ldmatrix_trans(first.offset((16 * step * self.pitch).into()))
         }
     }
 
@@ -82,7 +80,7 @@ impl<'k> Side<'k> {
 /// A block's code for its tile.
 pub(super) struct Block<'k> {
     pub k: &'k Code,
-    pub tile: Tile,
+    pub tile: MmaTile,
     pub mma_type: MmaType,
     pub copiers: [Copier<'k>; 2],
     pub sides: [Side<'k>; 2],
@@ -94,7 +92,7 @@ pub(super) struct Block<'k> {
 
 /// The operands of a warp at one K step.
 type Fragments<'k> = [Vec<Fragment<'k>>; 2];
-/// The same in variables.
+/// Fragments in variables.
 type Current<'k> = [Vec<[Var<'k, u32>; 4]>; 2];
 
 impl<'k> Block<'k> {
@@ -103,15 +101,15 @@ impl<'k> Block<'k> {
         let (k, ahead) = (self.k, self.tile.stages - 1);
         for stage in 0..ahead {
             self.copy(self.stages.offset((stage * self.cursor.stage_bytes).into()));
-            k.commit_copies();
+            k.cp_async_commit_group();
         }
-        k.wait_copies(ahead - 1);
+        k.cp_async_wait_group(ahead - 1);
         k.sync();
         let current =
             self.read(0).map(|side| side.into_iter().map(|f| f.map(|x| k.var(x))).collect());
         let steps = (k_dim + (self.k_dim() - 1)) / self.k_dim();
         k.for_range(0, steps, 1, |_| self.step(&current));
-        k.wait_copies(0);
+        k.cp_async_wait_group(0);
     }
 
     /// Elements along K per stage.
@@ -163,7 +161,7 @@ impl<'k> Block<'k> {
                     if column % 2 == 0 { [right[0], right[1]] } else { [right[2], right[3]] };
                 let accumulators =
                     &self.accumulators[row * 2 * self.sides[1].count as usize + column];
-                self.k.multiply_add(self.mma_type, accumulators, *left, eight);
+                self.k.mma(self.mma_type, accumulators, *left, eight);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::kernels::name::Name;
 use crate::types::PtxType;
 use inner::{Block, Side};
 use stage::{Copier, Lines};
-pub(crate) use tile::Tile;
+pub(crate) use tile::MmaTile;
 
 pub(super) use choice::{TILES, k_dim, shared_bytes};
 
@@ -29,7 +29,7 @@ use crate::typed::{self, Code, Ptr, Shared};
 #[derive(Debug, Clone)]
 pub(crate) struct Mma {
     product: Launched,
-    tile: Tile,
+    tile: MmaTile,
     mma_type: MmaType,
     lines: [Lines; 2],
 }

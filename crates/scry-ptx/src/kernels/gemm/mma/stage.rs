@@ -3,7 +3,7 @@
 //! An operand keeps its layout. The 16-byte chunks of a row are swizzled (XOR), so that chunks that
 //! are read at once are in different banks.
 
-use super::tile::Tile;
+use super::tile::MmaTile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, MatrixLayout};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
@@ -105,7 +105,7 @@ impl<'k> Copier<'k> {
         k: &'k Code,
         lines: Lines,
         side: u32,
-        tile: &Tile,
+        tile: &MmaTile,
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
@@ -145,14 +145,14 @@ impl<'k> Copier<'k> {
                 let (from, bytes) = (pointer(self.from.get()), self.lines.bytes(left));
                 for (nth, element) in (0..).zip(elements) {
                     let from = self.lines.element(from, *element);
-                    self.k.copy_async_or_zero(to(nth), from, PIECE, bytes);
+                    self.k.copy_async_zero_fill(to(nth), from, PIECE, bytes);
                 }
             }
             Pieces::Across { count, lines, next, width } => {
                 let mut from = self.from.get().copied();
                 for nth in 0..*count {
                     let bytes = left.gt((nth * lines) as i32).select(*width, 0u32);
-                    self.k.copy_async_or_zero(to(nth), pointer(from), PIECE, bytes);
+                    self.k.copy_async_zero_fill(to(nth), pointer(from), PIECE, bytes);
                     from = from + *next;
                 }
             }

@@ -4,7 +4,7 @@ use crate::kernels::name::Name;
 
 /// The tile shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tile {
+pub(crate) struct MmaTile {
     /// Rows and columns of the result.
     pub rows: u32,
     pub columns: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Tile {
     pub rate: u32,
 }
 
-impl Tile {
+impl MmaTile {
     pub(crate) const fn threads(&self) -> u32 {
         self.warps[0] * self.warps[1] * 32
     }

@@ -3,7 +3,8 @@
 mod portable;
 
 use super::hopper::{
-    Bias, Choice, Cut, Finish, HopperGemm, Major, Once, PdlPrefetch, Store, Task, Tile, Variant,
+    BiasAxis, Choice, EpilogueKind, HopperGemm, HopperTile, Major, PdlPrefetch, Store, Streamed,
+    Task, Variant, WorkDivision,
 };
 use super::reduce::Reduce;
 use super::repack::{Align, Source, fits};
@@ -179,7 +180,13 @@ impl Product {
         Task { gemm: self.gemm, outer, by_tiles, parts: self.parts(), machine }
     }
 
-    fn variant(&self, tile: Tile, output: PtxType, store: Store, finish: Finish) -> Variant {
+    fn variant(
+        &self,
+        tile: HopperTile,
+        output: PtxType,
+        store: Store,
+        finish: EpilogueKind,
+    ) -> Variant {
         let major = |order, inner| if order == inner { Major::Inner } else { Major::Outer };
         Variant {
             element: self.gemm.element,
@@ -188,7 +195,7 @@ impl Product {
             a: major(self.gemm.a.order, Layout::RowMajor),
             b: major(self.gemm.b.order, Layout::ColMajor),
             tile,
-            once: Once::default(),
+            once: Streamed::default(),
             store,
             finish,
             pdl: self.pdl(),
@@ -208,7 +215,7 @@ impl Product {
         if choice.splits == 1 {
             let product = if choice.flipped { self.transposed() } else { Self { ..*self } };
             let kernel = product.whole(machine, choice)?;
-            let bias = kernel.variant.finish.bias != Bias::None;
+            let bias = kernel.variant.finish.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(Place::Argument(2)));
             buffers.push(Place::Argument(plan.arguments.len() - 1));
@@ -241,7 +248,7 @@ impl Product {
         } else {
             Store::Lanes
         };
-        let finish = Finish::of(&epilogue, self.flipped);
+        let finish = EpilogueKind::of(&epilogue, self.flipped);
         HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, machine)
     }
 
@@ -249,7 +256,7 @@ impl Product {
     fn partial(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
-        let variant = self.variant(choice.tile, PtxType::F32, store, Finish::NONE);
+        let variant = self.variant(choice.tile, PtxType::F32, store, EpilogueKind::NONE);
         let ld = self.gemm.n.next_multiple_of(4);
         let out = MatrixLayout { order: Layout::RowMajor, ld, stride: ld * self.gemm.m };
         let gemm = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
@@ -260,7 +267,7 @@ impl Product {
     fn reduce(&self, kernel: &HopperGemm) -> Reduce {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
         let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
-        let Cut { splits, .. } = kernel.cut;
+        let WorkDivision { splits, .. } = kernel.cut;
         Reduce { gemm: self.asked, splits, partial: stride, row, column }
     }
 }
@@ -277,7 +284,7 @@ fn straightened(asked: &Gemm) -> Gemm {
     Gemm { a, b: along(asked.b, asked.n, Layout::ColMajor), ..*asked }
 }
 
-/// Allocates scratch memory for an operand, which is read from there by later steps.
+/// Allocates scratch memory for a repacked operand, which later steps read.
 fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place = Place::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);

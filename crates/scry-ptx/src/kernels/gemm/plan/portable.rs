@@ -19,9 +19,9 @@ use crate::types::PtxType;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unit {
     /// CUDA cores (FFMA), in `f32`.
-    Ffma(&'static ffma::Tile),
+    Ffma(&'static ffma::FfmaTile),
     /// Tensor cores (`mma.sync`).
-    Mma(&'static mma::Tile),
+    Mma(&'static mma::MmaTile),
 }
 
 /// How a GEMM is computed.

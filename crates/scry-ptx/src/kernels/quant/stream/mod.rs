@@ -13,7 +13,7 @@
 mod pipeline;
 mod span_mma;
 
-use super::activations::{Image, Limbs, Source};
+use super::activations::{LimbBuffer, Limbs, Source};
 use super::format::{BlockFormat, SPAN};
 use super::matvec_shape::{Columns, MatVec};
 use super::wide;
@@ -23,11 +23,11 @@ use crate::kernels::{
 };
 use crate::module::PtxEntry;
 use crate::target::Target;
-use crate::typed::hopper::Barrier;
+use crate::typed::hopper::MBarrier;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 use pipeline::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
-use span_mma::{Fold, SpanOperands};
+use span_mma::{ColumnPacking, SpanOperands};
 
 /// Consumer warps.
 const WORKERS: u32 = 2 * GROUP;
@@ -164,15 +164,15 @@ struct Block<'k> {
     /// Stages per tile.
     chunks: Val<'k, u32>,
     tiles: Val<'k, u32>,
-    image: Image<'k, Shared>,
+    image: LimbBuffer<'k, Shared>,
     ring: Ring<'k>,
     /// The mbarrier of the limbs, where these are loaded.
-    arrived: Barrier<'k>,
+    arrived: MBarrier<'k>,
     /// Partial sums of all warps, double-buffered by tile.
     partial: Ptr<'k, Shared, f32>,
 }
 
-/// The form of the activations.
+/// The source of the activations.
 enum Given<'k> {
     Limbs(Ptr<'k, Global, u8>, Val<'k, u32>),
     Values(Source<'k>),
@@ -232,9 +232,9 @@ impl Stream {
             spans,
             chunks: (spans + (SPANS - 1)) >> SPANS.ilog2(),
             tiles: (rows + (ROWS - 1)) >> ROWS.ilog2(),
-            image: Image::new(k, self.layout(), memory, spans),
+            image: LimbBuffer::new(k, self.layout(), memory, spans),
             ring,
-            arrived: Barrier::at(barriers.at(3 * STAGES)),
+            arrived: MBarrier::at(barriers.at(3 * STAGES)),
             partial: k.shared::<f32>(2 * WORKERS * ROWS * 8, 16),
         }
     }
@@ -249,9 +249,9 @@ impl<'k> Block<'k> {
         k.when(first, || {
             self.ring.init();
             self.arrived.init(1);
-            k.fence_barriers();
+            k.fence_mbarrier_init();
         });
-        k.sync_some(FETCH, FETCHERS * 32);
+        k.sync_named(FETCH, FETCHERS * 32);
         k.arrive(READY, THREADS);
         let cursor = self.ring.cursor(k.constant(0));
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
@@ -267,26 +267,26 @@ impl<'k> Block<'k> {
 impl<'k> Block<'k> {
     fn work(&self, given: &Given<'k>, warp: Val<'k, u32>, format: BlockFormat) {
         let k = self.k;
-        k.wait_for_launch_before();
+        k.pdl_wait();
         if let Given::Values(source) = given {
             self.prepare(source, warp);
         }
-        k.sync_some(READY, THREADS);
+        k.sync_named(READY, THREADS);
         if let Given::Limbs(limbs, bytes) = given {
             k.when(warp.equals(0) & k.lane().equals(0), || {
-                self.arrived.arrive_expecting(*bytes);
+                self.arrived.arrive_expect_tx(*bytes);
                 k.fetch_bytes(self.image.limbs, *limbs, *bytes, self.arrived);
             });
             self.arrived.wait(0u32);
         }
-        k.let_next_launch_begin();
+        k.pdl_launch_dependents();
         let worker = Worker::new(self, warp);
         let number = k.var(0u32);
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             let sums = [(); 4].map(|()| k.var(0.0f32));
             worker.tile(format, sums);
             worker.leave(sums, number.get());
-            k.sync_some(WORK, WORKERS * 32);
+            k.sync_named(WORK, WORKERS * 32);
             self.finish(tile, number.get());
             number.set(number.get() ^ 1);
         });
@@ -334,7 +334,7 @@ struct Worker<'k, 'b> {
     block: &'b Block<'k>,
     warp: Val<'k, u32>,
     lane: Val<'k, u32>,
-    fold: Fold<'k>,
+    fold: ColumnPacking<'k>,
     /// Byte offsets of the lane's rows in a stage.
     rows: [Val<'k, u32>; 2],
     cursor: pipeline::StageCursor<'k>,
@@ -356,7 +356,7 @@ impl<'k, 'b> Worker<'k, 'b> {
             row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
         });
         let cursor = block.ring.cursor(group);
-        let fold = Fold::new(block.layout.lines(), lane);
+        let fold = ColumnPacking::new(block.layout.lines(), lane);
         Self { block, warp, lane, fold, rows, cursor, chunk: k.var(group) }
     }
 

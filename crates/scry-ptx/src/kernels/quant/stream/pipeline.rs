@@ -2,7 +2,7 @@
 
 use super::super::format::BlockFormat;
 use super::super::wide;
-use crate::typed::hopper::Barrier;
+use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
 /// Rows per tile: one MMA tile.
@@ -62,9 +62,9 @@ impl<'k> Ring<'k> {
     /// Initialises the mbarriers; executed by one thread.
     pub(super) fn init(&self) {
         self.k.for_range(0, self.stages, 1, |stage| {
-            Barrier::at(self.full.at(stage)).init(ROWS);
-            Barrier::at(self.full.at(stage + self.stages)).init(ROWS);
-            Barrier::at(self.empty.at(stage)).init(GROUP);
+            MBarrier::at(self.full.at(stage)).init(ROWS);
+            MBarrier::at(self.full.at(stage + self.stages)).init(ROWS);
+            MBarrier::at(self.empty.at(stage)).init(GROUP);
         });
     }
 
@@ -91,13 +91,13 @@ impl<'k> StageCursor<'k> {
     }
 
     /// Returns the full barrier.
-    pub(super) fn full(&self) -> Barrier<'k> {
-        Barrier::at(self.ring.full.at(self.place.get()))
+    pub(super) fn full(&self) -> MBarrier<'k> {
+        MBarrier::at(self.ring.full.at(self.place.get()))
     }
 
     /// Returns the empty barrier.
-    pub(super) fn empty(&self) -> Barrier<'k> {
-        Barrier::at(self.ring.empty.at(self.stage()))
+    pub(super) fn empty(&self) -> MBarrier<'k> {
+        MBarrier::at(self.ring.empty.at(self.stage()))
     }
 
     /// Waits until the stage is full.
@@ -162,7 +162,7 @@ impl<'k> StageCursor<'k> {
         let begin = wide(row).mul_add(wide(matrix.row), wide(first));
         let to = self.memory().plus_bytes(lane * row_bytes(format));
         if format.is_aligned() {
-            self.full().arrive_expecting(bytes);
+            self.full().arrive_expect_tx(bytes);
             self.ring.k.fetch_bytes(to, matrix.at.at_wide(begin), bytes, self.full());
         } else {
             self.fetch_unaligned(matrix, to, begin, begin + wide(bytes));
@@ -190,7 +190,7 @@ impl<'k> StageCursor<'k> {
                 to.plus_bytes(bytes + at).cast::<u16>().store(value);
             });
         });
-        self.full().arrive_expecting(bytes);
+        self.full().arrive_expect_tx(bytes);
         k.fetch_bytes(to, matrix.at.at_wide(from), bytes, self.full());
     }
 }

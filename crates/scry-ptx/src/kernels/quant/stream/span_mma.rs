@@ -1,12 +1,12 @@
-//! Multiplies 256 weights of 16 rows with quantised activations, by a warp, in integers up to the
-//! scales.
+//! Multiplies 256 weights of 16 rows with quantised activations by a warp, in integers before
+//! scaling.
 //!
 //! Lane `l` processes rows `l / 4` and `l / 4 + 8`, 8 of each 32 weights, and has the accumulators
 //! of those rows and of columns `2 * (l % 4)` and the next one.
 
-use super::super::activations::{Image, UPPER};
+use super::super::activations::{LimbBuffer, UPPER};
 use super::super::format::BlockFormat;
-use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, halves};
+use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, unpack_f16x2};
 
 /// An integer to which numbers below 2^22 can be added so that the bits, as an `f32`, are [`MAGIC`]
 /// plus them.
@@ -14,13 +14,13 @@ const MAGIC_BITS: i32 = 0x4b40_0000;
 /// 1.5 * 2^23.
 const MAGIC: f32 = 12_582_912.0;
 
-/// How the 8 columns of an MMA tile are shared among groups of weights with a scale each.
+/// The assignment of the 8 columns of an MMA tile to groups of weights with a scale each.
 ///
 /// With fewer than 8 limbs, columns would be idle. Instead there are *sets* of groups: the limbs of
 /// each group of a set occupy columns of their own, with zeros in those of the others. One chain of
 /// MMAs then accumulates all groups of a set, which are scaled at once, in different lanes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fold<'k> {
+pub(super) struct ColumnPacking<'k> {
     /// Groups per set: 1, 2 or 4.
     ways: u32,
     /// Which group of each set the column of this lane's limbs belongs to.
@@ -29,8 +29,8 @@ pub(super) struct Fold<'k> {
     own: Val<'k, u32>,
 }
 
-impl<'k> Fold<'k> {
-    /// Returns the folding for this many limbs.
+impl<'k> ColumnPacking<'k> {
+    /// Returns the packing for this many limbs.
     pub(super) fn new(lines: u32, lane: Val<'k, u32>) -> Self {
         let column = (lane & 3) * 2;
         let shift = lines.ilog2();
@@ -72,10 +72,10 @@ pub(super) struct SpanOperands<'k> {
     pub(super) k: &'k Code,
     /// The lane's index modulo 4.
     pub(super) part: Val<'k, u32>,
-    pub(super) fold: Fold<'k>,
+    pub(super) fold: ColumnPacking<'k>,
     /// Addresses of the 256 weights of both rows.
     pub(super) rows: [Ptr<'k, Shared, u8>; 2],
-    pub(super) image: Image<'k, Shared>,
+    pub(super) image: LimbBuffer<'k, Shared>,
     /// Index of the span of 256 values.
     pub(super) span: Val<'k, u32>,
     /// Number of limbs, and the one that the lane reads.
@@ -165,7 +165,7 @@ struct Head<'k> {
 impl<'k> Head<'k> {
     fn load(block: Ptr<'k, Shared, u8>) -> Self {
         let [floats, scales, offsets, rest] = block.cast::<u32>().load_vector();
-        let [d, dmin] = halves(floats);
+        let [d, dmin] = unpack_f16x2(floats);
         let upper = |word: Val<'k, u32>| (word >> 2) & 0x3030_3030;
         Self {
             d,

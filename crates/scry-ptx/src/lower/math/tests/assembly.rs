@@ -9,23 +9,23 @@ use crate::lower::ptx_type;
 use crate::lower::tests::support::TARGETS;
 use crate::module::{KernelParam, PtxEntry, PtxModule};
 use crate::target::Target;
-use crate::types::{PtxType, Space};
+use crate::types::{PtxType, StateSpace};
 
 /// A kernel that computes a function of numbers in memory.
 fn kernel(function: Function, ty: Type, target: Target, name: &str) -> PtxEntry {
     let types = [ty, function.second(ty).unwrap_or(ty)].map(ptx_type);
     let mut memory = None;
     let (mut body, result) = lowered(function, ty, target, |b| {
-        let data = b.load(Space::Param, PtxType::U64, Address::symbol("data", 0), 1, false)[0];
+        let data = b.load(StateSpace::Param, PtxType::U64, Address::symbol("data", 0), 1, false)[0];
         memory = Some(data);
         [0, 8].map(|at| {
             let ty = types[usize::from(at == 8)];
-            b.load(Space::Global, ty, Address::reg(data, at), 1, false)[0]
+            b.load(StateSpace::Global, ty, Address::reg(data, at), 1, false)[0]
         })
     });
     let data = memory.expect("it is loaded first");
     let ty = ptx_type(function.result(ty));
-    body.store(Space::Global, ty, Address::reg(data, 16), &[result.into()]);
+    body.store(StateSpace::Global, ty, Address::reg(data, 16), &[result.into()]);
     body.ret();
     let mut kernel = PtxEntry::new(name, target, [32, 1, 1]);
     kernel.params = vec![KernelParam::Pointer { name: "data".to_owned() }];

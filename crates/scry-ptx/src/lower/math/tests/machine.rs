@@ -63,7 +63,7 @@ fn slot(begins: &[usize; 4], reg: Reg) -> usize {
 }
 
 fn read(line: &Line, begins: &[usize; 4]) -> Inst {
-    let Line::Inst(inst) = line else { panic!("{line} is not straight code") };
+    let Line::Instruction(inst) = line else { panic!("{line} is not straight code") };
     assert!(inst.guard.is_none(), "{line} is conditional");
     let opcode = inst.opcode.to_string();
     let name = opcode.as_str();

@@ -107,7 +107,7 @@ fn scaled(x: f64, e: i32, ty: Type) -> f64 {
 }
 
 #[test]
-fn products_with_powers_of_2_round_once() {
+fn powers_of_2_round_once() {
     let exponents = [
         0,
         1,
