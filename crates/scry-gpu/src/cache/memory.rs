@@ -17,14 +17,14 @@ pub(crate) struct MemoryCache<V> {
     seed: u64,
     /// Incremented by each use.
     clock: AtomicU64,
-    kept: RwLock<Kept<V>>,
+    cached: RwLock<Entries<V>>,
     /// Hashes of the keys that are being built.
     building: Mutex<Vec<u64>>,
     built: Condvar,
 }
 
 #[derive(Debug)]
-struct Kept<V> {
+struct Entries<V> {
     /// Sorted by hash. Collisions are rare.
     entries: Vec<Entry<V>>,
 }
@@ -49,7 +49,7 @@ impl<V> MemoryCache<V> {
             capacity,
             seed: RandomState::new().hash_one(0),
             clock: AtomicU64::new(0),
-            kept: RwLock::new(Kept { entries: Vec::new() }),
+            cached: RwLock::new(Entries { entries: Vec::new() }),
             building: Mutex::default(),
             built: Condvar::new(),
         }
@@ -90,12 +90,12 @@ impl<V> MemoryCache<V> {
     /// Returns the number of kernels.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).entries.len()
+        self.cached.read().unwrap_or_else(PoisonError::into_inner).entries.len()
     }
 
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<Arc<V>> {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = kept.find(hash, key)?;
+        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = cached.find(hash, key)?;
         entry.used.store(self.tick(), Ordering::Relaxed);
         Some(Arc::clone(&entry.value))
     }
@@ -116,16 +116,17 @@ impl<V> MemoryCache<V> {
 
     /// Inserts a value, unless another thread inserted one first: then that one is returned.
     fn insert(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let bucket = kept.bucket(hash);
-        if let Some(entry) = kept.entries[bucket.clone()].iter().find(|entry| entry.key == key) {
+        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        let bucket = cached.bucket(hash);
+        if let Some(entry) = cached.entries[bucket.clone()].iter().find(|entry| entry.key == key) {
             return Arc::clone(&entry.value);
         }
         let used = AtomicU64::new(self.tick());
-        kept.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
-        let evicted = if kept.entries.len() > self.capacity { kept.remove_oldest() } else { None };
+        cached.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
+        let evicted =
+            if cached.entries.len() > self.capacity { cached.remove_oldest() } else { None };
         // The value is dropped after the lock is released: releasing a kernel may take a while.
-        drop(kept);
+        drop(cached);
         drop(evicted);
         value
     }
@@ -135,7 +136,7 @@ impl<V> MemoryCache<V> {
     }
 }
 
-impl<V> Kept<V> {
+impl<V> Entries<V> {
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<&Entry<V>> {
         self.entries[self.bucket(hash)].iter().find(|entry| key.matches(&entry.key))
     }

@@ -13,7 +13,7 @@ use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
-use crate::core::transfer::Place;
+use crate::core::transfer::MemoryRange;
 
 /// Maximum bytes of one chunk: the host copies a chunk without yielding to other tasks.
 const CHUNK: usize = 8 << 20;
@@ -60,7 +60,11 @@ fn part(range: BufferRange, offset: usize, size: usize) -> BufferRange {
 }
 
 /// Copies `data` into device memory. Completes once all of it is captured and submitted.
-pub(crate) async fn upload(context: &Arc<Context>, dst: Place<'_>, data: &[u8]) -> Result<()> {
+pub(crate) async fn upload(
+    context: &Arc<Context>,
+    dst: MemoryRange<'_>,
+    data: &[u8],
+) -> Result<()> {
     let mut in_flight = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
     for (chunk, offset) in data.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
         if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
@@ -81,7 +85,11 @@ pub(crate) async fn upload(context: &Arc<Context>, dst: Place<'_>, data: &[u8]) 
 }
 
 /// Copies device memory into `out`, after all work submitted before.
-pub(crate) async fn download(context: &Arc<Context>, src: Place<'_>, out: &mut [u8]) -> Result<()> {
+pub(crate) async fn download(
+    context: &Arc<Context>,
+    src: MemoryRange<'_>,
+    out: &mut [u8],
+) -> Result<()> {
     let mut in_flight: VecDeque<(SubmissionIndex, Arc<Memory>, &mut [u8])> =
         VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
     for (chunk, offset) in out.chunks_mut(CHUNK).zip((0..).step_by(CHUNK)) {
@@ -107,7 +115,7 @@ pub(crate) async fn download(context: &Arc<Context>, src: Place<'_>, out: &mut [
 /// Waits for a chunk and copies it into its part of the output.
 async fn receive(
     context: &Arc<Context>,
-    src: Place<'_>,
+    src: MemoryRange<'_>,
     (submission, memory, out): (SubmissionIndex, Arc<Memory>, &mut [u8]),
 ) -> Result<()> {
     Completion::for_reading(context, submission, src.1.memory).await?;

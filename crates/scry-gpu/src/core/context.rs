@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cache::{DiskCache, MemoryCache};
 use crate::core::compiled_kernel::CompiledKernel;
-use crate::core::device_kernels::{Copier, Preparer, Routines};
+use crate::core::device_kernels::{Copier, GridPreparer, Routines};
 use crate::core::driver::Driver;
 use crate::core::staging::Staging;
 use crate::core::submission_queue::SubmissionQueue;
@@ -17,7 +17,7 @@ pub(crate) struct Context {
     pub kernels: MemoryCache<CompiledKernel>,
     pub staging: Staging,
     pub copier: Copier,
-    pub preparer: Preparer,
+    pub preparer: GridPreparer,
     pub routines: Routines,
 }
 
@@ -26,7 +26,7 @@ impl Context {
     pub(crate) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Arc<Self> {
         Arc::new(Self {
             copier: Copier::new(driver.copy_kernel()),
-            preparer: Preparer::default(),
+            preparer: GridPreparer::default(),
             routines: Routines::default(),
             kernels: MemoryCache::default(),
             staging: Staging::default(),

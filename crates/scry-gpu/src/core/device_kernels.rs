@@ -47,9 +47,9 @@ impl Copier {
 
 /// The kernel that prepares indirect launches, compiled for the first one.
 #[derive(Default)]
-pub(crate) struct Preparer(OnceLock<Arc<CompiledKernel>>);
+pub(crate) struct GridPreparer(OnceLock<Arc<CompiledKernel>>);
 
-impl Preparer {
+impl GridPreparer {
     /// Returns the kernel, compiled unless an earlier call has done so.
     pub(crate) fn get_or_compile(
         &self,

@@ -16,7 +16,7 @@ use crate::core::context::Context;
 use crate::core::copy;
 use crate::core::driver::GridSource;
 use crate::core::handles::MemoryKind;
-use crate::core::indirect::{self, Prepared};
+use crate::core::indirect::{self, PreparedGrid};
 use crate::core::memory::Memory;
 use crate::core::report::Reporting;
 use crate::core::same_device::{quoted, same_device};
@@ -259,7 +259,9 @@ fn arguments<'a>(
 fn role(kernel: &Kernel, nth: usize) -> String {
     let interface = kernel.interface();
     match interface.bindings.get(nth) {
-        Some(binding) => format!("{} of kernel `{}`", check::place(binding), interface.entry_point),
+        Some(binding) => {
+            format!("{} of kernel `{}`", check::binding_name(binding), interface.entry_point)
+        }
         None => format!("buffer {nth} of kernel `{}`, from 0", interface.entry_point),
     }
 }
@@ -332,7 +334,7 @@ fn choose_grid(
                     params: None,
                 });
             }
-            let Prepared { native, params } =
+            let PreparedGrid { native, params } =
                 indirect::prepare(context, list, interface, (memory, counts))?;
             Ok(GridChoice {
                 groups: Groups::Indirect(Box::new(native)),

@@ -13,7 +13,7 @@ use crate::core::report::{BYTES, Reporting, SLOTS};
 use crate::core::submission_queue::SubmissionQueue;
 
 /// Maximum number of failed submissions that are remembered.
-const REMEMBERED: usize = 256;
+const MAX_REMEMBERED: usize = 256;
 
 /// Failure reports in transfer to the host.
 pub(crate) struct ReportReadback {
@@ -156,7 +156,7 @@ impl Failures {
         for (submission, watch) in done.iter().filter_map(watch) {
             let Some(error) = watch.failure(queue) else { continue };
             log::error!("{error}");
-            if failures.len() == REMEMBERED {
+            if failures.len() == MAX_REMEMBERED {
                 failures.remove(0);
             }
             let (thread, wrote) = (watch.thread, watch.wrote.clone());

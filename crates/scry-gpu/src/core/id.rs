@@ -61,20 +61,20 @@ impl<K> fmt::Debug for Id<K> {
 /// A table of objects addressed by [`Id`]s of kind `K`.
 pub(crate) struct Slots<K, T> {
     values: Vec<Option<T>>,
-    places: Places,
+    indices: SlotIndices,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K, T> Default for Slots<K, T> {
     fn default() -> Self {
-        Self { values: Vec::new(), places: Places::default(), kind: PhantomData }
+        Self { values: Vec::new(), indices: SlotIndices::default(), kind: PhantomData }
     }
 }
 
 impl<K, T> Slots<K, T> {
     /// Stores an object and returns its handle.
     pub(crate) fn insert(&mut self, value: T) -> Id<K> {
-        let (index, generation) = self.places.take();
+        let (index, generation) = self.indices.reserve();
         match self.values.get_mut(index as usize) {
             Some(vacant) => *vacant = Some(value),
             None => self.values.push(Some(value)),
@@ -84,33 +84,33 @@ impl<K, T> Slots<K, T> {
 
     /// Returns the object, unless it was removed.
     pub(crate) fn get(&self, id: Id<K>) -> Option<&T> {
-        self.values[self.places.find(id.index, id.generation)?].as_ref()
+        self.values[self.indices.find(id.index, id.generation)?].as_ref()
     }
 
     /// Returns the object mutably, unless it was removed.
     pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
-        self.values[self.places.find(id.index, id.generation)?].as_mut()
+        self.values[self.indices.find(id.index, id.generation)?].as_mut()
     }
 
     /// Removes and returns the object; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
-        let place = self.places.find(id.index, id.generation)?;
-        let taken = self.values[place].take()?;
-        self.places.leave(id.index);
+        let slot = self.indices.find(id.index, id.generation)?;
+        let taken = self.values[slot].take()?;
+        self.indices.free(id.index);
         Some(taken)
     }
 }
 
 /// The vacant slots and the generation of each slot, independent of the objects' type.
 #[derive(Default)]
-struct Places {
+struct SlotIndices {
     generations: Vec<u32>,
     vacant: Vec<u32>,
 }
 
-impl Places {
+impl SlotIndices {
     /// Reserves a vacant or new slot, and returns its index and generation.
-    fn take(&mut self) -> (u32, u32) {
+    fn reserve(&mut self) -> (u32, u32) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.generations.push(0);
             u32::try_from(self.generations.len() - 1).expect("fewer than 2^32 objects")
@@ -120,12 +120,12 @@ impl Places {
 
     /// Returns the slot, if it has this generation.
     fn find(&self, index: u32, generation: u32) -> Option<usize> {
-        let place = index as usize;
-        (*self.generations.get(place)? == generation).then_some(place)
+        let slot = index as usize;
+        (*self.generations.get(slot)? == generation).then_some(slot)
     }
 
     /// Frees a slot. A slot whose generation would overflow is retired.
-    fn leave(&mut self, index: u32) {
+    fn free(&mut self, index: u32) {
         let generation = &mut self.generations[index as usize];
         if let Some(next) = generation.checked_add(1) {
             *generation = next;

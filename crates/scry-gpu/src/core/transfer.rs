@@ -27,10 +27,10 @@ const GROUP: usize = 4;
 const MAX_GROUPS_IN_FLIGHT: usize = 3;
 
 /// An allocation, and a range of it.
-pub(crate) type Place<'a> = (&'a Arc<Memory>, BufferRange);
+pub(crate) type MemoryRange<'a> = (&'a Arc<Memory>, BufferRange);
 
 /// Copies `data` into device memory. Returns once all of it is captured and submitted.
-pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
+pub(crate) fn upload(context: &Context, dst: MemoryRange<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len(), Pages::Present);
     let upload = Upload { context, dst, captured: Mutex::default() };
     let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
@@ -48,7 +48,7 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
 /// An upload in progress.
 struct Upload<'a> {
     context: &'a Context,
-    dst: Place<'a>,
+    dst: MemoryRange<'a>,
     /// Chunks that are in the ring and not yet submitted, with their destinations.
     captured: Mutex<Vec<(Lease<'a>, BufferRange)>>,
 }
@@ -102,7 +102,7 @@ pub(crate) enum Pages {
 /// Copies device memory into `out`, after all work submitted before.
 pub(crate) fn download<'a>(
     context: &'a Context,
-    src: Place<'_>,
+    src: MemoryRange<'_>,
     out: &'a mut [u8],
     pages: Pages,
 ) -> Result<()> {
@@ -169,7 +169,7 @@ struct Group<'a> {
 /// is there.
 fn fetch<'a>(
     context: &'a Context,
-    src: Place<'_>,
+    src: MemoryRange<'_>,
     out: &'a mut [u8],
     hand_on: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
 ) -> Result<()> {
@@ -206,7 +206,7 @@ fn fetch<'a>(
 
 fn submit_fetch<'a>(
     context: &Context,
-    src: Place<'_>,
+    src: MemoryRange<'_>,
     group: Vec<(Arrival<'a>, u64)>,
 ) -> Result<Group<'a>> {
     let mut list = CommandList { read_by_host: true, ..Default::default() };
@@ -275,7 +275,7 @@ fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
 }
 
 /// Returns the part of a range that a chunk is copied to or from.
-fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
+fn part(whole: MemoryRange<'_>, offset: u64, size: usize) -> MemoryRange<'_> {
     let (memory, span) = whole;
     let offset = span.offset + offset;
     (memory, BufferRange { memory: span.memory, offset, size: size as u64 })

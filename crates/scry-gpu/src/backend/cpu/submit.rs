@@ -168,7 +168,7 @@ impl Queue {
 
     /// Whether all submissions so far were executed by the submitting thread.
     #[cfg(test)]
-    pub(super) fn is_without_thread(&self) -> bool {
+    pub(super) fn has_no_worker(&self) -> bool {
         self.shared.lock().thread.is_none()
     }
 

@@ -71,8 +71,7 @@ impl Gpu {
         self.current_for(Call::enter())
     }
 
-    /// As [`Gpu::current`], for freeing; `None` if the context is gone, and all its objects with
-    /// it.
+    /// As [`Gpu::current`], for freeing; `None` if the context was lost with all of its objects.
     pub(super) fn current_to_free(&self) -> Option<Current<'_>> {
         self.current().ok()
     }
@@ -97,7 +96,7 @@ impl Gpu {
     }
 
     /// Returns an error unless the call succeeded; records the loss of the device.
-    // Not inlined, as others here with many callers: copies would cost compile time.
+    // Not inlined, like other functions here with many callers, for the sake of compile time.
     #[inline(never)]
     pub(super) fn check(&self, call: &'static str, code: Code) -> Result<()> {
         code.ok().map_err(|code| self.failed(call, code))
@@ -126,9 +125,9 @@ impl Gpu {
         error::refused(&self.info.name, call, why)
     }
 
-    /// Abandons the device, which may hang, and returns the error that says so.
-    pub(super) fn hangs(&self, reason: String) -> GpuError {
-        self.abandon_device();
+    /// Abandons a device that may hang, and returns the error for its loss.
+    pub(super) fn mark_hung(&self, reason: String) -> GpuError {
+        self.abandon();
         error::lost(&self.info.name, reason)
     }
 
@@ -156,7 +155,7 @@ impl Gpu {
     }
 
     /// Abandons the device: nothing waits for it or frees its memory any more.
-    pub(super) fn abandon_device(&self) {
+    pub(super) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }
 
@@ -180,8 +179,8 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        let hangs = self.abandoned.load(Ordering::Acquire) && self.lost.get().is_none();
-        if hangs || self.process.has_forked() {
+        let is_hung = self.abandoned.load(Ordering::Acquire) && self.lost.get().is_none();
+        if is_hung || self.process.has_forked() {
             return;
         }
         // A lost context is released, too: without other users, the next caller that opens the

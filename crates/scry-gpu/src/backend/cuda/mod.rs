@@ -207,7 +207,7 @@ impl Driver for CudaDriver {
 
     fn abandon(&self) {
         self.queue.stop_all();
-        self.gpu.abandon_device();
+        self.gpu.abandon();
     }
 }
 
@@ -224,7 +224,7 @@ impl Drop for CudaDriver {
                      leaked",
                     self.gpu.info.name
                 );
-                self.gpu.abandon_device();
+                self.gpu.abandon();
             }
         }
     }

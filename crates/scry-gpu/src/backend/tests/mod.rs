@@ -88,7 +88,7 @@ pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
 }
 
 /// Shorthands for driver calls in tests.
-pub(super) trait Driven: Driver {
+pub(super) trait DriverExt: Driver {
     /// Compiles a source with bounds checks.
     fn compiled(&self, source: &str, grid: GridSource) -> KernelId {
         let key = KernelKey {
@@ -136,7 +136,7 @@ pub(super) trait Driven: Driver {
     }
 }
 
-impl<D: Driver + ?Sized> Driven for D {}
+impl<D: Driver + ?Sized> DriverExt for D {}
 
 /// A test of one driver. A fixed code generator produces a different program under the same key.
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {

@@ -58,19 +58,19 @@ fn fault_38_killed_writers_leave_whole_entries() {
 pub(super) fn read_and_write(base: &Path) {
     let cache = open(base);
     let process = u64::from(std::process::id());
-    let turns = if soak() { 2000 } else { 40 };
+    let iterations = if soak() { 2000 } else { 40 };
     thread::scope(|scope| {
         for thread in 0..4 {
             let cache = &cache;
-            scope.spawn(move || take_turns(cache, process * 16 + thread, turns));
+            scope.spawn(move || store_and_load(cache, process * 16 + thread, iterations));
         }
     });
 }
 
-fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
+fn store_and_load(cache: &DiskCache, writer: u64, iterations: u64) {
     let mut random = Random(writer);
     let own = SHARED + writer;
-    for turn in 0..turns {
+    for turn in 0..iterations {
         let index = random.below(SHARED);
         let version = writer << 12 | turn;
         cache.store(&shared_key(index), PLAIN, &payload(index, version));
@@ -112,7 +112,7 @@ fn fault_39_concurrent_threads_read_whole_entries() {
     thread::scope(|scope| {
         for writer in 0..16 {
             let cache = &cache;
-            scope.spawn(move || take_turns(cache, writer, if soak() { 2000 } else { 20 }));
+            scope.spawn(move || store_and_load(cache, writer, if soak() { 2000 } else { 20 }));
         }
     });
 }

@@ -3,7 +3,7 @@
 use scry_ir::{Binding, Interface};
 
 use super::arguments::{bound_size, given};
-use super::binding::{Argument, place};
+use super::binding::{Argument, binding_name};
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::BufferRange;
 
@@ -84,7 +84,7 @@ fn refuse(
         problem: format!(
             "it shares bytes {begin} to {} of its buffer with {}, and {who}",
             end - 1,
-            place(first)
+            binding_name(first)
         ),
         help: "give buffers or slices that do not overlap, or declare one binding for both".into(),
     })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use scry_ir::{Access, Binding, BufferBindingType, Interface};
 
-use super::binding::{Argument, place};
+use super::binding::{Argument, binding_name};
 use super::limits::binding_limit;
 use super::{aliasing, types};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
@@ -92,7 +92,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
             (BufferBindingType::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
-        write!(help, "{separator} {}: {}, {how}", place(binding), binding.layout)
+        write!(help, "{separator} {}: {}, {how}", binding_name(binding), binding.layout)
             .expect("a string takes whatever is written");
     }
     Err(GpuError::Argument(ArgumentError {
@@ -216,9 +216,9 @@ fn limit(
 /// Formats a binding and its argument for errors.
 pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
-        return place(binding);
+        return binding_name(binding);
     }
-    format!("{} (given buffer `{}`)", place(binding), argument.label)
+    format!("{} (given buffer `{}`)", binding_name(binding), argument.label)
 }
 
 fn refuse(

@@ -25,6 +25,6 @@ pub(crate) struct Argument<'a> {
 }
 
 /// A binding as errors name it.
-pub(crate) fn place(binding: &Binding) -> String {
+pub(crate) fn binding_name(binding: &Binding) -> String {
     format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }

@@ -2,7 +2,7 @@
 
 use scry_ir::{Binding, BufferBindingType, Features, Interface};
 
-use super::binding::place;
+use super::binding::binding_name;
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
 use crate::api::info::{DeviceInfo, Limits};
 
@@ -120,7 +120,7 @@ impl Check<'_> {
             BufferBindingType::Storage => "declare a smaller type",
         };
         self.at_most(
-            &|| place(binding),
+            &|| binding_name(binding),
             binding.layout.min_binding_size().into(),
             " bytes",
             (limit.into(), name),

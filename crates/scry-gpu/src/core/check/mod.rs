@@ -16,7 +16,7 @@ pub(crate) use aliasing::overwritten_counts;
 #[cfg(feature = "kernels")]
 pub(crate) use arguments::has_elements_of;
 pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
-pub(crate) use binding::{Argument, place};
+pub(crate) use binding::{Argument, binding_name};
 pub(crate) use counts::counts;
 pub(crate) use immediates::{immediate, immediates};
 pub(crate) use limits::kernel_limits;

@@ -206,7 +206,7 @@ impl Part<'_> {
     }
 }
 
-/// The first place where two types differ.
+/// The first difference between two types.
 #[derive(Debug)]
 pub(super) struct Difference<'w> {
     pub kind: Kind<'w>,
@@ -362,17 +362,17 @@ fn compare_scalar<'w>(
     wgsl: Scalar,
     context: Context<'w>,
 ) -> Result<(), Difference<'w>> {
-    let (place, inside) = part.narrow(at, wgsl.width.into());
-    let starts = inside % place.period == 0;
-    match place.layout {
+    let (leaf, inside) = part.narrow(at, wgsl.width.into());
+    let starts = inside % leaf.period == 0;
+    match leaf.layout {
         ElementLayout::Opaque => return Ok(()),
         ElementLayout::Scalar(rust) if *rust == wgsl && starts => return Ok(()),
-        _ if wgsl == Scalar::U32 && place.is_packed(inside) => return Ok(()),
+        _ if wgsl == Scalar::U32 && leaf.is_packed(inside) => return Ok(()),
         _ => {}
     }
-    let (found, _) = place.narrow(inside, 1);
+    let (found, _) = leaf.narrow(inside, 1);
     Err(Difference {
-        kind: Kind::Scalar { rust: place.scalar_at(inside), wgsl, at: place.base + inside },
+        kind: Kind::Scalar { rust: leaf.scalar_at(inside), wgsl, at: leaf.base + inside },
         field: found.field,
         member: context.map(|(member, _)| member),
         member_at: context.map_or(0, |(_, at)| at),

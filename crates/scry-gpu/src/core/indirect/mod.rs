@@ -39,7 +39,7 @@ fn kernel(context: &Arc<Context>) -> Result<Kernel> {
 }
 
 /// The prepared grid of an indirect launch.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedGrid {
     /// Three `u32`: workgroups within the device's limits.
     pub native: BufferRange,
     /// A [`LinearisedGrid`].
@@ -52,7 +52,7 @@ pub(crate) fn prepare(
     list: &mut CommandList,
     interface: &Interface,
     (memory, counts): (&Arc<Memory>, BufferRange),
-) -> Result<Prepared> {
+) -> Result<PreparedGrid> {
     let grid = context.allocate(MemoryKind::Device, GRID, "grid of an indirect launch")?;
     // The launch overwrites all of it.
     grid.set_defined();
@@ -75,7 +75,7 @@ pub(crate) fn prepare(
     }
     let size = size_of::<LinearisedGrid>() as u64;
     let part = |offset, size| BufferRange { memory: grid.id(), offset, size };
-    Ok(Prepared { native: part(size, Groups::SIZE), params: part(0, size) })
+    Ok(PreparedGrid { native: part(size, Groups::SIZE), params: part(0, size) })
 }
 
 /// Returns the immediates of the kernel.

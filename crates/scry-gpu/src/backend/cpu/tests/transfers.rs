@@ -53,7 +53,7 @@ fn small_submissions_execute_synchronously() {
         let submission = driver.submit_once(&[fill(span(a, 0, 16), 3)]);
         assert_eq!(driver.wait(submission, Duration::ZERO), Ok(true));
     }
-    assert!(driver.queue.is_without_thread());
+    assert!(driver.queue.has_no_worker());
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn make(
     translation: Translation,
     bounded: bool,
 ) -> Result<Kernel> {
-    if let Some(kernel) = compiled_before(gpu, job, &translation)? {
+    if let Some(kernel) = load_cached(gpu, job, &translation)? {
         if translation.is_new() {
             translation.store(job, bounded);
         }
@@ -117,7 +117,7 @@ fn make(
 }
 
 /// Loads the kernel of a translation from the disk cache, if it is there and valid.
-fn compiled_before(
+fn load_cached(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
     translation: &Translation,

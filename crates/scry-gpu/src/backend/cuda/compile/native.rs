@@ -108,13 +108,13 @@ fn load(
     if threads > u64::from(most) {
         return Err(too_many_threads(gpu, job.entry, threads, most));
     }
-    let taken = parameters(gpu, kernel.function);
+    let accepted = parameters(gpu, kernel.function);
     kernel.native = Some(match interface.listed() {
         Some(_) => {
-            declared_params::check(job.entry, interface, taken.as_deref())?;
+            declared_params::check(job.entry, interface, accepted.as_deref())?;
             Native::Declared(DeclaredParams::new(gpu, driver, interface)?)
         }
-        None => Native::Packed(interface.clone(), block_size(job.entry, interface, taken)?),
+        None => Native::Packed(interface.clone(), block_size(job.entry, interface, accepted)?),
     });
     Ok(kernel)
 }
@@ -123,13 +123,13 @@ fn load(
 fn block_size(
     entry: &str,
     interface: &NativeInterface,
-    taken: Option<Vec<(usize, usize)>>,
+    accepted: Option<Vec<(usize, usize)>>,
 ) -> Result<usize> {
     let declared = interface.parameter_bytes();
-    let ends = |taken: Vec<(usize, usize)>| taken.iter().map(|(at, size)| at + size).max();
-    match taken.map(|taken| ends(taken).unwrap_or(0)) {
-        Some(taken) if !fits(taken, declared) => Err(misdeclared(entry, interface, taken)),
-        taken => Ok(taken.unwrap_or(declared)),
+    let ends = |accepted: Vec<(usize, usize)>| accepted.iter().map(|(at, size)| at + size).max();
+    match accepted.map(|accepted| ends(accepted).unwrap_or(0)) {
+        Some(accepted) if !fits(accepted, declared) => Err(misdeclared(entry, interface, accepted)),
+        accepted => Ok(accepted.unwrap_or(declared)),
     }
 }
 
@@ -137,15 +137,15 @@ fn block_size(
 fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     /// An upper bound: kernels have at most 32 KiB of parameters.
     const MAX_PARAM_BYTES: usize = 32 << 10;
-    let symbol = gpu.api.newer(c"cuFuncGetParamInfo")?;
+    let symbol = gpu.api.optional_function(c"cuFuncGetParamInfo")?;
     // SAFETY: the signature is that of the driver's header.
-    let ask: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
+    let get_param_info: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
         unsafe { std::mem::transmute(symbol) };
     let mut found = Vec::new();
     for index in 0..MAX_PARAM_BYTES {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is alive; the driver writes two integers.
-        match unsafe { ask(function, index, &raw mut offset, &raw mut size) } {
+        match unsafe { get_param_info(function, index, &raw mut offset, &raw mut size) } {
             Code::SUCCESS => found.push((offset, size)),
             Code::INVALID_VALUE => return Some(found),
             _ => return None,
@@ -154,19 +154,19 @@ fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     None
 }
 
-/// Returns whether `declared` bytes of values fill a kernel's `taken` bytes: a structure may end in
+/// Returns whether `declared` bytes of values fill a kernel's `accepted` bytes: a structure may end in
 /// padding.
-fn fits(taken: usize, declared: usize) -> bool {
-    (taken..taken + 8).contains(&declared)
+fn fits(accepted: usize, declared: usize) -> bool {
+    (accepted..accepted + 8).contains(&declared)
 }
 
-fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
+fn misdeclared(entry: &str, interface: &NativeInterface, accepted: usize) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
         problem: format!(
-            "the kernel takes {taken} bytes, but {} are declared: {} for {} buffers and their \
+            "the kernel takes {accepted} bytes, but {} are declared: {} for {} buffers and their \
              lengths, {} of immediates",
             interface.parameter_bytes(),
             interface.parameter_bytes() - interface.immediate_bytes() as usize,
@@ -204,7 +204,7 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
         _ => job.source.to_owned(),
     };
     check_entry(gpu, job, &ptx)?;
-    if aligns_shared(&ptx) || is_specific(&ptx) {
+    if overaligns_shared(&ptx) || is_arch_specific(&ptx) {
         return Ok([ptx.as_bytes(), b"\0"].concat());
     }
     jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
@@ -212,7 +212,7 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
 
 /// Returns whether PTX has dynamic shared memory with an alignment above 16 bytes. The driver's
 /// linker drops that alignment, and places it directly after static shared memory.
-fn aligns_shared(ptx: &str) -> bool {
+fn overaligns_shared(ptx: &str) -> bool {
     ptx.split(".extern").skip(1).any(|rest| {
         let line = &rest[..rest.find(';').unwrap_or(rest.len())];
         let shared = line.trim_start().starts_with(".shared");
@@ -223,7 +223,7 @@ fn aligns_shared(ptx: &str) -> bool {
 
 /// Returns whether PTX targets one architecture only, such as `sm_90a`. The driver's linker
 /// compiles it as relocatable code, in which tensor core instructions no longer overlap others.
-fn is_specific(ptx: &str) -> bool {
+fn is_arch_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
     line.is_some_and(|line| first_name(line).ends_with('a'))
 }
@@ -360,20 +360,20 @@ mod tests {
 
     #[test]
     fn detects_overaligned_dynamic_shared_memory() {
-        assert!(aligns_shared("\n.extern .shared .align 1024 .b8 shared0[];\n"));
-        assert!(aligns_shared(".extern .func f;\n.extern\t.shared .align 32 .b8 s[];"));
-        assert!(!aligns_shared(".extern .shared .align 16 .b8 s[];"));
-        assert!(!aligns_shared(".extern .shared .b8 s[];"));
-        assert!(!aligns_shared(".extern .func f;\n.shared .align 128 .b8 s[64];"));
-        assert!(!aligns_shared(".extern .global .align 128 .b8 g[64];"));
+        assert!(overaligns_shared("\n.extern .shared .align 1024 .b8 shared0[];\n"));
+        assert!(overaligns_shared(".extern .func f;\n.extern\t.shared .align 32 .b8 s[];"));
+        assert!(!overaligns_shared(".extern .shared .align 16 .b8 s[];"));
+        assert!(!overaligns_shared(".extern .shared .b8 s[];"));
+        assert!(!overaligns_shared(".extern .func f;\n.shared .align 128 .b8 s[64];"));
+        assert!(!overaligns_shared(".extern .global .align 128 .b8 g[64];"));
     }
 
     #[test]
     fn detects_architecture_specific_ptx() {
-        assert!(is_specific(".version 8.0\n.target sm_90a\n.address_size 64"));
-        assert!(is_specific("// a\n  .target sm_100a, debug\n"));
-        assert!(!is_specific(".version 8.0\n.target sm_90\n// .target sm_90a"));
-        assert!(!is_specific(".visible .entry a()"));
+        assert!(is_arch_specific(".version 8.0\n.target sm_90a\n.address_size 64"));
+        assert!(is_arch_specific("// a\n  .target sm_100a, debug\n"));
+        assert!(!is_arch_specific(".version 8.0\n.target sm_90\n// .target sm_90a"));
+        assert!(!is_arch_specific(".visible .entry a()"));
     }
 
     #[test]

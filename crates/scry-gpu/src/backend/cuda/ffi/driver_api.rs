@@ -167,7 +167,7 @@ impl Api {
     }
 
     /// Returns the address of a function that only newer drivers have.
-    pub(crate) fn newer(&self, symbol: &'static CStr) -> Option<*const c_void> {
+    pub(crate) fn optional_function(&self, symbol: &'static CStr) -> Option<*const c_void> {
         self.library.function(symbol).ok()
     }
 
@@ -258,10 +258,10 @@ fn forked() -> Absence {
 /// Returns the help for a driver without devices: unset variables that hide them, or fix the
 /// driver.
 pub(crate) fn no_device_help() -> String {
-    const HIDES: &str = "CUDA_VISIBLE_DEVICES";
-    let hidden = std::env::var_os(HIDES).map(|value| {
+    const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+    let hidden = std::env::var_os(VISIBLE_DEVICES).map(|value| {
         let value = value.to_string_lossy();
-        format!("{HIDES}={value} restricts the visible devices: correct or unset it; or ")
+        format!("{VISIBLE_DEVICES}={value} restricts the visible devices: correct or unset it; or ")
     });
     hidden.unwrap_or_default() + "check that nvidia-smi lists a GPU; " + INSTALL
 }

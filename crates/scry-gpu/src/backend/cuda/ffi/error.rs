@@ -40,7 +40,7 @@ pub(crate) fn failed(api: &Api, device: &str, call: &'static str, code: Code) ->
 
 fn classified(device: &str, call: &'static str, code: Code, text: String) -> GpuError {
     if is_sticky(code) {
-        return lost(device, format!("{call} reported {text}{}", appended(code)));
+        return lost(device, format!("{call} reported {text}{}", advice_suffix(code)));
     }
     if code == Code::OUT_OF_MEMORY {
         return GpuError::OutOfMemory(OutOfMemoryError {
@@ -61,17 +61,17 @@ pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
-/// The error for work that the driver cannot take, whatever CUDA would say of it.
+/// Returns the error for a request that the driver does not support.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
     GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
 
-/// A code by its name, with what the driver says of it, and what to do.
+/// Formats a code: name, meaning and advice.
 pub(crate) fn explain(api: &Api, code: Code) -> String {
-    describe(api, code) + &appended(code)
+    describe(api, code) + &advice_suffix(code)
 }
 
-/// A code by its name, with what the driver says of it.
+/// Formats a code: name and meaning.
 fn describe(api: &Api, code: Code) -> String {
     match api.describe(code) {
         Some((name, meaning)) => format!("{name} ({}): {meaning}", code.0),
@@ -79,12 +79,12 @@ fn describe(api: &Api, code: Code) -> String {
     }
 }
 
-/// The advice for a code, as it stands after its text.
-fn appended(code: Code) -> String {
+/// Returns the advice for a code, to be advice_suffix to its text.
+fn advice_suffix(code: Code) -> String {
     advice(code).map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
-/// What to do, where that can be said.
+/// Returns what the user can do about a code, if known.
 fn advice(code: Code) -> Option<&'static str> {
     Some(match code.0 {
         3 => "open the device after a fork, not before",

@@ -1,10 +1,9 @@
-//! Libraries that may not be there, opened at run time.
+//! Optional libraries, opened at run time.
 
 use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 
-/// A library that was opened. It stays loaded, also when it is dropped: its threads may be anywhere
-/// in it.
+/// An open library. It stays loaded even when dropped, because its threads may be executing its code.
 pub(crate) struct Library {
     raw: ManuallyDrop<libloading::Library>,
     /// The name under which it was found.
@@ -12,15 +11,15 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Opens the first of these that is there.
+    /// Opens the first of these that exists.
     ///
     /// # Errors
-    /// What the system says of each.
+    /// The system's messages for each name.
     pub(crate) fn open(names: &[&str]) -> Result<Self, String> {
         let mut messages = Vec::new();
         for name in names {
             // SAFETY: the names are those of libraries of NVIDIA's driver and toolkit, whose
-            // initialisers ask nothing of us.
+            // initialisers have no preconditions.
             match unsafe { libloading::Library::new(name) } {
                 Ok(raw) => {
                     let raw = ManuallyDrop::new(raw);
@@ -33,15 +32,15 @@ impl Library {
         Err(messages.join("; "))
     }
 
-    /// The name under which it was found.
+    /// Returns the name under which it was found.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where a function begins.
+    /// Returns the address of a function.
     ///
     /// # Errors
-    /// The name of the function that the library does not have.
+    /// The name of the missing function.
     pub(crate) fn function(&self, symbol: &'static CStr) -> Result<*const c_void, Missing> {
         // SAFETY: the address is not used here, and any symbol has one.
         let found = unsafe { self.raw.get::<*const c_void>(symbol.to_bytes_with_nul()) };
@@ -49,19 +48,19 @@ impl Library {
     }
 }
 
-/// A function that a library does not have.
+/// A function that a library lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Missing(pub(crate) &'static CStr);
 
 impl Missing {
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn name(self) -> String {
         self.0.to_string_lossy().into_owned()
     }
 }
 
-/// A table of a library's functions, filled when the library is opened: a line for each, with the
-/// field, the symbol, and the types of the parameters. All give a code of type `$code`.
+/// A table of a library's functions, filled when the library is opened. Each line has the field, the
+/// symbol and the parameter types of a function, which returns a status of type `$code`.
 macro_rules! functions {
     (
         $(#[$doc:meta])*
@@ -77,7 +76,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Looks every function up.
+            /// Looks up every function.
             fn of(
                 library: $crate::backend::cuda::ffi::library::Library,
             ) -> Result<Self, $crate::backend::cuda::ffi::library::Missing> {

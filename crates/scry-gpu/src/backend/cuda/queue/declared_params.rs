@@ -167,7 +167,7 @@ fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
 
 /// Looks up the driver's function, which was added for Hopper.
 fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
-    let Some(symbol) = gpu.api.newer(c"cuTensorMapEncodeTiled") else {
+    let Some(symbol) = gpu.api.optional_function(c"cuTensorMapEncodeTiled") else {
         return Err(too_old(gpu.api.library_name(), driver));
     };
     // SAFETY: the signature is that of the driver's header.

@@ -94,7 +94,7 @@ struct Builder<'a> {
     indirect: Option<GraphNode>,
     /// Whether the next launch may start before the previous one has finished (PDL).
     pdl: bool,
-    connect: Option<Connect>,
+    add_dependencies: Option<AddDependencies>,
     gpu: &'a Gpu,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
             product: None,
             indirect: None,
             pdl: false,
-            connect: find_connect(gpu.api),
+            add_dependencies: find_add_dependencies(gpu.api),
             gpu,
         })
     }
@@ -158,25 +158,26 @@ impl<'a> Builder<'a> {
     }
 
     fn start(&mut self, params: &KernelNode) -> Result<()> {
-        let connect = self.connect.filter(|_| self.pdl);
+        let add_dependencies = self.add_dependencies.filter(|_| self.pdl);
         let node = self.node("cuGraphAddKernelNode", |api, node, graph, before| {
-            let count = if connect.is_some() { 0 } else { before.len() };
+            let count = if add_dependencies.is_some() { 0 } else { before.len() };
             let waits_for = before.as_ptr();
-            // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
-            // as far as the kernel says.
+            // SAFETY: see `node`; the driver copies the parameters, each of which is readable up to
+            // its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.layers.present.push(node);
-        connect.map_or(Ok(()), |connect| self.add_pdl_edge(connect, node))
+        add_dependencies
+            .map_or(Ok(()), |add_dependencies| self.add_pdl_edge(add_dependencies, node))
     }
 
-    /// Adds an indirect launch, behind the one before it.
+    /// Adds an indirect launch, which depends on the previous one.
     fn start_indirect(&mut self, params: &KernelNode) -> Result<()> {
         let waits_for = self.layers.dependencies_with(self.indirect);
         let node = self.node("cuGraphAddKernelNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
-            // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
-            // as far as the kernel says.
+            // SAFETY: see `node`; the driver copies the parameters, each of which is readable up to
+            // its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.indirect = Some(node);
@@ -185,13 +186,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a programmatic dependency (PDL) of a launch on the previous one.
-    fn add_pdl_edge(&self, connect: Connect, node: GraphNode) -> Result<()> {
+    fn add_pdl_edge(&self, add_dependencies: AddDependencies, node: GraphNode) -> Result<()> {
         /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
         const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
         let before = self.layers.before.as_ptr();
         // SAFETY: the signature is that of the driver's header; the graph is alive, and both nodes
         // are its kernel nodes.
-        let code = unsafe { connect(self.raw, before, &raw const node, &EDGE, 1) };
+        let code = unsafe { add_dependencies(self.raw, before, &raw const node, &EDGE, 1) };
         self.gpu.check("cuGraphAddDependencies", code)
     }
 
@@ -273,7 +274,7 @@ impl Drop for Builder<'_> {
 }
 
 /// `cuGraphAddDependencies_v2`: graph, from, to, edge data, count.
-type Connect = unsafe extern "C" fn(
+type AddDependencies = unsafe extern "C" fn(
     types::Graph,
     *const GraphNode,
     *const GraphNode,
@@ -282,10 +283,10 @@ type Connect = unsafe extern "C" fn(
 ) -> Code;
 
 /// Looks up the function that adds typed edges, which is new in CUDA 12.3.
-fn find_connect(api: &Api) -> Option<Connect> {
-    let symbol = api.newer(c"cuGraphAddDependencies_v2")?;
+fn find_add_dependencies(api: &Api) -> Option<AddDependencies> {
+    let symbol = api.optional_function(c"cuGraphAddDependencies_v2")?;
     // SAFETY: the signature is that of the driver's header.
-    Some(unsafe { std::mem::transmute::<*const c_void, Connect>(symbol) })
+    Some(unsafe { std::mem::transmute::<*const c_void, AddDependencies>(symbol) })
 }
 
 /// Nodes of the current segment and their common dependencies.

@@ -7,7 +7,7 @@
 use crate::core::command::{BufferRange, Command, Dispatch, Groups, Step};
 
 /// Streams that share the commands of a segment: the main one and the side streams.
-pub(crate) const LANES: usize = 4;
+pub(crate) const MAX_STREAMS: usize = 4;
 
 /// Small dispatches from which on a segment is always distributed. Forking and joining costs the
 /// host about ten short calls, half of what this many launches cost.
@@ -42,8 +42,8 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 }
 
 /// Returns whether a launch may start before the previous one has finished (PDL), given that its
-/// kernel executes `griddepcontrol.wait` before it accesses anything but the bindings that it reads
-/// `early`.
+/// kernel executes `griddepcontrol.wait` before it accesses anything but the bindings
+/// `pdl_reads`.
 ///
 /// Proof: a launch starts when each block of the previous one has executed
 /// `griddepcontrol.launch_dependents` or has ended. Kernels launch dependents only after their own
@@ -56,8 +56,8 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 ///
 /// A command that is not a launch, a cuBLAS product, the end of a submission, a segment of several
 /// launches, and timed work are fully ordered.
-pub(crate) fn uses_pdl(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
-    let mut read = early.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
+pub(crate) fn uses_pdl(pdl_reads: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
+    let mut read = pdl_reads.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
     !read.any(|read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read)))
 }
 
@@ -76,16 +76,16 @@ pub(crate) fn lone_dispatch(segment: &[Step]) -> Option<&Dispatch> {
 
 /// How segments are distributed on a device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct Distribution {
     /// Threads that are resident on the device at once.
     pub(crate) threads: u64,
 }
 
-impl Plan {
-    /// Returns over how many streams a segment is distributed, up to [`LANES`]. `workgroup` returns
+impl Distribution {
+    /// Returns over how many streams a segment is distributed, up to [`MAX_STREAMS`]. `workgroup` returns
     /// the threads of a dispatch's workgroup; `is_busy` whether the device is busy with earlier
     /// work.
-    pub(crate) fn lanes(
+    pub(crate) fn stream_count(
         &self,
         segment: &[Step],
         workgroup: impl Fn(&Dispatch) -> u64,
@@ -97,7 +97,7 @@ impl Plan {
         let small = dispatches(segment).filter(|of| self.is_small(of, workgroup(of)));
         let count = small.take(MIN_DISPATCHES).count();
         match count >= MIN_DISPATCHES || count >= MIN_DISPATCHES_BUSY && is_busy() {
-            true => count.min(LANES),
+            true => count.min(MAX_STREAMS),
             false => 1,
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     use crate::core::driver::{KernelId, MemoryId};
     use crate::core::id::Slots;
 
-    const PLAN: Plan = Plan { threads: 1024 };
+    const DISTRIBUTION: Distribution = Distribution { threads: 1024 };
     const BARRIER: Step =
         Step::Barrier(Barrier { before: Stages::COMPUTE, after: Stages::COMPUTE });
 
@@ -158,9 +158,9 @@ mod tests {
         Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch }
     }
 
-    /// Lanes on an idle and on a busy device, for workgroups of 64 threads.
-    fn lanes(segment: &[Step]) -> (usize, usize) {
-        let of = |is_busy| PLAN.lanes(segment, |_| 64, || is_busy);
+    /// Streams on an idle and on a busy device, for workgroups of 64 threads.
+    fn stream_counts(segment: &[Step]) -> (usize, usize) {
+        let of = |is_busy| DISTRIBUTION.stream_count(segment, |_| 64, || is_busy);
         (of(false), of(true))
     }
 
@@ -213,28 +213,28 @@ mod tests {
 
     #[test]
     fn chains_are_never_distributed() {
-        assert_eq!(lanes(&[run(1)]), (1, 1));
-        assert_eq!(lanes(&[]), (1, 1));
+        assert_eq!(stream_counts(&[run(1)]), (1, 1));
+        assert_eq!(stream_counts(&[]), (1, 1));
     }
 
     #[test]
     fn few_dispatches_distribute_only_when_busy() {
-        let small = |count| lanes(&vec![run(1); count]);
+        let small = |count| stream_counts(&vec![run(1); count]);
         assert_eq!(small(2), (1, 2));
         assert_eq!(small(3), (1, 3));
-        assert_eq!(small(7), (1, LANES));
-        assert_eq!(small(8), (LANES, LANES));
-        assert_eq!(small(5000), (LANES, LANES));
+        assert_eq!(small(7), (1, MAX_STREAMS));
+        assert_eq!(small(8), (MAX_STREAMS, MAX_STREAMS));
+        assert_eq!(small(5000), (MAX_STREAMS, MAX_STREAMS));
     }
 
     #[test]
     fn large_dispatches_are_not_distributed() {
         // 8 workgroups of 64 threads are half of the resident threads.
-        assert_eq!(lanes(&vec![run(8); 100]), (LANES, LANES));
-        assert_eq!(lanes(&vec![run(9); 100]), (1, 1));
-        assert_eq!(lanes(&vec![run(u32::MAX); 100]), (1, 1));
+        assert_eq!(stream_counts(&vec![run(8); 100]), (MAX_STREAMS, MAX_STREAMS));
+        assert_eq!(stream_counts(&vec![run(9); 100]), (1, 1));
+        assert_eq!(stream_counts(&vec![run(u32::MAX); 100]), (1, 1));
         // A mixture of large and small dispatches.
-        assert_eq!(lanes(&[run(99), run(1), run(99), run(2)]), (1, 2));
+        assert_eq!(stream_counts(&[run(99), run(1), run(99), run(2)]), (1, 2));
     }
 
     #[test]
@@ -243,20 +243,20 @@ mod tests {
         let Step::Run(Command::Dispatch(direct)) = run(1) else { unreachable!() };
         let indirect = Dispatch { groups: Groups::Indirect(Box::new(counts)), ..direct };
         let indirect = Step::Run(Command::Dispatch(indirect));
-        assert_eq!(lanes(&vec![indirect.clone(); 100]), (1, 1));
-        assert_eq!(lanes(&[indirect, run(1), run(1)]), (1, 2));
+        assert_eq!(stream_counts(&vec![indirect.clone(); 100]), (1, 1));
+        assert_eq!(stream_counts(&[indirect, run(1), run(1)]), (1, 2));
     }
 
     #[test]
     fn transfers_alone_are_not_distributed() {
-        assert_eq!(lanes(&vec![fill(); 100]), (1, 1));
-        assert_eq!(lanes(&[fill(), run(1), fill()]), (1, 1));
+        assert_eq!(stream_counts(&vec![fill(); 100]), (1, 1));
+        assert_eq!(stream_counts(&[fill(), run(1), fill()]), (1, 1));
     }
 
     #[test]
     fn queries_device_only_if_needed() {
-        let never = || panic!("it does not matter");
-        assert_eq!(PLAN.lanes(&vec![run(1); 8], |_| 64, never), LANES);
-        assert_eq!(PLAN.lanes(&[run(1), fill()], |_| 64, never), 1);
+        let never = || panic!("not called");
+        assert_eq!(DISTRIBUTION.stream_count(&vec![run(1); 8], |_| 64, never), MAX_STREAMS);
+        assert_eq!(DISTRIBUTION.stream_count(&[run(1), fill()], |_| 64, never), 1);
     }
 }

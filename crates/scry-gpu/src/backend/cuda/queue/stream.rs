@@ -120,7 +120,7 @@ impl Event {
     }
 
     /// Returns whether the event is complete.
-    pub(crate) fn has_happened(&self) -> Result<bool> {
+    pub(crate) fn is_complete(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         match unsafe { (self.gpu.api.event_query)(self.raw) } {
             Code::SUCCESS => Ok(true),
@@ -130,7 +130,7 @@ impl Event {
     }
 
     /// Returns the time from this event to a later one; both are timed and complete.
-    pub(crate) fn until(&self, later: &Self) -> Result<Duration> {
+    pub(crate) fn elapsed_until(&self, later: &Self) -> Result<Duration> {
         let mut milliseconds = 0f32;
         // SAFETY: the events are alive; the driver writes a float.
         let code = unsafe {
@@ -179,9 +179,9 @@ impl SideStreams {
         })
     }
 
-    /// Returns the stream of a lane; 0 is the main one.
-    pub(crate) fn lane<'s>(&'s self, main: &'s Stream, lane: usize) -> &'s Stream {
-        match lane.checked_sub(1) {
+    /// Returns a stream by index; 0 is the main one.
+    pub(crate) fn stream<'s>(&'s self, main: &'s Stream, index: usize) -> &'s Stream {
+        match index.checked_sub(1) {
             None => main,
             Some(side) => &self.streams[side].0,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::encode::{Encoder, Scratch, Tables};
 use super::graph::{self, Graph};
-use super::overlap::{self, LANES, Plan};
+use super::overlap::{self, Distribution, MAX_STREAMS};
 use super::stream::SideStreams;
 use super::timeline::Timeline;
 use super::timing::{Pool, Timer};
@@ -16,15 +16,15 @@ use crate::backend::cuda::lock;
 use crate::core::command::{Command, Dispatch, Step};
 
 /// Maximum timed submissions whose times are kept until they are read.
-const TIMERS_KEPT: usize = 64;
+const MAX_TIMERS: usize = 64;
 
-/// Timeout for the work of a submission that failed half-way.
+/// Timeout for the work of a submission that failed halfway.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Executes submissions in order.
 pub(crate) struct Queue {
     state: Mutex<State>,
-    plan: Plan,
+    distribution: Distribution,
     timeline: Timeline,
     gpu: Arc<Gpu>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 struct State {
     /// The number of the last submission.
     last: u64,
-    /// Created at their first use.
+    /// Created on first use.
     sides: Option<SideStreams>,
     timers: Vec<(u64, Timer)>,
     /// Free events for timers.
@@ -46,7 +46,7 @@ impl Queue {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         Ok(Self {
             state: Mutex::default(),
-            plan: Plan { threads: resident_threads(gpu)? },
+            distribution: Distribution { threads: resident_threads(gpu)? },
             timeline: Timeline::new(gpu)?,
             gpu: Arc::clone(gpu),
         })
@@ -95,7 +95,7 @@ impl Queue {
         graph::record(gpu, &self.timeline.main, &mut encoder, steps)
     }
 
-    /// Ends a submission, even if it could be issued only in part.
+    /// Ends a submission, even if only a part of it was issued.
     fn close(
         &self,
         current: Current<'_>,
@@ -115,12 +115,17 @@ impl Queue {
                 Err(error) => error,
             },
         };
-        Err(self.drain_failed(current, state, error))
+        Err(self.partial_failure(current, state, error))
     }
 
-    /// Handles a submission that could be issued only in part: waits for the issued part, because
+    /// Handles a submission of which only a part was issued: waits for the issued part, because
     /// the core keeps nothing alive for failed work.
-    fn drain_failed(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
+    fn partial_failure(
+        &self,
+        current: Current<'_>,
+        state: &mut State,
+        error: GpuError,
+    ) -> GpuError {
         if matches!(error, GpuError::DeviceLost(_)) {
             return error;
         }
@@ -133,10 +138,12 @@ impl Queue {
         });
         match ended {
             Ok(true) => error,
-            Ok(false) => self.gpu.hangs(format!("{error}; what has has_issued does not finish")),
+            Ok(false) => {
+                self.gpu.mark_hung(format!("{error}; what has has_issued does not finish"))
+            }
             Err(lost @ GpuError::DeviceLost(_)) => lost,
             Err(also) => {
-                self.gpu.hangs(format!("{error}; what has has_issued cannot be ended: {also}"))
+                self.gpu.mark_hung(format!("{error}; what has has_issued cannot be ended: {also}"))
             }
         }
     }
@@ -204,9 +211,9 @@ impl<'a> Run<'a> {
             self.announced = true;
             self.last = None;
         }
-        match self.lanes(segment) {
+        match self.stream_count(segment) {
             1 => overlap::commands(segment).try_for_each(|command| self.issue_in_order(command)),
-            lanes => self.distribute(segment, lanes),
+            count => self.distribute(segment, count),
         }
     }
 
@@ -223,40 +230,44 @@ impl<'a> Run<'a> {
     }
 
     /// Returns over how many streams to distribute a segment; timed work is not distributed.
-    fn lanes(&self, segment: &[Step]) -> usize {
-        let Queue { plan, timeline, .. } = self.queue;
+    fn stream_count(&self, segment: &[Step]) -> usize {
+        let Queue { distribution, timeline, .. } = self.queue;
         let is_busy = || timeline.poll().is_ok_and(|reached| reached < self.state.last);
         match self.timer {
             Some(_) => 1,
-            None => plan.lanes(segment, |dispatch| self.tables.workgroup(dispatch), is_busy),
+            None => distribution.stream_count(
+                segment,
+                |dispatch| self.tables.workgroup(dispatch),
+                is_busy,
+            ),
         }
     }
 
     /// Issues a segment to several streams, round-robin. They are joined even on errors.
-    fn distribute(&mut self, segment: &[Step], lanes: usize) -> Result<()> {
+    fn distribute(&mut self, segment: &[Step], count: usize) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
         if self.state.sides.is_none() {
-            self.state.sides = Some(SideStreams::new(gpu, LANES - 1)?);
+            self.state.sides = Some(SideStreams::new(gpu, MAX_STREAMS - 1)?);
         }
         self.last = None;
-        self.sides().fork(&timeline.main, lanes - 1)?;
+        self.sides().fork(&timeline.main, count - 1)?;
         let mut commands = overlap::commands(segment).enumerate();
-        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % lanes, false));
-        let joined = self.sides().join(&timeline.main, lanes - 1);
-        joined.map_err(|error| gpu.hangs(format!("streams could not be joined: {error}")))?;
+        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % count, false));
+        let joined = self.sides().join(&timeline.main, count - 1);
+        joined.map_err(|error| gpu.mark_hung(format!("streams could not be joined: {error}")))?;
         issued
     }
 
     fn sides(&self) -> &SideStreams {
-        self.state.sides.as_ref().expect("they are made before they are used")
+        self.state.sides.as_ref().expect("side streams are created before their use")
     }
 
-    fn issue(&mut self, command: &Command, lane: usize, pdl: bool) -> Result<()> {
-        let lane = if lane > 0 && self.tables.is_for_main(command) { 0 } else { lane };
+    fn issue(&mut self, command: &Command, stream: usize, pdl: bool) -> Result<()> {
+        let index = if self.tables.is_for_main(command) { 0 } else { stream };
         let Queue { gpu, timeline, .. } = self.queue;
         let State { sides, scratch, pool, .. } = &mut *self.state;
         let main = &timeline.main;
-        let stream = sides.as_ref().map_or(main, |sides| sides.lane(main, lane));
+        let stream = sides.as_ref().map_or(main, |sides| sides.stream(main, index));
         let mut encoder = Encoder { gpu, tables: self.tables, polled: timeline.polled, scratch };
         let op = encoder.encode(command)?;
         let timer = self.timer.as_mut().filter(|_| matches!(command, Command::Dispatch(_)));
@@ -272,7 +283,7 @@ impl State {
     /// Keeps a timer until its times are read; drops the oldest ones beyond the limit.
     fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
         self.timers.push((number, timer));
-        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+        while self.timers.len() > MAX_TIMERS && self.timers[0].0 <= reached {
             self.timers.remove(0).1.recycle(&mut self.pool);
         }
     }

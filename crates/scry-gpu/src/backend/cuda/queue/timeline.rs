@@ -133,7 +133,7 @@ impl Timeline {
         let mut events = lock(&self.events);
         let mut reached = self.last_seen();
         while let Some((number, event)) = events.front() {
-            if !event.has_happened()? {
+            if !event.is_complete()? {
                 break;
             }
             reached = *number;

@@ -11,7 +11,7 @@ use crate::backend::cuda::device::Gpu;
 pub(crate) type Pool = Vec<Event>;
 
 /// Maximum free events that are kept.
-const POOLED: usize = 1024;
+const MAX_FREE_EVENTS: usize = 1024;
 
 /// The start and end events of each dispatch of a submission, alternating.
 #[derive(Default)]
@@ -33,12 +33,12 @@ impl Timer {
 
     /// Returns the time of each dispatch; the submission must be done.
     pub(crate) fn durations(&self) -> Result<Vec<Duration>> {
-        self.events.chunks_exact(2).map(|pair| pair[0].until(&pair[1])).collect()
+        self.events.chunks_exact(2).map(|pair| pair[0].elapsed_until(&pair[1])).collect()
     }
 
     /// Returns the events to the pool.
     pub(crate) fn recycle(mut self, pool: &mut Pool) {
-        self.events.truncate(POOLED.saturating_sub(pool.len()));
+        self.events.truncate(MAX_FREE_EVENTS.saturating_sub(pool.len()));
         pool.append(&mut self.events);
     }
 }

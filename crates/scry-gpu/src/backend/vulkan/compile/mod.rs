@@ -151,9 +151,10 @@ fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<v
         BufferBindingType::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         BufferBindingType::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    let fold = (grid == GridSource::Linearised).then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let grid_params =
+        (grid == GridSource::Linearised).then_some(vk::DescriptorType::UNIFORM_BUFFER);
     let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
-    declared.chain(fold).chain(report).collect()
+    declared.chain(grid_params).chain(report).collect()
 }
 
 /// Whether a blob begins with the pipeline cache header of this device and driver.

@@ -96,7 +96,7 @@ impl Heap {
         let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
         let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
         let mut backed = self.allocate_memory(buffer, kind, label);
-        if backed.is_err() && self.destroy_idle() {
+        if backed.is_err() && self.trim() {
             backed = self.allocate_memory(buffer, kind, label);
         }
         let block = backed.map(|allocation| Block {
@@ -123,8 +123,8 @@ impl Heap {
 
     /// Returns the bytes of live allocations.
     #[cfg(test)]
-    pub(super) fn held(&self) -> u64 {
-        lock(&self.allocator).live().iter().map(|held| held.size).sum()
+    pub(super) fn allocated(&self) -> u64 {
+        lock(&self.allocator).live().iter().map(|it| it.size).sum()
     }
 
     /// Allocates memory for a buffer.
@@ -148,7 +148,7 @@ impl Heap {
     }
 
     /// Returns the memory of cached buffers to the device; false if there was none.
-    fn destroy_idle(&self) -> bool {
+    fn trim(&self) -> bool {
         let idle = lock(&self.idle).drain();
         let some = !idle.is_empty();
         idle.into_iter().for_each(|backed| self.destroy(backed));
@@ -211,11 +211,11 @@ impl Heap {
             None => format!("the device has {memory} bytes"),
         };
         let allocator = lock(&self.allocator);
-        let held = allocator.live();
-        let bytes: u64 = held.iter().map(|held| held.size).sum();
-        let largest = match held.is_empty() {
+        let live = allocator.live();
+        let bytes: u64 = live.iter().map(|it| it.size).sum();
+        let largest = match live.is_empty() {
             true => String::new(),
-            false => format!(", the largest: {}", largest(&held).join(", ")),
+            false => format!(", the largest: {}", largest(&live).join(", ")),
         };
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
@@ -224,7 +224,7 @@ impl Heap {
             label: named_buffer(label),
             detail: format!(
                 "{budget}, and {} allocations hold {} bytes{largest}",
-                held.len(),
+                live.len(),
                 bytes
             ),
             help: "drop buffers that are no longer used, or work in parts".to_owned(),
@@ -347,7 +347,7 @@ impl Drop for Heap {
         if self.gpu.is_abandoned() {
             return;
         }
-        self.destroy_idle();
+        self.trim();
         // SAFETY: every block holds an `Arc` of this, so none is left; taken once, here.
         unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
     }

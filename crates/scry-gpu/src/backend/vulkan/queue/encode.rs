@@ -32,18 +32,18 @@ pub(crate) struct Tables<'a> {
 
 /// Number of descriptor sets of a command buffer that can be reused. Programs that swap buffers
 /// alternate between two or three sets; a larger cache would only cost lookups.
-const REMEMBERED: usize = 8;
+const MAX_CACHED_SETS: usize = 8;
 
-/// The last sets written for one command buffer, and their dispatches. The tables do not change
+/// The last sets cached_sets for one command buffer, and their dispatches. The tables do not change
 /// during encoding, so equal ids refer to the same buffers.
 #[derive(Default)]
-struct Written<'s> {
-    sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; REMEMBERED],
+struct SetCache<'s> {
+    sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; MAX_CACHED_SETS],
     /// Index of the next entry to replace.
     next: usize,
 }
 
-impl<'s> Written<'s> {
+impl<'s> SetCache<'s> {
     /// Returns the set with the bindings of a dispatch, if it is cached.
     fn find(&self, dispatch: &Dispatch) -> Option<vk::DescriptorSet> {
         let same = |of: &Dispatch| of.kernel == dispatch.kernel && of.bindings == dispatch.bindings;
@@ -53,7 +53,7 @@ impl<'s> Written<'s> {
     /// Caches a set in place of the oldest one.
     fn insert(&mut self, dispatch: &'s Dispatch, set: vk::DescriptorSet) {
         self.sets[self.next] = Some((dispatch, set));
-        self.next = (self.next + 1) % REMEMBERED;
+        self.next = (self.next + 1) % MAX_CACHED_SETS;
     }
 }
 
@@ -74,7 +74,7 @@ impl<'a> Encoder<'a> {
             timer.reset(self.commands.buffer);
         }
         let mut previous = None;
-        let mut written = Written::default();
+        let mut cached_sets = SetCache::default();
         let mut dispatches = 0;
         for step in steps {
             match step {
@@ -83,7 +83,7 @@ impl<'a> Encoder<'a> {
                 Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
                 Step::Run(Command::Dispatch(dispatch)) => {
                     self.stamp(dispatches * 2);
-                    self.dispatch(dispatch, previous, &mut written)?;
+                    self.dispatch(dispatch, previous, &mut cached_sets)?;
                     previous = Some(dispatch);
                     self.stamp(dispatches * 2 + 1);
                     dispatches += 1;
@@ -170,7 +170,7 @@ impl<'a> Encoder<'a> {
         &mut self,
         dispatch: &'s Dispatch,
         previous: Option<&Dispatch>,
-        written: &mut Written<'s>,
+        cached_sets: &mut SetCache<'s>,
     ) -> Result<()> {
         let kernel = self.kernel(dispatch)?;
         let commands = self.commands.buffer;
@@ -181,7 +181,7 @@ impl<'a> Encoder<'a> {
             unsafe { device.cmd_bind_pipeline(commands, point, kernel.pipeline) };
         }
         if previous.is_none_or(|previous| previous.bindings != dispatch.bindings) {
-            self.bind(kernel, dispatch, written)?;
+            self.bind(kernel, dispatch, cached_sets)?;
         }
         self.push_immediates(kernel, &dispatch.immediates);
         match &dispatch.groups {
@@ -234,7 +234,7 @@ impl<'a> Encoder<'a> {
         &mut self,
         kernel: &Kernel,
         dispatch: &'s Dispatch,
-        written: &mut Written<'s>,
+        cached_sets: &mut SetCache<'s>,
     ) -> Result<()> {
         if dispatch.bindings.is_empty() {
             return Ok(());
@@ -255,11 +255,11 @@ impl<'a> Encoder<'a> {
             }
             return Ok(());
         }
-        let set = match written.find(dispatch) {
+        let set = match cached_sets.find(dispatch) {
             Some(set) => set,
             None => {
                 let set = self.write_set(kernel, &dispatch.bindings)?;
-                written.insert(dispatch, set);
+                cached_sets.insert(dispatch, set);
                 set
             }
         };

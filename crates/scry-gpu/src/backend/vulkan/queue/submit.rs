@@ -163,7 +163,7 @@ impl Queue {
             }
         };
         if timed {
-            state.keep_timer(value, timer, timeline.known());
+            state.keep_timer(value, timer, timeline.last_seen());
         }
         Ok(value)
     }
@@ -215,7 +215,7 @@ impl Queue {
 
     /// Returns the device time of each dispatch of a finished timed submission.
     pub(crate) fn timings(&self, timeline: &Timeline, value: u64) -> Result<Vec<Duration>> {
-        if timeline.known() < value && timeline.poll()? < value {
+        if timeline.last_seen() < value && timeline.poll()? < value {
             let why = format!("submission {value} has not finished");
             return Err(self.gpu.refused("timings", why));
         }
@@ -233,7 +233,7 @@ impl Queue {
 impl State {
     /// Returns a command buffer whose execution has finished, or a new one.
     fn take(&mut self, gpu: &Arc<Gpu>, timeline: &Timeline) -> Result<Commands> {
-        self.recycle(timeline.known());
+        self.recycle(timeline.last_seen());
         if self.free.is_empty() && !self.busy.is_empty() {
             let reached = timeline.poll()?;
             self.recycle(reached);

@@ -43,7 +43,7 @@ impl Timeline {
     }
 
     /// Returns the highest value seen so far, without a query.
-    pub(crate) fn known(&self) -> u64 {
+    pub(crate) fn last_seen(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
@@ -63,7 +63,7 @@ impl Timeline {
 
     /// Waits until `value` is reached; false after `timeout`.
     pub(crate) fn wait(&self, value: u64, timeout: Duration) -> Result<bool> {
-        if self.known() >= value {
+        if self.last_seen() >= value {
             return Ok(true);
         }
         let wait = Wait::new(timeout);

@@ -85,10 +85,11 @@ fn linearised_kernels_see_the_requested_grid() {
             padding: 0,
         };
         let LinearisedGrid { groups, .. } = params;
-        let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
+        let params = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
         let words: Vec<u32> = (0..640).collect();
         let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
-        let bindings = [(span(src, 2560), false), (span(dst, 2560), true), (span(fold, 32), false)];
+        let bindings =
+            [(span(src, 2560), false), (span(dst, 2560), true), (span(params, 32), false)];
         driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
         assert_eq!(driver.words(span(dst, 2560)), doubled);

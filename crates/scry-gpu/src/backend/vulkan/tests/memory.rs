@@ -113,7 +113,7 @@ fn freed_memory_is_reused() {
         let memory = driver.device_memory(size);
         driver.free(memory);
     }
-    assert_eq!(driver.heap.held(), 0);
+    assert_eq!(driver.heap.allocated(), 0);
 }
 
 #[test]
@@ -139,5 +139,5 @@ fn live_allocations_never_overlap() {
         assert!(words.iter().all(|word| *word == i as u32), "allocation {i} was written to");
         driver.free(memory);
     }
-    assert_eq!(driver.heap.held(), 0);
+    assert_eq!(driver.heap.allocated(), 0);
 }

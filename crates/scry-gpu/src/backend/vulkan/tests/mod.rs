@@ -12,8 +12,8 @@ use super::VulkanDriver;
 use super::adapter;
 use super::ffi::instance::Instance;
 use crate::backend::tests::{
-    DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
-    run, span, submissions as bodies,
+    DOUBLE, DriverExt, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with,
+    full_barrier, run, span, submissions as bodies,
 };
 use crate::core::command::{BufferRange, Command, Stages, Step};
 use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
