@@ -78,7 +78,7 @@ fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         version: (1, 3),
         checked: !args.unchecked,
         native_workgroup_zeroing: false,
-        folded: false,
+        linearised: false,
         workarounds,
         reports_cut_loops: false,
     };

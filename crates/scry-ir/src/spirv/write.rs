@@ -30,9 +30,9 @@ pub struct SpirvOptions {
     /// The device zeroes workgroup memory itself
     /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
     pub native_workgroup_zeroing: bool,
-    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`LinearisedGrid`],
-    /// is bound after the interface's last one.
-    pub folded: bool,
+    /// Rewrite the kernel to run on a linearised grid: one more uniform buffer, a
+    /// [`LinearisedGrid`], is bound after the interface's last one.
+    pub linearised: bool,
     /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
     pub workarounds: SpirvWorkarounds,
     /// Have the kernel report when a driver ended its loops early: one more storage buffer of
@@ -156,7 +156,7 @@ impl Program {
     ///     version: (1, 3),
     ///     checked: true,
     ///     native_workgroup_zeroing: false,
-    ///     folded: false,
+    ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::default(),
     ///     reports_cut_loops: false,
     /// };
@@ -190,9 +190,9 @@ fn write(
         .collect();
     let mut module = Cow::Borrowed(module);
     rewrite(&mut module, info, options)?;
-    if options.folded {
+    if options.linearised {
         let params = fold::fold(module.to_mut()).map_err(|what| {
-            ShaderError::compiler(format!("a folded grid cannot give the kernel {what}"))
+            ShaderError::compiler(format!("a linearised grid cannot give the kernel {what}"))
         })?;
         bindings.push(params);
     }

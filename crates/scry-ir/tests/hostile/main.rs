@@ -23,7 +23,7 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         version: (1, 3),
         checked: true,
         native_workgroup_zeroing: false,
-        folded: false,
+        linearised: false,
         workarounds: SpirvWorkarounds::all(),
         reports_cut_loops: true,
     })?;

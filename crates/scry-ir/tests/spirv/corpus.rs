@@ -27,7 +27,7 @@ fn every_kernel_validates_under_every_option() {
     }
 }
 
-/// Each kernel checked, and three folded.
+/// Each kernel checked, and three linearised.
 #[test]
 fn kernel_text_matches_golden_files() {
     let mut texts = Vec::new();
@@ -35,8 +35,9 @@ fn kernel_text_matches_golden_files() {
         let program = parse(&name, &source);
         let mut versions = vec![(format!("{name}.spvasm"), CHECKED)];
         if ["gaps", "nothing", "reduce"].contains(&name.as_str()) {
-            let folded = SpirvOptions { folded: true, native_workgroup_zeroing: false, ..CHECKED };
-            versions.push((format!("{name}.folded.spvasm"), folded));
+            let linearised =
+                SpirvOptions { linearised: true, native_workgroup_zeroing: false, ..CHECKED };
+            versions.push((format!("{name}.linearised.spvasm"), linearised));
         }
         for (file, options) in versions {
             texts.push((file, text(&program.to_spirv(&options).unwrap())));

@@ -1,5 +1,5 @@
-//! Folded kernels, run by a small interpreter of the new entry point: every workgroup of the launch
-//! comes up exactly once with the ids that it would have had, and every other leaves.
+//! Linearised kernels, run by a small interpreter of the new entry point: every workgroup of the
+//! launch runs exactly once with its own ids, and every excess workgroup exits.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use scry_ir::{LinearisedGrid, SpirvOptions};
 
 use crate::support::{CHECKED, corpus, id, load, parse, sources};
 
-const FOLDED: SpirvOptions = SpirvOptions { folded: true, ..CHECKED };
+const LINEARISED: SpirvOptions = SpirvOptions { linearised: true, ..CHECKED };
 
 /// The workgroup size of the kernel `gaps`, and the invocation that is played.
 const SIZE: [u32; 3] = [8, 4, 2];
@@ -22,11 +22,11 @@ fn params(groups: [u32; 3], width: u32, height: u32) -> LinearisedGrid {
     LinearisedGrid { groups, width, height, rows, last_row: total - (rows - 1) * width, padding: 0 }
 }
 
-/// The kernel `gaps`, folded: it takes a structure of builtins and one more builtin.
+/// The kernel `gaps` on a linearised grid: it has a structure of builtins and one more builtin.
 fn gaps() -> Module {
     let all = sources(&corpus(""));
     let (name, source) = all.iter().find(|(name, _)| name == "gaps").unwrap();
-    load(&parse(name, source).to_spirv(&FOLDED).unwrap())
+    load(&parse(name, source).to_spirv(&LINEARISED).unwrap())
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn parameters_follow_the_last_binding() {
             slots
         };
         assert_eq!(slots(&CHECKED), (0..buffers).collect::<Vec<_>>(), "{name}");
-        assert_eq!(slots(&FOLDED), (0..=buffers).collect::<Vec<_>>(), "{name}");
+        assert_eq!(slots(&LINEARISED), (0..=buffers).collect::<Vec<_>>(), "{name}");
     }
 }
 
@@ -120,7 +120,7 @@ impl Value {
     }
 }
 
-/// Runs what a folded entry point consists of.
+/// Runs a linearised entry point.
 struct Machine<'a> {
     module: &'a Module,
     values: HashMap<u32, Value>,
@@ -271,6 +271,6 @@ fn binary(op: Op, left: &Value, right: &Value) -> Value {
         Op::UGreaterThanEqual => u32::from(l >= r),
         Op::LogicalAnd => l & r,
         Op::LogicalOr => l | r,
-        other => panic!("{other:?} in a folded entry point"),
+        other => panic!("{other:?} in a linearised entry point"),
     })
 }

@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use rspirv::dr::{Instruction, Operand};
 use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
 
-/// Checked, for a device that zeroes workgroup memory and has no defects, not folded.
+/// Checked, for a device that zeroes workgroup memory and has no defects, not linearised.
 pub const CHECKED: SpirvOptions = SpirvOptions {
     version: (1, 5),
     checked: true,
     native_workgroup_zeroing: true,
-    folded: false,
+    linearised: false,
     workarounds: SpirvWorkarounds::empty(),
     reports_cut_loops: false,
 };
@@ -58,7 +58,7 @@ pub fn every_option() -> Vec<SpirvOptions> {
                 version,
                 checked: bits & 1 != 0,
                 native_workgroup_zeroing: bits & 2 != 0,
-                folded: bits & 4 != 0,
+                linearised: bits & 4 != 0,
                 workarounds: if bits & 8 != 0 {
                     SpirvWorkarounds::all()
                 } else {

@@ -59,9 +59,9 @@ fn cut_loop_report_is_last_binding() {
     let validates = have_validator("cut loops");
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
-        for folded in [false, true] {
+        for linearised in [false, true] {
             let with = |reports_cut_loops| {
-                let options = SpirvOptions { folded, reports_cut_loops, ..WORKED_AROUND };
+                let options = SpirvOptions { linearised, reports_cut_loops, ..WORKED_AROUND };
                 program.to_spirv(&options).unwrap()
             };
             let (plain, reporting) = (with(false), with(true));
@@ -78,7 +78,7 @@ fn cut_loop_report_is_last_binding() {
                 });
                 slots.max().map_or(0, |last| last + 1)
             };
-            let bindings = program.interface().bindings.len() as u32 + u32::from(folded);
+            let bindings = program.interface().bindings.len() as u32 + u32::from(linearised);
             assert_eq!((slots(&reporting), slots(&plain)), (bindings + 1, bindings), "{name}");
             let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
             assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");

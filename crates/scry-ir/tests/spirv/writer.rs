@@ -29,9 +29,9 @@ fn only_unproven_loops_are_bounded() {
     assert!(!is_bounded(&counted, &CHECKED));
     assert!(is_bounded(&endless, &CHECKED));
     assert!(!is_bounded(&endless, &UNCHECKED));
-    let folded = SpirvOptions { folded: true, ..CHECKED };
-    assert!(!is_bounded(&counted, &folded));
-    assert!(is_bounded(&endless, &folded));
+    let linearised = SpirvOptions { linearised: true, ..CHECKED };
+    assert!(!is_bounded(&counted, &linearised));
+    assert!(is_bounded(&endless, &linearised));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn workgroup_memory_is_zeroed() {
             data[i] = tile[i];
         }";
     let program = parse("zeroing", source);
-    for folded in [false, true] {
-        let native = SpirvOptions { folded, ..CHECKED };
+    for linearised in [false, true] {
+        let native = SpirvOptions { linearised, ..CHECKED };
         let own = SpirvOptions { native_workgroup_zeroing: false, ..native };
         let barriers = |options| {
             let module = load(&program.to_spirv(options).unwrap());

@@ -22,8 +22,8 @@ const EPOCH: u64 = 7;
 const DISTANCE: u64 = 1 << 44;
 const OFFSET: u64 = 0x110;
 
-/// Physical blocks in a row of a folded grid, and rows along y.
-const FOLDED: [u32; 2] = [3, 2];
+/// Physical blocks in a row of a linearised grid, and rows along y.
+const LINEARISED: [u32; 2] = [3, 2];
 
 /// Blocks of a kernel that reads workgroup counts.
 const RESIDENT: u32 = 3;
@@ -201,10 +201,10 @@ fn interpret(work: &Work, how: &How<'_>, kir: &Kir, ptx: &Ptx) -> Result<Interpr
     Ok(Interpreted { ended, buffers: buffers.map(|region| region.bytes).collect(), polls })
 }
 
-/// The physical grid, and what a folded kernel is told about it.
+/// The physical grid, and the parameters of a linearised kernel.
 fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], LinearisedGrid) {
     let total = groups.iter().fold(1u32, |total, count| total.wrapping_mul(*count));
-    let [width, height] = FOLDED;
+    let [width, height] = LINEARISED;
     let rows = total.div_ceil(width);
     let last_row = total - rows.saturating_sub(1) * width;
     let params = LinearisedGrid { groups, width, height, rows, last_row, padding: 0 };

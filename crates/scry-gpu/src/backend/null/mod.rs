@@ -145,7 +145,7 @@ impl Driver for NullDriver {
             version: (1, 3),
             checked: job.checked,
             native_workgroup_zeroing: false,
-            folded: job.grid == GridSource::Linearised,
+            linearised: job.grid == GridSource::Linearised,
             workarounds: SpirvWorkarounds::all(),
             reports_cut_loops: self.failing.is_some(),
         })?;

@@ -139,7 +139,7 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> Sp
         version: if newest { (1, 6) } else { (1, 5) },
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
-        folded: job.grid == GridSource::Linearised,
+        linearised: job.grid == GridSource::Linearised,
         workarounds: gpu.workarounds.spirv(),
         reports_cut_loops,
     }
