@@ -105,7 +105,7 @@ impl Gpu {
     /// Logs a failed call that no caller can handle.
     pub(super) fn note(&self, call: &'static str, code: Code) {
         if let Err(error) = self.check(call, code) {
-            log::warn!("cuda: something was not freed: {error}");
+            log::warn!("cuda: an object was not freed: {error}");
         }
     }
 

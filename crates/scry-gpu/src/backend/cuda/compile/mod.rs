@@ -127,7 +127,7 @@ fn load_cached(
     if let Some(cached) = cached.filter(Image::is_compiled) {
         match Kernel::load(gpu, &cached, signature(job)) {
             Ok(kernel) => return Ok(Some(kernel)),
-            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+            Err(error) => log::debug!("cuda: a kernel from the disk cache is unusable: {error}"),
         }
         gpu.check_alive()?;
     }

@@ -57,7 +57,7 @@ pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Res
     if let Some(cached) = cached.filter(Image::is_compiled) {
         match load(gpu, driver, &cached, job, signature) {
             Ok(kernel) => return Ok(kernel),
-            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+            Err(error) => log::debug!("cuda: a kernel from the disk cache is unusable: {error}"),
         }
         gpu.check_alive()?;
     }

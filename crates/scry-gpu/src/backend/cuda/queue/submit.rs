@@ -139,12 +139,12 @@ impl Queue {
         match ended {
             Ok(true) => error,
             Ok(false) => {
-                self.gpu.mark_hung(format!("{error}; what has has_issued does not finish"))
+                self.gpu.mark_hung(format!("{error}; the part that was issued did not finish"))
             }
             Err(lost @ GpuError::DeviceLost(_)) => lost,
-            Err(also) => {
-                self.gpu.mark_hung(format!("{error}; what has has_issued cannot be ended: {also}"))
-            }
+            Err(also) => self.gpu.mark_hung(format!(
+                "{error}; the end of the part that was issued could not be recorded: {also}"
+            )),
         }
     }
 
