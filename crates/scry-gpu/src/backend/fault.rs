@@ -181,8 +181,8 @@ impl Driver for FaultDriver {
         self.inner.report(kernel)
     }
 
-    fn release(&self, kernel: KernelId) {
-        self.inner.release(kernel);
+    fn free_kernel(&self, kernel: KernelId) {
+        self.inner.free_kernel(kernel);
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
@@ -190,8 +190,8 @@ impl Driver for FaultDriver {
         self.inner.record(steps)
     }
 
-    fn forget(&self, recording: RecordingId) {
-        self.inner.forget(recording);
+    fn free_recording(&self, recording: RecordingId) {
+        self.inner.free_recording(recording);
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {

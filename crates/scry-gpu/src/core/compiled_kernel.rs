@@ -56,7 +56,7 @@ impl KernelVariant {
 
 impl Drop for KernelVariant {
     fn drop(&mut self) {
-        self.driver.release(self.id);
+        self.driver.free_kernel(self.id);
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) enum Work<'a> {
 ///
 /// All methods may be called from any thread. If a call returns
 /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost), the core calls nothing after it but
-/// `free`, `release`, `forget`, `abandon` and the drop.
+/// `free`, `free_kernel`, `free_recording`, `abandon` and the drop.
 pub(crate) trait Driver: Send + Sync {
     /// Returns the properties and limits of the device.
     fn info(&self) -> &DeviceInfo;
@@ -152,14 +152,14 @@ pub(crate) trait Driver: Send + Sync {
     }
 
     /// Frees a kernel that no unfinished submission or recording uses.
-    fn release(&self, kernel: KernelId);
+    fn free_kernel(&self, kernel: KernelId);
 
     /// Prepares steps for repeated execution. A replay may be submitted while an earlier one is
     /// still executing: the core inserts a barrier first.
     fn record(&self, steps: &[Step]) -> Result<RecordingId>;
 
     /// Frees a recording that no unfinished submission uses.
-    fn forget(&self, recording: RecordingId);
+    fn free_recording(&self, recording: RecordingId);
 
     /// Submits work without waiting. With `timed`, [`Driver::timings`] returns the device time of
     /// each dispatch once the submission is done (not for replays).

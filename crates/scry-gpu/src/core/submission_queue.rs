@@ -129,7 +129,7 @@ impl Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        self.driver.forget(self.id);
+        self.driver.free_recording(self.id);
     }
 }
 

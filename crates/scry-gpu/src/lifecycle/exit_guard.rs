@@ -205,16 +205,16 @@ impl Driver for Guarded {
         self.call(|driver| Ok(driver.report(kernel))).ok().flatten()
     }
 
-    fn release(&self, kernel: KernelId) {
-        self.call_infallible(|driver| driver.release(kernel));
+    fn free_kernel(&self, kernel: KernelId) {
+        self.call_infallible(|driver| driver.free_kernel(kernel));
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
         self.call(|driver| driver.record(steps))
     }
 
-    fn forget(&self, recording: RecordingId) {
-        self.call_infallible(|driver| driver.forget(recording));
+    fn free_recording(&self, recording: RecordingId) {
+        self.call_infallible(|driver| driver.free_recording(recording));
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {

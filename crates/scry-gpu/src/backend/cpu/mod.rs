@@ -152,12 +152,12 @@ impl Driver for CpuDriver {
         GridSource::Native
     }
 
-    fn release(&self, kernel: KernelId) {
+    fn free_kernel(&self, kernel: KernelId) {
         if self.process.has_forked() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
-        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is freed twice");
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
@@ -165,12 +165,12 @@ impl Driver for CpuDriver {
         Ok(write(&self.recordings).insert(Arc::new(operations)))
     }
 
-    fn forget(&self, recording: RecordingId) {
+    fn free_recording(&self, recording: RecordingId) {
         if self.process.has_forked() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
+        debug_assert!(removed.is_some(), "recording {recording:?} is freed twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {

@@ -35,7 +35,7 @@ use self::queue::encode::{Blocks, Kernels, Tables};
 use self::queue::graph::Graph;
 use self::queue::submit::Queue;
 use super::Absence;
-use super::shared::command_checks::no_allocation;
+use super::shared::command_checks::{no_allocation, no_recording};
 use super::shared::copy_kernel::copy_kernel;
 use super::shared::locks::{lock, read, write};
 use crate::api::error::Result;
@@ -151,12 +151,12 @@ impl Driver for CudaDriver {
         GridSource::Counts
     }
 
-    fn release(&self, kernel: KernelId) {
+    fn free_kernel(&self, kernel: KernelId) {
         if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
-        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is freed twice");
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
@@ -165,12 +165,12 @@ impl Driver for CudaDriver {
         Ok(write(&self.recordings).insert(recording))
     }
 
-    fn forget(&self, recording: RecordingId) {
+    fn free_recording(&self, recording: RecordingId) {
         if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
+        debug_assert!(removed.is_some(), "recording {recording:?} is freed twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
@@ -180,8 +180,7 @@ impl Driver for CudaDriver {
             Work::Replay(id) => {
                 let recordings = read(&self.recordings);
                 let Some(recording) = recordings.get(id) else {
-                    let why = format!("recording {id:?} does not exist, or was forgotten");
-                    return Err(self.gpu.refused("cuGraphLaunch", why));
+                    return Err(self.gpu.refused("cuGraphLaunch", no_recording(id)));
                 };
                 self.queue.replay(recording)
             }

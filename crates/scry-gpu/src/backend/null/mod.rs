@@ -180,7 +180,7 @@ impl Driver for NullDriver {
         }))
     }
 
-    fn release(&self, kernel: KernelId) {
+    fn free_kernel(&self, kernel: KernelId) {
         self.state().kernels.remove(kernel);
     }
 
@@ -188,7 +188,7 @@ impl Driver for NullDriver {
         Ok(self.state().recordings.insert(steps.to_vec()))
     }
 
-    fn forget(&self, recording: RecordingId) {
+    fn free_recording(&self, recording: RecordingId) {
         self.state().recordings.remove(recording);
     }
 

@@ -1,7 +1,7 @@
 //! Checks of commands before they reach a GPU's driver.
 
 use crate::core::command::{BufferRange, Dispatch};
-use crate::core::driver::{KernelId, MemoryId};
+use crate::core::driver::{KernelId, MemoryId, RecordingId};
 
 /// Returns the error text for an allocation that does not exist.
 pub(crate) fn no_allocation(memory: MemoryId) -> String {
@@ -10,7 +10,12 @@ pub(crate) fn no_allocation(memory: MemoryId) -> String {
 
 /// Returns the error text for a kernel that does not exist.
 pub(crate) fn no_kernel(kernel: KernelId) -> String {
-    format!("kernel {kernel:?} does not exist, or was released")
+    format!("kernel {kernel:?} does not exist, or was freed")
+}
+
+/// Returns the error text for a recording that does not exist.
+pub(crate) fn no_recording(recording: RecordingId) -> String {
+    format!("recording {recording:?} does not exist, or was freed")
 }
 
 /// Checks that a range is within an allocation of `whole` bytes.
@@ -23,13 +28,13 @@ pub(crate) fn check_span(span: BufferRange, whole: u64) -> Result<(), String> {
 }
 
 /// Checks the numbers of bindings and of immediate bytes of a dispatch against those of its kernel.
-pub(crate) fn check_fit(dispatch: &Dispatch, takes: (usize, usize)) -> Result<(), String> {
-    let given = (dispatch.bindings.len(), dispatch.immediates.len());
-    if given == takes {
+pub(crate) fn check_fit(dispatch: &Dispatch, expected: (usize, usize)) -> Result<(), String> {
+    let actual = (dispatch.bindings.len(), dispatch.immediates.len());
+    if actual == expected {
         return Ok(());
     }
     Err(format!(
         "kernel {:?} has {} bindings and {} bytes of immediates, but the dispatch has {} and {}",
-        dispatch.kernel, takes.0, takes.1, given.0, given.1
+        dispatch.kernel, expected.0, expected.1, actual.0, actual.1
     ))
 }

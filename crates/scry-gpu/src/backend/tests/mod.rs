@@ -166,7 +166,7 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
         let bindings = [(span(src, 256), false), (span(dst, 256), true)];
         driver.done(&[dispatch(kernel, &bindings, [1; 3])]);
         assert_eq!(driver.words(span(dst, 256)), [5 * factor; 64]);
-        driver.release(kernel);
+        driver.free_kernel(kernel);
         // Some drivers store no entries.
         let kept = stored(Kind::Entry).len();
         assert!([0, expected].contains(&kept), "{kept} of {expected} are kept");

@@ -125,7 +125,7 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
         driver.submit(Work::Replay(recording), false).unwrap();
     }
     assert_eq!(driver.words(span(data, 256)), [50; 64]);
-    driver.forget(recording);
+    driver.free_recording(recording);
     let error = driver.submit(Work::Replay(recording), false).unwrap_err();
     assert!(matches!(error, GpuError::Driver(_)), "{error}");
 }

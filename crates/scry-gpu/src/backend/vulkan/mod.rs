@@ -27,7 +27,7 @@ use self::queue::encode::{Blocks, Kernels, Tables};
 use self::queue::submit::Queue;
 use self::queue::timeline::Timeline;
 use super::Absence;
-use super::shared::command_checks::no_allocation;
+use super::shared::command_checks::{no_allocation, no_recording};
 use super::shared::copy_kernel::copy_kernel;
 use super::shared::locks::{lock, read, write};
 use crate::DeviceInfo;
@@ -131,12 +131,12 @@ impl Driver for VulkanDriver {
         read(&self.kernels).get(kernel)?.report.clone()
     }
 
-    fn release(&self, kernel: KernelId) {
+    fn free_kernel(&self, kernel: KernelId) {
         if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
-        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is freed twice");
     }
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
@@ -146,12 +146,12 @@ impl Driver for VulkanDriver {
         Ok(write(&self.recordings).insert(recording))
     }
 
-    fn forget(&self, recording: RecordingId) {
+    fn free_recording(&self, recording: RecordingId) {
         if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(removed.is_some(), "recording {recording:?} is dropped twice");
+        debug_assert!(removed.is_some(), "recording {recording:?} is freed twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex> {
@@ -163,8 +163,7 @@ impl Driver for VulkanDriver {
             Work::Replay(id) => {
                 let recordings = read(&self.recordings);
                 let Some(recording) = recordings.get(id) else {
-                    let why = format!("recording {id:?} does not exist, or was dropped");
-                    return Err(self.gpu.refused("vkQueueSubmit", why));
+                    return Err(self.gpu.refused("vkQueueSubmit", no_recording(id)));
                 };
                 self.queue.replay(&self.timeline, recording.buffer)
             }

@@ -66,7 +66,7 @@ fn a_recording_is_executed_each_time() {
         driver.finish(driver.submit(Work::Replay(recording), false).unwrap());
         assert_eq!(driver.bytes(b, 4), [value; 4]);
     }
-    driver.forget(recording);
+    driver.free_recording(recording);
     assert!(is_refused(driver.submit(Work::Replay(recording), false)));
 }
 
@@ -107,7 +107,7 @@ fn invalid_steps_are_refused() {
         assert!(is_refused(driver.submit(Work::Once(&steps), false)), "{steps:?}");
         assert!(is_refused(driver.record(&steps)), "{steps:?}");
     }
-    driver.release(kernel);
+    driver.free_kernel(kernel);
     let released = [dispatch(kernel, &[span(a, 0, 8)], [1; 3])];
     assert!(is_refused(driver.submit(Work::Once(&released), false)));
     assert!(is_refused(driver.write(a, 1, &[0; 8])));

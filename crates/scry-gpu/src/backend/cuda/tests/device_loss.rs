@@ -82,7 +82,7 @@ fn child() {
     assert_lost("cancel", driver.cancel(submission));
     assert_lost("timings", driver.timings(submission));
     assert_lost("allocate", driver.allocate(MemoryKind::Device, 4, ""));
-    driver.forget(recording);
+    driver.free_recording(recording);
     drop(driver);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     println!("device lost as expected");

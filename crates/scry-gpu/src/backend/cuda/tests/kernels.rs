@@ -63,7 +63,7 @@ fn kernel_sees_range_as_whole_buffer() {
     let mut expected = vec![9; 1024];
     expected[4..9].fill(6);
     assert_eq!(driver.words(span(dst, 4096)), expected);
-    driver.release(kernel);
+    driver.free_kernel(kernel);
 }
 
 #[test]

@@ -87,5 +87,5 @@ fn replayed(driver: &dyn Driver, steps: &[Step], times: usize) {
     let points = (0..times).map(|_| driver.submit(Work::Replay(recording), false).unwrap());
     let last = points.last().unwrap();
     assert!(driver.wait(last, LONG).unwrap());
-    driver.forget(recording);
+    driver.free_recording(recording);
 }

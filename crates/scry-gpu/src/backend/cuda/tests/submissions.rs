@@ -140,7 +140,7 @@ fn partial_submission_completes_its_prefix() {
     let whole = span(data, PARTS * WORDS * 4);
     let (kernel, stale) =
         (driver.compiled(APPEND, GridSource::Native), driver.compiled(MIX, GridSource::Native));
-    driver.release(stale);
+    driver.free_kernel(stale);
     let append = |nth| dispatch_with(kernel, &[(part(whole, nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..PARTS).map(append).collect();
     steps.insert(12, dispatch(stale, &[(whole, false), (whole, true)], [1; 3]));

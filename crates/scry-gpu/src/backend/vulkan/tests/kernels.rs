@@ -14,7 +14,7 @@ fn a_kernel_doubles_its_input() {
         driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
         assert_eq!(driver.words(span(dst, 4000)), doubled);
-        driver.release(kernel);
+        driver.free_kernel(kernel);
     }
 }
 
@@ -138,7 +138,7 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
         let expected = [sum, 10 * sum, 100 * sum, 1000 * sum];
         assert_eq!(driver.words(part(i)), expected, "{i}");
     }
-    driver.release(kernel);
+    driver.free_kernel(kernel);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn dispatches_that_mismatch_kernels_are_refused() {
         let memory = driver.device_memory(64);
         let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
         let stale = driver.compiled(DOUBLE, GridSource::Native);
-        driver.release(stale);
+        driver.free_kernel(stale);
         let bad = [
             dispatch(kernel, &[whole], [1, 1, 1]),
             dispatch(kernel, &[whole, beyond], [1, 1, 1]),
