@@ -20,7 +20,7 @@ use crate::core::driver::{
 pub enum Fault {
     /// The call fails for lack of memory.
     OutOfMemory,
-    /// The driver refuses the call.
+    /// The driver rejects the call.
     Refused,
     /// The device is lost: this call and all later ones fail.
     DeviceLost,
@@ -33,7 +33,7 @@ pub enum Fault {
     CannotBlock,
 }
 
-/// Which calls fail, and the number of calls so far.
+/// The calls that fail, and the number of calls so far.
 #[derive(Debug)]
 pub struct Plan {
     fault: Fault,
@@ -46,8 +46,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Creates a plan in which call number `fails_at`, from 0, fails with `fault`. Frees and
-    /// releases cannot fail, and are not counted.
+    /// Creates a plan in which call number `fails_at`, from 0, fails with `fault`. Calls that free
+    /// objects cannot fail, and are not counted.
     #[must_use]
     pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -59,7 +59,7 @@ impl Plan {
         })
     }
 
-    /// Changes the plan: call number `later` from now on, from 0, fails.
+    /// Changes the plan: call number `later`, counted from now on, fails.
     pub fn fail_later(&self, later: u64) {
         self.fails_at.store(self.calls() + later, Ordering::Relaxed);
     }

@@ -26,7 +26,7 @@ fn named_buffer(label: &str) -> String {
     }
 }
 
-/// Why a backend has no device, and what the user can do.
+/// The reason why a backend has no device, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub reason: String,
@@ -64,7 +64,7 @@ pub(crate) const BACKENDS: &[Backend] = &[
     Backend { kind: BackendKind::Null, find: null::find },
 ];
 
-/// The backends that this build excludes, and the features that enable them.
+/// Backends that this build excludes, and the features that enable them.
 pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
     #[cfg(not(feature = "cuda"))]
     (BackendKind::Cuda, "cuda"),

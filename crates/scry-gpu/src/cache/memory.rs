@@ -125,7 +125,7 @@ impl<V> MemoryCache<V> {
         cached.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
         let evicted =
             if cached.entries.len() > self.capacity { cached.remove_oldest() } else { None };
-        // The value is dropped after the lock is released: releasing a kernel may take a while.
+        // Dropped after the lock is released: freeing a kernel may take a while.
         drop(cached);
         drop(evicted);
         value
@@ -176,9 +176,8 @@ impl<V> Drop for BuildGuard<'_, V> {
     }
 }
 
-/// Hashes the parts of a key. Bytewise hashing would be the largest host cost of a dispatch. The
-/// hash need not be strong: the seed differs between caches, keys are compared whole, and there are
-/// few.
+/// Hashes the parts of a key. Bytewise hashing would be the largest host cost of a dispatch. A weak
+/// hash suffices: caches have different seeds and few entries, and keys are compared in full.
 fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     let mut state = [seed, !seed];
     absorb(&mut state, key.source.as_bytes());

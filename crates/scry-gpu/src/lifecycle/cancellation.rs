@@ -1,4 +1,4 @@
-//! Cancelled submissions, and which waits report them.
+//! Cancelled submissions, and the waits that report them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,8 +62,8 @@ impl Cancellations {
         Ok(true)
     }
 
-    /// Returns the time limit with which a wait for `submission` fails, if it began after `known`
-    /// cancellations and fails. All waits in progress report a cancellation up to their submission,
+    /// Returns the exceeded time limit if a wait for `submission` that began after `known`
+    /// cancellations must fail. All waits in progress report a cancellation up to their submission,
     /// since the work that they wait for may depend on the cancelled one.
     pub(crate) fn limit_for(
         &self,

@@ -109,7 +109,7 @@ fn exited(info: &DeviceInfo) -> GpuError {
     })
 }
 
-/// Registers the handler that closes the gate, which runs before all handlers registered so far.
+/// Registers the handler that closes the gate. It runs before all handlers registered so far.
 #[cfg(unix)]
 fn register_exit_handler() {
     use std::ffi::c_int;

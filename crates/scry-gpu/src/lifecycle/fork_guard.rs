@@ -2,7 +2,7 @@
 //!
 //! A driver does not survive `fork`: its threads do not exist in the child, and the state that it
 //! shares with the device belongs to the parent. So a device stores the number of forks before it
-//! was opened. The check costs a load, a process id a system call.
+//! was opened. Checking it costs a load, whereas a process id costs a system call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

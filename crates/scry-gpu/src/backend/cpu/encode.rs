@@ -60,7 +60,8 @@ pub(super) struct Operations {
 
 /// Resolves steps. Returns an error text if a resource does not exist or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
-    // Barriers are few: one allocation, which a `filter_map` could not size.
+    // Few steps are barriers, so this is one allocation of almost the exact size; a `filter_map`
+    // has no lower bound of its size.
     let mut list = Vec::with_capacity(steps.len());
     for step in steps {
         if let Step::Run(command) = step {

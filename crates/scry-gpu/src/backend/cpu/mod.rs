@@ -1,8 +1,8 @@
 //! The CPU backend: kernels run on threads of this process, without any installation.
 //!
-//! `info` returns the CPU's properties, `compile` and `memory` are thin, `encode` resolves steps to
-//! operations, and `submit` executes them in order. Commands run one after the other, so barriers
-//! are ignored.
+//! `info` returns the CPU's properties, `compile` and `memory` implement the driver's methods of
+//! that name, `encode` resolves steps to operations, and `submit` executes them in order. Commands
+//! run one after the other, so barriers are ignored.
 
 mod compile;
 mod encode;

@@ -271,7 +271,8 @@ mod tests {
     fn largest_kernels_parameters_fit() {
         let limits = limits(80 << 30, 0);
         let buffers = limits.max_storage_bindings + limits.max_uniform_bindings;
-        // Address and length of each, the immediates, and grid parameters, epoch and stop.
+        // Address and length of each buffer; the immediates; the addresses of the grid parameters,
+        // epoch and stop.
         assert!(buffers * 16 + limits.max_immediates + 3 * 8 <= 4096);
     }
 

@@ -1,4 +1,4 @@
-//! An open device: state shared by everything on it, and whether the device is lost.
+//! An open device: its context and state shared by everything on it.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -30,9 +30,10 @@ pub(super) struct Gpu {
     pub(super) writes_values: bool,
     /// The process that opened the device.
     process: Process,
-    /// Set once the device is abandoned: nothing waits for it or frees its memory any more.
+    /// Set once the device is abandoned: no more waits, and objects that it may be using are
+    /// leaked.
     abandoned: AtomicBool,
-    /// Why the context was lost.
+    /// The reason of the device loss, once it happened.
     lost: OnceLock<String>,
 }
 
@@ -154,13 +155,13 @@ impl Gpu {
         Err(error::lost(&self.info.name, reason))
     }
 
-    /// Abandons the device: nothing waits for it or frees its memory any more.
+    /// Abandons the device: no more waits, and objects that it may be using are leaked.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
     }
 
-    /// Returns whether objects are leaked instead of destroyed: those of a lost context are gone
-    /// with it, and in a forked child they belong to the parent.
+    /// Returns whether objects are leaked instead of destroyed: a lost context has lost its
+    /// objects, and in a forked child they belong to the parent.
     pub(super) fn is_abandoned(&self) -> bool {
         let gone = self.lost.get().is_some() || self.abandoned.load(Ordering::Acquire);
         gone || self.process.has_forked()

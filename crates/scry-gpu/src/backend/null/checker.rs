@@ -1,4 +1,4 @@
-//! The rules that every submission must obey, checked naively and independently of the core.
+//! Checks of submissions against the rules of the core, implemented simply and independently of it.
 
 use crate::core::command::{Barrier, BufferRange, Command, Groups, Stages, Step};
 
@@ -68,7 +68,7 @@ fn overlap(a: &BufferRange, b: &BufferRange) -> bool {
     a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 
-/// Checks the rules for a command by itself.
+/// Checks the rules for a single command.
 fn shape(command: &Command) -> Result<(), String> {
     let sound = match command {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,

@@ -1,8 +1,8 @@
 //! The null driver: checks and records everything and computes nothing.
 //!
 //! Its memory is real: copies and fills are executed at once. Kernels are compiled to SPIR-V and
-//! not executed. Every submission is checked by rules of its own (see [`checker`]), which do not
-//! depend on how the core places barriers, and is logged for tests.
+//! not executed. [`checker`] checks every submission independently of how the core places barriers;
+//! submissions are logged for tests.
 
 mod checker;
 mod info;
@@ -112,7 +112,7 @@ impl Driver for NullDriver {
                 help: "drop buffers".to_owned(),
             }));
         }
-        // Not zeros, so that reads of undefined memory show.
+        // Not zero, so that tests detect reads of uninitialised memory.
         bytes.resize(size as usize, 0xA5);
         state.allocated += size;
         Ok(state.memories.insert(bytes))

@@ -1,4 +1,4 @@
-//! The rules for native kernels that drivers rely on.
+//! Checks of the rules for native kernels that drivers rely on.
 
 use crate::api::info::DeviceInfo;
 use crate::api::native::NativeParameter;

@@ -1,4 +1,4 @@
-//! The kernel with which GPU drivers have large copies made.
+//! The kernel that GPU drivers use for large copies.
 //!
 //! A copy command may run on a part of the GPU that is far slower than its memory. On an NVIDIA
 //! H200 `vkCmdCopyBuffer` moves 820 GB/s, 211 GB/s for odd sizes, where a kernel that loads and
@@ -8,12 +8,12 @@
 use crate::api::info::{DeviceInfo, DeviceKind};
 use crate::core::driver::CopyKernel;
 
-/// The kernel of all GPUs. Even at 820 GB/s a copy of less than 1 MiB takes about a microsecond, no
-/// longer than the start of a launch.
+/// The kernel, the same for all GPUs. Even at 820 GB/s a copy of less than 1 MiB takes about a
+/// microsecond, no longer than the start of a launch.
 pub(crate) const COPY_KERNEL: CopyKernel =
     CopyKernel { source: include_str!("copy.wgsl"), invocations: 256, min_size: 1 << 20 };
 
-/// Returns the kernel if it suits a device: on processors a copy command is the fastest there is.
+/// Returns the kernel for GPUs; on software devices copy commands are fastest.
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(crate) fn copy_kernel(info: &DeviceInfo) -> Option<&'static CopyKernel> {
     use DeviceKind::{Discrete, Integrated, Virtual};

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 /// How long to spin: longer than a round trip of a small dispatch.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Shortest and longest sleep between polls after that. A sleep is 1/32 of the time waited so far,
-/// so that a wait is late by about 3 % at most. Blocking in the driver until the device interrupts
-/// is not better: on an H200 in a virtual machine the wake-up came 0.3 ms late, and at times 4 ms,
-/// a tick of the system's clock.
+/// Minimum and maximum sleep between polls after that. A sleep is 1/32 of the time waited so far,
+/// so that a wait is late by about 3 % at most. Blocking in the driver until an interrupt is not
+/// better: on an H200 in a virtual machine the wake-up came 0.3 ms late, and at times 4 ms, a tick
+/// of the system's clock.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(250));
 
 /// A wait in progress.

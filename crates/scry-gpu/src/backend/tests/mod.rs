@@ -14,7 +14,7 @@ use crate::core::driver::{
     CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work,
 };
 
-/// Longer than anything that a test waits for.
+/// A timeout longer than anything that a test waits for.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
 /// A kernel that doubles words.

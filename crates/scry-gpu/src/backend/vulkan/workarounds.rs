@@ -53,7 +53,7 @@ type Version = [u32; 3];
 /// Iterations after which lavapipe ends all loops of a group of lockstep invocations.
 pub(super) const MAX_ITERATIONS: u64 = 65_535;
 
-/// Of these, iterations that the kernel does not execute itself: the driver's, which zeroes
+/// Of these, iterations that the kernel does not execute itself: those of the driver, which zeroes
 /// workgroup memory, and those of the check for loops that were ended early.
 pub(super) const OWN_ITERATIONS: u64 = 4096;
 

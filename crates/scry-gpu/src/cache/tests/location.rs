@@ -40,7 +40,7 @@ fn default_folder_is_the_platforms() {
     assert_eq!(with(&[]), Location::NoHome);
 }
 
-/// Prints the results of the public module, in a process with its own environment.
+/// Prints the results of the public functions, in a process with its own environment.
 pub(super) fn list_and_print() {
     if let Some(cache) = DiskCache::open(&device_identity()) {
         cache.store(&key("@compute fn main() {}"), PLAIN, b"payload");

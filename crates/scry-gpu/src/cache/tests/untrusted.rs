@@ -106,7 +106,7 @@ fn fault_42_foreign_files_are_not_used() {
     assert!(opens(folder.path()));
 }
 
-/// Root with another user's HOME creates nothing there, which that user could not remove.
+/// Root with another user's HOME creates no files there, which that user could not remove.
 #[test]
 fn fault_42_root_spares_other_home_folders() {
     if user() != 0 {
@@ -278,7 +278,7 @@ fn fault_41_full_disks_warn_once() {
     assert!(names(&device).is_empty());
 }
 
-/// Uses up all file descriptors, then uses the cache, then again with descriptors.
+/// Exhausts the file descriptors, then uses the cache, then again with descriptors.
 pub(super) fn use_without_descriptors(base: &Path) {
     let cache = open(base);
     cache.store(&key("a"), PLAIN, b"payload");

@@ -32,7 +32,7 @@ fn submissions_of_any_size_stay_ordered() {
             assert!(submission > last);
             last = submission;
         }
-        // All of one has the previous fill's value, and so does the start of the other.
+        // All words of one buffer, and the first word of the other, have the previous fill's value.
         let word = LARGE as u64 - 4;
         last = driver.submit_once(&[
             copy(span(a, word, 4), span(a, 0, 4)),

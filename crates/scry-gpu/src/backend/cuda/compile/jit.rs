@@ -97,7 +97,7 @@ impl<'a> Linker<'a> {
         let start = bytes.as_ptr().cast_mut().cast::<c_void>();
         let name: *const c_char = c"kernel".as_ptr();
         let none = std::ptr::null_mut();
-        // SAFETY: the driver reads the text, and copies what it needs; there are no options.
+        // SAFETY: the driver reads the text and copies it as needed; there are no options.
         let code = unsafe {
             (self.gpu.api.link_add_data)(
                 self.state,

@@ -28,7 +28,8 @@ pub(super) struct Kernel {
     pub(super) block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub(super) dynamic_shared: u32,
-    /// Bindings of a dispatch; a kernel with grid linearisation has its parameters as the last one.
+    /// Number of bindings of a dispatch; the grid parameters of a linearised kernel are the last
+    /// one.
     pub(super) bindings: usize,
     /// Bytes of the immediate block.
     pub(super) immediates: usize,
@@ -38,7 +39,7 @@ pub(super) struct Kernel {
     pub(super) registers: u32,
     /// Bytes of local memory per thread: arrays and register spills.
     pub(super) local_bytes: u32,
-    /// How it is launched, if it is not WGSL.
+    /// How it is launched, if it is a native kernel.
     pub(super) native: Option<Native>,
     /// Null if there is no code to load.
     module: Module,
@@ -116,7 +117,7 @@ fn make(
     Ok(kernel)
 }
 
-/// Loads the kernel of a translation from the disk cache, if it is there and valid.
+/// Loads a kernel by its translation from the disk cache, if there is a valid entry.
 fn load_cached(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,

@@ -17,13 +17,13 @@ use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
 use crate::core::driver::{GridSource, NativeJob, RoutineJob};
 
-/// How a native kernel is launched.
+/// The launch method of a native kernel.
 pub(crate) enum Native {
     /// With its parameters in one block; the maximum bytes of the block.
     Packed(NativeInterface, usize),
-    /// With its parameters one by one, as declared.
+    /// With its parameters in a list, as declared.
     Declared(DeclaredParams),
-    /// By cuBLAS.
+    /// As a cuBLAS call.
     Product(Arc<Blas>, Routine),
 }
 
@@ -383,7 +383,7 @@ mod tests {
         let mut packed = Packed::default();
         let range = Range { address: 0x7000_0000_1000, size: 20 };
         packed.pack(&interface, 20, &[range], &[9; 4]);
-        // A second launch replaces the first one's.
+        // A second launch replaces the parameters of the first one.
         packed.pack(&interface, 20, &[range], &[1, 2, 3, 4]);
         let extra = packed.extra();
         // SAFETY: there are five words.

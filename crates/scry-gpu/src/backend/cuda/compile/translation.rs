@@ -158,8 +158,8 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
     }
 }
 
-/// Generates PTX where the stack is large enough. A panic becomes an error: it is a bug, but must
-/// not abort the program.
+/// Generates PTX on a stack of sufficient size. A panic becomes an error: it is a bug, but must not
+/// abort the program.
 fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {

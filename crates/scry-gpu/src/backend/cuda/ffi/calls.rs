@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Calls in progress of this process: all users share the device's primary context.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-/// In place of a count: one exclusive call is in progress.
+/// The value of [`CALLS`] while an exclusive call is in progress.
 const EXCLUSIVE: u32 = u32::MAX;
 
 /// A call in progress, or several nested ones of one thread.
@@ -31,7 +31,7 @@ impl Call {
     /// Begins an exclusive call, or returns `None` if there is another one.
     pub(crate) fn exclusive() -> Option<Self> {
         let acquired = CALLS.compare_exchange(0, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
-        // Not `then_some`: a rejected call must not be dropped either.
+        // Not `then_some`: it would create and drop the guard of a rejected call.
         acquired.is_ok().then(|| Self { exclusive: true })
     }
 }

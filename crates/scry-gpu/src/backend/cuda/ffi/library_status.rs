@@ -1,4 +1,4 @@
-//! Which of the toolkit's libraries are installed.
+//! Reports which libraries of the toolkit are installed.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ use crate::api::library::{LibraryState, LibraryStatus};
 use crate::backend::cuda::compile::nvrtc::Nvrtc;
 use crate::backend::cuda::queue::cublas;
 
-/// Opens each library as its first user would.
+/// Opens each library in the same way as its first user.
 pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
     vec![
         LibraryStatus {

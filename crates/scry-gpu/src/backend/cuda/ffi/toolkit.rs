@@ -94,7 +94,7 @@ impl ToolkitLibrary {
     }
 }
 
-/// Returns whether the system's error means more than that there is no such file.
+/// Returns whether the system's error message means something other than a missing file.
 fn exists(message: &str, path: &str) -> bool {
     let path = Path::new(path);
     let missing = ["No such file", "cannot find", "could not be found", "(os error 126)"];

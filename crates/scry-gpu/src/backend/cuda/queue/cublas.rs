@@ -55,7 +55,7 @@ mod compute {
     use std::ffi::c_int;
 
     pub(super) const F32: c_int = 68;
-    /// Every step in f32, whatever the environment asks for.
+    /// f32 in every step, independent of environment variables.
     pub(super) const F32_PEDANTIC: c_int = 69;
     pub(super) const TF32: c_int = 77;
 }

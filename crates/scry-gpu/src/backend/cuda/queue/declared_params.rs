@@ -1,4 +1,4 @@
-//! Parameters that a kernel's interface declares one by one, tensor maps among them.
+//! Kernel parameters that an interface declares one by one, including tensor maps.
 
 use std::ffi::{c_int, c_uint};
 

@@ -1,4 +1,4 @@
-//! Which commands may overlap, and when overlap is worth its cost.
+//! Overlap of commands: which may overlap, and when it is worth its cost.
 //!
 //! Barriers divide steps into segments. The commands of a segment may overlap: they can be
 //! distributed over several streams, which fork off the main stream by an event and join it by
@@ -6,18 +6,18 @@
 
 use crate::core::command::{BufferRange, Command, Dispatch, Groups, Step};
 
-/// Streams that share the commands of a segment: the main one and the side streams.
+/// Maximum number of streams that share the commands of a segment, with the main stream.
 pub(crate) const MAX_STREAMS: usize = 4;
 
-/// Small dispatches from which on a segment is always distributed. Forking and joining costs the
-/// host about ten short calls, half of what this many launches cost.
+/// Minimum number of small dispatches for which a segment is always distributed. Fork and join cost
+/// the host about ten short calls, half the cost of launching this many kernels.
 const MIN_DISPATCHES: usize = 8;
 
-/// The same where the device is still busy with earlier work: the host's time is free then.
+/// The same while the device is busy with earlier work, when host time is free.
 const MIN_DISPATCHES_BUSY: usize = 2;
 
-/// A dispatch is small if its threads are at most one in this many of those resident on the device.
-/// With larger ones too little of the device remains to be worth a fork.
+/// A dispatch is small if it has at most this fraction (1/n) of the threads resident on the device.
+/// Larger ones leave too little of the device idle.
 const SMALL_FRACTION: u64 = 2;
 
 /// Splits steps at the barriers.
@@ -188,14 +188,14 @@ mod tests {
             let dispatch = launch(&[(w, 64, 64, false), (x, 0, 64, false), (y, 0, 64, true)]);
             uses_pdl(early, &dispatch, &launch(before))
         };
-        // The weights are overwritten, all or one byte of them.
+        // The predecessor writes the weights, all or one byte of them.
         assert!(!after(&[(w, 0, 256, true)], &[0]));
         assert!(!after(&[(x, 0, 4, false), (w, 127, 1, true)], &[0]));
         assert!(!after(&[(w, 0, 65, true)], &[0]));
-        // They are read, or the bytes beside them are written.
+        // The predecessor reads them, or writes the bytes beside them.
         assert!(after(&[(w, 64, 64, false), (y, 0, 64, true)], &[0]));
         assert!(after(&[(w, 0, 64, true), (w, 128, 64, true)], &[0]));
-        // The activations are written, and the results, which are touched after the wait.
+        // The predecessor writes the activations and results, which are accessed after the wait.
         assert!(after(&[(x, 0, 64, true), (y, 0, 64, true)], &[0]));
         assert!(!after(&[(x, 0, 64, true)], &[0, 1]));
         assert!(after(&[(w, 64, 64, true), (x, 0, 64, true)], &[]));

@@ -23,7 +23,7 @@ pub(crate) struct Polled {
 /// Arguments of one launch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arguments<'a> {
-    /// The bindings, in the order of the interface; grid linearisation's parameters are last.
+    /// The bindings, in the order of the interface; grid parameters are last.
     pub(crate) bindings: &'a [Range],
     pub(crate) immediates: &'a [u8],
     /// Address of the workgroup counts of an indirect launch.

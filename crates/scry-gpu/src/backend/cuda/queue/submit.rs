@@ -1,4 +1,4 @@
-//! The queue: each call submits once, with the next number of the timeline.
+//! The queue: executes submissions in order, each with the next number of the timeline.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -88,7 +88,7 @@ impl Queue {
     /// Records steps as a graph.
     pub(crate) fn record(&self, tables: Tables<'_>, steps: &[Step]) -> Result<Graph> {
         let _current = self.gpu.current()?;
-        // Not the queue's scratch: a submission may hold its lock for a while.
+        // Not the queue's scratch buffers, whose lock a submission may hold for a while.
         let mut scratch = Scratch::default();
         let (gpu, polled) = (&self.gpu, self.timeline.polled);
         let mut encoder = Encoder { gpu, tables, polled, scratch: &mut scratch };
@@ -132,7 +132,8 @@ impl Queue {
         let number = state.last + 1;
         let ended = self.timeline.finish(number).and_then(|()| {
             state.last = number;
-            // A wait does not query the driver while a call is in progress, and this would be one.
+            // A wait does not query the driver while a call is in progress, and `current` counts as
+            // one.
             drop(current);
             self.timeline.wait(number, DRAIN_TIMEOUT)
         });

@@ -22,11 +22,11 @@ use crate::backend::shared::poll::Wait;
 /// Timeout for the first cancelled submission to end, and for each one after it.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Interval at which a wait queries the driver for errors: after one, no number is written any
-/// more.
+/// Interval at which a wait queries the driver for errors: after an error, the device no longer
+/// writes numbers.
 const QUERY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Polls without a wait between two such queries.
+/// Number of non-blocking polls between two such queries.
 const POLLS_PER_QUERY: u32 = 64;
 
 /// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
@@ -202,7 +202,7 @@ impl Timeline {
         Ok(have_ended.then(|| first_unreached(before, number)))
     }
 
-    /// Tells kernels of submissions up to a number to exit at their next poll.
+    /// Makes kernels of submissions up to a number exit at their next poll.
     pub(crate) fn stop(&self, number: u64) {
         if !self.gpu.is_abandoned() {
             self.shared().stop.0.fetch_max(number, Ordering::AcqRel);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(first_unreached(0, 1), 1);
         assert_eq!(first_unreached(4, 9), 5);
         assert_eq!(first_unreached(8, 9), 9);
-        // All were complete, and more than were cancelled.
+        // All had completed, including submissions beyond the cancelled ones.
         assert_eq!(first_unreached(9, 9), 10);
         assert_eq!(first_unreached(12, 9), 10);
         assert_eq!(first_unreached(u64::MAX, u64::MAX), u64::MAX);

@@ -1,4 +1,4 @@
-//! A lost context: in a child process, because no other device of the process would survive it.
+//! Loss of the context, tested in a child process because it affects every device of a process.
 
 use std::time::Instant;
 

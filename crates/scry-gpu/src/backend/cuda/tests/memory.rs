@@ -73,7 +73,7 @@ fn freed_memory_is_reused() {
     let Some(gpu) = gpu() else { return };
     let heap = Heap::new(&gpu).unwrap();
     let size = 256 << 20;
-    // More than the device has, one allocation at a time.
+    // More than the device's memory in total, one allocation at a time.
     for _ in 0..2 * gpu.info.memory / size {
         drop(heap.allocate(MemoryKind::Device, size, "").unwrap());
     }

@@ -21,8 +21,8 @@ use crate::backend::tests::{
 use crate::core::command::{BufferRange, Command, Step};
 use crate::core::driver::{Adapter, Driver, GridSource, SubmissionIndex, Work};
 
-/// All drivers of a process share the context, where calls such as those that load code wait for
-/// kernels, and all others wait for them. So no test runs beside one with endless kernels.
+/// All drivers of a process share the context, where calls that load code wait for kernels, and
+/// other calls wait for them. So tests with endless kernels run exclusively.
 static DEVICE_LOCK: RwLock<()> = RwLock::new(());
 
 /// Whether other tests may run at the same time.

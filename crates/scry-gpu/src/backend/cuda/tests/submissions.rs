@@ -74,7 +74,7 @@ const PARTS: u64 = 24;
 /// Words of a part.
 const WORDS: u64 = 64;
 
-/// A kernel whose results depend on all that it read.
+/// A kernel whose results depend on every word that it reads.
 const MIX: &str = "
     @group(0) @binding(0) var<storage, read> src: array<u32>;
     @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
@@ -88,8 +88,8 @@ fn part(of: BufferRange, nth: u64) -> BufferRange {
     BufferRange { offset: of.offset + nth % PARTS * size, size, ..of }
 }
 
-/// Segments of many small launches, each of which reads the output of another one in the segment
-/// before, with some fills and copies.
+/// Segments of many small launches, each of which reads the output of another launch of the
+/// previous segment, with some fills and copies.
 fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Vec<Step> {
     let kernel = driver.compiled(MIX, GridSource::Native);
     let round = |n: u64| {
@@ -103,7 +103,7 @@ fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Ve
     (0..rounds).flat_map(round).collect()
 }
 
-/// Computes what [`mixed`] leaves in both buffers.
+/// Computes the results of [`mixed`] in both buffers.
 fn mixed_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
     let index = |part: u64, word: u64| (part % PARTS * WORDS + word) as usize;
     for n in 0..rounds {
@@ -153,7 +153,7 @@ fn partial_submission_completes_its_prefix() {
         assert!(words[..12 * 64].iter().all(|word| *word == expected), "{words:?}");
         assert!(words[12 * 64..].iter().all(|word| *word == 0), "{words:?}");
     }
-    // Nor is the number of a submission lost, or given twice.
+    // No submission number is lost or used twice.
     let points = [(); 2].map(|()| driver.submit(Work::Once(&steps[..12]), false).unwrap());
     assert!(points[0] < points[1] && driver.wait(points[1], LONG).unwrap());
 }
@@ -210,7 +210,7 @@ fn long_recording_replays_in_order() {
 
 #[test]
 fn timed_submission_times_each_launch() {
-    // Not beside others: a launch may be delayed while the driver loads code.
+    // Exclusive, because launches may be delayed while the driver loads code for other tests.
     let Some(driver) = opened(Access::exclusive()) else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);

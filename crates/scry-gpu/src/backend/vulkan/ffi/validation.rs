@@ -16,8 +16,7 @@ pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 pub(crate) const EXTRA_CHECKS: &[vk::ValidationFeatureEnableEXT] =
     &[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
 
-/// Messages that are false for Vulkan versions newer than the layer: the message id, and the
-/// reason.
+/// Messages that are false for Vulkan versions newer than the layer: the message id and the reason.
 const IGNORED_MESSAGES: &[(&str, &str)] = &[];
 
 /// Warnings and errors of the layer since the process started, except the ignored ones.

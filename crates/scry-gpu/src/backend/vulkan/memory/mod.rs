@@ -265,7 +265,7 @@ fn largest(held: &[&LiveAllocation]) -> Vec<String> {
 /// Returns the size limit of the buffer cache in bytes.
 fn cache_limit(kind: DeviceKind, memory: u64) -> u64 {
     match kind {
-        // The allocator keeps its blocks already.
+        // The allocator keeps its own blocks.
         DeviceKind::Software => 0,
         _ => memory / 16,
     }

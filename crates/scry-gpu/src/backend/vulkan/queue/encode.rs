@@ -34,8 +34,8 @@ pub(crate) struct Tables<'a> {
 /// alternate between two or three sets; a larger cache would only cost lookups.
 const MAX_CACHED_SETS: usize = 8;
 
-/// The last sets cached_sets for one command buffer, and their dispatches. The tables do not change
-/// during encoding, so equal ids refer to the same buffers.
+/// Cache of the descriptor sets last written for one command buffer, with their dispatches. The
+/// tables do not change during encoding, so equal ids refer to the same buffers.
 #[derive(Default)]
 struct SetCache<'s> {
     sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; MAX_CACHED_SETS],
