@@ -65,7 +65,7 @@ impl Upload<'_> {
         self.submit(GROUP)
     }
 
-    /// Submits the captured chunks, if there are at min_chunks `min_chunks`.
+    /// Submits the captured chunks, if there are at least `min_chunks`.
     fn submit(&self, min_chunks: usize) -> Result<()> {
         let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
         if captured.len() < min_chunks {

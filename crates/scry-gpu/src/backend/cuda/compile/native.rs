@@ -154,8 +154,8 @@ fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     None
 }
 
-/// Returns whether `declared` bytes of values fill a kernel's `accepted` bytes: a structure may end in
-/// padding.
+/// Returns whether `declared` bytes of values fill the `accepted` bytes of a kernel: a structure
+/// may end in padding.
 fn fits(accepted: usize, declared: usize) -> bool {
     (accepted..accepted + 8).contains(&declared)
 }

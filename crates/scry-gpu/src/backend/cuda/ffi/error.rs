@@ -79,7 +79,7 @@ fn describe(api: &Api, code: Code) -> String {
     }
 }
 
-/// Returns the advice for a code, to be advice_suffix to its text.
+/// Returns the advice for a code, to be appended to its text.
 fn advice_suffix(code: Code) -> String {
     advice(code).map(|advice| format!("; {advice}")).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 
-/// An open library. It stays loaded even when dropped, because its threads may be executing its code.
+/// An open library. It stays loaded even when dropped: its threads may be executing its code.
 pub(crate) struct Library {
     raw: ManuallyDrop<libloading::Library>,
     /// The name under which it was found.
@@ -59,8 +59,8 @@ impl Missing {
     }
 }
 
-/// A table of a library's functions, filled when the library is opened. Each line has the field, the
-/// symbol and the parameter types of a function, which returns a status of type `$code`.
+/// A table of a library's functions, filled when the library is opened. Each line has the field,
+/// the symbol and the parameter types of a function, which returns a status of type `$code`.
 macro_rules! functions {
     (
         $(#[$doc:meta])*

@@ -82,9 +82,9 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// Returns over how many streams a segment is distributed, up to [`MAX_STREAMS`]. `workgroup` returns
-    /// the threads of a dispatch's workgroup; `is_busy` whether the device is busy with earlier
-    /// work.
+    /// Returns the number of streams, up to [`MAX_STREAMS`], to distribute a segment over.
+    /// `workgroup` returns the threads of a dispatch's workgroup; `is_busy` whether the device is
+    /// busy with earlier work.
     pub(crate) fn stream_count(
         &self,
         segment: &[Step],
