@@ -1,11 +1,11 @@
-//! Which kernels compute a product of matrices on one H200, and what they are made of. No GPU is
-//! needed.
+//! Prints the kernels that compute a matrix product on one H200, with their tiles and launches. No
+//! GPU is needed.
 //!
 //! ```text
 //! cargo run -p scry-ptx --features kernels --example gemm_kernel -- 4096 4096 4096 [f16|bf16|tf32]
 //! ```
 //!
-//! With `--ptx` behind that, their text is printed too.
+//! With `--ptx` at the end, their text is printed too.
 
 use std::process::ExitCode;
 

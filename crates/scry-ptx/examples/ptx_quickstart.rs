@@ -1,4 +1,5 @@
-//! WGSL in, PTX out, with no GPU: `cargo run --example ptx_quickstart [FILE.wgsl [TARGET]]`.
+//! Translates WGSL to PTX, without a GPU:
+//! `cargo run --example ptx_quickstart [FILE.wgsl [TARGET]]`.
 
 use std::error::Error;
 

@@ -205,9 +205,9 @@ enum Decides {
     ByAssignment,
     /// A variable that is assigned unless a scope was left before.
     ByLeaving,
-    /// A variable that counts how often a loop was repeated.
+    /// A variable that counts the iterations of a loop.
     ByCounting,
-    /// A variable of the kind before, by way of another one.
+    /// As before, through another variable.
     ByTheNext,
 }
 

@@ -64,65 +64,65 @@ impl Lowering<'_> {
     }
 
     pub(super) fn count_ones(&mut self, a: Value) -> Reg {
-        let (ty, word) = self.word_of(a, false);
-        let count = self.counted("popc", ty, word);
-        self.sized(self.ty(a), count)
+        let (ty, word) = self.widened_integer(a, false);
+        let count = self.counting("popc", ty, word);
+        self.resize_result(self.ty(a), count)
     }
 
     pub(super) fn leading_zeros(&mut self, a: Value) -> Reg {
-        let (ty, word) = self.word_of(a, false);
-        let mut count = self.counted("clz", ty, word);
+        let (ty, word) = self.widened_integer(a, false);
+        let mut count = self.counting("clz", ty, word);
         if self.ty(a).bits() == 16 {
             count = self.b.typed("sub", PtxType::U32, &[count.into(), Operand::u32(16)]);
         }
-        self.sized(self.ty(a), count)
+        self.resize_result(self.ty(a), count)
     }
 
     pub(super) fn trailing_zeros(&mut self, a: Value) -> Reg {
-        let (ty, mut word) = self.word_of(a, false);
+        let (ty, mut word) = self.widened_integer(a, false);
         if self.ty(a).bits() == 16 {
             // The bit above limits the count to 16.
             word = self.b.typed("or", PtxType::B32, &[word, Operand::u32(1 << 16)]).into();
         }
         let reversed = self.b.typed("brev", ty, &[word]);
-        let count = self.counted("clz", ty, reversed.into());
-        self.sized(self.ty(a), count)
+        let count = self.counting("clz", ty, reversed.into());
+        self.resize_result(self.ty(a), count)
     }
 
     pub(super) fn reverse_bits(&mut self, a: Value) -> Reg {
-        let (ty, word) = self.word_of(a, false);
+        let (ty, word) = self.widened_integer(a, false);
         let reversed = self.b.typed("brev", ty, &[word]);
         if self.ty(a).bits() != 16 {
             return reversed;
         }
         let low = self.b.typed("shr", PtxType::U32, &[reversed.into(), Operand::u32(16)]);
-        self.sized(self.ty(a), low)
+        self.resize_result(self.ty(a), low)
     }
 
     pub(super) fn first_leading_bit(&mut self, a: Value) -> Reg {
         let is_signed = self.ty(a).is_signed();
-        let (bits, word) = self.word_of(a, is_signed);
+        let (bits, word) = self.widened_integer(a, is_signed);
         let ty = match (bits, is_signed) {
             (PtxType::B32, false) => PtxType::U32,
             (PtxType::B32, true) => PtxType::S32,
             (_, false) => PtxType::U64,
             (_, true) => PtxType::S64,
         };
-        let found = self.counted("bfind", ty, word);
-        self.sized(self.ty(a), found)
+        let found = self.counting("bfind", ty, word);
+        self.resize_result(self.ty(a), found)
     }
 
     pub(super) fn first_trailing_bit(&mut self, a: Value) -> Reg {
-        let (bits, word) = self.word_of(a, false);
+        let (bits, word) = self.widened_integer(a, false);
         let reversed = self.b.typed("brev", bits, &[word]).into();
         let ty = if bits == PtxType::B32 { PtxType::U32 } else { PtxType::U64 };
         // The distance of the highest set bit from the top.
-        let found = self.counted("bfind.shiftamt", ty, reversed);
-        self.sized(self.ty(a), found)
+        let found = self.counting("bfind.shiftamt", ty, reversed);
+        self.resize_result(self.ty(a), found)
     }
 
     /// Extends an integer to at least 32 bits, and returns its type.
-    fn word_of(&mut self, a: Value, is_signed: bool) -> (PtxType, Operand) {
+    fn widened_integer(&mut self, a: Value, is_signed: bool) -> (PtxType, Operand) {
         let operand = self.value(a);
         match self.ty(a).bits() {
             16 if is_signed => {
@@ -135,12 +135,12 @@ impl Lowering<'_> {
     }
 
     /// Emits an instruction whose result always has 32 bits.
-    fn counted(&mut self, name: &str, ty: PtxType, operand: Operand) -> Reg {
+    fn counting(&mut self, name: &str, ty: PtxType, operand: Operand) -> Reg {
         self.b.op(PtxType::U32, Opcode::typed(name, ty), &[operand])
     }
 
     /// Converts a bit position, or -1, to the result type.
-    fn sized(&mut self, ty: Type, found: Reg) -> Reg {
+    fn resize_result(&mut self, ty: Type, found: Reg) -> Reg {
         match ty.bits() {
             16 => self.b.convert("", PtxType::U16, PtxType::U32, found.into()),
             32 => found,

@@ -38,7 +38,7 @@ impl Lowering<'_> {
     /// into the next one.
     fn is_deferred(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
         let Stmt::Let(value) = stmt else { return false };
-        if self.goes_into_next(*value, following) {
+        if self.fuses_into_next(*value, following) {
             return true;
         }
         self.comparison_of(*value).is_some()
@@ -187,7 +187,7 @@ impl Lowering<'_> {
         match barrier {
             Barrier::Workgroup => self.b.barrier(),
             Barrier::Subgroup => {
-                let mask = self.named(self.convergence.at_barrier(stmt));
+                let mask = self.lane_mask(self.convergence.at_barrier(stmt));
                 self.b.emit(Opcode::new("bar.warp.sync"), vec![mask.into()]);
             }
         }

@@ -32,7 +32,7 @@ impl Lowering<'_> {
         let beyond = self.b.compare("ge", PtxType::U32, linear.into(), total.into());
         self.b.ret_if(beyond);
         self.poll_entry();
-        let pace = self.pace();
+        let schedule = self.poll_schedule();
         let (top, next) = (self.b.label(), self.b.label());
         // A return ends the iteration.
         self.ends[Label::KERNEL.0 as usize] = Some(next);
@@ -49,7 +49,7 @@ impl Lowering<'_> {
         let is_last = self.b.compare("le", PtxType::U32, left.into(), stride.into());
         self.b.ret_if(is_last);
         self.b.op_into(linear, Opcode::new("add.u32"), &[linear.into(), stride.into()]);
-        self.poll_at(pace, top);
+        self.poll_at(schedule, top);
         self.b.branch(top);
     }
 

@@ -33,7 +33,7 @@ impl Lowering<'_> {
 
     /// Returns whether a product is only an addend of the next one, so that both fuse into one
     /// instruction.
-    pub(super) fn goes_into_next(&self, value: Value, following: &[Stmt]) -> bool {
+    pub(super) fn fuses_into_next(&self, value: Value, following: &[Stmt]) -> bool {
         let Some(product) = self.product(value) else { return false };
         let Some(Stmt::Let(next)) = following.first() else { return false };
         let results = (value.0..).map(Value).take(product.c.len());
@@ -54,7 +54,7 @@ impl Lowering<'_> {
     /// Multiplies and adds matrices; stores the results.
     pub(super) fn multiply_add(&mut self, value: Value, product: Product) {
         let steps: Vec<Product> = self.first_half(&product).into_iter().chain([product]).collect();
-        let mask = self.present(self.convergence.at(value));
+        let mask = self.active_mask(self.convergence.at(value));
         let results = match (self.ty(product.a[0]), mask) {
             (Type::F16, FULL_MASK) => self.by_tensor_cores(&steps),
             (Type::F16, Operand::Reg(_)) => self.by_active_lanes(&steps, mask),

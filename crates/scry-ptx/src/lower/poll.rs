@@ -100,12 +100,12 @@ impl Lowering<'_> {
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
-        self.look((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
+        self.poll_if_due((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
     }
 
     /// Schedules the polls of a kernel that loops over workgroups: evenly spread over the warps, so
     /// that they cost a few percent of the time.
-    pub(super) fn pace(&mut self) -> Option<PollSchedule> {
+    pub(super) fn poll_schedule(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
         let (block, blocks) = (self.b.special("%ctaid.x"), self.b.special("%nctaid.x"));
@@ -118,14 +118,20 @@ impl Lowering<'_> {
 
     /// At the end of a workgroup: continues with the next one, or exits the thread if its launch is
     /// cancelled.
-    pub(super) fn poll_at(&mut self, pace: Option<PollSchedule>, top: Label) {
-        if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (pace, self.entry.poll) {
-            self.look((polled_at, period.into()), (poll.epoch, poll.stop), top);
+    pub(super) fn poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
+        if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (schedule, self.entry.poll)
+        {
+            self.poll_if_due((polled_at, period.into()), (poll.epoch, poll.stop), top);
         }
     }
 
     /// Branches to `top` until this many ticks have passed since the last poll, then polls again.
-    fn look(&mut self, (polled_at, ticks): (Reg, Operand), (epoch, stop): (Reg, Reg), top: Label) {
+    fn poll_if_due(
+        &mut self,
+        (polled_at, ticks): (Reg, Operand),
+        (epoch, stop): (Reg, Reg),
+        top: Label,
+    ) {
         let now = self.clock();
         let passed = self.b.typed("sub", PtxType::U32, &[now.into(), polled_at.into()]);
         let is_early = self.b.compare("lt", PtxType::U32, passed.into(), ticks);

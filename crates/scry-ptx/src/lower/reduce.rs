@@ -34,10 +34,10 @@ impl Lowering<'_> {
         together: bool,
     ) -> Reg {
         let ty = self.ty(value);
-        let mask = self.present(together);
+        let mask = self.active_mask(together);
         let register = self.reg(value);
         if ty == Type::Bool {
-            return self.elect(op, extent, register, mask);
+            return self.reduce_bools(op, extent, register, mask);
         }
         let wide = self.widen(ty, register);
         let sum = Sum { op, ty: wide_type(ty), identity: identity(op, ty) };
@@ -49,7 +49,7 @@ impl Lowering<'_> {
     }
 
     /// The mask of active lanes.
-    pub(super) fn present(&mut self, together: bool) -> Operand {
+    pub(super) fn active_mask(&mut self, together: bool) -> Operand {
         let threads = self.threads();
         match (together, threads) {
             (true, _) if threads.is_multiple_of(32) => FULL_MASK,
@@ -63,7 +63,7 @@ impl Lowering<'_> {
     }
 
     /// Reduces bools by votes and the number of set lanes.
-    fn elect(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
+    fn reduce_bools(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let votes = self.vote(value, mask);
         let votes = self.within(extent, votes.into());
         match op {
@@ -114,26 +114,26 @@ impl Lowering<'_> {
     fn sum_up(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
         if let Operand::Imm { bits, .. } = mask {
             return match bits == u64::from(u32::MAX) {
-                true => self.in_steps(sum, extent, value),
-                false => self.one_by_one(sum, extent, value, mask),
+                true => self.shuffle_tree(sum, extent, value),
+                false => self.lane_by_lane(sum, extent, value, mask),
             };
         }
         let result = self.b.reg(sum.ty);
         let (some, end) = (self.b.label(), self.b.label());
         let not_all = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
         self.b.branch_if(not_all, some);
-        let all = self.in_steps(sum, extent, value);
+        let all = self.shuffle_tree(sum, extent, value);
         self.b.assign(result, all.into());
         self.b.branch(end);
         self.b.place(some);
-        let part = self.one_by_one(sum, extent, value, mask);
+        let part = self.lane_by_lane(sum, extent, value, mask);
         self.b.assign(result, part.into());
         self.b.place(end);
         result
     }
 
     /// Reduces or scans a full warp by shuffle steps.
-    fn in_steps(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
+    fn shuffle_tree(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
         let mut steps = [Operand::u32(1); 5];
         for (nth, step) in steps.iter_mut().enumerate() {
             *step = Operand::u32(1 << nth);
@@ -158,7 +158,7 @@ impl Lowering<'_> {
     }
 
     /// Reduces or scans the lanes of a mask one by one, in order.
-    fn one_by_one(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
+    fn lane_by_lane(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let result = self.b.copy(sum.ty, sum.identity);
         let rest = self.b.copy(PtxType::U32, mask);
         let counted = self.before(extent);

@@ -51,14 +51,14 @@ impl Lowering<'_> {
         match *op {
             SubgroupOp::Ballot { word: 1.., .. } => Operand::u32(0),
             SubgroupOp::Ballot { value, word: 0 } => {
-                let (mask, pred) = (self.named(together), self.reg(value));
+                let (mask, pred) = (self.lane_mask(together), self.reg(value));
                 self.vote(pred, mask).into()
             }
             SubgroupOp::Reduce { op, extent, value } => {
                 self.reduce(op, extent, value, together).into()
             }
             SubgroupOp::Shuffle { source, value } => {
-                let mask = self.named(together);
+                let mask = self.lane_mask(together);
                 let route = self.route(source, together, mask);
                 self.shuffle(value, route, mask).into()
             }
@@ -66,7 +66,7 @@ impl Lowering<'_> {
     }
 
     /// Returns the lane mask of an instruction: the full mask, or the active lanes.
-    pub(super) fn named(&mut self, together: bool) -> Operand {
+    pub(super) fn lane_mask(&mut self, together: bool) -> Operand {
         if together { FULL_MASK } else { self.active() }
     }
 

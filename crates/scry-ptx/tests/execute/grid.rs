@@ -1,4 +1,4 @@
-//! A launch: blocks one after the other, and the warps of a block from barrier to barrier.
+//! A launch: blocks are executed sequentially, and the warps of a block from barrier to barrier.
 
 use std::fmt;
 
@@ -9,8 +9,7 @@ use super::warp::{LANES, State, Stray, Warp, lanes};
 /// Instructions of a warp before the next one is scheduled.
 const SLICE: u32 = 4096;
 
-/// Ticks of the clock for an instruction of a thread, as a rule: many, so that loops have to poll
-/// often here.
+/// Default clock ticks per instruction of a thread: many, so that loops poll often here.
 pub const TICKS: u64 = 1 << 14;
 
 /// Multiprocessors of the device: blocks are distributed evenly.
@@ -80,7 +79,7 @@ pub struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Counts an instruction of some threads, which costs about as much as 16 threads do.
+    /// Counts an instruction of some threads, plus an overhead worth 16 threads.
     pub fn count(&mut self, threads: u32) {
         self.executed += u64::from(16 + threads);
     }

@@ -5,7 +5,7 @@ use scry_ptx::Target;
 
 use super::run::{How, Outcome, Work, run};
 
-/// Numbers that are used as indices, counters and bounds.
+/// Extreme numbers for indices, counters and bounds.
 const WILD: [u32; 16] = [
     0,
     1,
@@ -37,7 +37,7 @@ const BINDINGS: &str = "
     fn use_all() { _ = wild[0]; _ = four[0]; _ = tail[0][0]; _ = atomicLoad(&counter); }
 ";
 
-/// The statements of a kernel of one invocation, with all that they name.
+/// A kernel of one invocation with these statements, and its data.
 fn work(body: &str) -> Work {
     let source =
         format!("{BINDINGS} @compute @workgroup_size(1) fn main() {{ use_all(); {body} }}");
@@ -62,7 +62,7 @@ fn is_right(body: &str) {
     ends(Outcome::Same, body);
 }
 
-/// The loop counts from a copy that was made before the loop.
+/// The loop counts from a stale copy of the counter.
 #[test]
 fn a_stale_copy_counts_no_loop() {
     is_right(

@@ -8,17 +8,17 @@ pub struct Region {
     pub bytes: Vec<u8>,
     /// Whether the kernel may write it.
     pub writable: bool,
-    /// Which bytes have been written; none where all have a value from the beginning.
+    /// The initialised bytes; `None` if all are initialised from the start.
     known: Option<Vec<bool>>,
 }
 
 impl Region {
-    /// Memory that has a value from the beginning.
+    /// Creates initialised memory.
     pub fn new(name: &str, address: u64, bytes: Vec<u8>, writable: bool) -> Self {
         Self { name: name.to_owned(), address, bytes, writable, known: None }
     }
 
-    /// Memory in which anything may be.
+    /// Creates uninitialised memory.
     pub fn undefined(name: &str, address: u64, size: u32) -> Self {
         // An unexpected value.
         let bytes = vec![0xa5; size as usize];
@@ -31,7 +31,7 @@ impl Region {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
-    /// Through the cache for what is not written while the kernel runs.
+    /// Through the read-only cache (`ld.global.nc`).
     ReadConstant,
     Write,
     /// Reads and writes.
@@ -88,7 +88,7 @@ impl Region {
         address >= self.address && address <= end && end - address >= size.into()
     }
 
-    /// How far an address is from the region.
+    /// Returns the distance of an address from the region.
     fn distance(&self, address: u64) -> u64 {
         let end = self.address + self.bytes.len() as u64;
         self.address.saturating_sub(address).max(address.saturating_sub(end))
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_bytes_can_be_read() {
         let mut regions = regions();
         put(regions.access(0x3014, 4, Access::Write).unwrap(), 0x0102_0304);
         assert_eq!(word(regions.access(0x3014, 4, Access::Read).unwrap()), 0x0102_0304);

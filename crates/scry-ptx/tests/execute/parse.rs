@@ -42,7 +42,7 @@ struct Parser<'t> {
     first: [(usize, usize); 4],
     symbols: HashMap<&'t str, (Space, u64)>,
     labels: HashMap<&'t str, usize>,
-    /// Instructions, by their number of line.
+    /// Instructions, with their line numbers.
     lines: Vec<(usize, &'t str)>,
 }
 
@@ -177,7 +177,7 @@ impl<'t> Parser<'t> {
         Ok(Op::Alu { alu, to: self.register(to)?, from: operands, count: from.len() })
     }
 
-    /// `mov`: a copy, the address of a variable, a special register, or a pair of halves.
+    /// `mov`: a copy, the address of a variable, a special register, or a pair of 16-bit registers.
     fn copy(&self, ty: &str, to: &str, from: &str) -> Result<Op, String> {
         if let Some(special) = Special::parse(from) {
             return Ok(Op::Special(self.register(to)?, special));
@@ -334,7 +334,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// How many values an access has, and the bytes of each.
+/// Returns the number of values of an access, and the bytes of each.
 fn width(size: &[&str], ty: &str) -> Option<(usize, u32)> {
     let count = match size {
         [] => 1,
@@ -360,7 +360,7 @@ fn inside(text: &str) -> Result<Vec<&str>, String> {
     Ok(text.ok_or("no vector")?.split(", ").collect())
 }
 
-/// Parts arguments at the commas outside of braces.
+/// Splits arguments at the commas outside braces.
 fn arguments(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let at_comma = |c: char| {

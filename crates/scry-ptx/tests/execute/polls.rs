@@ -5,7 +5,7 @@ use scry_ptx::Target;
 
 use super::run::{How, Work, polls};
 
-/// Workgroups of a warp, with a number of iterations that the compiler does not know to be finite.
+/// Workgroups of one warp, with a loop that is not proven to terminate.
 fn work(iterations: u32, groups: [u32; 3]) -> Work {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: array<u32>;
@@ -30,7 +30,7 @@ fn with_ticks(ticks: u64) -> How<'static> {
     How { ticks, budget: [1 << 30, 0], ..How::on(Target::SM_90) }
 }
 
-/// A loop ends before the warps poll that are not among the first ones of their multiprocessors.
+/// A loop ends before the first poll of all but the first warps of each multiprocessor.
 #[test]
 fn short_loops_hardly_poll() {
     for groups in [[64, 1, 1], [1, 64, 1], [2, 4, 8]] {

@@ -7,7 +7,7 @@ use scry_fuzz::{Case, Features};
 
 use super::run::{How, Outcome, Problem, Work, run};
 
-/// Kernels of each kind that are executed if nothing else is said.
+/// Default number of kernels of each kind.
 const SEEDS: u64 = 100;
 
 /// Candidates that are executed to make a failing kernel smaller.

@@ -21,7 +21,7 @@ const A100: GpuSpec =
 /// With the shared memory of Hopper, but not its tensor cores.
 const LARGE: GpuSpec =
     GpuSpec { target: Target::SM_90, multiprocessors: 132, shared_memory: 227 << 10 };
-/// Of compute capability 8.6, which runs what is written for `sm_80`.
+/// Of compute capability 8.6, which runs code for `sm_80`.
 const SMALL: GpuSpec = GpuSpec { shared_memory: 99 << 10, ..A100 };
 const T4: GpuSpec = GpuSpec { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 };
 const OURS: [&str; 5] = ["dot", "ffma", "mma", "naive", "tiled"];
@@ -227,7 +227,7 @@ fn empty_problems_launch_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsupported_gemms_are_refused() {
     let said = |kernel: Result<GemmKernel, PlanError>| match kernel {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),

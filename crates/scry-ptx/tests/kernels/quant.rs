@@ -175,7 +175,7 @@ fn nothing_is_an_empty_plan() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsupported_products_are_refused() {
     let said = |few: MatVec| few.plan(HOPPER).unwrap_err().to_string();
     let good = product(BlockFormat::Q4K, 4096, 512, 1);
     assert!(said(MatVec { k: 500, ..good }).contains("k is 500, not a multiple of 256"));

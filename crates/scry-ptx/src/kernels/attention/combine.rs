@@ -97,9 +97,9 @@ fn combine(k: &Code, lane_columns: u32, element: PtxType) {
     let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
     let [heads, queries] = ["heads", "queries"].map(|name| k.number::<u32>(name));
     let counts = ["head_dim", "pieces", "rows"].map(|name| k.number::<u32>(name));
-    let (total, accumulators) = row.gather(lane_columns, counts);
+    let (total, accumulators) = row.reduce_slices(lane_columns, counts);
     let shared = k.shared::<f32>(WARPS * (32 * lane_columns + 1), 4);
-    let total = row.together(shared, total);
+    let total = row.reduce_warps(shared, total);
     let factor = total.equals(0.0).select::<f32>(0.0, total.recip());
     let (head, query) = (row.number / queries, row.number % queries);
     let at = [head / heads, head % heads, query];
@@ -137,22 +137,22 @@ impl<'k> Row<'k> {
     }
 
     /// Returns the index of this row in a slice.
-    fn of_part(&self, part: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
+    fn partial_index(&self, part: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
         wide(part) * wide(rows) + wide(self.number)
     }
 
     /// Returns the total and the sums of the slices that this warp reduces.
-    fn gather(
+    fn reduce_slices(
         &self,
         lane_columns: u32,
         [head_dim, pieces, rows]: [Val<'k, u32>; 3],
     ) -> (Val<'k, f32>, Vec<Val<'k, f32>>) {
         let k = self.k;
-        let most = self.greatest(pieces, rows);
+        let most = self.row_max(pieces, rows);
         let total = k.var(0.0f32);
         let all: Vec<_> = (0..lane_columns).map(|_| k.var(0.0f32)).collect();
         k.for_range(self.warp, pieces, WARPS, |piece| {
-            let nth = self.of_part(piece, rows);
+            let nth = self.partial_index(piece, rows);
             let [high, sum] = self.extents.at_wide(nth * 2).load_constant_vector();
             let weight = (high - most).exp2();
             total.set(sum.mul_add(weight, total.get()));
@@ -169,10 +169,10 @@ impl<'k> Row<'k> {
     }
 
     /// Returns the maximum scaled score; 0 if there is none.
-    fn greatest(&self, pieces: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
+    fn row_max(&self, pieces: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
         let most = self.k.var(f32::NEG_INFINITY);
         self.k.for_range(self.lane, pieces, 32, |piece| {
-            let extent = self.extents.at_wide(self.of_part(piece, rows) * 2);
+            let extent = self.extents.at_wide(self.partial_index(piece, rows) * 2);
             most.set(most.get().max(extent.load_constant()));
         });
         let most = self.k.reduce_warp(most.get(), 32, |a, b| a.max(b));
@@ -180,7 +180,7 @@ impl<'k> Row<'k> {
     }
 
     /// Returns the sum over all warps.
-    fn together(&self, shared: Ptr<'k, Shared, f32>, mine: Val<'k, f32>) -> Val<'k, f32> {
+    fn reduce_warps(&self, shared: Ptr<'k, Shared, f32>, mine: Val<'k, f32>) -> Val<'k, f32> {
         self.k.when(self.lane.equals(0), || shared.at(self.warp).store(mine));
         self.k.sync();
         let totals = (0..WARPS).map(|warp| shared.at(warp).load());

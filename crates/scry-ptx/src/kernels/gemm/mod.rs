@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn unsupported_gemms_are_refused() {
         let good = Gemm::new(3, 5, 7, PtxType::F16);
         let said = |gemm: Gemm| gemm.buffers().unwrap_err().to_string();
         let mut gemm = Gemm { m: 1 << 31, ..good };

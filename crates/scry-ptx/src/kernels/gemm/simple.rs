@@ -236,13 +236,13 @@ impl<'k> Terms<'k> {
         let mine = row * tile + column;
         let sum = k.var::<f32>(0.0);
         k.for_range(0, self.k_dim, tile, |first| {
-            a.at(mine).store(self.bring(
+            a.at(mine).store(self.load(
                 &self.a,
                 at,
                 [at.row + row, first + column],
                 [self.m, self.k_dim],
             ));
-            b.at(mine).store(self.bring(
+            b.at(mine).store(self.load(
                 &self.b,
                 at,
                 [first + row, at.column + column],
@@ -259,7 +259,7 @@ impl<'k> Terms<'k> {
     }
 
     /// Loads an element of a matrix, or 0 out of bounds.
-    fn bring(
+    fn load(
         &self,
         matrix: &Matrix<'k>,
         at: &Place<'k>,

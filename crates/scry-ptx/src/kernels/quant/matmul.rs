@@ -38,7 +38,7 @@ impl MatMul {
     /// [`PlanError::Target`] if the GPU lacks what GEMMs of this type need.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
-            return self.few().plan(machine);
+            return self.as_matvec().plan(machine);
         }
         self.check_rows()?;
         let gemm = self.gemm();
@@ -69,7 +69,7 @@ impl MatMul {
         Err(refusal("matmul", "k", problem, "rows consist of whole blocks"))
     }
 
-    fn few(&self) -> MatVec {
+    fn as_matvec(&self) -> MatVec {
         let Self { format, rows, k, columns, activations, .. } = *self;
         MatVec { format, rows, k, columns: columns as u32, activations }
     }

@@ -23,7 +23,7 @@ impl<'k> Exchange<'k, '_> {
         let slots = thread_group.warps() * thread_group.blocks;
         let all = k.shared::<f32>(slots * self.slot, 16);
         if thread_group.blocks > 1 {
-            self.tell_cluster(all, warp);
+            self.send_to_cluster(all, warp);
         } else {
             let own = all.at(k.warp() * self.slot);
             k.when(k.lane().equals(0), || self.put(own, warp));
@@ -38,7 +38,7 @@ impl<'k> Exchange<'k, '_> {
     }
 
     /// Sends each warp's statistics to all blocks of the cluster, one block per lane.
-    fn tell_cluster(&self, all: Ptr<'k, Shared, f32>, warp: &Stats<'k>) {
+    fn send_to_cluster(&self, all: Ptr<'k, Shared, f32>, warp: &Stats<'k>) {
         let (k, thread_group) = (self.context.k, self.thread_group);
         let slot = k.cluster_rank().mul_add(thread_group.warps(), k.warp());
         let slot = all.at(slot * self.slot);
@@ -51,13 +51,13 @@ impl<'k> Exchange<'k, '_> {
     }
 
     /// Stores the statistics of the thread group in global memory.
-    pub fn leave(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
+    pub fn store_partial(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
         let k = self.context.k;
         k.when(k.thread_id().equals(0), || self.put(at, stats));
     }
 
     /// Returns the statistics of a row from those of its slices in global memory.
-    pub fn collect(&self, slots: Ptr<'k, Global, f32>, parts: Val<'k, u32>) -> Stats<'k> {
+    pub fn load_partials(&self, slots: Ptr<'k, Global, f32>, parts: Val<'k, u32>) -> Stats<'k> {
         let k = self.context.k;
         let sums: Vec<_> = self.op.nothing().iter().map(|number| k.var(*number)).collect();
         let now = || sums.iter().map(|sum| sum.get()).collect::<Stats<'k>>();

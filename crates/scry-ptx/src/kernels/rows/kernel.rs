@@ -226,11 +226,11 @@ impl<'k, 'a> Writer<'k, 'a> {
             }
             Role::Gather => {
                 let stats = exchange.thread_group(&self.kernel.op.stats(&context, &mut part.items));
-                exchange.leave(self.slots(row).at(nth * self.kernel.slot()), &stats);
+                exchange.store_partial(self.slots(row).at(nth * self.kernel.slot()), &stats);
             }
             Role::Apply => {
                 let parts = self.parts.expect("rows are in parts");
-                let stats = exchange.collect(self.slots(row), parts);
+                let stats = exchange.load_partials(self.slots(row), parts);
                 self.finish(&context, &cut, &part, [&stats, &[]]);
             }
         }

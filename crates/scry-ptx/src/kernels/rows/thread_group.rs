@@ -48,31 +48,31 @@ impl ThreadGroup {
     /// Returns the maximum vectors of its threads. With 16-bit floats and unaligned column operands
     /// registers are scarce: where larger clusters are possible, threads hold few vectors.
     fn limit(self, op: &dyn RowOp, rows: Rows, format: Format) -> u32 {
-        let alone = Self::alone(op, rows, format);
+        let alone = Self::needs_few_registers(op, rows, format);
         if alone && self.threads <= DEEP_BLOCK {
             return DEEP_ELEMENTS / format.per_vector() - u32::from(op.wants_first());
         }
         // The first element of the row and the element count need registers, too.
         let crowded = op.wants_first() && !alone && self.threads > 512 && self.blocks > 1;
-        match Self::pieces(op, rows, format) && self.blocks < MOST_BLOCKS {
-            true => Self::few_vectors(format),
+        match Self::has_unaligned_columns(op, rows, format) && self.blocks < MOST_BLOCKS {
+            true => Self::occupancy_vectors(format),
             false if crowded => Self::most_vectors(format) * 3 / 4,
             false => Self::most_vectors(format),
         }
     }
 
     /// Whether threads need few registers besides their elements.
-    fn alone(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+    fn needs_few_registers(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         op.columns().is_empty() && rows.aligned(format) && format == Format::F32
     }
 
     /// Whether elements are 16-bit floats, and column operands are unaligned.
-    fn pieces(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+    fn has_unaligned_columns(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         !rows.aligned(format) && !op.columns().is_empty() && format.per_word() > 1
     }
 
     /// Vectors per thread at a higher occupancy.
-    const fn few_vectors(format: Format) -> u32 {
+    const fn occupancy_vectors(format: Format) -> u32 {
         Self::most_vectors(format) / 2
     }
 
@@ -85,11 +85,11 @@ impl ThreadGroup {
     /// Returns the minimum resident blocks per multiprocessor (`.minnctapersm`), which limits
     /// registers. It is not set for thread groups within a warp.
     pub(super) fn residents(self, op: &dyn RowOp, rows: Rows, format: Format) -> Option<u32> {
-        let pieces = Self::pieces(op, rows, format);
-        let many = pieces && self.vectors > Self::few_vectors(format);
+        let pieces = Self::has_unaligned_columns(op, rows, format);
+        let many = pieces && self.vectors > Self::occupancy_vectors(format);
         match self.threads {
             ..=32 => None,
-            _ if self.is_better_unbound(op, rows, format) => None,
+            _ if self.spills_if_bounded(op, rows, format) => None,
             ..=512 if many => Some(3 * 256 / self.threads),
             _ if self.vectors > Self::most_vectors(format) => Some(3 * DEEP_BLOCK / self.threads),
             _ => Some(1024 / self.threads),
@@ -98,7 +98,7 @@ impl ThreadGroup {
 
     /// Whether ptxas meets the bound without `.minnctapersm` but spills with it: with a weight
     /// only, where threads of large clusters hold the maximum.
-    fn is_better_unbound(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+    fn spills_if_bounded(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         let full = self.vectors == Self::most_vectors(format) && rows.aligned(format);
         let weighted = op.wants_first() && op.columns().len() == 1;
         full && weighted && self.blocks == MOST_BLOCKS
@@ -108,7 +108,7 @@ impl ThreadGroup {
     /// clusters, whose blocks start together, and for small thread groups, of which enough are
     /// resident to keep memory busy.
     pub(super) fn ahead(self, format: Format, machine: GpuSpec) -> Option<u32> {
-        let threads = if self.vectors > Self::few_vectors(format) { 1024 } else { 1280 };
+        let threads = if self.vectors > Self::occupancy_vectors(format) { 1024 } else { 1280 };
         let wanted = self.blocks == 1 && self.threads > 32;
         wanted.then(|| machine.multiprocessors * threads / self.threads)
     }
@@ -158,7 +158,7 @@ impl ThreadGroup {
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: GpuSpec) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
-        if vectors <= 32 * Self::few_vectors(format) {
+        if vectors <= 32 * Self::occupancy_vectors(format) {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
         let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
@@ -166,7 +166,7 @@ impl ThreadGroup {
             thread_group.blocks <= most && thread_group.fits(op, rows, format)
         };
         let spread = Self::spread(rows, vectors, machine).min(most);
-        let deep = Self::alone(op, rows, format);
+        let deep = Self::needs_few_registers(op, rows, format);
         let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));
         spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
     }
@@ -175,7 +175,7 @@ impl ThreadGroup {
     /// blocks leave some multiprocessors idle, since each must be within one GPC.
     fn by_size(deep: bool, format: Format, most: u32, vectors: u32) -> [Self; 5] {
         let large = |blocks| Self::tight(512, blocks, vectors);
-        let one = Self::within(512, 1, Self::few_vectors(format), vectors);
+        let one = Self::within(512, 1, Self::occupancy_vectors(format), vectors);
         let eight = if deep { Self::tight(DEEP_BLOCK, 8, vectors) } else { large(8) };
         [one, large(2), large(4), eight, Self::tight(1024, most, vectors)]
     }

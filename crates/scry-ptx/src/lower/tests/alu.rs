@@ -1,8 +1,8 @@
-//! What PTX instructions compute from registers, as the PTX ISA manual states it.
+//! The results of PTX instructions, according to the PTX ISA manual.
 //!
-//! This is the one place for the semantics of arithmetic: the unit tests of the translation use it
-//! as well. It shares nothing with the code that it checks. What the manual leaves undefined is an
-//! error; an approximation gives the nearest result.
+//! The only definition of arithmetic for tests: the unit tests of the translation use it as well.
+//! It shares no code with the translation. Undefined behaviour is an error; approximations return
+//! the nearest result.
 
 use half::f16;
 
@@ -106,9 +106,9 @@ enum Op {
     CountOnes,
     LeadingZeros,
     Reverse,
-    /// Position of the highest bit that is no sign.
+    /// Position of the highest bit that differs from the sign.
     FindBit,
-    /// Its distance from the top.
+    /// Its distance from the highest bit.
     FindShift,
     Dot,
     Compare(Comparison, Combine),
@@ -191,7 +191,7 @@ impl Alu {
             Op::Or => x[0] | x[1],
             Op::Xor => x[0] ^ x[1],
             Op::Not => !x[0],
-            // From the width on everything is shifted out.
+            // Shifts by the width or more shift out all bits.
             Op::ShiftLeft => ((i(0) as u128) << (x[1] as u32).min(ty.bits())) as u64,
             Op::ShiftRight => (i(0) >> (x[1] as u32).min(ty.bits())) as u64,
             Op::FunnelLeft => ((x[1] << 32 | x[0] & 0xffff_ffff) << (x[2] & 31)) >> 32,
@@ -352,7 +352,7 @@ fn float(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
         ("mul", [] | ["rn"], _) => Op::Float(|a, b, _| a * b),
         ("fma", ["rn"], _) => Op::Fma,
         ("div", ["full"], 32) | ("div", ["rn"], 32 | 64) => Op::Float(|a, b, _| a / b),
-        // The number, of a number and NaN.
+        // Returns the number if the other is NaN.
         ("min", [], _) => Op::Float(|a, b, _| a.min(b)),
         ("max", [], _) => Op::Float(|a, b, _| a.max(b)),
         ("neg", [], _) => Op::Neg,

@@ -1,4 +1,4 @@
-//! Every function of integers and bools, and those of floats that are no approximation.
+//! All functions of integers and bools, and those of floats with exact results.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Inst, Type, UnaryOp, Value};
 
@@ -62,7 +62,7 @@ fn second(op: BinaryOp, ty: Type) -> Type {
     if matches!(op, BinaryOp::Shl | BinaryOp::Shr) { Type::U32 } else { ty }
 }
 
-/// Numbers at which functions do something of their own.
+/// Edge cases of functions.
 fn edges(ty: Type) -> Vec<Const> {
     let bits: &[u64] = match ty {
         Type::Bool => &[0, 1],
@@ -128,8 +128,8 @@ fn alike(ty: Type, a: u64, b: u64) -> bool {
 
 type Make<'a> = &'a dyn Fn(&mut Builder, &[Value]) -> Value;
 
-/// Asserts that code gives what the IR's folding of constants gives, with every operand read from
-/// memory, and with the last one a number. Says how often there was something to compare with.
+/// Asserts that code returns the same as the IR's constant folding, with all operands loaded from
+/// memory, and with the last one constant. Returns the number of comparisons.
 fn agrees(what: &str, types: &[Type], make: Make<'_>) -> usize {
     let mut compared = 0;
     let reads: Vec<Source> = types.iter().map(|ty| Source::Read(*ty)).collect();
@@ -170,7 +170,7 @@ fn compiled(sources: &[Source], make: Make<'_>) -> Vec<Vec<Line>> {
     if code[0] == code[1] { vec![code[0].clone()] } else { code.to_vec() }
 }
 
-/// What the IR's folding of constants gives, with the type that is stored.
+/// Returns the result of the IR's constant folding, with the type in memory.
 fn expected(operands: &[Const], make: Make<'_>) -> Option<Const> {
     let sources: Vec<Source> = operands.iter().map(|number| Source::Number(*number)).collect();
     let kir = support::kernel(&sources, make);

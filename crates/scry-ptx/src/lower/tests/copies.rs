@@ -1,4 +1,4 @@
-//! Kernels that only read and write.
+//! Kernels that only load and store.
 
 use scry_ir::kir::{AddressSpace, Builder, Kir, Place, Type};
 

@@ -1,4 +1,4 @@
-//! Quotients and remainders by numbers.
+//! Quotients and remainders by constants.
 
 use super::machine::Machine;
 use crate::body::Body;

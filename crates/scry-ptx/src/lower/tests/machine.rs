@@ -1,6 +1,6 @@
-//! A machine that executes straight lines of PTX for one thread, as the manual has it.
+//! An interpreter of straight-line PTX for one thread, according to the PTX ISA manual.
 //!
-//! What the manual leaves open ends the test: a quotient by zero, one that does not fit.
+//! Undefined results fail the test: a quotient by zero, or one that overflows.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// What a register holds.
+    /// Returns the value of a register.
     pub(super) fn get(&self, reg: Reg) -> u64 {
         self.registers[&reg]
     }

@@ -1,4 +1,4 @@
-//! Addresses within the largest bindings that there are: 4 bytes less than 4 GiB.
+//! Addresses within the largest possible bindings: 4 GiB minus 4 bytes.
 
 use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type, Value};
 
@@ -19,7 +19,7 @@ fn largest_binding_has_32_bit_indices() {
     assert_eq!(behind.elements(LARGEST), (1 << 30) - 5);
 }
 
-/// What copies the word at an index of a buffer.
+/// Returns the code that copies the word at an index of a buffer.
 fn copy(index: &dyn Fn(&mut Builder) -> Value) -> String {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let (to, from) = (b.buffer(true), b.buffer(false));

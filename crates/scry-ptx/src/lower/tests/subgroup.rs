@@ -10,7 +10,7 @@ use super::support;
 use super::warp::{BUFFER, Warp};
 use crate::target::Target;
 
-/// Which threads take part: all of a block of some size, or those of which memory says so.
+/// The active threads: all of a block of some size, or those selected by a mask in memory.
 #[derive(Debug, Clone, Copy)]
 struct Present {
     threads: usize,
@@ -36,7 +36,7 @@ impl Present {
         (0..32).filter(|lane| self.has(*lane)).collect()
     }
 
-    /// Whether the block is as large as the mask says, so that no memory has to tell.
+    /// Returns whether the mask is a whole block, so that no mask in memory is needed.
     fn is_whole(self) -> bool {
         self.mask.count_ones() as usize == self.threads
     }
@@ -89,7 +89,7 @@ fn kernel(present: Present, step: impl FnOnce(&mut Builder, Value)) -> Kir {
     b.finish()
 }
 
-/// What each thread has written, four words each; those that take no part write nothing.
+/// Returns the words written by each thread, four each; inactive threads write nothing.
 fn run(
     kir: &Kir,
     target: Target,
@@ -125,7 +125,7 @@ fn combine(op: Reduction, ty: Type, values: &[i64]) -> i64 {
     }
 }
 
-/// What changes nothing, of the least and the greatest.
+/// Returns the identity element of minimum and maximum.
 fn identity(op: Reduction, ty: Type) -> Option<u64> {
     let (ones, top) = (u64::MAX >> (64 - ty.bits()), 1 << (ty.bits() - 1));
     let infinity = bits_of_infinity(ty);
@@ -199,7 +199,7 @@ fn reductions_and_scans_skip_inactive_lanes() {
     }
 }
 
-/// Where a shuffle by a number gets a value from, and which lane that is.
+/// A shuffle by a constant: its source, and the source lane.
 type From = (fn(Value) -> ShuffleSource, fn(i64, i64) -> i64);
 
 #[test]
@@ -263,8 +263,8 @@ fn ballots_skip_inactive_lanes() {
     }
 }
 
-/// What a thread gets of some products, each added to the one before: lanes hold a 16 by 8 matrix,
-/// and one of 8 by 8 by columns.
+/// Returns a thread's part of a chain of accumulated products: lanes hold a 16 × 8 matrix, and an 8
+/// × 8 one by columns.
 fn products(present: Present, times: usize, lane: usize) -> [i64; 4] {
     let held = |lane: usize, nth| if present.has(lane) { number(lane, nth) } else { 0 };
     std::array::from_fn(|nth| {

@@ -1,4 +1,4 @@
-//! What tests of the translation share: the assembler, where there is one, and small kernels.
+//! Helpers for tests of the translation: the assembler, if installed, and small kernels.
 
 use scry_ir::kir::{AddressSpace, Builder, Const, Kir, Place, Stmt, Type, Value, optimise, verify};
 
@@ -58,7 +58,7 @@ pub(crate) fn kernel(sources: &[Source], make: &dyn Fn(&mut Builder, &[Value]) -
     b.finish()
 }
 
-/// What the IR's own folding of constants gives for the same, if it gives anything.
+/// Returns the result of the IR's constant folding for the same, if it folds.
 pub(crate) fn folded(
     operands: &[Const],
     make: &dyn Fn(&mut Builder, &[Value]) -> Value,
@@ -84,7 +84,7 @@ pub(crate) fn lines(kir: &Kir, target: Target) -> Vec<Line> {
     lowering.b.lines().to_vec()
 }
 
-/// What the lines of such a kernel make of operands.
+/// Executes such a kernel on operands.
 pub(crate) fn run(lines: &[Line], operands: &[u64]) -> u64 {
     let mut memory = vec![0; RESULT as usize + 8];
     for (bytes, operand) in memory.chunks_exact_mut(8).zip(operands) {

@@ -1,11 +1,11 @@
-//! The instructions of what may be written in more than one way.
+//! Instruction selection where several sequences are possible.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
 
 use super::support::{self, Source};
 use crate::target::Target;
 
-/// Asserts what a kernel does between reading its operands and writing the result.
+/// Asserts the instructions of a kernel between loading its operands and storing the result.
 fn expect(
     target: Target,
     sources: &[Source],

@@ -1,4 +1,4 @@
-//! Which loops are unrolled: those alone whose counter and step are read in every iteration.
+//! Unrolled loops: only those whose counter and step are read in every iteration.
 
 use scry_ir::kir::{Kir, KirOptions, Stmt};
 
@@ -47,7 +47,7 @@ fn plain_counters_are_unrolled() {
     assert_eq!(trip_counts(nested), [Some(4), Some(2)]);
 }
 
-/// The step is added to what the counter held before the inner loop, which never ends by it.
+/// The step is added to a stale value of the counter, so that the inner loop never ends.
 #[test]
 fn stale_step_prevents_unrolling() {
     let inner = "var i = 5u;
@@ -70,7 +70,7 @@ fn stale_step_prevents_unrolling() {
     assert_eq!(trip_counts(from_data), [None, None]);
 }
 
-/// The test reads what the counter held before the loop: it always holds, or never.
+/// The exit test reads a stale value of the counter: it is always true, or never.
 #[test]
 fn stale_exit_test_prevents_unrolling() {
     let body = "var i = 5u;

@@ -1,8 +1,8 @@
-//! A machine that executes PTX for a warp, as the manual has it.
+//! An interpreter of PTX for a warp, according to the PTX ISA manual.
 //!
-//! The threads that are at the earliest line go on, so that those that parted meet again as soon as
-//! they can. What the manual leaves open ends the test, or gives a number that no test expects: who
-//! names threads that do not come, and what comes from threads that are not named.
+//! The threads at the earliest line are executed first, so that divergent threads reconverge as
+//! soon as possible. Undefined behaviour fails the test or returns a value that no test expects:
+//! masks with threads that do not arrive, and values of threads that are not in the mask.
 
 use std::collections::HashMap;
 
@@ -113,12 +113,12 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// Those that are named have to be those that are here.
+    /// Checks that the mask is the set of arrived threads.
     fn check_named(&self, threads: &[usize], mask: Operand) {
         let live: Vec<usize> = (0..self.next.len()).filter(|n| self.next[*n].is_some()).collect();
         for thread in threads {
             let named = self.read(*thread, mask) & set(&live);
-            assert_eq!(named, set(threads), "threads are named that do not come");
+            assert_eq!(named, set(threads), "the mask has threads that do not arrive");
         }
     }
 
@@ -149,7 +149,7 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// The elements of a fragment of registers: two halves each, or one float.
+    /// The elements of a fragment of registers: two f16 each, or one f32.
     fn elements(&self, thread: usize, fragment: &[Operand], halves: bool) -> Vec<f32> {
         let words = fragment.iter().map(|register| self.read(thread, *register) as u32);
         let pair =
@@ -200,7 +200,7 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// What a thread does by itself.
+    /// Executes an instruction of a single thread.
     fn alone(&mut self, thread: usize, parts: &[&str], args: &[Arg]) {
         match (parts[0], args) {
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(address)])

@@ -43,7 +43,7 @@ impl<'k> Strip<'k, '_> {
         }
     }
 
-    fn raise(&self, nth: usize, by: Val<'k, f32>) {
+    fn add_to_score(&self, nth: usize, by: Val<'k, f32>) {
         let score = self.scores.get(nth).mul_add(self.params.scale, by * LOG2_E);
         self.scores.set(nth, score);
     }
@@ -52,7 +52,7 @@ impl<'k> Strip<'k, '_> {
         for (nth, word) in words.iter().enumerate() {
             let pair =
                 if element == PtxType::F16 { unpack_f16x2(*word) } else { unpack_bf16x2(*word) };
-            pair.into_iter().enumerate().for_each(|(odd, by)| self.raise(2 * nth + odd, by));
+            pair.into_iter().enumerate().for_each(|(odd, by)| self.add_to_score(2 * nth + odd, by));
         }
     }
 
@@ -68,7 +68,7 @@ impl<'k> Strip<'k, '_> {
             };
             pair.into_iter()
                 .enumerate()
-                .for_each(|(odd, by)| self.raise(2 * nth as usize + odd, by));
+                .for_each(|(odd, by)| self.add_to_score(2 * nth as usize + odd, by));
         }
     }
 
@@ -81,7 +81,7 @@ impl<'k> Strip<'k, '_> {
             for nth in of_row(&self.scores, half) {
                 let column = (first + (8 * (nth / 4) + nth % 2) as u32).min(self.params.keys - 1);
                 let index = (column * self.params.column).convert("");
-                self.raise(nth, read(element, row, index));
+                self.add_to_score(nth, read(element, row, index));
             }
         }
     }

@@ -18,13 +18,15 @@ pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<
         return Ok(None);
     }
     match (machine.is_hopper(), halves) {
-        (true, true) if decodes(of) => decoding(of, machine, decoding_tile(of)).map(Some),
-        (true, true) => whole(of, for_halves(of, tile(of, machine)), machine).map(Some),
-        (true, false) => whole(of, in_parts(of, part_tile(of, machine)), machine).map(Some),
+        (true, true) if uses_split_kv(of) => {
+            split_kv_plan(of, machine, split_kv_tile(of)).map(Some)
+        }
+        (true, true) => unsplit_plan(of, for_16bit(of, tile(of, machine)), machine).map(Some),
+        (true, false) => unsplit_plan(of, for_f32(of, part_tile(of, machine)), machine).map(Some),
         (false, true) => {
-            let variant = for_warps(of);
+            let variant = for_sm80(of);
             let fits = sm80::shared_bytes(&variant) <= machine.shared_memory;
-            fits.then(|| whole(of, variant, machine)).transpose()
+            fits.then(|| unsplit_plan(of, variant, machine)).transpose()
         }
         (false, false) => Ok(None),
     }
@@ -38,14 +40,14 @@ pub(in super::super) fn plan_with(
     machine: GpuSpec,
 ) -> Result<Plan, PlanError> {
     if of.element == PtxType::F32 {
-        return whole(of, in_parts(of, tile), machine);
+        return unsplit_plan(of, for_f32(of, tile), machine);
     }
-    if decodes(of) {
-        return decoding(of, machine, tile);
+    if uses_split_kv(of) {
+        return split_kv_plan(of, machine, tile);
     }
-    let chosen = for_halves(of, tile);
+    let chosen = for_16bit(of, tile);
     let form = if plain { Form::Plain } else { chosen.form };
-    whole(of, Variant { form, ..chosen }, machine)
+    unsplit_plan(of, Variant { form, ..chosen }, machine)
 }
 
 /// Whether TMA can load tiles: columns and strides are multiples of 16 bytes, and within its
@@ -62,7 +64,7 @@ fn aligned(of: &Attention) -> bool {
 }
 
 /// Whether blocks of two consumers would not fill the GPU, so that smaller blocks are better.
-fn few(of: &Attention, machine: GpuSpec) -> bool {
+fn underfills_gpu(of: &Attention, machine: GpuSpec) -> bool {
     let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
     blocks < u64::from(machine.multiprocessors)
@@ -71,22 +73,23 @@ fn few(of: &Attention, machine: GpuSpec) -> bool {
 /// Chooses the tile for 16-bit operands. With short rows, the prologue and epilogue of a task cost
 /// more than larger tiles save, and several small blocks per multiprocessor hide them.
 fn tile(of: &Attention, machine: GpuSpec) -> FlashTile {
-    let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
+    let (underfills_gpu, short, unbiased) =
+        (underfills_gpu(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 if short && unbiased && !of.causal => (1, 128, 2),
-        64 if short || few => (1, 64, if unbiased { 3 } else { 2 }),
+        64 if short || underfills_gpu => (1, 64, if unbiased { 3 } else { 2 }),
         64 => (if unbiased { 3 } else { 2 }, 128, 1),
-        128 if few => (1, 64, if unbiased { 2 } else { 1 }),
+        128 if underfills_gpu => (1, 64, if unbiased { 2 } else { 1 }),
         128 => (2, 128, 1),
-        192 => (if few { 1 } else { 2 }, 96, 1),
-        _ if few => (1, 64, 1),
+        192 => (if underfills_gpu { 1 } else { 2 }, 96, 1),
+        _ if underfills_gpu => (1, 64, 1),
         _ => (2, if unbiased { 80 } else { 64 }, 1),
     };
     FlashTile { consumers, keys, stages: 2, resident }
 }
 
 /// Returns the variant for 16-bit operands.
-fn for_halves(of: &Attention, tile: FlashTile) -> Variant {
+fn for_16bit(of: &Attention, tile: FlashTile) -> Variant {
     Variant {
         engine: Engine::Hopper,
         element: of.element,
@@ -102,10 +105,10 @@ fn for_halves(of: &Attention, tile: FlashTile) -> Variant {
 
 /// Chooses the tile for `f32`, the largest that fits in shared memory.
 fn part_tile(of: &Attention, machine: GpuSpec) -> FlashTile {
-    let few = few(of, machine);
+    let underfills_gpu = underfills_gpu(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
-        64 => (if few { 1 } else { 2 }, 64, 2),
-        128 => (if few { 1 } else { 2 }, 64, 1),
+        64 => (if underfills_gpu { 1 } else { 2 }, 64, 2),
+        128 => (if underfills_gpu { 1 } else { 2 }, 64, 1),
         192 => (1, 32, 2),
         _ if of.bias.is_some() => (1, 16, 2),
         _ => (1, 32, 1),
@@ -114,18 +117,18 @@ fn part_tile(of: &Attention, machine: GpuSpec) -> FlashTile {
 }
 
 /// Returns the variant for `f32`, as sums of three `bf16` terms.
-fn in_parts(of: &Attention, tile: FlashTile) -> Variant {
+fn for_f32(of: &Attention, tile: FlashTile) -> Variant {
     Variant {
         element: PtxType::Bf16,
         parts: 3,
         form: Form::Plain,
         output: Output::Rows,
-        ..for_halves(of, tile)
+        ..for_16bit(of, tile)
     }
 }
 
 /// Returns the variant for `mma.sync`.
-fn for_warps(of: &Attention) -> Variant {
+fn for_sm80(of: &Attention) -> Variant {
     let width = of.head_dim.next_multiple_of(64).next_power_of_two();
     let (keys, resident) = match width {
         64 => (64, 3),
@@ -138,12 +141,12 @@ fn for_warps(of: &Attention) -> Variant {
         width,
         form: Form::Plain,
         output: Output::Rows,
-        ..for_halves(of, tile)
+        ..for_16bit(of, tile)
     }
 }
 
 /// Returns a plan that reads all keys in one kernel, after splitting `f32` operands.
-fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
+fn unsplit_plan(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
     let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
     let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
     if variant.parts == 1 {
@@ -163,13 +166,13 @@ fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, Pla
 
 /// Whether to use split-KV decoding: few queries, so that those which share keys fit one tile, and
 /// many keys.
-fn decodes(of: &Attention) -> bool {
+fn uses_split_kv(of: &Attention) -> bool {
     let rows = u64::from(of.queries) * u64::from(of.group());
     !of.causal && rows <= 64 && of.keys >= 256
 }
 
-/// Chooses the tile for decoding, by its bytes in flight.
-fn decoding_tile(of: &Attention) -> FlashTile {
+/// Chooses the tile for split_kv_plan, by its bytes in flight.
+fn split_kv_tile(of: &Attention) -> FlashTile {
     let (keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 => (128, if of.bias.is_none() { 2 } else { 1 }),
         128 => (128, 1),
@@ -180,8 +183,8 @@ fn decoding_tile(of: &Attention) -> FlashTile {
 
 /// Returns a plan for split-KV decoding: keys are split over blocks, and the partial results
 /// combined.
-fn decoding(of: &Attention, machine: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
-    let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_halves(of, tile) };
+fn split_kv_plan(of: &Attention, machine: GpuSpec, tile: FlashTile) -> Result<Plan, PlanError> {
+    let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_16bit(of, tile) };
     let tiles = of.keys.div_ceil(tile.keys);
     let heads = u64::from(of.batch) * u64::from(of.kv_heads);
     let slots = u64::from(machine.multiprocessors * variant.tile.resident);

@@ -13,8 +13,8 @@ pub(super) fn copy<'k>(
     maps: [Val<'k, u64>; 3],
     shared: &Places<'k>,
 ) {
-    if let Some((few, _)) = variant.registers() {
-        k.release_registers(few);
+    if let Some((registers, _)) = variant.registers() {
+        k.release_registers(registers);
     }
     let (keys, values) = (shared.keys().walk(k), shared.values().walk(k));
     let work = |task, parity| {

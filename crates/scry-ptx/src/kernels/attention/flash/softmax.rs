@@ -41,11 +41,11 @@ impl<'k> Softmax<'k> {
     /// Replaces scores by their weights. `hidden` says that a whole row may be minus infinity.
     pub fn weigh(&self, scores: &Accumulators<'k>, hidden: bool) {
         for (nth, row) in self.rows.iter().enumerate() {
-            let shift = self.raise(row, greatest(scores, nth), hidden);
+            let shift = self.raise(row, row_max(scores, nth), hidden);
             let less = -shift;
             let weight = |nth| scores.get(nth).mul_add(self.scale, less).exp2();
             of_row(scores, nth).for_each(|nth| scores.set(nth, weight(nth)));
-            let added = folded(scores, nth, |a, b| a + b);
+            let added = reduce_pairwise(scores, nth, |a, b| a + b);
             row.total.set(row.total.get().mul_add(row.shrink.get(), added));
         }
     }
@@ -73,12 +73,12 @@ impl<'k> Softmax<'k> {
     }
 }
 
-fn greatest<'k>(scores: &Accumulators<'k>, row: usize) -> Val<'k, f32> {
-    folded(scores, row, |a, b| a.max(b))
+fn row_max<'k>(scores: &Accumulators<'k>, row: usize) -> Val<'k, f32> {
+    reduce_pairwise(scores, row, |a, b| a.max(b))
 }
 
 /// Reduces the values of a row in two independent chains.
-fn folded<'k>(
+fn reduce_pairwise<'k>(
     scores: &Accumulators<'k>,
     row: usize,
     combine: impl Fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, f32>,

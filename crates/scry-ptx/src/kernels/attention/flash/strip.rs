@@ -73,12 +73,12 @@ impl<'k, 'a> Strip<'k, 'a> {
                 each(left.get(), hidden);
             });
         };
-        down(true, self.whole().max(begin));
+        down(true, self.unmasked_tiles().max(begin));
         down(false, begin);
     }
 
     /// Returns the number of tiles without masked keys.
-    fn whole(&self) -> Val<'k, u32> {
+    fn unmasked_tiles(&self) -> Val<'k, u32> {
         let keys = self.params.keys;
         let first = self.first_row + 1;
         let seen = if self.variant.causal { keys.min(first) } else { keys };

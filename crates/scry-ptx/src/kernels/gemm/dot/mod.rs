@@ -77,7 +77,7 @@ impl Dot {
     }
 
     /// Whether element-wise loads are faster than repacking the operands for tensor cores.
-    pub(super) fn is_soon(gemm: &Gemm, machine: GpuSpec) -> bool {
+    pub(super) fn is_faster_unaligned(gemm: &Gemm, machine: GpuSpec) -> bool {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
         dot.split_k = if machine.target.has(90) { MAX_SPLIT_K } else { 1 };
@@ -336,7 +336,7 @@ impl<'k> Terms<'k> {
     }
 
     /// Returns the same sum, reduced over all warps of the block through shared memory.
-    fn together(&self, accumulators: &[Val<'k, f32>]) -> Val<'k, f32> {
+    fn reduce_block(&self, accumulators: &[Val<'k, f32>]) -> Val<'k, f32> {
         let (k, lane) = (self.k, self.k.lane());
         let memory = k.shared::<f32>(32 * WARPS, 16).at(lane);
         memory.at(k.warp() * 32).store(self.of_lane(accumulators));
@@ -349,7 +349,7 @@ impl<'k> Terms<'k> {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
         let inbox = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
-        let sum = self.together(&self.accumulators(dot, at, at.column));
+        let sum = self.reduce_block(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
         inbox.iter().for_each(|_| k.wait_cluster());
         k.when(k.warp().equals(0), || match inbox {

@@ -82,7 +82,8 @@ impl Task {
         let all = [false, true].into_iter().flat_map(|flipped| {
             let choices = Self::tiles()
                 .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, flipped }));
-            choices.filter(|choice| self.flaw(choice).is_none() && self.is_worth_it(choice))
+            choices
+                .filter(|choice| self.unsupported_reason(choice).is_none() && self.pays_off(choice))
         });
         all.min_by_key(|choice| self.cycles(choice))
             .expect("a product without split-K is always possible")
@@ -112,13 +113,16 @@ impl Task {
     }
 
     /// Whether the slices of K are long enough to pay for a reduction.
-    fn is_worth_it(&self, choice: &Choice) -> bool {
+    fn pays_off(&self, choice: &Choice) -> bool {
         let pieces = choice.splits * choice.tile.split_k;
         self.part_k_dim(pieces).is_some_and(|each| pieces == 1 || each >= 4)
     }
 
     /// Returns the reason why no kernel supports the choice, if any.
-    pub(in crate::kernels::gemm) fn flaw(&self, choice: &Choice) -> Option<&'static str> {
+    pub(in crate::kernels::gemm) fn unsupported_reason(
+        &self,
+        choice: &Choice,
+    ) -> Option<&'static str> {
         let Choice { tile, splits, flipped } = *choice;
         let HopperTile { groups, columns, cluster, split_k } = tile;
         let outer = if flipped { self.outer.0 } else { self.outer.1 };
@@ -143,7 +147,10 @@ impl Task {
             (self.part_k_dim(splits).is_none(), "with empty slices of K"),
             (splits > 1 && (split_k > 1 || flipped), "that splits K twice or is flipped"),
         ];
-        flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
+        flaws
+            .into_iter()
+            .find(|(holds, _)| *holds)
+            .map(|(_, unsupported_reason)| unsupported_reason)
     }
 
     /// Returns the modelled cycles of a choice.
@@ -157,7 +164,7 @@ impl Task {
             .saturating_mul(u64::from(splits))
             .saturating_mul(batch);
         let k_dim = self.stages().div_ceil(u64::from(splits * tile.split_k));
-        let waves = clusters.div_ceil(self.at_once(&tile));
+        let waves = clusters.div_ceil(self.resident_clusters(&tile));
         let part = k_dim * self.stage_cycles(choice) + self.results_cycles(choice);
         let (computing, moving) =
             (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
@@ -170,7 +177,7 @@ impl Task {
     }
 
     /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
-    fn at_once(&self, tile: &HopperTile) -> u64 {
+    fn resident_clusters(&self, tile: &HopperTile) -> u64 {
         let all = self.machine.multiprocessors;
         let used = if tile.split_k > 2 { all - all / 11 } else { all };
         u64::from(used / tile.blocks()).max(1)
@@ -183,7 +190,7 @@ impl Task {
         let product = (tile.columns / 2).max(16 + tile.columns / 4);
         // With two terms per operand, three products are computed.
         let products = u64::from(4 * tile.groups * product * (2 * self.parts - 1)) * 11 / 10;
-        let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.quarters(&layout));
+        let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.load_cost_quarters(&layout));
         let (a, b) = if *flipped { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
         let reading = u64::from(lines * self.parts * LINE / 4) / CACHE_BYTES;
@@ -191,7 +198,7 @@ impl Task {
     }
 
     /// Cost of loading a row of a tile relative to an aligned one, in quarters.
-    fn quarters(&self, layout: &MatrixLayout) -> u32 {
+    fn load_cost_quarters(&self, layout: &MatrixLayout) -> u32 {
         let elements = u64::from(LINE / self.gemm.element.size());
         if layout.ld.is_multiple_of(elements) { 4 } else { 9 }
     }
@@ -226,7 +233,7 @@ impl Task {
         let stages = (SHARED / ((tile.rows() + tile.columns) * self.parts * LINE)).min(16);
         let awaited = lines * u64::from(stages * self.parts * LINE);
         let rate = (awaited / LATENCY).clamp(1, BLOCK_BYTES);
-        let blocks = clusters.min(self.at_once(&tile)) * u64::from(tile.blocks());
+        let blocks = clusters.min(self.resident_clusters(&tile)) * u64::from(tile.blocks());
         (all / MEMORY_BYTES).max(operands / (blocks * rate))
     }
 

@@ -174,10 +174,10 @@ fn write(k: &Code, variant: Variant) {
             registers.into_iter().for_each(|(left, _)| k.release_registers(left));
             let first = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
             let producer = producer::Producer { k, variant, memory, schedule, operands };
-            k.when(first.equals(0), || producer.bring_a());
-            k.when(first.equals(32), || producer.bring_b());
+            k.when(first.equals(0), || producer.load_a());
+            k.when(first.equals(32), || producer.load_b());
             k.sync_warp();
-            split_k::attend(k, variant);
+            split_k::wait_for_peers(k, variant);
         },
         || {
             registers.into_iter().for_each(|(_, wanted)| k.claim_registers(wanted));

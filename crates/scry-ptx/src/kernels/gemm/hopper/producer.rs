@@ -62,7 +62,7 @@ pub(super) struct Producer<'k> {
 
 impl<'k> Producer<'k> {
     /// Writes the code of the thread that loads `a`; it announces the bytes of both operands.
-    pub(super) fn bring_a(&self) {
+    pub(super) fn load_a(&self) {
         let Self { variant, operands, .. } = self;
         self.begin(variant.pdl == PdlPrefetch::A);
         let policy = variant.once.a.then(|| self.k.evict_first());
@@ -78,7 +78,7 @@ impl<'k> Producer<'k> {
     }
 
     /// Writes the code of the thread that loads `b`.
-    pub(super) fn bring_b(&self) {
+    pub(super) fn load_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
         self.begin(variant.pdl == PdlPrefetch::B);
         let policy = variant.once.b.then(|| self.k.evict_first());

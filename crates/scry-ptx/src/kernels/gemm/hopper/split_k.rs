@@ -104,7 +104,7 @@ impl<'k> ReceiveBuffer<'k> {
 }
 
 /// Writes the code of the threads that are not consumers.
-pub(super) fn attend(k: &Code, variant: Variant) {
+pub(super) fn wait_for_peers(k: &Code, variant: Variant) {
     if variant.has_inbox() {
         k.wait_cluster();
     } else if variant.tile.split_k > 1 {
@@ -138,7 +138,7 @@ pub(super) fn write(
         );
     } else {
         share(k, variant, memory, accumulators);
-        meet(k, variant);
+        sync_blocks(k, variant);
         write_read(k, memory, schedule.rank(), results, part);
         if variant.tile.split_k > 1 {
             // The buffer must stay alive until the other blocks have read it. A release and acquire
@@ -192,7 +192,7 @@ fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, accumulators: 
 }
 
 /// Waits until all blocks have stored theirs.
-fn meet(k: &Code, variant: Variant) {
+fn sync_blocks(k: &Code, variant: Variant) {
     match variant.tile.split_k {
         1 => k.sync_named(BARRIER, variant.tile.groups * WARPGROUP),
         _ => k.sync_cluster(),

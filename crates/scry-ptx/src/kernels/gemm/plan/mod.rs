@@ -38,7 +38,7 @@ impl Gemm {
             let nothing = Reduce { gemm: *self, splits: 0, partial: 0, row: 0, column: 0 };
             return finish(plan, self, nothing, None);
         }
-        if choice.is_none() && portable::serves(self, machine) {
+        if choice.is_none() && portable::is_portable(self, machine) {
             return portable::plan(plan, self, machine);
         }
         check_machine(self, machine)?;
@@ -46,7 +46,7 @@ impl Gemm {
         product.align(&mut plan)?;
         let task = product.task(machine);
         let choice = choice.unwrap_or_else(|| task.choose());
-        if let Some(flaw) = task.flaw(&choice) {
+        if let Some(flaw) = task.unsupported_reason(&choice) {
             let help = "leave the choice to the plan";
             return Err(refusal("choice", format!("a tile {flaw}"), help));
         }
@@ -70,7 +70,7 @@ fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
 /// A GEMM while it is planned: where its operands are now.
 struct Product {
     /// The requested GEMM.
-    asked: Gemm,
+    requested: Gemm,
     /// The same, or its transpose, so that results are row-major.
     gemm: Gemm,
     flipped: bool,
@@ -80,21 +80,21 @@ struct Product {
 }
 
 impl Product {
-    fn new(asked: &Gemm) -> Self {
+    fn new(requested: &Gemm) -> Self {
         let product = Self {
-            asked: *asked,
-            gemm: straightened(asked),
+            requested: *requested,
+            gemm: normalised(requested),
             flipped: false,
             a: Place::Argument(0),
             b: Place::Argument(1),
         };
-        if asked.out.order == Layout::ColMajor { product.transposed() } else { product }
+        if requested.out.order == Layout::ColMajor { product.transposed() } else { product }
     }
 
     /// Returns the transposed GEMM.
     fn transposed(&self) -> Self {
         Self {
-            asked: self.asked,
+            requested: self.requested,
             gemm: self.gemm.flipped(),
             flipped: !self.flipped,
             a: self.b,
@@ -121,7 +121,7 @@ impl Product {
                 return Err(too_many_lines(source.lines));
             }
             *layout = source.target();
-            buffers.extend([*place, moved(place, plan, source.bytes())]);
+            buffers.extend([*place, allocate_scratch(place, plan, source.bytes())]);
             sources.push(source);
         }
         if !sources.is_empty() {
@@ -162,7 +162,7 @@ impl Product {
                 return Err(too_many_lines(outer));
             }
             *layout = split.target();
-            let buffers = vec![*place, moved(place, plan, split.bytes())];
+            let buffers = vec![*place, allocate_scratch(place, plan, split.bytes())];
             plan.steps.push(Step { kernel: Box::new(split), buffers });
         }
         Ok(())
@@ -228,7 +228,7 @@ impl Product {
         plan.scratch.push(4 * reduce.partial * u64::from(choice.splits) * self.gemm.batch);
         let buffers = vec![self.a, self.b, scratch];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
-        finish(plan, &self.asked, reduce, Some(scratch))
+        finish(plan, &self.requested, reduce, Some(scratch))
     }
 
     /// Whether TMA can store the results, in multiples of 16 bytes per row.
@@ -268,24 +268,24 @@ impl Product {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
         let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
         let WorkDivision { splits, .. } = kernel.cut;
-        Reduce { gemm: self.asked, splits, partial: stride, row, column }
+        Reduce { gemm: self.requested, splits, partial: stride, row, column }
     }
 }
 
 /// Normalises layouts: a single row or column of contiguous elements counts as K-major.
-fn straightened(asked: &Gemm) -> Gemm {
+fn normalised(requested: &Gemm) -> Gemm {
     let along = |layout: MatrixLayout, lines: u64, order: Layout| match layout {
         MatrixLayout { ld: 1, stride, .. } if lines == 1 && layout.order != order => {
-            MatrixLayout { order, ld: asked.k, stride }
+            MatrixLayout { order, ld: requested.k, stride }
         }
         _ => layout,
     };
-    let a = along(asked.a, asked.m, Layout::RowMajor);
-    Gemm { a, b: along(asked.b, asked.n, Layout::ColMajor), ..*asked }
+    let a = along(requested.a, requested.m, Layout::RowMajor);
+    Gemm { a, b: along(requested.b, requested.n, Layout::ColMajor), ..*requested }
 }
 
 /// Allocates scratch memory for a repacked operand, which later steps read.
-fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
+fn allocate_scratch(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place = Place::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);
     *place

@@ -49,10 +49,10 @@ const FARTHEST: u64 = 1 << 24;
 const SMALL: (u64, u64) = (1 << 18, 64);
 
 /// Whether a GEMM is computed by these kernels rather than with `wgmma`.
-pub(super) fn serves(gemm: &Gemm, machine: GpuSpec) -> bool {
+pub(super) fn is_portable(gemm: &Gemm, machine: GpuSpec) -> bool {
     let product = Product::new(gemm);
-    let few = || product.is_near() && product.as_dot(machine).is_some();
-    in_binary32(gemm, machine) || !machine.is_hopper() || is_small(gemm) || few()
+    let few = || product.fits_32_bit_offsets() && product.as_skinny(machine).is_some();
+    computes_in_f32(gemm, machine) || !machine.is_hopper() || is_small(gemm) || few()
 }
 
 fn is_small(gemm: &Gemm) -> bool {
@@ -61,7 +61,7 @@ fn is_small(gemm: &Gemm) -> bool {
 }
 
 /// Whether it is computed in `f32`. Without `wgmma`, TF32x3 is too: `f32` is at least as accurate.
-fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
+fn computes_in_f32(gemm: &Gemm, machine: GpuSpec) -> bool {
     let hopper = machine.is_hopper();
     gemm.element == PtxType::F32
         && match gemm.precision {
@@ -74,11 +74,11 @@ fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
 /// Returns the launches of a GEMM that is not empty.
 pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan, PlanError> {
     let mut product = Product::new(gemm);
-    let exact = in_binary32(gemm, machine);
-    if !machine.target.runs(Target::SM_80) || !product.is_near() || is_small(gemm) {
-        return product.launch_simple(plan);
+    let exact = computes_in_f32(gemm, machine);
+    if !machine.target.runs(Target::SM_80) || !product.fits_32_bit_offsets() || is_small(gemm) {
+        return product.launch_naive(plan);
     }
-    if let Some(dot) = product.as_dot(machine) {
+    if let Some(dot) = product.as_skinny(machine) {
         return dot.launch_dot(plan, machine);
     }
     let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
@@ -86,12 +86,12 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan
         product.align_lines(&mut plan)?;
     }
     // Rows of a repacked operand have K elements.
-    match product.choose(exact, machine).filter(|_| product.is_near()) {
+    match product.choose(exact, machine).filter(|_| product.fits_32_bit_offsets()) {
         Some(choice) => product.launch_portable(plan, choice),
         None => {
             plan.steps.truncate(steps);
             plan.scratch.truncate(scratch);
-            product.launch_simple(plan)
+            product.launch_naive(plan)
         }
     }
 }
@@ -138,14 +138,14 @@ impl Unit {
 
 impl Product {
     /// Whether element offsets within a tile fit in 32 bits.
-    fn is_near(&self) -> bool {
+    fn fits_32_bit_offsets(&self) -> bool {
         let near = |layout: &MatrixLayout| layout.ld < FARTHEST;
         near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.ld < 1 << 32
     }
 
     /// Returns the GEMM or its transpose for the skinny-GEMM kernel, if it fits: enough columns for
     /// all multiprocessors, and no tensor cores that support its layout without repacking.
-    fn as_dot(&self, machine: GpuSpec) -> Option<Self> {
+    fn as_skinny(&self, machine: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.transposed()];
         let halves = self.gemm.element.size() == 2;
         let copied = halves && !self.is_aligned();
@@ -153,7 +153,7 @@ impl Product {
         let worth_it = |gemm: &Gemm| {
             let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
             let along = gemm.a.order == Layout::RowMajor && gemm.b.order == Layout::ColMajor;
-            (copied && Dot::is_soon(gemm, machine)) || (!hopper && many && along)
+            (copied && Dot::is_faster_unaligned(gemm, machine)) || (!hopper && many && along)
         };
         let good = both.into_iter().filter(|product| Dot::supports(&product.gemm));
         let good = good.filter(|product| worth_it(&product.gemm));
@@ -267,8 +267,8 @@ impl Product {
         plan.scratch.push(partial.saturating_mul(4 * parts).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
         let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
-        let reduce = Reduce { gemm: self.asked, splits: choice.parts, partial, row, column };
-        finish(plan, &self.asked, reduce, Some(scratch))
+        let reduce = Reduce { gemm: self.requested, splits: choice.parts, partial, row, column };
+        finish(plan, &self.requested, reduce, Some(scratch))
     }
 
     /// Returns the places of a kernel's buffers.
@@ -299,7 +299,7 @@ impl Product {
         let mut buffers = gemm.buffers()?;
         for buffer in &mut buffers {
             match buffer.name {
-                "bias" => buffer.len = self.asked.n,
+                "bias" => buffer.len = self.requested.n,
                 "out" if parts > 1 => buffer.len = gemm.out.stride * gemm.batch,
                 _ => {}
             }
@@ -308,8 +308,8 @@ impl Product {
     }
 
     /// Adds the launch of the naive kernel, which supports everything.
-    fn launch_simple(&self, mut plan: Plan) -> Result<Plan, PlanError> {
-        let kernel = GemmKernel::of(&self.asked, Some(16))?;
+    fn launch_naive(&self, mut plan: Plan) -> Result<Plan, PlanError> {
+        let kernel = GemmKernel::of(&self.requested, Some(16))?;
         let buffers = (0..plan.arguments.len()).map(Place::Argument).collect();
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         Ok(plan)

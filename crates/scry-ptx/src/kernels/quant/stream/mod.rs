@@ -285,7 +285,7 @@ impl<'k> Block<'k> {
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             let sums = [(); 4].map(|()| k.var(0.0f32));
             worker.tile(format, sums);
-            worker.leave(sums, number.get());
+            worker.store_partial(sums, number.get());
             k.sync_named(WORK, WORKERS * 32);
             self.finish(tile, number.get());
             number.set(number.get() ^ 1);
@@ -402,7 +402,7 @@ impl<'k, 'b> Worker<'k, 'b> {
     }
 
     /// Stores a tile's partial sums for the reduction.
-    fn leave(&self, sums: [Var<'k, f32>; 4], number: Val<'k, u32>) {
+    fn store_partial(&self, sums: [Var<'k, f32>; 4], number: Val<'k, u32>) {
         let (block, part) = (self.block, self.lane & 3);
         let width = block.width();
         let rows = (number * WORKERS + self.warp) * ROWS + (self.lane >> 2);

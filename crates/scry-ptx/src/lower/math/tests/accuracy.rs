@@ -1,4 +1,4 @@
-//! Errors of an `f32` and of an `f16`, at both ends of what the manual allows approximations.
+//! Errors of `f32` and `f16` functions, with approximations at both ends of the ISA's error bounds.
 
 use std::f64::consts::PI;
 
@@ -7,10 +7,10 @@ use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 use super::steps::{PUSHES, Push, of_half, ulp};
 use super::{Function, Program, Random, acosh, program};
 
-/// How far off a result may be, given the argument and the exact result.
+/// The permitted error of a result, given the argument and the exact result.
 type Allowed = fn(f64, f64) -> f64;
 
-/// Numbers of every size, numbers about 1, numbers where tables of constants end.
+/// Numbers of all magnitudes, near 1, and at the ends of the polynomials' ranges.
 fn arguments(count: usize) -> Vec<f32> {
     let mut random = Random(5);
     let number = |nth: usize| match nth % 4 {
@@ -22,17 +22,17 @@ fn arguments(count: usize) -> Vec<f32> {
     (0..count).map(number).filter(|x| x.is_finite()).collect()
 }
 
-/// The greatest error of a function, where, and what it gives there.
+/// The largest error of a function, its argument and its result.
 #[derive(Default)]
 struct Worst {
-    /// In units of what is allowed.
+    /// As a fraction of the permitted error.
     share: f64,
     ulps: f64,
     x: f32,
     got: f64,
 }
 
-/// Overflow may come a little early: infinity counts as what would come after the largest number.
+/// Overflow may occur slightly early: infinity counts as the successor of the largest number.
 fn worst(program: &Program, exact: fn(f64) -> f64, allowed: Allowed, range: f64) -> Worst {
     let mut worst = Worst::default();
     for x in arguments(20_000) {
@@ -72,7 +72,7 @@ fn roots() {
     check(UnaryOp::InverseSqrt, |x| 1.0 / x.sqrt(), |_, _| 2.0, ANY);
 }
 
-/// 3 ULP, and 2 for each 1 of the exponent, as WGSL has it.
+/// 3 ULP, and 2 for each 1 of the exponent, as WGSL requires.
 fn of_power(x: f64, _: f64) -> f64 {
     3.0 + 2.0 * x.abs()
 }
@@ -83,7 +83,7 @@ fn powers() {
     check(UnaryOp::Exp2, f64::exp2, of_power, ANY);
 }
 
-/// 2^-21 between a half and 2, else 3 ULP, as WGSL has it.
+/// 2^-21 between a half and 2, else 3 ULP, as WGSL requires.
 fn of_logarithm(x: f64, want: f64) -> f64 {
     if (0.5..=2.0).contains(&x) { 2f64.powi(-21) / ulp(want) } else { 3.0 }
 }
@@ -135,7 +135,7 @@ fn angles_of_points() {
     println!("Atan2: {most:.2} ULP");
 }
 
-/// As `exp2(y * log2(x))`, as WGSL has it.
+/// As `exp2(y * log2(x))`, as WGSL requires.
 #[test]
 fn powers_of_any_base() {
     let program = program(Function::Two(BinaryOp::Pow), Type::F32);

@@ -9,7 +9,7 @@ const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 const PI: f64 = std::f64::consts::PI;
 
-/// A function, and arguments with what it is there.
+/// A function, and arguments with their results.
 type Case = (UnaryOp, &'static [(f64, f64)]);
 
 const CASES: [Case; 19] = [
@@ -40,7 +40,7 @@ const CASES: [Case; 19] = [
     (UnaryOp::Atanh, &[(0.0, 0.0), (1.0, INF), (-1.0, -INF), (1.001, NAN), (-INF, NAN)]),
 ];
 
-/// Whether these are one number, or NaN both; of π the nearest that there is.
+/// Returns whether both are the same number or NaN; multiples of π are rounded to the type.
 fn same(got: f64, want: f64, ty: Type) -> bool {
     let nearest = if ty == Type::F32 { f64::from(want as f32) } else { want };
     got == nearest || (got.is_nan() && want.is_nan())

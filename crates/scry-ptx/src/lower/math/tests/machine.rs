@@ -1,11 +1,11 @@
-//! A model of the hardware: what is left of a body of straight code once it is read.
+//! A model of the hardware that executes straight-line code.
 
 use super::steps::{Push, Step, step};
 use crate::asm::{Arg, Line};
 use crate::body::Body;
 use crate::types::{Operand, Reg, RegisterClass};
 
-/// Where an operand comes from.
+/// The source of an operand.
 #[derive(Clone, Copy)]
 enum From {
     Slot(usize),
@@ -40,7 +40,7 @@ impl Program {
         Self { insts, size, inputs: inputs.map(slot), result: slot(result) }
     }
 
-    /// The bits of the result for those of the operands.
+    /// Returns the bits of the result for the bits of the operands.
     pub fn run(&self, inputs: [u64; 2], push: Push) -> u64 {
         let mut slots = vec![0; self.size];
         for (slot, bits) in self.inputs.iter().zip(inputs) {

@@ -16,7 +16,7 @@ use crate::target::Target;
 use crate::types::{Operand, Reg};
 use machine::Program;
 
-/// What is tried.
+/// The function under test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     One(UnaryOp),
@@ -134,7 +134,7 @@ impl Random {
     }
 }
 
-/// The standard library's loses what x is above 1.
+/// The standard library's is inaccurate near 1.
 fn acosh(x: f64) -> f64 {
     let t = x - 1.0;
     if t < 0.0 { f64::NAN } else { (t + (t * (t + 2.0)).sqrt()).ln_1p() }

@@ -1,11 +1,11 @@
-//! Whole numbers, fractions, exponents: what has one right result.
+//! Rounding, fractions and exponents: functions with exact results.
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
 use super::steps::{Push, of_half, to_half};
 use super::{Function, Random, program};
 
-/// Bits of numbers of every size, and of halves.
+/// Bits of numbers of all magnitudes, and of multiples of 0.5.
 fn samples(ty: Type) -> Vec<u64> {
     let mut random = Random(3);
     let any = (0..4000).map(|_| match ty {
@@ -99,7 +99,7 @@ fn scaled(x: f64, e: i32, ty: Type) -> f64 {
     while e > 1000 {
         (x, e) = (x * 2f64.powi(1000), e - 1000);
     }
-    // Down as far as the number stays normal, then at once.
+    // Scales down while the number stays normal, then by the rest.
     let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1023;
     let exact = (-1022 - exponent).clamp(-1022, 0).max(e).min(0);
     (x, e) = (x * 2f64.powi(exact), e - exact);

@@ -1,8 +1,8 @@
-//! What each instruction does, by the manual.
+//! The semantics of each instruction, according to the PTX ISA manual.
 
 use half::f16;
 
-/// To which end of what the manual allows approximations are pushed.
+/// The end of the manual's error bound at which approximations are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Push {
     Down,
@@ -71,7 +71,7 @@ fn log2(x: f64, push: Push) -> u64 {
     approximate(exact, error, push)
 }
 
-/// The number that the bits of an `f16` mean.
+/// Converts the bits of an `f16`.
 pub fn of_half(bits: u64) -> f64 {
     f16::from_bits(bits as u16).to_f64()
 }
