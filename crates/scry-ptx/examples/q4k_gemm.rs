@@ -1,5 +1,5 @@
-//! The kernels of products with quantised weights, described, and the text of one of them; no GPU
-//! is needed: `cargo run -p scry-ptx --features kernels --example q4k_gemm [ROWS K COLUMNS]`.
+//! Prints the kernels of matrix products with quantised weights, and the PTX of one of them,
+//! without a GPU: `cargo run -p scry-ptx --features kernels --example q4k_gemm [ROWS K COLUMNS]`.
 
 use std::error::Error;
 
@@ -26,13 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What quantising does to some weights.
+/// Quantises some weights, and prints the errors.
 fn blocks() -> Result<(), Box<dyn Error>> {
     let weights: Vec<f32> = (0..256).map(|nth| (nth as f32 * 0.37).sin()).collect();
     let blocks = quantize(BlockFormat::Q4K, &weights)?;
     let again = dequantize(BlockFormat::Q4K, &blocks)?;
     let lost = weights.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    println!("// 256 weights up to 1 in {} bytes, off by at most {lost:.3}", blocks.len());
+    println!("// 256 weights up to 1 in {} bytes, maximum error {lost:.3}", blocks.len());
     Ok(())
 }
 
@@ -56,6 +56,6 @@ fn describe(plan: &Plan) {
             Place::Scratch(nth) => format!("scratch {nth}"),
         });
         let places: Vec<_> = places.collect();
-        println!("// {}: {launch:?}, takes {}", step.kernel.name(), places.join(", "));
+        println!("// {}: {launch:?}, buffers {}", step.kernel.name(), places.join(", "));
     }
 }
