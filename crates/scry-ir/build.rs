@@ -1,4 +1,4 @@
-//! Gives the crate a hash of its own sources, which is part of what identifies generated code.
+//! Computes a hash of the crate's sources, for `build_id`.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -17,7 +17,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// All files in a folder and the folders in it, in an order that is the same on every machine.
+/// Returns all files below a folder, in a deterministic order.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let items = fs::read_dir(folder)?.map(|item| item.map(|item| item.path()));
     let mut items = items.collect::<io::Result<Vec<_>>>()?;

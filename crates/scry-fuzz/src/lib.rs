@@ -32,7 +32,7 @@ mod types;
 mod walk;
 
 pub use shrinking::shrink;
-pub use tree::Kernel;
+pub use tree::RandomKernel;
 
 use tree::{Global, Space};
 use types::layout;
@@ -83,11 +83,11 @@ pub struct Case {
 
 /// Draws the kernel of a seed.
 #[must_use]
-pub fn kernel(seed: u64, features: Features) -> Kernel {
+pub fn kernel(seed: u64, features: Features) -> RandomKernel {
     draw::kernel(seed, features)
 }
 
-impl Kernel {
+impl RandomKernel {
     /// The kernel as text, with its data.
     #[must_use]
     pub fn case(&self) -> Case {

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use crate::exact::tame;
 use crate::tree::{
-    Access, Block, Expr, Function, Global, Kernel, Literal, LoopKind, Node, Op, Place, Space, Stmt,
-    Within,
+    Access, Block, Expr, Function, Global, Literal, LoopKind, Node, Op, Place, RandomKernel, Space,
+    Stmt, Within,
 };
 use crate::types::{Scalar, Type};
 
 /// The source of a kernel, without what it does not use.
-pub(crate) fn source(kernel: &Kernel) -> String {
+pub(crate) fn source(kernel: &RandomKernel) -> String {
     let mut code = entry_point(kernel);
     for (index, function) in kernel.functions.iter().enumerate().rev() {
         if words(&code).contains(format!("f{index}").as_str()) {
@@ -25,7 +25,7 @@ pub(crate) fn source(kernel: &Kernel) -> String {
 }
 
 /// The global variables that a source uses, in the order of declaration.
-pub(crate) fn used<'k>(kernel: &'k Kernel, code: &str) -> impl Iterator<Item = &'k Global> {
+pub(crate) fn used<'k>(kernel: &'k RandomKernel, code: &str) -> impl Iterator<Item = &'k Global> {
     let found: HashSet<String> = words(code).into_iter().map(str::to_owned).collect();
     kernel.globals.iter().filter(move |global| found.contains(&global.name))
 }
@@ -34,7 +34,7 @@ pub(crate) fn words(code: &str) -> HashSet<&str> {
     code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
-fn structs(kernel: &Kernel, code: &str) -> String {
+fn structs(kernel: &RandomKernel, code: &str) -> String {
     let mut text = String::new();
     for (index, members) in kernel.structs.iter().enumerate().rev() {
         let name = format!("S{index}");
@@ -48,7 +48,7 @@ fn structs(kernel: &Kernel, code: &str) -> String {
     text
 }
 
-fn global_text(kernel: &Kernel, global: &Global) -> String {
+fn global_text(kernel: &RandomKernel, global: &Global) -> String {
     let Global { name, ty, .. } = global;
     let place = kernel.globals.iter().filter(|other| is_bound(other.space));
     let binding = place.take_while(|other| other.name != *name).count();
@@ -121,7 +121,7 @@ fn tamed(value: &str, ty: &Type, scalar: Scalar) -> String {
     format!("floor(clamp({value}, {ty}(-{most}), {ty}({most})) * {steps}) * {step}")
 }
 
-fn entry_point(kernel: &Kernel) -> String {
+fn entry_point(kernel: &RandomKernel) -> String {
     let [x, y, z] = kernel.workgroup_size;
     let lanes = x * y * z;
     let body = block(&kernel.body, 1);
@@ -235,7 +235,7 @@ fn multiplication(place: &str, factor: &str, pad: &str) -> String {
 }
 
 fn loop_text(stmt: &Stmt, depth: usize) -> String {
-    let Stmt::Loop { kind, counter, rounds, condition, body } = stmt else {
+    let Stmt::Loop { kind, counter, iterations, condition, body } = stmt else {
         return String::new();
     };
     let pad = "    ".repeat(depth);
@@ -243,20 +243,21 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
     let condition = condition.as_ref().map(expression);
     match kind {
         LoopKind::For => format!(
-            "{pad}for (var {counter} = 0u; {counter} < {rounds}u; {counter}++) {{\n{body}{pad}}}\n"
+            "{pad}for (var {counter} = 0u; {counter} < {iterations}u; {counter}++) {{\n{body}{pad}}}\n"
         ),
         LoopKind::Down => format!(
-            "{pad}for (var {counter} = {rounds}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
+            "{pad}for (var {counter} = {iterations}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
         ),
         LoopKind::Twos => {
-            let end = 2 * rounds;
+            let end = 2 * iterations;
             format!(
                 "{pad}for (var {counter} = 0u; {counter} < {end}u; {counter} += 2u) {{\n\
                  {body}{pad}}}\n"
             )
         }
         LoopKind::Limited => {
-            let limit = condition.map_or(format!("{rounds}u"), |c| format!("min({rounds}u, {c})"));
+            let limit =
+                condition.map_or(format!("{iterations}u"), |c| format!("min({iterations}u, {c})"));
             format!(
                 "{pad}for (var {counter} = 0u; {counter} < {limit}; {counter}++) {{\n\
                  {body}{pad}}}\n"
@@ -265,7 +266,7 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
         LoopKind::While => {
             let also = condition.map(|condition| format!(" && {condition}")).unwrap_or_default();
             format!(
-                "{pad}var {counter} = 0u;\n{pad}while {counter} < {rounds}u{also} {{\n\
+                "{pad}var {counter} = 0u;\n{pad}while {counter} < {iterations}u{also} {{\n\
                  {pad}    {counter}++;\n{body}{pad}}}\n"
             )
         }
@@ -277,7 +278,7 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
                 .unwrap_or_default();
             format!(
                 "{pad}var {counter} = 0u;\n{pad}loop {{\n{leave}{body}{pad}    continuing {{\n\
-                 {pad}        {counter}++;\n{pad}        break if {counter} >= {rounds}u;\n\
+                 {pad}        {counter}++;\n{pad}        break if {counter} >= {iterations}u;\n\
                  {pad}    }}\n{pad}}}\n"
             )
         }

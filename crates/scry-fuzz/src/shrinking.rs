@@ -1,7 +1,7 @@
 //! Shrinks kernels that fail.
 
 use crate::exact::Rule;
-use crate::tree::{Expr, Kernel, Literal, Stmt};
+use crate::tree::{Expr, Literal, RandomKernel, Stmt};
 use crate::types::{Scalar, Type};
 use crate::walk;
 
@@ -11,7 +11,11 @@ use crate::walk;
 /// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
 /// kernels that a device refuses.
 #[must_use]
-pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
+pub fn shrink(
+    kernel: &RandomKernel,
+    attempts: usize,
+    mut fails: impl FnMut(&RandomKernel) -> bool,
+) -> RandomKernel {
     let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
     loop {
         let before = search.best.clone();
@@ -25,9 +29,9 @@ pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -
 }
 
 struct Search<'a> {
-    best: Kernel,
+    best: RandomKernel,
     left: usize,
-    fails: &'a mut dyn FnMut(&Kernel) -> bool,
+    fails: &'a mut dyn FnMut(&RandomKernel) -> bool,
 }
 
 /// A change of a statement.
@@ -37,7 +41,7 @@ enum Change {
     /// One of its blocks, by number, replaces it.
     Unwrap(usize),
     /// A loop executes one iteration.
-    OneRound,
+    OneIteration,
 }
 
 /// Changes in the order in which they are tried; no statement drawn has more blocks in it.
@@ -49,12 +53,12 @@ const CHANGES: [Change; 8] = [
     Change::Unwrap(3),
     Change::Unwrap(4),
     Change::Unwrap(5),
-    Change::OneRound,
+    Change::OneIteration,
 ];
 
 impl Search<'_> {
     /// Accepts the candidate if it is another kernel that still fails.
-    fn try_out(&mut self, candidate: Kernel) -> bool {
+    fn try_out(&mut self, candidate: RandomKernel) -> bool {
         if self.left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
             return false;
         }
@@ -118,13 +122,13 @@ impl Search<'_> {
     }
 }
 
-fn count_blocks(kernel: &mut Kernel) -> usize {
+fn count_blocks(kernel: &mut RandomKernel) -> usize {
     let mut count = 0;
     walk::for_each_block(kernel, &mut |_| count += 1);
     count
 }
 
-fn block_len(kernel: &mut Kernel, wanted: usize) -> usize {
+fn block_len(kernel: &mut RandomKernel, wanted: usize) -> usize {
     let (mut at, mut len) = (0, 0);
     walk::for_each_block(kernel, &mut |block| {
         if at == wanted {
@@ -135,7 +139,7 @@ fn block_len(kernel: &mut Kernel, wanted: usize) -> usize {
     len
 }
 
-fn change_block(kernel: &mut Kernel, wanted: usize, index: usize, change: Change) -> bool {
+fn change_block(kernel: &mut RandomKernel, wanted: usize, index: usize, change: Change) -> bool {
     let (mut at, mut changed) = (0, false);
     walk::for_each_block(kernel, &mut |block| {
         if at == wanted && index < block.len() {
@@ -158,14 +162,14 @@ fn change_statement(block: &mut Vec<Stmt>, at: usize, change: Change) -> bool {
             let inner = inner.map(std::mem::take);
             inner.is_some_and(|inner| block.splice(at..=at, inner).count() == 1)
         }
-        Change::OneRound => one_round(&mut block[at]),
+        Change::OneIteration => one_round(&mut block[at]),
     }
 }
 
 fn one_round(stmt: &mut Stmt) -> bool {
     match stmt {
-        Stmt::Loop { rounds, condition, .. } if *rounds > 1 || condition.is_some() => {
-            *rounds = 1;
+        Stmt::Loop { iterations, condition, .. } if *iterations > 1 || condition.is_some() => {
+            *iterations = 1;
             *condition = None;
             true
         }
@@ -174,7 +178,7 @@ fn one_round(stmt: &mut Stmt) -> bool {
 }
 
 /// A value by its number; put in its place the replacement, if there is one.
-fn nth_value(kernel: &mut Kernel, wanted: usize, replacement: Option<Expr>) -> Option<Expr> {
+fn nth_value(kernel: &mut RandomKernel, wanted: usize, replacement: Option<Expr>) -> Option<Expr> {
     let (mut at, mut found, mut replacement) = (0, None, replacement);
     walk::for_each_value(kernel, &mut |value, _| {
         if at == wanted && found.is_none() {
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn inner_blocks_replace_their_statement() {
-        let is_kept = |kernel: &Kernel| kernel.case().source.contains("f64");
+        let is_kept = |kernel: &RandomKernel| kernel.case().source.contains("f64");
         let features = Features { f64: true, ..Features::default() };
         let is_deep = |source: &str| source.contains("switch") && source.len() < 5000;
         let kernels = (0..100).map(|seed| crate::kernel(seed, features)).filter(is_kept);

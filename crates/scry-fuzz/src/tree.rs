@@ -75,7 +75,7 @@ pub(crate) enum Within {
 /// Statements in order of execution.
 pub(crate) type Block = Vec<Stmt>;
 
-/// How a loop is written. Each counts its rounds and ends after a fixed number of them.
+/// How a loop is written. Each counts its iterations and ends after a fixed number of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopKind {
     For,
@@ -116,7 +116,7 @@ pub(crate) enum Stmt {
     Loop {
         kind: LoopKind,
         counter: String,
-        rounds: usize,
+        iterations: usize,
         condition: Option<Expr>,
         body: Block,
     },
@@ -207,7 +207,7 @@ pub(crate) struct Global {
 
 /// A whole kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kernel {
+pub struct RandomKernel {
     pub(crate) seed: u64,
     pub(crate) enables: String,
     pub(crate) structs: Vec<Vec<Type>>,

@@ -1,10 +1,10 @@
 //! Visiting all blocks and values of a kernel.
 
 use crate::exact::{bound, can_be_stored};
-use crate::tree::{Block, Expr, Kernel, Stmt};
+use crate::tree::{Block, Expr, RandomKernel, Stmt};
 
 /// Calls `f` with every block of a kernel, outer ones before inner ones.
-pub(crate) fn for_each_block(kernel: &mut Kernel, f: &mut dyn FnMut(&mut Block)) {
+pub(crate) fn for_each_block(kernel: &mut RandomKernel, f: &mut dyn FnMut(&mut Block)) {
     in_block(&mut kernel.body, f);
     for function in &mut kernel.functions {
         in_block(&mut function.body, f);
@@ -35,7 +35,7 @@ pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
 
 /// Calls `f` with every value of a kernel, outer ones before inner ones, and with whether it is
 /// stored.
-pub(crate) fn for_each_value(kernel: &mut Kernel, f: &mut dyn FnMut(&mut Expr, bool)) {
+pub(crate) fn for_each_value(kernel: &mut RandomKernel, f: &mut dyn FnMut(&mut Expr, bool)) {
     for_each_block(kernel, &mut |block| {
         for stmt in block {
             for (value, stored) in values(stmt) {
@@ -76,7 +76,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
 }
 
 /// True if no float of the kernel can be rounded.
-pub(crate) fn is_exact(kernel: &Kernel) -> bool {
+pub(crate) fn is_exact(kernel: &RandomKernel) -> bool {
     let mut exact = true;
     for_each_value(&mut kernel.clone(), &mut |value, stored| {
         exact &= if stored { can_be_stored(value) } else { bound(value).is_some() };

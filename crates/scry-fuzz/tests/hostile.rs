@@ -45,7 +45,7 @@ fn all_kinds_of_kernels_are_drawn() {
 
 #[test]
 fn shrunk_kernels_still_fail() {
-    let is_kept = |kernel: &scry_fuzz::hostile::Kernel| {
+    let is_kept = |kernel: &scry_fuzz::hostile::HostileKernel| {
         let case = kernel.case();
         let accepted = Program::parse(&case.source).is_ok();
         accepted && case.source.contains("reverseBits")

@@ -4,11 +4,11 @@ use std::any::TypeId;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 
-/// Identifies this build of the crate: two builds with the same number make the same KIR of the
-/// same source. Caches of generated code use it as part of their keys.
+/// Identifies this build of the crate: two builds with the same number generate the same KIR from
+/// the same source. Caches of generated code include it in their keys.
 ///
-/// It is a hash of the crate's sources (its build script has that) and of the identity of a type of
-/// naga's, which differs between naga's versions, and between compilers.
+/// It is a hash of the crate's sources, which its build script computes, and of the `TypeId` of a
+/// type of naga, which differs between versions of naga and of the compiler.
 #[must_use]
 pub fn build_id() -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! Why a shader was refused.
+//! Errors of shaders.
 
 use std::fmt;
 
@@ -21,13 +21,15 @@ pub enum ShaderErrorKind {
     Parse,
     /// The text is WGSL, but breaks one of its rules.
     Validation,
-    /// No such entry point, none at all, or several and none named.
+    /// The requested entry point does not exist, there is none, or there are several and none was
+    /// requested.
     EntryPoint,
     /// An override is missing, unknown, of another type or out of range.
     Override,
     /// The kernel uses optional features that were not requested.
     Unsupported(crate::Features),
-    /// The kernel uses something that compute kernels of Scry do not have: textures, ray queries.
+    /// The kernel uses a feature that compute kernels of Scry do not support: textures, ray
+    /// queries.
     NotCompute,
     /// The source is nested too deeply or too large to be compiled within bounds.
     TooComplex,
@@ -35,7 +37,7 @@ pub enum ShaderErrorKind {
     Compiler,
 }
 
-/// A refused shader: the message, where in the source, and the annotated source line.
+/// An error of a shader: the message, the position in the source, and the annotated source line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShaderError {
     /// What is wrong.
@@ -44,26 +46,26 @@ pub struct ShaderError {
     pub label: Option<String>,
     /// One line, without position.
     pub message: String,
-    /// Where, if the error has a place.
+    /// Position in the source, if the error has one.
     pub location: Option<Location>,
-    /// The annotated source and the notes, several lines; empty if the error has no place.
+    /// The annotated source and the notes, several lines; empty if the error has no position.
     pub rendered: String,
 }
 
 impl ShaderError {
-    /// The compiler itself failed, at no place of the source.
+    /// Creates an error of the compiler itself, without a position.
     pub(crate) fn compiler(message: String) -> Self {
         Self::without_place(ShaderErrorKind::Compiler, message)
     }
 
-    /// An error of the whole source.
+    /// Creates an error without a position.
     pub(crate) fn without_place(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, label: None, message, location: None, rendered: String::new() }
     }
 
-    /// Names the source: where the text said `wgsl:5:5` it says `blur.wgsl:5:5`, and an error
-    /// without a place begins with the name.
+    /// Names the source: `wgsl:5:5` in the text becomes `blur.wgsl:5:5`, and an error without a
+    /// position begins with the name.
     ///
     /// ```
     /// let error = scry_ir::Program::parse("fn f() { let x = y; }").err().expect("no `y`");

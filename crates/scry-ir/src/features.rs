@@ -26,7 +26,7 @@ bitflags::bitflags! {
 }
 
 impl Features {
-    /// The name of each feature in the set, as the documentation and the errors spell it.
+    /// Returns the names of the features in the set, as in documentation and errors.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(Features, &str); 8] = [
             (Features::F16, "f16"),

@@ -66,7 +66,7 @@ impl Access {
     }
 }
 
-/// The `var<immediate>` of a kernel: a small block of parameters given with each launch.
+/// The `var<immediate>` of a kernel: a small block of parameters of each launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Immediates {
     /// Name of the variable.
@@ -75,7 +75,7 @@ pub struct Immediates {
     pub layout: TypeLayout,
 }
 
-/// A value for an `override`: made from a `bool`, `i32`, `u32`, `f32` or `f64`.
+/// A value of an `override`, converted from a `bool`, `i32`, `u32`, `f32` or `f64`.
 ///
 /// A number must be representable in the override's type: 8.0 is valid for a `u32`, 8.5 and -1 are
 /// not. `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.

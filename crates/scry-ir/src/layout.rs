@@ -11,8 +11,8 @@ pub enum ScalarKind {
     Uint,
     /// IEEE 754 binary float.
     Float,
-    /// Brain float: a binary float with the exponent of `f32` and 8 bits of precision. Known to
-    /// hosts only; WGSL has no such type.
+    /// bfloat16: a binary float with the exponent of `f32` and 8 bits of precision. Only host types
+    /// use it; WGSL has no such type.
     Bfloat,
 }
 
@@ -34,7 +34,7 @@ impl Scalar {
     pub const I32: Self = Self { kind: ScalarKind::Sint, width: 4 };
     /// 16-bit float.
     pub const F16: Self = Self { kind: ScalarKind::Float, width: 2 };
-    /// Brain float.
+    /// bfloat16.
     pub const BF16: Self = Self { kind: ScalarKind::Bfloat, width: 2 };
     /// 64-bit float.
     pub const F64: Self = Self { kind: ScalarKind::Float, width: 8 };
@@ -104,7 +104,7 @@ pub enum TypeLayout {
         name: String,
         /// Members in order of offset.
         members: Vec<Member>,
-        /// Bytes of the whole, trailing padding included; a runtime-sized tail counts as nothing.
+        /// Size in bytes, including trailing padding; a runtime-sized array counts as zero.
         size: u32,
     },
 }
@@ -121,7 +121,7 @@ pub struct Member {
 }
 
 impl TypeLayout {
-    /// Bytes of the fixed part: a runtime-sized array counts as nothing.
+    /// Returns the size in bytes of the fixed part: a runtime-sized array counts as zero.
     #[must_use]
     pub fn fixed_size(&self) -> u64 {
         match self {
@@ -133,7 +133,8 @@ impl TypeLayout {
         }
     }
 
-    /// The runtime-sized array that the type ends in, if any: its byte offset and its stride.
+    /// Returns byte offset and stride of the runtime-sized array at the end of the type, if there
+    /// is one.
     #[must_use]
     pub fn runtime_array(&self) -> Option<(u64, u64)> {
         match self {
@@ -147,8 +148,8 @@ impl TypeLayout {
         }
     }
 
-    /// The fewest bytes that a binding of this type must have: the fixed part, and one element of
-    /// a runtime-sized array.
+    /// Returns the minimum size in bytes of a binding of this type: the fixed part, and one element
+    /// of a runtime-sized array.
     #[must_use]
     pub fn min_binding_size(&self) -> u64 {
         match self.runtime_array() {

@@ -1,9 +1,9 @@
 //! WGSL compute kernels as data.
 //!
-//! [`Program::parse`] reads a WGSL source once: it is parsed, validated, its `override`s are
-//! applied, and its interface to the host is described by an [`Interface`]. From then on every
-//! backend works from the [`Program`]. Nothing here touches a device, and no input, however
-//! hostile, panics or overflows the stack.
+//! [`Program::parse`] reads a WGSL source once: it parses and validates it, applies its
+//! `override`s, and describes its interface to the host as an [`Interface`]. Every backend compiles
+//! the resulting [`Program`]. This crate accesses no device, and no input, however hostile, panics
+//! or overflows the stack.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

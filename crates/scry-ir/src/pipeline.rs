@@ -1,4 +1,4 @@
-//! From text to [`Inner`]: the order of the steps, and nothing else.
+//! The front-end pipeline from source text to [`Inner`].
 
 use naga::compact::{KeepUnused, compact};
 use naga::front::wgsl;
@@ -15,15 +15,15 @@ use crate::wgsl::{
 };
 use crate::{Features, Outline};
 
-/// A source that is right whichever of its entry points is run.
+/// A validated source, before an entry point is selected.
 struct Whole<'a> {
     module: Module,
     declarations: Declarations<'a>,
-    /// The features that its directives enable, and where.
+    /// The features that its directives enable, with their positions.
     enabled: Vec<(Features, Span)>,
 }
 
-/// Parses and validates all of a source.
+/// Parses and validates a whole source.
 fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Report>> {
     let declarations = Declarations::new(source, &scanned.tokens);
     budget::check(&declarations)?;
@@ -42,7 +42,7 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
     Ok(Whole { module, declarations, enabled: directives.features })
 }
 
-/// Reads what a source declares.
+/// Reads the declarations of a source.
 pub(crate) fn outline(source: &str, scanned: &Scanned) -> Result<Outline, Box<Report>> {
     let Whole { module, .. } = whole(source, scanned)?;
     Ok(Outline {

@@ -14,8 +14,8 @@ pub struct Options {
     pub entry: Option<String>,
     /// Values of `override`s, by name or by decimal `@id`.
     pub overrides: Vec<(String, OverrideValue)>,
-    /// Optional features that the source may use: those that the device has. Used are those that
-    /// the entry point reaches and those that a directive enables.
+    /// Optional features that the source may use: those of the device. A feature is used if code
+    /// that the entry point reaches uses it, or if a directive enables it.
     pub features: Features,
 }
 
@@ -34,7 +34,8 @@ pub struct Program {
 
 /// The content of a program.
 pub(crate) struct Inner {
-    /// The module: overrides applied, only the chosen entry point and what it reaches kept.
+    /// The module, with overrides applied, reduced to the selected entry point and the code it
+    /// reaches.
     pub(crate) module: naga::Module,
     /// The validator's findings about `module`.
     pub(crate) info: ModuleInfo,
@@ -77,27 +78,27 @@ impl Program {
         Self::with_options(source, &Options::default())
     }
 
-    /// Reads a source: parses and validates it, puts in the values of its `override`s, keeps what
-    /// the entry point reaches, and lays out its interface.
+    /// Reads a source: parses and validates it, applies its `override`s, removes code that the
+    /// entry point does not reach, and computes its interface.
     ///
-    /// Beside standard WGSL, `var<immediate>` (parameters given with each launch), `f64`, `i64`,
-    /// `u64` and `atomic<f32>` are known; `enable subgroups;` is accepted. Textures, samplers and
-    /// everything else that compute kernels on buffers do not have are refused.
+    /// In addition to standard WGSL, `var<immediate>` (parameters of each launch), `f64`, `i64`,
+    /// `u64` and `atomic<f32>` are supported; `enable subgroups;` is accepted. Textures, samplers
+    /// and other resources than buffers are refused.
     ///
     /// # Errors
-    /// A [`ShaderError`] of a kind that says whose fault it is, with a message of one line and,
-    /// where there is a place, line, column and the annotated source. A source of any content
-    /// gives an answer within seconds: nested or grown beyond what can be compiled, it is refused
-    /// as [`TooComplex`](crate::ShaderErrorKind::TooComplex).
+    /// A [`ShaderError`] with a kind, a message of one line and, if it has a position, line, column
+    /// and the annotated source. Any source is compiled or refused within seconds; one that is
+    /// nested too deeply or too large is refused as
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex).
     ///
     /// ```
     /// use scry_ir::{Features, Options, Program, ShaderErrorKind};
     ///
     /// let source = "override TILE: u32 = 8;
-    ///      @compute @workgroup_size(TILE, TILE) fn main() {}";
+    /// @compute @workgroup_size(TILE, TILE) fn main() {}";
     /// let options = Options {
-    ///     overrides: vec![("TILE".into(), 16.into())],
-    ///     ..Options::default()
+    /// overrides: vec![("TILE".into(), 16.into())],
+    /// ..Options::default()
     /// };
     /// let program = Program::with_options(source, &options)?;
     /// assert_eq!(program.interface().workgroup_size, [16, 16, 1]);

@@ -1,8 +1,8 @@
-//! Names that resemble a misspelt one.
+//! Suggestions for misspelt names.
 
-/// The candidate that a misspelt name most likely stands for, if one is near enough: at most one
-/// edit in three characters (insertion, deletion, substitution, transposition), upper and lower
-/// case alike. Of equally near ones the first.
+/// Returns the candidate that is most similar to a misspelt name, if one is similar enough: at most
+/// one edit in three characters (insertion, deletion, substitution, transposition), ignoring case.
+/// Of equally similar ones, the first.
 ///
 /// ```
 /// let names = ["TILE", "FACTOR"];
@@ -22,10 +22,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, ..)| *distance).map(|(.., candidate)| candidate)
 }
 
-/// Characters that are compared: the time grows with the square.
+/// Maximum number of characters compared: the time is quadratic.
 const LONGEST: usize = 64;
 
-/// The optimal string alignment distance: fewest edits, none within a transposed pair.
+/// Returns the optimal string alignment distance: the minimum number of edits, none within a
+/// transposed pair.
 fn distance(a: &[char], b: &[char]) -> usize {
     // Rows of the table for the prefixes of `a` of length i - 2, i - 1 and i.
     let mut before = vec![0; b.len() + 1];

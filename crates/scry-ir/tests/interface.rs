@@ -1,4 +1,4 @@
-//! What the host is told of a kernel.
+//! The interface of kernels.
 
 use scry_ir::{
     Access, BufferBindingType, Features, Options, Program, Scalar, ShaderErrorKind, TypeLayout,
@@ -92,7 +92,7 @@ fn overrides_size_workgroup_and_memory() {
     }
 }
 
-/// The offsets and the size of the struct that is the element of `data`.
+/// Returns the offsets and the size of the struct that is the element type of `data`.
 fn offsets(structs: &str) -> Result<(Vec<u32>, u32), ShaderErrorKind> {
     let source = format!(
         "{structs}
@@ -235,7 +235,7 @@ fn non_buffer_bindings_are_named() {
         assert_eq!(error.kind, ShaderErrorKind::NotCompute, "{source}\n{error}");
         assert!(error.message.contains(&format!("`{name}` is a {what}")), "{error}");
     }
-    // What a fragment entry point of the same source uses is no concern of the kernel.
+    // Features that only a fragment entry point of the same source uses are ignored.
     let source = "@group(0) @binding(0) var tex: texture_2d<f32>;
         @fragment fn fs() -> @location(0) vec4<f32> { return textureLoad(tex, vec2(0), 0); }
         @compute @workgroup_size(1) fn main() {}";

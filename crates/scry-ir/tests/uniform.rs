@@ -1,12 +1,12 @@
-//! No kernel of the repository is refused for its control flow: its own sources, its examples, and
-//! what it is tested and measured with.
+//! No kernel of the repository is refused for its control flow: sources, examples, tests and
+//! benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use scry_ir::{Options, Outline, Program};
 
-/// The WGSL sources below a folder.
+/// Collects the WGSL sources below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be listed").path();
@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A kernel's source. Those that scry-gpu puts together from parts lack their bindings.
+/// Returns a kernel's source, with bindings for those that scry-gpu assembles from parts.
 fn whole(path: &Path) -> String {
     let mut source = fs::read_to_string(path).expect("it can be read");
     if !source.contains("@group") {

@@ -1,15 +1,15 @@
 //! The body of the entry point: phases between barriers.
 
-use super::{Draw, Surroundings};
+use super::{Context, Generator};
 use crate::exact::Rule;
 use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
 use crate::types::Type;
 
-impl Draw {
+impl Generator {
     pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
         let lanes = workgroup_size.iter().product::<u32>() as usize;
         self.weight = 0;
-        self.around = Surroundings { rounds: 1, ..Surroundings::default() };
+        self.around = Context { iterations: 1, ..Context::default() };
         self.open_scope();
         self.add_counter("lane", lanes);
         for root in ["me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
@@ -85,18 +85,18 @@ impl Draw {
     /// Each invocation writes its own slot of workgroup memory, and after a barrier reads those of
     /// others; the next barrier ends that. At times all of it several times in a loop.
     fn exchange(&mut self, body: &mut Block, lanes: usize) {
-        let rounds = self.random.between(2, 3);
-        if self.random.one_in(4) && self.afford(rounds) {
+        let iterations = self.random.between(2, 3);
+        if self.random.one_in(4) && self.afford(iterations) {
             let counter = self.name("k");
             let outside = self.scope.len();
-            self.add_counter(&counter, rounds);
-            self.around.rounds *= rounds;
+            self.add_counter(&counter, iterations);
+            self.around.iterations *= iterations;
             let mut inner = Block::new();
             self.exchange_once(&mut inner, lanes);
-            self.around.rounds /= rounds;
+            self.around.iterations /= iterations;
             self.scope.truncate(outside);
             let kind = LoopKind::For;
-            body.push(Stmt::Loop { kind, counter, rounds, condition: None, body: inner });
+            body.push(Stmt::Loop { kind, counter, iterations, condition: None, body: inner });
         } else {
             let outside = self.scope.len();
             self.exchange_once(body, lanes);

@@ -1,14 +1,14 @@
 //! Functions and calls of them.
 
-use super::{Draw, Surroundings};
+use super::{Context, Generator};
 use crate::tree::{Expr, Function, Node, Place, Stmt};
 use crate::types::Type;
 
 /// Loop iterations, in all, of one invocation: launches fail on software devices that end loops
 /// after 65535 iterations, counted for several invocations together.
-const MOST_ROUNDS: usize = 6000;
+const MAX_ITERATIONS: usize = 6000;
 
-impl Draw {
+impl Generator {
     pub(super) fn declare_functions(&mut self) {
         for _ in 0..self.random.below(4) {
             let function = self.function();
@@ -34,7 +34,7 @@ impl Draw {
         }
         let result = self.variable_type();
         self.around =
-            Surroundings { returns: Some(result.clone()), rounds: 1, ..Surroundings::default() };
+            Context { returns: Some(result.clone()), iterations: 1, ..Context::default() };
         let count = self.random.between(1, 4);
         let mut body = self.block(count);
         body.push(Stmt::Return(Some(self.stored(&result, 2))));
@@ -43,9 +43,9 @@ impl Draw {
     }
 
     /// Accounts for a call or a loop; false if it would exceed the limit of iterations.
-    pub(super) fn afford(&mut self, rounds: usize) -> bool {
-        let cost = rounds * self.around.rounds;
-        let affordable = self.weight + cost <= MOST_ROUNDS;
+    pub(super) fn afford(&mut self, iterations: usize) -> bool {
+        let cost = iterations * self.around.iterations;
+        let affordable = self.weight + cost <= MAX_ITERATIONS;
         if affordable {
             self.weight += cost;
         }

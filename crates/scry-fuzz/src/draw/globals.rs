@@ -1,6 +1,6 @@
 //! Structures and global variables.
 
-use super::{Draw, is_readable_anywhere};
+use super::{Generator, is_readable_anywhere};
 use crate::tree::{Global, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
@@ -9,7 +9,7 @@ const INPUT: usize = 16;
 /// Slots of atomic arrays.
 const SLOTS: usize = 4;
 
-impl Draw {
+impl Generator {
     /// Structures, of which later ones may hold earlier ones.
     pub(super) fn declare_structs(&mut self) {
         for _ in 0..self.random.below(3) {

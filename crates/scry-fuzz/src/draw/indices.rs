@@ -1,12 +1,12 @@
 //! Indices into arrays: any at all, and those that follow the number of the invocation or of the
 //! round of a loop, as most indices of real kernels do.
 
-use super::Draw;
+use super::Generator;
 use crate::exact::Rule;
 use crate::tree::{Access, Expr, Literal, Place, Within};
 use crate::types::Type;
 
-impl Draw {
+impl Generator {
     /// An element of an array, vector or matrix of known length.
     pub(super) fn element(&mut self, len: usize, depth: usize) -> Access {
         let made = match self.random.below(5) {

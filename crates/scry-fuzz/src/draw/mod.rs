@@ -9,7 +9,7 @@ mod statements;
 mod values;
 
 use crate::random::Random;
-use crate::tree::{Access, Function, Global, Kernel, Place, Space, Within};
+use crate::tree::{Access, Function, Global, Place, RandomKernel, Space, Within};
 use crate::types::{Scalar, Type};
 use crate::{Features, tree::Expr};
 
@@ -28,7 +28,7 @@ struct Variable {
 
 /// The context of the statement that is being drawn.
 #[derive(Debug, Clone, Default)]
-struct Surroundings {
+struct Context {
     /// True in a loop, outside of a `switch` in it.
     may_break: bool,
     /// True in a loop.
@@ -38,13 +38,13 @@ struct Surroundings {
     /// True in the entry point where it may be left early.
     may_end: bool,
     /// Product of the iteration counts of the enclosing loops.
-    rounds: usize,
+    iterations: usize,
     /// Blocks around.
     depth: usize,
 }
 
 /// A kernel that is being drawn.
-struct Draw {
+struct Generator {
     random: Random,
     /// Number types that may be used, those of 32 bits more than once.
     numbers: Vec<Scalar>,
@@ -61,12 +61,12 @@ struct Draw {
     pure: bool,
     /// True once the atomics of workgroup memory are read, and no more changed.
     frozen: bool,
-    around: Surroundings,
+    around: Context,
 }
 
 /// Draws the kernel of a seed.
-pub(crate) fn kernel(seed: u64, features: Features) -> Kernel {
-    let mut draw = Draw::new(seed, features);
+pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
+    let mut draw = Generator::new(seed, features);
     let groups = draw.launch();
     draw.declare_structs();
     draw.declare_globals(groups);
@@ -79,7 +79,7 @@ pub(crate) fn kernel(seed: u64, features: Features) -> Kernel {
     if draw.numbers.contains(&Scalar::I16) {
         enables.push_str("enable wgpu_int16;\n");
     }
-    Kernel {
+    RandomKernel {
         seed,
         enables,
         structs: draw.structs,
@@ -91,7 +91,7 @@ pub(crate) fn kernel(seed: u64, features: Features) -> Kernel {
     }
 }
 
-impl Draw {
+impl Generator {
     fn new(seed: u64, features: Features) -> Self {
         let mut numbers = vec![Scalar::I32, Scalar::U32, Scalar::F32];
         numbers.extend_from_within(..);
@@ -115,7 +115,7 @@ impl Draw {
             weight: 0,
             pure: false,
             frozen: false,
-            around: Surroundings { rounds: 1, ..Surroundings::default() },
+            around: Context { iterations: 1, ..Context::default() },
         }
     }
 

@@ -2,12 +2,12 @@
 
 use super::body::own_element;
 use super::values::is_composed;
-use super::{Draw, Surroundings};
+use super::{Context, Generator};
 use crate::exact::Rule;
 use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
 use crate::types::{Scalar, Type};
 
-impl Draw {
+impl Generator {
     /// Statements in a scope of their own.
     pub(super) fn block(&mut self, count: usize) -> Block {
         let outside = self.scope.len();
@@ -20,8 +20,8 @@ impl Draw {
         block
     }
 
-    /// A block inside of a statement, in changed surroundings.
-    fn inner_block(&mut self, change: impl FnOnce(&mut Surroundings)) -> Block {
+    /// A block inside of a statement, in changed context.
+    fn inner_block(&mut self, change: impl FnOnce(&mut Context)) -> Block {
         let outside = self.around.clone();
         self.around.depth += 1;
         change(&mut self.around);
@@ -130,17 +130,17 @@ impl Draw {
     }
 
     fn repeat(&mut self) -> Option<Stmt> {
-        let rounds = self.random.between(1, 5);
-        if self.around.rounds * rounds > 60 || !self.afford(rounds) {
+        let iterations = self.random.between(1, 5);
+        if self.around.iterations * iterations > 60 || !self.afford(iterations) {
             return None;
         }
         let (kind, below) = self.random.pick(&[
-            (LoopKind::For, rounds),
-            (LoopKind::While, rounds + 1),
-            (LoopKind::Continuing, rounds),
-            (LoopKind::Down, rounds + 1),
-            (LoopKind::Twos, 2 * rounds - 1),
-            (LoopKind::Limited, rounds),
+            (LoopKind::For, iterations),
+            (LoopKind::While, iterations + 1),
+            (LoopKind::Continuing, iterations),
+            (LoopKind::Down, iterations + 1),
+            (LoopKind::Twos, 2 * iterations - 1),
+            (LoopKind::Limited, iterations),
         ]);
         let condition = match kind {
             LoopKind::Limited => Some(self.value(&Type::U32, 2)),
@@ -153,12 +153,12 @@ impl Draw {
         let outside = self.scope.len();
         self.add_counter(&counter, below);
         let body = self.inner_block(|around| {
-            around.rounds *= rounds;
+            around.iterations *= iterations;
             around.may_break = true;
             around.may_continue = true;
         });
         self.scope.truncate(outside);
-        Some(Stmt::Loop { kind, counter, rounds, condition, body })
+        Some(Stmt::Loop { kind, counter, iterations, condition, body })
     }
 
     fn switch(&mut self) -> Stmt {

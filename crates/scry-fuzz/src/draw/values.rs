@@ -1,7 +1,7 @@
 //! Values: literals, parts of variables, and what operators make of them.
 
 use super::ops::{self, Arg, Form};
-use super::{Draw, Variable};
+use super::{Generator, Variable};
 use crate::exact::{Rule, bound, can_be_stored};
 use crate::tree::{Access, Expr, Literal, Node, Place, Within};
 use crate::types::{Scalar, Type};
@@ -15,7 +15,7 @@ enum Step {
     Runtime,
 }
 
-impl Draw {
+impl Generator {
     /// A value of a type, with operators nested at most `depth` deep.
     pub(super) fn value(&mut self, ty: &Type, depth: usize) -> Expr {
         if depth == 0 || self.random.one_in(6) {

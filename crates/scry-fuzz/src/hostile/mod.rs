@@ -54,7 +54,7 @@ pub enum Comparable {
 
 /// A hostile kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
+pub struct HostileKernel {
     seed: u64,
     enables: String,
     structs: Vec<Vec<Type>>,
@@ -71,11 +71,11 @@ pub struct Kernel {
 
 /// Draws the hostile kernel of a seed.
 #[must_use]
-pub fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
+pub fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
     draw::kernel(seed, features, rules)
 }
 
-impl Kernel {
+impl HostileKernel {
     /// The kernel as text, with its data. Buffers have odd sizes, down to the smallest legal one.
     #[must_use]
     pub fn case(&self) -> Case {

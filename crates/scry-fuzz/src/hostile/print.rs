@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::Kernel;
+use super::HostileKernel;
 use super::tree::{Block, Expr, Extent, Global, Line, Space, Stmt};
 use crate::print::words;
 use crate::types::Type;
 
 /// The source of a kernel, without what it does not use.
-pub(super) fn source(kernel: &Kernel) -> String {
+pub(super) fn source(kernel: &HostileKernel) -> String {
     let mut code = entry_point(kernel);
     for function in kernel.functions.iter().rev() {
         if words(&code).contains(function.name.as_str()) {
@@ -24,7 +24,7 @@ pub(super) fn source(kernel: &Kernel) -> String {
 }
 
 /// The global variables that a source uses, in the order of declaration.
-pub(super) fn used<'k>(kernel: &'k Kernel, code: &str) -> impl Iterator<Item = &'k Global> {
+pub(super) fn used<'k>(kernel: &'k HostileKernel, code: &str) -> impl Iterator<Item = &'k Global> {
     let found: Vec<&Global> = {
         let words = words(code);
         kernel.globals.iter().filter(|global| words.contains(global.name.as_str())).collect()
@@ -37,7 +37,7 @@ pub(super) fn is_bound(space: Space) -> bool {
     matches!(space, Space::Input | Space::Output | Space::Uniform)
 }
 
-fn structs(kernel: &Kernel, code: &str) -> String {
+fn structs(kernel: &HostileKernel, code: &str) -> String {
     let mut text = String::new();
     for (index, members) in kernel.structs.iter().enumerate().rev() {
         let name = format!("S{index}");
@@ -49,7 +49,7 @@ fn structs(kernel: &Kernel, code: &str) -> String {
     text
 }
 
-fn global_text(kernel: &Kernel, global: &Global) -> String {
+fn global_text(kernel: &HostileKernel, global: &Global) -> String {
     let Global { name, ty, .. } = global;
     let element = match (global.atomic, ty) {
         (true, Type::Array(element, len)) => format!("array<atomic<{element}>, {len}>"),
@@ -79,7 +79,7 @@ fn global_text(kernel: &Kernel, global: &Global) -> String {
     text
 }
 
-fn entry_point(kernel: &Kernel) -> String {
+fn entry_point(kernel: &HostileKernel) -> String {
     let [x, y, z] = kernel.workgroup_size;
     let body = block(&kernel.body, 1);
     let me = if words(&body).contains("me") {

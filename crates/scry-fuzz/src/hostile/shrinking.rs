@@ -1,6 +1,6 @@
 //! Shrinks hostile kernels that fail.
 
-use super::Kernel;
+use super::HostileKernel;
 use super::tree::{Block, Expr, Kind, Line, Stmt};
 
 /// Makes a hostile kernel smaller, step by step, as long as `fails` holds for what remains. Stops
@@ -9,7 +9,11 @@ use super::tree::{Block, Expr, Kind, Line, Stmt};
 /// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
 /// kernels that a device refuses.
 #[must_use]
-pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
+pub fn shrink(
+    kernel: &HostileKernel,
+    attempts: usize,
+    mut fails: impl FnMut(&HostileKernel) -> bool,
+) -> HostileKernel {
     let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
     loop {
         let before = search.best.clone();
@@ -23,9 +27,9 @@ pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -
 }
 
 struct Search<'a> {
-    best: Kernel,
+    best: HostileKernel,
     left: usize,
-    fails: &'a mut dyn FnMut(&Kernel) -> bool,
+    fails: &'a mut dyn FnMut(&HostileKernel) -> bool,
 }
 
 /// A change of a statement.
@@ -40,7 +44,7 @@ enum Change {
 
 impl Search<'_> {
     /// Accepts the candidate if it is another kernel that still fails.
-    fn try_out(&mut self, candidate: Kernel) -> bool {
+    fn try_out(&mut self, candidate: HostileKernel) -> bool {
         if self.left == 0 || candidate == self.best {
             return false;
         }
@@ -99,12 +103,12 @@ impl Search<'_> {
     }
 }
 
-fn blocks(kernel: &mut Kernel) -> impl Iterator<Item = &mut Block> {
+fn blocks(kernel: &mut HostileKernel) -> impl Iterator<Item = &mut Block> {
     kernel.functions.iter_mut().map(|function| &mut function.body).chain([&mut kernel.body])
 }
 
 /// Statements of a kernel, those in blocks included.
-fn count(kernel: &Kernel) -> usize {
+fn count(kernel: &HostileKernel) -> usize {
     fn of(block: &Block) -> usize {
         let inner = |stmt: &Stmt| match stmt {
             Stmt::Blocks(parts) => parts.iter().map(|part| of(&part.body)).sum(),
@@ -116,7 +120,7 @@ fn count(kernel: &Kernel) -> usize {
 }
 
 /// Changes a statement by its number, outer ones before inner ones; false if it cannot be.
-fn change_statement(kernel: &mut Kernel, wanted: usize, change: Change) -> bool {
+fn change_statement(kernel: &mut HostileKernel, wanted: usize, change: Change) -> bool {
     fn walk(block: &mut Block, left: &mut usize, change: Change) -> Option<bool> {
         for at in 0..block.len() {
             if *left == 0 {
@@ -155,7 +159,7 @@ fn changed(block: &mut Block, at: usize, change: Change) -> bool {
 }
 
 /// An operand by its number; the replacement takes its place, if there is one.
-fn nth_operand(kernel: &mut Kernel, wanted: usize, mut with: Option<Expr>) -> Option<Expr> {
+fn nth_operand(kernel: &mut HostileKernel, wanted: usize, mut with: Option<Expr>) -> Option<Expr> {
     fn in_expr(expr: &mut Expr, left: &mut usize, with: &mut Option<Expr>) -> Option<Expr> {
         if *left == 0 {
             let found = expr.clone();

@@ -11,7 +11,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
+use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, Features, GpuError, Launch};
 
@@ -76,7 +76,7 @@ fn features(device: &Device, reference: Option<&Device>) -> scry_fuzz::Features 
     }
 }
 
-fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
+fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> {
     let case = kernel.case();
     let launch = Launch::workgroups(case.groups);
     run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
@@ -84,7 +84,7 @@ fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
 
 /// Returns the problem of a kernel on a device, its kind first.
 fn problem(
-    kernel: &Kernel,
+    kernel: &HostileKernel,
     device: &Device,
     reference: Option<&Device>,
 ) -> Option<(&'static str, String)> {
@@ -103,7 +103,7 @@ fn problem(
 
 /// Returns where a device's bytes differ from the reference's, if the kernel is deterministic.
 fn difference(
-    kernel: &Kernel,
+    kernel: &HostileKernel,
     ran: &GuardedRun,
     device: &Device,
     reference: Option<&Device>,
@@ -125,7 +125,7 @@ fn difference(
 
 /// Prints a problem, and the smallest kernel found with one of its kind.
 fn describe(
-    kernel: &Kernel,
+    kernel: &HostileKernel,
     (kind, text): &(&'static str, String),
     device: &Device,
     reference: Option<&Device>,
@@ -150,7 +150,7 @@ fn devices_survive_endless_kernels() {
         let gpu = gpu.unwrap_or_else(|error| panic!("{error}"));
         gpu.set_time_limit(Some(LIMIT));
         let endless = (0..).map(|seed| kernel(seed, scry_fuzz::Features::default(), rules(&gpu)));
-        let endless = endless.filter(Kernel::may_not_end).take(20);
+        let endless = endless.filter(HostileKernel::may_not_end).take(20);
         let ended = endless.filter(|kernel| run(kernel, &gpu).expect("no error").timed_out);
         assert!(ended.count() > 0, "no kernel of 20 was endless");
         let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });

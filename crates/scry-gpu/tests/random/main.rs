@@ -11,7 +11,7 @@ mod support;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use scry_fuzz::{Case, Kernel, kernel, shrink};
+use scry_fuzz::{Case, RandomKernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
@@ -51,7 +51,7 @@ fn every_device_computes_the_same() {
 /// A kernel with a problem on a device.
 struct Found<'a> {
     seed: u64,
-    kernel: Kernel,
+    kernel: RandomKernel,
     device: &'a Device,
     problem: Problem,
 }
@@ -122,7 +122,12 @@ impl Problem {
 }
 
 /// The smallest kernel found that has the same problem.
-fn smallest(kernel: &Kernel, wanted: &Problem, reference: &Device, device: &Device) -> Kernel {
+fn smallest(
+    kernel: &RandomKernel,
+    wanted: &Problem,
+    reference: &Device,
+    device: &Device,
+) -> RandomKernel {
     let end = Instant::now() + SHRINKING;
     shrink(kernel, ATTEMPTS, |smaller| {
         if Instant::now() > end {

@@ -1,6 +1,6 @@
-//! Rewrites of SPIR-V that work around driver bugs, named by what they change.
+//! Rewrites of SPIR-V that work around driver bugs.
 //!
-//! Which driver has which bug is up to the caller of the writer.
+//! The caller of the writer decides which driver needs which.
 
 bitflags::bitflags! {
     /// Rewrites of SPIR-V that work around driver bugs: none of them changes the kernel's
@@ -11,10 +11,10 @@ bitflags::bitflags! {
         /// than that.
         const EXPAND_MIX = 1 << 0;
         /// `bool` in workgroup memory becomes `u32`, for drivers where an invocation does not see
-        /// what others have stored to an `OpTypeBool`.
+        /// values that others have stored to an `OpTypeBool`.
         const WORKGROUP_BOOL_AS_U32 = 1 << 1;
-        /// Initial values of variables that hold several vectors are stored by statements, for
-        /// drivers that forward a later store to a load before it.
+        /// Initial values of variables that contain several vectors are stored by statements, for
+        /// drivers that forward a later store to an earlier load.
         const STORE_INITIAL_VECTORS = 1 << 2;
         /// Integer vectors are divided component by component, for drivers that lose quotients of
         /// splats by constants.
@@ -29,7 +29,7 @@ bitflags::bitflags! {
 }
 
 impl SpirvWorkarounds {
-    /// The name of each rewrite in the set, as tools show it.
+    /// Returns the names of the rewrites in the set, for tools.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         const NAMES: [(SpirvWorkarounds, &str); 6] = [
             (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
@@ -42,7 +42,7 @@ impl SpirvWorkarounds {
         NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
     }
 
-    /// The rewrite of this name.
+    /// Returns the rewrite with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::all().iter().find(|flag| flag.names().any(|its| its == name))

@@ -1,4 +1,4 @@
-//! A program as SPIR-V, through naga's writer.
+//! Writes programs as SPIR-V, with naga's writer.
 
 use std::borrow::Cow;
 
@@ -15,46 +15,46 @@ use crate::wgsl::naga::guard;
 use crate::wgsl::validate;
 use crate::{Features, Interface, Program, ShaderError, SpirvWorkarounds};
 
-/// How to write SPIR-V.
+/// Options of the SPIR-V writer.
 ///
 /// Every buffer of the interface is bound in descriptor set 0, at its index in
-/// [`Interface::bindings`](crate::Interface::bindings), whatever its WGSL group: gaps cost nothing.
+/// [`Interface::bindings`](crate::Interface::bindings), regardless of its WGSL group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpirvOptions {
     /// SPIR-V version, (1, 3) or newer.
     pub version: (u8, u8),
-    /// Clamp every index and bound every loop not proven finite. Off only for callers that vouch
-    /// for their kernel. A clamp needs something to stay within: the host binds no buffer smaller
-    /// than [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
+    /// Clamps every index and bounds every loop that is not proven finite. `false` is for trusted
+    /// kernels only. In both cases no buffer may be smaller than
+    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
     pub checked: bool,
-    /// The device zeroes workgroup memory itself
-    /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
+    /// The device zeroes workgroup memory (`VK_KHR_zero_initialize_workgroup_memory`); otherwise
+    /// the kernel does.
     pub native_workgroup_zeroing: bool,
-    /// Rewrite the kernel to run on a linearised grid: one more uniform buffer, a
-    /// [`LinearisedGrid`], is bound after the interface's last one.
+    /// Rewrites the kernel to run on a linearised grid: an additional uniform buffer, a
+    /// [`LinearisedGrid`], is bound after the last one of the interface.
     pub linearised: bool,
-    /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
+    /// Rewrites for defects of the driver; a conforming driver needs none.
     pub workarounds: SpirvWorkarounds,
-    /// Have the kernel report when a driver ended its loops early: one more storage buffer of
+    /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
     /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
     /// is 1 after a launch in which an invocation could not have entered two more iterations.
     pub reports_cut_loops: bool,
 }
 
 impl SpirvOptions {
-    /// Bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
+    /// Size in bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
     pub const CUT_LOOPS_SIZE: u32 = cut_loops::REPORT_SIZE;
 }
 
-/// How much control flow a kernel has, for drivers with a limit to that.
+/// Measures of a kernel's control flow, for drivers that limit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlFlow {
-    /// The most iterations that all loops of an invocation make together, the one that only finds
-    /// that a loop is over included; `None` if no bound is known. A group of invocations that run
-    /// in lockstep makes no more.
+    /// Upper bound of the iterations of all loops of an invocation together, including those that
+    /// only evaluate the exit condition; `None` if no bound is known. It also holds for a group of
+    /// invocations in lockstep.
     pub most_iterations: Option<u64>,
-    /// Levels of nested conditions, or of nested loops if those are more, with calls replaced by
-    /// the function called, early returns by conditions, and cases of a `switch` one in the other.
+    /// Nesting depth of conditions, or of loops if that is larger, with calls inlined, early
+    /// returns replaced by conditions, and the cases of a `switch` nested in each other.
     pub depth: u32,
 }
 
@@ -67,13 +67,13 @@ pub struct ControlFlow {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearisedGrid {
-    /// Workgroups of the launch as the caller sees it, along x, y and z.
+    /// Logical workgroups of the launch along x, y and z.
     pub groups: [u32; 3],
     /// Physical workgroups in a row, along x.
     pub width: u32,
     /// Physical rows along y.
     pub height: u32,
-    /// Rows that hold any workgroup of the launch.
+    /// Rows that contain workgroups of the launch.
     pub rows: u32,
     /// Workgroups of the launch in the last of those rows.
     pub last_row: u32,
@@ -82,7 +82,7 @@ pub struct LinearisedGrid {
 }
 
 impl LinearisedGrid {
-    /// The bytes, as the kernel's uniform buffer holds them.
+    /// Returns the content of the kernel's uniform buffer.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let [x, y, z] = self.groups;
@@ -95,30 +95,30 @@ impl LinearisedGrid {
     }
 }
 
-/// Where the code of a kernel reads its grid from. Each is a variant of the kernel.
+/// The source of the grid for a variant of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GridSource {
-    /// From the device's own ids: the grid is that of the launch.
+    /// Built-in ids of the device: the physical grid is that of the launch.
     Native,
-    /// From a buffer that holds [`LinearisedGrid`].
+    /// A buffer with a [`LinearisedGrid`].
     Linearised,
-    /// From the workgroup counts of an indirect launch, in memory: the physical workgroups, whose
-    /// number does not depend on the counts, loop over [`runnable_workgroups`].
+    /// The workgroup counts of an indirect launch, in memory: the physical workgroups, whose number
+    /// does not depend on the counts, loop over [`runnable_workgroups`].
     Counts,
 }
 
 /// Returns the workgroups along x, y and z that an indirect launch runs for the `counts` in memory,
 /// of a kernel with workgroups of `size` invocations.
 ///
-/// These are the counts themselves, unless the invocations of an axis or all workgroups together
-/// are more than 2^32 - 1: then, as where a count is 0, nothing runs. The host has no part in an
-/// indirect launch, so there is no error. Every backend obeys this rule.
+/// These are the counts themselves, unless the invocations of an axis, or all workgroups together,
+/// exceed 2^32 - 1: then, as for a count of 0, no workgroup runs. The host does not know the
+/// counts, so there is no error. The rule is the same on every backend.
 #[must_use]
 pub fn runnable_workgroups(size: [u32; 3], counts: [u32; 3]) -> [u32; 3] {
     let [x, y, z] = counts;
     let total = x.checked_mul(y).and_then(|xy| xy.checked_mul(z));
     let on_axes = counts.iter().zip(size).all(|(n, width)| n.checked_mul(width).is_some());
-    // A product with a zero in it may overflow before it is zero.
+    // A product with a zero factor may overflow before it becomes zero.
     if counts.contains(&0) || total.is_none() || !on_axes { [0; 3] } else { counts }
 }
 
@@ -147,7 +147,7 @@ impl Program {
         })
     }
 
-    /// Writes the program as SPIR-V words, entry point named as in the source.
+    /// Writes the program as SPIR-V words; the entry point has its name in the source.
     ///
     /// ```
     /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
@@ -168,9 +168,8 @@ impl Program {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
-    /// kernel: their accesses cannot be clamped.
-    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of bools in
-    /// workgroup memory that are loaded or stored as a whole.
+    /// kernel: their accesses cannot be clamped. [`TooComplex`](crate::ShaderErrorKind::TooComplex)
+    /// for huge arrays of bools in workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = self.inner();
@@ -215,8 +214,8 @@ fn write(
     })
 }
 
-/// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
-/// validator's of the module as it comes in.
+/// Applies the rewrites that the kernel needs: most kernels are not copied. `info` is the
+/// validator's result for the original module.
 fn rewrite(
     module: &mut Cow<'_, Module>,
     info: &ModuleInfo,
@@ -262,7 +261,7 @@ fn rewrite(
     Ok(())
 }
 
-/// Checks a module that was rewritten; what the kernel uses was settled when it was read.
+/// Validates a rewritten module with all capabilities: features were checked when it was read.
 fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     validate::kernel(module, Features::all()).map_err(|report| {
         let error = report.render("");
@@ -270,8 +269,8 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     })
 }
 
-/// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would be as
-/// much code to build as the rest of this file.
+/// Numbers the bindings in set 0, in order. Passing naga's writer a map instead would need more
+/// code.
 fn number(module: &mut Cow<'_, Module>, bindings: &[ResourceBinding]) {
     let at = |binding| ResourceBinding { group: 0, binding };
     if bindings.iter().zip(0..).all(|(old, number)| *old == at(number)) {
@@ -296,7 +295,7 @@ fn settings(options: &SpirvOptions) -> spv::Options<'static> {
     spv::Options {
         lang_version: options.version,
         flags: spv::WriterFlags::DEBUG,
-        // Each has its number.
+        // All bindings are numbered.
         fake_missing_bindings: true,
         bounds_check_policies: BoundsCheckPolicies {
             index: policy,
@@ -305,11 +304,11 @@ fn settings(options: &SpirvOptions) -> spv::Options<'static> {
             binding_array: policy,
         },
         zero_initialize_workgroup_memory: zeroing,
-        // The loops that need it have been bounded one by one.
+        // Our own pass has bounded the loops that need it.
         force_loop_bounding: false,
-        // Divisors have been guarded one by one.
+        // Our own pass has guarded divisors.
         emit_int_div_checks: false,
-        // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
+        // Only 16-bit shader inputs and outputs would need it, which kernels do not have.
         use_storage_input_output_16: false,
         ..spv::Options::default()
     }

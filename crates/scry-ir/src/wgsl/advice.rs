@@ -2,7 +2,7 @@
 
 use crate::wgsl::report::Report;
 
-/// A remedy for a text that is not WGSL.
+/// Returns help for a text that is not WGSL.
 pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
     let place = report.labels.first().and_then(|(span, _)| span.to_range());
     let text = place.and_then(|range| source.get(range)).unwrap_or("");
@@ -38,7 +38,7 @@ fn other_language(source: &str) -> Option<&'static str> {
     })
 }
 
-/// A remedy for a module that breaks a rule.
+/// Returns help for an invalid module.
 pub(crate) fn validation(message: &str) -> Option<String> {
     let help = if message.contains("Binding decoration is missing") {
         "a storage or uniform variable needs `@group(…) @binding(…)`; other variables have none"

@@ -1,5 +1,4 @@
-//! The module-scope declarations of a source, found in its tokens: those that naga's module does
-//! not expose.
+//! The module-scope declarations of a source that naga's module does not expose, from its tokens.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,9 +13,9 @@ pub(crate) struct Declarations<'a> {
     pub(crate) tokens: &'a [Token],
     /// The tokens of the initialiser of each `const`.
     pub(crate) constants: BTreeMap<&'a str, Range<usize>>,
-    /// The same of every `const` within a function; of one name there may be several.
+    /// The same for every `const` in a function; several may have the same name.
     pub(crate) local_constants: BTreeMap<&'a str, Vec<Range<usize>>>,
-    /// The tokens of the type that each `alias` stands for.
+    /// The tokens of the type of each `alias`.
     pub(crate) aliases: BTreeMap<&'a str, Range<usize>>,
     /// The tokens between the braces of each `struct`.
     pub(crate) structs: BTreeMap<&'a str, Range<usize>>,
@@ -43,12 +42,12 @@ impl<'a> Declarations<'a> {
         outline
     }
 
-    /// The text of a token; empty past the end.
+    /// Returns the text of a token; empty past the end.
     pub(crate) fn text(&self, at: usize) -> &'a str {
         self.tokens.get(at).map_or("", |token| token.text(self.source))
     }
 
-    /// The place of a function's name.
+    /// Returns the position of a function's name.
     pub(crate) fn function(&self, name: &str) -> Option<Span> {
         let (_, body) = self.functions.iter().find(|(n, _)| *n == name)?;
         let at = (0..body.start).rev().find(|at| self.text(*at) == "fn")? + 1;
@@ -56,7 +55,7 @@ impl<'a> Declarations<'a> {
         Some(Span::new(token.start, token.end))
     }
 
-    /// The place of the first token with that text; of the first token of all if there is none.
+    /// Returns the position of the first token with that text; of the first token if there is none.
     pub(crate) fn first(&self, text: &str) -> Span {
         let hit = self.tokens.iter().find(|token| token.text(self.source) == text);
         hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
@@ -103,8 +102,9 @@ impl<'a> Declarations<'a> {
         }
     }
 
-    /// The tokens between the `=` and the `;` of the declaration at `at`. One without an end stops
-    /// where no initialiser can go on, so that a heap of them is not read over and over.
+    /// Returns the tokens between the `=` and the `;` of the declaration at `at`. Without a `;` it
+    /// stops at a token that no initialiser contains, so that the time stays linear for many of
+    /// them.
     fn initialiser(&self, at: usize) -> Range<usize> {
         let stops = |i: &usize| matches!(self.text(*i), ";" | "const" | "{" | "}");
         let end = (at + 1..self.tokens.len()).find(stops).unwrap_or(self.tokens.len());
@@ -112,13 +112,13 @@ impl<'a> Declarations<'a> {
         (equals + 1).min(end)..end
     }
 
-    /// The next token with that text, from `at`.
+    /// Returns the next token with that text, from `at`.
     fn find(&self, at: usize, text: &str) -> usize {
         let hit = self.tokens[at..].iter().position(|token| token.text(self.source) == text);
         hit.map_or(self.tokens.len(), |offset| at + offset)
     }
 
-    /// The bracket that closes the one at `open`.
+    /// Returns the bracket that closes the one at `open`.
     pub(crate) fn close(&self, open: usize) -> usize {
         let mut depth = 0usize;
         for at in open..self.tokens.len() {
@@ -132,7 +132,7 @@ impl<'a> Declarations<'a> {
         self.tokens.len()
     }
 
-    /// The value of a plain number, or of a constant that is one.
+    /// Returns the value of an integer literal, or of a constant that is one.
     pub(crate) fn plain_value(&self, tokens: Range<usize>) -> Option<u64> {
         let (mut range, mut hops) = (tokens, 0);
         while range.len() == 1 && hops < 16 {
@@ -147,7 +147,7 @@ impl<'a> Declarations<'a> {
     }
 }
 
-/// The value of an integer literal.
+/// Parses an integer literal.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim_end_matches(['u', 'i', 'l']);
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

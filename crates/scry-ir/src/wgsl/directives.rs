@@ -1,5 +1,5 @@
-//! `enable` directives: which features they ask for, and `enable subgroups;`, which naga refuses
-//! although it has subgroup operations.
+//! `enable` directives, including `enable subgroups;`, which naga refuses although it supports
+//! subgroup operations.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::wgsl::lex::{Kind, Token};
 
 /// The directives of a source.
 pub(crate) struct Directives<'a> {
-    /// The features enabled, and where.
+    /// The features enabled, with their positions.
     pub(crate) features: Vec<(Features, Span)>,
-    /// The source without `subgroups`, everything else at the same place.
+    /// The source with `subgroups` blanked out, so that positions are unchanged.
     pub(crate) source: Cow<'a, str>,
 }
 
@@ -62,7 +62,7 @@ impl Directives<'_> {
             return self.blank(all);
         }
         for i in names.into_iter().filter(is_subgroups) {
-            // One comma goes with it: the one after it, or, for the last name, the one before.
+            // A comma is removed too: the one after it, or, for the last name, the one before.
             let last = i + 2 >= directive.len();
             let range = if last { i - 1..i + 1 } else { i..i + 2 };
             self.blank(directive[range.start].start..directive[range.end - 1].end);
@@ -80,7 +80,7 @@ impl Directives<'_> {
     }
 }
 
-/// True for `enable a, b, c;`, with or without a comma at the end.
+/// Returns whether a directive has the form `enable a, b, c;`, with or without a trailing comma.
 fn well_formed(source: &str, directive: &[Token]) -> bool {
     let list = &directive[1..directive.len() - 1];
     !list.is_empty()

@@ -1,4 +1,4 @@
-//! Which entry point of a module is the kernel.
+//! Selection of the entry point.
 
 use naga::{Module, ShaderStage, Span};
 
@@ -25,14 +25,14 @@ pub(crate) fn choose(
     }
 }
 
-/// The names of all compute entry points, in source order.
+/// Returns the names of all compute entry points, in source order.
 pub(crate) fn compute(module: &Module) -> Vec<String> {
     let entries = module.entry_points.iter();
     let compute = entries.filter(|entry| entry.stage == ShaderStage::Compute);
     compute.map(|entry| entry.name.clone()).collect()
 }
 
-/// Drops every other entry point.
+/// Removes all other entry points.
 pub(crate) fn keep_only(module: &mut Module, name: &str) {
     module.entry_points.retain(|entry| entry.stage == ShaderStage::Compute && entry.name == name);
 }
@@ -63,7 +63,7 @@ fn absent(module: &Module, outline: &Declarations<'_>, name: &str, compute: &[&s
     refuse(format!("no entry point `{name}`: the source has {}", list(compute)))
 }
 
-/// No compute entry point at all.
+/// The error for a source without a compute entry point.
 fn none(module: &Module, outline: &Declarations<'_>) -> Report {
     let entries = module.entry_points.iter().take(16);
     let others: Vec<String> =
@@ -99,7 +99,7 @@ fn refuse(message: impl Into<String>) -> Report {
     Report::new(ShaderErrorKind::EntryPoint, message)
 }
 
-/// `` `a`, `b`, `c` ``, cut short after sixteen.
+/// Formats names as `` `a`, `b`, `c` ``, at most sixteen.
 fn list(names: &[&str]) -> String {
     let mut text: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
     if names.len() > 16 {

@@ -1,5 +1,5 @@
-//! WGSL tokens, as far as the scan before the compiler needs them: brackets, template lists,
-//! operators, words. It never fails: text that is not WGSL results in tokens of kind `Unknown`.
+//! WGSL tokens, as needed for the checks before parsing: brackets, template lists, operators,
+//! words. The lexer never fails: invalid text results in tokens of kind `Unknown`.
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Unknown,
 }
 
-/// One token of a source, comments and blanks left out.
+/// A token of a source, which is no comment or blank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -54,14 +54,14 @@ struct Candidate {
     depth: usize,
 }
 
-/// Cuts a source into tokens, one call of `next` each, and finds its template lists as WGSL's
-/// template list discovery does. The source must be shorter than 4 GiB.
+/// Splits a source into tokens, one per call of `advance`, and finds template lists by WGSL's
+/// template list discovery. The source must be shorter than 4 GiB.
 pub(crate) struct Lexer<'a> {
     source: &'a str,
     at: usize,
     pub(crate) tokens: Vec<Token>,
     candidates: Vec<Candidate>,
-    /// Open `(` and `[`, as the discovery counts them.
+    /// Nesting depth of `(` and `[`, for the discovery.
     depth: usize,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Reads one more token into `tokens`; false at the end.
+    /// Reads the next token into `tokens`; returns false at the end.
     pub(crate) fn advance(&mut self) -> bool {
         let unknown = self.skip_blanks();
         let Some(first) = self.rest().chars().next() else {
@@ -97,7 +97,7 @@ impl<'a> Lexer<'a> {
         &self.source[self.at..]
     }
 
-    /// Moves past blanks and comments; true if it stopped at a comment without an end.
+    /// Skips blanks and comments; returns true at an unterminated comment.
     fn skip_blanks(&mut self) -> bool {
         loop {
             let rest = self.rest();
@@ -118,7 +118,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Moves past the token that starts with `first`.
+    /// Skips the token that starts with `first`.
     fn token(&mut self, first: char) -> Kind {
         let rest = self.rest();
         let second = rest.as_bytes().get(1).copied().unwrap_or(0);
@@ -180,7 +180,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length and kind of an operator or an assignment.
+/// Returns length and kind of an operator or an assignment.
 fn operator(text: &[u8]) -> (usize, Kind) {
     let second = text.get(1).copied().unwrap_or(0);
     match (text[0], second) {
@@ -212,7 +212,7 @@ fn word_len(text: &str) -> usize {
     text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())
 }
 
-/// The length of the block comment at the start of `text`; comments nest.
+/// Returns the length of the block comment at the start of `text`; comments nest.
 fn comment_len(text: &[u8]) -> Option<usize> {
     let mut depth = 1u32;
     let mut at = 2;

@@ -1,4 +1,4 @@
-//! From WGSL text to a module that has been checked, and to the interface of its kernel.
+//! The WGSL front end: from text to a validated module and the interface of its kernel.
 
 pub(crate) mod advice;
 pub(crate) mod declarations;

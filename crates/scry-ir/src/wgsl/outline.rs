@@ -3,13 +3,13 @@
 use crate::wgsl::naga::{guard, scan};
 use crate::{Override, OverrideValue, ShaderError, pipeline};
 
-/// The entry points and overrides of a source, to choose from before creating a
+/// The entry points and overrides of a source, to select from before creating a
 /// [`Program`](crate::Program).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
     /// Names of the compute entry points, in source order.
     pub entry_points: Vec<String>,
-    /// Every override, in source order, with its default where that is a plain number.
+    /// Every override, in source order, with its default if that is a literal.
     pub overrides: Vec<Override>,
     /// Names of the overrides that have no default: a program needs values for those that its
     /// entry point uses.
@@ -20,8 +20,8 @@ impl Outline {
     /// Reads a source.
     ///
     /// # Errors
-    /// A [`ShaderError`] that shows the place in the source, for what is wrong whichever entry
-    /// point is chosen and whatever the overrides are.
+    /// A [`ShaderError`] with the position in the source, for errors that do not depend on the
+    /// entry point or on overrides.
     pub fn read(source: &str) -> Result<Self, ShaderError> {
         let scanned = scan::scan(source).map_err(|report| report.render(source))?;
         guard::run_with_stack(scanned.stack, || {
@@ -29,9 +29,9 @@ impl Outline {
         })
     }
 
-    /// Returns values for all overrides: those `given` that the source declares, and 1 for every
-    /// override that has neither a default nor a given value. The names of the latter are returned
-    /// too. For tools that analyse kernels without running them.
+    /// Returns values for all overrides: those in `given` that the source declares, and 1 for every
+    /// override with neither a default nor a given value. The second result lists the names of the
+    /// latter. For tools that analyse kernels without running them.
     #[must_use]
     pub fn assume(
         &self,

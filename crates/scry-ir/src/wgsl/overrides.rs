@@ -1,4 +1,4 @@
-//! `override` declarations: the values given for them are checked, then put in.
+//! `override` declarations: checks the values given for them and applies them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Declaration {
     scalar: Scalar,
     span: Span,
     has_default: bool,
-    /// The default, where it is a plain number.
+    /// The default, if it is a literal.
     default: Option<f64>,
 }
 
@@ -115,7 +115,7 @@ impl Declared {
     }
 }
 
-/// The value of an initialiser that is a plain number or bool.
+/// Returns the value of an initialiser that is a literal.
 fn plain_number(module: &Module, init: naga::Handle<Expression>) -> Option<f64> {
     let Expression::Literal(literal) = module.global_expressions[init] else {
         return None;
@@ -144,7 +144,7 @@ fn type_name(scalar: Scalar) -> String {
     format!("{letter}{}", u32::from(scalar.width) * 8)
 }
 
-/// The value as a number. Refuses one that the override's type cannot hold.
+/// Returns the value as a number. Refuses one that the override's type cannot represent.
 fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
     let scalar = declaration.scalar;
     let (name, ty) = (declaration.spelled(), type_name(scalar));
@@ -187,14 +187,14 @@ fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
     Box::new(report.at(declaration.span, "declared here"))
 }
 
-/// The names of the overrides that must be given a value.
+/// Returns the names of the overrides without a default.
 pub(crate) fn without_default(module: &Module) -> Vec<String> {
     let overrides = module.overrides.iter().map(|(_, declared)| declared);
     let required = overrides.filter(|declared| declared.init.is_none());
     required.filter_map(|declared| declared.name.clone()).collect()
 }
 
-/// Puts the values into a pruned module; refuses it if one that it needs is missing.
+/// Applies the values to a pruned module; refuses it if a required one is missing.
 pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Report>> {
     if module.overrides.is_empty() {
         return Ok(module);
@@ -215,7 +215,7 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
     Ok(module.into_owned())
 }
 
-/// Reports naga's errors about values that fit their types, but not the kernel.
+/// Reports naga's errors about values that are valid for their types, but not for the kernel.
 fn explain(error: &PipelineConstantError) -> Box<Report> {
     Box::new(match error {
         PipelineConstantError::ValidationError(error) if is_about_workgroups(error.as_inner()) => {

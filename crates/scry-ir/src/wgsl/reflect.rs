@@ -1,4 +1,4 @@
-//! Module → [`Interface`].
+//! Reflection: computes the [`Interface`] of a module.
 
 use naga::valid::{GlobalUse, ModuleInfo};
 use naga::{AddressSpace, GlobalVariable, Handle, Module};
@@ -9,7 +9,7 @@ use crate::{
     Access, Binding, BufferBindingType, Features, Immediates, Interface, Override, TypeLayout,
 };
 
-/// The interface of the only entry point of a validated module.
+/// Returns the interface of the only entry point of a validated module.
 pub(crate) fn interface(
     module: &Module,
     info: &ModuleInfo,
@@ -42,7 +42,7 @@ pub(crate) fn interface(
                 }
             }
             AddressSpace::WorkGroup => {
-                // Each variable starts on a boundary of 16 bytes, as WebGPU counts them.
+                // WebGPU rounds the size of each variable up to 16 bytes.
                 let size = type_layout::size(module, global.ty)?.checked_next_multiple_of(16);
                 memory = memory.saturating_add(size.unwrap_or(u64::MAX));
             }
@@ -85,7 +85,7 @@ fn binding(
     }))
 }
 
-/// The name and the layout of a variable.
+/// Returns name and layout of a variable.
 fn lay_out(
     module: &Module,
     handle: Handle<GlobalVariable>,

@@ -1,4 +1,4 @@
-//! Builds a [`ShaderError`]: the message, the place, and the annotated source lines.
+//! Builds a [`ShaderError`]: the message, the position, and the annotated source lines.
 
 use std::error::Error;
 use std::fmt;
@@ -7,20 +7,20 @@ use naga::{Span, WithSpan};
 
 use crate::{Location, ShaderError, ShaderErrorKind};
 
-/// Lines longer than this many bytes are shown only around the place.
+/// Lines longer than this many bytes are shown only around the position.
 const LONG_LINE: usize = 400;
 
-/// Maximum number of places shown.
+/// Maximum number of positions shown.
 const MAX_LABELS: usize = 12;
 
-/// A diagnosis in the making.
+/// A diagnostic under construction.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
     pub(crate) kind: ShaderErrorKind,
     pub(crate) message: String,
-    /// The labels: places, and their messages.
+    /// The labels: source spans with messages.
     pub(crate) labels: Vec<(Span, String)>,
-    /// Lines below the source: causes and remedies.
+    /// Lines below the source: causes and help.
     pub(crate) notes: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl Report {
         Self { kind, message: message.into(), labels: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds a place; an undefined span is left out.
+    /// Adds a label; an undefined span is ignored.
     pub(crate) fn at(mut self, span: Span, label: impl Into<String>) -> Self {
         if span.is_defined() {
             self.labels.push((span, label.into()));
@@ -42,7 +42,7 @@ impl Report {
         self
     }
 
-    /// The error, with the places shown in `source`.
+    /// Renders the error with its labels in `source`.
     pub(crate) fn render(mut self, source: &str) -> ShaderError {
         for (span, _) in &mut self.labels {
             *span = within(*span, source);
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// A message and, as its sources, the notes: the shape that naga's renderer prints.
+/// A message whose error sources are the notes, as naga's renderer prints them.
 #[derive(Debug)]
 struct Cause {
     text: String,
@@ -116,13 +116,14 @@ impl Error for Cause {
     }
 }
 
-/// Precedes the source's name in the heading of a rendered report.
+/// The text before the source's name in the heading of a rendered report.
 const MARK: &str = "┌─ ";
 
-/// The name of a source that was given none.
+/// The name of an unnamed source.
 const UNNAMED: &str = "wgsl";
 
-/// The rendered text with that location in its heading, which shows the earliest place otherwise.
+/// Returns the rendered text with that location in its heading, which otherwise has the earliest
+/// label.
 fn with_location(text: &str, location: Location) -> String {
     let mark = format!("{MARK}{UNNAMED}:");
     let Some((before, after)) = text.split_once(&mark) else {
@@ -132,7 +133,7 @@ fn with_location(text: &str, location: Location) -> String {
     format!("{before}{mark}{}:{}{rest}", location.line, location.column)
 }
 
-/// A rendered text with another name of the source in its heading.
+/// Replaces the name of the source in the heading of a rendered text.
 pub(crate) fn relabel(text: &str, old: Option<&str>, new: &str) -> String {
     // The message is the first line, the heading the next.
     let Some((message, rest)) = text.split_once('\n') else {
@@ -142,12 +143,12 @@ pub(crate) fn relabel(text: &str, old: Option<&str>, new: &str) -> String {
     format!("{message}\n{}", rest.replacen(&mark, &format!("{MARK}{new}:"), 1))
 }
 
-/// The message on one line.
+/// Returns the message on one line.
 pub(crate) fn one_line(text: &str) -> String {
     shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// A text of at most 600 characters; names in a source can be longer.
+/// Truncates a text to 600 characters; names in a source can be longer.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(600) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -155,7 +156,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-/// The span moved into the source and onto character boundaries.
+/// Clamps a span to the source and to character boundaries.
 fn within(span: Span, source: &str) -> Span {
     let range = span.to_range().unwrap_or(0..0);
     let floor = |mut at: usize| {
@@ -167,7 +168,7 @@ fn within(span: Span, source: &str) -> Span {
     };
     let start = floor(range.start);
     let end = floor(range.end).max(start);
-    // Nothing at all means "no place" to naga: widen it to the first character.
+    // An empty span at 0 means "undefined" in naga: widen it to the first character.
     let end = if end == 0 { source.chars().next().map_or(0, char::len_utf8) } else { end };
     Span::from(start..end)
 }
@@ -183,7 +184,7 @@ fn location(span: Span, source: &str) -> Location {
     }
 }
 
-/// True if one of the lines that a span touches is too long to show, or there are too many.
+/// Returns whether a line of a span is too long to show, or there are too many lines.
 fn has_long_line(span: Span, source: &str) -> bool {
     let Some(range) = span.to_range() else {
         return false;
@@ -193,7 +194,7 @@ fn has_long_line(span: Span, source: &str) -> bool {
     source[start..end].split('\n').any(|line| line.len() > LONG_LINE)
 }
 
-/// The surroundings of the start of a span, cut out of its line, at the same line number.
+/// Returns an excerpt of the line around the start of a span, at the same line number.
 fn excerpt(span: Span, source: &str) -> (String, Span) {
     let range = span.to_range().unwrap_or(0..0);
     let before = &source[..range.start];

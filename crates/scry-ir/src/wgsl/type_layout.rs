@@ -7,14 +7,13 @@ use crate::wgsl::declarations::Declarations;
 use crate::wgsl::report::Report;
 use crate::{Member, Scalar, ScalarKind, ShaderErrorKind, TypeLayout};
 
-/// A layout tree of more nodes than this is refused: nested structs can name 2^n members in n
-/// lines.
+/// Maximum nodes of a layout tree: the number grows exponentially with the nesting of structures.
 const MAX_NODES: u32 = 1 << 16;
 
-/// Types nested deeper than this are refused; WGSL itself promises 15.
+/// Maximum nesting of types; WGSL guarantees 15.
 const MAX_DEPTH: u32 = 100;
 
-/// Refuses types nested so deeply that a walk over them might need too much stack.
+/// Refuses types nested so deeply that recursion over them might overflow the stack.
 pub(crate) fn shallow(module: &Module, outline: &Declarations<'_>) -> Result<(), Box<Report>> {
     let mut depths: Vec<u32> = Vec::with_capacity(module.types.len());
     for (handle, ty) in module.types.iter() {
@@ -43,17 +42,17 @@ pub(crate) fn shallow(module: &Module, outline: &Declarations<'_>) -> Result<(),
     Ok(())
 }
 
-/// Why a type has no layout.
+/// The reason why a type has no layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoLayout {
-    /// Too many members, nested ones counted each time they occur.
+    /// Too many members, where nested ones count at each occurrence.
     TooLarge,
     /// The type cannot be shared with the host.
     NotShareable,
 }
 
 impl NoLayout {
-    /// The report for a variable of that type.
+    /// Returns the report for a variable of that type.
     pub(crate) fn about(self, variable: &str, span: Span) -> Box<Report> {
         let (kind, why) = match self {
             Self::TooLarge => (
@@ -69,7 +68,7 @@ impl NoLayout {
     }
 }
 
-/// The layout of a host-shareable type.
+/// Returns the layout of a host-shareable type.
 pub(crate) fn layout(module: &Module, ty: Handle<Type>) -> Result<TypeLayout, NoLayout> {
     let mut left = MAX_NODES;
     Walk { module }.layout(ty, &mut left)
@@ -137,14 +136,14 @@ fn scalar(scalar: naga::Scalar) -> Result<Scalar, NoLayout> {
     Ok(Scalar { kind, width: scalar.width })
 }
 
-/// Bytes between the columns of a matrix: those of a vector, and vectors of three are padded.
+/// Returns the stride of the columns of a matrix; columns of three components are padded.
 fn column_stride(rows: naga::VectorSize, scalar: naga::Scalar) -> u32 {
     let rows = if rows == naga::VectorSize::Tri { 4 } else { rows as u32 };
     rows * u32::from(scalar.width)
 }
 
-/// Bytes of a type of any kind, bools counted as four; saturates. Types stand after the types
-/// that they are made of, so that one pass finds every size.
+/// Returns the size in bytes of any type, where a bool has four; saturates. Component types precede
+/// composite types, so that one pass computes every size.
 pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Report>> {
     let walk = Walk { module };
     let mut sizes: Vec<u64> = Vec::with_capacity(wanted.index() + 1);
@@ -159,7 +158,7 @@ pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Rep
                 u64::from(columns as u8) * u64::from(column_stride(rows, scalar))
             }
             TypeInner::Array { base, size, stride } => {
-                // A stride of naga's counts bools as one byte.
+                // Strides in naga's types count bools as one byte.
                 let stride = u64::from(stride).max(sizes[base.index()]);
                 let len = match walk.array_len(size) {
                     Ok(len) => len.unwrap_or(0),

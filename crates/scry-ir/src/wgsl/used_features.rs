@@ -1,4 +1,4 @@
-//! Which optional features a pruned module uses, and whether it is a compute kernel at all.
+//! The optional features that a pruned module uses; refuses features of other shader stages.
 
 use naga::{
     AddressSpace, Barrier, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, Module,
@@ -9,11 +9,11 @@ use crate::wgsl::naga::handles;
 use crate::wgsl::report::Report;
 use crate::{Features, ShaderErrorKind};
 
-/// The features that the module uses: those of its directives, and those of everything that the
-/// entry point reaches.
+/// Returns the features that the module uses: those of its directives, and those of all code that
+/// the entry point reaches.
 ///
 /// # Errors
-/// Textures and the like; a feature that is not among those allowed.
+/// If the module uses textures or other unsupported types, or a feature that is not allowed.
 pub(crate) fn features(
     module: &Module,
     directives: &[(Features, Span)],
@@ -49,7 +49,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Remembers a use; of the uses of one set of features only the first with a place.
+    /// Records a use; for each set of features only the first one with a position.
     fn add(&mut self, features: Features, span: Span) {
         if features.is_empty() {
             return;
@@ -75,7 +75,8 @@ impl Scan<'_> {
         }
     }
 
-    /// The place of each type: its declaration, else the first variable whose type contains it.
+    /// Returns the position of each type: its declaration, else the first variable whose type
+    /// contains it.
     fn type_spans(&self) -> Vec<Span> {
         let module = self.module;
         let declared = module.types.iter().map(|(handle, _)| module.types.get_span(handle));
@@ -93,7 +94,7 @@ impl Scan<'_> {
                 fill(local.ty, function.local_variables.get_span(handle));
             }
         }
-        // Parts stand before the types that they are part of.
+        // Component types precede composite types.
         for (handle, ty) in module.types.iter().collect::<Vec<_>>().into_iter().rev() {
             let whole = spans[handle.index()];
             let mut fill = |part: Handle<Type>| {
@@ -204,8 +205,8 @@ fn of_type(ty: &TypeInner) -> Features {
     }
 }
 
-/// Every value of a wide or narrow scalar comes from a type of the module, a literal or a
-/// conversion; types are scanned on their own.
+/// Every value of an optional scalar type comes from a type of the module, a literal or a
+/// conversion; types are scanned separately.
 fn of_expression(expression: &Expression) -> Features {
     match *expression {
         Expression::Literal(literal) => match literal {

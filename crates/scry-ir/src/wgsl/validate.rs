@@ -10,8 +10,8 @@ use crate::wgsl::naga::diagnostics;
 use crate::wgsl::report::Report;
 use crate::{Features, ShaderErrorKind};
 
-/// The naga capabilities that stand for a set of features. Immediates, and the conversions between
-/// `f32` and packed 16-bit floats, are always there.
+/// Returns the naga capabilities of a set of features. Immediates, and the conversions between
+/// `f32` and packed 16-bit floats, are always enabled.
 fn capabilities(features: Features) -> Capabilities {
     const MAP: [(Features, Capabilities); 8] = [
         (Features::F16, Capabilities::SHADER_FLOAT16),
@@ -53,7 +53,7 @@ fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
             TypeInner::Array { size: ArraySize::Constant(len), stride, .. } => {
                 u64::from(len.get()) * u64::from(stride)
             }
-            // Scalars, vectors and matrices are smaller; all else the validator refuses.
+            // Scalars, vectors and matrices are smaller; the validator refuses other types.
             _ => 0,
         };
         if size > MOST_IMMEDIATES {
@@ -87,7 +87,7 @@ fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, 
     })
 }
 
-/// Two variables of one entry point in one place.
+/// The error for two variables with the same binding.
 fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Report> {
     let globals = &module.global_variables;
     let name = globals[variable].name.as_deref().unwrap_or("");

@@ -1,4 +1,4 @@
-//! Golden files: text that has to be the same as last time. `SCRY_BLESS=1` writes them anew.
+//! Golden files. `SCRY_BLESS=1` writes them anew.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Constant expressions at the edges of their types, in every place that takes one.
+//! Constant expressions at the edges of their types, in every position that allows one.
 
 use scry_ir::ShaderErrorKind;
 
 use crate::through;
 
-/// Functions of one value.
+/// Unary functions.
 const ONE: &[&str] = &[
     "abs",
     "sign",
@@ -65,7 +65,7 @@ const ONE: &[&str] = &[
     "array",
 ];
 
-/// Functions of two.
+/// Binary functions.
 const TWO: &[&str] = &[
     "min",
     "max",
@@ -87,7 +87,7 @@ const TWO: &[&str] = &[
 /// Operators.
 const SIGNS: &[&str] = &["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&"];
 
-/// Functions of three.
+/// Ternary functions.
 const THREE: &[&str] =
     &["clamp", "mix", "fma", "smoothstep", "select", "extractBits", "refract", "faceForward"];
 
@@ -131,7 +131,7 @@ const VALUES: &[&str] = &[
     "1u",
 ];
 
-/// Where an expression, `X`, may stand.
+/// Positions of an expression `X`.
 const PLACES: &[&str] = &[
     "const C = X; @compute @workgroup_size(1) fn main() {}",
     "@compute @workgroup_size(1) fn main() { let x = X; }",
@@ -160,7 +160,7 @@ fn constants_at_the_edge() {
             expressions.extend(triples);
         }
     }
-    // All of them take a minute: one in 29, unless more is asked for.
+    // All of them would run for a minute: tests one in 29, unless `SCRY_FUZZ_SEEDS` is set.
     let step = std::env::var("SCRY_FUZZ_SEEDS").map_or(29, |_| 1);
     for (at, expression) in expressions.iter().enumerate().filter(|(at, _)| at % step == 0) {
         let source = format!("enable f16, wgpu_int16; {}", PLACES[at / step % PLACES.len()]);

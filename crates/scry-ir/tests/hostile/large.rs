@@ -1,4 +1,4 @@
-//! Long chains of declarations, exponential growth, sheer size.
+//! Long chains of declarations, exponential growth, large sources.
 
 use scry_ir::ShaderErrorKind;
 

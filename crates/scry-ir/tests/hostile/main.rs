@@ -1,5 +1,4 @@
-//! Sources that no compiler should have to see: each is compiled or refused within seconds, and a
-//! refusal shows where.
+//! Hostile sources: each is compiled or refused within seconds, and errors have a position.
 
 mod constants;
 mod large;
@@ -32,8 +31,7 @@ fn through(source: &str) -> Result<Program, ShaderError> {
     Ok(program)
 }
 
-/// Lowers a program to the kernel IR. One that becomes too large when its functions are inlined may
-/// be refused.
+/// Lowers a program to the kernel IR. `TooComplex` is allowed: functions are inlined.
 fn lowered(program: &Program) -> Result<(), ShaderError> {
     match program.to_kir(&KirOptions { checked: true }) {
         Err(error) if error.kind == ShaderErrorKind::TooComplex => Ok(()),
@@ -41,7 +39,7 @@ fn lowered(program: &Program) -> Result<(), ShaderError> {
     }
 }
 
-/// Compiles within a limit of time, whatever comes of it.
+/// Compiles within a time limit; returns the result.
 fn compile(source: &str) -> Result<Program, ShaderError> {
     let start = Instant::now();
     let result = through(source);
@@ -55,7 +53,7 @@ fn compile(source: &str) -> Result<Program, ShaderError> {
     result
 }
 
-/// Compiles a source that must be refused, with a place.
+/// Compiles a source that must be refused, with a position.
 fn refused(source: &str) -> ShaderError {
     let error = compile(source).err().expect("it is refused");
     let place = error.location.unwrap_or_else(|| panic!("no place: {error}"));

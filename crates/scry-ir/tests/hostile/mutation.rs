@@ -1,4 +1,4 @@
-//! Good kernels with a byte, a word or the end gone wrong.
+//! Valid kernels with a byte or a word changed, or truncated.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn odd_characters() {
     let _ = compile("");
 }
 
-/// A small generator of numbers that look random, the same ones in every run.
+/// A deterministic pseudo-random number generator.
 struct Random(u64);
 
 impl Random {
@@ -66,7 +66,7 @@ fn corpus() -> Vec<String> {
     paths.into_iter().map(read).collect()
 }
 
-/// A kernel cut into words and signs.
+/// Splits a kernel into words and punctuation.
 fn pieces(kernel: &str) -> Vec<&str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut found, mut rest) = (Vec::new(), kernel);
@@ -82,7 +82,7 @@ fn pieces(kernel: &str) -> Vec<&str> {
     found
 }
 
-/// Words that the kernels do not have.
+/// Words that the kernels do not contain.
 const EXTRA: &[&str] = &[
     "0",
     "-1",

@@ -1,4 +1,4 @@
-//! Brackets, operators and statements in each other, far too deep or just not.
+//! Nested brackets, operators and statements, far beyond the limits and just below them.
 
 use crate::{compile, kernel, refused};
 

@@ -1,4 +1,4 @@
-//! Every kernel of the corpus obeys the rules of the kernel IR, and is the same as last time.
+//! Every kernel of the corpus is valid in the kernel IR, and matches its golden file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::{golden, lowered, sources};
 use scry_ir::Program;
 use scry_ir::kir::{Kir, verify};
 
-/// A kernel of the corpus in the IR.
+/// Lowers a kernel of the corpus.
 fn lower(path: &Path, checked: bool) -> Kir {
     let source = std::fs::read_to_string(path).unwrap();
     let program = Program::parse(&source).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -25,7 +25,7 @@ fn every_kernel_obeys_the_rules() {
     }
 }
 
-/// The golden files: each kernel checked, as backends get it.
+/// The golden files: each kernel with bounds checks, as backends compile it.
 #[test]
 fn kernel_text_matches_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use scry_ir::Program;
 use scry_ir::kir::{Kir, KirOptions, verify};
 
-/// The WGSL files under a folder of the repository.
+/// Returns the WGSL files below a folder of the repository.
 fn sources(folder: &str) -> Vec<PathBuf> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -32,7 +32,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A program in the kernel IR, found right.
+/// Lowers a program and verifies the result.
 fn lowered(program: &Program, checked: bool) -> Kir {
     let kir = program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"));
     verify(&kir).unwrap_or_else(|error| panic!("{error}\n{kir}"));

@@ -1,4 +1,4 @@
-//! Functions on bits: none of the instructions that a driver gets wrong in the SPIR-V.
+//! Bit manipulation functions: the SPIR-V has none of the instructions that a driver miscompiles.
 
 use rspirv::dr::{Module, Operand};
 use rspirv::spirv::{Capability, Op};

@@ -1,4 +1,4 @@
-//! Bools in workgroup memory: no variable of the SPIR-V contains any.
+//! Bools in workgroup memory: no variable of the SPIR-V contains `OpTypeBool`.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ const BODIES: [&str; 9] = [
     out[1] = u32(mix(1.5f, f32(i), 3.0));",
 ];
 
-/// The ids of all types that are, or are made of, `OpTypeBool`, whatever pointers lie between.
+/// Returns the ids of all types that contain `OpTypeBool`, also through pointers.
 fn truth_types(module: &rspirv::dr::Module) -> HashMap<u32, bool> {
     let mut holds = HashMap::new();
     for instruction in &module.types_global_values {
@@ -61,7 +61,7 @@ fn truth_types(module: &rspirv::dr::Module) -> HashMap<u32, bool> {
     holds
 }
 
-/// Workgroup variables, and those of them that contain bools.
+/// Counts workgroup variables, and those of them that contain bools.
 fn variables(words: &[u32]) -> (usize, usize) {
     let module = load(words);
     let holds = truth_types(&module);

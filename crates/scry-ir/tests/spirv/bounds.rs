@@ -1,5 +1,5 @@
-//! An independent look at every index in the SPIR-V of checked kernels: each one is a constant in
-//! bounds, or clamped against the length of the very thing that it indexes.
+//! An independent check of every index in the SPIR-V of checked kernels: each one is a constant in
+//! bounds, or clamped against the length of the object that it indexes.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn checked_kernels_clamp_every_index() {
     }
 }
 
-/// The same look at unchecked kernels finds what is wrong with them: it does see indices.
+/// The same check finds unclamped indices in unchecked kernels.
 #[test]
 fn unchecked_kernels_have_unclamped_indices() {
     for (name, source) in sources(&corpus("bounds")) {
@@ -41,7 +41,7 @@ fn unchecked_kernels_have_unclamped_indices() {
     }
 }
 
-/// Shapes that deserve a look of their own, each with the least number of clamped indices.
+/// Kinds of accesses, each with its minimum number of clamped indices.
 #[test]
 fn every_shape_of_index_is_clamped() {
     let shapes = [
@@ -133,14 +133,14 @@ impl<'a> Reader<'a> {
         self.0[&id]
     }
 
-    /// The type that a pointer points to.
+    /// Returns the pointee type of a pointer.
     fn pointee(&self, pointer: u32) -> u32 {
         let ty = self.get(self.get(pointer).result_type.unwrap());
         assert_eq!(ty.class.opcode, Op::TypePointer);
         id(&ty.operands[1]).unwrap()
     }
 
-    /// The variable or parameter that a pointer points into.
+    /// Returns the variable or parameter that a pointer points into.
     fn root(&self, pointer: u32) -> u32 {
         let instruction = self.get(pointer);
         match instruction.class.opcode {
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Judges one index into a type, and returns the type of what it picks.
+    /// Checks one index into a type, and returns the type of the element.
     fn step(&self, ty: u32, index: u32, root: u32, found: &mut Found) -> u32 {
         let ty = self.get(ty);
         let inner = |at: usize| id(&ty.operands[at]).unwrap();

@@ -1,4 +1,4 @@
-//! Every kernel of the corpus as SPIR-V: accepted by the validator, and the same as last time.
+//! Every kernel of the corpus as SPIR-V: valid, and matches its golden file.
 
 use crate::golden;
 use crate::support::{
@@ -46,7 +46,7 @@ fn kernel_text_matches_golden_files() {
     golden::compare_all(&corpus("out"), "spvasm", &texts);
 }
 
-/// The disassembly without the generator's version, which says nothing of the kernel.
+/// Returns the disassembly without the generator's version.
 fn text(words: &[u32]) -> String {
     let mut module = load(words);
     if let Some(header) = &mut module.header {

@@ -1,4 +1,5 @@
-//! First values of variables: stored where several vectors lie side by side, and only there.
+//! Initial values of variables are stored by statements if several vectors are adjacent, and only
+//! then.
 
 use rspirv::dr::{Instruction, Module};
 use rspirv::spirv::Op;
@@ -27,13 +28,13 @@ fn is_variable(module: &Module, id: Option<u32>) -> bool {
     all.any(|i| i.result_id == id)
 }
 
-/// Stores to whole variables.
+/// Returns the stores to whole variables.
 fn stores(module: &Module) -> Vec<&Instruction> {
     let stores = code(module).filter(|i| i.class.opcode == Op::Store);
     stores.filter(|i| is_variable(module, id(&i.operands[0]))).collect()
 }
 
-/// The instruction that makes the value of a store.
+/// Returns the instruction that computes the value of a store.
 fn stored(module: &Module, store: &Instruction) -> Op {
     let value = id(&store.operands[1]);
     let all = module.types_global_values.iter().chain(code(module));

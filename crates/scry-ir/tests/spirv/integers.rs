@@ -1,4 +1,4 @@
-//! Divisions of integers: of scalars, with a guard where the divisor may need it, and only there.
+//! Integer divisions are of scalars, with a guard only if the divisor may need it.
 
 use rspirv::dr::Module;
 use rspirv::spirv::Op;
@@ -55,7 +55,7 @@ fn constant_divisors_need_no_guard() {
     }
 }
 
-/// Vectors have three of them here, each divided by itself.
+/// Vectors have three components here, which are divided separately.
 fn components(body: &str) -> usize {
     if body.starts_with('v') { 3 } else { 1 }
 }

@@ -9,11 +9,11 @@ mod bits;
 mod bools;
 mod bounds;
 mod corpus;
-mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
 mod initial;
 mod integers;
+mod linearised_grid;
 mod mixes;
 mod numbers;
 mod support;

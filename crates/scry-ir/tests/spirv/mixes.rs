@@ -1,4 +1,4 @@
-//! `mix` as an expression: no instruction for it in the SPIR-V.
+//! `mix` as an expression: the SPIR-V has no `FMix`.
 
 use rspirv::dr::Operand;
 use rspirv::spirv::Op;
@@ -8,7 +8,7 @@ use crate::support::{WORKED_AROUND, code, have_validator, load, validate};
 /// `FMix` of GLSL.std.450.
 const FMIX: u32 = 46;
 
-/// Instructions for `mix`, subtractions, products and sums that a kernel has.
+/// Counts `FMix`, subtractions, products and sums of a kernel.
 fn counts(body: &str) -> [usize; 4] {
     let source = format!(
         "enable f16;

@@ -1,4 +1,5 @@
-//! Signs, sizes, negatives and bounds of numbers: no instructions that a driver gets wrong.
+//! `sign`, `abs`, negation, `min`, `max` and `clamp`: none of the instructions that a driver
+//! miscompiles.
 
 use rspirv::dr::{Instruction, Module, Operand};
 use rspirv::spirv::Op;
@@ -27,7 +28,7 @@ fn count(module: &Module, op: Op) -> usize {
     code(module).filter(|i| i.class.opcode == op).count()
 }
 
-/// The instructions for a function of GLSL.std.450.
+/// Returns the instructions for a function of GLSL.std.450.
 fn calls(module: &Module, function: u32) -> Vec<&Instruction> {
     let function = Operand::LiteralExtInstInteger(function);
     let calls = code(module).filter(|i| i.class.opcode == Op::ExtInst);
@@ -44,7 +45,7 @@ const SMAX: u32 = 42;
 const UCLAMP: u32 = 44;
 const SCLAMP: u32 = 45;
 
-/// Bits of an integer, or of a component of a vector of such.
+/// Returns the bits of an integer, or of a component of an integer vector.
 fn width(module: &Module, ty: u32) -> u32 {
     let found = module.types_global_values.iter().find(|i| i.result_id == Some(ty));
     match found.unwrap().operands[0] {
@@ -114,7 +115,7 @@ fn subtraction_from_zero_is_negation() {
         ] {
             let body = body.replace("0 -", &format!("{ty}(0) -"));
             let module = module(ty, &body.replace("vec3()", &format!("vec3<{ty}>()")));
-            // Lengths are subtracted from, too.
+            // Lengths are also operands of subtractions.
             let subtracted = code(&module).filter(|i| i.class.opcode == Op::ISub);
             let numbers = subtracted.filter(|i| i.operands[1] != Operand::IdRef(one(&module)));
             assert_eq!(numbers.count(), usize::from(!mistaken), "{ty}, {body}");

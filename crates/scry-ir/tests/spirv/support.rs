@@ -1,4 +1,4 @@
-//! What the SPIR-V tests share: the corpus, the validator, and a reader of SPIR-V.
+//! Support for the SPIR-V tests: the corpus, the validator, and a SPIR-V reader.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     reports_cut_loops: false,
 };
 
-/// The same for a driver with every defect that is worked around.
+/// The same with all workarounds.
 pub const WORKED_AROUND: SpirvOptions =
     SpirvOptions { workarounds: SpirvWorkarounds::all(), ..CHECKED };
 
@@ -49,7 +49,7 @@ pub fn parse(name: &str, source: &str) -> Program {
     Program::parse(source).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Every way to write a kernel.
+/// Returns all combinations of options.
 pub fn every_option() -> Vec<SpirvOptions> {
     let mut all = Vec::new();
     for version in [(1, 3), (1, 5)] {

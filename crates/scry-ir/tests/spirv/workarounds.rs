@@ -1,4 +1,4 @@
-//! Rewrites for defects of drivers are made where they are asked for, and nowhere else.
+//! Rewrites for defects of drivers are applied only on request.
 
 use rspirv::spirv::Op;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
@@ -7,7 +7,7 @@ use crate::support::{
     CHECKED, WORKED_AROUND, code, corpus, have_validator, load, parse, sources, validate,
 };
 
-/// For each rewrite a kernel body that it changes.
+/// A kernel body that each rewrite changes.
 const CHANGED: [(SpirvWorkarounds, &str); 6] = [
     (SpirvWorkarounds::EXPAND_MIX, "f[0] = mix(f[1], f[2], f[3]);"),
     (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "flags[i] = true; f[0] = f32(flags[i + 1u]);"),

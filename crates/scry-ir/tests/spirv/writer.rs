@@ -1,4 +1,4 @@
-//! What the options change in the SPIR-V, and kernels that the writer alone would fail on.
+//! Effects of the options, and kernels that naga's writer alone cannot write.
 
 use rspirv::binary::Disassemble;
 use rspirv::spirv::{ExecutionModel, Op};
@@ -41,7 +41,7 @@ fn few_corpus_kernels_need_loop_bounds() {
         .filter(|(_, source)| is_bounded(source, &CHECKED))
         .map(|(name, _)| name)
         .collect();
-    // A retry until an exchange succeeds, and a program counter.
+    // A compare-exchange loop, and an interpreter loop.
     assert_eq!(bounded, ["histogram", "machine"]);
 }
 
@@ -121,7 +121,7 @@ fn cooperative_matrix_indices_are_unchecked() {
 
 #[test]
 fn cooperative_matrices_are_refused_checked() {
-    // The type of a value that no variable holds is not among the module's types.
+    // The type of a value without a variable is not among the module's types.
     let values = "enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> c: array<f32>;
         fn copy(i: u32) { let m = coopLoad<coop_mat8x8<f32, C>>(&c[i]); coopStore(m, &c[0]); }
@@ -150,7 +150,7 @@ fn unused_bindings_have_no_slot() {
 
 #[test]
 fn writing_time_is_linear_in_length() {
-    // Far above what it takes, far below what a pass that has become quadratic takes.
+    // Far above the usual time, far below that of a quadratic pass.
     let body = "data[i] += data[i + 1u] << (data[i] & 7u); if data[i] > 3u { data[i] = 1u; }\n";
     let source = format!(
         "@group(0) @binding(0) var<storage, read_write> data: array<u32>;

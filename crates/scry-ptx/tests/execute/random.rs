@@ -63,14 +63,14 @@ fn is_like(ran: &Ran, wanted: &Ran) -> bool {
 
 #[test]
 fn random_kernels_match_the_cpu() {
-    let ran = |seed, kernel: &scry_fuzz::Kernel| -> Ran {
+    let ran = |seed, kernel: &scry_fuzz::RandomKernel| -> Ran {
         let how = How { budget: [1 << 30, 1 << 20], ..How::drawn(seed) };
         match run(&work(kernel.case()), &how) {
             Ok(Outcome::Stopped) => Err(Problem::Endless("it was asked to end".to_owned())),
             ran => ran,
         }
     };
-    let small = |seed, kernel: &scry_fuzz::Kernel| {
+    let small = |seed, kernel: &scry_fuzz::RandomKernel| {
         let wanted = ran(seed, kernel);
         scry_fuzz::shrink(kernel, ATTEMPTS, |smaller| is_like(&ran(seed, smaller), &wanted)).case()
     };
@@ -79,7 +79,7 @@ fn random_kernels_match_the_cpu() {
 
 #[test]
 fn hostile_kernels_stay_within_their_memory() {
-    let ran = |seed, kernel: &hostile::Kernel| -> Ran {
+    let ran = |seed, kernel: &hostile::HostileKernel| -> Ran {
         let compared = kernel.comparable() != Comparable::Nothing;
         let how = How { compared, ..How::drawn(seed) };
         match run(&work(kernel.case()), &how) {
@@ -89,7 +89,7 @@ fn hostile_kernels_stay_within_their_memory() {
             ran => ran,
         }
     };
-    let small = |seed, kernel: &hostile::Kernel| {
+    let small = |seed, kernel: &hostile::HostileKernel| {
         let wanted = ran(seed, kernel);
         hostile::shrink(kernel, ATTEMPTS, |smaller| is_like(&ran(seed, smaller), &wanted)).case()
     };

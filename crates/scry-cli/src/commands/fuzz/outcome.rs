@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use scry_fuzz::{Case, Kernel, shrink};
+use scry_fuzz::{Case, RandomKernel, shrink};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
@@ -51,7 +51,7 @@ pub struct Search<'a> {
 
 /// What is wrong with a kernel on a device, and the smallest kernel with which that is wrong.
 pub fn try_one(
-    kernel: &Kernel,
+    kernel: &RandomKernel,
     reference: &Device,
     device: &Device,
     search: &Search<'_>,

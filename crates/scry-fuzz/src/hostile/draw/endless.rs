@@ -1,10 +1,10 @@
 //! Loops that may never end, and look as if they did.
 
-use super::Draw;
+use super::HostileGenerator;
 use super::loops::{Counter, Form};
 use crate::hostile::tree::{Block, Expr, Kind, Stmt};
 
-impl Draw {
+impl HostileGenerator {
     /// A loop that no fuel ends.
     pub(super) fn endless_loop(&mut self, block: &mut Block) {
         match self.random.below(5) {

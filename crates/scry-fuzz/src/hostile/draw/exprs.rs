@@ -1,11 +1,11 @@
 //! Expressions: numbers near the ends of arrays and of types, and arithmetic that wraps.
 
-use super::{Draw, Mode};
+use super::{HostileGenerator, Mode};
 use crate::hostile::tree::{Expr, Kind, Space};
 
 const DATA: &[(&str, Kind)] = &[("data", Kind::U32), ("signed", Kind::I32)];
 
-impl Draw {
+impl HostileGenerator {
     /// An expression that runs: a constant that overflows is refused.
     fn running(&mut self, kind: Kind, text: &'static str, mut operands: Vec<Expr>) -> Expr {
         if operands.iter().all(|operand| operand.constant) {

@@ -1,10 +1,10 @@
 //! Functions that hostile kernels call: they change counters behind pointers and private variables.
 
-use super::{Draw, Mode};
+use super::{HostileGenerator, Mode};
 use crate::hostile::tree::{Block, Expr, Extent, Function, Kind, Space, Stmt};
 use crate::types::Type;
 
-impl Draw {
+impl HostileGenerator {
     pub(super) fn declare_functions(&mut self) {
         self.named_private("state", Type::U32);
         self.named_private("memory", Type::I32);

@@ -1,13 +1,13 @@
 //! Global variables, and hostile data for them.
 
-use super::{Draw, Mode, OWN};
+use super::{HostileGenerator, Mode, OWN};
 use crate::hostile::tree::{Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
 /// Bytes of an array of a function or workgroup, about.
 const LARGEST: usize = 512;
 
-impl Draw {
+impl HostileGenerator {
     pub(super) fn declare_globals(&mut self) {
         for _ in 0..self.random.below(3) {
             let members = (0..self.random.between(1, 4)).map(|_| self.stored_type()).collect();

@@ -2,7 +2,7 @@
 //!
 //! The fuel is tested after the test of the loop: what looks like a counted loop still does.
 
-use super::Draw;
+use super::HostileGenerator;
 use super::functions::one;
 use crate::hostile::tree::{Block, Expr, Kind, Line, Part, Stmt};
 
@@ -28,7 +28,7 @@ pub(super) struct Counter {
     pub kind: Kind,
 }
 
-impl Draw {
+impl HostileGenerator {
     /// One loop.
     pub(super) fn a_loop(&mut self, block: &mut Block) {
         match self.random.below(5) {

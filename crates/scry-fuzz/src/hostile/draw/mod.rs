@@ -9,7 +9,7 @@ mod places;
 mod statements;
 
 use super::tree::{Block, Expr, Function, Global, Kind, Stmt};
-use super::{Comparable, Kernel, Rules};
+use super::{Comparable, HostileKernel, Rules};
 use crate::Features;
 use crate::random::Random;
 use crate::types::{Scalar, Type};
@@ -38,7 +38,7 @@ struct Variable {
 }
 
 /// A kernel that is being drawn.
-struct Draw {
+struct HostileGenerator {
     random: Random,
     mode: Mode,
     /// Scalars of memory, those of 32 bits more than once.
@@ -68,7 +68,7 @@ struct Draw {
 const OWN: u32 = 4;
 
 /// Draws the kernel of a seed.
-pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
+pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
     // Another stream than that of the well-defined kernel of the same seed.
     let mut random = Random::new(seed ^ 0x5bd1_e995_97f4_a7c5);
     let mode = random.pick(&[
@@ -82,7 +82,7 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
         Mode::InBounds,
     ]);
     let endless = random.one_in(8) && rules.endless;
-    let mut draw = Draw::new(random, mode, features);
+    let mut draw = HostileGenerator::new(random, mode, features);
     let (workgroup_size, groups) = draw.launch();
     draw.declare_globals();
     draw.declare_functions();
@@ -102,7 +102,7 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
     };
     let fuel = draw.random.pick(&[20, 60, 200]);
     let (structs, globals, functions) = (draw.structs, draw.globals, draw.functions);
-    Kernel {
+    HostileKernel {
         seed,
         enables,
         structs,
@@ -117,7 +117,7 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
     }
 }
 
-impl Draw {
+impl HostileGenerator {
     fn new(random: Random, mode: Mode, features: Features) -> Self {
         let mut scalars = vec![Scalar::U32, Scalar::U32, Scalar::I32, Scalar::F32];
         for (present, more) in [

@@ -1,6 +1,6 @@
 //! Places in memory: paths into arrays, structures, matrices and vectors with wild indices.
 
-use super::{Draw, Mode, OWN};
+use super::{HostileGenerator, Mode, OWN};
 use crate::hostile::tree::{Expr, Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type};
 
@@ -16,7 +16,7 @@ struct Path {
     indices: Vec<Expr>,
 }
 
-impl Draw {
+impl HostileGenerator {
     /// A scalar in memory that may be written, or any.
     pub(super) fn place(&mut self, written: bool) -> Place {
         let global = self.target(written);

@@ -1,12 +1,12 @@
 //! Statements other than loops.
 
-use super::Draw;
+use super::HostileGenerator;
 use super::functions::one;
 use crate::hostile::tree::Line;
 use crate::hostile::tree::{Block, Expr, Extent, Global, Kind, Part, Space, Stmt};
 use crate::types::Type;
 
-impl Draw {
+impl HostileGenerator {
     /// The variables that a function begins with.
     pub(super) fn first_variables(&mut self) -> Block {
         let mut block = Vec::new();

@@ -1,17 +1,17 @@
-//! The dependence graph: values and control flow as nodes, with sources of non-uniformity.
+//! The dependence graph of values and control flow, with sources of non-uniformity.
 
 use std::collections::VecDeque;
 
 use naga::{GlobalVariable, Handle, Span};
 
-/// The widest scope over which something is uniform: all invocations of it agree.
+/// The widest scope over which a value is uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     /// All invocations of a workgroup agree.
     Workgroup,
     /// All invocations of a subgroup agree.
     Subgroup,
-    /// Nothing is known of any two invocations.
+    /// No two invocations need agree.
     Invocation,
 }
 
@@ -43,11 +43,11 @@ pub(super) enum Origin {
     Exchange,
     /// The content of a variable that is written through one of several aliases.
     Alias,
-    /// Expressions that compute kernels do not have.
+    /// An expression that compute kernels do not support.
     Other,
 }
 
-/// Something that is not uniform by itself.
+/// A source of non-uniformity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     pub(super) scope: Scope,
@@ -58,9 +58,10 @@ pub(super) struct Source {
 /// The kind of a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// A value, or a place of the control flow: as uniform as everything that it depends on.
+    /// A value, or a point of the control flow: as uniform as all of its dependences.
     Plain,
-    /// Control flow under a condition. It depends on `on`, and on the control flow around it.
+    /// Control flow under a condition. It depends on `on`, which combines the condition and the
+    /// enclosing control flow.
     Branch { condition: Span, on: Node },
     /// A source of non-uniformity.
     Source(Source),
@@ -76,12 +77,12 @@ pub(super) struct Graph {
     kinds: Vec<Kind>,
     /// For each node the first of its edges.
     first: Vec<u32>,
-    /// Where an edge leads, and the next edge of the same node.
+    /// Target of each edge, and the next edge of the same node.
     edges: Vec<(Node, u32)>,
 }
 
 impl Graph {
-    /// A graph of nothing but [`Node::UNIFORM`].
+    /// Creates a graph with [`Node::UNIFORM`] only.
     pub(super) fn new() -> Self {
         Self { kinds: vec![Kind::Plain], first: vec![NONE], edges: Vec::new() }
     }
@@ -97,7 +98,7 @@ impl Graph {
         self.add(Kind::Source(Source { scope, place, origin }))
     }
 
-    /// Lets a node depend on another one.
+    /// Adds a dependence of a node.
     pub(super) fn edge(&mut self, from: Node, to: Node) {
         if to != Node::UNIFORM && to != from {
             self.edges.push((to, self.first[from.index()]));
@@ -118,7 +119,7 @@ impl Graph {
         }
     }
 
-    /// A new node that depends on all of the nodes.
+    /// Returns a new node that depends on all of the nodes.
     pub(super) fn depending(&mut self, nodes: &[Node]) -> Node {
         let node = self.add(Kind::Plain);
         nodes.iter().for_each(|on| self.edge(node, *on));
@@ -139,10 +140,10 @@ impl Graph {
         })
     }
 
-    /// How far each node is uniform if all inputs are: sources carried against the edges.
+    /// Returns the scope of each node for uniform inputs, by propagating sources against the edges.
     pub(super) fn scopes(&self) -> Vec<Scope> {
         let count = self.kinds.len();
-        // The nodes that depend on each node, one list after the other.
+        // The nodes that depend on each node, as concatenated lists.
         let mut starts = vec![0usize; count + 1];
         self.edges.iter().for_each(|(to, _)| starts[to.index() + 1] += 1);
         (0..count).for_each(|at| starts[at + 1] += starts[at]);
@@ -178,7 +179,7 @@ impl Graph {
 /// visited are skipped.
 pub(super) struct Search<'a> {
     graph: &'a Graph,
-    /// For each node met the one before it; itself where a search began.
+    /// For each visited node its predecessor; the node itself at the start of a search.
     before: Vec<u32>,
 }
 
@@ -207,7 +208,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The condition next to the start of the search, of those on the way to a node that was met.
+    /// Returns the condition nearest to the start of the search, on the path to a visited node.
     pub(super) fn condition(&self, met: Node) -> Option<Span> {
         let (mut node, mut nearest) = (met, None);
         loop {

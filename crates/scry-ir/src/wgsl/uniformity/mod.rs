@@ -7,14 +7,13 @@
 //! a summary of the called function (`summary.rs`), so that the work grows with the size of the
 //! source, not with the number of calls.
 //!
-//! It accepts every kernel that WGSL accepts, and some more: buffers that the kernel never writes
-//! are read-only however they are declared, and each member of a structure of builtins is judged on
-//! its own.
+//! It accepts every kernel that WGSL accepts, and more: buffers that the kernel never writes are
+//! read-only regardless of their declaration, and each member of a structure of builtins is
+//! analysed separately.
 //!
-//! Barriers and `workgroupUniformLoad` need the whole workgroup, cooperative matrices the whole
-//! subgroup. Operations on the values of a subgroup are well defined for those lanes that are
-//! there; they need all lanes only if the source asks for that by
-//! `diagnostic(error, subgroup_uniformity);`.
+//! Barriers and `workgroupUniformLoad` must be uniform over the workgroup, cooperative matrices
+//! over the subgroup. Subgroup operations are well defined for the active lanes; they must be
+//! uniform only if the source requests it with `diagnostic(error, subgroup_uniformity);`.
 
 mod graph;
 mod report;
@@ -35,11 +34,11 @@ use walk::{Context, Walk};
 use crate::wgsl::naga::handles;
 use crate::wgsl::report::Report;
 
-/// Assignments that are looked at where ways meet, of all functions together: a bound on the time
-/// and the memory that hostile sources take.
+/// Maximum number of assignments processed at control-flow joins, of all functions together: bounds
+/// time and memory for hostile sources.
 const BUDGET: usize = 1 << 23;
 
-/// Checks a kernel. `info` is the validator's of this very module.
+/// Checks a kernel. `info` is the validator's result for this module.
 pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report>> {
     let needs_any =
         |function: &&Function| needs_any(function, asks_for_subgroups(module, function));
@@ -71,7 +70,7 @@ pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report
     report::judge(&walk)
 }
 
-/// Walks through a function for all that it may be given.
+/// Analyses a function for any arguments.
 fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -> Walk<'a> {
     let mut graph = Graph::new();
     let count = function.arguments.len() as u32;
@@ -88,7 +87,7 @@ fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -
     walk
 }
 
-/// Walks through the entry point.
+/// Analyses the entry point.
 fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) -> Walk<'a> {
     let function = &entry.function;
     let mut walk = Walk::new(context, function, Graph::new(), Vec::new(), budget);
@@ -112,8 +111,8 @@ fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) 
     walk
 }
 
-/// Whether the source wants the subgroup operations of a function in uniform control flow only: the
-/// innermost `diagnostic` of that rule decides.
+/// Returns whether the source requires uniform control flow for the subgroup operations of a
+/// function: the innermost `diagnostic` of that rule decides.
 fn asks_for_subgroups(module: &Module, function: &Function) -> bool {
     let mut next = function.diagnostic_filter_leaf;
     while let Some(handle) = next {

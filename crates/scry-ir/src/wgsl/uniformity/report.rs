@@ -8,7 +8,7 @@ use super::walk::Walk;
 use crate::ShaderErrorKind;
 use crate::wgsl::report::Report;
 
-/// Refuses the first operation of a function that needs something uniform which is not.
+/// Refuses the first operation of a function whose uniformity requirement is violated.
 pub(super) fn judge(walk: &Walk<'_>) -> Result<(), Box<Report>> {
     let scopes = walk.graph.scopes();
     let mut needed = walk.requirements.iter();
@@ -90,7 +90,7 @@ fn help(needed: &Requirement) -> &'static str {
     }
 }
 
-/// Adds where the difference comes from: a place of its own, or a note.
+/// Adds the source of non-uniformity, as a label or a note.
 fn explain(module: &Module, report: Report, source: Source, condition: Option<Span>) -> Report {
     let text = match source.origin {
         Origin::Builtin if source.scope == Scope::Subgroup => {
@@ -118,7 +118,7 @@ fn explain(module: &Module, report: Report, source: Source, condition: Option<Sp
     report.at(source.place, text)
 }
 
-/// A function in which too many ways meet.
+/// The error for a function with too many assignments at control-flow joins.
 pub(super) fn too_complex(function: Span) -> Box<Report> {
     let message = "too many variables change on too many ways through the kernel to tell whether \
                    its barriers are in uniform control flow";

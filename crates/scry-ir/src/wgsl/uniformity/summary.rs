@@ -8,19 +8,19 @@ use super::walk::Walk;
 /// A uniformity requirement of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    /// The control flow that reaches it.
+    /// The control flow must be uniform.
     Reached,
-    /// The pointer that it is given.
+    /// The pointer argument must be uniform.
     Pointer,
-    /// That no two pointers lead to one variable that is written.
+    /// No two pointers may alias a variable that is written.
     NoAlias,
 }
 
-/// An operation that needs something uniform.
+/// An operation with a uniformity requirement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) place: Span,
-    /// As the source spells it.
+    /// The name in the source.
     pub(super) name: &'static str,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct Site {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requirement {
     pub(super) node: Node,
-    /// The least scope over which it must be.
+    /// The least scope over which it must be uniform.
     pub(super) scope: Scope,
     pub(super) need: Need,
     pub(super) site: Site,
-    /// The condition in a called function that the operation is under.
+    /// The condition around the operation in a called function.
     pub(super) way: Option<Span>,
     /// The call that leads to the operation, if it is in another function.
     pub(super) call: Option<Span>,
@@ -68,7 +68,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// The summary of a function that was walked through.
+    /// Creates the summary of an analysed function.
     pub(super) fn of(walk: &Walk<'_>) -> Self {
         let locals = walk.function.local_variables.len();
         let content = |(at, node): (usize, &Node)| {
@@ -101,7 +101,7 @@ impl Dependence {
     }
 }
 
-/// One demand for each input that has to be uniform, over each scope: the first in the source.
+/// Returns one demand per input and scope that must be uniform: the first in the source.
 fn demands(walk: &Walk<'_>) -> Vec<Demand> {
     let mut demands = Vec::new();
     for scope in [Scope::Workgroup, Scope::Subgroup] {

@@ -1,4 +1,4 @@
-//! Kernels whose barriers all invocations reach, and kernels whose barriers some may miss.
+//! Kernels with uniform and with non-uniform barriers.
 
 use crate::{Program, ShaderError};
 
@@ -16,7 +16,7 @@ const HEAD: &str = "
     var<private> own: u32;
 ";
 
-/// Reads a kernel with this body, behind these functions.
+/// Reads a kernel with this body, after these functions.
 fn read(functions: &str, body: &str) -> Result<Program, ShaderError> {
     Program::parse(&format!(
         "{HEAD}{functions}
@@ -176,13 +176,13 @@ fn loops_that_some_invocations_leave_earlier() {
             {BARRIER}
         }}"
     ));
-    // After such a loop the counter differs between invocations.
+    // The counter is non-uniform after such a loop.
     refused(&format!("var k = 0u; while k < i {{ k++; }} if k == 3u {{ {BARRIER} }}"));
     accepted(&format!("var k = 0u; while k < g.x {{ k++; }} if k == 3u {{ {BARRIER} }}"));
     refused(&format!(
         "var k = 0u; loop {{ k++; if k > i {{ break; }} }} if k == 3u {{ {BARRIER} }}"
     ));
-    // What an iteration assigns last is what the next one starts with.
+    // An assignment at the end of an iteration is visible in the next one.
     refused(&format!(
         "var x = 0u; for (var k = 0u; k < 9u; k++) {{ if x == 1u {{ {BARRIER} }} x = i; }}"
     ));
@@ -413,11 +413,11 @@ fn work_is_bounded() {
     let many = |count: usize, text: &str| {
         (0..count).map(|at| text.replace('#', &at.to_string())).collect::<String>()
     };
-    // Straight through, a long kernel is no matter.
+    // Straight-line code is cheap.
     let variables = many(3000, "var v# = g.x + #u; ");
     let tests = many(3000, "if v# == 1u { workgroupBarrier(); v# = g.y; } ");
     accepted(&format!("{variables}{tests}"));
-    // Ways out of a loop on each of which many variables may have changed.
+    // Many exits from a loop, each with many changed variables.
     let changes = many(5000, "v# = g.x; if g.y == #u { break; } ");
     let variables = many(5000, "var v# = 0u; ");
     let body = format!("{variables} loop {{ {changes} }} {BARRIER}");
@@ -427,12 +427,12 @@ fn work_is_bounded() {
         Err(error) => assert_eq!(error.kind, crate::ShaderErrorKind::TooComplex, "{error}"),
     }
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    // Functions that call the one before them twice are looked at once each.
+    // Each function is analysed once, even if it is called many times.
     let calls = many(10, "fn f#(x: u32) { if x == 1u { workgroupBarrier(); } }");
     accepted_with(&calls, "f9(g.x); f9(g.y);");
 }
 
-/// Only the entry point is given builtins.
+/// Only the entry point has builtin arguments.
 #[test]
 fn builtin_structures_as_arguments() {
     let by = |member| format!("fn f(x: Ids) {{ if x.{member}.x == 1u {{ {BARRIER} }} }}");
@@ -443,7 +443,7 @@ fn builtin_structures_as_arguments() {
     refused_with(result, &body);
 }
 
-/// A write through one pointer is not seen through the other.
+/// The analysis does not see a write through an alias.
 #[test]
 fn aliased_pointers_to_written_variable() {
     let last = "fn f(p: ptr<function, u32>, q: ptr<function, u32>, v: u32) { *q = 1u; *p = v; }";

@@ -21,7 +21,7 @@ impl<'a> Walk<'a> {
                 Some(binding) => builtin(&mut self.graph, binding, place),
                 None => self.values[base.index()],
             },
-            // The length of a buffer is the same for the whole launch.
+            // The length of a buffer is uniform.
             Expression::ArrayLength(_) => Node::UNIFORM,
             Expression::CooperativeLoad { ref data, .. } => {
                 let name = if data.row_major { "coopLoadT" } else { "coopLoad" };
@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         self.graph.join(&operands)
     }
 
-    /// The binding of a member of an argument, if the entry point has it as a structure.
+    /// Returns the builtin of a member of a structure argument of the entry point.
     fn member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
         let Expression::FunctionArgument(at) = self.function.expressions[base] else { return None };
         // Built-in attributes of parameters apply to entry points only.
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a variable is not written while the kernel runs.
+    /// Returns whether the kernel does not write a variable.
     fn is_read_only(&self, global: Handle<naga::GlobalVariable>) -> bool {
         match self.context.module.global_variables[global].space {
             AddressSpace::Uniform | AddressSpace::Immediate => true,
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The node of each input of a function.
+    /// Returns the node of each input of a function.
     fn given(
         &mut self,
         callee: Handle<Function>,
@@ -148,8 +148,8 @@ impl<'a> Walk<'a> {
                 given.push(Node::UNIFORM);
                 continue;
             };
-            // The analysis assumes that pointers do not alias: a write through one is not seen
-            // through another.
+            // The analysis assumes that pointers do not alias: it does not see a write through one
+            // in loads through another.
             let is_alias = |other: usize| {
                 let is_written = summary.contents[other].is_some();
                 other != at && is_written && self.roots[arguments[other].index()] == root
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A builtin value.
+/// Returns the node of a builtin value.
 pub(super) fn builtin(graph: &mut Graph, binding: &Binding, place: Span) -> Node {
     let scope = match binding {
         Binding::BuiltIn(

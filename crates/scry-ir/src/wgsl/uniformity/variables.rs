@@ -10,10 +10,10 @@ pub(super) struct Variables {
     current: Vec<Node>,
     /// Assignments, with the previous contents.
     log: Vec<(u32, Node)>,
-    /// The number of the last collection of changes that a variable was in.
+    /// The number of the latest call of `changes` that found each variable.
     seen: Vec<u32>,
     collections: u32,
-    /// Assignments that may still be looked at when ways meet.
+    /// Remaining number of assignments that joins may process.
     budget: usize,
 }
 
@@ -32,7 +32,7 @@ impl Variables {
         self.log.push((variable, before));
     }
 
-    /// The present, to come back to.
+    /// Returns a mark for the current state.
     pub(super) fn mark(&self) -> usize {
         self.log.len()
     }
@@ -55,14 +55,14 @@ impl Variables {
         changes
     }
 
-    /// Goes back to a mark.
+    /// Restores the state at a mark.
     pub(super) fn restore(&mut self, mark: usize) {
         for (variable, before) in self.log.drain(mark..).rev() {
             self.current[variable as usize] = before;
         }
     }
 
-    /// Has several ways from the present meet.
+    /// Joins several paths from the current state.
     pub(super) fn merge(&mut self, graph: &mut Graph, ways: &[Changes]) {
         let mut all: Changes = ways.iter().flatten().copied().collect();
         all.sort_unstable();

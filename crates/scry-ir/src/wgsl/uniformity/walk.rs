@@ -21,7 +21,7 @@ pub(super) type Expr = Handle<Expression>;
 pub(super) enum Root {
     /// Not a pointer, or not to a variable of the function.
     None,
-    /// A variable, by its number: the function's own, then those that its arguments point to.
+    /// A variable, by number: local variables, then the pointees of arguments.
     Variable(u32),
     Global(Handle<naga::GlobalVariable>),
 }
@@ -31,11 +31,11 @@ pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
     /// For each global variable whether the kernel writes it.
     pub(super) written: Vec<bool>,
-    /// Of each function before this one.
+    /// Summaries of the functions before this one.
     pub(super) summaries: Vec<Summary>,
 }
 
-/// A loop or switch that is being walked through.
+/// An open loop or switch.
 struct Frame {
     is_loop: bool,
     mark: usize,
@@ -71,13 +71,13 @@ struct End {
     left: Left,
 }
 
-/// The walk through one function.
+/// The traversal of one function.
 pub(super) struct Walk<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) function: &'a Function,
     pub(super) graph: Graph,
     pub(super) variables: Variables,
-    /// For each expression its value; of a pointer, the indices in it.
+    /// For each expression its value; for a pointer, its indices.
     pub(super) values: Vec<Node>,
     pub(super) roots: Vec<Root>,
     pub(super) requirements: Vec<Requirement>,
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks through the whole function, which is entered by this control flow.
+    /// Analyses the whole function, which `flow` enters.
     pub(super) fn run(&mut self, flow: Node) {
         let end = self.block(&self.function.body, flow);
         if end.live {
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Control flow under a condition.
+    /// Returns the control flow under a condition.
     fn branch(&mut self, condition: Expr, flow: Node) -> Node {
         let on = self.values[condition.index()];
         if on == Node::UNIFORM {
@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
         }
         let ways = self.close().breaks;
         self.variables.merge(&mut self.graph, &ways);
-        // Whoever enters a loop without a `break` never gets behind it.
+        // Code after a loop without a `break` is unreachable.
         let stays = if ways.is_empty() { head } else { Node::UNIFORM };
         let returns = self.graph.join(&[left.returns, stays]);
         let left = Left { returns, ..Left::NONE };
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
         End { flow, live: !ways.is_empty(), left }
     }
 
-    /// The end of an iteration, and the control flow that enters the next one.
+    /// Processes the end of an iteration; returns the control flow that enters the next one.
     fn continuing(
         &mut self,
         block: &'a Block,
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
         end
     }
 
-    /// The variables that a block may assign, some more than once.
+    /// Collects the variables that a block may assign, possibly with duplicates.
     fn assigned_in(&self, block: &Block, out: &mut Vec<u32>) {
         let mut add = |pointer: Expr| {
             if let Root::Variable(variable) = self.roots[pointer.index()] {
@@ -362,7 +362,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A statement that is no control flow.
+    /// Processes a statement other than control flow.
     fn effect(&mut self, statement: &'a Statement, span: Span, flow: Node) {
         match *statement {
             Statement::Emit(ref range) => {
@@ -402,8 +402,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A subgroup operation. A result that is the same for all lanes is uniform over the subgroup
-    /// if the control flow is.
+    /// Processes a subgroup operation. A result that is the same for all lanes is uniform over the
+    /// subgroup if the control flow is.
     fn exchange(&mut self, statement: &'a Statement, span: Span, flow: Node) {
         let (result, alike) = match *statement {
             Statement::SubgroupBallot { result, .. } => (result, true),
@@ -447,7 +447,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lets a variable, or a part of it, hold a value.
+    /// Assigns a value to a variable or a part of it.
     pub(super) fn assign(&mut self, pointer: Expr, value: Node, flow: Node) {
         let Root::Variable(variable) = self.roots[pointer.index()] else { return };
         let whole = matches!(
@@ -456,7 +456,8 @@ impl<'a> Walk<'a> {
         );
         let before = if whole { Node::UNIFORM } else { self.variables.get(variable) };
         let given = [value, flow, before, self.values[pointer.index()]];
-        // Not the node of the control flow itself: its condition is no condition of the value's.
+        // Not the node of the control flow itself, whose condition would be reported as that of the
+        // value.
         let node = match self.graph.join(&given) {
             node if node == flow && node != Node::UNIFORM => self.graph.depending(&[flow]),
             node => node,
@@ -465,7 +466,7 @@ impl<'a> Walk<'a> {
         self.assigned[variable as usize] = true;
     }
 
-    /// The number of a local variable.
+    /// Returns the number of a local variable.
     pub(super) fn local(local: Handle<LocalVariable>) -> u32 {
         local.index() as u32
     }

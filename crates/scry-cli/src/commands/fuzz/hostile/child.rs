@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::ops::RangeInclusive;
 
-use scry_fuzz::hostile::{Kernel, kernel};
+use scry_fuzz::hostile::{HostileKernel, kernel};
 use scry_gpu::{BackendKind, Device};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
 
 /// Runs a kernel; one with a problem is made small and kept. False if the device may be lost since:
 /// a kernel that still runs may prevent this process from opening it again, which another one can.
-fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<bool, Failure> {
+fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &HostileKernel) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;
     let (kind, what) = match trial.outcome(kernel) {
@@ -66,7 +66,7 @@ fn text(problem: &Problem) -> String {
     format!("{}: {}", problem.kind, printable(&problem.what))
 }
 
-fn keep(args: &Fuzz, name: &str, what: &str, kernel: &Kernel) -> Result<(), Failure> {
+fn keep(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(), Failure> {
     let case = kernel.case();
     let name = args.devices.first().map_or(name, String::as_str);
     let again = format!("scry fuzz --hostile --first {} --seeds 1 --device {name}", case.seed);

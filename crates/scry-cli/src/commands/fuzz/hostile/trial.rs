@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
+use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, GpuError, Launch};
 use scry_ir::Program;
@@ -50,7 +50,7 @@ impl Trial {
     }
 
     /// Runs a kernel.
-    pub fn outcome(&self, kernel: &Kernel) -> Outcome {
+    pub fn outcome(&self, kernel: &HostileKernel) -> Outcome {
         let ran = catch_unwind(AssertUnwindSafe(|| self.ran(kernel)));
         match ran {
             Ok(Ok(outcome)) => outcome,
@@ -59,7 +59,7 @@ impl Trial {
         }
     }
 
-    fn ran(&self, kernel: &Kernel) -> Result<Outcome, GpuError> {
+    fn ran(&self, kernel: &HostileKernel) -> Result<Outcome, GpuError> {
         let ran = match self.limited(kernel) {
             Err(GpuError::DeviceLost(_))
                 if kernel.may_not_end() && has_unpolled_loop(&kernel.case().source) =>
@@ -81,7 +81,7 @@ impl Trial {
         Ok(difference.map_or(Outcome::Right, |what| wrong("difference", what)))
     }
 
-    fn limited(&self, kernel: &Kernel) -> Result<GuardedRun, GpuError> {
+    fn limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
         let limit = if kernel.may_not_end() { LIMIT } else { LONG_LIMIT };
         let cancels = self.rules().endless;
         self.device.set_time_limit(cancels.then_some(limit));
@@ -99,7 +99,11 @@ impl Trial {
     }
 
     /// Where the device computes other bytes than the reference, if that can be said of the kernel.
-    fn difference(&self, kernel: &Kernel, ran: &GuardedRun) -> Result<Option<String>, GpuError> {
+    fn difference(
+        &self,
+        kernel: &HostileKernel,
+        ran: &GuardedRun,
+    ) -> Result<Option<String>, GpuError> {
         let Some(reference) = &self.reference else { return Ok(None) };
         let compared = match kernel.comparable() {
             Comparable::Nothing => false,
@@ -123,11 +127,11 @@ impl Trial {
     /// the number of candidates tried, now and then.
     pub fn smallest(
         &self,
-        kernel: &Kernel,
+        kernel: &HostileKernel,
         problem: &Problem,
         limit: Duration,
         mut report: impl FnMut(u64),
-    ) -> Kernel {
+    ) -> HostileKernel {
         let mut shrinking = Shrinking::new(limit.min(SHRINKING));
         shrink(kernel, ATTEMPTS, |smaller| {
             let is_like = |outcome| match outcome {
@@ -153,7 +157,7 @@ fn wrong(kind: &'static str, what: String) -> Outcome {
     Outcome::Wrong(Problem { kind, what })
 }
 
-fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
+fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> {
     let case = kernel.case();
     let launch = Launch::workgroups(case.groups);
     run_guarded(device, &case.source, &case.buffers, &launch, case.seed)

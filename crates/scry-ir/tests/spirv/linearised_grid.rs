@@ -11,7 +11,7 @@ use crate::support::{CHECKED, corpus, id, load, parse, sources};
 
 const LINEARISED: SpirvOptions = SpirvOptions { linearised: true, ..CHECKED };
 
-/// The workgroup size of the kernel `gaps`, and the invocation that is played.
+/// The workgroup size of the kernel `gaps`, and the invocation that is executed.
 const SIZE: [u32; 3] = [8, 4, 2];
 const LOCAL: [u32; 3] = [5, 2, 1];
 const LOCAL_INDEX: u32 = 53;
@@ -144,7 +144,8 @@ impl<'a> Machine<'a> {
             };
             values.insert(constant.result_id.unwrap(), value);
         }
-        // Pointers stand for what they point to: inputs by their builtin, the uniform by its name.
+        // Pointers are represented by their pointees: inputs by their builtin, the uniform by its
+        // name.
         for annotation in &module.annotations {
             let Some(Operand::BuiltIn(builtin)) = annotation.operands.get(2) else {
                 continue;
@@ -170,7 +171,7 @@ impl<'a> Machine<'a> {
         Self { module, values, called: None }
     }
 
-    /// Runs the entry point; returns the arguments of its call of the kernel, if it came so far.
+    /// Runs the entry point; returns the arguments of its call of the kernel, if it is reached.
     fn run_entry(&mut self) -> Option<Vec<Value>> {
         let entry = id(&self.module.entry_points[0].operands[1]).unwrap();
         let function = self.function(entry);
