@@ -36,7 +36,7 @@ fn open() -> (wgpu::Device, wgpu::Queue) {
     ready(adapter.request_device(&Default::default())).expect("a device")
 }
 
-/// The value of a future that is ready at once, as these are outside browsers.
+/// Returns the value of a future that is immediately ready, as these are outside browsers.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -1,4 +1,4 @@
-//! The programs that cargo builds, read from its messages.
+//! The programs that cargo builds, from its JSON messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// What a program of the bundle is; also the name of its folder there.
+/// The kind of a program of the bundle; also the name of its folder there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     Tests,
     Examples,
     Benches,
-    /// The programs of the workspace that compares with others.
+    /// The programs of the comparison with other libraries.
     Peers,
-    /// Commands, which others run.
+    /// Commands, which other programs run.
     Bin,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Artifact {
     pub(crate) group: Group,
     /// Unique in its group.
     pub(crate) name: String,
-    /// The package's folder, relative to the root: where cargo would run the program.
+    /// The package's folder, relative to the root, where cargo would run the program.
     pub(crate) folder: String,
     pub(crate) executable: PathBuf,
-    /// Why it cannot run without cargo, if so.
+    /// What it needs, if it cannot run without cargo.
     pub(crate) needs: Option<&'static str>,
 }
 
-/// All programs among the messages that cargo printed with `--message-format=json`.
+/// Parses the output of cargo with `--message-format=json`; returns the programs.
 pub(crate) fn parse(messages: &str, root: &Path) -> Result<Vec<Artifact>> {
     let mut artifacts = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
@@ -80,7 +80,7 @@ fn artifact(message: &Value, root: &Path) -> Option<Artifact> {
     Some(Artifact { group, name, folder, executable, needs })
 }
 
-/// What a program needs that a machine without cargo lacks.
+/// Returns what a program needs that is missing on a machine without cargo.
 fn needs(kind: &str, folder: &str, source: &str) -> Option<&'static str> {
     if kind == "proc-macro" {
         Some("the compiler's libraries")

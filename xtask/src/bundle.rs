@@ -1,4 +1,5 @@
-//! `cargo xtask gpu-bundle`: everything that runs, in one folder, for a machine without cargo.
+//! `cargo xtask gpu-bundle`: all tests, examples, commands and benchmarks in one folder, for a
+//! machine without cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,15 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::artifact::{self, Artifact, Group};
 use crate::repo;
 
-/// The most bytes that a bundle may have.
+/// Maximum size of a bundle in bytes.
 const MAX_BYTES: u64 = 45 << 20;
 
-/// The workspace that compares with other libraries.
+/// The workspace of the comparison with other libraries.
 const PEERS: &str = "scry-bench";
 
 const RUN: &str = include_str!("../bundle/run.sh");
 
-/// Builds everything and gathers it in the folder `out`, replacing an earlier bundle there.
+/// Builds all programs and copies them to the folder `out`, replacing an earlier bundle there.
 pub(crate) fn run(out: &Path) -> Result<()> {
     let root = repo::root();
     let out = std::path::absolute(out)?;
@@ -41,7 +42,7 @@ fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Leaves an empty folder. What is no earlier bundle is not removed.
+/// Creates or empties the folder. Fails if it contains anything but an earlier bundle.
 fn make_room(out: &Path) -> Result<()> {
     let is_bundle = out.join("run.sh").is_file() && out.join("list").is_file();
     let is_empty = !out.exists() || fs::read_dir(out)?.next().is_none();
@@ -57,7 +58,7 @@ fn make_room(out: &Path) -> Result<()> {
 }
 
 /// Builds tests, examples, commands and benchmarks, stripped, and the comparison with all its peers
-/// if it is there.
+/// if that workspace exists.
 fn build(root: &Path) -> Result<Vec<Artifact>> {
     let mut artifacts = programs(root, root, &[])?;
     let peers = root.join(PEERS);
@@ -71,8 +72,8 @@ fn build(root: &Path) -> Result<Vec<Artifact>> {
     Ok(artifacts)
 }
 
-/// Builds all targets of a workspace. One command, since several would choose features differently
-/// and build dependencies anew.
+/// Builds all targets of a workspace, in one command: several would unify features differently and
+/// rebuild dependencies.
 fn programs(workspace: &Path, root: &Path, options: &[&str]) -> Result<Vec<Artifact>> {
     let mut cargo = repo::cargo(workspace);
     cargo.args(["build", "--workspace", "--all-targets", "--release"]);
@@ -82,7 +83,7 @@ fn programs(workspace: &Path, root: &Path, options: &[&str]) -> Result<Vec<Artif
     artifact::parse(&repo::output(&mut cargo)?, root)
 }
 
-/// Copies programs and data, and writes what `run.sh` reads.
+/// Copies programs and data, and writes the files that `run.sh` reads.
 fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
     let (mut list, mut left_out, mut links) = (String::new(), String::new(), String::new());
     for Artifact { group, name, folder, executable, needs } in artifacts {
@@ -127,11 +128,11 @@ fn write_program(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// What `run.sh` unpacks: all programs.
+/// The archive of all programs, which `run.sh` unpacks.
 const PROGRAMS: &str = "programs.tar.xz";
 
-/// Puts folders of programs into one archive. They are much alike, so that together they take a
-/// quarter of what they would take one by one: the dictionary reaches back over all of them.
+/// Packs folders of programs into one archive. The programs are similar, so that a common
+/// dictionary reduces the size to a quarter.
 fn pack(out: &Path, folders: &[&str]) -> Result<()> {
     let there = folders.iter().filter(|folder| out.join(folder).is_dir());
     let mut tar = Command::new("tar");
@@ -146,7 +147,7 @@ fn pack(out: &Path, folders: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Bytes and path of each file below a folder.
+/// Returns size and path of each file below a folder.
 fn sizes(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut sizes = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -166,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A bundle of two programs, one of which fails, with the shell's tools instead of built ones.
+    /// A bundle of two shell scripts, one of which fails.
     fn bundle() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path();

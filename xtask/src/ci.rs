@@ -19,7 +19,7 @@ pub(crate) fn run() -> Result<()> {
     miri::run()
 }
 
-/// Checks licences, bans and sources of the dependencies, where cargo-deny is installed.
+/// Checks licences, bans and sources of the dependencies, if cargo-deny is installed.
 fn deny(root: &std::path::Path) -> Result<()> {
     let probe = Command::new("cargo-deny").arg("--version").output();
     if probe.is_err() {

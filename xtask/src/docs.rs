@@ -1,4 +1,4 @@
-//! Documentation and packages as docs.rs and crates.io will build them.
+//! Documentation and packages, built as on docs.rs and crates.io.
 
 use std::env;
 use std::fs;
@@ -8,22 +8,22 @@ use anyhow::{Context, Result};
 
 use crate::repo;
 
-/// Builds the documentation of every crate with all features. Warnings, broken links among them,
-/// are errors.
+/// Builds the documentation of every crate with all features. Warnings, including broken links, are
+/// errors.
 pub(crate) fn document(root: &Path) -> Result<()> {
     let mut doc = repo::cargo(root);
     doc.args(["doc", "--workspace", "--no-deps", "--all-features"]);
     repo::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Packs every crate that will be published, and compiles each from its package alone, in the
-/// order of dependency: cargo overlays the registry with those packed before. Uncommitted changes
-/// are packed too.
+/// Packages every published crate, and compiles each from its package only, in dependency order:
+/// cargo overlays the registry with the crates packaged before. Uncommitted changes are included.
 pub(crate) fn package(root: &Path) -> Result<()> {
     if let Some(home) = cargo_home() {
         remove_overlays(&home.join("registry/src"))?;
     }
-    // Of its own and empty: what an earlier run compiled would be reused for the same version.
+    // A separate, empty folder: cargo would reuse crates compiled by an earlier run for the same
+    // version.
     let target = root.join("target/packages");
     if target.exists() {
         fs::remove_dir_all(&target).with_context(|| target.display().to_string())?;
@@ -32,15 +32,14 @@ pub(crate) fn package(root: &Path) -> Result<()> {
     repo::run(repo::cargo(root).args(line.split(' ')).arg(&target))
 }
 
-/// The folder of cargo's caches.
+/// Returns the folder of cargo's caches.
 fn cargo_home() -> Option<PathBuf> {
     let default = || env::home_dir().map(|home| home.join(".cargo"));
     env::var_os("CARGO_HOME").map(PathBuf::from).or_else(default)
 }
 
-/// Removes the unpacked sources of earlier overlays. Cargo takes them for those of today if the
-/// version is the same, and compiles a crate with the sources of yesterday's. Overlays have no host
-/// before the hash in the names of their folders.
+/// Removes the unpacked sources of earlier overlays, which cargo would reuse for the same version.
+/// The folder names of overlays have no host before the hash.
 fn remove_overlays(sources: &Path) -> Result<()> {
     let Ok(entries) = fs::read_dir(sources) else { return Ok(()) };
     for entry in entries {

@@ -1,4 +1,5 @@
-//! `cargo xtask full`: the long soaks and seed ranges that CI runs a share of, and their table.
+//! `cargo xtask full`: the complete soak tests and seed ranges, of which CI runs a part, and a
+//! table of results.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,11 +13,11 @@ use crate::repo;
 /// One long run.
 struct Run {
     name: &'static str,
-    /// What it shows.
+    /// What it tests.
     what: &'static str,
     /// Environment variables, as CONTRIBUTING.md explains them.
     variables: &'static [(&'static str, &'static str)],
-    /// Arguments of cargo.
+    /// Arguments for cargo.
     cargo: &'static str,
 }
 
@@ -65,15 +66,15 @@ const RUNS: [Run; 7] = [
     },
 ];
 
-/// How a run ended.
+/// The result of a run.
 struct Outcome {
     passed: bool,
     time: Duration,
-    /// The last line that sums it up.
+    /// The last line with a summary.
     summary: String,
 }
 
-/// Runs what is named, or all, in order; the output of each goes to a file. Fails if one failed.
+/// Runs the named runs, or all, in order, with the output of each in a file. Fails if one failed.
 pub(crate) fn run(only: &[&str]) -> Result<()> {
     if let Some(unknown) = only.iter().find(|name| !RUNS.iter().any(|run| run.name == **name)) {
         bail!("there is no run `{unknown}`, only {}", RUNS.map(|run| run.name).join(", "));
@@ -112,7 +113,7 @@ fn status_of(command: &mut Command, run: &Run) -> Result<bool> {
     Ok(status.success())
 }
 
-/// The last line that counts tests, operators or kernels.
+/// Returns the last line with a count of tests, operators or kernels.
 fn summary(log: &str) -> String {
     const COUNTS: [&str; 5] =
         ["test result:", "operators noticed", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];

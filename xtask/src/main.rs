@@ -1,4 +1,4 @@
-//! Chores of the Scry repository; run one with `cargo xtask NAME`.
+//! Tasks of the Scry repository; run one with `cargo xtask NAME`.
 
 mod artifact;
 mod bundle;
@@ -29,7 +29,8 @@ usage: cargo xtask COMMAND
   mutation [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
                    demands that the conformance suite notices it on the CPU device";
 
-/// Runs one chore. Exit status: 0 done, 1 the chore failed or found something, 2 bad usage.
+/// Runs one task. Exit status: 0 for success, 1 if the task failed or found something, 2 for bad
+/// usage.
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();

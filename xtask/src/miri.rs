@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use crate::repo;
 
-/// Tests by the start of their names, and how many schedules of threads each is run with. Those of
-/// kernels that race are selected by name.
+/// Tests by prefix of their names, and the number of thread schedules for each. Tests of racing
+/// kernels are selected by name.
 const SELECTION: [(&str, &[&str], u32); 3] = [
     ("scry-ir", &["kir::verify::tests::structure::a_", "kir::uniformity::tests::values"], 1),
     (
@@ -19,7 +19,7 @@ const SELECTION: [(&str, &[&str], u32); 3] = [
     ("scry-cpu", &["tests::races::miri_all_invocations", "tests::races::miri_scattered"], 4),
 ];
 
-/// Runs the selection; says so if Miri is not installed.
+/// Runs the selection; prints a message if Miri is not installed.
 pub(crate) fn run() -> Result<()> {
     let root = repo::root();
     if !is_installed(&root) {
@@ -40,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The nightly toolchain's cargo.
+/// Returns cargo of the nightly toolchain.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).current_dir(root);

@@ -1,4 +1,5 @@
-//! `cargo xtask mutation`: does the conformance suite notice a wrong result of each operator?
+//! `cargo xtask mutation`: checks that the conformance suite detects a wrong result of each
+//! operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -12,17 +13,17 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{artifact, repo};
 
-/// A kernel whose loop no longer ends counts as noticed after so long.
+/// Timeout after which a mutated kernel whose loop no longer terminates counts as detected.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tests that are run first; the others that have the operator follow if these notice nothing.
+/// Number of tests to run first; the others that use the operator follow if none of these fails.
 const FIRST: usize = 6;
 
-/// Which tests compile which operators.
+/// The tests that compile each operator.
 type Reach = BTreeMap<String, BTreeSet<String>>;
 
-/// Plants a wrong result in each operator named, or in all of them, one after the other, and runs
-/// the tests that have it on the CPU device. Fails if one goes unnoticed.
+/// Mutates each named operator, or all, one after the other, and runs the tests that use it on the
+/// CPU device. Fails if a mutation is not detected.
 pub(crate) fn run(only: &[&str]) -> Result<()> {
     let suite = Suite::build(&repo::root())?;
     let reach = suite.reach()?;
@@ -45,13 +46,13 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What became of a wrong result.
+/// The result of a mutation.
 enum Verdict {
-    /// This number of tests was run, and not all passed.
+    /// A test failed; the number of tests run.
     Noticed(usize),
-    /// All of this number of tests passed.
+    /// All tests passed; their number.
     Unnoticed(usize),
-    /// No test has the operator.
+    /// No test uses the operator.
     Unreached,
 }
 
@@ -65,7 +66,7 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// The conformance suite, built.
+/// The compiled conformance suite.
 struct Suite {
     program: PathBuf,
     folder: PathBuf,
@@ -85,28 +86,29 @@ impl Suite {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        // With one thread the harness runs tests on its own, which has no test's name.
+        // With one thread the harness runs tests on the main thread, which does not have the test's
+        // name.
         command.current_dir(&self.folder).arg("--test-threads=2").env("SCRY_DEVICE", "cpu");
         // The output of failing tests is not read.
         command.env("RUST_BACKTRACE", "0").stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    /// Runs all tests as they are, and reads which operators each had compiled.
+    /// Runs all tests without a mutation, and reads the operators that each compiles.
     fn reach(&self) -> Result<Reach> {
         let log = env::temp_dir().join(format!("scry-mutation-{}.log", std::process::id()));
         let mut command = self.command();
         command.env("SCRY_MUTATION_LOG", &log).stdout(Stdio::inherit());
         let status = command.status().context("the conformance suite could not be started")?;
         let text = fs::read_to_string(&log).unwrap_or_default();
-        // A log file that is left over does no harm.
+        // A leftover log file is harmless.
         let _ = fs::remove_file(&log);
         ensure!(status.success(), "the conformance suite fails without a mutation");
         ensure!(!text.is_empty(), "no test compiled a kernel for the CPU device");
         Ok(parse(&text))
     }
 
-    /// Plants a wrong result, and runs the tests that have the operator.
+    /// Mutates an operator, and runs the tests that use it.
     fn verdict(&self, operator: &str, tests: &BTreeSet<String>) -> Result<Verdict> {
         if tests.is_empty() {
             return Ok(Verdict::Unreached);
@@ -126,12 +128,12 @@ impl Suite {
     }
 }
 
-/// Lines of a test's name, a tab and an operator; without a name the operator is one of the list.
+/// Parses lines of a test's name, a tab and an operator.
 fn parse(log: &str) -> Reach {
     let mut reach = Reach::new();
     for (test, operator) in log.lines().filter_map(|line| line.split_once('\t')) {
         let tests = reach.entry(operator.to_owned()).or_default();
-        // Threads that a test started have no test's name.
+        // Threads that a test started do not have its name.
         if test.contains("::") {
             tests.insert(test.to_owned());
         }
@@ -139,7 +141,7 @@ fn parse(log: &str) -> Reach {
     reach
 }
 
-/// Whether a program ends well, and in time.
+/// Returns whether a program succeeds within the timeout.
 fn passes(command: &mut Command) -> Result<bool> {
     let mut child = command.spawn().context("the conformance suite could not be started")?;
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The weight of scry-gpu beside wgpu's: a hello program of each, built from nothing.
+//! Build costs of scry-gpu compared with wgpu: a clean build of a hello program with each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{repo, size};
 
-/// The most that scry-gpu may need of what wgpu needs.
+/// Maximum costs of scry-gpu as a fraction of those of wgpu.
 const MAX_CRATES: f64 = 0.75;
 const MAX_CPU_SECONDS: f64 = 0.90;
 
-/// What one program costs.
+/// The costs of a program.
 #[derive(Debug)]
 struct Weight {
     /// Third-party crates of the library's default build.
     crates: usize,
     /// User and system time of cargo and all its children.
     cpu_seconds: f64,
-    /// Bytes of the program, stripped.
+    /// Size in bytes of the stripped program.
     bytes: u64,
-    /// How it ended when run.
+    /// The outcome of running it.
     outcome: String,
 }
 
-/// Builds both programs, prints their weights, and fails above the limits.
+/// Builds both programs, prints their costs, and fails above the limits.
 pub(crate) fn compare(root: &Path) -> Result<()> {
     let gpu = root.join("crates/scry-gpu");
     let gpu = gpu.to_str().context("the repository's path is not UTF-8")?;
@@ -63,7 +63,7 @@ fn table(ours: &Weight, theirs: &Weight) -> [String; 5] {
     ]
 }
 
-/// Builds a program that depends on one library alone.
+/// Builds a program that depends on one library only.
 fn weigh(root: &Path, library: &str, dependency: &str, program: &str) -> Result<Weight> {
     let folder = root.join("target/size-peers").join(library);
     write_package(&folder, dependency, program)?;
@@ -76,7 +76,7 @@ fn weigh(root: &Path, library: &str, dependency: &str, program: &str) -> Result<
     let before = children_cpu_seconds()?;
     let mut build = repo::cargo(&folder);
     build.args(["build", "--release", "--offline"]).env("CARGO_TARGET_DIR", &target);
-    // Compilers that cache or share would not be measured.
+    // Compiler caches would falsify the measurement.
     for wrapper in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"] {
         build.env_remove(wrapper);
     }
@@ -98,7 +98,7 @@ fn write_package(folder: &Path, dependency: &str, program: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program. It is no failure if it cannot do its work, as there may be no device.
+/// Runs a program. Its failure is no error, as there may be no device.
 fn outcome(executable: PathBuf) -> String {
     match Command::new(executable).output() {
         Ok(output) if output.status.success() => "right".to_owned(),
@@ -110,7 +110,7 @@ fn outcome(executable: PathBuf) -> String {
     }
 }
 
-/// User and system time of all children that ended, and of theirs.
+/// Returns user and system time of all terminated child processes, including their children.
 #[cfg(unix)]
 fn children_cpu_seconds() -> Result<f64> {
     use nix::sys::resource::{UsageWho, getrusage};

@@ -1,21 +1,22 @@
-//! The repository: where it is, which files it has, and how commands run in it.
+//! The repository: its root, its files, and commands in it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// The root of the repository that this chore belongs to.
+/// Returns the root of the repository of this task.
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets it when it runs the chore. The one that was compiled in may be that of another
-    // checkout with the same target folder.
+    // Cargo sets it at run time. The compile-time value may be that of another checkout with the
+    // same target folder.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
     let manifest = manifest.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     let root = manifest.parent();
     root.expect("xtask is a folder of the repository").to_path_buf()
 }
 
-/// Paths of all files that are tracked, or untracked and not ignored, relative to `root`, sorted.
+/// Returns the paths of all files that are tracked, or untracked and not ignored, relative to
+/// `root`, sorted.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let listed = output(Command::new("git").args(arguments).current_dir(root))?;
@@ -26,14 +27,14 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// The cargo that runs this chore.
+/// Returns the cargo that runs this task.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(directory);
     cargo
 }
 
-/// Runs a command to its end, its output going where this program's goes.
+/// Runs a command with inherited output; fails if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("$ {shown}");
@@ -42,7 +43,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it wrote to standard output.
+/// Runs a command and returns its standard output; fails if it fails.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
     let output = command
@@ -53,7 +54,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not print UTF-8"))
 }
 
-/// The command line as a person would type it, with the program's name alone.
+/// Returns the command line for messages, without the program's folder.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! `cargo xtask size`: how much there is of the project, and how much it drags along.
+//! `cargo xtask size`: sizes of the project and of its dependencies.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::{peers, repo, tidy};
 
-/// Prints the project's sizes; with `peers`, builds beside wgpu, and fails above the limits.
+/// Prints the project's sizes; with `peers`, compares builds with wgpu, and fails above the limits.
 pub(crate) fn run(peers: bool) -> Result<()> {
     let root = repo::root();
     let sources = tidy::project_sources(&root)?;
@@ -21,20 +21,22 @@ pub(crate) fn run(peers: bool) -> Result<()> {
     if peers { peers::compare(&root) } else { Ok(()) }
 }
 
-/// Names and versions of all crates that a build of `package`, with its default features, compiles
-/// for this machine, without those of its own project: folders, and names that extend its name.
+/// Returns names and versions of all crates that a build of `package`, with default features,
+/// compiles for this machine, except those of its own project: path dependencies, and names that
+/// extend its name.
 pub(crate) fn third_party(directory: &Path, package: &str) -> Result<BTreeSet<String>> {
     let arguments = ["tree", "-p", package, "-e", "normal,build", "--prefix", "none"];
     let tree = repo::output(repo::cargo(directory).args(arguments))?;
     Ok(packages(&tree).filter(|name| !is_own(name, package)).collect())
 }
 
-/// Whether a crate is `package` itself or a part of the same project: `wgpu-core` is one of wgpu's.
+/// Returns whether a crate is `package` itself or a part of the same project, as `wgpu-core` of
+/// wgpu.
 fn is_own(name: &str, package: &str) -> bool {
     name.strip_prefix(package).is_some_and(|rest| rest.starts_with([' ', '-']))
 }
 
-/// The packages that `cargo tree` lists, without those that come from a folder.
+/// Returns the packages that `cargo tree` lists, without path dependencies.
 fn packages(tree: &str) -> impl Iterator<Item = String> + '_ {
     tree.lines().filter(|line| !line.is_empty() && !line.contains(" (/")).map(|line| {
         let words: Vec<&str> = line.split(' ').take(2).collect();

@@ -1,9 +1,9 @@
 //! Bounds of values, which prove that no float is ever rounded.
 //!
-//! A float of a kernel is a whole multiple of `2^-fraction` and at most `2^magnitude` in absolute
-//! value. As long as the two add up to no more than the bits of the significand, it is exact, in
-//! whatever order and with whatever fused operations a device computes it. Variables hold values
-//! within the bound of [`tame`]; what is larger is brought back into it before it is stored.
+//! A float of a kernel is an integer multiple of `2^-fraction` and at most `2^magnitude` in
+//! absolute value. As long as the sum of the two is at most the number of bits of the significand,
+//! it is exact, for any order and fusion of operations. Values of variables are within the bound of
+//! [`tame`]; larger values are reduced to it before they are stored.
 
 use crate::tree::{Expr, Literal, Node};
 use crate::types::{Scalar, Type};
@@ -15,10 +15,10 @@ pub(crate) struct Bound {
     pub fraction: i32,
 }
 
-/// How the bound of a result follows from those of the operands.
+/// The rule that computes the bound of a result from those of the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The result is no float, or one of the operands, or as large as one.
+    /// The result is not a float, or at most as large as an operand.
     Largest,
     /// A sum or difference of two.
     Sum,
@@ -38,7 +38,7 @@ pub(crate) enum Rule {
     Scale(i32),
     /// Known from the operation alone.
     Fixed(i32, i32),
-    /// Brought back to the bound of variables.
+    /// Reduced to the bound of variables.
     Tame,
     /// The operand plus 1 must be exact as `f16`.
     Half,
@@ -69,8 +69,8 @@ impl Bound {
     }
 
     fn is_exact(self, scalar: Scalar) -> bool {
-        // The exponents stay far from the limits of `f16`, the narrowest: no infinity, and
-        // nothing subnormal.
+        // Exponents stay far from the limits of `f16`, the narrowest type: no infinities or
+        // subnormals.
         let (bits, most, least) = match scalar {
             Scalar::F16 => (11, 14, 10),
             Scalar::F64 => (53, 200, 200),
@@ -91,8 +91,8 @@ impl Bound {
     }
 }
 
-/// The bound of variables of a type. Products of two of them, and sums of four such products, are
-/// exact.
+/// Returns the bound of variables of a type. Products of two such values, and sums of four such
+/// products, are exact.
 pub(crate) fn tame(scalar: Scalar) -> Bound {
     match scalar {
         Scalar::F16 => Bound::new(3, 1),
@@ -101,8 +101,8 @@ pub(crate) fn tame(scalar: Scalar) -> Bound {
     }
 }
 
-/// The bound of a value; nothing if a float in it might be rounded. Values that are no floats have
-/// the smallest bound.
+/// Returns the bound of a value; `None` if a float in it might be rounded. Values without floats
+/// have the smallest bound.
 pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
     let operands: Vec<Bound> = expr.children().into_iter().map(bound).collect::<Option<_>>()?;
     let found = match &expr.node {
@@ -125,7 +125,7 @@ fn is_tame(ty: &Type, bound: Bound) -> bool {
     ty.float().is_none_or(|scalar| bound.is_within(tame(scalar)))
 }
 
-/// True if a value can be stored: it is exact, and within the bound of variables.
+/// Returns whether a value can be stored: it is exact, and within the bound of variables.
 pub(crate) fn can_be_stored(value: &Expr) -> bool {
     bound(value).is_some_and(|found| is_tame(&value.ty, found))
 }

@@ -1,14 +1,14 @@
-//! Random WGSL kernels that are well defined: every device must compute the same bytes.
+//! Random, well-defined WGSL kernels: every device must compute the same bytes.
 //!
-//! A seed gives the same kernel and the same data everywhere. The kernels are free of races by
-//! construction, stay within bounds, end, and use only what WGSL defines: integers wrap, indices
-//! are reduced to the length, and floats are exact, so that no device may round (the bounds of
-//! all values are tracked). Zeros alone may differ, by their sign. A kernel that shows a
+//! A seed gives the same kernel and the same data on every machine. By construction, the kernels
+//! have no data races, stay within bounds, terminate, and have only behaviour that WGSL defines:
+//! integers wrap, indices are reduced to the length, and floats are exact, so that no device rounds
+//! (the bounds of all values are tracked). Only the sign of zeros may differ. A kernel that shows a
 //! difference can be [shrunk](shrink).
 //!
 //! A second family, [`hostile`], attacks memory safety instead.
 //!
-//! This crate makes sources and data only; it touches no device.
+//! This crate only generates sources and data; it accesses no device.
 //!
 //! ```
 //! let kernel = scry_fuzz::kernel(7, scry_fuzz::Features::default());
@@ -51,11 +51,11 @@ pub struct Features {
 }
 
 impl Features {
-    /// All of them.
+    /// All features.
     pub const ALL: Self = Self { f16: true, f64: true, i64: true, i16: true };
 
-    /// The subset of the features for the kernel of a seed: every other kernel has none, so that
-    /// differences without a relation to them appear in plain kernels.
+    /// Returns the subset of the features for the kernel of a seed: every second kernel has none,
+    /// so that unrelated differences appear in plain kernels.
     #[must_use]
     pub fn for_seed(self, seed: u64) -> Self {
         match seed % 4 {
@@ -69,7 +69,7 @@ impl Features {
 /// A kernel as text, with its data and its launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// The seed that it was drawn from.
+    /// The seed that it was generated from.
     pub seed: u64,
     /// The WGSL source, with one entry point.
     pub source: String,
@@ -81,14 +81,14 @@ pub struct Case {
     pub groups: [u32; 3],
 }
 
-/// Draws the kernel of a seed.
+/// Generates the kernel of a seed.
 #[must_use]
 pub fn kernel(seed: u64, features: Features) -> RandomKernel {
     draw::kernel(seed, features)
 }
 
 impl RandomKernel {
-    /// The kernel as text, with its data.
+    /// Returns the kernel as text, with its data.
     #[must_use]
     pub fn case(&self) -> Case {
         let source = print::source(self);

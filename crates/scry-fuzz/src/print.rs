@@ -10,7 +10,7 @@ use crate::tree::{
 };
 use crate::types::{Scalar, Type};
 
-/// The source of a kernel, without what it does not use.
+/// Returns the source of a kernel, without unused declarations.
 pub(crate) fn source(kernel: &RandomKernel) -> String {
     let mut code = entry_point(kernel);
     for (index, function) in kernel.functions.iter().enumerate().rev() {
@@ -24,7 +24,7 @@ pub(crate) fn source(kernel: &RandomKernel) -> String {
     format!("{}{}{code}", kernel.enables, structs(kernel, &code))
 }
 
-/// The global variables that a source uses, in the order of declaration.
+/// Returns the global variables that a source uses, in the order of declaration.
 pub(crate) fn used<'k>(kernel: &'k RandomKernel, code: &str) -> impl Iterator<Item = &'k Global> {
     let found: HashSet<String> = words(code).into_iter().map(str::to_owned).collect();
     kernel.globals.iter().filter(move |global| found.contains(&global.name))
@@ -69,12 +69,12 @@ fn global_text(kernel: &RandomKernel, global: &Global) -> String {
     format!("@group(0) @binding({binding}) var<{space}> {name}: {declared};\n")
 }
 
-/// True if a buffer is bound to variables of the address space.
+/// Returns whether variables of the address space are bound to buffers.
 pub(crate) fn is_bound(space: Space) -> bool {
     matches!(space, Space::Input | Space::Output | Space::Shared | Space::Uniform)
 }
 
-/// The functions that bring floats back to the bound of variables, one for each type.
+/// Returns the functions that reduce floats to the bound of variables, one for each type.
 fn tame_functions(code: &str) -> String {
     let mut text = String::new();
     for scalar in [Scalar::F16, Scalar::F32, Scalar::F64] {
@@ -224,7 +224,7 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
     format!("{pad}{line}\n")
 }
 
-/// An atomic multiplication, which WGSL does not have.
+/// Returns an atomic multiplication, which WGSL lacks, as a compare-exchange loop.
 fn multiplication(place: &str, factor: &str, pad: &str) -> String {
     format!(
         "{{\n{pad}    let cell = &{place};\n{pad}    let factor = {factor};\n{pad}    loop {{\n\
@@ -235,7 +235,7 @@ fn multiplication(place: &str, factor: &str, pad: &str) -> String {
 }
 
 fn loop_text(stmt: &Stmt, depth: usize) -> String {
-    let Stmt::Loop { kind, counter, iterations, condition, body } = stmt else {
+    let Stmt::Loop { kind, counter, iterations: count, condition, body } = stmt else {
         return String::new();
     };
     let pad = "    ".repeat(depth);
@@ -243,21 +243,20 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
     let condition = condition.as_ref().map(expression);
     match kind {
         LoopKind::For => format!(
-            "{pad}for (var {counter} = 0u; {counter} < {iterations}u; {counter}++) {{\n{body}{pad}}}\n"
+            "{pad}for (var {counter} = 0u; {counter} < {count}u; {counter}++) {{\n{body}{pad}}}\n"
         ),
         LoopKind::Down => format!(
-            "{pad}for (var {counter} = {iterations}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
+            "{pad}for (var {counter} = {count}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
         ),
         LoopKind::Twos => {
-            let end = 2 * iterations;
+            let end = 2 * count;
             format!(
                 "{pad}for (var {counter} = 0u; {counter} < {end}u; {counter} += 2u) {{\n\
                  {body}{pad}}}\n"
             )
         }
         LoopKind::Limited => {
-            let limit =
-                condition.map_or(format!("{iterations}u"), |c| format!("min({iterations}u, {c})"));
+            let limit = condition.map_or(format!("{count}u"), |c| format!("min({count}u, {c})"));
             format!(
                 "{pad}for (var {counter} = 0u; {counter} < {limit}; {counter}++) {{\n\
                  {body}{pad}}}\n"
@@ -266,7 +265,7 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
         LoopKind::While => {
             let also = condition.map(|condition| format!(" && {condition}")).unwrap_or_default();
             format!(
-                "{pad}var {counter} = 0u;\n{pad}while {counter} < {iterations}u{also} {{\n\
+                "{pad}var {counter} = 0u;\n{pad}while {counter} < {count}u{also} {{\n\
                  {pad}    {counter}++;\n{body}{pad}}}\n"
             )
         }
@@ -278,7 +277,7 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
                 .unwrap_or_default();
             format!(
                 "{pad}var {counter} = 0u;\n{pad}loop {{\n{leave}{body}{pad}    continuing {{\n\
-                 {pad}        {counter}++;\n{pad}        break if {counter} >= {iterations}u;\n\
+                 {pad}        {counter}++;\n{pad}        break if {counter} >= {count}u;\n\
                  {pad}    }}\n{pad}}}\n"
             )
         }

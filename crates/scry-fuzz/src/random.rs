@@ -1,4 +1,4 @@
-//! A small generator of random numbers, the same on every platform and in every version.
+//! A pseudo-random number generator with the same results on every platform and in every version.
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]
@@ -17,28 +17,28 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`, which must not be 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         // The upper half of a product of 32-bit numbers: close enough to uniform for small `n`.
         (((self.next() >> 32) * n as u64) >> 32) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `n` times.
+    /// Returns true with probability `1 / n`.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of some values, of which there is at least one.
+    /// Returns one of several values; the slice must not be empty.
     pub(crate) fn pick<T: Clone>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())].clone()
     }
 
-    /// An integer that is often near a boundary, where mistakes are.
+    /// Returns an integer that is often near a boundary.
     pub(crate) fn word(&mut self, bits: u32) -> u64 {
         let all = u64::MAX >> (64 - bits);
         let value = match self.below(6) {

@@ -5,11 +5,11 @@ use crate::tree::{Expr, Literal, RandomKernel, Stmt};
 use crate::types::{Scalar, Type};
 use crate::walk;
 
-/// Makes a kernel smaller, step by step, as long as `fails` holds for what remains. Stops after at
+/// Makes a kernel smaller, step by step, as long as `fails` holds for the result. Stops after at
 /// most `attempts` candidates.
 ///
-/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
-/// kernels that a device refuses.
+/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: `fails` must be false
+/// for kernels that a device refuses.
 #[must_use]
 pub fn shrink(
     kernel: &RandomKernel,
@@ -38,13 +38,13 @@ struct Search<'a> {
 #[derive(Clone, Copy)]
 enum Change {
     Remove,
-    /// One of its blocks, by number, replaces it.
+    /// Replaces it by one of its blocks, by number.
     Unwrap(usize),
-    /// A loop executes one iteration.
+    /// Reduces a loop to one iteration.
     OneIteration,
 }
 
-/// Changes in the order in which they are tried; no statement drawn has more blocks in it.
+/// Changes in the order in which they are tried; no generated statement has more blocks.
 const CHANGES: [Change; 8] = [
     Change::Remove,
     Change::Unwrap(0),
@@ -57,7 +57,7 @@ const CHANGES: [Change; 8] = [
 ];
 
 impl Search<'_> {
-    /// Accepts the candidate if it is another kernel that still fails.
+    /// Accepts the candidate if it differs and still fails.
     fn try_out(&mut self, candidate: RandomKernel) -> bool {
         if self.left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
             return false;
@@ -70,8 +70,8 @@ impl Search<'_> {
         fails
     }
 
-    /// Leaves out statements, or puts what is inside in their place; last ones first, since
-    /// earlier ones declare what later ones use.
+    /// Removes statements, or replaces them by their blocks; last ones first, since later ones use
+    /// declarations of earlier ones.
     fn statements(&mut self) {
         let blocks = count_blocks(&mut self.best.clone());
         for block in (0..blocks).rev() {
@@ -88,7 +88,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer workgroups, and smaller ones.
+    /// Reduces number and size of the workgroups.
     fn launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {
@@ -102,7 +102,7 @@ impl Search<'_> {
         }
     }
 
-    /// Puts constants or parts of values in the place of values.
+    /// Replaces values by constants or by their parts.
     fn values(&mut self) {
         let mut at = 0;
         while let Some(value) = nth_value(&mut self.best.clone(), at, None) {
@@ -150,7 +150,7 @@ fn change_block(kernel: &mut RandomKernel, wanted: usize, index: usize, change: 
     changed
 }
 
-/// False if the change does not apply to the statement.
+/// Changes a statement; returns false if the change does not apply to it.
 fn change_statement(block: &mut Vec<Stmt>, at: usize, change: Change) -> bool {
     match change {
         Change::Remove => {
@@ -177,7 +177,7 @@ fn one_round(stmt: &mut Stmt) -> bool {
     }
 }
 
-/// A value by its number; put in its place the replacement, if there is one.
+/// Returns a value by its number; replaces it, if there is a replacement.
 fn nth_value(kernel: &mut RandomKernel, wanted: usize, replacement: Option<Expr>) -> Option<Expr> {
     let (mut at, mut found, mut replacement) = (0, None, replacement);
     walk::for_each_value(kernel, &mut |value, _| {
@@ -192,7 +192,7 @@ fn nth_value(kernel: &mut RandomKernel, wanted: usize, replacement: Option<Expr>
     found
 }
 
-/// Smaller values of the same type.
+/// Returns smaller values of the same type.
 fn replacements(value: &Expr) -> Vec<Expr> {
     let zero = number(&value.ty, 0);
     let is_constant = value.is_const();
@@ -215,7 +215,7 @@ fn replacements(value: &Expr) -> Vec<Expr> {
     smaller
 }
 
-/// Zero or one, in each component; composites other than vectors are zero.
+/// Returns zero or one, in each component; composites other than vectors are zero.
 fn number(ty: &Type, value: u8) -> Expr {
     match ty {
         Type::Scalar(scalar) if scalar.is_float() => {

@@ -3,7 +3,7 @@
 use crate::exact::Rule;
 use crate::types::Type;
 
-/// A value of a scalar type that stands in the source.
+/// A literal of a scalar type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Literal {
     Bool(bool),
@@ -14,8 +14,8 @@ pub(crate) enum Literal {
 /// An operator, a builtin function or a constructor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Op {
-    /// How it is written: `$0`, `$1`, … are the operands, `$T` is the type of the result, `$A` that
-    /// of the first operand; `$*` stands for all operands.
+    /// The text: `$0`, `$1`, … are the operands, `$T` is the type of the result, `$A` that of the
+    /// first operand; `$*` stands for all operands.
     pub text: &'static str,
     /// Its effect on the bounds of floats.
     pub rule: Rule,
@@ -42,9 +42,9 @@ pub(crate) enum Node {
 /// A variable, or a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    /// How the variable is written.
+    /// The text of the variable.
     pub root: String,
-    /// The way to the part.
+    /// The path to the part.
     pub path: Vec<Access>,
 }
 
@@ -61,33 +61,33 @@ pub(crate) enum Access {
     Runtime(Box<Expr>, Within),
 }
 
-/// How an index is kept below the length.
+/// How an index is reduced to the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Within {
     /// By `%`.
     Remainder,
     /// By `min`.
     Least,
-    /// By its construction.
+    /// It is below by construction.
     Itself,
 }
 
 /// Statements in order of execution.
 pub(crate) type Block = Vec<Stmt>;
 
-/// How a loop is written. Each counts its iterations and ends after a fixed number of them.
+/// The form of a loop. Each loop counts its iterations and ends after a fixed number of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopKind {
     For,
-    /// `while`, with a condition of its own beside the count.
+    /// `while`, with another condition besides the count.
     While,
-    /// `loop` with a condition for leaving at its start, and `break if` at its end.
+    /// `loop` with an exit condition at its start, and `break if` at its end.
     Continuing,
     /// `for` that counts down to 1.
     Down,
     /// `for` that counts by twos.
     Twos,
-    /// `for` whose condition is another limit of the count.
+    /// `for` with another limit as its condition.
     Limited,
 }
 
@@ -167,13 +167,13 @@ pub(crate) struct Function {
     /// Type of its result.
     pub result: Type,
     pub body: Block,
-    /// True if it changes nothing outside itself.
+    /// Whether it has no side effects.
     pub pure: bool,
-    /// Loop iterations, in all, of a call.
+    /// Total loop iterations of a call.
     pub weight: usize,
 }
 
-/// Where a global variable is.
+/// The kind of a global variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Space {
     Private,
@@ -195,17 +195,17 @@ pub(crate) struct Global {
     pub space: Space,
     /// Type of an element for runtime-sized arrays.
     pub ty: Type,
-    /// True for atomics: `ty` is then an array of integers.
+    /// Whether it is atomic: `ty` is then an array of integers.
     pub atomic: bool,
-    /// Elements for each invocation (outputs), or in all (inputs).
+    /// Elements per invocation (outputs), or in total (inputs).
     pub count: usize,
-    /// Content at the start.
+    /// Initial content.
     pub content: Vec<u8>,
     /// Number of the invocation whose elements an invocation has (outputs).
     pub owner: &'static str,
 }
 
-/// A whole kernel.
+/// A well-defined random kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomKernel {
     pub(crate) seed: u64,
@@ -235,7 +235,7 @@ impl Expr {
         Self { ty, node: Node::Op(Op { text, rule }, operands) }
     }
 
-    /// True if the compiler can evaluate it.
+    /// Returns whether it is a constant expression.
     pub(crate) fn is_const(&self) -> bool {
         match &self.node {
             Node::Literal(_) => true,
@@ -244,7 +244,7 @@ impl Expr {
         }
     }
 
-    /// The values that it is directly made of.
+    /// Returns its direct operands.
     pub(crate) fn children(&self) -> Vec<&Self> {
         match &self.node {
             Node::Literal(_) => Vec::new(),
@@ -253,7 +253,7 @@ impl Expr {
         }
     }
 
-    /// As [`Self::children`], to be changed.
+    /// As [`Self::children`], as mutable references.
     pub(crate) fn children_mut(&mut self) -> Vec<&mut Self> {
         match &mut self.node {
             Node::Literal(_) => Vec::new(),

@@ -66,12 +66,12 @@ impl Type {
     #[cfg(test)]
     pub(crate) const F32: Self = Self::Scalar(Scalar::F32);
 
-    /// A scalar for a width of 1, else a vector.
+    /// Returns a scalar for a width of 1, else a vector.
     pub(crate) fn of(scalar: Scalar, width: usize) -> Self {
         if width == 1 { Self::Scalar(scalar) } else { Self::Vector(scalar, width) }
     }
 
-    /// The type of the scalars, where all are of one type by the grammar of types.
+    /// Returns the scalar type of a scalar, vector or matrix.
     pub(crate) fn scalar(&self) -> Option<Scalar> {
         match self {
             Self::Scalar(scalar) | Self::Vector(scalar, _) | Self::Matrix(scalar, ..) => {
@@ -81,7 +81,7 @@ impl Type {
         }
     }
 
-    /// Components of a scalar or vector.
+    /// Returns the number of components of a scalar or vector.
     pub(crate) fn width(&self) -> usize {
         match self {
             Self::Vector(_, width) => *width,
@@ -89,12 +89,12 @@ impl Type {
         }
     }
 
-    /// The float type of a scalar, vector or matrix of floats.
+    /// Returns the float type of a scalar, vector or matrix of floats.
     pub(crate) fn float(&self) -> Option<Scalar> {
         self.scalar().filter(|scalar| scalar.is_float())
     }
 
-    /// A word for names, such as `vec3f32`.
+    /// Returns an identifier, such as `vec3f32`.
     pub(crate) fn word(&self) -> String {
         self.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).collect()
     }
@@ -117,7 +117,7 @@ impl fmt::Display for Type {
 /// The members of each structure of a kernel.
 pub(crate) type Structs = [Vec<Type>];
 
-/// Alignment and size of a type in a buffer.
+/// Returns alignment and size of a type in a buffer.
 pub(crate) fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
     match ty {
         Type::Scalar(scalar) => (scalar.width(), scalar.width()),
@@ -142,7 +142,7 @@ pub(crate) fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
     }
 }
 
-/// The offset of each member, and the end of the last.
+/// Returns the offset of each member, and the end of the last one.
 fn offsets(members: &[Type], structs: &Structs) -> Vec<usize> {
     let mut end = 0usize;
     let mut offsets = Vec::new();

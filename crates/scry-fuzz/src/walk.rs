@@ -1,4 +1,4 @@
-//! Visiting all blocks and values of a kernel.
+//! Traversal of all blocks and values of a kernel.
 
 use crate::exact::{bound, can_be_stored};
 use crate::tree::{Block, Expr, RandomKernel, Stmt};
@@ -20,7 +20,7 @@ fn in_block(block: &mut Block, f: &mut dyn FnMut(&mut Block)) {
     }
 }
 
-/// The blocks that a statement has inside.
+/// Returns the nested blocks of a statement.
 pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
     match stmt {
         Stmt::If { then_block, else_block, .. } => vec![then_block, else_block],
@@ -33,8 +33,7 @@ pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
     }
 }
 
-/// Calls `f` with every value of a kernel, outer ones before inner ones, and with whether it is
-/// stored.
+/// Calls `f` with every value of a kernel, outer ones before inner ones, and whether it is stored.
 pub(crate) fn for_each_value(kernel: &mut RandomKernel, f: &mut dyn FnMut(&mut Expr, bool)) {
     for_each_block(kernel, &mut |block| {
         for stmt in block {
@@ -52,7 +51,7 @@ fn in_value(value: &mut Expr, stored: bool, f: &mut dyn FnMut(&mut Expr, bool)) 
     }
 }
 
-/// The values that a statement itself has, and whether each is stored.
+/// Returns the values of a statement itself, and whether each is stored.
 fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
     let used = |value| (value, false);
     let stored = |value| (value, true);
@@ -75,7 +74,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
     }
 }
 
-/// True if no float of the kernel can be rounded.
+/// Returns whether no float of the kernel can be rounded.
 pub(crate) fn is_exact(kernel: &RandomKernel) -> bool {
     let mut exact = true;
     for_each_value(&mut kernel.clone(), &mut |value, stored| {

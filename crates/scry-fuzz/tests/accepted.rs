@@ -1,4 +1,4 @@
-//! Every kernel that is drawn is valid WGSL, with the buffers that it says, and can be lowered.
+//! Every random kernel is valid WGSL, matches its interface, and can be lowered.
 
 use scry_fuzz::{Features, kernel};
 use scry_ir::Program;

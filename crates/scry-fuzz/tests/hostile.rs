@@ -1,4 +1,4 @@
-//! Every hostile kernel is valid WGSL, with the buffers that it says, and can be lowered.
+//! Every hostile kernel is valid WGSL, matches its interface, and can be lowered.
 
 use scry_fuzz::hostile::{Comparable, Rules, kernel, shrink};
 use scry_fuzz::{Case, Features};

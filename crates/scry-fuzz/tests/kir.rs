@@ -1,5 +1,4 @@
-//! Random kernels obey the rules of the kernel IR, and the reference interpreter finds them well
-//! defined.
+//! Random kernels are valid in the kernel IR, and well defined by the reference interpreter.
 
 use scry_fuzz::{Case, Features};
 use scry_ir::Program;
@@ -23,8 +22,8 @@ fn random_kernels_obey_the_rules() {
     }
 }
 
-/// The buffers after a launch. Accesses out of bounds, divergent barriers and endless loops are
-/// errors of the interpreter.
+/// Returns the buffers after a launch. Accesses out of bounds, divergent barriers and endless loops
+/// are errors of the interpreter.
 fn executed(case: &Case, checked: bool) -> Vec<Vec<u8>> {
     let kir = lowered(case, checked);
     let mut interpreter = Interpreter::new(&kir, case.buffers.clone());

@@ -8,7 +8,7 @@ use syn::{Data, DeriveInput, Error, Fields, Index, Member, Result, Token};
 /// Generates the implementation.
 ///
 /// # Errors
-/// Why the type cannot be an element.
+/// If the type cannot be an element.
 pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input)?;
     check_generics(input)?;
@@ -47,7 +47,7 @@ fn check_generics(input: &DeriveInput) -> Result<()> {
     ))
 }
 
-/// Requires `repr(C)`, and nothing that moves fields or adds padding.
+/// Requires `repr(C)`, without attributes that move fields or add padding.
 fn check_repr(input: &DeriveInput) -> Result<()> {
     let name = &input.ident;
     let mut is_c = false;
@@ -60,7 +60,7 @@ fn check_repr(input: &DeriveInput) -> Result<()> {
                 )));
             }
             is_c |= meta.path.is_ident("C");
-            // `align(16)`: the padding that it may add is found by the sizes.
+            // `align(16)`: the size check detects padding that it adds.
             if meta.input.peek(syn::token::Paren) {
                 let value;
                 syn::parenthesized!(value in meta.input);
@@ -88,7 +88,7 @@ fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
     let bounds = fields.iter().map(|field| {
         let ty = &field.ty;
-        // The span of the field's type: there the error shows.
+        // The span of the field's type, so that the error points there.
         quote_spanned! { ty.span() => is_element::<#ty>(); }
     });
     let members: Vec<_> = fields.members().collect();

@@ -15,8 +15,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// Refused at compile time: structures that are not `#[repr(C)]` or are packed, that have padding
 /// bytes, no fields, or parameters; enums and unions.
 ///
-/// Bytes that WGSL leaves free have to be spelt out as a field: `vec3<f32>` is 12 bytes long and
-/// aligned to 16.
+/// Padding bytes of WGSL's layout must be explicit fields: `vec3<f32>` has a size of 12 bytes and
+/// an alignment of 16.
 #[proc_macro_derive(Element)]
 pub fn derive_element(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

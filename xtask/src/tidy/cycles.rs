@@ -1,4 +1,4 @@
-//! Cycles of files that import from each other: at most three files of a crate.
+//! Import cycles: at most three files of a crate may import from each other.
 //!
 //! A cycle is a strongly connected component of the graph whose edges [`imports`] finds.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::imports;
 use super::{Finding, Source};
 
-/// The most files of a cycle.
+/// Maximum files of a cycle.
 const FILES_MAX: usize = 3;
 
 /// Finds cycles that are too large.
@@ -33,7 +33,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Strongly connected components of more than one file.
+/// Returns the strongly connected components of more than one file.
 fn cycles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> = (0..edges.len()).map(|file| reached(edges, file)).collect();
     let component = |file: usize| -> Vec<usize> {
@@ -44,7 +44,7 @@ fn cycles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     components.map(|(_, component)| component).filter(|component| component.len() > 1).collect()
 }
 
-/// The files that a file imports from, and those that they import from, and so on.
+/// Returns the files that a file imports from, transitively.
 fn reached(edges: &[BTreeSet<usize>], file: usize) -> BTreeSet<usize> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![file]);
     while let Some(file) = next.pop() {
@@ -57,7 +57,7 @@ fn reached(edges: &[BTreeSet<usize>], file: usize) -> BTreeSet<usize> {
 mod tests {
     use super::*;
 
-    /// Files that import from the next one each, the last from the first.
+    /// Returns files that each import from the next one, the last from the first.
     fn ring(files: u32) -> Vec<Source> {
         let file = |nth| {
             let text = format!("use crate::f{}::T;", (nth + 1) % files);

@@ -1,8 +1,8 @@
-//! Every main method of the public types has an example in its documentation.
+//! Main methods of public types must have an example in their documentation.
 
 use super::{Finding, Source};
 
-/// The types whose methods need one, with the folder that they are below.
+/// The types whose methods need an example, with their folder.
 const TYPES: [(&str, &[&str]); 2] = [
     (
         "crates/scry-gpu/src/",
@@ -28,8 +28,8 @@ const TYPES: [(&str, &[&str]); 2] = [
     ("crates/scry-ir/src/", &["Builder", "Program"]),
 ];
 
-/// Finds methods without an example. What only reads a property, `#[must_use]` with no argument
-/// but `&self`, needs none.
+/// Finds methods without an example. Getters, which are `#[must_use]` without arguments except
+/// `&self`, need none.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     for source in sources {
         let types = TYPES.iter().find(|(folder, _)| source.path.starts_with(folder));
@@ -41,7 +41,7 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Public methods of the types that have no example, each with its line.
+/// Returns public methods of the types without an example, each with its line.
 fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     let (mut is_wanted, mut has_example, mut is_used) = (false, false, false);
@@ -71,7 +71,7 @@ fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// The type of an `impl` block that implements no trait; else what is no name of a type.
+/// Returns the type of an inherent `impl` block; otherwise a text that is no type name.
 fn implemented(line: &str) -> &str {
     let Some(line) = line.strip_suffix(" {").filter(|line| !line.contains(" for ")) else {
         return "";
@@ -83,7 +83,7 @@ fn implemented(line: &str) -> &str {
     name.split('<').next().unwrap_or_default()
 }
 
-/// The name of a public method that begins on this line.
+/// Returns the name of a public method that begins on this line.
 fn public_method(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let rest = rest.strip_prefix("const ").unwrap_or(rest);

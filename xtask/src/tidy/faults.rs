@@ -1,4 +1,4 @@
-//! Every numbered fault that a source cites is listed in `docs/faults.md`, and none besides.
+//! Numbered faults: sources cite exactly those that `docs/faults.md` lists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use super::{Finding, Source};
 
 /// The list of faults.
 const LIST: &str = "docs/faults.md";
-/// This file spells numbers that are no citations.
+/// This file contains numbers that are no citations.
 const OWN: &str = "xtask/src/tidy/faults.rs";
 
-/// Finds citations that the list lacks, and rows of the list that nothing cites.
+/// Finds citations without a row in the list, and rows without a citation.
 pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
     let list = fs::read_to_string(root.join(LIST)).context(LIST)?;
     compare(&list, sources, findings);
@@ -44,13 +44,13 @@ fn compare(list: &str, sources: &[Source], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The number in the first column of a table's row, and its line.
+/// Returns the number in the first column of a table's row, and its line.
 fn row((line, text): (usize, &str)) -> Option<(u32, usize)> {
     let first = text.strip_prefix("| ")?.split(" |").next()?;
     Some((first.parse().ok()?, line))
 }
 
-/// The numbers after "fault " or "fault_" in a line.
+/// Returns the numbers after "fault " or "fault_" in a line.
 fn citations(line: &str) -> Vec<u32> {
     let line = line.to_ascii_lowercase();
     let is_word = |at: usize| !line[..at].ends_with(|c: char| c.is_ascii_alphanumeric());

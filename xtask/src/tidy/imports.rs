@@ -1,9 +1,9 @@
-//! Which files of a crate import from which, by their `use` declarations.
+//! The import graph of a crate's files, from their `use` declarations.
 //!
-//! Each declaration outside of tests is an edge to the file that defines what it names. A name that
-//! a module imports or re-exports one by one is followed to the file behind it; a glob, and a name
-//! that is found nowhere else, belongs to the file of its module. A re-export by itself is no edge:
-//! it is one if its file also uses the name. Modules are where Rust looks for them by default.
+//! Each declaration outside of tests is an edge to the file that defines the imported item. Names
+//! that a module imports or re-exports individually are resolved to the defining file; a glob, and
+//! a name that is not found, resolves to the file of its module. A re-export is an edge only if its
+//! file also uses the name. Modules are expected at their default paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,37 +12,37 @@ use proc_macro2::{Delimiter, TokenTree};
 use super::Source;
 use super::source::{braces, is_punct, is_word, line};
 
-/// Re-exports of re-exports that are followed.
+/// Maximum chain of re-exports that is followed.
 const DEPTH: usize = 8;
 
 type Path = Vec<String>;
 
 /// A name that a `use` declaration introduces.
 struct Import {
-    /// Module that has the declaration.
+    /// The module with the declaration.
     module: Path,
-    /// What stands after `use`.
+    /// The path after `use`.
     path: Path,
     /// The name in that module; `*` for all.
     name: String,
     is_reexport: bool,
 }
 
-/// The imports of a file, and the words of its code apart from them.
+/// The imports of a file, and the identifiers in the rest of its code.
 #[derive(Default)]
 struct Scan {
     imports: Vec<Import>,
     words: BTreeSet<String>,
 }
 
-/// The files of a crate as modules.
+/// The modules of a crate.
 struct Modules {
     /// Files by their modules.
     files: BTreeMap<Path, usize>,
     scans: Vec<Scan>,
 }
 
-/// For each file of a crate, those that it imports from, without itself.
+/// Returns for each file of a crate the other files that it imports from.
 pub(super) fn edges(sources: &[&Source]) -> Vec<BTreeSet<usize>> {
     let modules = Modules::of(sources);
     let of_file = |(file, scan): (usize, &Scan)| {
@@ -67,7 +67,7 @@ impl Modules {
         Self { files, scans: sources.iter().map(scan).collect() }
     }
 
-    /// The file that defines what an import names; none if that is of another crate.
+    /// Returns the file that defines an imported item; `None` if it is in another crate.
     fn definition(&self, import: &Import, depth: usize) -> Option<usize> {
         let path = self.absolute(&import.module, &import.path)?;
         let ends = (0..=path.len()).rev();
@@ -82,7 +82,7 @@ impl Modules {
         Some(found.unwrap_or(file))
     }
 
-    /// A path from the root of the crate; none if it starts in another crate.
+    /// Returns a path from the root of the crate; `None` if it starts in another crate.
     fn absolute(&self, module: &[String], path: &[String]) -> Option<Path> {
         let (first, rest) = path.split_first()?;
         let mut base = match &**first {
@@ -106,7 +106,7 @@ impl Modules {
 }
 
 impl Scan {
-    /// Adds what a level of tokens has, and the levels below.
+    /// Scans a level of tokens, and nested levels.
     fn level(&mut self, source: &Source, mut tokens: &[TokenTree], module: &[String]) {
         let mut is_reexport = false;
         while let Some((first, rest)) = tokens.split_first() {
@@ -178,7 +178,7 @@ fn is_parenthesised(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis)
 }
 
-/// The module of a file below `src/`.
+/// Returns the module of a file below `src/`.
 fn module(path: &str) -> Path {
     let (_, inner) = path.split_once("/src/").unwrap_or(("", path));
     let inner = inner.trim_end_matches(".rs");
@@ -192,7 +192,7 @@ fn module(path: &str) -> Path {
 mod tests {
     use super::*;
 
-    /// What `src/a.rs` imports from, beside files with the names given.
+    /// Returns the files that `src/a.rs` imports from, in a crate with the given files.
     fn imported(text: &str, others: &[(&str, &str)]) -> Vec<String> {
         let parse = |(path, text): &(&str, &str)| {
             Source::parse(&format!("c/src/{path}"), (*text).to_owned()).unwrap()

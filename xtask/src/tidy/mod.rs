@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the sources, each breach named by file and line.
+//! `cargo xtask tidy`: checks the rules of the sources; reports each violation by file and line.
 
 mod cycles;
 mod examples;
@@ -25,7 +25,7 @@ use crate::repo;
 pub(crate) use shape::{file_spread, function_spread};
 pub(crate) use source::Source;
 
-/// A breach that is excused.
+/// An exception from a rule.
 struct Exception {
     /// File, relative to the root of the repository.
     path: &'static str,
@@ -35,22 +35,22 @@ struct Exception {
     reason: &'static str,
 }
 
-/// Every breach that is excused. An entry that excuses nothing any more is a breach itself.
+/// All exceptions. An unused exception is itself a violation.
 const EXCEPTIONS: &[Exception] = &[];
 
-/// Files that are inputs of tests rather than code of the project: programs that must not compile.
+/// Files that are test inputs rather than code of the project: programs that must not compile.
 const FIXTURES: [&str; 3] = ["/tests/ui/", "/tests/compile-fail/", "/tests/fixtures/"];
 
-/// A breach of a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     /// File, relative to the root of the repository.
     path: String,
-    /// Line, from 1; 1 also where the whole file is meant.
+    /// Line, from 1; also 1 for violations of the whole file.
     line: usize,
     /// Name of the rule.
     rule: &'static str,
-    /// What is wrong, and which limit it breaks.
+    /// The violation, and the limit.
     what: String,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the repository; an error if anything is found.
+/// Checks the repository; returns an error if anything is found.
 pub(crate) fn run() -> Result<()> {
     let root = repo::root();
     let files = repo::files(&root)?;
@@ -118,7 +118,7 @@ fn is_project_code(path: &str) -> bool {
     path.ends_with(".rs") && !FIXTURES.iter().any(|fixture| path.contains(fixture))
 }
 
-/// Drops the findings that are excused, and adds one for each exception that excuses nothing.
+/// Removes the findings that have an exception, and adds one for each unused exception.
 fn excuse(mut findings: Vec<Finding>, exceptions: &[Exception]) -> Vec<Finding> {
     for Exception { path, rule, reason } in exceptions {
         let before = findings.len();
@@ -131,7 +131,7 @@ fn excuse(mut findings: Vec<Finding>, exceptions: &[Exception]) -> Vec<Finding> 
     findings
 }
 
-/// Names of the rules that a text of the given path breaks, with the lines.
+/// Returns the names of the rules that a text of the given path violates, with the lines.
 #[cfg(test)]
 fn broken(
     check: impl Fn(&[Source], &mut Vec<Finding>),

@@ -1,10 +1,10 @@
-//! One module style: the module of a folder is its `mod.rs`, and no `#[path]` in `src/`.
+//! Module style: the module of a folder is its `mod.rs`, and `src/` has no `#[path]`.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, Source};
 
-/// Finds modules in another style.
+/// Finds modules of another style.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     let folders: BTreeSet<&str> =
         sources.iter().filter_map(|source| Some(source.path.rsplit_once('/')?.0)).collect();

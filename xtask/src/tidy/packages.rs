@@ -1,4 +1,4 @@
-//! What a published crate says of itself, in its manifest and its README.
+//! Metadata of published crates: manifests and READMEs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +13,11 @@ use crate::repo;
 /// The README of the repository; those of the crates are beside their manifests.
 const FRONT: &str = "README.md";
 
-/// What cargo calls the most keywords of a crate.
+/// Maximum keywords of a crate on crates.io.
 const MOST_KEYWORDS: usize = 5;
 
-/// Finds crates that lack what crates.io and docs.rs show, and code of the front README that no
-/// documentation test compiles.
+/// Finds crates without the metadata that crates.io and docs.rs show, and code of the main README
+/// that no documentation test compiles.
 pub(super) fn check(root: &Path, files: &[String], findings: &mut Vec<Finding>) -> Result<()> {
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = repo::output(repo::cargo(root).args(arguments))?;
@@ -64,8 +64,8 @@ fn check_package(package: &Value, files: &[String], findings: &mut Vec<Finding>)
     }
 }
 
-/// Code of the README is compiled where it also stands in a Markdown file of a crate, since those
-/// are documentation tests.
+/// Code of the README is compiled if a Markdown file of a crate contains it too, since those are
+/// documentation tests.
 fn check_front(front: &str, tested: &BTreeSet<String>, findings: &mut Vec<Finding>) {
     for (line, _) in rust_blocks(front).filter(|(_, code)| !tested.contains(*code)) {
         let what = "Rust code that no Markdown file of a crate has: no test compiles it";
@@ -73,7 +73,7 @@ fn check_front(front: &str, tested: &BTreeSet<String>, findings: &mut Vec<Findin
     }
 }
 
-/// The blocks of Rust code of a Markdown text, each with the line of its fence.
+/// Returns the blocks of Rust code of a Markdown text, each with the line of its fence.
 fn rust_blocks(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let fences = text.match_indices("```rust");
     fences.filter_map(|(start, _)| {

@@ -1,4 +1,4 @@
-//! Every path that a Markdown file names must exist: in links, and in what is set as code.
+//! Paths in links and code of Markdown files must exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,13 +8,14 @@ use anyhow::{Context, Result};
 
 use super::{FIXTURES, Finding};
 
-/// A name without a folder is taken for a file of the repository if it ends so.
+/// A name without a folder is considered a file of the repository if it has one of these
+/// extensions.
 const EXTENSIONS: [&str; 5] = [".rs", ".md", ".toml", ".wgsl", ".sh"];
 
-/// Characters that no path of the repository has, so that patterns and placeholders are no paths.
+/// Characters that no path of the repository contains, to exclude patterns and placeholders.
 const FOREIGN: &str = "<>{}()[]$\"'`|&;…\\";
 
-/// Finds every name in the Markdown files among `files` that is no file or folder.
+/// Finds paths in the Markdown files among `files` that do not exist.
 pub(super) fn check(root: &Path, files: &[String], findings: &mut Vec<Finding>) -> Result<()> {
     let tree = Tree::of(files);
     let is_document = |path: &&String| {
@@ -29,7 +30,7 @@ pub(super) fn check(root: &Path, files: &[String], findings: &mut Vec<Finding>) 
 
 /// The files and folders of the repository.
 struct Tree {
-    /// Paths with `/` before and, for folders, after them: a name then matches whole components.
+    /// Paths with a leading `/`, and a trailing one for folders, to match whole components.
     paths: BTreeSet<String>,
 }
 
@@ -45,13 +46,13 @@ impl Tree {
         Self { paths }
     }
 
-    /// Whether the root has this file or folder.
+    /// Returns whether this file or folder exists.
     fn has(&self, path: &str) -> bool {
         let path = format!("/{path}");
         self.paths.contains(&path) || self.paths.contains(&format!("{path}/"))
     }
 
-    /// Whether any file or folder ends in these components; `*` stands for a part of one.
+    /// Returns whether any path ends in these components; `*` matches a part of one.
     fn has_ending(&self, name: &str) -> bool {
         let wanted: Vec<&str> = name.trim_matches('/').rsplit('/').collect();
         self.paths.iter().any(|path| {
@@ -63,7 +64,7 @@ impl Tree {
     }
 }
 
-/// Whether a component fits a pattern with at most one `*`.
+/// Returns whether a component matches a pattern with at most one `*`.
 fn fits(pattern: &str, component: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => {
@@ -96,7 +97,7 @@ fn check_document(tree: &Tree, path: &str, text: &str, findings: &mut Vec<Findin
     }
 }
 
-/// Words of a command or program that start at a folder of the root but lead nowhere.
+/// Returns the words of a command that start with a folder of the root but do not exist.
 fn absent_words<'a>(tree: &'a Tree, code: &'a str) -> impl Iterator<Item = &'a str> {
     let words = code.split([' ', '=', ',', '"', '\'', '(', ')']);
     words.map(|word| word.trim_end_matches(['.', ':', ';'])).filter(|word| {
@@ -106,7 +107,7 @@ fn absent_words<'a>(tree: &'a Tree, code: &'a str) -> impl Iterator<Item = &'a s
     })
 }
 
-/// A span of code that is one word, looks like a path below some folder, and does not exist.
+/// Returns a code span that is one word, looks like a path, and does not exist.
 fn absent_name<'a>(tree: &Tree, span: &'a str) -> Option<&'a str> {
     let below_root = span.split_once('/').is_some_and(|(folder, _)| tree.has(folder));
     let looks_like_one = EXTENSIONS.iter().any(|extension| span.ends_with(extension))
@@ -125,7 +126,7 @@ fn is_foreign(c: char) -> bool {
     FOREIGN.contains(c)
 }
 
-/// Targets of links of a line that are paths and lead nowhere.
+/// Returns the targets of links of a line that are paths and do not exist.
 fn absent_links<'a>(tree: &'a Tree, path: &'a str, line: &'a str) -> impl Iterator<Item = &'a str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
     targets.filter(move |target| {
@@ -134,7 +135,7 @@ fn absent_links<'a>(tree: &'a Tree, path: &'a str, line: &'a str) -> impl Iterat
     })
 }
 
-/// A link's target, relative to the root; nothing if it leads out of the repository.
+/// Returns a link's target, relative to the root; `None` if it is outside of the repository.
 fn resolve(document: &str, target: &str) -> Option<String> {
     let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
     let start = if target.starts_with('/') { "" } else { folder };

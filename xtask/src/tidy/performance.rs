@@ -1,4 +1,4 @@
-//! The numbers of the performance log: lines of JSON that its entries name.
+//! The numbers of the performance log: JSON lines, which its entries reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use super::Finding;
 const LOG: &str = "docs/performance-log.md";
 const NUMBERS: &str = "docs/performance-log.jsonl";
 
-/// Finds lines that are no measurement, and references between the two files that lead nowhere.
+/// Finds invalid measurements, and dangling references between the two files.
 pub(super) fn check(root: &Path, findings: &mut Vec<Finding>) -> Result<()> {
     let read = |path| fs::read_to_string(root.join(path)).context(path);
     compare(&read(LOG)?, &read(NUMBERS)?, findings);
@@ -41,7 +41,7 @@ fn compare(log: &str, numbers: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The entry of a line; what is wrong with the line, if it is no measurement.
+/// Returns the entry of a line; an error if it is not a valid measurement.
 fn measurement(text: &str) -> Result<String, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     for key in ["entry", "date", "row", "device", "unit"] {
@@ -62,7 +62,7 @@ fn measurement(text: &str) -> Result<String, String> {
     Ok(value["entry"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Entries that the log names, with their lines.
+/// Returns the entries that the log references, with their lines.
 fn references(log: &str) -> impl Iterator<Item = (usize, &str)> {
     let target = "`](performance-log.jsonl)";
     (1..).zip(log.lines()).filter_map(move |(line, text)| {

@@ -1,6 +1,6 @@
 //! The prose of a file: comments, documentation and string literals, as words with their lines.
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Word {
     /// The word in lower case, without a possessive ending.
@@ -11,7 +11,7 @@ pub(super) struct Word {
     pub(super) adjacent: bool,
 }
 
-/// A comment, a run of line comments, a string literal, or a whole Markdown file.
+/// A comment, consecutive line comments, a string literal, or a whole Markdown file.
 struct Segment {
     /// Line in the file where it starts, from 1.
     line: usize,
@@ -21,20 +21,20 @@ struct Segment {
     is_string: bool,
 }
 
-/// The words of comments and string literals of a Rust source, in order.
+/// Returns the words of comments and string literals of a Rust source, in order.
 pub(super) fn of_rust(text: &str) -> Vec<Word> {
     let mut lexer = Lexer { rest: text, line: 1, segments: Vec::new(), in_comment: false };
     while lexer.step() {}
     lexer.segments.iter().flat_map(Segment::words).collect()
 }
 
-/// The words of a Markdown file outside of code.
+/// Returns the words of a Markdown file outside of code.
 pub(super) fn of_markdown(text: &str) -> Vec<Word> {
     Segment { line: 1, text: text.to_owned(), is_string: false }.words()
 }
 
 impl Segment {
-    /// The words outside of code spans, code blocks and placeholders.
+    /// Returns the words outside of code spans, code blocks and placeholders.
     fn words(&self) -> Vec<Word> {
         let mut words = Vec::new();
         let (mut in_fence, mut in_span, mut adjacent) = (false, false, false);
@@ -55,7 +55,7 @@ impl Segment {
     }
 }
 
-/// The character, or a break if it belongs to a code span or to a placeholder of a string.
+/// Returns the character, or a line break if it is in a code span or a placeholder of a string.
 fn mask(segment: &Segment, c: char, in_span: &mut bool, depth: &mut u32) -> char {
     match c {
         '`' => *in_span = !*in_span,
@@ -87,7 +87,7 @@ fn push_words(prose: &str, line: usize, adjacent: &mut bool, words: &mut Vec<Wor
     }
 }
 
-/// Takes a Rust source apart as far as comments and strings need it.
+/// A lexer that finds comments and strings of a Rust source.
 struct Lexer<'a> {
     rest: &'a str,
     line: usize,
@@ -97,7 +97,7 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Takes one token, comment or run of blanks; false at the end.
+    /// Reads one token, comment or sequence of blanks; returns false at the end.
     fn step(&mut self) -> bool {
         let rest = self.rest;
         let Some(first) = rest.chars().next() else {
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
         true
     }
 
-    /// Takes this many bytes, and counts their lines.
+    /// Consumes a number of bytes, and counts their lines.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);
         self.rest = rest;
@@ -162,7 +162,8 @@ impl<'a> Lexer<'a> {
         self.push(line, text, false);
     }
 
-    /// A string with escapes. Those that join lines are blank space, all others breaks.
+    /// Reads a string with escapes. Escaped line breaks count as blanks, other escapes separate
+    /// words.
     fn string(&mut self) {
         let (line, mut end) = (self.line, 1);
         let bytes = self.rest.as_bytes();
@@ -179,7 +180,7 @@ impl<'a> Lexer<'a> {
         self.push(line, text, true);
     }
 
-    /// An identifier, or the raw string of which it is the prefix.
+    /// Reads an identifier, or the raw string that it is the prefix of.
     fn identifier(&mut self) {
         let end = self.rest.find(|c| !is_identifier(c)).unwrap_or(self.rest.len());
         let prefix = self.take(end);
@@ -200,7 +201,7 @@ fn is_identifier(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Bytes of the character literal that starts here, or 1 for the quote of a lifetime.
+/// Returns the length of the character literal that starts here, or 1 for the quote of a lifetime.
 fn quoted(text: &str) -> usize {
     let mut inner = text.char_indices().skip(1);
     let Some((_, first)) = inner.next() else {

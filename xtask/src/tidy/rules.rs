@@ -1,11 +1,11 @@
-//! Rules of single places: opening words, unsafe code, unwraps, silenced lints.
+//! Local rules: module documentation, unsafe code, unwraps, silenced lints.
 
 use proc_macro2::{Delimiter, TokenTree};
 
 use super::Finding;
 use super::source::{Source, braces, is_punct, is_word, line};
 
-/// Finds every breach.
+/// Finds all violations.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     for source in sources {
         check_opening(source, findings);
@@ -36,7 +36,7 @@ fn check_unsafe(source: &Source, findings: &mut Vec<Finding>) {
     });
 }
 
-/// What the word `unsafe`, if it comes first, makes unsafe. Types of functions are of no concern.
+/// Returns the kind of item that a leading `unsafe` marks. Function pointer types are ignored.
 fn unsafe_kind(tokens: &[TokenTree]) -> Option<&'static str> {
     let [keyword, next, rest @ ..] = tokens else {
         return None;
@@ -63,7 +63,8 @@ fn is_abi(tree: &TokenTree) -> bool {
     is_word(tree, "extern") || matches!(tree, TokenTree::Literal(_))
 }
 
-/// Whether the comments right above the statement or item that has this line give the reason.
+/// Returns whether the comments directly above the statement or item with this line contain a
+/// safety comment.
 fn is_justified(lines: &[&str], line: usize) -> bool {
     for (i, text) in lines[..line].iter().rev().map(|text| text.trim()).enumerate() {
         if text.contains("SAFETY:") || text.contains("# Safety") {
@@ -107,7 +108,7 @@ fn check_allow(source: &Source, findings: &mut Vec<Finding>) {
     });
 }
 
-/// What stands between the brackets, if an attribute starts here.
+/// Returns the content of the brackets, if an attribute starts here.
 fn attribute(tokens: &[TokenTree]) -> Option<proc_macro2::TokenStream> {
     let (hash, rest) = tokens.split_first()?;
     let group = match rest {

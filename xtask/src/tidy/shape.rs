@@ -9,11 +9,11 @@ const FILE_MAX: usize = 600;
 const FILE_P95: usize = 450;
 const FUNCTION_MAX: usize = 80;
 const FUNCTION_P95: usize = 40;
-/// Of functions outside tests: a test is as long as its story.
+/// Limit for functions outside tests.
 const FUNCTION_MEDIAN: usize = 8;
 const WIDTH: usize = 100;
 
-/// Median, 95th percentile and maximum of some lengths; zeros if there are none.
+/// Median, 95th percentile and maximum of lengths; zeros if there are none.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) median: usize,
@@ -29,7 +29,7 @@ impl fmt::Display for Spread {
 }
 
 impl Spread {
-    /// Percentiles by nearest rank: the smallest length that at least that share does not exceed.
+    /// Computes percentiles by the nearest-rank method.
     pub(crate) fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut sorted: Vec<usize> = lengths.into_iter().collect();
         sorted.sort_unstable();
@@ -39,19 +39,19 @@ impl Spread {
     }
 }
 
-/// The lengths of all files.
+/// Returns the spread of the lengths of all files.
 pub(crate) fn file_spread(sources: &[Source]) -> Spread {
     Spread::of(sources.iter().map(|source| source.text.lines().count()))
 }
 
-/// How many functions there are, and their lengths.
+/// Returns the number of functions, and the spread of their lengths.
 pub(crate) fn function_spread(sources: &[Source]) -> (usize, Spread) {
     let lengths: Vec<usize> =
         sources.iter().flat_map(Source::functions).map(|function| function.length).collect();
     (lengths.len(), Spread::of(lengths))
 }
 
-/// One line about all sources.
+/// Returns a one-line summary of all sources.
 pub(super) fn summary(sources: &[Source]) -> String {
     let files = file_spread(sources);
     let (count, functions) = function_spread(sources);
@@ -68,7 +68,7 @@ pub(super) fn summary(sources: &[Source]) -> String {
     )
 }
 
-/// Finds what is too long or too wide.
+/// Finds files and functions that are too long, and lines that are too wide.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
     let (mut files, mut functions, mut code) = (Vec::new(), Vec::new(), Vec::new());
     for source in sources {
@@ -111,7 +111,7 @@ fn check_function(path: &str, function: &Function, findings: &mut Vec<Finding>) 
     }
 }
 
-/// Finds a percentile above its limit, at the longest place.
+/// Finds a percentile above its limit; reports it for the longest file or function.
 fn check_share(
     mut places: Vec<(usize, (&str, usize))>,
     rule: &'static str,
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_long_file_is_found() {
         assert_eq!(found(&"// Text.\n".repeat(450)), []);
-        // One file alone is also the 95th percentile.
+        // A single file is also the 95th percentile.
         assert_eq!(found(&"// Text.\n".repeat(451)), [("file-length", 1)]);
         assert_eq!(found(&"// Text.\n".repeat(601)).len(), 2);
     }

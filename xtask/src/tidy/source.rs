@@ -1,6 +1,6 @@
-//! A Rust file as the rules see it: its lines, its tokens, and which lines are tests.
+//! A Rust source for the rules: its lines, its tokens, and which lines are tests.
 //!
-//! Rules work on tokens rather than on a syntax tree, so that they also see into macros.
+//! Rules use tokens rather than a syntax tree, so that they also apply to macros.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +30,7 @@ pub(crate) struct Function {
 }
 
 impl Source {
-    /// Reads a text; a finding if it is not made of Rust tokens.
+    /// Parses a text; returns a finding if it is not valid Rust tokens.
     pub(super) fn parse(path: &str, text: String) -> Result<Self, Finding> {
         let tokens: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| {
             let line = error.span().start().line;
@@ -41,23 +41,24 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether a line, from 1, belongs to tests: `#[cfg(test)]`, `#[test]`, or a file of tests.
+    /// Returns whether a line, from 1, belongs to tests: `#[cfg(test)]`, `#[test]`, or a file of
+    /// tests.
     pub(super) fn is_test(&self, line: usize) -> bool {
         let in_tests = self.path.contains("/tests/") || self.path.ends_with("/tests.rs");
         in_tests || self.tests.iter().any(|range| range.contains(&line))
     }
 
-    /// The tokens of the file.
+    /// Returns the tokens of the file.
     pub(super) fn tokens(&self) -> TokenStream {
         self.tokens.clone()
     }
 
-    /// Calls `visit` with each token and those that follow it on its level, on every level.
+    /// Calls `visit` with each token and those that follow it in its group, for all nested groups.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[TokenTree])) {
         for_each(self.tokens.clone(), &mut visit);
     }
 
-    /// Every function that has a body.
+    /// Returns all functions with a body.
     pub(crate) fn functions(&self) -> Vec<Function> {
         let mut functions = Vec::new();
         self.for_each(|tokens| functions.extend(function(tokens)));
@@ -100,7 +101,7 @@ fn function(tokens: &[TokenTree]) -> Option<Function> {
     Some(Function { name: name.to_string(), line: line(keyword), length })
 }
 
-/// The group, if it is one in braces.
+/// Returns the group, if it has braces.
 pub(super) fn braces(tree: &TokenTree) -> Option<&Group> {
     match tree {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
@@ -108,22 +109,22 @@ pub(super) fn braces(tree: &TokenTree) -> Option<&Group> {
     }
 }
 
-/// The line where a token starts, from 1.
+/// Returns the line where a token starts, from 1.
 pub(super) fn line(tree: &TokenTree) -> usize {
     tree.span().start().line
 }
 
-/// Whether the token is this identifier or keyword.
+/// Returns whether the token is this identifier or keyword.
 pub(super) fn is_word(tree: &TokenTree, word: &str) -> bool {
     matches!(tree, TokenTree::Ident(ident) if ident == word)
 }
 
-/// Whether the token is this character of punctuation.
+/// Returns whether the token is this punctuation character.
 pub(super) fn is_punct(tree: &TokenTree, punct: char) -> bool {
     matches!(tree, TokenTree::Punct(p) if p.as_char() == punct)
 }
 
-/// Whether the stream has this identifier on any level.
+/// Returns whether the stream contains this identifier, also in nested groups.
 fn mentions(tokens: TokenStream, word: &str) -> bool {
     let mut found = false;
     for_each(tokens, &mut |trees| found |= is_word(&trees[0], word));
@@ -139,7 +140,7 @@ fn is_test_attribute(attribute: &Group) -> bool {
     about_tests && (is_word(&name, "test") || is_word(&name, "cfg"))
 }
 
-/// The last line of the item that starts here: that of its first block or semicolon.
+/// Returns the last line of the item that starts here: that of its first block or semicolon.
 fn item_end(item: &[TokenTree]) -> Option<usize> {
     item.iter()
         .find(|tree| braces(tree).is_some() || is_punct(tree, ';'))

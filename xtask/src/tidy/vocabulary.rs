@@ -1,4 +1,4 @@
-//! Words that the project does not use, with their replacements: `words.txt` and `file_names.txt`.
+//! Words that the project avoids, with their replacements: `words.txt` and `file_names.txt`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,21 +9,21 @@ use anyhow::{Context, Result};
 use super::prose::{self, Word};
 use super::{FIXTURES, Finding, Source};
 
-/// Phrases that no comment, string literal or Markdown file has.
+/// Phrases to avoid in comments, string literals and Markdown files.
 const WORDS: &str = include_str!("words.txt");
-/// Names that no Rust file and no folder of Rust files has.
+/// Names to avoid for Rust files and their folders.
 const FILE_NAMES: &str = include_str!("file_names.txt");
 
-/// What quotes the words on purpose, or is kept as it is until it goes.
+/// Files that quote the words on purpose, or are exempt until they are removed.
 const EXEMPT: [&str; 3] =
     ["docs/glossary.md", "crates/scry-ir/src/wgsl/naga/", "crates/scry-ir/src/spirv/naga/"];
 
-/// A line of a list: what to avoid, what to write instead, and where not yet.
+/// A line of a list: the phrase, its replacement, and where it is still allowed.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'a> {
     words: Vec<&'a str>,
     replacement: &'a str,
-    /// Folders or files that still have it.
+    /// Folders or files that still contain it.
     pending: Vec<&'a str>,
 }
 
@@ -33,7 +33,7 @@ impl Entry<'_> {
     }
 }
 
-/// Finds every breach in sources, Markdown files and their names.
+/// Finds violations in sources, Markdown files and their names.
 pub(super) fn check(
     root: &Path,
     files: &[String],
@@ -57,13 +57,13 @@ fn is_exempt(path: &str) -> bool {
     is_fixture || EXEMPT.iter().any(|exempt| path.starts_with(exempt))
 }
 
-/// The part of a Markdown file that is checked: of the change log, the newest version.
+/// Returns the part of a Markdown file to check: of the change log, the newest version.
 fn current<'a>(path: &str, text: &'a str) -> &'a str {
     let older = text.match_indices("\n## ").nth(1).filter(|_| path == "CHANGELOG.md");
     older.map_or(text, |(end, _)| &text[..end])
 }
 
-/// The lines of a list that are neither empty nor comments.
+/// Returns the lines of a list that are neither empty nor comments.
 fn entries(list: &str) -> Vec<Entry<'_>> {
     let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let parse = |line| {
@@ -101,7 +101,7 @@ impl<'a> Phrases<'a> {
     }
 }
 
-/// Whether the words start with the phrase, with nothing but blanks within.
+/// Returns whether the words start with the phrase, separated by blanks only.
 fn starts(words: &[Word], phrase: &[&str]) -> bool {
     let Some(words) = words.get(..phrase.len()) else {
         return false;
@@ -112,7 +112,7 @@ fn starts(words: &[Word], phrase: &[&str]) -> bool {
     words.iter().zip(phrase).enumerate().all(is_next)
 }
 
-/// Finds components of a path that say nothing to a maintainer.
+/// Finds uninformative components of a path.
 fn check_name(names: &[Entry<'_>], path: &str, findings: &mut Vec<Finding>) {
     let components = path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
     for part in components {

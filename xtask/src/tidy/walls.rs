@@ -1,4 +1,4 @@
-//! The walls between the crates: what each may depend on, and what it may not contain.
+//! Restrictions of the crates: their dependencies, and unsafe code.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::Finding;
 use super::source::Source;
 use crate::repo;
 
-/// The crates in the order of dependency: each may depend on those of a lower rank alone.
+/// Ranks of the crates: each may only depend on crates of a lower rank.
 const RANKS: [(&str, u32); 10] = [
     ("scry-gpu-derive", 0),
     ("scry-fuzz", 0),
@@ -23,10 +23,10 @@ const RANKS: [(&str, u32); 10] = [
     ("xtask", 5),
 ];
 
-/// Crates that touch no device.
+/// Crates without access to devices.
 const WITHOUT_DEVICE: [&str; 4] = ["scry-fuzz", "scry-ir", "scry-ptx", "scry-cpu"];
 
-/// Crates through which devices and system libraries are reached.
+/// Crates that access devices and system libraries.
 const DEVICE_CRATES: [&str; 10] = [
     "ash",
     "cudarc",
@@ -46,7 +46,7 @@ const WITHOUT_UNSAFE: [&str; 5] =
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
-/// Finds every breach.
+/// Finds all violations.
 pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
     check_sources(sources, findings);
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
@@ -67,7 +67,7 @@ fn check_sources(sources: &[Source], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Finds dependencies that point forwards, or through a wall, in what `cargo metadata` prints.
+/// Finds forbidden dependencies in the output of `cargo metadata`.
 fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
     for package in array(metadata, "packages") {
         let name = text(package, "name");

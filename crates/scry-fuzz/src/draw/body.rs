@@ -29,7 +29,7 @@ impl Generator {
         body
     }
 
-    /// Reads the atomics of workgroup memory, after the last of their changes.
+    /// Reads the atomics of workgroup memory, after their last modification.
     fn freeze(&mut self, body: &mut Block) {
         self.frozen = true;
         let atomics = self.of_space(Space::Workgroup).into_iter().filter(|global| global.atomic);
@@ -63,7 +63,7 @@ impl Generator {
         self.of_space(Space::Output).into_iter().filter(|global| !global.atomic).collect()
     }
 
-    /// The elements of the outputs that are the invocation's own.
+    /// Adds stores to the elements of the outputs that the invocation owns.
     fn outputs(&mut self) {
         for global in self.plain_outputs() {
             for slot in 0..global.count {
@@ -82,8 +82,8 @@ impl Generator {
         }
     }
 
-    /// Each invocation writes its own slot of workgroup memory, and after a barrier reads those of
-    /// others; the next barrier ends that. At times all of it several times in a loop.
+    /// Each invocation writes its own slot of workgroup memory, and after a barrier reads the slots
+    /// of others, until the next barrier. Sometimes all of this is in a loop.
     fn exchange(&mut self, body: &mut Block, lanes: usize) {
         let iterations = self.random.between(2, 3);
         if self.random.one_in(4) && self.afford(iterations) {
@@ -100,13 +100,12 @@ impl Generator {
         } else {
             let outside = self.scope.len();
             self.exchange_once(body, lanes);
-            // New declarations stay in scope, and would for the text; but reads of
-            // workgroup memory do not.
+            // The declarations would remain in scope, but they may read workgroup memory.
             self.scope.truncate(outside);
         }
     }
 
-    /// At times, a statement that only some invocations execute.
+    /// Sometimes makes a statement conditional, so that only some invocations execute it.
     fn by_some(&mut self, statement: Stmt) -> Stmt {
         if !self.random.one_in(4) {
             return statement;
@@ -154,12 +153,12 @@ impl Generator {
     }
 }
 
-/// How an invocation's own element of an output is written.
+/// Returns the text for an invocation's own element of an output.
 pub(super) fn own_element(global: &Global, slot: usize) -> String {
     format!("{}[{} * {}u + {slot}u]", global.name, global.owner, global.count)
 }
 
-/// An assignment that one invocation of the workgroup makes.
+/// Returns an assignment that one invocation of the workgroup executes.
 fn first_lane(name: &str, value: Expr) -> Stmt {
     let lane = Expr::read(Type::U32, Place::variable("lane"));
     let operands = vec![lane, Expr::uint(0)];

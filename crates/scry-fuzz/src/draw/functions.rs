@@ -1,11 +1,11 @@
-//! Functions and calls of them.
+//! Functions and calls.
 
 use super::{Context, Generator};
 use crate::tree::{Expr, Function, Node, Place, Stmt};
 use crate::types::Type;
 
-/// Loop iterations, in all, of one invocation: launches fail on software devices that end loops
-/// after 65535 iterations, counted for several invocations together.
+/// Maximum total loop iterations of an invocation: some software drivers end loops after 65535
+/// iterations, counted for several invocations together.
 const MAX_ITERATIONS: usize = 6000;
 
 impl Generator {
@@ -42,7 +42,7 @@ impl Generator {
         Function { pointers, parameters, result, body, pure, weight }
     }
 
-    /// Accounts for a call or a loop; false if it would exceed the limit of iterations.
+    /// Accounts for a call or a loop; returns false if it would exceed the limit of iterations.
     pub(super) fn afford(&mut self, iterations: usize) -> bool {
         let cost = iterations * self.around.iterations;
         let affordable = self.weight + cost <= MAX_ITERATIONS;
@@ -52,7 +52,7 @@ impl Generator {
         affordable
     }
 
-    /// A call as a part of a value, of a function without side effects where that has to be.
+    /// Returns a call as a part of a value, of a pure function if required.
     pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
         let pure = self.pure;
         let fits = |function: &Function| (function.pure || !pure) && function.result == *ty;
@@ -63,7 +63,7 @@ impl Generator {
         Some(Expr { ty: ty.clone(), node: Node::Call(index, pointers, arguments) })
     }
 
-    /// Pointees for pointers of some types.
+    /// Returns pointees for pointers of these types.
     fn pointers(&mut self, types: &[Type]) -> Option<Vec<Place>> {
         let mut taken: Vec<Place> = Vec::new();
         for ty in types {
@@ -83,7 +83,7 @@ impl Generator {
         self.afford(weight).then_some(index)
     }
 
-    /// A statement that calls a function with side effects.
+    /// Returns a statement that calls a function with side effects.
     pub(super) fn call_statement(&mut self) -> Option<Stmt> {
         if self.pure {
             return None;
@@ -97,7 +97,7 @@ impl Generator {
         Some(Stmt::Call { function: index, pointers, arguments, result: Some(name) })
     }
 
-    /// A local variable that a pointer may lead to; not one that another pointer leads to.
+    /// Returns a local variable to point to, which no other pointer aliases.
     fn pointer(&mut self, ty: &Type, taken: &[Place]) -> Option<Place> {
         let fits = self.scope.iter().filter(|variable| variable.local && variable.ty == *ty);
         let free: Vec<String> = fits

@@ -4,13 +4,13 @@ use super::{Generator, is_readable_anywhere};
 use crate::tree::{Global, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
-/// Elements that each input buffer has at least.
+/// Minimum elements of an input buffer.
 const INPUT: usize = 16;
-/// Slots of atomic arrays.
+/// Elements of atomic arrays.
 const SLOTS: usize = 4;
 
 impl Generator {
-    /// Structures, of which later ones may hold earlier ones.
+    /// Declares structures, which may contain earlier ones.
     pub(super) fn declare_structs(&mut self) {
         for _ in 0..self.random.below(3) {
             let members = (0..self.random.between(1, 4)).map(|_| self.stored_type()).collect();
@@ -67,7 +67,7 @@ impl Generator {
         }
     }
 
-    /// Atomics of which each invocation has its own, so that their old values are known.
+    /// Declares atomics of which each invocation has its own, so that their old values are known.
     fn declare_cells(&mut self) {
         let (ty, count) = (self.random.pick(&[Type::I32, Type::U32]), self.random.between(1, 2));
         self.any_global("cells", Space::Output, ty, count);
@@ -101,7 +101,7 @@ impl Generator {
         self.globals.push(Global { name, space, ty, atomic: false, count, content, owner });
     }
 
-    /// A type that uniform buffers may hold without padding of its own.
+    /// Returns a type that is valid in uniform buffers without explicit padding.
     fn parameter_block(&mut self) -> Type {
         let members = (0..self.random.between(1, 4)).map(|_| self.parameter()).collect();
         self.structs.push(members);
@@ -116,12 +116,12 @@ impl Generator {
         Type::of(scalar, self.random.between(1, 4))
     }
 
-    /// A number type of 32 bits.
+    /// Returns a number type of 32 bits.
     pub(super) fn word(&mut self) -> Scalar {
         self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32])
     }
 
-    /// Random bytes of elements; floats are within the bound of variables.
+    /// Returns random bytes for elements; floats are within the bound of variables.
     fn content(&mut self, ty: &Type, count: usize) -> Vec<u8> {
         let structs = self.structs.clone();
         let (align, size) = layout(ty, &structs);
@@ -140,7 +140,7 @@ impl Generator {
         if !scalar.is_float() {
             return self.random.word(scalar.width() as u32 * 8).to_le_bytes();
         }
-        // Zero without a sign: which zero comes out of an operation is not the same everywhere.
+        // Only positive zeros: the sign of a zero result differs between devices.
         let value = self.float(scalar) + 0.0;
         match scalar {
             Scalar::F16 => u64::from(half_bits(value)).to_le_bytes(),
@@ -149,7 +149,7 @@ impl Generator {
         }
     }
 
-    /// Puts what every function may read, and write unless it is pure, into scope.
+    /// Adds the globals to the scope that every function may read, and write unless it is pure.
     pub(super) fn open_scope(&mut self) {
         self.scope.clear();
         for global in self.globals.clone() {
@@ -169,7 +169,7 @@ impl Generator {
     }
 }
 
-/// The bits of a small number with few binary digits as an `f16`.
+/// Returns the bits of an `f16` for a small number with few binary digits.
 fn half_bits(value: f64) -> u16 {
     let bits = (value as f32).to_bits();
     let exponent = (bits >> 23) & 0xff;

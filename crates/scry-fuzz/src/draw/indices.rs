@@ -1,5 +1,5 @@
-//! Indices into arrays: any at all, and those that follow the number of the invocation or of the
-//! round of a loop, as most indices of real kernels do.
+//! Indices into arrays: random ones, and those that depend on the invocation index or a loop
+//! counter, as most indices of real kernels do.
 
 use super::Generator;
 use crate::exact::Rule;
@@ -7,7 +7,7 @@ use crate::tree::{Access, Expr, Literal, Place, Within};
 use crate::types::Type;
 
 impl Generator {
-    /// An element of an array, vector or matrix of known length.
+    /// Returns an element of an array, vector or matrix of known length.
     pub(super) fn element(&mut self, len: usize, depth: usize) -> Access {
         let made = match self.random.below(5) {
             0 => self.counted(len, depth).map(|index| (index, Within::Itself)),
@@ -18,7 +18,7 @@ impl Generator {
         Access::Index(Box::new(index), len, within)
     }
 
-    /// An element of an array whose length is known at run time.
+    /// Returns an element of a runtime-sized array.
     pub(super) fn runtime_element(&mut self, depth: usize) -> Access {
         let inside = self.is_inside();
         if inside && self.one_each && self.random.one_in(4) {
@@ -30,12 +30,13 @@ impl Generator {
         Access::Runtime(Box::new(index), self.reduced())
     }
 
-    /// True in the entry point.
+    /// Returns whether the current function is the entry point.
     fn is_inside(&self) -> bool {
         self.scope.iter().any(|variable| variable.root == "me")
     }
 
-    /// The invocation's own slot in an array of one slot for each of its workgroup.
+    /// Returns the invocation's own element in an array with an element for each invocation of the
+    /// workgroup.
     pub(super) fn own_slot(&mut self, lanes: usize) -> Access {
         let lane = Expr::read(Type::U32, Place::variable("lane"));
         let (index, within) = match self.random.below(5) {
@@ -52,7 +53,7 @@ impl Generator {
         self.random.pick(&[Within::Remainder, Within::Remainder, Within::Least])
     }
 
-    /// A number that is one of an invocation or of a round, and what it is below.
+    /// Returns an invocation index or a loop counter, with its exclusive upper bound.
     fn counter(&mut self) -> Option<(Expr, usize)> {
         let counters: Vec<(String, usize)> = (self.scope.iter())
             .filter(|variable| variable.below < usize::MAX)
@@ -65,7 +66,7 @@ impl Generator {
         Some((Expr::read(Type::U32, Place::variable(root)), below))
     }
 
-    /// An index below `len` that needs no reduction, if a counter allows that.
+    /// Returns an index that is below `len` without a clamp, if there is a suitable counter.
     fn counted(&mut self, len: usize, depth: usize) -> Option<Expr> {
         let (counter, below) = self.counter()?;
         let last = Expr::uint(len - 1);
@@ -92,7 +93,8 @@ impl Generator {
         })
     }
 
-    /// An index that grows or falls from one invocation or round to the next; it may wrap round.
+    /// Returns an index that increases or decreases with the invocation or the iteration; it may
+    /// wrap.
     fn numbered(&mut self, len: usize, depth: usize) -> Option<Expr> {
         let (mut index, _) = self.counter()?;
         if self.random.one_in(3) && self.is_inside() {

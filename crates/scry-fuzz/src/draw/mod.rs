@@ -1,4 +1,4 @@
-//! Drawing a random kernel from a seed.
+//! Generation of a random kernel from a seed.
 
 mod body;
 mod functions;
@@ -13,58 +13,58 @@ use crate::tree::{Access, Function, Global, Place, RandomKernel, Space, Within};
 use crate::types::{Scalar, Type};
 use crate::{Features, tree::Expr};
 
-/// A variable, or something that can be read like one.
+/// A variable, or a value that is read like one.
 #[derive(Debug, Clone)]
 struct Variable {
     root: String,
-    /// An array without length is one whose length is known at run time.
+    /// The type; an array without a length is runtime-sized.
     ty: Type,
     writable: bool,
-    /// True if pointers to it may be passed to functions.
+    /// Whether pointers to it may be passed to functions.
     local: bool,
     /// Exclusive upper bound of a u32, if one is known.
     below: usize,
 }
 
-/// The context of the statement that is being drawn.
+/// The context of the current statement.
 #[derive(Debug, Clone, Default)]
 struct Context {
-    /// True in a loop, outside of a `switch` in it.
+    /// Whether `break` is possible: in a loop, outside of a `switch` in it.
     may_break: bool,
-    /// True in a loop.
+    /// Whether `continue` is possible: in a loop.
     may_continue: bool,
-    /// The type of the function's result, where it may be left early.
+    /// The type of the function's result, if an early return is possible.
     returns: Option<Type>,
-    /// True in the entry point where it may be left early.
+    /// Whether an early return from the entry point is possible.
     may_end: bool,
     /// Product of the iteration counts of the enclosing loops.
     iterations: usize,
-    /// Blocks around.
+    /// Number of enclosing blocks.
     depth: usize,
 }
 
-/// A kernel that is being drawn.
+/// The state of the generator.
 struct Generator {
     random: Random,
-    /// Number types that may be used, those of 32 bits more than once.
+    /// Number types to use, with higher weight for those of 32 bits.
     numbers: Vec<Scalar>,
     structs: Vec<Vec<Type>>,
     globals: Vec<Global>,
     functions: Vec<Function>,
     scope: Vec<Variable>,
-    /// True if inputs have an element for each invocation.
+    /// Whether inputs have an element for each invocation.
     one_each: bool,
     names: usize,
-    /// Loop iterations, in all, that the function being drawn may execute.
+    /// Total loop iterations of the current function.
     weight: usize,
-    /// True while a function without side effects is drawn.
+    /// Whether the current function must have no side effects.
     pure: bool,
-    /// True once the atomics of workgroup memory are read, and no more changed.
+    /// Whether the atomics of workgroup memory are final: read, and no longer modified.
     frozen: bool,
     around: Context,
 }
 
-/// Draws the kernel of a seed.
+/// Generates the kernel of a seed.
 pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
     let mut draw = Generator::new(seed, features);
     let groups = draw.launch();
@@ -119,7 +119,7 @@ impl Generator {
         }
     }
 
-    /// Size and number of the workgroups.
+    /// Returns size and number of the workgroups.
     fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let sizes = [
             [1, 1, 1],
@@ -144,7 +144,7 @@ impl Generator {
         }
         let size = self.random.pick(&sizes);
         if self.random.one_in(16) && size.iter().product::<u32>() < 16 {
-            // Machines may run several small workgroups at a time.
+            // The CPU device executes several small workgroups together.
             return (size, self.random.pick(&[[40, 1, 1], [5, 3, 3], [7, 1, 4]]));
         }
         (size, self.random.pick(&groups))
@@ -160,7 +160,7 @@ impl Generator {
         self.scope.push(Variable { root: root.into(), ty, writable, local, below });
     }
 
-    /// Adds a number below a known one to the scope.
+    /// Adds a value with a known upper bound to the scope.
     fn add_counter(&mut self, root: &str, below: usize) {
         let (root, ty) = (root.to_owned(), Type::U32);
         self.scope.push(Variable { root, ty, writable: false, local: false, below });
@@ -171,14 +171,14 @@ impl Generator {
         numbers[self.random.below(numbers.len())]
     }
 
-    /// A scalar or vector, of bool at times.
+    /// Returns a scalar or vector type, sometimes of bool.
     fn small_type(&mut self) -> Type {
         let scalar = if self.random.one_in(8) { Scalar::Bool } else { self.number() };
         let width = self.random.pick(&[1, 1, 1, 2, 3, 4]);
         Type::of(scalar, width)
     }
 
-    /// A scalar, vector or matrix that buffers may hold.
+    /// Returns a scalar, vector or matrix type for buffers.
     fn plain_type(&mut self) -> Type {
         let scalar = self.number();
         if scalar.is_float() && self.random.one_in(4) {
@@ -187,7 +187,7 @@ impl Generator {
         Type::of(scalar, self.random.pick(&[1, 1, 1, 2, 3, 4]))
     }
 
-    /// Any type that buffers may hold.
+    /// Returns any type for buffers.
     fn stored_type(&mut self) -> Type {
         match self.random.below(6) {
             0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 5)),
@@ -196,7 +196,7 @@ impl Generator {
         }
     }
 
-    /// Any type that variables may have.
+    /// Returns any type for variables.
     fn variable_type(&mut self) -> Type {
         if self.random.one_in(3) { self.small_type() } else { self.stored_type() }
     }
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-/// The spaces whose variables every function may read.
+/// Returns whether every function may read variables of this space.
 fn is_readable_anywhere(space: Space) -> bool {
     matches!(space, Space::Private | Space::Input | Space::Uniform | Space::Immediate)
 }

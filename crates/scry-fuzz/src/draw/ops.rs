@@ -1,4 +1,4 @@
-//! The operators and builtin functions that kernels are made of, as tables.
+//! Tables of the operators and builtin functions that kernels use.
 
 use crate::exact::Rule;
 use crate::types::{Scalar, Type};
@@ -8,7 +8,7 @@ use crate::types::{Scalar, Type};
 pub(crate) enum Arg {
     /// As the result.
     Same,
-    /// As the result, never a constant: naga evaluates no `min` and `max` of `f64` constants.
+    /// As the result, never a constant: naga does not evaluate `min` and `max` of `f64` constants.
     Unknown,
     /// `S`.
     One,
@@ -28,7 +28,7 @@ pub(crate) enum Arg {
     Bools,
     /// bool.
     Bool,
-    /// Integers of 32 bits or floats, `n` of them.
+    /// `n` of i32, u32 or any float type.
     Number,
     /// `n` of any integer type.
     Integer,
@@ -54,7 +54,7 @@ pub(crate) type Form = (&'static str, &'static [Arg], Rule);
 
 const ANY: Rule = Rule::Largest;
 
-/// Of the determinants below: small whole numbers.
+/// The rule of the determinants below: small integers.
 const DETERMINANT: Rule = Rule::Fixed(6, 0);
 
 /// Of integers of any size, scalars and vectors.
@@ -219,8 +219,8 @@ const F32: &[Form] = &[
 
 /// Of vec2<f32> alone.
 ///
-/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. The sum with a word of a
-/// buffer is not a constant.
+/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. Adding a word of a buffer
+/// avoids a constant.
 const F32X2: &[Form] = &[(
     "unpack2x16float((($0 + 3u * words[2]) & 0x03ff03ffu) | 0x3c003c00u)",
     &[Uints(1)],
@@ -230,7 +230,7 @@ const F32X2: &[Form] = &[(
 /// Of three floats alone.
 const FLOATX3: &[Form] = &[("cross($0, $1)", &[Same, Same], Rule::Products(2))];
 
-/// The tables of the forms of a scalar or vector.
+/// Returns the tables of forms for a scalar or vector type.
 pub(crate) fn tables(ty: &Type) -> Vec<&'static [Form]> {
     let width = ty.width();
     let scalar = ty.scalar().unwrap_or(Scalar::U32);

@@ -1,4 +1,4 @@
-//! Statements and blocks of them.
+//! Statements and blocks.
 
 use super::body::own_element;
 use super::values::is_composed;
@@ -8,7 +8,7 @@ use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
 use crate::types::{Scalar, Type};
 
 impl Generator {
-    /// Statements in a scope of their own.
+    /// Returns a block with its own scope.
     pub(super) fn block(&mut self, count: usize) -> Block {
         let outside = self.scope.len();
         let mut block = Block::new();
@@ -20,7 +20,7 @@ impl Generator {
         block
     }
 
-    /// A block inside of a statement, in changed context.
+    /// Returns a nested block of a statement, in a changed context.
     fn inner_block(&mut self, change: impl FnOnce(&mut Context)) -> Block {
         let outside = self.around.clone();
         self.around.depth += 1;
@@ -31,7 +31,7 @@ impl Generator {
         block
     }
 
-    /// At times, a statement that leaves the surrounding block.
+    /// Sometimes returns a statement that leaves the enclosing block.
     fn leave(&mut self) -> Option<Stmt> {
         if self.around.depth == 0 || !self.random.one_in(5) {
             return None;
@@ -80,7 +80,7 @@ impl Generator {
         Stmt::Var { name, value }
     }
 
-    /// An assignment to a part of a variable that is in scope.
+    /// Returns an assignment to a part of a variable in scope.
     fn assign(&mut self) -> Option<Stmt> {
         let written: Vec<Type> =
             self.scope.iter().filter(|v| v.writable).map(|v| v.ty.clone()).collect();
@@ -101,7 +101,7 @@ impl Generator {
         Some(Stmt::Assign { place, sign, value })
     }
 
-    /// The type of a part of a type, or the type itself.
+    /// Returns the type of a part of a type, or the type itself.
     fn part(&mut self, ty: &Type) -> Type {
         if self.random.one_in(2) {
             return ty.clone();
@@ -176,7 +176,7 @@ impl Generator {
         Stmt::Switch { selector, cases, default }
     }
 
-    /// A pointer to a part of a variable.
+    /// Returns a pointer declaration to a part of a variable.
     fn point(&mut self) -> Option<Stmt> {
         let pointed: Vec<Type> =
             self.scope.iter().filter(|v| v.local).map(|v| v.ty.clone()).collect();
@@ -185,7 +185,7 @@ impl Generator {
         }
         let whole = self.random.pick(&pointed);
         let ty = self.part(&whole);
-        // It might be the component of a vector, to which WGSL has no pointers.
+        // WGSL has no pointers to components of vectors.
         if matches!(ty, Type::Scalar(_)) {
             return None;
         }
@@ -195,7 +195,8 @@ impl Generator {
         Some(Stmt::Pointer { name, place })
     }
 
-    /// An atomic operation on a cell of the invocation's own, whose old value is known.
+    /// Returns an atomic operation on an element that the invocation owns, whose old value is
+    /// known.
     fn own_atomic(&mut self, global: &Global) -> Stmt {
         let function = self.random.pick(&[
             "atomicAdd",
@@ -214,8 +215,8 @@ impl Generator {
         Stmt::Atomic { function, place, value, result: Some(name) }
     }
 
-    /// An atomic operation. Each variable has one kind of operation, so that the end result does
-    /// not depend on the order.
+    /// Returns an atomic operation. Each variable has one kind of operation, so that its final
+    /// value does not depend on the order.
     fn atomic(&mut self) -> Option<Stmt> {
         if self.around.returns.is_some() {
             return None;

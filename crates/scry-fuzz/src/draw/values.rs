@@ -1,4 +1,4 @@
-//! Values: literals, parts of variables, and what operators make of them.
+//! Values: literals, parts of variables, and operators on them.
 
 use super::ops::{self, Arg, Form};
 use super::{Generator, Variable};
@@ -6,7 +6,7 @@ use crate::exact::{Rule, bound, can_be_stored};
 use crate::tree::{Access, Expr, Literal, Node, Place, Within};
 use crate::types::{Scalar, Type};
 
-/// A step of a way to a part of a variable, its index not yet chosen.
+/// A step of an access path, without its index.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Member(usize),
@@ -16,7 +16,7 @@ enum Step {
 }
 
 impl Generator {
-    /// A value of a type, with operators nested at most `depth` deep.
+    /// Returns a value of a type, with operators nested at most `depth` deep.
     pub(super) fn value(&mut self, ty: &Type, depth: usize) -> Expr {
         if depth == 0 || self.random.one_in(6) {
             return self.leaf(ty, depth);
@@ -34,13 +34,13 @@ impl Generator {
         }
     }
 
-    /// A value that can be stored in a variable.
+    /// Returns a value that can be stored in a variable.
     pub(super) fn stored(&mut self, ty: &Type, depth: usize) -> Expr {
         let value = self.value(ty, depth);
         if can_be_stored(&value) { value } else { tamed(value) }
     }
 
-    /// A value without operators.
+    /// Returns a value without operators.
     fn leaf(&mut self, ty: &Type, depth: usize) -> Expr {
         if self.random.below(4) > 0
             && let Some(place) = self.place(ty, false, depth)
@@ -50,7 +50,7 @@ impl Generator {
         self.literal(ty)
     }
 
-    /// A constant.
+    /// Returns a constant.
     pub(super) fn literal(&mut self, ty: &Type) -> Expr {
         let literal = match ty {
             Type::Scalar(Scalar::Bool) => Literal::Bool(self.random.one_in(2)),
@@ -79,7 +79,7 @@ impl Generator {
         Expr::literal(ty.clone(), literal)
     }
 
-    /// A float within the bound of variables.
+    /// Returns a float within the bound of variables.
     pub(super) fn float(&mut self, scalar: Scalar) -> f64 {
         let steps = if scalar == Scalar::F16 { 2 } else { 4 };
         let most = if self.random.one_in(2) { 2 } else { 8 };
@@ -93,13 +93,13 @@ impl Generator {
             Scalar::U16 => i128::from(self.random.word(16) as u16),
             Scalar::I32 => i128::from(self.random.word(32) as u32 as i32),
             Scalar::U32 => i128::from(self.random.word(32) as u32),
-            // The least cannot be written without an overflow of its absolute value.
+            // The minimum has no literal: its absolute value overflows.
             Scalar::I64 => i128::from((self.random.word(64) as i64).max(-i64::MAX)),
             _ => i128::from(self.random.word(64)),
         }
     }
 
-    /// A value that is no constant to the compiler.
+    /// Returns a value that the compiler cannot evaluate.
     fn unknown(&mut self, ty: &Type) -> Expr {
         if let Some(place) = self.place(ty, false, 0) {
             return Expr::read(ty.clone(), place);
@@ -132,7 +132,7 @@ impl Generator {
         }
     }
 
-    /// A part of a variable in scope.
+    /// Returns a part of a variable in scope.
     pub(super) fn place(&mut self, ty: &Type, written: bool, depth: usize) -> Option<Place> {
         let mut found = Vec::new();
         for variable in self.scope.iter().filter(|variable| variable.writable || !written) {
@@ -198,7 +198,7 @@ impl Generator {
         if index.is_const() { Expr::uint(self.random.below(len)) } else { index }
     }
 
-    /// A scalar or vector made by an operator or a builtin function.
+    /// Returns an operator or a builtin function with a scalar or vector result.
     fn computed(&mut self, ty: &Type, depth: usize) -> Expr {
         if self.random.one_in(6) {
             return self.rearranged(ty, depth);
@@ -210,7 +210,7 @@ impl Generator {
         }
         let mut tables: Vec<&[Form]> = ops::tables(ty);
         if self.random.one_in(3) && tables.len() > 1 {
-            // The special forms are few and would hardly be drawn.
+            // Without this, the few special forms would rarely be selected.
             tables.remove(0);
         }
         let count: usize = tables.iter().map(|table| table.len()).sum();
@@ -240,8 +240,8 @@ impl Generator {
         self.exact(ty, text, rule, operands)
     }
 
-    /// An operation whose operands are first brought back to the bound of variables, if it would
-    /// not be exact without.
+    /// Returns an operation; its operands are reduced to the bound of variables if it would not be
+    /// exact otherwise.
     fn exact(&mut self, ty: &Type, text: &'static str, rule: Rule, operands: Vec<Expr>) -> Expr {
         let made = Expr::op(ty.clone(), text, rule, operands.clone());
         if bound(&made).is_some() {
@@ -276,7 +276,7 @@ impl Generator {
             Arg::Flags => Type::Vector(Scalar::Bool, wide),
         };
         let value = self.value(&wanted, depth);
-        // A component that the compiler knows is checked as a whole constant is.
+        // The compiler also checks constant components.
         let checked = matches!(arg, Arg::Divisor | Arg::Shift) && is_composed(&value);
         if !value.is_const() && !checked {
             return value;
@@ -290,7 +290,7 @@ impl Generator {
         }
     }
 
-    /// A constant from 1 to `most`.
+    /// Returns a constant from 1 to `most`.
     fn small(&mut self, ty: &Type, most: usize) -> Expr {
         let scalar = Type::Scalar(ty.scalar().unwrap_or(Scalar::U32));
         let value = Literal::Int(self.random.between(1, most) as i128);
@@ -301,7 +301,7 @@ impl Generator {
         Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![value])
     }
 
-    /// Components taken from vectors, or put together.
+    /// Returns a swizzle or a constructor.
     fn rearranged(&mut self, ty: &Type, depth: usize) -> Expr {
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
         let source = Type::Vector(scalar, 4);
@@ -354,7 +354,7 @@ impl Generator {
         self.product(&ty, text, rule, &operands, depth)
     }
 
-    /// A vector times a matrix.
+    /// Returns a product of a vector and a matrix.
     fn transformed(&mut self, ty: &Type, scalar: Scalar, width: usize, depth: usize) -> Expr {
         let inner = self.random.between(2, 4);
         let vector = Type::Vector(scalar, inner);
@@ -366,7 +366,7 @@ impl Generator {
         self.product(ty, "($0 * $1)", Rule::Products(4), &types, depth)
     }
 
-    /// An operation on operands of given types.
+    /// Returns an operation on operands of given types.
     fn product(
         &mut self,
         ty: &Type,
@@ -382,7 +382,7 @@ impl Generator {
         self.exact(ty, text, rule, operands)
     }
 
-    /// An array or structure, part by part.
+    /// Returns a constructor of an array or structure.
     fn composed(&mut self, ty: &Type, depth: usize) -> Expr {
         let parts: Vec<Type> = match ty {
             Type::Array(element, len) => vec![(**element).clone(); *len],
@@ -394,7 +394,7 @@ impl Generator {
     }
 }
 
-/// True for components put together, or taken apart.
+/// Returns whether a value is a constructor or a swizzle.
 pub(super) fn is_composed(value: &Expr) -> bool {
     match &value.node {
         Node::Op(op, _) => op.text.starts_with("$T(") || op.text.starts_with("$0."),
@@ -402,7 +402,7 @@ pub(super) fn is_composed(value: &Expr) -> bool {
     }
 }
 
-/// A value brought back to the bound of variables, if it is one of floats.
+/// Reduces floats of a value to the bound of variables.
 pub(super) fn tamed(value: Expr) -> Expr {
     if value.ty.float().is_none() || can_be_stored(&value) {
         return value;

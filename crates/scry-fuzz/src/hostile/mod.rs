@@ -1,12 +1,12 @@
 //! Random WGSL kernels that are valid but attack memory safety.
 //!
-//! Where [`crate::kernel`] draws well-defined kernels, this family draws near-misses of whatever a
-//! compiler may prove of indices and loops: stale copies of counters, updates in branches and
-//! behind pointers, effects before the test of a loop, bounds that the loop changes, indices from
-//! buffers, strides that wrap. No such kernel may change a byte outside of its bindings, whatever
-//! the device, and every one must end, by itself or by the time limit.
+//! [`crate::kernel`] generates well-defined kernels; these kernels defeat proofs that a compiler
+//! may attempt about indices and loops: stale copies of counters, updates in branches and through
+//! pointers, effects before the condition of a loop, bounds that the loop changes, indices from
+//! buffers, strides that wrap. On no device may such a kernel change a byte outside of its
+//! bindings, and every kernel must end, by itself or by the time limit.
 //!
-//! A [`Comparable`] says what else may be expected of a kernel.
+//! [`Comparable`] defines which devices must agree on its results.
 //!
 //! ```
 //! use scry_fuzz::{Features, hostile};
@@ -29,8 +29,8 @@ use tree::{Block, Function, Global};
 /// Options of the generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Loops that may never end, in one kernel of eight. Without it every loop ends: what a device
-    /// cannot cancel must not be given any other.
+    /// Generates loops that may not terminate, in one kernel of eight. Must be `false` for devices
+    /// without cancellation.
     pub endless: bool,
 }
 
@@ -40,15 +40,15 @@ impl Default for Rules {
     }
 }
 
-/// Which devices must compute the same bytes.
+/// The devices that must compute the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparable {
-    /// None: invocations race, or the kernel may not end.
+    /// None: invocations race, or the kernel may not terminate.
     Nothing,
-    /// Those that execute the kernel IR: nothing races, but indices are out of bounds, and what
-    /// such an access does is the choice of the compiler.
+    /// Those that execute the kernel IR: no data races, but accesses out of bounds, whose effect
+    /// the compiler chooses.
     SameIr,
-    /// All: one invocation, every index in bounds.
+    /// All: a single invocation, every index in bounds.
     Everywhere,
 }
 
@@ -63,20 +63,21 @@ pub struct HostileKernel {
     body: Block,
     workgroup_size: [u32; 3],
     groups: [u32; 3],
-    /// Iterations of loops that an invocation may use up in all.
+    /// Maximum total loop iterations of an invocation.
     fuel: u32,
     comparable: Comparable,
     endless: bool,
 }
 
-/// Draws the hostile kernel of a seed.
+/// Generates the hostile kernel of a seed.
 #[must_use]
 pub fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
     draw::kernel(seed, features, rules)
 }
 
 impl HostileKernel {
-    /// The kernel as text, with its data. Buffers have odd sizes, down to the smallest legal one.
+    /// Returns the kernel as text, with its data. Buffers have odd sizes, down to the smallest
+    /// legal one.
     #[must_use]
     pub fn case(&self) -> Case {
         let source = print::source(self);
@@ -85,13 +86,13 @@ impl HostileKernel {
         Case { seed: self.seed, source, buffers, immediates: None, groups: self.groups }
     }
 
-    /// Which devices must agree on the content of its buffers.
+    /// Returns which devices must agree on the content of its buffers.
     #[must_use]
     pub fn comparable(&self) -> Comparable {
         self.comparable
     }
 
-    /// Whether it has a loop that may never end: a timeout is a right result then.
+    /// Returns whether it has a loop that may not terminate: then a timeout is a valid result.
     #[must_use]
     pub fn may_not_end(&self) -> bool {
         self.endless

@@ -7,7 +7,7 @@ use super::tree::{Block, Expr, Extent, Global, Line, Space, Stmt};
 use crate::print::words;
 use crate::types::Type;
 
-/// The source of a kernel, without what it does not use.
+/// Returns the source of a kernel, without unused declarations.
 pub(super) fn source(kernel: &HostileKernel) -> String {
     let mut code = entry_point(kernel);
     for function in kernel.functions.iter().rev() {
@@ -23,7 +23,7 @@ pub(super) fn source(kernel: &HostileKernel) -> String {
     format!("{}{}{code}", kernel.enables, structs(kernel, &code))
 }
 
-/// The global variables that a source uses, in the order of declaration.
+/// Returns the global variables that a source uses, in the order of declaration.
 pub(super) fn used<'k>(kernel: &'k HostileKernel, code: &str) -> impl Iterator<Item = &'k Global> {
     let found: Vec<&Global> = {
         let words = words(code);
@@ -32,7 +32,7 @@ pub(super) fn used<'k>(kernel: &'k HostileKernel, code: &str) -> impl Iterator<I
     found.into_iter()
 }
 
-/// True if a buffer is bound to variables of the address space.
+/// Returns whether variables of the address space are bound to buffers.
 pub(super) fn is_bound(space: Space) -> bool {
     matches!(space, Space::Input | Space::Output | Space::Uniform)
 }
@@ -130,7 +130,7 @@ fn line(line: &Line) -> String {
     filled(&line.text, &line.operands)
 }
 
-/// An expression as text.
+/// Returns an expression as text.
 pub(super) fn expression(expr: &Expr) -> String {
     filled(&expr.text, &expr.operands)
 }

@@ -3,11 +3,11 @@
 use super::HostileKernel;
 use super::tree::{Block, Expr, Kind, Line, Stmt};
 
-/// Makes a hostile kernel smaller, step by step, as long as `fails` holds for what remains. Stops
-/// after at most `attempts` candidates. What ends a loop is left in place.
+/// Makes a hostile kernel smaller, step by step, as long as `fails` holds for the result. Stops
+/// after at most `attempts` candidates. Statements that make a loop terminate are kept.
 ///
-/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: it must be false for
-/// kernels that a device refuses.
+/// `fails` must hold for the kernel itself. Candidates may be invalid WGSL: `fails` must be false
+/// for kernels that a device refuses.
 #[must_use]
 pub fn shrink(
     kernel: &HostileKernel,
@@ -36,14 +36,14 @@ struct Search<'a> {
 #[derive(Clone, Copy)]
 enum Change {
     Remove,
-    /// Its blocks replace it.
+    /// Replaces it by its blocks.
     Unwrap,
-    /// The last of its blocks is left out.
+    /// Removes its last block.
     Shorten,
 }
 
 impl Search<'_> {
-    /// Accepts the candidate if it is another kernel that still fails.
+    /// Accepts the candidate if it differs and still fails.
     fn try_out(&mut self, candidate: HostileKernel) -> bool {
         if self.left == 0 || candidate == self.best {
             return false;
@@ -56,7 +56,7 @@ impl Search<'_> {
         fails
     }
 
-    /// Leaves out statements, last ones first, since earlier ones declare what later ones use.
+    /// Removes statements, last ones first, since later ones use declarations of earlier ones.
     fn statements(&mut self) {
         let mut at = count(&self.best);
         while at > 0 {
@@ -72,7 +72,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fewer workgroups, and smaller ones.
+    /// Reduces number and size of the workgroups.
     fn launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {
@@ -86,7 +86,7 @@ impl Search<'_> {
         }
     }
 
-    /// Puts constants or parts of expressions in their place.
+    /// Replaces expressions by constants or by their parts.
     fn operands(&mut self) {
         let mut at = 0;
         while let Some(expr) = nth_operand(&mut self.best.clone(), at, None) {
@@ -107,7 +107,7 @@ fn blocks(kernel: &mut HostileKernel) -> impl Iterator<Item = &mut Block> {
     kernel.functions.iter_mut().map(|function| &mut function.body).chain([&mut kernel.body])
 }
 
-/// Statements of a kernel, those in blocks included.
+/// Counts the statements of a kernel, including nested ones.
 fn count(kernel: &HostileKernel) -> usize {
     fn of(block: &Block) -> usize {
         let inner = |stmt: &Stmt| match stmt {
@@ -119,7 +119,8 @@ fn count(kernel: &HostileKernel) -> usize {
     kernel.functions.iter().map(|function| of(&function.body)).sum::<usize>() + of(&kernel.body)
 }
 
-/// Changes a statement by its number, outer ones before inner ones; false if it cannot be.
+/// Changes a statement by its number, outer ones before inner ones; returns false if that is
+/// impossible.
 fn change_statement(kernel: &mut HostileKernel, wanted: usize, change: Change) -> bool {
     fn walk(block: &mut Block, left: &mut usize, change: Change) -> Option<bool> {
         for at in 0..block.len() {
@@ -158,7 +159,7 @@ fn changed(block: &mut Block, at: usize, change: Change) -> bool {
     }
 }
 
-/// An operand by its number; the replacement takes its place, if there is one.
+/// Returns an operand by its number; replaces it, if there is a replacement.
 fn nth_operand(kernel: &mut HostileKernel, wanted: usize, mut with: Option<Expr>) -> Option<Expr> {
     fn in_expr(expr: &mut Expr, left: &mut usize, with: &mut Option<Expr>) -> Option<Expr> {
         if *left == 0 {
@@ -189,7 +190,7 @@ fn nth_operand(kernel: &mut HostileKernel, wanted: usize, mut with: Option<Expr>
     blocks(kernel).find_map(|block| in_block(block, &mut left, &mut with))
 }
 
-/// Smaller expressions of the same type.
+/// Returns smaller expressions of the same type.
 fn replacements(expr: &Expr) -> Vec<Expr> {
     if expr.operands.is_empty() || expr.kind == Kind::Other {
         return Vec::new();

@@ -1,15 +1,15 @@
-//! Hostile kernels as trees of text: what the shrinker can delete, unwrap or replace.
+//! Hostile kernels as trees of text, whose nodes the shrinker can delete, unwrap or replace.
 
 use crate::types::Type;
 
-/// Types of expressions, as far as expressions are exchanged for others.
+/// Types of expressions, for replacements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     U32,
     I32,
     F32,
     Bool,
-    /// Places, and values of other types: never exchanged.
+    /// Places, and values of other types: never replaced.
     Other,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Expr {
     pub kind: Kind,
     pub text: String,
     pub operands: Vec<Expr>,
-    /// Whether a compiler evaluates it: WGSL refuses constants that overflow.
+    /// Whether it is a constant expression: WGSL refuses constants that overflow.
     pub constant: bool,
 }
 
@@ -30,9 +30,9 @@ pub(super) type Block = Vec<Stmt>;
 pub(super) enum Stmt {
     /// One line.
     Line(Line),
-    /// Blocks that belong together, such as those of `if` and `else`.
+    /// A statement with blocks, such as `if` and `else`.
     Blocks(Vec<Part>),
-    /// The test that ends a loop when the invocation has used up its iterations.
+    /// A break if the invocation has used up its fuel.
     Fuel,
 }
 
@@ -41,11 +41,11 @@ pub(super) enum Stmt {
 pub(super) struct Line {
     pub text: String,
     pub operands: Vec<Expr>,
-    /// Whether the shrinker must leave it alone, because without it a loop would not end.
+    /// Whether the shrinker must keep it, because a loop would not terminate otherwise.
     pub kept: bool,
 }
 
-/// A block and what is written before it.
+/// A block and its head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub head: Line,
@@ -63,14 +63,14 @@ pub(super) enum Space {
     Workgroup,
 }
 
-/// How much of a type a global variable holds.
+/// The number of elements of a global variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     /// One value.
     One,
     /// A runtime-sized array with this many elements bound.
     Runtime(usize),
-    /// The same behind two words in a structure: `n`, `m` and `rest`.
+    /// The same, after two words in a structure: `n`, `m` and `rest`.
     Headed(usize),
 }
 
@@ -79,25 +79,25 @@ pub(super) enum Extent {
 pub(super) struct Global {
     pub name: String,
     pub space: Space,
-    /// Of the value, or of one element.
+    /// Type of the value, or of an element.
     pub ty: Type,
     pub extent: Extent,
     pub atomic: bool,
-    /// Bytes before the launch, of buffers.
+    /// Initial bytes of a buffer.
     pub content: Vec<u8>,
 }
 
-/// A function beside the entry point.
+/// A function other than the entry point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Function {
     pub name: String,
-    /// All before the body.
+    /// The text before the body.
     pub head: String,
     pub body: Block,
 }
 
 impl Expr {
-    /// An expression without operands.
+    /// Creates an expression without operands.
     pub fn leaf(kind: Kind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), operands: Vec::new(), constant: false }
     }
@@ -107,13 +107,13 @@ impl Expr {
     }
 
     pub fn int(value: i32) -> Self {
-        // The least number has no literal.
+        // The minimum has no literal.
         let text = if value == i32::MIN { "i32(-2147483648)".into() } else { format!("{value}i") };
         let text = if value < 0 { format!("({text})") } else { text };
         Self { constant: true, ..Self::leaf(Kind::I32, text) }
     }
 
-    /// An expression of operands.
+    /// Creates an expression with operands.
     pub fn of(kind: Kind, text: impl Into<String>, operands: Vec<Self>) -> Self {
         let constant = !operands.is_empty() && operands.iter().all(|operand| operand.constant);
         Self { kind, text: text.into(), operands, constant }
@@ -131,12 +131,12 @@ impl Stmt {
         Self::Line(Line::new(text, operands))
     }
 
-    /// A block behind a head.
+    /// Creates a statement with a head and a block.
     pub fn block(head: impl Into<String>, operands: Vec<Expr>, body: Block) -> Self {
         Self::Blocks(vec![Part { head: Line::new(head, operands), body }])
     }
 
-    /// `if` with an `else`, unless that is empty.
+    /// Creates an `if`, with an `else` unless that is empty.
     pub fn choice(condition: Expr, then: Block, other: Block) -> Self {
         let mut parts = vec![Part { head: Line::new("if $0", vec![condition]), body: then }];
         if !other.is_empty() {

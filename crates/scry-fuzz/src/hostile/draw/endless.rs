@@ -1,11 +1,11 @@
-//! Loops that may never end, and look as if they did.
+//! Loops that may not terminate, but look as if they did.
 
 use super::HostileGenerator;
 use super::loops::{Counter, Form};
 use crate::hostile::tree::{Block, Expr, Kind, Stmt};
 
 impl HostileGenerator {
-    /// A loop that no fuel ends.
+    /// Adds a loop without fuel.
     pub(super) fn endless_loop(&mut self, block: &mut Block) {
         match self.random.below(5) {
             0 => self.unfueled(block),
@@ -15,7 +15,7 @@ impl HostileGenerator {
         }
     }
 
-    /// A random loop over a random counter.
+    /// Adds a random loop over a random counter.
     fn unfueled(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::I32]);
         let counter = self.declared(kind, block);
@@ -32,7 +32,7 @@ impl HostileGenerator {
         self.looped(form, &counter, limit, body, update, false, block);
     }
 
-    /// A counter that is compared with what another effect moves away from it.
+    /// Adds a counter with a limit that other statements move away from it.
     fn moving_limit(&mut self, block: &mut Block) {
         let counter = self.declared(Kind::U32, block);
         let name = self.name("l");
@@ -58,7 +58,7 @@ impl HostileGenerator {
         block.push(Stmt::block("loop", Vec::new(), body));
     }
 
-    /// A loop as it is written in a list.
+    /// Adds a loop from a list.
     fn written(&mut self, block: &mut Block, heads: &[&str]) {
         let name = self.name("c");
         let head = self.random.pick(heads).replace('@', &name);
@@ -74,7 +74,7 @@ impl HostileGenerator {
     }
 }
 
-/// Counters that wrap, step over their limit, or stand still.
+/// Counters that wrap, step over their limit, or do not change.
 const COUNTERS: [&str; 16] = [
     "for (var @ = 0u; @ <= 4294967295u; @ += 1u)",
     "for (var @ = 7u; @ >= 0u; @ -= 1u)",

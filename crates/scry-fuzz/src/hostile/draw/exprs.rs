@@ -6,7 +6,7 @@ use crate::hostile::tree::{Expr, Kind, Space};
 const DATA: &[(&str, Kind)] = &[("data", Kind::U32), ("signed", Kind::I32)];
 
 impl HostileGenerator {
-    /// An expression that runs: a constant that overflows is refused.
+    /// Returns an expression that is not a constant: WGSL refuses constants that overflow.
     fn running(&mut self, kind: Kind, text: &'static str, mut operands: Vec<Expr>) -> Expr {
         if operands.iter().all(|operand| operand.constant) {
             operands[0] = self.variable(operands[0].kind);
@@ -14,20 +14,20 @@ impl HostileGenerator {
         Expr::of(kind, text, operands)
     }
 
-    /// The value of some variable of the type.
+    /// Returns the value of a variable of the type.
     pub(super) fn variable(&mut self, kind: Kind) -> Expr {
         let of_kind: Vec<usize> =
             (0..self.scope.len()).filter(|i| self.scope[*i].kind == kind).collect();
         if of_kind.is_empty() {
             return Expr::leaf(kind, if kind == Kind::I32 { "memory" } else { "state" });
         }
-        // The latest are most often those of the loops around.
+        // The latest variables are mostly those of the enclosing loops.
         let latest = of_kind.len() - 1 - self.random.below(of_kind.len().min(4));
         let at = if self.random.one_in(3) { self.random.below(of_kind.len()) } else { latest };
         Expr::leaf(kind, self.scope[of_kind[at]].name.clone())
     }
 
-    /// A u32 or an i32.
+    /// Returns a u32 or an i32.
     pub(super) fn number(&mut self, kind: Kind, depth: usize) -> Expr {
         if kind == Kind::I32 { self.int(depth) } else { self.uint(depth) }
     }
@@ -143,7 +143,7 @@ impl HostileGenerator {
         }
     }
 
-    /// An element of the wild numbers.
+    /// Returns an element of a buffer of hostile numbers.
     pub(super) fn datum(&mut self, kind: Kind, depth: usize) -> Expr {
         let (name, kind) = if kind == Kind::I32 { DATA[1] } else { DATA[0] };
         let index = self.uint(depth.min(1));
@@ -156,7 +156,7 @@ impl HostileGenerator {
         Expr::of(kind, text, vec![index])
     }
 
-    /// The length of some array, or what is near it.
+    /// Returns the length of an array, or a number near it.
     pub(super) fn length(&mut self) -> Expr {
         let runtime: Vec<String> = self.globals.iter().filter_map(Self::length_of).collect();
         let text = self.random.pick(&runtime);
@@ -169,7 +169,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Numbers from elsewhere: floats, bits, built-in values, calls.
+    /// Returns a number from a float, a bit operation, a built-in value or a call.
     fn odd(&mut self, depth: usize) -> Expr {
         if self.random.one_in(2) {
             let argument = self.uint(depth.min(1));
@@ -199,7 +199,7 @@ impl HostileGenerator {
         self.running(Kind::U32, text, vec![value])
     }
 
-    /// A comparison, or several.
+    /// Returns one or more comparisons.
     pub(super) fn condition(&mut self, depth: usize) -> Expr {
         if depth > 0 && self.random.one_in(3) {
             let (a, b) = (self.condition(depth - 1), self.condition(depth - 1));
@@ -228,7 +228,7 @@ impl HostileGenerator {
         Expr::of(Kind::Bool, text, vec![a, b])
     }
 
-    /// How the length of a runtime-sized array is written.
+    /// Returns the text for the length of a runtime-sized array.
     pub(super) fn length_of(global: &super::Global) -> Option<String> {
         use crate::hostile::tree::Extent;
         match global.extent {
@@ -238,8 +238,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Whether an atomic of workgroups may be used here: not in a function that is called where
-    /// invocations are compared.
+    /// Returns the atomics that may be used here.
     pub(super) fn atomics(&self) -> Vec<usize> {
         let usable = |global: &super::Global| global.atomic && global.space != Space::Input;
         (0..self.globals.len()).filter(|i| usable(&self.globals[*i])).collect()

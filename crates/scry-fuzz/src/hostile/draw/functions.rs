@@ -31,7 +31,7 @@ impl HostileGenerator {
         self.globals.push(global);
     }
 
-    /// Functions whose parameter is an index.
+    /// Declares functions with an index parameter.
     fn declare_table(&mut self) {
         let (private, input) = match self.mode {
             Mode::InBounds => ("table[i % 5u]", "data[i % arrayLength(&data)]"),
@@ -45,7 +45,7 @@ impl HostileGenerator {
         self.function("fetched", "fn fetched(i: u32) -> u32", result(input));
     }
 
-    /// A function of random statements.
+    /// Declares a function of random statements.
     fn declare_random(&mut self) {
         self.in_main = false;
         self.open_scope();
@@ -67,7 +67,7 @@ impl HostileGenerator {
         self.functions.push(Function { name: name.to_owned(), head: head.to_owned(), body });
     }
 
-    /// Statements that call a function which changes a variable, or everything.
+    /// Adds calls of functions that modify a variable, or all state.
     pub(super) fn call(&mut self, block: &mut Block) {
         let locals: Vec<_> = self.scope.iter().filter(|variable| variable.local).cloned().collect();
         if locals.is_empty() || self.random.one_in(3) {
@@ -91,7 +91,7 @@ impl HostileGenerator {
     }
 }
 
-/// The number 1.
+/// Returns the number 1.
 pub(super) fn one(kind: Kind) -> Expr {
     if kind == Kind::I32 { Expr::int(1) } else { Expr::uint(1) }
 }

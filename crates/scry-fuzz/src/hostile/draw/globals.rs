@@ -4,7 +4,7 @@ use super::{HostileGenerator, Mode, OWN};
 use crate::hostile::tree::{Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
-/// Bytes of an array of a function or workgroup, about.
+/// Approximate maximum size in bytes of a local or workgroup array.
 const LARGEST: usize = 512;
 
 impl HostileGenerator {
@@ -33,7 +33,7 @@ impl HostileGenerator {
         }
     }
 
-    /// The outputs, and wild numbers of each 32-bit type.
+    /// Declares the outputs, and hostile numbers of each 32-bit type.
     fn declare_numbers(&mut self) {
         let count = if self.mode == Mode::Own { OWN * self.invocations } else { 4 };
         let u32 = Type::U32;
@@ -94,7 +94,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Elements of a buffer: often one, never many.
+    /// Returns the number of elements of a buffer: often one, never many.
     fn count(&mut self) -> usize {
         match self.random.below(4) {
             0 => 1,
@@ -115,7 +115,7 @@ impl HostileGenerator {
         self.globals.push(Global { name, space, ty, extent, atomic, content });
     }
 
-    /// Remembers the lengths of arrays, near which mistakes are.
+    /// Records the lengths of arrays: bugs are likely near them.
     pub(super) fn note_lengths(&mut self, ty: &Type, extent: Extent) {
         if let Extent::Runtime(count) | Extent::Headed(count) = extent {
             self.lengths.push(count as u32);
@@ -126,7 +126,7 @@ impl HostileGenerator {
         }
     }
 
-    /// A type of which a variable has several elements.
+    /// Returns a type with several elements.
     pub(super) fn array_type(&mut self) -> Type {
         let len: usize = self.random.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 9, 16, 33]);
         let element = match self.random.below(6) {
@@ -148,7 +148,7 @@ impl HostileGenerator {
         Type::of(scalar, self.random.pick(&[1, 1, 2, 3, 3, 4]))
     }
 
-    /// A type of elements of buffers.
+    /// Returns an element type for buffers.
     fn stored_type(&mut self) -> Type {
         match self.random.below(6) {
             0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 5)),
@@ -158,7 +158,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Hostile bytes for a buffer.
+    /// Returns hostile bytes for a buffer.
     fn content(&mut self, space: Space, ty: &Type, extent: Extent) -> Vec<u8> {
         if matches!(space, Space::Private | Space::Workgroup) {
             return Vec::new();
@@ -171,13 +171,14 @@ impl HostileGenerator {
             Extent::Runtime(count) => (0, count),
             Extent::Headed(count) => (8usize.next_multiple_of(align), count),
         };
-        // The structure, of one element at least, is rounded up to the alignment of its head.
+        // The structure has at least one element, and its size is rounded up to the alignment of
+        // its head.
         let least = if start > 0 { (start + stride).next_multiple_of(4) } else { 0 };
         let count = count.max(least.saturating_sub(start).div_ceil(stride));
         let end = start + stride * count;
         let mut bytes = vec![0; end];
         if extent == Extent::One && self.random.one_in(2) {
-            // Bytes behind the variable, which belong to no variable.
+            // Bytes after the end of the variable.
             bytes.resize(end + self.random.between(1, 20), 0xee);
         }
         let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
@@ -198,7 +199,7 @@ impl HostileGenerator {
         let wild = self.mode != Mode::InBounds && space == Space::Input;
         match scalar {
             Scalar::F32 if wild => u64::from(self.wild_float().to_bits()).to_le_bytes(),
-            // Whole numbers, which conversions keep.
+            // Integers, which conversions preserve.
             Scalar::F32 => u64::from((self.random.below(300) as f32).to_bits()).to_le_bytes(),
             Scalar::F64 => (self.random.below(300) as f64).to_bits().to_le_bytes(),
             // 1.0, 1.5, 2.0 and so on.
@@ -215,7 +216,7 @@ impl HostileGenerator {
         }
     }
 
-    /// A number that is often a length, near one, or at an end of its type.
+    /// Returns a number that is often a length, near one, or at a limit of its type.
     fn hostile(&mut self, bits: u32) -> u64 {
         match self.random.below(5) {
             0 | 1 => {
@@ -227,12 +228,12 @@ impl HostileGenerator {
         }
     }
 
-    /// A 32-bit number as [`Self::hostile`] draws them.
+    /// Returns a 32-bit number from [`Self::hostile`].
     pub(super) fn word(&mut self) -> u32 {
         self.hostile(32) as u32
     }
 
-    /// A small number, a length, or one near it.
+    /// Returns a small number, a length, or a number near one.
     pub(super) fn small(&mut self) -> u32 {
         let length = self.random.pick(&self.lengths);
         match self.random.below(4) {
@@ -243,7 +244,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Puts what every function may use into scope.
+    /// Adds the variables to the scope that every function may use.
     pub(super) fn open_scope(&mut self) {
         self.scope.clear();
         self.arrays.clear();

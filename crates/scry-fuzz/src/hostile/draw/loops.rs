@@ -1,12 +1,13 @@
-//! Loops that end by fuel, whatever their counters do, and loops that surely end by themselves.
+//! Loops that a fuel counter ends, and loops that terminate by themselves.
 //!
-//! The fuel is tested after the test of the loop: what looks like a counted loop still does.
+//! The fuel is tested after the condition of the loop, so that counted loops still look like
+//! counted loops.
 
 use super::HostileGenerator;
 use super::functions::one;
 use crate::hostile::tree::{Block, Expr, Kind, Line, Part, Stmt};
 
-/// How the test of a loop is written.
+/// The form of a loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// `while test`
@@ -21,7 +22,7 @@ pub(super) enum Form {
     Continuing,
 }
 
-/// The counter of a loop and what it is compared with.
+/// The counter of a loop and its limit.
 #[derive(Clone)]
 pub(super) struct Counter {
     pub name: String,
@@ -29,7 +30,7 @@ pub(super) struct Counter {
 }
 
 impl HostileGenerator {
-    /// One loop.
+    /// Adds a loop.
     pub(super) fn a_loop(&mut self, block: &mut Block) {
         match self.random.below(5) {
             0 => self.counted(block),
@@ -39,12 +40,12 @@ impl HostileGenerator {
         }
     }
 
-    /// A number for a counter, in its type.
+    /// Returns a number of a counter's type.
     fn literal(kind: Kind, value: u32) -> Expr {
         if kind == Kind::I32 { Expr::int(value.cast_signed()) } else { Expr::uint(value) }
     }
 
-    /// The body of a loop.
+    /// Returns the body of a loop.
     pub(super) fn body(
         &mut self,
         statements: usize,
@@ -67,8 +68,8 @@ impl HostileGenerator {
         block
     }
 
-    /// A loop of a known number of iterations, which nothing in it changes: indices derived from
-    /// its counter are nearly in bounds.
+    /// Adds a loop with a known number of iterations: indices derived from its counter are nearly
+    /// in bounds.
     fn counted(&mut self, block: &mut Block) {
         let name = self.name("c");
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
@@ -101,8 +102,8 @@ impl HostileGenerator {
         block.push(Stmt::Blocks(vec![Part { head, body }]));
     }
 
-    /// A counter that is set back to run an inner loop, and goes on from a copy: what is true of it
-    /// in the inner loop is not true of the copy.
+    /// Adds a counter that is reset for an inner loop, and continues from a copy: facts about it in
+    /// the inner loop do not hold for the copy.
     fn stale(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let counter = self.declared(kind, block);
@@ -148,13 +149,13 @@ impl HostileGenerator {
         block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
     }
 
-    /// Constant start, limit and step, as in a loop that is written out iteration by iteration; but
-    /// what stands before the test has an effect, or the test or the step is on a copy.
+    /// Adds a loop with constant start, limit and step, as a compiler might unroll; but statements
+    /// before the condition have an effect, or the condition or the step uses a copy.
     fn nearly_counted(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let name = self.name("v");
         let first = Self::literal(kind, self.random.below(4) as u32);
-        // A copy of a constant would be that constant.
+        // A copy of a constant would be a constant.
         let runs = Expr::of(kind, "$0 & $1", vec![self.variable(kind), Self::literal(kind, 15)]);
         block.push(Stmt::line(format!("var {name} = $0"), vec![runs]));
         let copy = self.name("s");
@@ -189,7 +190,7 @@ impl HostileGenerator {
         self.add(name, kind, true);
     }
 
-    /// A loop whose counter, test and limit are changed in every way.
+    /// Adds a loop whose counter, condition and limit are modified in many ways.
     fn wild(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let counter = match self.random.one_in(3) {
@@ -220,7 +221,7 @@ impl HostileGenerator {
         self.random.pick(&forms)
     }
 
-    /// A new variable that counts, from near the start or near the end of some array.
+    /// Declares a counter that starts near the start or the end of an array.
     pub(super) fn declared(&mut self, kind: Kind, block: &mut Block) -> Counter {
         let first = match self.random.below(4) {
             0 => self.number(kind, 1),
@@ -241,14 +242,14 @@ impl HostileGenerator {
         Some(Counter { name, kind })
     }
 
-    /// A constant limit near a length.
+    /// Returns a constant limit near a length.
     fn limit(&mut self, kind: Kind, len: u32) -> Expr {
         let by = self.random.pick(&[0, 0, 1, 1, 2, 3]);
         let limit = if self.random.one_in(5) { len + 1 } else { len.saturating_sub(by) };
         Self::literal(kind, limit)
     }
 
-    /// A limit that may be a constant, a length, data, or a variable that the loop changes.
+    /// Returns a limit: a constant, a length, data, or a variable that the loop modifies.
     fn any_limit(&mut self, kind: Kind, block: &mut Block) -> Expr {
         match self.random.below(7) {
             0 | 1 => {
@@ -266,7 +267,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Accesses with the counter as index.
+    /// Adds accesses with the counter as index.
     pub(super) fn touch(&mut self, counter: &Counter, block: &mut Block) {
         let scope = self.scope.len();
         self.add(counter.name.clone(), counter.kind, false);
@@ -275,7 +276,7 @@ impl HostileGenerator {
         self.scope.truncate(scope);
     }
 
-    /// An expression that changes a counter once.
+    /// Returns an expression for the next value of a counter.
     pub(super) fn step_of(&mut self, counter: &Counter) -> Expr {
         let by = match self.random.below(4) {
             0 => self.number(counter.kind, 1),
@@ -287,7 +288,7 @@ impl HostileGenerator {
         Expr::of(Kind::Other, format!("{} {sign} $0", counter.name), vec![by])
     }
 
-    /// Statements that change a counter: from a copy, under a condition, twice, by a call.
+    /// Adds statements that modify a counter: from a copy, under a condition, twice, by a call.
     pub(super) fn update(&mut self, counter: &Counter, block: &mut Block) {
         let Counter { name, kind } = counter.clone();
         let step = self.step_of(counter);
@@ -325,7 +326,7 @@ impl HostileGenerator {
         }
     }
 
-    /// The statements before a loop's test, and the value that it tests.
+    /// Adds the statements before a loop's condition; returns the value that it tests.
     fn before_test(&mut self, counter: &Counter, block: &mut Block) -> Expr {
         let own = Expr::leaf(counter.kind, counter.name.clone());
         match self.random.below(8) {
@@ -350,7 +351,7 @@ impl HostileGenerator {
         own
     }
 
-    /// Writes a loop; `fueled` says whether the fuel ends it.
+    /// Adds a loop; `fueled` ends it when the fuel is used up.
     #[expect(clippy::too_many_arguments, reason = "these are the parts of a loop")]
     pub(super) fn looped(
         &mut self,
@@ -403,7 +404,7 @@ impl HostileGenerator {
         block.push(Stmt::block(head, operands, before));
     }
 
-    /// The condition under which a loop goes on.
+    /// Returns the condition under which a loop continues.
     fn test(&mut self, tested: Expr, limit: Expr) -> Expr {
         let text = self.random.pick(&[
             "$0 < $1", "$0 < $1", "$0 <= $1", "$0 <= $1", "$1 > $0", "$0 != $1", "$0 >= $1",

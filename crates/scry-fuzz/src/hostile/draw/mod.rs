@@ -1,4 +1,4 @@
-//! Drawing a hostile kernel from a seed.
+//! Generation of a hostile kernel from a seed.
 
 mod endless;
 mod exprs;
@@ -14,14 +14,14 @@ use crate::Features;
 use crate::random::Random;
 use crate::types::{Scalar, Type};
 
-/// Which invocations access which memory.
+/// The invocations that access memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Many invocations access all of the memory.
     Racy,
     /// One invocation accesses all of the memory.
     Alone,
-    /// Many invocations, each of which writes elements of its own.
+    /// Many invocations, each of which writes its own elements.
     Own,
     /// One invocation, with accesses in bounds.
     InBounds,
@@ -37,39 +37,39 @@ struct Variable {
     local: bool,
 }
 
-/// A kernel that is being drawn.
+/// The state of the generator.
 struct HostileGenerator {
     random: Random,
     mode: Mode,
-    /// Scalars of memory, those of 32 bits more than once.
+    /// Scalar types to use, with higher weight for those of 32 bits.
     scalars: Vec<Scalar>,
     structs: Vec<Vec<Type>>,
     globals: Vec<Global>,
     functions: Vec<Function>,
     scope: Vec<Variable>,
-    /// Arrays of the function being drawn.
+    /// Arrays of the current function.
     arrays: Vec<Global>,
     names: usize,
     depth: usize,
-    /// Loops around the statement being drawn.
+    /// Number of enclosing loops of the current statement.
     loops: usize,
     /// Whether `continue` is possible: in a loop, not in its `continuing`.
     may_continue: bool,
-    /// Whether the function being drawn is the entry point.
+    /// Whether the current function is the entry point.
     in_main: bool,
     /// The lengths of arrays.
     lengths: Vec<u32>,
     invocations: u32,
-    /// Statements that may still be drawn.
+    /// Remaining number of statements.
     budget: usize,
 }
 
-/// Elements that an invocation owns of each output, where each has its own.
+/// Number of elements of each output that an invocation owns in [`Mode::Own`].
 const OWN: u32 = 4;
 
-/// Draws the kernel of a seed.
+/// Generates the kernel of a seed.
 pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
-    // Another stream than that of the well-defined kernel of the same seed.
+    // A different stream than that of the well-defined kernel of the same seed.
     let mut random = Random::new(seed ^ 0x5bd1_e995_97f4_a7c5);
     let mode = random.pick(&[
         Mode::Racy,
@@ -148,7 +148,7 @@ impl HostileGenerator {
         }
     }
 
-    /// Size and number of the workgroups.
+    /// Returns size and number of the workgroups.
     fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let one = ([1, 1, 1], [1, 1, 1]);
         let (size, groups) = match self.mode {
@@ -174,7 +174,7 @@ impl HostileGenerator {
         self.scope.push(Variable { name, kind, mutable, local });
     }
 
-    /// The body of the entry point.
+    /// Returns the body of the entry point.
     fn entry(&mut self, endless: bool) -> Block {
         self.in_main = true;
         self.budget = self.random.between(8, 30);
@@ -193,7 +193,7 @@ impl HostileGenerator {
         body
     }
 
-    /// A barrier at times, where all invocations of a workgroup arrive.
+    /// Sometimes adds a barrier, in uniform control flow.
     fn barrier(&mut self, body: &mut Block) {
         if self.mode != Mode::InBounds && self.random.one_in(8) {
             let barrier = self.random.pick(&["workgroupBarrier()", "storageBarrier()"]);

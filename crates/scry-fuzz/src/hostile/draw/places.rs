@@ -1,4 +1,4 @@
-//! Places in memory: paths into arrays, structures, matrices and vectors with wild indices.
+//! Places in memory: paths into arrays, structures, matrices and vectors with hostile indices.
 
 use super::{HostileGenerator, Mode, OWN};
 use crate::hostile::tree::{Expr, Extent, Global, Kind, Space};
@@ -10,20 +10,20 @@ pub(super) struct Place {
     pub ty: Type,
 }
 
-/// A path that is being written.
+/// A path under construction.
 struct Path {
     text: String,
     indices: Vec<Expr>,
 }
 
 impl HostileGenerator {
-    /// A scalar in memory that may be written, or any.
+    /// Returns a scalar in memory, which must be writable if `written`.
     pub(super) fn place(&mut self, written: bool) -> Place {
         let global = self.target(written);
         self.place_in(&global, true)
     }
 
-    /// Memory that may be written, or any.
+    /// Returns a variable, which must be writable if `written`.
     pub(super) fn target(&mut self, written: bool) -> Global {
         let fits = |global: &&Global| {
             let readable = !matches!(global.space, Space::Input | Space::Uniform);
@@ -35,7 +35,7 @@ impl HostileGenerator {
         self.random.pick(&all)
     }
 
-    /// A place in a variable; with `whole` a scalar, else maybe a composite.
+    /// Returns a place in a variable; with `whole` a scalar, else maybe a composite.
     pub(super) fn place_in(&mut self, global: &Global, whole: bool) -> Place {
         let mut path = Path { text: global.name.clone(), indices: Vec::new() };
         let mut ty = global.ty.clone();
@@ -58,7 +58,7 @@ impl HostileGenerator {
         Place { expr: Expr::of(Kind::Other, path.text, path.indices), ty }
     }
 
-    /// A step into a composite.
+    /// Adds a step into a composite to a path.
     fn step(&mut self, path: &mut Path, ty: &Type) -> Option<Type> {
         Some(match ty {
             Type::Scalar(_) => return None,
@@ -90,14 +90,14 @@ impl HostileGenerator {
         })
     }
 
-    /// An element that the invocation owns.
+    /// Returns the index of an element that the invocation owns.
     fn own_index(&mut self) -> Expr {
         let index = self.uint(1);
         let text = format!("me * {OWN}u + ($0) % {OWN}u");
         Expr::of(Kind::U32, text, vec![index])
     }
 
-    /// An index for a length that is known, or known as text.
+    /// Returns an index for a length, as a number or an expression.
     pub(super) fn index(&mut self, len: Option<usize>, length: Option<&str>) -> Expr {
         let index = self.wild_index(len);
         if self.mode == Mode::InBounds {
@@ -136,7 +136,7 @@ impl HostileGenerator {
         }
     }
 
-    /// The value of some scalar in memory as a u32.
+    /// Returns the value of a scalar in memory as a u32.
     pub(super) fn loaded(&mut self, depth: usize) -> Expr {
         if depth > 0 && self.random.one_in(4) {
             let atomics = self.atomics();
@@ -155,7 +155,7 @@ impl HostileGenerator {
         Expr::of(Kind::U32, "u32(atomicLoad(&$0))", vec![place])
     }
 
-    /// An element of an array of atomics.
+    /// Returns an element of an array of atomics.
     pub(super) fn atomic_place(&mut self, at: usize) -> Expr {
         let global = self.globals[at].clone();
         let index = match (&global.ty, Self::length_of(&global)) {
@@ -169,7 +169,7 @@ impl HostileGenerator {
     fn as_uint(&mut self, place: Expr, scalar: Scalar) -> Expr {
         let text = match scalar {
             Scalar::U32 => "$0",
-            // Numbers that are no u32 convert to different values.
+            // The conversion of a float that no u32 represents is target-specific.
             Scalar::F32 | Scalar::F64 | Scalar::F16 if self.mode == Mode::InBounds => {
                 "u32($0 >= 2)"
             }
@@ -179,7 +179,7 @@ impl HostileGenerator {
         Expr::of(Kind::U32, text, vec![place])
     }
 
-    /// A value of a type, made of a u32.
+    /// Returns a value of a type, from a u32.
     pub(super) fn made(&mut self, ty: &Type, value: Expr) -> Expr {
         let text = match ty {
             Type::Scalar(scalar) => return Self::made_scalar(*scalar, value),

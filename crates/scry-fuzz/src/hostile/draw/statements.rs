@@ -7,7 +7,7 @@ use crate::hostile::tree::{Block, Expr, Extent, Global, Kind, Part, Space, Stmt}
 use crate::types::Type;
 
 impl HostileGenerator {
-    /// The variables that a function begins with.
+    /// Returns declarations for the start of a function.
     pub(super) fn first_variables(&mut self) -> Block {
         let mut block = Vec::new();
         if self.in_main {
@@ -23,7 +23,7 @@ impl HostileGenerator {
         block
     }
 
-    /// Draws one statement, or some that belong together.
+    /// Adds a statement, or a few that belong together.
     pub(super) fn statement(&mut self, block: &mut Block) {
         let Some(budget) = self.budget.checked_sub(1) else {
             return self.store(block);
@@ -47,7 +47,7 @@ impl HostileGenerator {
         }
     }
 
-    /// A block of statements with a scope of its own.
+    /// Returns a block of statements with its own scope.
     pub(super) fn nested(&mut self, statements: usize) -> Block {
         let (scope, arrays) = (self.scope.len(), self.arrays.len());
         self.depth += 1;
@@ -71,7 +71,7 @@ impl HostileGenerator {
         block.push(Stmt::line("$0 = $1", vec![place.expr, value]));
     }
 
-    /// A whole element copied from another place of the same variable.
+    /// Adds a copy of an element within a variable.
     fn copy(&mut self, block: &mut Block) {
         let global = self.target(true);
         let mut with_index = Global { ty: global.ty.clone(), ..global.clone() };
@@ -81,7 +81,7 @@ impl HostileGenerator {
         block.push(Stmt::line("$0 = $1", vec![to, from]));
     }
 
-    /// An element of a variable, whatever its type.
+    /// Returns an element of a variable of any type.
     fn element(&mut self, global: &Global) -> Expr {
         let mut element = global.clone();
         if let (Extent::One, Type::Array(..)) = (global.extent, &global.ty) {
@@ -90,7 +90,7 @@ impl HostileGenerator {
             element.ty = *inner;
             return Expr::of(Kind::Other, format!("{}[$0]", global.name), vec![index]);
         }
-        // A scalar in place of a structure has no way further in.
+        // With a scalar type the path ends at the structure.
         element.ty = Type::U32;
         self.place_in(&element, false).expr
     }
@@ -120,7 +120,7 @@ impl HostileGenerator {
         self.arrays.push(Global { name, space, ty, extent, atomic: false, content });
     }
 
-    /// A copy that may be stale soon, or an assignment.
+    /// Adds a copy that may become stale, or an assignment.
     pub(super) fn assign(&mut self, block: &mut Block) {
         let variables: Vec<_> =
             self.scope.iter().filter(|variable| variable.mutable).cloned().collect();
@@ -140,15 +140,15 @@ impl HostileGenerator {
         block.push(Stmt::line(text, vec![value]));
     }
 
-    /// A copy of a variable.
+    /// Adds a copy of a variable.
     pub(super) fn copy_of(&mut self, variable: &str, kind: Kind, block: &mut Block) {
         let name = self.name("s");
         block.push(Stmt::line(format!("let {name} = {variable}"), Vec::new()));
         self.add(name, kind, false);
     }
 
-    /// An access behind a test that is nearly right: one off, of another length, of a value that
-    /// changes after it.
+    /// Adds an access guarded by an almost correct condition: off by one, on another length, or on
+    /// a value that changes afterwards.
     fn guarded(&mut self, block: &mut Block) {
         let kind = if self.random.one_in(4) { Kind::I32 } else { Kind::U32 };
         let tested = self.variable(kind);
@@ -207,7 +207,7 @@ impl HostileGenerator {
         self.add(name, if is_int { Kind::I32 } else { Kind::U32 }, false);
     }
 
-    /// A pointer to an element, whose index changes before it is used.
+    /// Adds a pointer to an element, whose index changes before the pointer is used.
     fn pointer(&mut self, block: &mut Block) {
         let place = self.place(true);
         if matches!(place.ty, Type::Scalar(_)) && is_component(&place.expr.text) {
@@ -234,7 +234,7 @@ impl HostileGenerator {
     }
 }
 
-/// Whether a path may end in the component of a vector, to which there are no pointers.
+/// Returns whether a path may end in the component of a vector, to which there are no pointers.
 fn is_component(path: &str) -> bool {
     path.ends_with(".x") || path.ends_with(".y") || path.matches('[').count() > 1
 }

@@ -60,7 +60,7 @@ pub(super) struct Source {
 pub(super) enum Kind {
     /// A value, or a point of the control flow: as uniform as all of its dependences.
     Plain,
-    /// Control flow under a condition. It depends on `on`, which combines the condition and the
+    /// Control flow under a condition. It depends on the condition's value `on` and on the
     /// enclosing control flow.
     Branch { condition: Span, on: Node },
     /// A source of non-uniformity.
