@@ -95,10 +95,10 @@ impl Program {
     /// use scry_ir::{Features, Options, Program, ShaderErrorKind};
     ///
     /// let source = "override TILE: u32 = 8;
-    /// @compute @workgroup_size(TILE, TILE) fn main() {}";
+    ///      @compute @workgroup_size(TILE, TILE) fn main() {}";
     /// let options = Options {
-    /// overrides: vec![("TILE".into(), 16.into())],
-    /// ..Options::default()
+    ///     overrides: vec![("TILE".into(), 16.into())],
+    ///     ..Options::default()
     /// };
     /// let program = Program::with_options(source, &options)?;
     /// assert_eq!(program.interface().workgroup_size, [16, 16, 1]);

@@ -21,8 +21,8 @@ use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, 
 /// let length = b.array_length(out, 0, 4);
 /// let inside = b.binary(BinaryOp::Lt, i, length);
 /// b.if_then(inside, |b| {
-/// let twice = b.binary(BinaryOp::Add, i, i);
-/// b.store(Place::new(AddressSpace::Binding(out), Some(i), 4, 0), vec![twice]);
+///     let twice = b.binary(BinaryOp::Add, i, i);
+///     b.store(Place::new(AddressSpace::Binding(out), Some(i), 4, 0), vec![twice]);
 /// });
 /// let kir = b.finish();
 /// assert_eq!(kir.ty(i), Type::U32);

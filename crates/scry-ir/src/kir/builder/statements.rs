@@ -177,11 +177,11 @@ impl Builder {
     /// let i = b.var(Type::U32);
     /// let (one, ten) = (b.u32(1), b.u32(10));
     /// b.repeat(true, |b, end| {
-    /// let now = b.get(i);
-    /// let done = b.binary(BinaryOp::Ge, now, ten);
-    /// b.if_then(done, |b| b.leave(end));
-    /// let next = b.binary(BinaryOp::Add, now, one);
-    /// b.set(i, next);
+    ///     let now = b.get(i);
+    ///     let done = b.binary(BinaryOp::Ge, now, ten);
+    ///     b.if_then(done, |b| b.leave(end));
+    ///     let next = b.binary(BinaryOp::Add, now, one);
+    ///     b.set(i, next);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
     /// ```
@@ -200,8 +200,8 @@ impl Builder {
     /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
     /// let beyond = b.binary(BinaryOp::Ge, x, limit);
     /// b.scope(|b, end| {
-    /// b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
-    /// b.u32(7);
+    ///     b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
+    ///     b.u32(7);
     /// });
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Scope { .. })));
     /// ```

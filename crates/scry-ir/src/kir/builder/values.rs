@@ -261,7 +261,7 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let one = b.u32(1);
     /// let count =
-    /// b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
+    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
     /// assert_eq!(b.ty(count), Type::U32);
     /// ```
     pub fn subgroup(&mut self, op: SubgroupOp) -> Value {

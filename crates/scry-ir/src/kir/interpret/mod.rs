@@ -42,9 +42,9 @@
 //! use scry_ir::{Program, kir::KirOptions};
 //!
 //! let program = Program::parse(
-//! "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
-//! @compute @workgroup_size(4)
-//! fn square(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= data[id.x]; }",
+//!     "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+//!      @compute @workgroup_size(4)
+//!      fn square(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= data[id.x]; }",
 //! )?;
 //! let kir = program.to_kir(&KirOptions { checked: true })?;
 //! let data = [1u32, 2, 3, 4, 5, 6, 7, 8].iter().flat_map(|word| word.to_le_bytes()).collect();

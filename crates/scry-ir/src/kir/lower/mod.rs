@@ -79,9 +79,9 @@ impl Program {
     /// use scry_ir::kir::KirOptions;
     ///
     /// let program = Program::parse(
-    /// "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
-    /// @compute @workgroup_size(64)
-    /// fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] *= 2.0; }",
+    ///     "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+    ///      @compute @workgroup_size(64)
+    ///      fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] *= 2.0; }",
     /// )?;
     /// let kir = program.to_kir(&KirOptions { checked: true })?;
     /// assert_eq!(kir.workgroup_size, [64, 1, 1]);

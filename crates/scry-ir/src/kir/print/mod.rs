@@ -9,8 +9,8 @@
 //! v0 = %0
 //! %1: bool = lt %0, %0
 //! if %1 {
-//! %2, %3: f32 = load binding0[%0 * 16 + 8]
-//! store binding0[%0 * 16] = %2, %3
+//!     %2, %3: f32 = load binding0[%0 * 16 + 8]
+//!     store binding0[%0 * 16] = %2, %3
 //! }
 //! ```
 
