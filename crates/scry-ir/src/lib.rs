@@ -20,6 +20,7 @@ mod program;
 mod similar_names;
 mod spirv;
 mod wgsl;
+mod wgsl_out;
 
 pub use build_id::build_id;
 pub use error::{Location, ShaderError, ShaderErrorKind};

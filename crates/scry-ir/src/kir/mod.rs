@@ -20,7 +20,7 @@ mod passes;
 #[cfg(feature = "inspect")]
 mod print;
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 mod stmt;
 mod types;
 mod uniformity;

@@ -6,10 +6,10 @@ use super::{
 };
 
 /// Shape of the workgroups: 12 invocations.
-pub(super) const SIZE: [u32; 3] = [3, 2, 2];
+pub(crate) const SIZE: [u32; 3] = [3, 2, 2];
 
 /// Returns the kernel of a seed. Without `bounds` it has no minimum and maximum instructions.
-pub(super) fn kernel(seed: u64, bounds: bool) -> Kir {
+pub(crate) fn kernel(seed: u64, bounds: bool) -> Kir {
     let mut random = Random { state: seed, bounds, statements: 60 };
     let mut b = Builder::new("random", SIZE);
     let buffer = b.buffer(false);

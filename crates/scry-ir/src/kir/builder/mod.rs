@@ -71,6 +71,13 @@ impl Builder {
         Self { kir, open: vec![Vec::new()] }
     }
 
+    /// Continues a kernel at the end of its body.
+    #[cfg(test)]
+    pub(crate) fn continuing(mut kir: Kir) -> Self {
+        let body = std::mem::take(&mut kir.body);
+        Self { kir, open: vec![body] }
+    }
+
     /// Adds a buffer, and returns its position.
     ///
     /// ```

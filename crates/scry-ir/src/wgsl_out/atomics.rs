@@ -1,0 +1,127 @@
+//! Atomic operations.
+
+use super::Emitter;
+use super::declarations::Shape;
+use super::memory::cast;
+use crate::ShaderError;
+use crate::kir::{AtomicOp, Place, Type, Value};
+
+impl Emitter<'_> {
+    /// An atomic operation, whose result is the value before it.
+    pub(super) fn atomic(
+        &mut self,
+        result: Value,
+        op: AtomicOp,
+        place: &Place,
+        operands: [Option<Value>; 2],
+    ) -> Result<(), ShaderError> {
+        let memory = self.memory(place)?;
+        let Shape::Array(elements) = memory.shape else {
+            return Err(ShaderError::compiler("Kir::to_wgsl: an atomic of a structure".into()));
+        };
+        let name = memory.name.clone();
+        let index = self.index(place, elements.width());
+        let at = format!("&{}", self.scalar_at(&name, &elements, &index));
+        let (ty, stored) = (self.kir.ty(result), elements.ty);
+        if matches!(op, AtomicOp::Min | AtomicOp::Max) && ty != stored {
+            self.exchange_chosen(result, op, &at, operands[0], stored);
+            return Ok(());
+        }
+        let [value, compare] = operands.map(|operand| {
+            operand.map_or_else(String::new, |operand| {
+                cast(&self.operand(operand), self.kir.ty(operand), stored, 1)
+            })
+        });
+        match op {
+            AtomicOp::Load => {
+                let loaded = self.read(&name, &elements, &index);
+                self.define(result, &cast(&loaded, stored, ty, 1));
+            }
+            AtomicOp::Store => self.body.line(format!("atomicStore({at}, {value});")),
+            AtomicOp::CompareExchange => {
+                self.compare_exchange(result, &at, &compare, &value, stored)
+            }
+            _ => {
+                let call = format!("{}({at}, {value})", function(op));
+                self.define(result, &cast(&call, stored, ty, 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// WGSL's exchange may fail spuriously, KIR's may not.
+    fn compare_exchange(
+        &mut self,
+        result: Value,
+        at: &str,
+        compare: &str,
+        value: &str,
+        stored: Type,
+    ) {
+        let old = self.new_temporary();
+        self.body.line(format!("var {old}: {stored};"));
+        self.body.open("loop {");
+        let exchange = format!("atomicCompareExchangeWeak({at}, {compare}, {value})");
+        let done = self.temporary(&exchange);
+        self.body.line(format!("{old} = {done}.old_value;"));
+        let condition = format!("{done}.exchanged || {old} != {compare}");
+        self.body.line(format!("if {condition} {{ break; }}"));
+        self.body.close("}");
+        let ty = self.kir.ty(result);
+        self.define(result, &cast(&old, stored, ty, 1));
+    }
+
+    /// The minimum or maximum where the array has the other sign.
+    fn exchange_chosen(
+        &mut self,
+        result: Value,
+        op: AtomicOp,
+        at: &str,
+        value: Option<Value>,
+        stored: Type,
+    ) {
+        let ty = self.kir.ty(result);
+        let function = if op == AtomicOp::Min { "min" } else { "max" };
+        let operand = value.map_or_else(String::new, |value| self.operand(value));
+        let old = self.new_temporary();
+        self.body.line(format!("var {old} = atomicLoad({at});"));
+        self.body.open("loop {");
+        let chosen = format!("{function}({}, {operand})", cast(&old, stored, ty, 1));
+        let chosen = self.temporary(&cast(&chosen, ty, stored, 1));
+        let done = self.temporary(&format!("atomicCompareExchangeWeak({at}, {old}, {chosen})"));
+        self.body.line(format!("if {done}.exchanged {{ break; }}"));
+        self.body.line(format!("{old} = {done}.old_value;"));
+        self.body.close("}");
+        self.define(result, &cast(&old, stored, ty, 1));
+    }
+
+    /// Replaces 16 bits of a word, which other invocations may write next to.
+    pub(super) fn store_part(&mut self, word: &str, shift: &str, bits: &str) {
+        let bits = self.temporary(&format!("{bits} << {shift}"));
+        let mask = self.temporary(&format!("~(0xffffu << {shift})"));
+        let old = self.new_temporary();
+        self.body.line(format!("var {old} = atomicLoad(&{word});"));
+        self.body.open("loop {");
+        let new = self.temporary(&format!("({old} & {mask}) | {bits}"));
+        let done = self.temporary(&format!("atomicCompareExchangeWeak(&{word}, {old}, {new})"));
+        self.body.line(format!("if {done}.exchanged {{ break; }}"));
+        self.body.line(format!("{old} = {done}.old_value;"));
+        self.body.close("}");
+    }
+}
+
+/// The function of an operation that only replaces the value.
+fn function(op: AtomicOp) -> &'static str {
+    match op {
+        AtomicOp::Add => "atomicAdd",
+        AtomicOp::Sub => "atomicSub",
+        AtomicOp::Min => "atomicMin",
+        AtomicOp::Max => "atomicMax",
+        AtomicOp::And => "atomicAnd",
+        AtomicOp::Or => "atomicOr",
+        AtomicOp::Xor => "atomicXor",
+        AtomicOp::Load => "atomicLoad",
+        AtomicOp::Store => "atomicStore",
+        AtomicOp::Exchange | AtomicOp::CompareExchange => "atomicExchange",
+    }
+}

@@ -1,0 +1,137 @@
+//! Statements and structured control flow.
+
+use super::Emitter;
+use super::levels::Kind;
+use crate::ShaderError;
+use crate::kir::{Block, Label, Stmt, Value, any_stmt};
+
+/// A loop whose body is a scope and what follows it: `continue` leaves the scope.
+struct Continued<'a> {
+    before: &'a [Stmt],
+    scope: Label,
+    body: &'a Block,
+    continuing: &'a [Stmt],
+    /// The condition at the very end on which the loop is left.
+    break_if: Option<Value>,
+}
+
+impl Emitter<'_> {
+    pub(super) fn statements(&mut self, mut block: &[Stmt]) -> Result<(), ShaderError> {
+        while let Some((first, rest)) = block.split_first() {
+            if let Some(after) = self.uniform_loads(block)? {
+                block = after;
+                continue;
+            }
+            self.statement(first)?;
+            block = rest;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, stmt: &Stmt) -> Result<(), ShaderError> {
+        match stmt {
+            Stmt::Let(value) => self.value(*value),
+            Stmt::Set(var, value) => {
+                let line = format!("{} = {};", self.variable(var.0), self.operand(*value));
+                self.body.line(line);
+                Ok(())
+            }
+            Stmt::Store { place, values } => self.store(place, values),
+            Stmt::If { condition, then_block, else_block } => {
+                self.choose(*condition, then_block, else_block)
+            }
+            Stmt::Loop { label, body, .. } => self.repeat(*label, body),
+            Stmt::Scope { label, body } => self.scope(*label, body),
+            Stmt::Leave(label) => {
+                self.leave(*label);
+                Ok(())
+            }
+            Stmt::Barrier(_) => {
+                self.barrier();
+                Ok(())
+            }
+        }
+    }
+
+    fn choose(
+        &mut self,
+        condition: Value,
+        then_block: &Block,
+        else_block: &Block,
+    ) -> Result<(), ShaderError> {
+        let condition = self.operand(condition);
+        if then_block.is_empty() {
+            self.body.open(format!("if !{condition} {{"));
+            self.statements(else_block)?;
+            self.body.close("}");
+            return Ok(());
+        }
+        self.body.open(format!("if {condition} {{"));
+        self.statements(then_block)?;
+        if !else_block.is_empty() {
+            self.body.close("} else {");
+            self.body.indent();
+            self.statements(else_block)?;
+        }
+        self.body.close("}");
+        Ok(())
+    }
+
+    fn scope(&mut self, label: Label, body: &Block) -> Result<(), ShaderError> {
+        self.enter(label, Kind::Switch);
+        self.body.open("switch 0u { default {");
+        self.statements(body)?;
+        self.body.close("} }");
+        self.exit();
+        Ok(())
+    }
+
+    fn repeat(&mut self, label: Label, body: &Block) -> Result<(), ShaderError> {
+        self.enter(label, Kind::Loop);
+        self.body.open("loop {");
+        match continued(label, body) {
+            Some(parts) => self.continued(&parts)?,
+            None => self.statements(body)?,
+        }
+        self.body.close("}");
+        self.exit();
+        Ok(())
+    }
+
+    fn continued(&mut self, parts: &Continued<'_>) -> Result<(), ShaderError> {
+        self.statements(parts.before)?;
+        self.enter(parts.scope, Kind::Continue);
+        self.statements(parts.body)?;
+        self.exit();
+        if !parts.continuing.is_empty() || parts.break_if.is_some() {
+            self.body.open("continuing {");
+            self.statements(parts.continuing)?;
+            if let Some(condition) = parts.break_if {
+                self.ends();
+                let condition = self.operand(condition);
+                self.body.line(format!("break if {condition};"));
+            }
+            self.body.close("}");
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a loop's body if `continue` can leave the last scope in it: nothing behind it jumps
+/// elsewhere, but for an exit of the loop at the very end.
+fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
+    let at = body.iter().rposition(|stmt| matches!(stmt, Stmt::Scope { .. }))?;
+    let Stmt::Scope { label: scope, body: inner } = &body[at] else { return None };
+    let (before, behind) = (&body[..at], &body[at + 1..]);
+    let (continuing, break_if) = match behind.split_last() {
+        Some((Stmt::If { condition, then_block, else_block }, others))
+            if *then_block == [Stmt::Leave(label)] && else_block.is_empty() =>
+        {
+            (others, Some(*condition))
+        }
+        _ => (behind, None),
+    };
+    let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Leave(_)));
+    let parts = Continued { before, scope: *scope, body: inner, continuing, break_if };
+    (!jumps).then_some(parts)
+}

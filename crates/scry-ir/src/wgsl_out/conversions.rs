@@ -1,0 +1,58 @@
+//! Conversions, bitcasts, and 16-bit floats where the kernel has no `f16`.
+//!
+//! Packing functions make KIR convert to `F16` and `U16` in kernels that do not enable `f16`. There
+//! an `F16` is its bits in a `u32`; a `U16` always is a `u32` below 65536.
+
+use super::Emitter;
+use super::memory::cast;
+use crate::kir::{Const, Type};
+
+impl Emitter<'_> {
+    pub(super) fn convert(&self, from: Type, to: Type, x: &str) -> String {
+        match (from, to) {
+            _ if from == to => x.to_owned(),
+            (Type::F32, Type::F16) if !self.native_f16 => {
+                format!("pack2x16float(vec2<f32>({x}, 0.0f))")
+            }
+            (Type::F16, Type::F32) if !self.native_f16 => format!("unpack2x16float({x}).x"),
+            (Type::U32, Type::U16) => format!("{x} & 0xffffu"),
+            (_, Type::U16) => format!("u32({x}) & 0xffffu"),
+            (Type::U16, Type::U32) => x.to_owned(),
+            _ => format!("{}({x})", self.spelled(to)),
+        }
+    }
+
+    pub(super) fn bitcast(&self, from: Type, to: Type, x: &str) -> String {
+        match (from, to) {
+            (Type::F16, Type::U16) => self.bits_of_f16(x),
+            (Type::U16, Type::F16) => self.f16_of_bits(x),
+            _ => cast(x, from, to, 1),
+        }
+    }
+
+    /// The bits of an `F16` as a `u32`. naga lacks bitcasts between types of different sizes.
+    pub(super) fn bits_of_f16(&self, half: &str) -> String {
+        match self.native_f16 {
+            true => format!("pack2x16float(vec2<f32>(f32({half}), 0.0f))"),
+            false => half.to_owned(),
+        }
+    }
+
+    /// The `F16` of bits in a `u32` whose upper half is zero.
+    pub(super) fn f16_of_bits(&self, bits: &str) -> String {
+        match self.native_f16 {
+            true => format!("f16(unpack2x16float({bits}).x)"),
+            false => bits.to_owned(),
+        }
+    }
+
+    /// A constant without a literal, from its bits: a bitcast of a constant to NaN or infinity is
+    /// an error, but one of a variable is not.
+    pub(super) fn value_of_bits(&mut self, constant: Const) -> String {
+        let bits = self.variable_of(&format!("{:#x}u", constant.bits));
+        match constant.ty {
+            Type::F16 => self.f16_of_bits(&bits),
+            ty => format!("bitcast<{ty}>({bits})"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Operators and functions.
+
+use super::Emitter;
+use crate::kir::{BinaryOp, Type, UnaryOp, Value};
+
+/// Of `F16`: a constant exponent may be this without an error.
+const GREATEST_EXPONENT: i64 = 15;
+
+impl Emitter<'_> {
+    /// The operands of a pure instruction. If all are literals, the first becomes a
+    /// variable: WGSL refuses constant-expressions that overflow.
+    pub(super) fn operands<const N: usize>(&mut self, values: [Value; N]) -> [String; N] {
+        let mut operands = values.map(|value| self.operand(value));
+        if values.iter().all(|value| self.is_literal(*value))
+            && let Some(first) = operands.first_mut()
+        {
+            *first = self.variable_of(first);
+        }
+        operands
+    }
+
+    pub(super) fn unary(&mut self, op: UnaryOp, a: Value) -> String {
+        let ty = self.kir.ty(a);
+        let [x] = self.operands([a]);
+        match op {
+            UnaryOp::Neg if ty == Type::U32 => format!("0u - {x}"),
+            UnaryOp::Neg => format!("-{x}"),
+            UnaryOp::Not if ty == Type::Bool => format!("!{x}"),
+            UnaryOp::Not => format!("~{x}"),
+            UnaryOp::Abs if ty == Type::U32 => x,
+            UnaryOp::FrexpFraction => format!("frexp({x}).fract"),
+            UnaryOp::FrexpExponent => format!("frexp({x}).exp"),
+            UnaryOp::IsNan => self.compared_bits(ty, &x, ">"),
+            UnaryOp::IsInf => self.compared_bits(ty, &x, "=="),
+            _ => format!("{}({x})", function(op)),
+        }
+    }
+
+    /// Compares the magnitude of a float with infinity by its bits: a compiler may assume that
+    /// there are no NaNs.
+    fn compared_bits(&self, ty: Type, x: &str, operator: &str) -> String {
+        match ty {
+            Type::F16 => {
+                let bits = self.bits_of_f16(x);
+                format!("({bits} & 0x7fffu) {operator} 0x7c00u")
+            }
+            _ => format!("(bitcast<u32>({x}) & 0x7fffffffu) {operator} 0x7f800000u"),
+        }
+    }
+
+    pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> String {
+        let ty = self.kir.ty(a);
+        let [x, mut y] = self.operands([a, b]);
+        if let Some(constant) = self.kir.constant(b).filter(|_| self.is_literal(b)) {
+            // Some constants are errors there.
+            let refused = match op {
+                BinaryOp::Div | BinaryOp::Rem => constant.as_i64() == 0,
+                BinaryOp::Ldexp => constant.as_i64() > GREATEST_EXPONENT,
+                _ => false,
+            };
+            if refused {
+                y = self.variable_of(&y);
+            } else if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
+                y = format!("{}u", constant.bits % 32);
+            }
+        }
+        match operator(op, ty) {
+            Some(operator) => format!("{x} {operator} {y}"),
+            None => format!("{}({x}, {y})", function_of_two(op)),
+        }
+    }
+}
+
+/// The infix operator.
+fn operator(op: BinaryOp, ty: Type) -> Option<&'static str> {
+    Some(match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::Rem => "%",
+        BinaryOp::And => "&",
+        BinaryOp::Or => "|",
+        BinaryOp::Xor if ty == Type::Bool => "!=",
+        BinaryOp::Xor => "^",
+        BinaryOp::Shl => "<<",
+        BinaryOp::Shr => ">>",
+        BinaryOp::Eq => "==",
+        BinaryOp::Ne => "!=",
+        BinaryOp::Lt => "<",
+        BinaryOp::Le => "<=",
+        BinaryOp::Gt => ">",
+        BinaryOp::Ge => ">=",
+        _ => return None,
+    })
+}
+
+/// The function of an operation without an operator.
+fn function_of_two(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Min => "min",
+        BinaryOp::Max => "max",
+        BinaryOp::Pow => "pow",
+        BinaryOp::Atan2 => "atan2",
+        BinaryOp::Ldexp => "ldexp",
+        BinaryOp::Dot4I8 => "dot4I8Packed",
+        _ => "dot4U8Packed",
+    }
+}
+
+/// The function of an operation that WGSL has under another spelling.
+fn function(op: UnaryOp) -> &'static str {
+    match op {
+        UnaryOp::Abs => "abs",
+        UnaryOp::Sign => "sign",
+        UnaryOp::Floor => "floor",
+        UnaryOp::Ceil => "ceil",
+        UnaryOp::Round => "round",
+        UnaryOp::Trunc => "trunc",
+        UnaryOp::Fract => "fract",
+        UnaryOp::Sqrt => "sqrt",
+        UnaryOp::InverseSqrt => "inverseSqrt",
+        UnaryOp::QuantizeF16 => "quantizeToF16",
+        UnaryOp::CountOnes => "countOneBits",
+        UnaryOp::LeadingZeros => "countLeadingZeros",
+        UnaryOp::TrailingZeros => "countTrailingZeros",
+        UnaryOp::ReverseBits => "reverseBits",
+        UnaryOp::FirstLeadingBit => "firstLeadingBit",
+        UnaryOp::FirstTrailingBit => "firstTrailingBit",
+        _ => transcendental(op),
+    }
+}
+
+fn transcendental(op: UnaryOp) -> &'static str {
+    match op {
+        UnaryOp::Exp => "exp",
+        UnaryOp::Exp2 => "exp2",
+        UnaryOp::Log => "log",
+        UnaryOp::Log2 => "log2",
+        UnaryOp::Sin => "sin",
+        UnaryOp::Cos => "cos",
+        UnaryOp::Tan => "tan",
+        UnaryOp::Asin => "asin",
+        UnaryOp::Acos => "acos",
+        UnaryOp::Atan => "atan",
+        UnaryOp::Sinh => "sinh",
+        UnaryOp::Cosh => "cosh",
+        UnaryOp::Tanh => "tanh",
+        UnaryOp::Asinh => "asinh",
+        UnaryOp::Acosh => "acosh",
+        _ => "atanh",
+    }
+}

@@ -1,0 +1,128 @@
+//! What WGSL lacks is refused by name.
+
+use crate::kir::{
+    AtomicOp, Barrier, Const, Definition, Extent, Inst, Kir, Reduction, Stmt, SubgroupOp, Type,
+    any_stmt,
+};
+use crate::{Features, Interface, ShaderError, ShaderErrorKind};
+
+/// Statements may be nested this deep in WGSL.
+const MAX_DEPTH: usize = 127;
+
+type Check = Result<(), ShaderError>;
+
+/// Checks that WGSL has everything that the kernel uses.
+pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
+    if kir.buffers.len() != interface.bindings.len() {
+        let (buffers, bindings) = (kir.buffers.len(), interface.bindings.len());
+        return Err(ShaderError::compiler(format!(
+            "Kir::to_wgsl: the kernel has {buffers} buffers, the interface {bindings}; help: pass \
+             the interface of the program that the kernel was lowered from"
+        )));
+    }
+    let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
+    arrays.chain(kir.vars.iter().copied()).try_for_each(scalar)?;
+    kir.values.iter().try_for_each(|definition| value(kir, definition))?;
+    if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup))) {
+        return Err(not_in_wgsl("no subgroup barriers", "use workgroupBarrier() instead"));
+    }
+    let depth = 1 + kir.body.iter().map(depth).max().unwrap_or(0);
+    if depth > MAX_DEPTH {
+        let message = format!(
+            "statements are nested {depth} deep, and in WGSL at most {MAX_DEPTH}; help: split the \
+             kernel, or nest fewer loops and branches"
+        );
+        return Err(ShaderError::without_place(ShaderErrorKind::TooComplex, message));
+    }
+    Ok(())
+}
+
+/// The braces around the innermost statement; a scope becomes a `switch` with a clause.
+fn depth(stmt: &Stmt) -> usize {
+    let own = match stmt {
+        Stmt::Scope { .. } => 2,
+        Stmt::If { .. } | Stmt::Loop { .. } => 1,
+        _ => 0,
+    };
+    own + stmt.blocks().flatten().map(depth).max().unwrap_or(0)
+}
+
+/// An error for something that no feature stands for.
+fn not_in_wgsl(what: &str, help: &str) -> ShaderError {
+    let message = format!("WGSL has {what}; help: {help}");
+    ShaderError::without_place(ShaderErrorKind::NotCompute, message)
+}
+
+fn lacks(features: Features, what: &str, help: &str) -> ShaderError {
+    let message = format!("WGSL has no {what}; help: {help}");
+    ShaderError::without_place(ShaderErrorKind::Unsupported(features), message)
+}
+
+const OTHER_TARGETS: &str = "emit SPIR-V or PTX, or use 32-bit types";
+
+/// Checks the type of a value or variable. `U16` is the type of the bits of an `F16` too.
+fn scalar(ty: Type) -> Check {
+    match ty {
+        Type::F64 => Err(lacks(Features::F64, "64-bit floats (f64)", OTHER_TARGETS)),
+        Type::I64 | Type::U64 => {
+            Err(lacks(Features::I64, "64-bit integers (i64, u64)", OTHER_TARGETS))
+        }
+        Type::I16 => Err(sixteen_bits()),
+        _ => Ok(()),
+    }
+}
+
+fn sixteen_bits() -> ShaderError {
+    lacks(Features::I16, "16-bit integers (i16, u16)", OTHER_TARGETS)
+}
+
+fn value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
+    scalar(*ty)?;
+    match inst {
+        Inst::MultiplyAdd { .. } => Err(lacks(
+            Features::COOPERATIVE_MATRIX,
+            "cooperative matrices",
+            "emit PTX, or multiply tiles in workgroup memory",
+        )),
+        Inst::Atomic { .. } if *ty == Type::F32 => Err(lacks(
+            Features::F32_ATOMICS,
+            "atomics of floats (atomic<f32>)",
+            "use atomic<u32> and atomicCompareExchangeWeak on the bits",
+        )),
+        Inst::Atomic { op: AtomicOp::Store, value: Some(stored), .. } => scalar(kir.ty(*stored)),
+        Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) => reduction(*op, *extent, *ty),
+        Inst::Convert(a) if *ty == Type::U16 && !is_word(kir.ty(*a)) => Err(sixteen_bits()),
+        Inst::Const(Const { .. })
+        | Inst::Select(..)
+        | Inst::Get(_)
+        | Inst::Convert(_)
+        | Inst::Bitcast(_) => Ok(()),
+        _ => arithmetic(kir, *ty, inst),
+    }
+}
+
+fn is_word(ty: Type) -> bool {
+    matches!(ty, Type::U32 | Type::I32 | Type::U16)
+}
+
+/// Refuses `U16` where it is a number of its own.
+fn arithmetic(kir: &Kir, ty: Type, inst: &Inst) -> Check {
+    let mut words = ty == Type::U16;
+    inst.for_each_operand(|operand| words |= kir.ty(operand) == Type::U16);
+    if words { Err(sixteen_bits()) } else { Ok(()) }
+}
+
+fn reduction(op: Reduction, extent: Extent, ty: Type) -> Check {
+    match (op, extent) {
+        _ if ty == Type::U16 => Err(sixteen_bits()),
+        (Reduction::Xor, _) if ty == Type::Bool => {
+            let help = "reduce u32 values of 0 and 1";
+            Err(not_in_wgsl("no exclusive disjunction of bools over a subgroup", help))
+        }
+        (_, Extent::All) | (Reduction::Add | Reduction::Mul, _) => Ok(()),
+        _ => {
+            let help = "scan in workgroup memory";
+            Err(not_in_wgsl("prefix scans over a subgroup for sums and products only", help))
+        }
+    }
+}

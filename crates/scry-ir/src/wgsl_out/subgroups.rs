@@ -1,0 +1,78 @@
+//! Exchange between the invocations of a subgroup.
+
+use super::Emitter;
+use super::address::COMPONENTS;
+use crate::kir::{Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value};
+
+impl Emitter<'_> {
+    pub(super) fn subgroup(&mut self, op: SubgroupOp) -> String {
+        match op {
+            SubgroupOp::Ballot { value, word } => {
+                let component = COMPONENTS[usize::from(word) % 4];
+                format!("subgroupBallot({}).{component}", self.operand(value))
+            }
+            SubgroupOp::Reduce { op, extent, value } => {
+                let function = reduction(op, extent, self.kir.ty(value) == Type::Bool);
+                format!("{function}({})", self.operand(value))
+            }
+            SubgroupOp::Shuffle { source, value } => self.shuffle(source, value),
+        }
+    }
+
+    fn shuffle(&mut self, source: ShuffleSource, value: Value) -> String {
+        // bools and the bits of 16-bit floats are exchanged as numbers.
+        let is_bool = self.kir.ty(value) == Type::Bool;
+        let operand = self.operand(value);
+        let x = if is_bool { format!("u32({operand})") } else { operand };
+        let call = match source {
+            ShuffleSource::First => format!("subgroupBroadcastFirst({x})"),
+            ShuffleSource::Lane(lane) => format!("subgroupShuffle({x}, {})", self.amount(lane)),
+            ShuffleSource::Xor(mask) => format!("subgroupShuffleXor({x}, {})", self.amount(mask)),
+            ShuffleSource::Up(by) => format!("subgroupShuffleUp({x}, {})", self.amount(by)),
+            ShuffleSource::Down(by) => format!("subgroupShuffleDown({x}, {})", self.amount(by)),
+            ShuffleSource::QuadLane(lane) => self.quad_broadcast(&x, lane),
+            ShuffleSource::QuadXor(1) => format!("quadSwapX({x})"),
+            ShuffleSource::QuadXor(2) => format!("quadSwapY({x})"),
+            ShuffleSource::QuadXor(_) => format!("quadSwapDiagonal({x})"),
+        };
+        if is_bool { format!("bool({call})") } else { call }
+    }
+
+    /// A lane or a distance. Constants above 127 are errors.
+    fn amount(&mut self, value: Value) -> String {
+        let operand = self.operand(value);
+        match self.kir.constant(value) {
+            Some(constant) if constant.bits > 127 => self.temporary(&operand),
+            _ => operand,
+        }
+    }
+
+    /// `quadBroadcast` requires a constant.
+    fn quad_broadcast(&mut self, x: &str, lane: Value) -> String {
+        let operand = self.operand(lane);
+        if self.kir.constant(lane).is_some_and(|lane| lane.bits < 4) {
+            return format!("quadBroadcast({x}, {operand})");
+        }
+        let own = self.builtin(crate::kir::Builtin::SubgroupLane);
+        let lane = self.temporary(&format!("({own} & ~3u) + {operand}"));
+        format!("subgroupShuffle({x}, {lane})")
+    }
+}
+
+fn reduction(op: Reduction, extent: Extent, bools: bool) -> &'static str {
+    match (op, extent) {
+        (Reduction::Add, Extent::All) => "subgroupAdd",
+        (Reduction::Add, Extent::Inclusive) => "subgroupInclusiveAdd",
+        (Reduction::Add, Extent::Exclusive) => "subgroupExclusiveAdd",
+        (Reduction::Mul, Extent::All) => "subgroupMul",
+        (Reduction::Mul, Extent::Inclusive) => "subgroupInclusiveMul",
+        (Reduction::Mul, Extent::Exclusive) => "subgroupExclusiveMul",
+        (Reduction::Min, _) => "subgroupMin",
+        (Reduction::Max, _) => "subgroupMax",
+        (Reduction::And, _) if bools => "subgroupAll",
+        (Reduction::Or, _) if bools => "subgroupAny",
+        (Reduction::And, _) => "subgroupAnd",
+        (Reduction::Or, _) => "subgroupOr",
+        (Reduction::Xor, _) => "subgroupXor",
+    }
+}

@@ -1,0 +1,54 @@
+//! Lines of text being written, indented.
+
+/// Lines so far, and the depth of the next one.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    lines: Vec<String>,
+    depth: usize,
+}
+
+impl Text {
+    /// Text that starts at a depth.
+    pub(super) fn at_depth(depth: usize) -> Self {
+        Self { lines: Vec::new(), depth }
+    }
+
+    pub(super) fn line(&mut self, line: impl AsRef<str>) {
+        self.lines.push(self.indented(line.as_ref()));
+    }
+
+    /// Writes a line that opens a block.
+    pub(super) fn open(&mut self, line: impl AsRef<str>) {
+        self.line(line);
+        self.depth += 1;
+    }
+
+    /// Writes the line that closes a block.
+    pub(super) fn close(&mut self, line: impl AsRef<str>) {
+        self.depth -= 1;
+        self.line(line);
+    }
+
+    /// Opens a block on the line that closed one.
+    pub(super) fn indent(&mut self) {
+        self.depth += 1;
+    }
+
+    /// The position of the next line, and its depth: see [`Text::insert`].
+    pub(super) fn mark(&self) -> (usize, usize) {
+        (self.lines.len(), self.depth)
+    }
+
+    /// Inserts a line at a mark. Marks before it stay valid.
+    pub(super) fn insert(&mut self, (at, depth): (usize, usize), line: &str) {
+        self.lines.insert(at, format!("{:1$}{line}", "", depth * 4));
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.lines.into_iter().flat_map(|line| [line, "\n".to_owned()]).collect()
+    }
+
+    fn indented(&self, line: &str) -> String {
+        format!("{:1$}{line}", "", self.depth * 4)
+    }
+}

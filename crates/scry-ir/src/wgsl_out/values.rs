@@ -1,0 +1,73 @@
+//! Values: one line each, but for literals and built-in values, which stand where they are used.
+
+use super::Emitter;
+use super::constants::literal;
+use crate::ShaderError;
+use crate::kir::{Const, Inst, Value};
+
+impl Emitter<'_> {
+    /// Computes the value of a `Let`.
+    pub(super) fn value(&mut self, value: Value) -> Result<(), ShaderError> {
+        let (kir, ty) = (self.kir, self.kir.ty(value));
+        let text = match *kir.inst(value) {
+            Inst::Const(constant) => {
+                self.constant(value, constant);
+                return Ok(());
+            }
+            Inst::Builtin(builtin) => {
+                let text = self.builtin(builtin);
+                self.global_alias(value, text);
+                return Ok(());
+            }
+            Inst::Load { place, count } => return self.load(value, &place, count.into()),
+            Inst::Atomic { op, place, value: operand, compare } => {
+                return self.atomic(value, op, &place, [operand, compare]);
+            }
+            Inst::Unary(op, a) => self.unary(op, a),
+            Inst::Binary(op, a, b) => self.binary(op, a, b),
+            Inst::Fma(a, b, c) => {
+                let [a, b, c] = self.operands([a, b, c]);
+                format!("fma({a}, {b}, {c})")
+            }
+            Inst::Select(condition, a, b) => {
+                let [condition, a, b] = self.operands([condition, a, b]);
+                format!("select({b}, {a}, {condition})")
+            }
+            Inst::Convert(a) => {
+                let [x] = self.operands([a]);
+                self.convert(kir.ty(a), ty, &x)
+            }
+            Inst::Bitcast(a) => {
+                let [x] = self.operands([a]);
+                self.bitcast(kir.ty(a), ty, &x)
+            }
+            Inst::ArrayLength { binding, offset, stride } => {
+                self.array_length(binding, offset, stride)?
+            }
+            Inst::Get(var) => self.variable(var.0),
+            Inst::Subgroup(op) => self.subgroup(op),
+            Inst::Extra(..) | Inst::MultiplyAdd { .. } => {
+                return Err(ShaderError::compiler("Kir::to_wgsl: an invalid kernel".into()));
+            }
+        };
+        let mut copies = false;
+        if !matches!(kir.inst(value), Inst::Get(_)) {
+            kir.inst(value).for_each_operand(|operand| copies |= self.operand(operand) == text);
+        }
+        match copies {
+            true => self.alias(value, text),
+            false => self.define(value, &text),
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, value: Value, constant: Const) {
+        match literal(constant, self.native_f16) {
+            Some(literal) => self.global_alias(value, literal),
+            None => {
+                let text = self.value_of_bits(constant);
+                self.define(value, &text);
+            }
+        }
+    }
+}

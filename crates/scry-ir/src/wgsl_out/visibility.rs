@@ -1,0 +1,60 @@
+//! Values that are used outside the braces that compute them.
+//!
+//! A value of a scope without an earlier exit is visible after it; in WGSL the scope becomes a
+//! block of its own, so that such a value needs a variable.
+
+use crate::kir::{Block, Inst, Kir, Stmt, Value};
+
+/// For each value, whether it is used outside the block that computes it and the blocks within.
+pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
+    let mut walk = Walk {
+        kir,
+        open: Vec::new(),
+        depth_of_block: Vec::new(),
+        block_of: vec![None; kir.values.len()],
+        escaping: vec![false; kir.values.len()],
+    };
+    walk.block(&kir.body);
+    walk.escaping
+}
+
+struct Walk<'a> {
+    kir: &'a Kir,
+    /// Numbers of the blocks around, the outermost first.
+    open: Vec<usize>,
+    /// By number of a block.
+    depth_of_block: Vec<usize>,
+    /// The block that computes each value so far.
+    block_of: Vec<Option<usize>>,
+    escaping: Vec<bool>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block) {
+        self.open.push(self.depth_of_block.len());
+        self.depth_of_block.push(self.open.len() - 1);
+        for stmt in block {
+            stmt.for_each_operand(|value| self.used(value));
+            if let Stmt::Let(value) = stmt {
+                self.computed(*value);
+            }
+            stmt.blocks().for_each(|inner| self.block(inner));
+        }
+        self.open.pop();
+    }
+
+    fn computed(&mut self, value: Value) {
+        let kir = self.kir;
+        let inst: &Inst = kir.inst(value);
+        inst.for_each_operand(|operand| self.used(operand));
+        for nth in 0..inst.results() {
+            self.block_of[(value.0 + nth) as usize] = self.open.last().copied();
+        }
+    }
+
+    fn used(&mut self, value: Value) {
+        let Some(block) = self.block_of[value.index()] else { return };
+        let depth = self.depth_of_block[block];
+        self.escaping[value.index()] |= self.open.get(depth) != Some(&block);
+    }
+}

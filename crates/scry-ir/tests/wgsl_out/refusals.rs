@@ -1,0 +1,84 @@
+//! What WGSL lacks is refused by name.
+
+use scry_ir::{Features, ShaderErrorKind};
+
+use crate::support::emitted;
+
+/// The message and the kind of the refusal of a kernel.
+fn refused(source: &str) -> (String, ShaderErrorKind) {
+    let error = emitted(source).expect_err("WGSL lacks something that the kernel uses");
+    assert!(error.message.contains("; help: "), "{}", error.message);
+    (error.message, error.kind)
+}
+
+#[test]
+fn wide_and_narrow_types_are_refused() {
+    let of = |ty: &str| {
+        refused(&format!(
+            "enable wgpu_int16;
+             @group(0) @binding(0) var<storage, read_write> data: array<{ty}>;
+             @compute @workgroup_size(1) fn main() {{ data[0] += data[1]; }}"
+        ))
+    };
+    let kind = ShaderErrorKind::Unsupported;
+    let (message, f64) = of("f64");
+    assert_eq!(
+        message,
+        "WGSL has no 64-bit floats (f64); help: emit SPIR-V or PTX, or use 32-bit types"
+    );
+    assert_eq!(f64, kind(Features::F64));
+    assert_eq!(of("u64").1, kind(Features::I64));
+    assert_eq!(of("i64").1, kind(Features::I64));
+    assert_eq!(of("i16").1, kind(Features::I16));
+    assert_eq!(of("u16").1, kind(Features::I16));
+}
+
+#[test]
+fn atomics_of_floats_are_refused() {
+    let (message, kind) = refused(
+        "@group(0) @binding(0) var<storage, read_write> sum: atomic<f32>;
+         @compute @workgroup_size(1) fn main() { atomicAdd(&sum, 1.0); }",
+    );
+    assert!(message.starts_with("WGSL has no atomics of floats (atomic<f32>)"), "{message}");
+    assert_eq!(kind, ShaderErrorKind::Unsupported(Features::F32_ATOMICS));
+}
+
+#[test]
+fn cooperative_matrices_are_refused() {
+    let (message, kind) = refused(
+        "enable wgpu_cooperative_matrix;
+         @group(0) @binding(0) var<storage, read_write> data: array<f32>;
+         @compute @workgroup_size(32) fn main() {
+             let a = coopLoad<coop_mat8x8<f32, A>>(&data[0], 8u);
+             let b = coopLoad<coop_mat8x8<f32, B>>(&data[64], 8u);
+             let c = coopLoad<coop_mat8x8<f32, C>>(&data[128], 8u);
+             coopStore(coopMultiplyAdd(a, b, c), &data[128], 8u);
+         }",
+    );
+    assert!(message.starts_with("WGSL has no cooperative matrices"), "{message}");
+    assert_eq!(kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+}
+
+#[test]
+fn subgroup_barriers_are_refused() {
+    let (message, _) = refused("@compute @workgroup_size(1) fn main() { subgroupBarrier(); }");
+    assert_eq!(message, "WGSL has no subgroup barriers; help: use workgroupBarrier() instead");
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let nested = |depth: usize| {
+        let open = "if x[0] > 0 { x[0] -= 1;".repeat(depth);
+        let close = "}".repeat(depth);
+        emitted(&format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+             fn inner() {{ {open} {close} }}
+             @compute @workgroup_size(1) fn main() {{ {open} inner(); {close} }}"
+        ))
+    };
+    assert!(nested(63).is_ok());
+    let error = nested(64).expect_err("it is too deep");
+    assert_eq!(error.kind, ShaderErrorKind::TooComplex);
+    let expected = "statements are nested 129 deep, and in WGSL at most 127";
+    assert!(error.message.starts_with(expected), "{}", error.message);
+}
