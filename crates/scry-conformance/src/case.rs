@@ -112,6 +112,8 @@ pub enum Want {
     Number(f64),
     /// At most this many ULP from this number: the number, the ULP.
     Near(f64, f64),
+    /// A number with at most this absolute error: the number, the error.
+    Within(f64, f64),
     /// Bits that differ by at most this much from these, as integers.
     Steps(u64, u64),
     /// A number in a range, ends included.
@@ -163,6 +165,11 @@ impl Data {
     /// Bytes that bind to every WGSL type.
     pub fn bytes(bytes: Vec<u8>) -> Self {
         Self { content: Content::Bytes(bytes), dtype: None }
+    }
+
+    /// Floats, which bind to the types of `f32`.
+    pub fn floats(floats: &[f32]) -> Self {
+        Self::bytes(floats.iter().flat_map(|x| x.to_ne_bytes()).collect()).typed(DType::F32)
     }
 
     /// Values of a type, padded to whole words; they bind to every WGSL type.

@@ -172,6 +172,7 @@ impl Want {
             Self::Bits(bits) => got == bits,
             Self::Number(want) => number() == want,
             Self::Near(want, ulps) => (number() - want).abs() <= ulps * ty.ulp(want),
+            Self::Within(want, error) => (number() - want).abs() <= error,
             Self::Steps(bits, most) => got.abs_diff(bits) <= most,
             Self::Between(low, high) => low <= number() && number() <= high,
             Self::Any => true,

@@ -21,8 +21,11 @@
 
 mod case;
 mod cases;
+mod check;
+mod guarded;
 mod judge;
 mod outputs;
+mod places;
 mod random;
 mod registry;
 mod run;

@@ -8,17 +8,46 @@ use crate::{Cases, Test, cases};
 macro_rules! each_test {
     ($then:ident) => {
         $then! {
+            accuracy: operators rounding_and_choosing parts powers_and_roots trigonometry
+                hyperbolic_functions vectors mixtures rounding_to_f16
+                f64_operators_and_functions f64_functions_missing_in_spirv;
             arithmetic: unsigned_arithmetic signed_arithmetic assignment_operators
                 short_circuits_skip_the_second_operand;
+            atomics: every_operation_in_buffers every_operation_in_workgroup_memory
+                every_operation_on_one_cell comparing_exchanges floats_in_buffers
+                atomics_keep_neighbouring_words;
+            barriers: sums_of_workgroups_of_every_size barriers_order_first_and_last_invocation
+                barriers_within_uniform_control_flow uniform_loads_of_every_type
+                workgroups_after_an_early_end rejects_barriers_in_divergent_control_flow;
             between_types: integers_to_every_type floats_to_every_type bits_as_every_type
                 truth_values;
             bits: counting fields bit_fields_of_uniform_words bit_positions_of_possible_zeros
                 packed_bytes packed_fractions unpacked_fractions packed_halves;
+            bounds: fault_21_runtime_arrays_of_scalars fault_21_runtime_arrays_of_vectors
+                fault_21_runtime_arrays_of_structures_and_arrays
+                fault_22_fixed_arrays_and_vectors_in_buffers fault_22_matrices_in_buffers
+                fault_22_variables_of_every_space fault_22_matrices_in_variables
+                fault_22_atomics_in_structures_and_nested_arrays
+                fault_22_constant_indices_past_a_runtime_array fault_21_other_widths
+                fault_21_counters_set_from_stale_copies;
+            bounds_corpus: fault_21_runtime_array fault_21_runtime_array_in_a_structure
+                fault_22_components_in_buffers fault_22_fixed_arrays_in_every_space
+                fault_22_values_indexed_at_run_time fault_22_pointers_to_parts_as_arguments
+                fault_22_atomics fault_13_arithmetic;
+            bounds_kernels: fault_21_uniform_arrays fault_17_bytes_after_last_element_stay
+                fault_21_many_invocations_past_the_end fault_21_arrays_of_immediates
+                fault_21_linearised_launches;
             control: loops nested_loops switches branches_and_early_returns
                 pointers_to_variables_and_their_parts functions_accept_every_value_type
                 side_effects_before_loop_tests;
             conversions: floats_to_integers_truncate_and_clamp nan_converts_to_any_integer
                 integers_to_floats booleans reinterpretation_keeps_every_bit;
+            cooperation: scan_in_workgroup_memory transpose_through_workgroup_memory
+                storage_barriers_and_uniform_loads shared_counter_is_exact
+                exchange_and_compare_exchange atomics_in_workgroup_memory;
+            cooperative_matrices: products_in_every_type_and_layout tiles_of_large_matrices
+                sums_and_multiples_of_elements missing_lanes_count_as_zero
+                out_of_bounds_matrices_stay_inside rejects_invalid_matrix_products;
             divergence: continuing_blocks_see_body_variables switches_in_loops_in_switches
                 returns_from_nested_callees arrays_written_on_different_ways;
             exact_floats: arithmetic_of_every_width comparisons_of_every_width
@@ -26,6 +55,16 @@ macro_rules! each_test {
             floats: exact_operations comparisons remainder_has_sign_of_dividend parts_of_floats
                 bits_of_floats_pass_through_buffers;
             integers: arithmetic_of_every_width comparisons_of_every_width bits_of_every_width;
+            matrices: every_shape_of_every_type;
+            memory_types: workgroup_arrays_of_every_type private_and_function_arrays_hold_types
+                variables_of_every_type vectors_in_storage_of_every_type
+                uniform_buffers_of_every_type immediates_of_every_type truth_values_in_memory
+                bools_in_workgroup_memory;
+            subgroups: reductions_and_scans exchanges bitwise_reductions votes_and_ballots
+                lanes_and_subgroups_are_numbered racing_conditions_never_hang;
+            vectors: constructors_and_swizzles component_wise_operations geometry
+                matrix_products_of_every_shape matrix_by_matrix matrix_arithmetic
+                integer_and_boolean_vectors;
         }
     };
 }

@@ -1,6 +1,6 @@
 //! Runs kernels on words, and compares with the host's results.
 
-use scry_gpu::{BackendKind, Binding, Device, Launch, Result, UntypedBuffer};
+use scry_gpu::{Binding, Device, Launch, Result, UntypedBuffer};
 
 /// Uploads words as a buffer that binds to every WGSL type.
 #[track_caller]
@@ -12,20 +12,6 @@ pub fn upload_words(gpu: &Device, words: &[u32]) -> UntypedBuffer {
 #[track_caller]
 pub fn download_words(buffer: &UntypedBuffer) -> Vec<u32> {
     succeed(succeed(buffer.typed::<u32>()).download())
-}
-
-/// Returns whether a device skips a case: `frexp` of 16- and 64-bit floats, for which naga writes
-/// an exponent type that SPIR-V does not allow.
-pub fn is_left_out(gpu: &Device, ty: &str, expression: &str) -> bool {
-    let left_out =
-        gpu.backend_kind() == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(");
-    if left_out {
-        eprintln!(
-            "{}: {expression} of {ty} is skipped: naga's SPIR-V of it is invalid",
-            gpu.name()
-        );
-    }
-    left_out
 }
 
 /// Runs a test on every device, naming each.
@@ -83,20 +69,4 @@ pub fn run_words(
 /// A launch of one workgroup.
 pub fn one_workgroup() -> Launch {
     Launch::workgroups([1, 1, 1])
-}
-
-/// Words, the same for the same seed.
-pub struct Words(pub u32);
-
-impl Iterator for Words {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        // A Weyl sequence through a mixer.
-        self.0 = self.0.wrapping_add(0x9e37_79b9);
-        let mut word = self.0;
-        word = (word ^ (word >> 16)).wrapping_mul(0x21f0_aaad);
-        word = (word ^ (word >> 15)).wrapping_mul(0x735a_2d97);
-        Some(word ^ (word >> 15))
-    }
 }

@@ -92,7 +92,7 @@ const ROWS: [Row; 10] = [
         tried: "580",
         name: "expand-mix",
         reason: "FMix is computed as a + c * (b - a), which is less accurate than WGSL allows",
-        test: ("crates/scry-gpu/tests/conformance/accuracy/mod.rs", "mixtures"),
+        test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "mixtures"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32),
@@ -101,7 +101,7 @@ const ROWS: [Row; 10] = [
         tried: "580",
         name: "workgroup-bool-as-u32",
         reason: "stores to an OpTypeBool in workgroup memory are not visible to other invocations",
-        test: ("crates/scry-gpu/tests/conformance/memory_types.rs", "bools_in_workgroup_memory"),
+        test: ("crates/scry-conformance/src/cases/memory_types.rs", "bools_in_workgroup_memory"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::STORE_INITIAL_VECTORS),

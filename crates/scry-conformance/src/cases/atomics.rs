@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 
-use scry_gpu::{Device, Features, Launch};
+use scry_gpu::{DeviceInfo, Features, Launch};
 
-use crate::harness::{Words, download_words, on_each_device, one_workgroup, succeed, upload_words};
-use crate::typed::{Ty, pack, unpack};
+use crate::case::{Case, Data, Want};
+use crate::check::ensure_eq;
+use crate::random::Words;
+use crate::ty::Ty;
 
 const N: usize = 64;
 
@@ -31,17 +33,7 @@ fn feature(ty: Ty) -> Features {
     }
 }
 
-fn for_each_type(test: impl Fn(&Device, Ty)) {
-    on_each_device(|gpu| {
-        for ty in [Ty::I32, Ty::U32, Ty::I64, Ty::U64] {
-            if gpu.info().features.contains(feature(ty)) {
-                test(gpu, ty);
-            } else {
-                eprintln!("skipped: atomic {}: {} has no {}", ty.name(), gpu.name(), feature(ty));
-            }
-        }
-    });
-}
+const TYPES: [Ty; 4] = [Ty::I32, Ty::U32, Ty::I64, Ty::U64];
 
 fn values(ty: Ty, seed: u32) -> Vec<u64> {
     let word = |word: u32| ty.wrap((i128::from(word) << 32 | i128::from(word)) >> (word % 33));
@@ -113,62 +105,56 @@ fn kernel(ty: Ty, place: Place, way: Way, ops: &[&str]) -> String {
     text.replace("COLUMNS", &format!("{columns}u"))
 }
 
-fn check(gpu: &Device, ty: Ty, place: Place, way: Way) {
+fn case(ty: Ty, place: Place, way: Way) -> Case {
     let columns = OPS.len();
     let (operands, start) = (values(ty, 50), values(ty, 51));
     let cells: Vec<u64> = start.iter().flat_map(|value| vec![*value; columns]).collect();
     let source = kernel(ty, place, way, &OPS.map(|(name, _)| name));
-    let input = upload_words(gpu, &pack(ty, &operands));
-    let buffer = upload_words(gpu, &pack(ty, &cells));
-    let old = upload_words(gpu, &pack(ty, &vec![ty.wrap(77); N * columns]));
-    let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run(&kernel, &[&input, &buffer, &old], one_workgroup()));
-    let left = unpack(ty, &download_words(&buffer), N * columns);
-    let gave = unpack(ty, &download_words(&old), N * columns);
-    for (i, begun) in start.into_iter().enumerate() {
-        let operand = ty.integer(way.operand(&operands, i));
-        for (k, (name, op)) in OPS.iter().enumerate() {
-            let at = i * columns + k;
-            let (want_old, want) = match way.takes_part(i) {
-                true => (begun, ty.wrap(op(ty.integer(begun), operand))),
-                false => (ty.wrap(77), begun),
-            };
-            let what = format!("{name} of {ty:?}, {place:?}, {way:?}, invocation {i}");
-            assert_eq!(gave[at], want_old, "old value: {what}");
-            assert_eq!(left[at], want, "new value: {what}");
-        }
-    }
+    Case::new(format!("{ty:?}, {place:?}, {way:?}"), source)
+        .buffer(Data::values(ty, &operands))
+        .buffer(Data::values(ty, &cells))
+        .buffer(Data::values(ty, &vec![ty.wrap(77); N * columns]))
+        .one_workgroup()
+        .needs(feature(ty))
+        .expect(move |out| {
+            let left = out.values(1, ty, N * columns);
+            let gave = out.values(2, ty, N * columns);
+            for (i, begun) in start.iter().enumerate() {
+                let operand = ty.integer(way.operand(&operands, i));
+                for (k, (name, op)) in OPS.iter().enumerate() {
+                    let at = i * columns + k;
+                    let (want_old, want) = match way.takes_part(i) {
+                        true => (*begun, ty.wrap(op(ty.integer(*begun), operand))),
+                        false => (ty.wrap(77), *begun),
+                    };
+                    ensure_eq!(gave[at], want_old, "old value of {name}, invocation {i}");
+                    ensure_eq!(left[at], want, "new value of {name}, invocation {i}");
+                }
+            }
+            Ok(())
+        })
 }
 
-#[test]
-fn every_operation_in_buffers() {
-    for_each_type(|gpu, ty| {
-        [Way::All, Way::SameOperand, Way::Masked]
-            .into_iter()
-            .for_each(|way| check(gpu, ty, Place::Storage, way));
-    });
+fn every_operation(place: Place) -> Vec<Case> {
+    let ways = [Way::All, Way::SameOperand, Way::Masked];
+    TYPES.into_iter().flat_map(|ty| ways.map(|way| case(ty, place, way))).collect()
 }
 
-#[test]
-fn every_operation_in_workgroup_memory() {
-    for_each_type(|gpu, ty| {
-        [Way::All, Way::SameOperand, Way::Masked]
-            .into_iter()
-            .for_each(|way| check(gpu, ty, Place::Workgroup, way));
-    });
+pub(crate) fn every_operation_in_buffers(_: &DeviceInfo) -> Vec<Case> {
+    every_operation(Place::Storage)
+}
+
+pub(crate) fn every_operation_in_workgroup_memory(_: &DeviceInfo) -> Vec<Case> {
+    every_operation(Place::Workgroup)
 }
 
 /// All invocations on the same cell: the final value does not depend on the order.
-#[test]
-fn every_operation_on_one_cell() {
-    for_each_type(|gpu, ty| {
-        for place in [Place::Storage, Place::Workgroup] {
-            one_cell(gpu, ty, place);
-        }
-    });
+pub(crate) fn every_operation_on_one_cell(_: &DeviceInfo) -> Vec<Case> {
+    let places = [Place::Storage, Place::Workgroup];
+    TYPES.into_iter().flat_map(|ty| places.map(|place| one_cell(ty, place))).collect()
 }
 
-fn one_cell(gpu: &Device, ty: Ty, place: Place) {
+fn one_cell(ty: Ty, place: Place) -> Case {
     let name = ty.name();
     let shelf = match place {
         Place::Storage => "buffer",
@@ -195,29 +181,27 @@ fn one_cell(gpu: &Device, ty: Ty, place: Place) {
         matches!(place, Place::Workgroup)
     );
     let (operands, start) = (values(ty, 52), values(ty, 53)[..7].to_vec());
-    let input = upload_words(gpu, &pack(ty, &operands));
-    let buffer = upload_words(gpu, &pack(ty, &start));
-    let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run(&kernel, &[&input, &buffer], one_workgroup()));
-    let left = unpack(ty, &download_words(&buffer), 7);
-    for (k, (op, host)) in ops.iter().enumerate() {
+    let want = |(k, (_, host)): (usize, &Op)| {
         let fold = |old: u64, operand: &u64| ty.wrap(host(ty.integer(old), ty.integer(*operand)));
-        let want = operands.iter().fold(start[k], fold);
-        assert_eq!(left[k], want, "{op} of {ty:?}, {place:?}");
-    }
+        operands.iter().fold(start[k], fold)
+    };
+    let want: Vec<u64> = ops.iter().enumerate().map(want).collect();
+    Case::new(format!("{ty:?}, {place:?}"), source)
+        .buffer(Data::values(ty, &operands))
+        .buffer(Data::values(ty, &start))
+        .one_workgroup()
+        .needs(feature(ty))
+        .expect_values(1, ty, &want)
 }
 
 /// Compare-exchange: with equal and with different values.
-#[test]
-fn comparing_exchanges() {
-    for_each_type(|gpu, ty| {
-        for (place, cell) in [(Place::Storage, "buffer[i]"), (Place::Workgroup, "shelf[i]")] {
-            comparing_exchange(gpu, ty, place, cell);
-        }
-    });
+pub(crate) fn comparing_exchanges(_: &DeviceInfo) -> Vec<Case> {
+    let places = [(Place::Storage, "buffer[i]"), (Place::Workgroup, "shelf[i]")];
+    let cases = |ty| places.map(|(place, cell)| comparing_exchange(ty, place, cell));
+    TYPES.into_iter().flat_map(cases).collect()
 }
 
-fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
+fn comparing_exchange(ty: Ty, place: Place, cell: &str) -> Case {
     let name = ty.name();
     let source = format!(
         "@group(0) @binding(0) var<storage, read> operands: array<{name}>;
@@ -250,25 +234,21 @@ fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
     let is_equal = |i: usize| i.is_multiple_of(2);
     let compare = (0..N).map(|i| if is_equal(i) { start[i] } else { start[i] ^ 1 });
     let operands: Vec<u64> = new.iter().copied().chain(compare).collect();
-    let input = upload_words(gpu, &pack(ty, &operands));
-    let buffer = upload_words(gpu, &pack(ty, &start));
-    let old = upload_words(gpu, &pack(ty, &vec![0; N * 2]));
-    let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run(&kernel, &[&input, &buffer, &old], one_workgroup()));
-    let left = unpack(ty, &download_words(&buffer), N);
-    let gave = unpack(ty, &download_words(&old), N * 2);
-    for i in 0..N {
-        let tries = i % 5 != 4;
-        let what = format!("{ty:?}, {place:?}, invocation {i}");
-        let exchanged = tries && is_equal(i);
-        assert_eq!(left[i], if exchanged { new[i] } else { start[i] }, "left: {what}");
-        assert_eq!(gave[i], if tries { start[i] } else { operands[N + i] }, "old: {what}");
-        assert_eq!(gave[N + i], u64::from(exchanged), "exchanged: {what}");
-    }
+    let exchanged = |i: usize| i % 5 != 4 && is_equal(i);
+    let left: Vec<u64> = (0..N).map(|i| if exchanged(i) { new[i] } else { start[i] }).collect();
+    let seen = (0..N).map(|i| if i % 5 != 4 { start[i] } else { operands[N + i] });
+    let old: Vec<u64> = seen.chain((0..N).map(|i| u64::from(exchanged(i)))).collect();
+    Case::new(format!("{ty:?}, {place:?}"), source)
+        .buffer(Data::values(ty, &operands))
+        .buffer(Data::values(ty, &start))
+        .buffer(Data::values(ty, &[0; N * 2]))
+        .one_workgroup()
+        .needs(feature(ty))
+        .expect_values(1, ty, &left)
+        .expect_values(2, ty, &old)
 }
 
-#[test]
-fn floats_in_buffers() {
+pub(crate) fn floats_in_buffers(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> operands: array<f32>;
         @group(0) @binding(1) var<storage, read_write> cells: array<atomic<f32>>;
@@ -284,35 +264,30 @@ fn floats_in_buffers() {
                 atomicStore(&cells[i * 4u + 3u], operand + 1.0);
             }
         }";
-    on_each_device(|gpu| {
-        if !gpu.info().features.contains(Features::F32_ATOMICS) {
-            eprintln!("skipped: {} has no {}", gpu.name(), Features::F32_ATOMICS);
-            return;
+    let operands: Vec<f32> = (0..N).map(|i| i as f32 * 0.25 - 7.0).collect();
+    let start: Vec<f32> = (0..N * 4).map(|i| i as f32 * 0.5 + 3.0).collect();
+    let row = |i: usize| {
+        let (was, operand) = (&start[i * 4..i * 4 + 4], operands[i]);
+        match i % 3 {
+            1 => (was.to_vec(), vec![-1.0; 4]),
+            _ => (vec![was[0] + operand, was[1] - operand, operand, operand + 1.0], was.into()),
         }
-        let operands: Vec<f32> = (0..N).map(|i| i as f32 * 0.25 - 7.0).collect();
-        let start: Vec<f32> = (0..N * 4).map(|i| i as f32 * 0.5 + 3.0).collect();
-        let input = succeed(gpu.upload(&operands));
-        let cells = succeed(gpu.upload(&start));
-        let old = succeed(gpu.upload(&vec![-1.0f32; N * 4]));
-        let kernel = succeed(gpu.compile(source));
-        let launch = Launch::workgroups([1, 1, 1]);
-        succeed(gpu.run(&kernel, &[&input, &cells, &old], launch));
-        let (left, gave) = (succeed(cells.download()), succeed(old.download()));
-        for (i, operand) in operands.into_iter().enumerate() {
-            let at = i * 4;
-            let was = &start[at..at + 4];
-            let (want, want_old) = match i % 3 {
-                1 => (was.to_vec(), vec![-1.0; 4]),
-                _ => (vec![was[0] + operand, was[1] - operand, operand, operand + 1.0], was.into()),
-            };
-            assert_eq!(left[at..at + 4], want, "left by invocation {i}");
-            assert_eq!(gave[at..at + 4], want_old, "given to invocation {i}");
-        }
-    });
+    };
+    let rows: Vec<(Vec<f32>, Vec<f32>)> = (0..N).map(row).collect();
+    let numbers = |row: &[f32]| row.iter().map(|x| Want::Number((*x).into())).collect::<Vec<_>>();
+    let left = rows.iter().flat_map(|row| numbers(&row.0)).collect();
+    let gave = rows.iter().flat_map(|row| numbers(&row.1)).collect();
+    Case::new("", source)
+        .buffer(Data::floats(&operands))
+        .buffer(Data::floats(&start))
+        .buffer(Data::floats(&[-1.0; N * 4]))
+        .one_workgroup()
+        .needs(Features::F32_ATOMICS)
+        .expect_wants(1, Ty::F32, left, |at| format!("cell {at}"))
+        .expect_wants(2, Ty::F32, gave, |at| format!("old value {at}"))
 }
 
-#[test]
-fn atomics_keep_neighbouring_words() {
+pub(crate) fn atomics_keep_neighbouring_words(_: &DeviceInfo) -> Case {
     let source = "
         struct Cell { before: u32, count: atomic<u32>, after: u32 }
         @group(0) @binding(0) var<storage, read_write> cells: array<Cell, 4>;
@@ -320,15 +295,9 @@ fn atomics_keep_neighbouring_words() {
         fn main(@builtin(local_invocation_index) i: u32) {
             atomicAdd(&cells[i % 4u].count, i);
         }";
-    on_each_device(|gpu| {
-        let words: Vec<u32> = (100..112).collect();
-        let cells = upload_words(gpu, &words);
-        succeed(gpu.dispatch(source, &[&cells], 64));
-        let got: Vec<u32> = download_words(&cells);
-        let sum = |cell: u32| (0..64).filter(|i| i % 4 == cell).sum::<u32>();
-        let want: Vec<u32> = (0..12)
-            .map(|at| words[at as usize] + if at % 3 == 1 { sum(at / 3) } else { 0 })
-            .collect();
-        assert_eq!(got, want);
-    });
+    let words: Vec<u32> = (100..112).collect();
+    let sum = |cell: u32| (0..64).filter(|i| i % 4 == cell).sum::<u32>();
+    let want =
+        (0..12).map(|at| words[at as usize] + if at % 3 == 1 { sum(at / 3) } else { 0 }).collect();
+    Case::new("", source).words(&[&words]).launch(Launch::invocations(64)).expect_words(0, want)
 }

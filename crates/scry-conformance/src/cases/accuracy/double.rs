@@ -1,12 +1,14 @@
 //! 64-bit floats. WGSL does not have them, so their accuracy is unspecified; these tests require 1
 //! ULP where hardware rounds correctly, and a few ULP otherwise.
 
-use scry_gpu::{BackendKind, Device, Features, Launch};
+use scry_gpu::{BackendKind, DType, DeviceInfo, Features, Launch};
 
-use crate::harness::{Words, on_each_device, succeed};
+use crate::case::{Case, Data, Want};
+use crate::random::Words;
+use crate::ty::Ty;
 
 /// An expression over `a`, `b` and `c`, its value, and the permitted error.
-type Case = (&'static str, fn([f64; 3]) -> f64, fn([f64; 3], f64) -> f64);
+type Row = (&'static str, fn([f64; 3]) -> f64, fn([f64; 3], f64) -> f64);
 
 const EXACT: fn([f64; 3], f64) -> f64 = |_, _| 0.0;
 const ONE_ULP: fn([f64; 3], f64) -> f64 = |_, want| want.abs() * f64::EPSILON;
@@ -15,7 +17,7 @@ const FOUR_ULP: fn([f64; 3], f64) -> f64 = |_, want| 4.0 * want.abs() * f64::EPS
 const OF_TERMS: fn([f64; 3], f64) -> f64 =
     |[a, b, c], _| 8.0 * (a.abs() + b.abs() + c.abs() + 1.0).powi(2) * f64::EPSILON;
 
-const CASES: [Case; 24] = [
+const ROWS: [Row; 24] = [
     ("a + b", |[a, b, _]| a + b, ONE_ULP),
     ("a - b", |[a, b, _]| a - b, ONE_ULP),
     ("a * b", |[a, b, _]| a * b, ONE_ULP),
@@ -47,7 +49,7 @@ const CASES: [Case; 24] = [
 ];
 
 /// Functions that SPIR-V has for 16 and 32 bits only.
-const BEYOND_SPIRV: [Case; 18] = [
+const BEYOND_SPIRV: [Row; 18] = [
     ("exp(a)", |[a, ..]| a.exp(), FOUR_ULP),
     ("exp2(a)", |[a, ..]| a.exp2(), FOUR_ULP),
     ("log(abs(a))", |[a, ..]| a.abs().ln(), FOUR_ULP),
@@ -68,7 +70,7 @@ const BEYOND_SPIRV: [Case; 18] = [
     ("atanh(a / 50.0lf)", |[a, ..]| (a / 50.0).atanh(), FOUR_ULP),
 ];
 
-fn kernel(cases: &[Case]) -> String {
+fn kernel(rows: &[Row]) -> String {
     let mut source = String::from(
         "@group(0) @binding(0) var<storage, read> numbers: array<f64>;
         @group(0) @binding(1) var<storage, read_write> out: array<f64>;
@@ -79,8 +81,8 @@ fn kernel(cases: &[Case]) -> String {
             let b = numbers[id.x * 3u + 1u];
             let c = numbers[id.x * 3u + 2u];\n",
     );
-    for (i, (wgsl, ..)) in cases.iter().enumerate() {
-        source += &format!("out[id.x * {}u + {i}u] = {wgsl};\n", cases.len());
+    for (i, (wgsl, ..)) in rows.iter().enumerate() {
+        source += &format!("out[id.x * {}u + {i}u] = {wgsl};\n", rows.len());
     }
     source + "}"
 }
@@ -96,39 +98,33 @@ fn inputs() -> Vec<[f64; 3]> {
     (0..2000).map(|i| [number(i), number(i + 1), number(i + 2)]).collect()
 }
 
-fn check_on(gpu: &Device, cases: &[Case]) {
+fn case(rows: &'static [Row]) -> Case {
     let inputs: Vec<[f64; 3]> =
         inputs().into_iter().filter(|input| !input.contains(&0.0)).collect();
-    let numbers = succeed(gpu.upload(inputs.as_flattened()));
-    let out = succeed(gpu.alloc::<f64>(inputs.len() * cases.len()));
-    let kernel = succeed(gpu.compile(&kernel(cases)));
-    let launch = Launch::invocations(inputs.len());
-    succeed(gpu.run(&kernel, &[&numbers, &out], launch));
-    let out = succeed(out.download());
-    for (input, row) in inputs.iter().zip(out.chunks(cases.len())) {
-        for ((wgsl, host, allowed), got) in cases.iter().zip(row) {
-            let want = host(*input);
-            let is_right = (got - want).abs() <= allowed(*input, want);
-            assert!(is_right, "{wgsl} of {input:?} is {got:e}, not {want:e}");
-        }
+    let want = |input: &[f64; 3], (_, host, allowed): &Row| {
+        let want = host(*input);
+        Want::Within(want, allowed(*input, want))
+    };
+    let wants = inputs.iter().flat_map(|input| rows.iter().map(move |row| want(input, row)));
+    let wants: Vec<Want> = wants.collect();
+    let bytes = inputs.as_flattened().iter().flat_map(|x| x.to_ne_bytes()).collect();
+    Case::new("", kernel(rows))
+        .buffer(Data::bytes(bytes).typed(DType::F64))
+        .buffer(Data::zeros(DType::F64, wants.len()))
+        .launch(Launch::invocations(inputs.len()))
+        .needs(Features::F64)
+        .expect_wants(1, Ty::F64, wants, move |at| {
+            format!("{} of {:?}", rows[at % rows.len()].0, inputs[at / rows.len()])
+        })
+}
+
+pub(crate) fn f64_operators_and_functions(_: &DeviceInfo) -> Case {
+    case(&ROWS)
+}
+
+pub(crate) fn f64_functions_missing_in_spirv(gpu: &DeviceInfo) -> Case {
+    match gpu.backend {
+        BackendKind::Vulkan => Case::skipped("", "SPIR-V has these for 16 and 32 bits only"),
+        _ => case(&BEYOND_SPIRV),
     }
-}
-
-#[test]
-fn f64_operators_and_functions() {
-    on_each_device(|gpu| match gpu.info().features.contains(Features::F64) {
-        true => check_on(gpu, &CASES),
-        false => eprintln!("{}: f64 is skipped: the device does not support it", gpu.name()),
-    });
-}
-
-#[test]
-fn f64_functions_missing_in_spirv() {
-    on_each_device(|gpu| match gpu.backend_kind() {
-        BackendKind::Vulkan => {
-            eprintln!("{}: skipped: SPIR-V has these for 16 and 32 bits only", gpu.name());
-        }
-        _ if gpu.info().features.contains(Features::F64) => check_on(gpu, &BEYOND_SPIRV),
-        _ => eprintln!("{}: f64 is skipped: the device does not support it", gpu.name()),
-    });
 }

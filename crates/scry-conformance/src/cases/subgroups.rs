@@ -1,10 +1,12 @@
 //! Subgroup operations: all of them on all types. The expected results are computed from the lanes
 //! and subgroups that the invocations report.
 
-use scry_gpu::{Device, Features};
+use scry_gpu::{DType, DeviceInfo, Features, Launch};
 
-use crate::harness::{download_words, on_each_device, one_workgroup, succeed, upload_words};
-use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
+use crate::case::{Case, Data};
+use crate::check::{ensure, ensure_eq};
+use crate::outputs::Outputs;
+use crate::ty::{NUMBERS, Ty, directives};
 
 const N: usize = 64;
 
@@ -111,7 +113,7 @@ fn ballot(workgroup: &Workgroup, i: usize) -> i64 {
     yes.map(|(lane, _)| 1 << lane).sum()
 }
 
-fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
+fn case(ty: Ty, ops: &'static [Op], masked: bool) -> Case {
     let name = ty.name();
     let lines: Vec<String> = (0..)
         .zip(ops)
@@ -146,74 +148,67 @@ fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
     let values: Vec<i64> = (0..N as i64).map(|i| i * 11 % 29 + 1).collect();
     let factors = values.iter().map(|value| sign(*value));
     let all: Vec<u64> = values.iter().copied().chain(factors).map(|v| ty.whole(v as u32)).collect();
-    let input = upload_words(gpu, &pack(ty, &all));
-    let who = succeed(gpu.upload(&vec![[0u32; 4]; N]));
-    let out = upload_words(gpu, &pack(ty, &vec![ty.whole(99); N * ops.len()]));
-    let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run(&kernel, &[&input, &who, &out], one_workgroup()));
-    let active = |i: usize| !masked || i % 5 != 2 && i > 1;
-    let member = |(i, [size, lane, subgroup, _]): (usize, [u32; 4])| Member {
-        size,
-        lane,
-        subgroup,
-        active: active(i),
-    };
-    let members = succeed(who.download()).into_iter().enumerate().map(member).collect();
-    let workgroup = Workgroup { members, values };
-    let got = unpack(ty, &download_words(&out), N * ops.len());
-    compare(ty, ops, &workgroup, &got);
+    Case::new(format!("{ty:?}, masked {masked}"), source)
+        .buffer(Data::values(ty, &all))
+        .words(&[&[0; 4 * N]])
+        .buffer(Data::values(ty, &vec![ty.whole(99); N * ops.len()]))
+        .one_workgroup()
+        .needs(Features::SUBGROUPS | ty.feature())
+        .expect(move |out| {
+            let members = members(out, |i| !masked || i % 5 != 2 && i > 1);
+            let got = out.values(2, ty, N * ops.len());
+            compare(ty, ops, &Workgroup { members, values: values.clone() }, &got)
+        })
 }
 
-fn compare(ty: Ty, ops: &[Op], workgroup: &Workgroup, got: &[u64]) {
+/// The places that invocations report, in words of binding 1.
+fn members(out: &Outputs, active: impl Fn(usize) -> bool) -> Vec<Member> {
+    let member = |(i, row): (usize, &[u32])| Member {
+        size: row[0],
+        lane: row[1],
+        subgroup: row[2],
+        active: active(i),
+    };
+    out.words(1).chunks_exact(4).enumerate().map(member).collect()
+}
+
+fn compare(ty: Ty, ops: &[Op], workgroup: &Workgroup, got: &[u64]) -> Result<(), String> {
     for (i, row) in got.chunks(ops.len()).enumerate() {
         let member = workgroup.members[i];
         for ((op, host), got) in ops.iter().zip(row) {
             let want = if member.active { host(workgroup, i) } else { Some(99) };
             if let Some(want) = want {
                 let want = ty.whole(want as u32);
-                assert_eq!(*got, want, "{op} of {ty:?}, invocation {i}: {member:?}");
+                ensure_eq!(*got, want, "{op} of {ty:?}, invocation {i}: {member:?}");
             }
         }
     }
+    Ok(())
 }
 
-/// On each device with subgroups, for each of its types, with and without a condition.
-fn check_types(types: &[Ty], ops: &[Op]) {
-    on_each_device(|gpu| {
-        for ty in types {
-            let needs = Features::SUBGROUPS | ty.feature();
-            if !gpu.info().features.contains(needs) {
-                eprintln!("skipped: subgroups of {}: {} has no {needs}", ty.name(), gpu.name());
-                continue;
-            }
-            [false, true].into_iter().for_each(|masked| check(gpu, *ty, ops, masked));
-        }
-    });
+/// For each type, with and without a condition.
+fn cases(types: &[Ty], ops: &'static [Op]) -> Vec<Case> {
+    types.iter().flat_map(|ty| [false, true].map(|masked| case(*ty, ops, masked))).collect()
 }
 
-#[test]
-fn reductions_and_scans() {
-    check_types(&NUMBERS, &NUMERIC);
+pub(crate) fn reductions_and_scans(_: &DeviceInfo) -> Vec<Case> {
+    cases(&NUMBERS, &NUMERIC)
 }
 
-#[test]
-fn exchanges() {
-    check_types(&NUMBERS, &EXCHANGES);
+pub(crate) fn exchanges(_: &DeviceInfo) -> Vec<Case> {
+    cases(&NUMBERS, &EXCHANGES)
 }
 
-#[test]
-fn bitwise_reductions() {
-    check_types(&[Ty::I32, Ty::U32, Ty::I64, Ty::U64], &BITWISE);
+pub(crate) fn bitwise_reductions(_: &DeviceInfo) -> Vec<Case> {
+    cases(&[Ty::I32, Ty::U32, Ty::I64, Ty::U64], &BITWISE)
 }
 
-#[test]
-fn votes_and_ballots() {
-    check_types(&[Ty::U32, Ty::I32], &QUESTIONS);
+pub(crate) fn votes_and_ballots(_: &DeviceInfo) -> Vec<Case> {
+    cases(&[Ty::U32, Ty::I32], &QUESTIONS)
 }
 
 /// Lanes of a subgroup are numbered without gaps, and subgroups fill the workgroup.
-#[test]
-fn lanes_and_subgroups_are_numbered() {
+pub(crate) fn lanes_and_subgroups_are_numbered(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;
         @compute @workgroup_size(96)
@@ -227,24 +222,21 @@ fn lanes_and_subgroups_are_numbered() {
             out[i] = vec4(size, lane, subgroup, count);
             subgroupBarrier();
         }";
-    on_each_device(|gpu| {
-        if !gpu.info().features.contains(Features::SUBGROUPS) {
-            eprintln!("skipped: {} has no {}", gpu.name(), Features::SUBGROUPS);
-            return;
-        }
-        let out = succeed(gpu.upload(&[[0u32; 4]; 96]));
-        let kernel = succeed(gpu.compile(source));
-        succeed(gpu.run(&kernel, &[&out], one_workgroup()));
-        let rows = succeed(out.download());
-        let [size, _, _, count] = rows[0];
-        assert!(size.is_power_of_two() && size <= 128, "{size}");
-        assert_eq!(count, 96u32.div_ceil(size));
-        let mut places: Vec<[u32; 2]> = rows.iter().map(|row| [row[2], row[1]]).collect();
-        places.sort_unstable();
-        let want: Vec<[u32; 2]> = (0..96).map(|i| [i / size, i % size]).collect();
-        assert_eq!(places, want);
-        assert!(rows.iter().all(|row| row[0] == size && row[3] == count));
-    });
+    Case::new("", source).words(&[&[0; 4 * 96]]).one_workgroup().needs(Features::SUBGROUPS).expect(
+        |out| {
+            let words = out.words(0);
+            let rows: Vec<&[u32]> = words.chunks_exact(4).collect();
+            let (size, count) = (rows[0][0], rows[0][3]);
+            ensure!(size.is_power_of_two() && size <= 128, "{size}");
+            ensure_eq!(count, 96u32.div_ceil(size));
+            let mut places: Vec<[u32; 2]> = rows.iter().map(|row| [row[2], row[1]]).collect();
+            places.sort_unstable();
+            let want: Vec<[u32; 2]> = (0..96).map(|i| [i / size, i % size]).collect();
+            ensure_eq!(places, want);
+            ensure!(rows.iter().all(|row| row[0] == size && row[3] == count));
+            Ok(())
+        },
+    )
 }
 
 /// Invocations race to set a flag; those that read it as set are added up.
@@ -271,29 +263,26 @@ const RACE: &str = "
     }";
 
 /// A kernel must not hang or lose lanes if a racing condition differs between them.
-#[test]
-fn racing_conditions_never_hang() {
+pub(crate) fn racing_conditions_never_hang(_: &DeviceInfo) -> Case {
     const GROUPS: usize = 4096;
-    on_each_device(|gpu| {
-        if !gpu.info().features.contains(Features::SUBGROUPS) {
-            eprintln!("skipped: {} has no {}", gpu.name(), Features::SUBGROUPS);
-            return;
+    Case::new("", RACE)
+        .buffer(Data::zeros(DType::U32, GROUPS / 2))
+        .buffer(Data::bytes(vec![0; 8 * 64 * GROUPS]))
+        .launch(Launch::invocations(64 * GROUPS))
+        .needs(Features::SUBGROUPS)
+        .expect_words(0, vec![1; GROUPS / 2])
+        .expect(|out| out.words(1).chunks(2 * 64).try_for_each(group_of_race))
+}
+
+/// A sum of n is read by a multiple of n invocations of a workgroup.
+fn group_of_race(sums: &[u32]) -> Result<(), String> {
+    for axis in [0, 1] {
+        let of_axis = || sums.chunks_exact(2).map(|sum| sum[axis]);
+        for n in 1..=64 {
+            let with = of_axis().filter(|sum| *sum == n).count();
+            ensure!(with.is_multiple_of(n as usize), "{with} of 64 got {n}: {sums:?}");
         }
-        let kernel = succeed(gpu.compile(RACE));
-        let flags = succeed(gpu.alloc::<u32>(GROUPS / 2));
-        let sums = succeed(gpu.alloc::<[u32; 2]>(64 * GROUPS));
-        succeed(gpu.run(&kernel, &[&flags, &sums], 64 * GROUPS));
-        let sums = succeed(sums.download());
-        // A sum of n is read by a multiple of n invocations of a workgroup.
-        for group in sums.chunks(64) {
-            for axis in [0, 1] {
-                for n in 1..=64 {
-                    let with = group.iter().filter(|sum| sum[axis] == n).count();
-                    assert!(with.is_multiple_of(n as usize), "{with} of 64 got {n}: {group:?}");
-                }
-                assert!(group.iter().all(|sum| sum[axis] <= 64), "{group:?}");
-            }
-        }
-        assert_eq!(succeed(flags.download()), vec![1; GROUPS / 2]);
-    });
+        ensure!(of_axis().all(|sum| sum <= 64), "{sums:?}");
+    }
+    Ok(())
 }

@@ -1,9 +1,12 @@
 //! Vectors and matrices: constructors, swizzles, component-wise operations, products.
 
-use crate::harness::{on_each_device, one_workgroup, run_words};
+use scry_gpu::DeviceInfo;
 
-/// Runs a body that writes `out`, floats at binding 1; `input[i]` is `i + 1`.
-fn floats(body: &str, len: usize) -> Vec<Vec<f32>> {
+use crate::case::{Case, Want};
+use crate::ty::Ty;
+
+/// A body that writes `out`, floats at binding 1; `input[i]` is `i + 1`.
+fn check(body: &str, want: &[f32]) -> Case {
     let source = format!(
         "
         @group(0) @binding(0) var<storage, read> words: array<u32>;
@@ -23,62 +26,57 @@ fn floats(body: &str, len: usize) -> Vec<Vec<f32>> {
         }}"
     );
     let input: Vec<u32> = (1..=16).collect();
-    let results = std::cell::RefCell::new(Vec::new());
-    on_each_device(|gpu| {
-        let got = run_words(gpu, &source, &[&input], len, one_workgroup());
-        let got = got.into_iter().map(f32::from_bits).collect();
-        results.borrow_mut().push(got);
-    });
-    results.into_inner()
+    let wants = want.iter().map(|want| Want::Number((*want).into())).collect();
+    Case::new(body, source)
+        .words(&[&input, &vec![u32::MAX; want.len()]])
+        .one_workgroup()
+        .expect_wants(1, Ty::F32, wants, |at| format!("float {at}"))
 }
 
-fn check(body: &str, want: &[f32]) {
-    for got in floats(body, want.len()) {
-        assert_eq!(got, want, "{body}");
-    }
+pub(crate) fn constructors_and_swizzles(_: &DeviceInfo) -> Vec<Case> {
+    vec![
+        check("out4(a.wzyx);", &[4.0, 3.0, 2.0, 1.0]),
+        check("out3(a.rrb); out2(b.yw);", &[1.0, 1.0, 3.0, 6.0, 8.0]),
+        check("out4(vec4(a.xy, b.zw));", &[1.0, 2.0, 7.0, 8.0]),
+        check("out4(vec4(a.x, b.yzw));", &[1.0, 6.0, 7.0, 8.0]),
+        check("out3(vec3(a.y)); out2(vec2<f32>());", &[2.0, 2.0, 2.0, 0.0, 0.0]),
+        check("var v = a; v.y = 9.0; v[3] = 8.0; out4(v);", &[1.0, 9.0, 3.0, 8.0]),
+        check("var v = a.xyz; v.x += v.z; out3(v);", &[4.0, 2.0, 3.0]),
+    ]
 }
 
-#[test]
-fn constructors_and_swizzles() {
-    check("out4(a.wzyx);", &[4.0, 3.0, 2.0, 1.0]);
-    check("out3(a.rrb); out2(b.yw);", &[1.0, 1.0, 3.0, 6.0, 8.0]);
-    check("out4(vec4(a.xy, b.zw));", &[1.0, 2.0, 7.0, 8.0]);
-    check("out4(vec4(a.x, b.yzw));", &[1.0, 6.0, 7.0, 8.0]);
-    check("out3(vec3(a.y)); out2(vec2<f32>());", &[2.0, 2.0, 2.0, 0.0, 0.0]);
-    check("var v = a; v.y = 9.0; v[3] = 8.0; out4(v);", &[1.0, 9.0, 3.0, 8.0]);
-    check("var v = a.xyz; v.x += v.z; out3(v);", &[4.0, 2.0, 3.0]);
-}
-
-#[test]
-fn component_wise_operations() {
-    check("out4(a + b); out4(b - a);", &[6.0, 8.0, 10.0, 12.0, 4.0, 4.0, 4.0, 4.0]);
-    check("out4(a * b); out4(2.0 * a);", &[5.0, 12.0, 21.0, 32.0, 2.0, 4.0, 6.0, 8.0]);
-    check("out4(a + 1.0); out4(-a);", &[2.0, 3.0, 4.0, 5.0, -1.0, -2.0, -3.0, -4.0]);
-    check(
-        "out4(select(a, b, a > vec4(2.5))); out4(min(a, vec4(2.0)));",
-        &[1.0, 2.0, 7.0, 8.0, 1.0, 2.0, 2.0, 2.0],
-    );
-    check(
-        "let less = a < vec4(3.0); out(f32(any(less))); out(f32(all(less))); \
+pub(crate) fn component_wise_operations(_: &DeviceInfo) -> Vec<Case> {
+    vec![
+        check("out4(a + b); out4(b - a);", &[6.0, 8.0, 10.0, 12.0, 4.0, 4.0, 4.0, 4.0]),
+        check("out4(a * b); out4(2.0 * a);", &[5.0, 12.0, 21.0, 32.0, 2.0, 4.0, 6.0, 8.0]),
+        check("out4(a + 1.0); out4(-a);", &[2.0, 3.0, 4.0, 5.0, -1.0, -2.0, -3.0, -4.0]),
+        check(
+            "out4(select(a, b, a > vec4(2.5))); out4(min(a, vec4(2.0)));",
+            &[1.0, 2.0, 7.0, 8.0, 1.0, 2.0, 2.0, 2.0],
+        ),
+        check(
+            "let less = a < vec4(3.0); out(f32(any(less))); out(f32(all(less))); \
          out(f32(less.x & less.w)); out(f32(all(a == a)));",
-        &[1.0, 0.0, 0.0, 1.0],
-    );
+            &[1.0, 0.0, 0.0, 1.0],
+        ),
+    ]
 }
 
-#[test]
-fn geometry() {
-    check("out(dot(a, b)); out(dot(a.xy, b.zw));", &[70.0, 23.0]);
-    check("out3(cross(a.xyz, b.xyz));", &[-4.0, 8.0, -4.0]);
-    check(
-        "out(length(vec2(3.0, 4.0) * a.x)); out(distance(b.xx, b.xx + vec2(6.0, 8.0)));",
-        &[5.0, 10.0],
-    );
-    check("out3(reflect(a.xyz, vec3(0.0, 1.0, 0.0)));", &[1.0, -2.0, 3.0]);
-    check("out2(faceForward(a.xy, a.xy, b.xy));", &[-1.0, -2.0]);
-    check(
-        "out4(mix(a, b, 0.5)); out4(fma(a, b, a));",
-        &[3.0, 4.0, 5.0, 6.0, 6.0, 14.0, 24.0, 36.0],
-    );
+pub(crate) fn geometry(_: &DeviceInfo) -> Vec<Case> {
+    vec![
+        check("out(dot(a, b)); out(dot(a.xy, b.zw));", &[70.0, 23.0]),
+        check("out3(cross(a.xyz, b.xyz));", &[-4.0, 8.0, -4.0]),
+        check(
+            "out(length(vec2(3.0, 4.0) * a.x)); out(distance(b.xx, b.xx + vec2(6.0, 8.0)));",
+            &[5.0, 10.0],
+        ),
+        check("out3(reflect(a.xyz, vec3(0.0, 1.0, 0.0)));", &[1.0, -2.0, 3.0]),
+        check("out2(faceForward(a.xy, a.xy, b.xy));", &[-1.0, -2.0]),
+        check(
+            "out4(mix(a, b, 0.5)); out4(fma(a, b, a));",
+            &[3.0, 4.0, 5.0, 6.0, 6.0, 14.0, 24.0, 36.0],
+        ),
+    ]
 }
 
 /// Columns `c` of rows `r`: element (c, r) is `input(c * rows + r)`.
@@ -93,8 +91,8 @@ fn matrix_source(columns: usize, rows: usize) -> String {
     format!("let m = mat{columns}x{rows}<f32>({});", elements.join(", "))
 }
 
-#[test]
-fn matrix_products_of_every_shape() {
+pub(crate) fn matrix_products_of_every_shape(_: &DeviceInfo) -> Vec<Case> {
+    let mut cases = Vec::new();
     for columns in 2..=4 {
         for rows in 2..=4 {
             let m = matrix(columns, rows);
@@ -112,13 +110,13 @@ fn matrix_products_of_every_shape() {
             for row in 0..rows {
                 body += &format!("out{columns}(transpose(m)[{row}]);");
             }
-            check(&body, &want);
+            cases.push(check(&body, &want));
         }
     }
+    cases
 }
 
-#[test]
-fn matrix_by_matrix() {
+pub(crate) fn matrix_by_matrix(_: &DeviceInfo) -> Case {
     let (a, b) = (matrix(2, 3), matrix(4, 2));
     let element = |c: usize, r: usize| (0..2).map(|k| a[k][r] * b[c][k]).sum();
     let want: Vec<f32> =
@@ -128,27 +126,27 @@ fn matrix_by_matrix() {
         let n = mat4x2<f32>(a.xy, a.zw, b.xy, b.zw);
         let p = m * n;
         out3(p[0]); out3(p[1]); out3(p[2]); out3(p[3]);";
-    check(body, &want);
+    check(body, &want)
 }
 
-#[test]
-fn matrix_arithmetic() {
+pub(crate) fn matrix_arithmetic(_: &DeviceInfo) -> Vec<Case> {
     let m = "let m = mat2x2<f32>(a.xy, a.zw); let n = mat2x2<f32>(b.xy, b.zw);";
-    check(&format!("{m} let s = m + n; out2(s[0]); out2(s[1]);"), &[6.0, 8.0, 10.0, 12.0]);
-    check(&format!("{m} let s = n - m; out2(s[0]); out2(s[1]);"), &[4.0; 4]);
-    check(&format!("{m} let s = m * 2.0; out2(s[0]); out2(s[1]);"), &[2.0, 4.0, 6.0, 8.0]);
-    check(&format!("{m} out(determinant(m)); out(determinant(n));"), &[-2.0, -2.0]);
-    check(
-        &format!("{m} var v = m; v[1] = b.xy; v[0].y = 9.0; out2(v[0]); out2(v[1]);"),
-        &[1.0, 9.0, 5.0, 6.0],
-    );
     let body = "let d = mat3x3<f32>(2.0 * a.x, 0.0, 0.0, 0.0, 3.0, 0.0, 1.0, 0.0, 4.0);
         out(determinant(d));";
-    check(body, &[24.0]);
+    vec![
+        check(&format!("{m} let s = m + n; out2(s[0]); out2(s[1]);"), &[6.0, 8.0, 10.0, 12.0]),
+        check(&format!("{m} let s = n - m; out2(s[0]); out2(s[1]);"), &[4.0; 4]),
+        check(&format!("{m} let s = m * 2.0; out2(s[0]); out2(s[1]);"), &[2.0, 4.0, 6.0, 8.0]),
+        check(&format!("{m} out(determinant(m)); out(determinant(n));"), &[-2.0, -2.0]),
+        check(
+            &format!("{m} var v = m; v[1] = b.xy; v[0].y = 9.0; out2(v[0]); out2(v[1]);"),
+            &[1.0, 9.0, 5.0, 6.0],
+        ),
+        check(body, &[24.0]),
+    ]
 }
 
-#[test]
-fn integer_and_boolean_vectors() {
+pub(crate) fn integer_and_boolean_vectors(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> words: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -167,8 +165,6 @@ fn integer_and_boolean_vectors() {
             out[5] = (words[3] * vec2(3u, 5u) + 1u).y;
             out[6] = u32(all(v == vec4(1, -2, 3, -4)));
         }";
-    on_each_device(|gpu| {
-        let got = run_words(gpu, source, &[&[1, 2, 3, 4]], 7, one_workgroup());
-        assert_eq!(got, [8, 0b101, 0b010, 12003, (-2i32) as u32, 21, 1]);
-    });
+    let want = vec![8, 0b101, 0b010, 12003, (-2i32) as u32, 21, 1];
+    Case::new("", source).words(&[&[1, 2, 3, 4]]).output(want).one_workgroup()
 }

@@ -1,11 +1,10 @@
 //! Barriers: in workgroups of every size, in loops, around conditions, and workgroupUniformLoad.
 
-use scry_gpu::Launch;
+use scry_gpu::{DeviceInfo, Launch};
 
-use crate::harness::{
-    Words, assert_says, download_words, on_each_device, refused, run_words, succeed, upload_words,
-};
-use crate::typed::{NUMBERS, directives, pack, unpack};
+use crate::case::{Case, Data};
+use crate::random::Words;
+use crate::ty::{NUMBERS, Ty, directives};
 
 /// A tree reduction in a workgroup of `size`; half of the active invocations stop at each level.
 fn tree(size: u32) -> String {
@@ -29,32 +28,28 @@ fn tree(size: u32) -> String {
     )
 }
 
-#[test]
-fn sums_of_workgroups_of_every_size() {
-    on_each_device(|gpu| {
-        let most = gpu.info().limits.max_workgroup_invocations;
-        for size in [1, 2, 7, 64, 100, 255, 256, 257, 300, 512, 1000, 1024] {
-            if size > most {
-                eprintln!("skipped: {} has workgroups of at most {most}, not {size}", gpu.name());
-                continue;
-            }
-            let input: Vec<u32> = Words(size).take(3 * size as usize).collect();
-            let sum = |group: &[u32]| group.iter().fold(0u32, |sum, word| sum.wrapping_add(*word));
-            let want: Vec<u32> = input.chunks(size as usize).map(sum).collect();
-            let launch = Launch::workgroups([3, 1, 1]);
-            assert_eq!(run_words(gpu, &tree(size), &[&input], 3, launch), want, "size {size}");
+pub(crate) fn sums_of_workgroups_of_every_size(gpu: &DeviceInfo) -> Vec<Case> {
+    let most = gpu.limits.max_workgroup_invocations;
+    let case = |size: u32| {
+        let name = format!("size {size}");
+        if size > most {
+            return Case::skipped(name, format!("workgroups have at most {most} invocations"));
         }
-    });
+        let input: Vec<u32> = Words(size).take(3 * size as usize).collect();
+        let sum = |group: &[u32]| group.iter().fold(0u32, |sum, word| sum.wrapping_add(*word));
+        let want = input.chunks(size as usize).map(sum).collect();
+        let launch = Launch::workgroups([3, 1, 1]);
+        Case::new(name, tree(size)).words(&[&input]).output(want).launch(launch)
+    };
+    [1, 2, 7, 64, 100, 255, 256, 257, 300, 512, 1000, 1024].map(case).into()
 }
 
 /// Every invocation reads the last one's output, and the reverse: a missing barrier shows for the
 /// first or the last invocation.
-#[test]
-fn barriers_order_first_and_last_invocation() {
-    on_each_device(|gpu| {
-        let size = gpu.info().limits.max_workgroup_invocations.min(1024);
-        let source = format!(
-            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+pub(crate) fn barriers_order_first_and_last_invocation(gpu: &DeviceInfo) -> Case {
+    let size = gpu.limits.max_workgroup_invocations.min(1024);
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
             var<workgroup> words: array<u32, {size}>;
             @compute @workgroup_size({size})
             fn main(@builtin(local_invocation_index) i: u32) {{
@@ -67,19 +62,16 @@ fn barriers_order_first_and_last_invocation() {
                 }}
                 out[i] = seen;
             }}"
-        );
-        let got = run_words(gpu, &source, &[], size as usize, Launch::workgroups([1, 1, 1]));
-        let seen = |i: u32| {
-            let other = size - 1 - i;
-            (1..=5u32).fold(0u32, |seen, turn| seen.wrapping_mul(3).wrapping_add(other * turn))
-        };
-        assert_eq!(got, (0..size).map(seen).collect::<Vec<_>>());
-    });
+    );
+    let seen = move |i: u32| {
+        let other = size - 1 - i;
+        (1..=5u32).fold(0u32, |seen, turn| seen.wrapping_mul(3).wrapping_add(other * turn))
+    };
+    Case::new("", source).output((0..size).map(seen).collect()).one_workgroup()
 }
 
 /// Barriers under uniform conditions and in uniform loops, on three axes.
-#[test]
-fn barriers_within_uniform_control_flow() {
+pub(crate) fn barriers_within_uniform_control_flow(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -119,24 +111,15 @@ fn barriers_within_uniform_control_flow() {
             sum * 1000 + place((i + turns.min(&7)) % 60)
         })
     });
-    let want: Vec<u32> = want.collect();
-    on_each_device(|gpu| {
-        let launch = Launch::workgroups([turns.len() as u32, 1, 1]);
-        assert_eq!(run_words(gpu, source, &[&turns], want.len(), launch), want);
-    });
+    let launch = Launch::workgroups([turns.len() as u32, 1, 1]);
+    Case::new("", source).words(&[&turns]).output(want.collect()).launch(launch)
 }
 
-#[test]
-fn uniform_loads_of_every_type() {
-    on_each_device(|gpu| {
-        for ty in NUMBERS {
-            if !gpu.info().features.contains(ty.feature()) {
-                eprintln!("skipped: {}: {} has no {}", ty.name(), gpu.name(), ty.feature());
-                continue;
-            }
-            let name = ty.name();
-            let source = format!(
-                "{}
+pub(crate) fn uniform_loads_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+    let case = |ty: Ty| {
+        let name = ty.name();
+        let source = format!(
+            "{}
                 @group(0) @binding(0) var<storage, read> input: array<{name}>;
                 @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
                 var<workgroup> one: {name};
@@ -151,22 +134,20 @@ fn uniform_loads_of_every_type() {
                         out[i * 3u + turn] = both.y;
                     }}
                 }}",
-                directives(&[ty])
-            );
-            let values: Vec<u64> = [3, 1, 2].map(|value| ty.whole(value)).into();
-            let input = upload_words(gpu, &pack(ty, &[&values[..], &values[..1]].concat()));
-            let out = upload_words(gpu, &pack(ty, &[0; 192]));
-            let kernel = succeed(gpu.compile(&source));
-            let launch = Launch::workgroups([1, 1, 1]);
-            succeed(gpu.run(&kernel, &[&input, &out], launch));
-            let got = unpack(ty, &download_words(&out), 192);
-            assert_eq!(got, values.repeat(64), "{ty:?}");
-        }
-    });
+            directives(&[ty])
+        );
+        let values: Vec<u64> = [3, 1, 2].map(|value| ty.whole(value)).into();
+        Case::new(name, source)
+            .buffer(Data::values(ty, &[&values[..], &values[..1]].concat()))
+            .buffer(Data::values(ty, &[0; 192]))
+            .one_workgroup()
+            .needs(ty.feature())
+            .expect_values(1, ty, &values.repeat(64))
+    };
+    NUMBERS.map(case).into()
 }
 
-#[test]
-fn workgroups_after_an_early_end() {
+pub(crate) fn workgroups_after_an_early_end(_: &DeviceInfo) -> Case {
     // Some invocations return before the others continue: no barrier follows.
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
@@ -193,16 +174,12 @@ fn workgroups_after_an_early_end() {
             if ends { u32::MAX } else { read().map(|word| word % 100).sum() }
         })
     });
-    let want: Vec<u32> = want.collect();
-    on_each_device(|gpu| {
-        let launch = Launch::workgroups([4, 1, 1]);
-        assert_eq!(run_words(gpu, source, &[&input], want.len(), launch), want);
-    });
+    let launch = Launch::workgroups([4, 1, 1]);
+    Case::new("", source).words(&[&input]).output(want.collect()).launch(launch)
 }
 
 /// Kernels that differ only in a barrier's place: those in non-uniform control flow are rejected.
-#[test]
-fn rejects_barriers_in_divergent_control_flow() {
+pub(crate) fn rejects_barriers_in_divergent_control_flow(_: &DeviceInfo) -> Vec<Case> {
     let source = |body: &str| {
         format!(
             "@group(0) @binding(0) var<storage, read> input: array<u32>;
@@ -228,10 +205,9 @@ fn rejects_barriers_in_divergent_control_flow() {
         ),
         ("switch out[0] { case 1u: { textureBarrier(); } default: {} }", "textureBarrier();"),
     ];
-    on_each_device(|gpu| {
-        for (wrong, right) in pairs {
-            assert_says(&refused(gpu.compile(&source(wrong))), &["uniform control flow", wrong]);
-            succeed(gpu.compile(&source(right)));
-        }
-    });
+    let cases = |(wrong, right): (&str, &str)| {
+        let refused = Case::new(wrong, source(wrong)).refused(&["uniform control flow", wrong]);
+        [refused, Case::new(right, source(right))]
+    };
+    pairs.into_iter().flat_map(cases).collect()
 }

@@ -41,6 +41,7 @@ impl Range {
         self == ANY
     }
 
+    #[cfg(test)]
     pub fn holds(self, x: f64) -> bool {
         self.is_any() || (self.low <= x && x <= self.high)
     }

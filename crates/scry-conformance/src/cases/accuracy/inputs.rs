@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use scry_gpu::f16;
 
 use super::range::{F16, Format};
-use crate::harness::Words;
+use crate::random::Words;
 
 /// Numbers at which functions change; those that overflow a format are omitted.
 const SPECIAL: [f64; 24] = [

@@ -1,10 +1,11 @@
 //! Matrices of every shape and type, constructed and loaded from memory, with dynamically indexed
 //! columns and elements.
 
-use scry_gpu::{Device, Launch};
+use scry_gpu::{DeviceInfo, Launch};
 
-use crate::harness::{download_words, on_each_device, succeed, upload_words};
-use crate::typed::{FLOATS, Ty, directives, pack, unpack};
+use crate::Cases;
+use crate::case::{Case, Data, Want};
+use crate::ty::{FLOATS, Ty, directives};
 
 /// Matrices in the buffer, and workgroups of the launch.
 const COUNT: usize = 6;
@@ -91,31 +92,22 @@ fn host(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) ->
     out
 }
 
-fn check(gpu: &Device, ty: Ty, columns: usize, rows: usize) {
+fn case(ty: Ty, columns: usize, rows: usize) -> Case {
     let matrices: Vec<Matrix> = (0..COUNT).map(|seed| matrix(seed, columns, rows)).collect();
     let bits: Vec<u64> = matrices.iter().flat_map(|m| laid_out(ty, m)).collect();
     let cells = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
-    let want: Vec<f64> = cells.flat_map(|(g, i)| host(&matrices, columns, rows, g, i)).collect();
-    let input = upload_words(gpu, &pack(ty, &bits));
-    let out = upload_words(gpu, &pack(ty, &vec![0; want.len()]));
-    let kernel = succeed(gpu.compile(&source(ty, columns, rows)));
-    let launch = Launch::workgroups([COUNT as u32, 1, 1]);
-    succeed(gpu.run(&kernel, &[&input, &out], launch));
-    let got = unpack(ty, &download_words(&out), want.len());
-    let got: Vec<f64> = got.into_iter().map(|bits| ty.float(bits)).collect();
-    assert_eq!(got, want, "mat{columns}x{rows} of {ty:?}");
+    let want = cells.flat_map(|(g, i)| host(&matrices, columns, rows, g, i));
+    let want: Vec<Want> = want.map(Want::Number).collect();
+    Case::new(format!("mat{columns}x{rows} of {ty:?}"), source(ty, columns, rows))
+        .buffer(Data::values(ty, &bits))
+        .buffer(Data::values(ty, &vec![0; want.len()]))
+        .launch(Launch::workgroups([COUNT as u32, 1, 1]))
+        .needs(ty.feature())
+        .expect_wants(1, ty, want, |at| format!("element {at}"))
 }
 
-#[test]
-fn every_shape_of_every_type() {
-    on_each_device(|gpu| {
-        for ty in FLOATS {
-            if !gpu.info().features.contains(ty.feature()) {
-                eprintln!("skipped: {}: {} has no {}", ty.name(), gpu.name(), ty.feature());
-                continue;
-            }
-            let shapes = (2..=4).flat_map(|columns| (2..=4).map(move |rows| (columns, rows)));
-            shapes.for_each(|(columns, rows)| check(gpu, ty, columns, rows));
-        }
-    });
+pub(crate) fn every_shape_of_every_type(_: &DeviceInfo) -> Cases {
+    let shapes = || (2..=4).flat_map(|columns| (2..=4).map(move |rows| (columns, rows)));
+    let cases = move |ty| shapes().map(move |(columns, rows)| case(ty, columns, rows));
+    Cases::new(FLOATS.into_iter().flat_map(cases))
 }

@@ -1,8 +1,10 @@
 //! Cooperation of invocations: barriers, workgroup memory, atomics.
 
-use scry_gpu::Launch;
+use scry_gpu::{DType, DeviceInfo, Launch};
 
-use crate::harness::{Words, download_words, on_each_device, run_words, succeed, upload_words};
+use crate::case::{Case, Data};
+use crate::check::{ensure, ensure_eq};
+use crate::random::Words;
 
 const SCAN: &str = "
     const SIZE = 128u;
@@ -28,8 +30,7 @@ const SCAN: &str = "
         if inside { output[id.x] = sums[local]; }
     }";
 
-#[test]
-fn scan_in_workgroup_memory() {
+pub(crate) fn scan_in_workgroup_memory(_: &DeviceInfo) -> Case {
     let input: Vec<u32> = Words(20).take(1000).map(|word| word % 1000).collect();
     let mut want = Vec::new();
     for group in input.chunks(128) {
@@ -39,10 +40,8 @@ fn scan_in_workgroup_memory() {
             sum
         }));
     }
-    on_each_device(|gpu| {
-        let launch = Launch::invocations(input.len());
-        assert_eq!(run_words(gpu, SCAN, &[&input], input.len(), launch), want);
-    });
+    let launch = Launch::invocations(input.len());
+    Case::new("", SCAN).words(&[&input]).output(want).launch(launch)
 }
 
 const TRANSPOSE: &str = "
@@ -69,20 +68,16 @@ const TRANSPOSE: &str = "
         }
     }";
 
-#[test]
-fn transpose_through_workgroup_memory() {
+pub(crate) fn transpose_through_workgroup_memory(_: &DeviceInfo) -> Case {
     let (width, height) = (50, 37);
     let input: Vec<u32> = (0..width * height).collect();
     let at = |x: u32, y: u32| y * width + x;
     let want: Vec<u32> = (0..width).flat_map(|x| (0..height).map(move |y| at(x, y))).collect();
-    on_each_device(|gpu| {
-        let launch = Launch::invocations([width, height]);
-        assert_eq!(run_words(gpu, TRANSPOSE, &[&input], want.len(), launch), want);
-    });
+    let launch = Launch::invocations([width, height]);
+    Case::new("", TRANSPOSE).words(&[&input]).output(want).launch(launch)
 }
 
-#[test]
-fn storage_barriers_and_uniform_loads() {
+pub(crate) fn storage_barriers_and_uniform_loads(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
         var<workgroup> chosen: u32;
@@ -102,19 +97,16 @@ fn storage_barriers_and_uniform_loads() {
             let both = workgroupUniformLoad(&pair);
             out[base + 64u + local] = other + all * 10000u + both.x + both.y;
         }";
-    on_each_device(|gpu| {
-        let got = run_words(gpu, source, &[], 3 * 128, Launch::workgroups([3, 1, 1]));
-        for (group, got) in (0..).zip(got.chunks(128)) {
-            for (local, got) in (0..64).zip(&got[64..]) {
-                let other = (63 - local) * (63 - local);
-                assert_eq!(*got, other + (group + 1000) * 10000 + 5 + group);
-            }
-        }
-    });
+    let row = |group: u32| {
+        let read =
+            move |local: u32| (63 - local) * (63 - local) + (group + 1000) * 10000 + 5 + group;
+        (0..64).map(|local| local * local).chain((0..64).map(read))
+    };
+    let want = (0..3).flat_map(row).collect();
+    Case::new("", source).output(want).launch(Launch::workgroups([3, 1, 1]))
 }
 
-#[test]
-fn shared_counter_is_exact() {
+pub(crate) fn shared_counter_is_exact(_: &DeviceInfo) -> Case {
     let source = "
         struct Counters {
             plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,
@@ -137,32 +129,30 @@ fn shared_counter_is_exact() {
         }";
     let groups = 500u32;
     let n = groups * 64;
-    on_each_device(|gpu| {
-        let counters = upload_words(gpu, &[0, 0, 0, 0, 0, u32::MAX, 0]);
-        let seen = succeed(gpu.alloc::<u32>(n as usize));
-        let kernel = succeed(gpu.compile(source));
-        let launch = Launch::workgroups([groups, 1, 1]);
-        succeed(gpu.run(&kernel, &[&counters, &seen], launch));
-        let got: Vec<u32> = download_words(&counters);
-        let flips = (0..n).fold(0, |flips, id| flips ^ id);
-        let want = [
-            n,
-            (3 * n).wrapping_neg(),
-            n - 1,
-            (n - 1).wrapping_neg(),
-            u32::MAX >> 1,
-            u32::MAX << 7,
-            flips,
-        ];
-        assert_eq!(got, want);
-        let mut seen = succeed(seen.download());
-        seen.sort_unstable();
-        assert_eq!(seen, (1..=n).collect::<Vec<u32>>());
-    });
+    let flips = (0..n).fold(0, |flips, id| flips ^ id);
+    let want = [
+        n,
+        (3 * n).wrapping_neg(),
+        n - 1,
+        (n - 1).wrapping_neg(),
+        u32::MAX >> 1,
+        u32::MAX << 7,
+        flips,
+    ];
+    Case::new("", source)
+        .words(&[&[0, 0, 0, 0, 0, u32::MAX, 0]])
+        .buffer(Data::zeros(DType::U32, n as usize))
+        .launch(Launch::workgroups([groups, 1, 1]))
+        .expect_words(0, want.into())
+        .expect(move |out| {
+            let mut seen = out.words(1);
+            seen.sort_unstable();
+            ensure!(seen == (1..=n).collect::<Vec<u32>>(), "a ticket is missing");
+            Ok(())
+        })
 }
 
-#[test]
-fn exchange_and_compare_exchange() {
+pub(crate) fn exchange_and_compare_exchange(_: &DeviceInfo) -> Case {
     let source = "
         struct State { last: atomic<u32>, turns: atomic<u32>, sum: atomic<u32>, word: atomic<i32> }
         @group(0) @binding(0) var<storage, read_write> state: State;
@@ -184,25 +174,27 @@ fn exchange_and_compare_exchange() {
             if won.exchanged { atomicAdd(&state.turns, 1u); }
         }";
     let n = 3200u32;
-    on_each_device(|gpu| {
-        let state = upload_words(gpu, &[0, 0, 0, 7u32.wrapping_neg()]);
-        let previous = succeed(gpu.alloc::<u32>(n as usize));
-        succeed(gpu.dispatch(source, &[&state, &previous], n));
-        let [last, turns, sum, word] = download_words(&state)[..] else {
-            panic!("the state has four words")
-        };
-        let mut out = succeed(previous.download());
-        out.push(last);
-        out.sort_unstable();
-        assert_eq!(out, (0..=n).collect::<Vec<u32>>());
-        assert_eq!(sum, n * (n - 1) / 2);
-        // A weak exchange may fail spuriously, so there may be no winner.
-        assert!(turns == 1 && word < n || turns == 0 && word as i32 == -7);
-    });
+    Case::new("", source)
+        .words(&[&[0, 0, 0, 7u32.wrapping_neg()]])
+        .buffer(Data::zeros(DType::U32, n as usize))
+        .launch(Launch::invocations(n))
+        .expect(move |out| {
+            let state = out.words(0);
+            let [last, turns, sum, word] = state[..] else {
+                return Err(format!("the state has four words: {state:?}"));
+            };
+            let mut previous = out.words(1);
+            previous.push(last);
+            previous.sort_unstable();
+            ensure!(previous == (0..=n).collect::<Vec<u32>>(), "a number is missing");
+            ensure_eq!(sum, n * (n - 1) / 2);
+            // A weak exchange may fail spuriously, so there may be no winner.
+            ensure!(turns == 1 && word < n || turns == 0 && word as i32 == -7);
+            Ok(())
+        })
 }
 
-#[test]
-fn atomics_in_workgroup_memory() {
+pub(crate) fn atomics_in_workgroup_memory(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -236,8 +228,6 @@ fn atomics_in_workgroup_memory() {
         want.push(centred().max().expect("a group is not empty").max(0) as u32);
         want.push(centred().min().expect("a group is not empty").min(0) as u32);
     }
-    on_each_device(|gpu| {
-        let launch = Launch::workgroups([9, 1, 1]);
-        assert_eq!(run_words(gpu, source, &[&input], want.len(), launch), want);
-    });
+    let launch = Launch::workgroups([9, 1, 1]);
+    Case::new("", source).words(&[&input]).output(want).launch(launch)
 }

@@ -2,23 +2,15 @@
 //! loaded and stored in row- and column-major layout at any offset in storage and workgroup memory.
 //! Elements are small integers, so that all results are exact.
 
-use scry_gpu::{BackendKind, Device, Features, GpuError, Launch, UntypedBuffer};
+use scry_gpu::{BackendKind, DeviceInfo, Features, Launch};
 
-use crate::guarded::run_guarded;
-use crate::harness::{assert_says, download_words, on_each_device, refused, succeed, upload_words};
-use crate::typed::{Ty, pack, unpack};
+use crate::Cases;
+use crate::case::{Case, Data, Want};
+use crate::guarded::guarded;
+use crate::ty::Ty;
 
-/// Runs a test where a device supports cooperative matrices; checks the error otherwise.
-fn where_present(source: &str, test: impl Fn(&Device)) {
-    on_each_device(|gpu| {
-        if gpu.info().features.contains(Features::COOPERATIVE_MATRIX | Features::F16) {
-            return test(gpu);
-        }
-        eprintln!("{} has no cooperative matrices: the error is tested", gpu.name());
-        let error = gpu.compile(source).expect_err("the device lacks the feature");
-        assert!(matches!(error, GpuError::Unsupported(_)), "{error}");
-    });
-}
+/// What a device without cooperative matrices lacks.
+const NEEDS: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
 
 /// The layout of consecutive matrices in memory.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +56,12 @@ impl Layout {
 }
 
 /// The memory of matrices; the gaps contain small integers as well.
-struct Data {
+struct Matrices {
     layout: Layout,
     elements: Vec<f64>,
 }
 
-impl Data {
+impl Matrices {
     fn new(layout: Layout, matrices: usize, seed: usize) -> Self {
         let elements = (0..layout.len(matrices)).map(|i| (i * i * 7 + i * 3 + seed) % 9);
         Self { layout, elements: elements.map(|element| element as f64 - 4.0).collect() }
@@ -79,16 +71,10 @@ impl Data {
         self.elements[self.layout.at(matrix, row, column)]
     }
 
-    fn upload(&self, gpu: &Device) -> UntypedBuffer {
+    fn data(&self) -> Data {
         let ty = self.layout.ty;
         let bits: Vec<u64> = self.elements.iter().map(|x| ty.nearest(*x)).collect();
-        upload_words(gpu, &pack(ty, &bits))
-    }
-
-    fn download(&self, buffer: &UntypedBuffer) -> Vec<f64> {
-        let ty = self.layout.ty;
-        let bits = unpack(ty, &download_words(buffer), self.elements.len());
-        bits.into_iter().map(|bits| ty.float(bits)).collect()
+        Data::values(ty, &bits)
     }
 }
 
@@ -113,15 +99,14 @@ const TYPES: [(Ty, Ty); 3] = [(Ty::F16, Ty::F16), (Ty::F16, Ty::F32), (Ty::F32, 
 const GROUPS: usize = 3;
 const SUBGROUPS: usize = 2;
 
-/// Runs a kernel on the matrices, and compares the last ones.
-fn compare(gpu: &Device, source: &str, data: [&Data; 3], want: &[f64]) {
-    let [left, right, sums] = data.map(|data| data.upload(gpu));
-    let kernel = succeed(gpu.compile(source));
-    let launch = Launch::workgroups([GROUPS as u32, 1, 1]);
-    succeed(gpu.run(&kernel, &[&left, &right, &sums], launch));
-    let got = data[2].download(&sums);
-    let wrong = got.iter().zip(want).position(|(got, want)| got != want);
-    assert_eq!(wrong.map(|at| (at, got[at], want[at])), None, "{:?}\n{source}", data[2].layout);
+/// A kernel on the matrices, and the expected last ones.
+fn case(name: String, source: String, data: [&Matrices; 3], want: &[f64]) -> Case {
+    let wants = want.iter().map(|want| Want::Number(*want)).collect();
+    data.into_iter()
+        .fold(Case::new(name, source), |case, matrices| case.buffer(matrices.data()))
+        .launch(Launch::workgroups([GROUPS as u32, 1, 1]))
+        .needs_or_refused(NEEDS)
+        .expect_wants(2, data[2].layout.ty, wants, |at| format!("element {at}"))
 }
 
 fn product_source(left: Layout, right: Layout, sums: Layout) -> String {
@@ -144,7 +129,7 @@ fn product_source(left: Layout, right: Layout, sums: Layout) -> String {
     )
 }
 
-fn product(gpu: &Device, n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) {
+fn product(n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) -> Case {
     let matrices = GROUPS * SUBGROUPS;
     let layout = |ty, rows, start, stride: usize| Layout {
         n,
@@ -155,9 +140,9 @@ fn product(gpu: &Device, n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) {
         step: n * stride + 5,
     };
     let data = [
-        Data::new(layout(factor, rows[0], 3, n + 1), matrices, 1),
-        Data::new(layout(factor, rows[1], 0, n), matrices, 2),
-        Data::new(layout(sum, rows[2], 7, 2 * n + 3), matrices, 3),
+        Matrices::new(layout(factor, rows[0], 3, n + 1), matrices, 1),
+        Matrices::new(layout(factor, rows[1], 0, n), matrices, 2),
+        Matrices::new(layout(sum, rows[2], 7, 2 * n + 3), matrices, 3),
     ];
     let [left, right, sums] = &data;
     let mut want = sums.elements.clone();
@@ -168,21 +153,16 @@ fn product(gpu: &Device, n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) {
         }
     }
     let source = product_source(left.layout, right.layout, sums.layout);
-    compare(gpu, &source, [left, right, sums], &want);
+    let name = format!("{n}x{n} of {factor:?} to {sum:?}, rows {rows:?}");
+    case(name, source, [left, right, sums], &want)
 }
 
-#[test]
-fn products_in_every_type_and_layout() {
-    let layout = Layout { n: 8, ty: Ty::F16, rows: true, start: 0, stride: 8, step: 64 };
-    where_present(&product_source(layout, layout, layout), |gpu| {
-        for n in [8, 16] {
-            for types in TYPES {
-                for ways in 0..8 {
-                    product(gpu, n, types, [ways & 1 != 0, ways & 2 != 0, ways & 4 != 0]);
-                }
-            }
-        }
-    });
+pub(crate) fn products_in_every_type_and_layout(_: &DeviceInfo) -> Cases {
+    let kinds = [8, 16].into_iter().flat_map(|n| TYPES.map(|types| (n, types)));
+    Cases::new(kinds.flat_map(|(n, types)| {
+        let rows = |ways: u32| [ways & 1 != 0, ways & 2 != 0, ways & 4 != 0];
+        (0..8).map(move |ways| product(n, types, rows(ways)))
+    }))
 }
 
 /// Rows of large matrices multiplied tile by tile.
@@ -218,12 +198,12 @@ const TILED: &str = "
         }
     }";
 
-fn tiled(gpu: &Device, (factor, sum): (Ty, Ty)) {
+fn tiled((factor, sum): (Ty, Ty)) -> Case {
     let layout =
         |ty, rows| Layout { n: LARGE, ty, rows, start: 0, stride: LARGE, step: LARGE * LARGE };
     let (left, right) =
-        (Data::new(layout(factor, true), 1, 4), Data::new(layout(factor, false), 1, 5));
-    let sums = Data::new(layout(sum, true), 1, 6);
+        (Matrices::new(layout(factor, true), 1, 4), Matrices::new(layout(factor, false), 1, 5));
+    let sums = Matrices::new(layout(sum, true), 1, 6);
     let mut want = sums.elements.clone();
     // Rows without a workgroup stay unchanged.
     for row in 0..16 * GROUPS {
@@ -234,15 +214,11 @@ fn tiled(gpu: &Device, (factor, sum): (Ty, Ty)) {
     }
     let source = declarations(factor, sum) + TILED;
     let source = source.replace("FACTOR", &factor.name()).replace("SUM", &sum.name());
-    compare(gpu, &source, [&left, &right, &sums], &want);
+    case(format!("{factor:?} to {sum:?}"), source, [&left, &right, &sums], &want)
 }
 
-#[test]
-fn tiles_of_large_matrices() {
-    let source = declarations(Ty::F16, Ty::F32) + TILED;
-    where_present(&source.replace("FACTOR", "f16").replace("SUM", "f32"), |gpu| {
-        TYPES.into_iter().for_each(|types| tiled(gpu, types));
-    });
+pub(crate) fn tiles_of_large_matrices(_: &DeviceInfo) -> Vec<Case> {
+    TYPES.map(tiled).into()
 }
 
 fn element_wise_source(n: usize, ty: Ty) -> String {
@@ -269,10 +245,10 @@ fn element_wise_source(n: usize, ty: Ty) -> String {
     )
 }
 
-fn element_wise(gpu: &Device, n: usize, ty: Ty) {
+fn element_wise((n, ty): (usize, Ty)) -> Case {
     let layout = Layout { n, ty, rows: true, start: 0, stride: n, step: n * n };
     let matrices = GROUPS * SUBGROUPS;
-    let [left, right, sums] = [7, 8, 9].map(|seed| Data::new(layout, matrices, seed));
+    let [left, right, sums] = [7, 8, 9].map(|seed| Matrices::new(layout, matrices, seed));
     let mut want = sums.elements.clone();
     for (at, want) in want.iter_mut().enumerate().take(matrices * n * n) {
         let kept = 2.0 * right.elements[at];
@@ -280,16 +256,12 @@ fn element_wise(gpu: &Device, n: usize, ty: Ty) {
         let a = if group > 1 { kept } else { left.elements[at] };
         *want = 3.0 * *want + a - kept;
     }
-    compare(gpu, &element_wise_source(n, ty), [&left, &right, &sums], &want);
+    let name = format!("{n}x{n} of {ty:?}");
+    case(name, element_wise_source(n, ty), [&left, &right, &sums], &want)
 }
 
-#[test]
-fn sums_and_multiples_of_elements() {
-    where_present(&element_wise_source(8, Ty::F32), |gpu| {
-        for (n, ty) in [(8, Ty::F16), (8, Ty::F32), (16, Ty::F16), (16, Ty::F32)] {
-            element_wise(gpu, n, ty);
-        }
-    });
+pub(crate) fn sums_and_multiples_of_elements(_: &DeviceInfo) -> Vec<Case> {
+    [(8, Ty::F16), (8, Ty::F32), (16, Ty::F16), (16, Ty::F32)].map(element_wise).into()
 }
 
 /// A product in workgroups whose size is not a multiple of the subgroup's.
@@ -300,11 +272,12 @@ fn few_lanes_source(size: usize, ty: Ty) -> String {
 
 /// Elements of missing lanes count as zero, and are not stored. The kernel IR defines this; Vulkan
 /// does not.
-fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
+fn few_lanes(size: usize, ty: Ty) -> Case {
     let layout = |ty| Layout { n: 16, ty, rows: true, start: 0, stride: 16, step: 256 };
     let matrices = GROUPS * SUBGROUPS;
-    let (left, right) = (Data::new(layout(ty), matrices, 1), Data::new(layout(ty), matrices, 2));
-    let sums = Data::new(layout(Ty::F32), matrices, 3);
+    let (left, right) =
+        (Matrices::new(layout(ty), matrices, 1), Matrices::new(layout(ty), matrices, 2));
+    let sums = Matrices::new(layout(Ty::F32), matrices, 3);
     let mut want = sums.elements.clone();
     for (matrix, row) in (0..matrices).flat_map(|m| (0..16).map(move |row| (m, row))) {
         let lanes = size.saturating_sub(matrix % SUBGROUPS * 32).min(32);
@@ -317,23 +290,19 @@ fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
             want[sums.layout.at(matrix, row, column)] += if held(column) { sum } else { 0.0 };
         }
     }
-    compare(gpu, &few_lanes_source(size, ty), [&left, &right, &sums], &want);
+    let source = few_lanes_source(size, ty);
+    case(format!("{size} lanes, {ty:?}"), source, [&left, &right, &sums], &want)
 }
 
-#[test]
-fn missing_lanes_count_as_zero() {
-    where_present(&few_lanes_source(48, Ty::F16), |gpu| {
-        if gpu.backend_kind() == BackendKind::Vulkan {
-            return eprintln!("{}: skipped: Vulkan leaves this open", gpu.name());
-        }
-        for ty in [Ty::F16, Ty::F32] {
-            [4, 20, 32, 48, 60].into_iter().for_each(|size| few_lanes(gpu, size, ty));
-        }
-    });
+pub(crate) fn missing_lanes_count_as_zero(gpu: &DeviceInfo) -> Vec<Case> {
+    if gpu.backend == BackendKind::Vulkan {
+        return vec![Case::skipped("", "Vulkan leaves this open")];
+    }
+    let cases = |ty| [4, 20, 32, 48, 60].map(move |size| few_lanes(size, ty));
+    [Ty::F16, Ty::F32].into_iter().flat_map(cases).collect()
 }
 
-#[test]
-fn out_of_bounds_matrices_stay_inside() {
+pub(crate) fn out_of_bounds_matrices_stay_inside(gpu: &DeviceInfo) -> Case {
     let source = format!(
         "{}
         @compute @workgroup_size(32) fn main() {{
@@ -346,16 +315,12 @@ fn out_of_bounds_matrices_stay_inside() {
         }}",
         declarations(Ty::F32, Ty::F32)
     );
-    where_present(&source, |gpu| {
-        let left = [5f32, 33.0, 4e9, 2e9, 90.0, 3.9e9].map(f32::to_bits);
-        let one = vec![1f32.to_bits(); 100];
-        let sums = run_guarded(gpu, &source, &[&left, &one, &one]);
-        assert_eq!(sums.len(), 3);
-    });
+    let left = [5f32, 33.0, 4e9, 2e9, 90.0, 3.9e9].map(f32::to_bits);
+    let one = vec![1f32.to_bits(); 100];
+    guarded(gpu, String::new(), &source, &[&left, &one, &one]).needs_or_refused(NEEDS)
 }
 
-#[test]
-fn rejects_invalid_matrix_products() {
+pub(crate) fn rejects_invalid_matrix_products(_: &DeviceInfo) -> Vec<Case> {
     let source = |statements: &str| {
         format!(
             "{}
@@ -377,12 +342,15 @@ fn rejects_invalid_matrix_products() {
         "var own: array<f32, 64>; own[0] = sums[0];
         coopStore(coopLoad<coop_mat8x8<f32, C>>(&own[0]), &sums[0]);",
     );
-    where_present(&sizes, |gpu| {
-        assert_says(&refused(gpu.compile(&sizes)), &["one size"]);
-        assert_says(&refused(gpu.compile(&types)), &["f16 and f32 to f32"]);
-        assert_says(&refused(gpu.compile(&own)), &["workgroup memory"]);
-        let shared = source("shared_one = coopLoad<coop_mat8x8<f32, C>>(&sums[0]);");
-        let shared = shared + "var<workgroup> shared_one: coop_mat8x8<f32, C>;";
-        assert_says(&refused(gpu.compile(&shared)), &["workgroup memory"]);
-    });
+    let shared = source("shared_one = coopLoad<coop_mat8x8<f32, C>>(&sums[0]);");
+    let shared = shared + "var<workgroup> shared_one: coop_mat8x8<f32, C>;";
+    let case = |name: &str, source: String, says: &str| {
+        Case::new(name, source).needs_or_refused(NEEDS).refused(&[says])
+    };
+    vec![
+        case("sizes", sizes, "one size"),
+        case("types", types, "f16 and f32 to f32"),
+        case("a variable's elements", own, "workgroup memory"),
+        case("a shared matrix", shared, "workgroup memory"),
+    ]
 }

@@ -1,12 +1,11 @@
 //! Values of every type in every address space: storage, uniform, immediate, workgroup, private,
 //! function.
 
-use scry_gpu::{Binding, Device, Launch};
+use scry_gpu::{DeviceInfo, Launch};
 
-use crate::harness::{
-    Words, download_words, on_each_device, one_workgroup, run_words, succeed, upload_words,
-};
-use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
+use crate::case::{Case, Data};
+use crate::random::Words;
+use crate::ty::{NUMBERS, Ty, directives, pack};
 
 const N: usize = 64;
 
@@ -20,20 +19,13 @@ fn values(ty: Ty, len: usize) -> Vec<u64> {
     random.take(len).enumerate().map(value).collect()
 }
 
-fn for_each_type(test: impl Fn(&Device, Ty)) {
-    on_each_device(|gpu| {
-        for ty in NUMBERS {
-            if gpu.info().features.contains(ty.feature()) {
-                test(gpu, ty);
-            } else {
-                eprintln!("skipped: {}: {} has no {}", ty.name(), gpu.name(), ty.feature());
-            }
-        }
-    });
+/// One case for each type.
+fn for_each_type(case: impl Fn(Ty) -> Case) -> Vec<Case> {
+    NUMBERS.into_iter().map(|ty| case(ty).needs(ty.feature())).collect()
 }
 
-/// Runs a kernel over the values at binding 0; `len` values are its output at binding 1.
-fn run(gpu: &Device, ty: Ty, body: &str, input: &[u64], len: usize) -> Vec<u64> {
+/// A kernel over the values at binding 0, with its output at binding 1.
+fn case(ty: Ty, body: &str, input: &[u64], want: &[u64]) -> Case {
     let name = ty.name();
     let source = format!(
         "{}
@@ -50,16 +42,14 @@ fn run(gpu: &Device, ty: Ty, body: &str, input: &[u64], len: usize) -> Vec<u64> 
         }}",
         directives(&[ty])
     );
-    let input = upload_words(gpu, &pack(ty, input));
-    let words = (len * ty.bits() as usize / 8).div_ceil(4);
-    let out = upload_words(gpu, &vec![u32::MAX; words]);
-    let kernel = succeed(gpu.compile(&source.replace("TYPE", &name)));
-    succeed(gpu.run(&kernel, &[&input, &out], one_workgroup()));
-    unpack(ty, &download_words(&out), len)
+    let words = (want.len() * ty.bits() as usize / 8).div_ceil(4);
+    Case::new(name.clone(), source.replace("TYPE", &name))
+        .words(&[&pack(ty, input), &vec![u32::MAX; words]])
+        .one_workgroup()
+        .expect_values(1, ty, want)
 }
 
-#[test]
-fn workgroup_arrays_of_every_type() {
+pub(crate) fn workgroup_arrays_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     let body = "
         shelf[i] = input[i];
         wide[63u - i] = vec3(input[i], input[(i + 1u) % 64u], input[(i + 2u) % 64u]);
@@ -67,19 +57,17 @@ fn workgroup_arrays_of_every_type() {
         out[i * 3u] = shelf[(i * 5u + 3u) % 64u];
         out[i * 3u + 1u] = wide[i].z;
         out[i * 3u + 2u] = wide[7][i % 3u];";
-    for_each_type(|gpu, ty| {
+    for_each_type(|ty| {
         let input = values(ty, N);
-        let got = run(gpu, ty, body, &input, N * 3);
         let want = (0..N).flat_map(|i| {
             let [far, seven] = [63 - i, 63 - 7];
             [(i * 5 + 3) % N, (far + 2) % N, (seven + i % 3) % N].map(|place| input[place])
         });
-        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
-    });
+        case(ty, body, &input, &want.collect::<Vec<_>>())
+    })
 }
 
-#[test]
-fn private_and_function_arrays_hold_types() {
+pub(crate) fn private_and_function_arrays_hold_types(_: &DeviceInfo) -> Vec<Case> {
     let body = "
         var mine: array<TYPE, 8>;
         for (var n = 0u; n < 8u; n++) {
@@ -96,9 +84,8 @@ fn private_and_function_arrays_hold_types() {
         out[i * 5u + 2u] = v[(i / 2u) % 4u];
         out[i * 5u + 3u] = pair.many[i % 3u][1];
         out[i * 5u + 4u] = pair.one;";
-    for_each_type(|gpu, ty| {
+    for_each_type(|ty| {
         let input = values(ty, N);
-        let got = run(gpu, ty, body, &input, N * 5);
         let want = (0..N).flat_map(|i| {
             let n = (i * 3 + 8 * N - i) % 8;
             let from = 7 - i % 8;
@@ -107,12 +94,11 @@ fn private_and_function_arrays_hold_types() {
             let v = if v == i % 4 { input[i] } else { input[v] };
             [input[(i + n) % N], own, v, input[63 - i], 0]
         });
-        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
-    });
+        case(ty, body, &input, &want.collect::<Vec<_>>())
+    })
 }
 
-#[test]
-fn variables_of_every_type() {
+pub(crate) fn variables_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     let body = "
         var scalar = input[i];
         var kept = input[(i + 1u) % 64u];
@@ -121,9 +107,8 @@ fn variables_of_every_type() {
         }
         out[i * 2u] = scalar;
         out[i * 2u + 1u] = kept;";
-    for_each_type(|gpu, ty| {
+    for_each_type(|ty| {
         let input = values(ty, N);
-        let got = run(gpu, ty, body, &input, N * 2);
         let want = (0..N).flat_map(|i| {
             let (mut scalar, mut kept) = (input[i], input[(i + 1) % N]);
             for n in 0..i % 4 {
@@ -134,14 +119,13 @@ fn variables_of_every_type() {
             }
             [scalar, kept]
         });
-        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
-    });
+        case(ty, body, &input, &want.collect::<Vec<_>>())
+    })
 }
 
 /// Two, three and four values at once, at different, equal and consecutive indices.
-#[test]
-fn vectors_in_storage_of_every_type() {
-    for_each_type(|gpu, ty| {
+pub(crate) fn vectors_in_storage_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+    for_each_type(|ty| {
         let name = ty.name();
         let source = format!(
             "{}
@@ -161,12 +145,6 @@ fn vectors_in_storage_of_every_type() {
         );
         let input = values(ty, N);
         let len = 3 * 16 * 8;
-        let buffer = upload_words(gpu, &pack(ty, &input));
-        let out = upload_words(gpu, &pack(ty, &vec![0; len]));
-        let kernel = succeed(gpu.compile(&source));
-        let launch = Launch::workgroups([3, 1, 1]);
-        succeed(gpu.run(&kernel, &[&buffer, &out], launch));
-        let got = unpack(ty, &download_words(&out), len);
         let row = |at: usize| <[u64; 4]>::try_from(&input[at * 4..at * 4 + 4]).expect("four");
         let want =
             (0..3usize).flat_map(|g| (0..16usize).map(move |i| (g, i))).flat_map(|(g, i)| {
@@ -177,13 +155,16 @@ fn vectors_in_storage_of_every_type() {
                 };
                 [[own[0], own[1], shared[2], shared[3]], second].concat()
             });
-        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
-    });
+        Case::new(name, source)
+            .buffer(Data::values(ty, &input))
+            .buffer(Data::values(ty, &vec![0; len]))
+            .launch(Launch::workgroups([3, 1, 1]))
+            .expect_values(1, ty, &want.collect::<Vec<_>>())
+    })
 }
 
-#[test]
-fn uniform_buffers_of_every_type() {
-    for_each_type(|gpu, ty| {
+pub(crate) fn uniform_buffers_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+    for_each_type(|ty| {
         let name = ty.name();
         let source = format!(
             "{}
@@ -197,22 +178,17 @@ fn uniform_buffers_of_every_type() {
             directives(&[ty])
         );
         let input = values(ty, 8);
-        let buffer = upload_words(gpu, &pack(ty, &input));
-        let out = upload_words(gpu, &pack(ty, &[0; 8]));
-        let kernel = succeed(gpu.compile(&source));
-        succeed(gpu.run(&kernel, &[&buffer, &out], one_workgroup()));
-        let got = unpack(ty, &download_words(&out), 8);
         let want: Vec<u64> = (0..8).map(|i| input[i.min(4)]).collect();
-        assert_eq!(got, want, "{ty:?}");
-    });
+        Case::new(name, source)
+            .buffer(Data::values(ty, &input))
+            .buffer(Data::values(ty, &[0; 8]))
+            .one_workgroup()
+            .expect_values(1, ty, &want)
+    })
 }
 
-#[test]
-fn immediates_of_every_type() {
-    for_each_type(|gpu, ty| {
-        if ty.bits() == 16 {
-            return;
-        }
+pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
+    let case = |ty: Ty| {
         let name = ty.name();
         let source = format!(
             "struct Both {{ v: vec2<{name}>, list: array<{name}, 3> }}
@@ -226,19 +202,17 @@ fn immediates_of_every_type() {
         // With the trailing padding that the vector's alignment requires.
         let input = values(ty, 6);
         let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.to_ne_bytes()).collect();
-        let out = upload_words(gpu, &pack(ty, &[0; 8]));
-        let kernel = succeed(gpu.compile(&source));
-        let launch = one_workgroup().immediate_bytes(bytes);
-        let bindings: [&dyn Binding; 1] = [&out];
-        succeed(gpu.run(&kernel, &bindings, launch));
-        let got = unpack(ty, &download_words(&out), 8);
         let want = (0..8).map(|i| if i % 2 == 1 { input[1] } else { input[2 + i % 3] });
-        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
-    });
+        Case::new(name, source)
+            .buffer(Data::values(ty, &[0; 8]))
+            .launch(Launch::workgroups([1, 1, 1]).immediate_bytes(bytes))
+            .expect_values(0, ty, &want.collect::<Vec<_>>())
+            .needs(ty.feature())
+    };
+    NUMBERS.into_iter().filter(|ty| ty.bits() != 16).map(case).collect()
 }
 
-#[test]
-fn truth_values_in_memory() {
+pub(crate) fn truth_values_in_memory(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -269,16 +243,12 @@ fn truth_values_in_memory() {
         let seen = (0..i % 8).any(own);
         u32::from(shelf) + 2 * u32::from(!mine) + 4 * u32::from(own(i % 8)) + 8 * u32::from(seen)
     });
-    let want: Vec<u32> = want.collect();
-    on_each_device(|gpu| {
-        assert_eq!(run_words(gpu, source, &[&input], N, one_workgroup()), want);
-    });
+    Case::new("", source).words(&[&input]).output(want.collect()).one_workgroup()
 }
 
 /// Bools in vectors, structures and nested arrays in workgroup memory, stored and loaded by member
 /// and as a whole.
-#[test]
-fn bools_in_workgroup_memory() {
+pub(crate) fn bools_in_workgroup_memory(_: &DeviceInfo) -> Case {
     let source = "
         struct Row { n: u32, flags: vec3<bool>, last: bool, deep: array<vec2<bool>, 2> }
         @group(0) @binding(0) var<storage, read> input: array<u32>;
@@ -324,8 +294,5 @@ fn bools_in_workgroup_memory() {
         let few = [1, 0, input[9] >> 14 & 1, 1][i % 4];
         (v >> 4 & 15) + (row >> 8 & 15) * 16 + deep + (few << 12)
     });
-    let want: Vec<u32> = want.collect();
-    on_each_device(|gpu| {
-        assert_eq!(run_words(gpu, source, &[&input], N, one_workgroup()), want);
-    });
+    Case::new("", source).words(&[&input]).output(want.collect()).one_workgroup()
 }

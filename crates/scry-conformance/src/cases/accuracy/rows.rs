@@ -6,22 +6,22 @@ use super::range::{ANY, Format, Range};
 
 /// An expression over the floats `a`, `b` and `c`, and its permitted results.
 #[derive(Clone, Copy)]
-pub struct Case {
+pub struct Row {
     pub wgsl: &'static str,
     pub allowed: Allowed,
 }
 
 pub type Allowed = fn(Format, [Range; 3]) -> Range;
 
-const fn case(wgsl: &'static str, allowed: Allowed) -> Case {
-    Case { wgsl, allowed }
+const fn case(wgsl: &'static str, allowed: Allowed) -> Row {
+    Row { wgsl, allowed }
 }
 
 fn number(x: f64) -> Range {
     Range::of(x)
 }
 
-pub const OPERATORS: [Case; 8] = [
+pub const OPERATORS: [Row; 8] = [
     case("a + b", |f, [a, b, _]| f.add(a, b)),
     case("a - b", |f, [a, b, _]| f.sub(a, b)),
     case("a * b", |f, [a, b, _]| f.mul(a, b)),
@@ -38,7 +38,7 @@ fn remainder(f: Format, [a, b, _]: [Range; 3]) -> Range {
     f.sub(a, f.mul(b, quotient))
 }
 
-pub const CHOICES: [Case; 11] = [
+pub const CHOICES: [Row; 11] = [
     case("abs(a)", |f, [a, ..]| f.correct(a.low.abs())),
     case("sign(a)", |_, [a, ..]| number(if a.low == 0.0 { 0.0 } else { a.low.signum() })),
     case("ceil(a)", |f, [a, ..]| f.whole(a, f64::ceil)),
@@ -54,7 +54,7 @@ pub const CHOICES: [Case; 11] = [
     case("step(a, b)", |_, [a, b, _]| number(if a.low <= b.low { 1.0 } else { 0.0 })),
 ];
 
-pub const PARTS: [Case; 7] = [
+pub const PARTS: [Row; 7] = [
     case("fract(a)", fract),
     case("modf(a).whole", |f, [a, ..]| f.whole(a, f64::trunc)),
     case("modf(a).fract", |f, [a, ..]| f.correct(a.low.fract())),
@@ -85,7 +85,7 @@ fn frexp(f: Format, x: f64) -> Option<(f64, f64)> {
     (!f.is_subnormal(x)).then(|| (x / 2f64.powi(exponent), exponent.into()))
 }
 
-pub const POWERS: [Case; 8] = [
+pub const POWERS: [Row; 8] = [
     case("sqrt(a)", |f, [a, ..]| f.sqrt(a)),
     case("inverseSqrt(a)", |f, [a, ..]| f.inverse_sqrt(a)),
     case("exp(a)", |f, [a, ..]| f.exp(a)),
@@ -105,7 +105,7 @@ fn wave(f: Format, a: Range, exact: fn(f64) -> f64) -> Range {
     }
 }
 
-pub const ANGLES: [Case; 9] = [
+pub const ANGLES: [Row; 9] = [
     case("sin(a)", |f, [a, ..]| wave(f, a, f64::sin)),
     case("cos(a)", |f, [a, ..]| wave(f, a, f64::cos)),
     case("tan(a)", |f, [a, ..]| f.div(wave(f, a, f64::sin), wave(f, a, f64::cos))),
@@ -140,7 +140,7 @@ fn times(f: Format, a: Range, constant: f64) -> Range {
     f.mul(a, f.correct(constant))
 }
 
-pub const HYPERBOLIC: [Case; 6] = [
+pub const HYPERBOLIC: [Row; 6] = [
     case("sinh(a)", |f, [a, ..]| sinh(f, a)),
     case("cosh(a)", |f, [a, ..]| cosh(f, a)),
     case("tanh(a)", |f, [a, ..]| {
@@ -162,7 +162,7 @@ fn cosh(f: Format, a: Range) -> Range {
     f.mul(f.add(f.exp(a), f.exp(a.negated())), number(0.5))
 }
 
-pub const VECTORS: [Case; 10] = [
+pub const VECTORS: [Row; 10] = [
     case("dot(vec3(a, b, c), vec3(b, c, a))", |f, [a, b, c]| f.dot([a, b, c], [b, c, a])),
     case("length(a)", |f, [a, ..]| f.sqrt(f.mul(a, a))),
     case("length(vec3(a, b, c))", |f, v| f.length(v)),
@@ -203,7 +203,7 @@ fn refract(f: Format, [a, b, c]: [Range; 3]) -> Range {
     if k.low < 0.0 { bent.or(number(0.0)) } else { bent }
 }
 
-pub const MIXTURES: [Case; 3] = [
+pub const MIXTURES: [Row; 3] = [
     case("mix(a, b, c)", mix),
     case("mix(a, b, saturate(c))", |f, [a, b, c]| mix(f, [a, b, number(c.low.clamp(0.0, 1.0))])),
     case("smoothstep(a, b, c)", smoothstep),
