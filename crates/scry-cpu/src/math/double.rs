@@ -1,13 +1,13 @@
 //! Powers and logarithms in double precision, for results that are rounded to `f32`.
 //!
-//! Where single precision would need compensated sums, half the lanes a vector are cheaper. Nothing
-//! here converts between floats and 64-bit integers, for which most processors have no vector
-//! instruction.
+//! Half as many lanes per vector are cheaper than compensated sums in single precision. Conversions
+//! between floats and 64-bit integers are avoided: most processors have no vector instruction for
+//! them.
 
-/// The sum with a number below 2^51 is a whole number, in its lowest bits.
+/// Adding it rounds a number below 2^51 to an integer, which is in the low bits of the sum.
 pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// The high word of the root of 1/2, rounded up, and that of 1.
+/// The high words of sqrt(1/2), rounded up, and of 1.
 const ROOT_HALF: u32 = 0x3fe6_a09f;
 const ONE: u32 = 0x3ff0_0000;
 
@@ -17,10 +17,10 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     coefficients[1..].iter().fold(first, |sum, coefficient| sum * x + coefficient)
 }
 
-/// The logarithm to base 2 of a normal number above 0; of anything else, something.
+/// The logarithm to base 2 of a positive normal number; an arbitrary value for other arguments.
 ///
-/// `x = 2^k * m` with m between the root of 1/2 and its double. With `s = (m - 1) / (m + 1)`,
-/// `log2 m = s * P(s²)`: s² in [0, 0.02944], error 2^-45.
+/// `x = 2^k * m` with m between sqrt(1/2) and sqrt(2). With `s = (m - 1) / (m + 1)`, `log2 m = s *
+/// P(s²)`: s² in [0, 0.02944], error 2^-45.
 #[inline(always)]
 pub(super) fn log2(x: f64) -> f64 {
     const P: [f64; 6] = [

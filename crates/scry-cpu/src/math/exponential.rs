@@ -5,7 +5,7 @@ use std::f32::consts::{LN_2, LOG2_E};
 use super::round::floor;
 use super::{double, polynomial, within};
 
-/// The sum with a number below 2^22 is a whole number, in its lowest bits.
+/// Adding it rounds a number below 2^22 to an integer, which is in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0;
 
 /// `1 / sqrt(x)`.
@@ -20,7 +20,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     scaled_exp(x, 0)
 }
 
-/// `e^x * 2^shift` for a small shift, without overflow on the way.
+/// `e^x * 2^shift` for a small shift, without intermediate overflow.
 ///
 /// `x = k * ln 2 + r`, and `e^r = 1 + r + r² P(r)`: r in [-0.347, 0.347], error 2^-27.7.
 #[inline(always)]
@@ -51,13 +51,13 @@ pub(crate) fn exp2(x: f32) -> f32 {
     scale(power, whole_of(sum))
 }
 
-/// The whole number in a sum with [`ROUND`].
+/// Returns the integer in a sum with [`ROUND`].
 #[inline(always)]
 fn whole_of(sum: f32) -> i32 {
     sum.to_bits().wrapping_sub(ROUND.to_bits()) as i32
 }
 
-/// `x * 2^n` for n between -252 and 254. Of the two products only the second can be rounded.
+/// `x * 2^n` for n between -252 and 254, as two products of which only the second can round.
 #[inline(always)]
 fn scale(x: f32, n: i32) -> f32 {
     let half = n >> 1;
@@ -108,7 +108,7 @@ fn log_tail(f: f32) -> f32 {
     f * square * polynomial(f, P) - 0.5 * square
 }
 
-/// k and f of `x = 2^k * (1 + f)`, where 1 + f is between the root of 1/2 and its double.
+/// k and f of `x = 2^k * (1 + f)`, where 1 + f is between sqrt(1/2) and sqrt(2).
 #[inline(always)]
 fn split(x: f32) -> (f32, f32) {
     const ROOT_HALF: u32 = 0x3f35_04f3;
@@ -129,8 +129,8 @@ fn at_edges(x: f32, log: f32) -> f32 {
     if x == f32::INFINITY { x } else { log }
 }
 
-/// `x` to the power `y`: as C has it, a negative number has a power if that is whole, and
-/// whatever to the power 0, and 1 to whatever power, is 1.
+/// `x` to the power `y`, as in C: NaN for negative `x` and non-integer `y`; 1 if `y` is 0 or `x` is
+/// 1, even if the other argument is NaN.
 #[inline(always)]
 pub(crate) fn pow(x: f32, y: f32) -> f32 {
     let size = x.abs();

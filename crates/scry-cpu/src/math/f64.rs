@@ -1,31 +1,32 @@
-//! Functions of an `f64`: those of the standard library, with the same edges as those of an `f32`.
+//! Functions on `f64`: those of the standard library, with the same special cases as those on
+//! `f32`.
 //!
-//! They are rare in kernels, and no processor is good at them: nothing here is vectorised.
+//! They are rare in kernels and slow on all processors, and are not vectorised.
 
 /// 2^-969: with 53 more, the least normal exponent.
 const DOWN: f64 = f64::from_bits((1023 - 969) << 52);
 /// 2^1023.
 const UP: f64 = f64::from_bits((1023 + 1023) << 52);
 
-/// The smaller; of a number and NaN, the number.
+/// Minimum; if one operand is NaN, the other one.
 #[inline(always)]
 pub(crate) fn min(x: f64, y: f64) -> f64 {
     x.min(y)
 }
 
-/// The larger; of a number and NaN, the number.
+/// Maximum; if one operand is NaN, the other one.
 #[inline(always)]
 pub(crate) fn max(x: f64, y: f64) -> f64 {
     x.max(y)
 }
 
-/// -1 or 1; zeros and NaN stay.
+/// Returns -1 or 1; zeros and NaN are unchanged.
 #[inline(always)]
 pub(crate) fn sign(x: f64) -> f64 {
     if (x > 0.0) | (x < 0.0) { 1f64.copysign(x) } else { x }
 }
 
-/// The distance from the whole number not above: 1 where it rounds up to that.
+/// `x - floor(x)`, which may round up to 1.
 #[inline(always)]
 pub(crate) fn fract(x: f64) -> f64 {
     x - x.floor()
@@ -43,7 +44,7 @@ pub(crate) fn inverse_sqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
-/// `x * 2^e`, rounded once: a step down leaves room for all 53 bits until the last.
+/// `x * 2^e`, rounded once: the intermediate products stay normal.
 pub(crate) fn ldexp(mut x: f64, e: i32) -> f64 {
     let mut e = e.clamp(-2200, 2200);
     while e > 1023 {
@@ -55,7 +56,8 @@ pub(crate) fn ldexp(mut x: f64, e: i32) -> f64 {
     x * f64::from_bits(((e + 1023) as u64) << 52)
 }
 
-/// `f` and `e` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN stay, with 0.
+/// `f` and `e` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN are unchanged,
+/// with exponent 0.
 fn frexp(x: f64) -> (f64, i32) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0);
@@ -67,7 +69,7 @@ fn frexp(x: f64) -> (f64, i32) {
     (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52), exponent)
 }
 
-/// `f` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN stay.
+/// `f` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN are unchanged.
 pub(crate) fn frexp_fraction(x: f64) -> f64 {
     frexp(x).0
 }
@@ -82,22 +84,22 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
     x.powf(y)
 }
 
-/// The greatest whole number not above.
+/// Rounds towards negative infinity.
 pub(crate) fn floor(x: f64) -> f64 {
     x.floor()
 }
 
-/// The least whole number not below.
+/// Rounds towards positive infinity.
 pub(crate) fn ceil(x: f64) -> f64 {
     x.ceil()
 }
 
-/// The nearest whole number, ties to even.
+/// Rounds to the nearest integer, ties to even.
 pub(crate) fn round_even(x: f64) -> f64 {
     x.round_ties_even()
 }
 
-/// The whole part.
+/// Rounds towards zero.
 pub(crate) fn trunc(x: f64) -> f64 {
     x.trunc()
 }
@@ -182,7 +184,7 @@ pub(crate) fn atanh(x: f64) -> f64 {
     x.atanh()
 }
 
-/// The angle of the point (x, y), from -π to π; the signs of zeros count.
+/// The angle of the point (x, y), from -π to π; signs of zeros are significant.
 pub(crate) fn atan2(y: f64, x: f64) -> f64 {
     y.atan2(x)
 }

@@ -5,7 +5,7 @@ use std::f64::consts::LN_2;
 use super::exponential::scaled_exp;
 use super::{double, polynomial};
 
-/// Below this an inverse function is its argument and one term more, to 2^-40.
+/// Below this, two terms of the series of an inverse function are accurate to 2^-40.
 const TINY: f32 = 1.0 / 1024.0;
 
 /// Hyperbolic sine: `x + x³ P(x²)` with x² in [0, 1], error 2^-27.5; else by the definition.
@@ -48,7 +48,7 @@ pub(crate) fn asinh(x: f32) -> f32 {
     let large = (double::log2(wide + (wide * wide + 1.0).sqrt()) * LN_2) as f32;
     let small = size - size * size * size * (1.0 / 6.0);
     let value = if size < TINY { small } else { large };
-    // Infinities and NaN stay.
+    // Infinities and NaN are unchanged.
     if size < f32::INFINITY { value.copysign(x) } else { x }
 }
 

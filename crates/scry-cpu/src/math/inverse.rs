@@ -1,4 +1,4 @@
-//! Angles.
+//! Inverse trigonometric functions.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -7,11 +7,11 @@ use super::polynomial;
 /// The rounding error of [`FRAC_PI_2`]; that of [`PI`] is twice that.
 const EXCESS: f32 = 4.371_139e-8;
 
-/// The inverse sine of |x|, at most that of a half; the second value is whether it is to be
-/// doubled and taken from π/2.
+/// Argument reduction of the inverse sine of |x|. If the second value is true, the inverse sine is
+/// π/2 minus twice the first one.
 ///
-/// `asin s = s + s³ P(s²)`: s² in [0, 0.25], error 2^-27.3. From a half on,
-/// `asin x = π/2 - 2 asin(sqrt((1 - x) / 2))`. NaN above 1.
+/// `asin s = s + s³ P(s²)`: s² in [0, 0.25], error 2^-27.3. From a half on, `asin x = π/2 - 2
+/// asin(sqrt((1 - x) / 2))`. NaN above 1.
 #[inline(always)]
 fn reduced_asin(x: f32) -> (f32, bool) {
     const P: [f32; 5] = [0.042_166_326, 0.024_179_503, 0.045_470_38, 0.074_952_975, 0.166_667_52];
@@ -79,14 +79,14 @@ pub(crate) fn atan(x: f32) -> f32 {
     angle.copysign(x)
 }
 
-/// The angle of the point (x, y), from -π to π; the signs of zeros count.
+/// The angle of the point (x, y), from -π to π; signs of zeros are significant.
 #[inline(always)]
 pub(crate) fn atan2(y: f32, x: f32) -> f32 {
     let (height, width) = (y.abs(), x.abs());
     let is_steep = height > width;
     let (over, under) =
         (if is_steep { width } else { height }, if is_steep { height } else { width });
-    // Of two infinities, 1.
+    // For two infinities, 1.
     let ratio = if over == f32::INFINITY { 1.0 } else { over / under };
     let part = atan_to_one(if under == 0.0 { 0.0 } else { ratio });
     let angle = if is_steep { from_right_angle(part) } else { part };

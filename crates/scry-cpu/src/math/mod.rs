@@ -1,14 +1,14 @@
-//! Functions of floats, written so that a loop over lanes becomes vector code.
+//! Mathematical functions, written so that loops over lanes are vectorised.
 //!
-//! Each function of an `f32` is one straight line of additions, multiplications, comparisons and
-//! selections: no branch, no table, no call. Inlined into a loop over an array, it is vectorised
-//! by the compiler for whatever processor the loop is compiled for, the baseline included. That is
-//! why rounding to a whole number is not left to the standard library, which calls a function
-//! where the processor has no instruction.
+//! Each function on `f32` is straight-line code of additions, multiplications, comparisons and
+//! selects, without branches, tables or calls. Inlined into a loop over an array, it is vectorised
+//! by the compiler for any target, including the baseline. Therefore rounding to an integer does
+//! not use the standard library, which calls a function on targets without an instruction for it.
 //!
-//! Nothing is fused, so that results are the same on every processor. Polynomials are minimax fits
-//! (Remez exchange in 200-bit arithmetic, coefficients then rounded), each given from the highest
-//! power with its interval and its relative error before rounding errors of the evaluation.
+//! No multiply-add is fused, so that results are the same on every processor. Polynomials are
+//! minimax fits (Remez exchange in 200-bit arithmetic, coefficients then rounded), each given from
+//! the highest power with its interval and its relative error before rounding errors of the
+//! evaluation.
 
 mod double;
 mod exponential;
@@ -31,14 +31,14 @@ pub(crate) use parts::{frexp_exponent, frexp_fraction, ldexp, max, min, sign};
 pub(crate) use round::{ceil, floor, fract, rem, round_even, trunc};
 pub(crate) use trigonometric::{cos, sin, tan};
 
-/// The value of a polynomial; coefficients from the highest power.
+/// Evaluates a polynomial; coefficients from the highest power.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let first = coefficients[0];
     coefficients[1..].iter().fold(first, |sum, coefficient| sum * x + coefficient)
 }
 
-/// The number, or the bound that it exceeds; NaN stays.
+/// Clamps a number; NaN is unchanged.
 #[inline(always)]
 fn within(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };

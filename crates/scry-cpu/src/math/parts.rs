@@ -1,24 +1,24 @@
-//! Sign, exponent and fraction of floats; the smaller and the larger.
+//! Sign, exponent and fraction of floats; minimum and maximum.
 
 const SIGN: u32 = 0x8000_0000;
 const FRACTION: u32 = 0x007f_ffff;
 const EXPONENT: u32 = 0x7f80_0000;
 
-/// The smaller; of a number and NaN, the number.
+/// Minimum; if one operand is NaN, the other one.
 #[inline(always)]
 pub(crate) fn min(x: f32, y: f32) -> f32 {
     let smaller = if x < y { x } else { y };
     if y.is_nan() { x } else { smaller }
 }
 
-/// The larger; of a number and NaN, the number.
+/// Maximum; if one operand is NaN, the other one.
 #[inline(always)]
 pub(crate) fn max(x: f32, y: f32) -> f32 {
     let larger = if x > y { x } else { y };
     if y.is_nan() { x } else { larger }
 }
 
-/// -1 or 1; zeros and NaN stay.
+/// Returns -1 or 1; zeros and NaN are unchanged.
 #[inline(always)]
 pub(crate) fn sign(x: f32) -> f32 {
     if (x > 0.0) | (x < 0.0) { 1f32.copysign(x) } else { x }
@@ -26,8 +26,8 @@ pub(crate) fn sign(x: f32) -> f32 {
 
 /// `x * 2^e`, rounded once.
 ///
-/// No `f32` needs more than 277 as the exponent to become zero or infinite, and in double precision
-/// all of those products are exact.
+/// With exponents beyond ±277 the result is zero or infinite for any `f32`; within, the product is
+/// exact in double precision.
 #[inline(always)]
 pub(crate) fn ldexp(x: f32, e: i32) -> f32 {
     let e = if e < -300 { -300 } else { e };
@@ -36,7 +36,7 @@ pub(crate) fn ldexp(x: f32, e: i32) -> f32 {
     (f64::from(x) * f64::from_bits(biased << 52)) as f32
 }
 
-/// A float that is not subnormal, and the exponent that was added to make it so.
+/// Scales a subnormal to a normal number; returns the bits and the exponent of the scale.
 #[inline(always)]
 fn normalized(x: f32) -> (u32, i32) {
     let is_small = x.abs() < f32::MIN_POSITIVE;
@@ -44,7 +44,7 @@ fn normalized(x: f32) -> (u32, i32) {
     (scaled.to_bits(), if is_small { 24 } else { 0 })
 }
 
-/// `f` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN stay.
+/// `f` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN are unchanged.
 #[inline(always)]
 pub(crate) fn frexp_fraction(x: f32) -> f32 {
     let (bits, _) = normalized(x);

@@ -1,11 +1,11 @@
-//! Whole numbers near a float.
+//! Rounding to integers.
 
-/// From here on every `f32` is whole.
+/// Every `f32` of at least this magnitude is an integer.
 const WHOLE: f32 = 8_388_608.0;
 
-/// The nearest whole number, ties to even.
+/// Rounds to the nearest integer, ties to even.
 ///
-/// In the sum with 2^23 a unit in the last place is 1, so that the addition rounds.
+/// The unit in the last place of the sum with 2^23 is 1, so that the addition rounds.
 #[inline(always)]
 pub(crate) fn round_even(x: f32) -> f32 {
     let size = x.abs();
@@ -14,23 +14,23 @@ pub(crate) fn round_even(x: f32) -> f32 {
     if size < WHOLE { rounded } else { x }
 }
 
-/// The greatest whole number not above.
+/// Rounds towards negative infinity.
 #[inline(always)]
 pub(crate) fn floor(x: f32) -> f32 {
     let near = round_even(x);
     if near > x { near - 1.0 } else { near }
 }
 
-/// The least whole number not below.
+/// Rounds towards positive infinity.
 #[inline(always)]
 pub(crate) fn ceil(x: f32) -> f32 {
     let near = round_even(x);
     let above = if near < x { near + 1.0 } else { near };
-    // -1 + 1 has lost the sign.
+    // -1 + 1 is +0: restore the sign.
     above.copysign(x)
 }
 
-/// The whole part.
+/// Rounds towards zero.
 #[inline(always)]
 pub(crate) fn trunc(x: f32) -> f32 {
     let near = round_even(x).abs();
@@ -38,7 +38,7 @@ pub(crate) fn trunc(x: f32) -> f32 {
     below.copysign(x)
 }
 
-/// The distance from the whole number not above: 1 where it rounds up to that.
+/// `x - floor(x)`, which may round up to 1.
 #[inline(always)]
 pub(crate) fn fract(x: f32) -> f32 {
     x - floor(x)

@@ -47,7 +47,7 @@ fn reduce(x: f32) -> (u32, f32) {
     (quadrant, (rest * FRAC_PI_2) as f32)
 }
 
-/// Negates where a bit of `quadrant`, of value 2, is set.
+/// Negates `x` if bit 1 of `quadrant` is set.
 #[inline(always)]
 fn negate_by(x: f32, quadrant: u32) -> f32 {
     f32::from_bits(x.to_bits() ^ (quadrant & 2) << 30)
@@ -58,7 +58,7 @@ fn negate_by(x: f32, quadrant: u32) -> f32 {
 pub(crate) fn sin(x: f32) -> f32 {
     let Angle { quadrant, sin, cos } = angle(x);
     let size = if quadrant & 1 == 0 { sin } else { cos };
-    // The sum has lost the sign of a zero.
+    // The polynomial loses the sign of a zero.
     if x == 0.0 { x } else { negate_by(size, quadrant) }
 }
 

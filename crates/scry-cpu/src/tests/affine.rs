@@ -1,10 +1,10 @@
-//! Affine values, and values that are affine only in part.
+//! Affine values, and values that are affine for some lanes only.
 
 use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
-/// Stores a value to each invocation's element, and loads noise with it as an index.
+/// Stores a value to each invocation's element, and uses it as the index of a load.
 fn kernel(shape: [u32; 3], value: impl FnOnce(&mut Builder) -> Value) -> Kir {
     let mut b = Builder::new("affine", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));

@@ -17,7 +17,7 @@ fn first(b: &mut Builder, ty: Type) -> Place {
     Place::new(AddressSpace::Binding(0), Some(zero), ty.size(), 0)
 }
 
-/// Executes `body` in a loop, which hides its cost: then several threads are used.
+/// Executes `body` in a loop: kernels without a cost estimate run on several threads.
 fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
     b.repeat(true, |b, label| {
@@ -68,7 +68,7 @@ fn atomic_add_returns_unique_values() {
 
 #[test]
 fn compare_exchange_implements_a_lock() {
-    // Each invocation of a workgroup of one takes the lock, adds without atomics, and releases the
+    // Each workgroup of one invocation acquires the lock, adds without atomics, and releases the
     // lock.
     let kir = kernel([1, 1, 1], |b| {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
@@ -90,7 +90,7 @@ fn compare_exchange_implements_a_lock() {
     let launch = Launch::new([2000, 1, 1], &[bytes(&[0, 0])]);
     let out = words(&launch.run(&kir, &Machine::new(1))[0]);
     assert_eq!(out, [0, 2000]);
-    // Between threads the lock orders nothing but itself, so only its own state is certain.
+    // Atomics are relaxed: between threads only the final state of the lock is defined.
     let out = words(&launch.run(&kir, &Machine::new(2))[0]);
     assert!(out[0] == 0 && (1..=2000).contains(&out[1]), "{out:?}");
 }

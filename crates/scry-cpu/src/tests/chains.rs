@@ -1,6 +1,6 @@
-//! Chains of sums of products, of every length and end, over lines, rows and single elements, with
-//! results where others of their operands are. All numbers are whole and small, so that nothing is
-//! rounded; and the same with fractions, which one order of operations rounds as it does.
+//! Chains of multiply-adds of every length and end, with all kinds of strides, and with results
+//! that overwrite operands. Numbers are small integers, so that nothing is rounded; another test
+//! uses fractions, whose rounding depends on the order of operations.
 
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Const, Kir, Place, Type, Value};
 
@@ -23,7 +23,7 @@ fn load(b: &mut Builder, buffer: u32, index: Value) -> Value {
     b.load(Type::F32, Place::new(AddressSpace::Binding(buffer), Some(index), 4, 0), 1)[0]
 }
 
-/// Adds this number of terms, each of another kind, to `first`.
+/// Adds this number of terms of different kinds to `first`.
 fn sum(
     b: &mut Builder,
     first: Value,
@@ -58,7 +58,7 @@ fn sum(
     }
 }
 
-/// The number of stages of the longest chain of a kernel.
+/// Returns the number of stages of the longest chain of a kernel.
 fn longest(kir: &Kir) -> usize {
     let code = Code::compile(kir).unwrap();
     let stages = code.steps.iter().map(|step| match step {
@@ -68,7 +68,8 @@ fn longest(kir: &Kir) -> usize {
     stages.max().unwrap_or(0)
 }
 
-/// Own elements of three buffers, of which the last is written; `few` for some invocations only.
+/// A kernel on the own elements of three buffers, of which the last is written; with `few`, for
+/// some invocations only.
 fn own(shape: [u32; 3], terms: u32, end: End, few: bool) -> Kir {
     let mut b = Builder::new("own", shape);
     let buffers = [b.buffer(false), b.buffer(false), b.buffer(true)];
@@ -118,7 +119,7 @@ fn chains_have_at_most_five_stages() {
     }
 }
 
-/// Neighbours of a field with rows of fifty, whose rim is left out by `clamp` or by a branch.
+/// A stencil on a field with rows of fifty, whose border is handled by `clamp` or by a branch.
 fn stencil(shape: [u32; 3], terms: u32, end: End, rim: bool) -> Kir {
     let mut b = Builder::new("stencil", shape);
     let (from, to) = (b.buffer(false), b.buffer(true));
@@ -154,7 +155,7 @@ fn chains_of_neighbours_in_rows() {
         for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
             for rim in [false, true] {
                 let buffers = [small(0, 600), small(1 << 8, 600)];
-                // Rows of fifty, of which invocations beyond the row write the same twice.
+                // Invocations beyond the row of fifty repeat the stores of others.
                 Launch::new(groups, &buffers).agree(&stencil(shape, terms, end, rim));
             }
         }
@@ -219,8 +220,8 @@ fn chains_with_variables_assigned_in_between() {
     }
 }
 
-/// Results are rounded as by one stage after the other: blocks that are not contiguous, which are
-/// not computed in one pass, have the same results.
+/// Results are rounded as if computed stage by stage: non-contiguous blocks, which are not computed
+/// in one pass, have the same results.
 #[test]
 fn chains_round_like_separate_stages() {
     let size = 3 * 64;
@@ -229,7 +230,7 @@ fn chains_round_like_separate_stages() {
         (0..size).flat_map(|n| number(n).to_ne_bytes()).collect()
     };
     for (terms, end) in (1..=6).flat_map(|terms| ENDS.map(|end| (terms, end))) {
-        // Of a group of five lanes, blocks cross the rows.
+        // In rows of five lanes, blocks span several rows.
         let runs = [[64, 1, 1], [4, 16, 1], [2, 2, 16]].map(|shape| {
             let launch = Launch::new([3, 1, 1], &[0, 77, 5000].map(fractions));
             launch.run(&own(shape, terms, end, false), &Machine::new(1))

@@ -41,7 +41,7 @@ fn bump(b: &mut Builder, var: Var, by: u32) {
     b.set(var, new);
 }
 
-/// An iteration of a loop: lanes leave as prefetch as a variable is as large as their own number.
+/// An iteration of a loop: lanes leave when a variable reaches their own number.
 fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut Builder)) {
     let now = b.get(var);
     let less = b.binary(BinaryOp::Lt, now, limit);

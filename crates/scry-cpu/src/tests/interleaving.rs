@@ -1,5 +1,5 @@
-//! Workgroups of several rows that are executed together, with interleaved lanes: every shape, in
-//! grids whose width is not a power of two, with images that do not fill them.
+//! Batched workgroups of several rows, with interleaved lanes: every shape, in grids whose width is
+//! not a power of two, with images that do not fill them.
 
 use scry_ir::Program;
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
@@ -22,8 +22,8 @@ const SHAPES: [[u32; 3]; 9] = [
 ];
 const GROUPS: [[u32; 3]; 5] = [[1, 2, 1], [2, 1, 2], [7, 2, 1], [19, 1, 1], [5, 2, 2]];
 
-/// A kernel of this body, whose invocations have two words of `out` each, from `own` on, and an
-/// image of `w` by `h` pixels at the start of `data`.
+/// A kernel with this body. Each invocation has two words of `out`, from `own` on; `data` starts
+/// with an image of `w` by `h` pixels.
 fn kernel(shape: [u32; 3], body: &str) -> Kir {
     let [x, y, z] = shape;
     let source = format!(
@@ -167,8 +167,8 @@ fn wrapping_indices_in_returned_rows() {
     }
 }
 
-/// A kernel that writes `a * b + c` to an element of each invocation, where all are read from
-/// memory, from places drawn at random.
+/// A kernel that stores `a * b + c` to an element of each invocation, with operands from random
+/// places in memory.
 fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
     let mut b = Builder::new("sum", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));

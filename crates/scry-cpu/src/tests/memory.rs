@@ -1,4 +1,4 @@
-//! Loads and stores of every shape.
+//! Loads and stores with all kinds of indices.
 
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
 
@@ -13,8 +13,8 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, Address
     b.finish()
 }
 
-/// Runs a kernel in workgroups of every shape, on buffers that hold `each` words an invocation,
-/// and `rest` more or less.
+/// Runs a kernel in workgroups of every shape, on buffers with `each` words per invocation, and
+/// some more or less.
 fn agree(each: u32, fill: impl Fn(&mut Builder, AddressSpace, AddressSpace)) {
     for shape in SHAPES {
         for rest in [0, 3, -2] {

@@ -7,18 +7,18 @@ use crate::Machine;
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 
-/// A small integer that every type represents, as it does the accumulated products.
+/// A small integer: every type represents it and the accumulated products exactly.
 fn small(seed: usize) -> i32 {
     (seed * seed + 3 * seed) as i32 % 7 - 3
 }
 
-/// The scalar of an operand that a lane holds.
+/// Returns a scalar of an operand in a lane.
 fn scalar(lane: usize, operand: usize, nth: usize) -> i32 {
     small(lane * 37 + operand * 11 + nth * 5)
 }
 
-/// A kernel whose invocations with a number divisible by `step`, or that are all if it is 1, hold
-/// matrices of small numbers, and write the result as `i32`.
+/// A kernel in which every `step`th invocation multiplies matrices of small numbers, and stores the
+/// result as `i32`.
 fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
     let mut b = Builder::new("products", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -46,7 +46,7 @@ fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
     b.finish()
 }
 
-/// The expected results of an invocation, from its lane and the active lanes of its subgroup.
+/// Returns the expected results of a lane for the active lanes of its subgroup.
 fn expected(lane: usize, active: &dyn Fn(usize) -> bool) -> [i32; 4] {
     let held =
         |lane: usize, operand, nth| if active(lane) { scalar(lane, operand, nth) } else { 0 };

@@ -1,13 +1,12 @@
-//! Kernels whose invocations get in each other's way, on several threads: whatever comes out, no
-//! access may be a data race in Rust's sense. Miri decides, so these are small; without it they
-//! show that what has to be right is right.
+//! Racy kernels on several threads: with any result, no access may be a data race in Rust. Miri
+//! checks that, so the kernels are small; without Miri the tests check the defined results.
 
 use scry_ir::kir::{AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
 
 use super::support::{Launch, Make, bytes, noise, words};
 use crate::Machine;
 
-/// A kernel in workgroups of this width, with one buffer.
+/// A kernel with workgroups of this width, and one buffer.
 fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("race", [width, 1, 1]);
     b.buffer(true);
@@ -15,7 +14,7 @@ fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     b.finish()
 }
 
-/// The content of a buffer of this many words after a launch on several threads.
+/// Returns the content of a buffer of `length` words after a launch on several threads.
 fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
     let launch = Launch::new([groups, 1, 1], &[bytes(&noise(length))]);
     words(&launch.run_split(kir, 2)[0])
@@ -43,8 +42,8 @@ fn miri_neighbours_read_concurrent_writes() {
         b.put(0, number, theirs);
     });
     let out = race(&kir, 4, 64);
-    // Each reads its neighbour's value, from before or after the write; the last one's is out of
-    // bounds.
+    // Each invocation reads its neighbour's element before or after the write; the last one reads
+    // out of bounds.
     assert_eq!(out[63], 0);
 }
 
@@ -107,7 +106,7 @@ fn miri_clamped_indices_share_last_element() {
 
 #[test]
 fn miri_own_elements_in_partial_blocks() {
-    // The elements of the next workgroup are at the lanes beyond a workgroup.
+    // Lanes beyond a workgroup correspond to elements of the next workgroup.
     for width in [1, 5, 17, 33] {
         let length = 4 * width as usize + 3;
         let out = race(&own_elements(width), 4, length);
@@ -119,7 +118,7 @@ fn miri_own_elements_in_partial_blocks() {
 
 #[test]
 fn miri_own_struct_elements_after_header() {
-    // Elements of two words after one word; a word at the end is not enough for another element.
+    // Elements of two words after a header of one word; a single word at the end is no element.
     let kir = kernel(16, |b| {
         let x = b.global_x();
         let index = b.clamped(x, 0, 4, 8);
@@ -141,7 +140,7 @@ fn miri_own_struct_elements_after_header() {
 
 #[test]
 fn miri_own_elements_with_foreign_length() {
-    // The shorter buffer's last index is one that all later invocations share.
+    // All later invocations share the last index of the shorter buffer.
     let mut b = Builder::new("race", [16, 1, 1]);
     let (short, long) = (b.buffer(false), b.buffer(true));
     let x = b.global_x();
@@ -157,7 +156,7 @@ fn miri_own_elements_with_foreign_length() {
 
 #[test]
 fn miri_own_elements_in_2d_launches() {
-    // Workgroups above each other have the same positions along x.
+    // Workgroups of different rows have the same positions along x.
     let launch = Launch::new([2, 2, 1], &[bytes(&noise(40))]);
     let out = words(&launch.run_split(&own_elements(16), 4)[0]);
     for (found, before) in out.iter().zip(noise(40)).take(32) {
@@ -202,7 +201,7 @@ fn miri_counters_miss_nobody() {
 
 #[test]
 fn miri_a_machine_of_several_threads() {
-    // A loop hides the cost, so that several threads are used.
+    // A kernel with a loop has no cost estimate, so that several threads are used.
     let kir = kernel(16, |b| {
         let x = b.global_x();
         b.repeat(true, |b, label| {

@@ -9,7 +9,7 @@ use super::support::Make;
 
 /// Words of the output buffer that belong to each invocation.
 pub(super) const OWN: u32 = 24;
-/// Elements of the private array: four that are the first of four.
+/// Elements of the private array: four start positions for accesses of four elements.
 const LOCAL: u32 = 7;
 const SHAPES: [[u32; 3]; 8] =
     [[1, 1, 1], [5, 1, 1], [7, 3, 2], [8, 8, 1], [33, 1, 1], [16, 2, 1], [64, 1, 1], [16, 1, 3]];
@@ -120,7 +120,7 @@ impl Scene {
         }
     }
 
-    /// A visible value of a type, or a constant.
+    /// Returns a visible value of a type, or a constant.
     fn operand(&mut self, ty: Type) -> Value {
         let fitting = self.visible.iter().copied().filter(|value| self.b.ty(*value) == ty);
         let fitting: Vec<_> = fitting.collect();
@@ -177,7 +177,7 @@ impl Scene {
         self.b.set(var, value);
     }
 
-    /// A place of this many words that nothing else writes.
+    /// Returns a place of `count` words that no other invocation writes.
     fn place(&mut self, count: u32, written: bool) -> Place {
         let own = self.random.below((OWN - 14 - count) as usize) as u32;
         match self.random.below(if written { 6 } else { 10 }) {
@@ -239,7 +239,7 @@ impl Scene {
         self.b.push(Stmt::Scope { label, body });
     }
 
-    /// A loop of a few iterations, their number uniform or not.
+    /// Adds a loop with a few iterations, of uniform or varying number.
     fn repeat(&mut self, depth: u32) {
         let (count, label) = (self.b.var(Type::U32), self.b.label());
         let (zero, three) = (self.b.u32(0), self.b.u32(3));

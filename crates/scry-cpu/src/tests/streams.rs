@@ -1,5 +1,5 @@
-//! Multiply-adds with operands and results in memory, of every shape, and with writes between them.
-//! All numbers are small integers, so that nothing is rounded.
+//! Multiply-adds with operands and results in memory, with all kinds of indices, and with writes
+//! between them. All numbers are small integers, so that nothing is rounded.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Exchange within subgroups, with all lanes and with some.
+//! Subgroup operations with all and with some active lanes.
 
 use scry_ir::kir::{
     BinaryOp, Builder, Builtin, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value,
@@ -10,7 +10,7 @@ use crate::{Machine, SUBGROUP_SIZE};
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 const GROUPS: usize = 3;
 
-/// The result of an operation in each invocation for whose noise a condition holds; 7 in others.
+/// Executes an operation in the invocations for whose noise a condition holds; others store 7.
 fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
     let mut b = Builder::new("subgroups", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -28,8 +28,8 @@ fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: boo
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 
-/// Checks what each active invocation gets against what `expected` says for its place among the
-/// active values of its subgroup: `(lane, value)` of each, and which of them it is itself.
+/// Compares the result of each active invocation with `expected`, which is called with the `(lane,
+/// value)` pairs of the subgroup's active lanes and the invocation's index among them.
 fn check(
     op: impl Fn(&mut Builder, Value) -> Value,
     expected: impl Fn(&[(usize, u32)], usize) -> Option<u32>,

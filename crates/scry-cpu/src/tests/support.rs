@@ -9,7 +9,7 @@ use scry_ir::kir::{
 use crate::exec::{self, Scratch};
 use crate::{CancelToken, Code, Job, Machine, Memory};
 
-/// Workgroup shapes: with and without partly filled blocks, in one row and in many.
+/// Workgroup shapes: with and without partially filled blocks, with one and several rows.
 pub(super) const SHAPES: [[u32; 3]; 8] = [
     [1, 1, 1],
     [5, 1, 1],
@@ -52,8 +52,8 @@ impl Launch {
         Self { groups, buffers: buffers.to_vec(), immediates: Vec::new() }
     }
 
-    /// The buffers after the reference interpreter has executed the launch. As on the machine,
-    /// reads out of bounds return zero and writes out of bounds are dropped.
+    /// Returns the buffers after a launch on the reference interpreter. As on the machine, reads
+    /// out of bounds return zero and writes out of bounds are dropped.
     pub fn interpret(&self, kir: &Kir) -> Vec<Vec<u8>> {
         let mut interpreter = Interpreter::new(kir, self.buffers.clone());
         interpreter.immediates.clone_from(&self.immediates);
@@ -155,7 +155,7 @@ pub(super) trait Make {
     fn number(&mut self) -> Value;
     /// Global position along x.
     fn global_x(&mut self) -> Value;
-    /// The index, clamped to an array of this stride at this offset of a buffer.
+    /// Clamps an index to an array with this stride, at this offset of a buffer.
     fn clamped(&mut self, index: Value, binding: u32, offset: u32, stride: u32) -> Value;
     fn word(&mut self, binding: u32, index: Value) -> Value;
     fn put(&mut self, binding: u32, index: Value, value: Value);

@@ -1,14 +1,14 @@
-//! Errors, in units in the last place, against the functions of an `f64`.
+//! Errors in units in the last place, relative to the functions on `f64`.
 
 use super::samples;
 use crate::math::{self, f64 as double};
 
-/// The distance from an exact value, in units in its last place as an `f32`.
+/// Returns the distance from an exact value, in units in the last place of `f32`.
 fn ulps(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if rounded.is_infinite() || rounded.is_nan() || got.is_nan() {
         let same = got == rounded || (got.is_nan() && rounded.is_nan());
-        // Just below what rounds to infinity, the largest number is near as well.
+        // Just below the overflow threshold, the largest finite number is accurate as well.
         let near = got.abs() == f32::MAX && want.abs() < 3.402_824e38 && got * rounded > 0.0;
         return if same {
             0.0
@@ -25,7 +25,7 @@ fn ulps(got: f32, want: f64) -> f64 {
     (f64::from(got) - want).abs() / 2f64.powf(exponent - 23.0)
 }
 
-/// Where and how far a function is from the right value at most.
+/// Returns the maximum error of a function, and its argument.
 fn worst<A: Copy>(
     ours: impl Fn(A) -> f32,
     exact: impl Fn(A) -> f64,
@@ -82,7 +82,7 @@ fn hyperbolic_functions() {
     check("atanh", math::atanh, double::atanh, EVERYWHERE, 0.51);
 }
 
-/// Pairs of any size, and pairs near 1.
+/// Pairs of any magnitude, and pairs near 1.
 fn pairs() -> impl Iterator<Item = (f32, f32)> {
     let any = samples(7).zip(samples(8).map(|x| x.fract() * 100.0));
     let wild = samples(9).zip(samples(10).collect::<Vec<_>>().into_iter().rev());

@@ -1,4 +1,4 @@
-//! Zeros, infinities, NaN, the ends of domains.
+//! Zeros, infinities, NaN, and limits of domains.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -8,7 +8,7 @@ use crate::math;
 const INF: f32 = f32::INFINITY;
 const NAN: f32 = f32::NAN;
 
-/// A function, its name, and arguments with what it is there.
+/// A function, its name, and arguments with expected results.
 type Case = (&'static str, fn(f32) -> f32, &'static [(f32, f32)]);
 
 const CASES: [Case; 18] = [

@@ -1,4 +1,4 @@
-//! Functions that have one right result.
+//! Functions that must be exact.
 
 use super::{SPECIAL, same, samples};
 use crate::math::{self, f64 as double};
@@ -11,7 +11,7 @@ fn check(name: &str, ours: fn(f32) -> f32, right: fn(f32) -> f32) {
     }
 }
 
-/// Numbers half-way between whole ones, and their neighbours.
+/// Numbers halfway between integers, and their neighbours.
 fn halves() -> impl Iterator<Item = f32> {
     (-2000i16..2000).flat_map(|i| {
         let half = f32::from(i) * 0.5;
@@ -38,7 +38,7 @@ fn whole_numbers_in_double_precision() {
 
 #[test]
 fn remainder_has_sign_of_dividend() {
-    // Quarters: nothing is rounded but some quotients, and those not across a whole number.
+    // Multiples of 1/4: only some quotients round, and never across an integer.
     for i in (-200i16..200).filter(|i| *i != 0) {
         for j in [-25i16, -7, -1, 1, 3, 10, 64] {
             let (x, y) = (f32::from(i) / 4.0, f32::from(j) / 4.0);
@@ -59,7 +59,7 @@ fn signs() {
 fn min_max_prefer_numbers_to_nan() {
     for x in SPECIAL {
         for y in SPECIAL {
-            // Either zero may count as the smaller.
+            // Either zero may be the minimum.
             let equal = |got: f32, want: f32| got == want || same(got, want);
             assert!(equal(math::min(x, y), x.min(y)), "min({x}, {y}) is {}", math::min(x, y));
             assert!(equal(math::max(x, y), x.max(y)), "max({x}, {y}) is {}", math::max(x, y));
@@ -69,7 +69,7 @@ fn min_max_prefer_numbers_to_nan() {
     assert_eq!([math::max(1.0, f32::NAN), math::max(f32::NAN, 1.0)], [1.0; 2]);
 }
 
-/// A power of 2 times a number, in double precision, where both are exact.
+/// A number times a power of 2, in double precision, where both are exact.
 fn scaled(x: f32, e: i32) -> f32 {
     let half = e / 2;
     let exact = f64::from(x) * 2f64.powi(half) * 2f64.powi(e - half);
@@ -104,7 +104,7 @@ fn parts_make_up_the_number() {
     }
 }
 
-/// What the bits of an `f16` mean.
+/// Returns the value of an `f16` from its bits.
 fn meaning(half: u16) -> f64 {
     let exponent = i32::from(half >> 10 & 31);
     let fraction = f64::from(half & 0x3ff) / 1024.0;
@@ -135,7 +135,7 @@ fn every_f16_converts_exactly() {
 #[test]
 fn f16_rounds_to_nearest_even() {
     for half in 0..0x7c00u16 {
-        // Above the largest number the next would be 2^16: from half-way there, infinity.
+        // Above the largest number, the next one would be 2^16: from the midpoint on, infinity.
         let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));
         let middle = ((low + next) / 2.0) as f32;
         assert_eq!(f64::from(middle), (low + next) / 2.0, "the middle is exact");
@@ -191,7 +191,7 @@ fn doubles_have_the_same_edges() {
             assert!(is_power, "2^{e} is {there}");
         }
     }
-    // Half-way between the two least numbers, and a little above: rounded once, not twice.
+    // The midpoint of the two smallest numbers, and slightly above: rounded once, not twice.
     assert_eq!(double::ldexp(1.5, -1074), 1e-323);
     assert_eq!(double::ldexp(2.5 + f64::EPSILON * 2.0, -1074), 1.5e-323);
     assert_eq!(double::ldexp(1.0 + f64::EPSILON, -1075), 5e-324);

@@ -1,10 +1,10 @@
-//! Every function against its definition, or in double precision.
+//! Every function, compared with its definition or with double precision.
 
 mod accuracy;
 mod edges;
 mod exact;
 
-/// Every exponent with fractions at random, both signs: the same for the same seed.
+/// Numbers of every exponent with pseudo-random fractions, of both signs.
 fn samples(seed: u64) -> impl Iterator<Item = f32> {
     let mut state = seed;
     (0..256u32 * 800).map(move |i| {
@@ -15,7 +15,7 @@ fn samples(seed: u64) -> impl Iterator<Item = f32> {
     })
 }
 
-/// Numbers at which functions change their ways.
+/// Boundaries of the cases of functions.
 const SPECIAL: [f32; 21] = [
     0.0,
     -0.0,
@@ -40,7 +40,7 @@ const SPECIAL: [f32; 21] = [
     1e-45,
 ];
 
-/// Whether these are one number, of one sign, or NaN both.
+/// Returns whether two results are the same number with the same sign, or both NaN.
 fn same(x: f32, y: f32) -> bool {
     x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan())
 }

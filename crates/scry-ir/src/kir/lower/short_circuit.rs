@@ -1,6 +1,4 @@
-//! Short-circuit evaluation: the front end lowers `&&` and `
-//!
-//! ` to a branch that stores to a flag.
+//! Short-circuit evaluation: the front end lowers `&&` and `||` to a branch that stores to a flag.
 //!
 //! If the right-hand side is cheap and has no effects, it is evaluated speculatively, without a
 //! branch.

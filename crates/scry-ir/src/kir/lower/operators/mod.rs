@@ -23,9 +23,7 @@ pub(crate) fn unary(
     Ok(each_unary(b, op, a))
 }
 
-/// Lowers a binary operator. Both operands of `&&` and `
-///
-/// ` have been computed.
+/// Lowers a binary operator. Both operands of `&&` and `||` have been computed.
 pub(crate) fn binary(
     b: &mut Builder,
     op: BinaryOperator,

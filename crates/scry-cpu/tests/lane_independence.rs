@@ -1,5 +1,5 @@
-//! An invocation computes the same alone and among others: random kernels are run in workgroups of
-//! one, where nothing can go apart, and in workgroups of all shapes.
+//! Results must not depend on lockstep execution: random kernels run in workgroups of one
+//! invocation, which cannot diverge, and in workgroups of all shapes.
 
 use std::fmt::Write;
 
@@ -7,27 +7,27 @@ use scry_cpu::{CancelToken, Code, Job, Machine, Memory};
 use scry_ir::Program;
 use scry_ir::kir::KirOptions;
 
-/// Invocations that do something.
+/// Number of invocations.
 const COUNT: u32 = 700;
-/// Words of output for each.
+/// Output words per invocation.
 const WORDS: u32 = 8;
-/// Shapes of workgroups that are compared with single invocations.
+/// Workgroup shapes that are compared with single invocations.
 const SHAPES: [[u32; 3]; 6] =
     [[64, 1, 1], [7, 3, 2], [16, 4, 1], [300, 1, 1], [32, 8, 4], [1, 33, 1]];
-/// Kernels that are tried: a second of work.
+/// Number of kernels: they run for about a second.
 const SEEDS: u64 = 60;
-/// How deep statements nest.
+/// Maximum nesting of statements.
 const DEPTH: u32 = 4;
 
-/// Writes random statements.
+/// A generator of random statements.
 struct Writer {
     state: u64,
     text: String,
-    /// Loop counters, each with a name of its own.
+    /// Number of loop counters so far, which have unique names.
     counters: u32,
-    /// Statements that may still be written.
+    /// Remaining number of statements.
     left: u32,
-    /// Loops around the statement.
+    /// Number of enclosing loops.
     loops: u32,
 }
 
@@ -124,7 +124,7 @@ impl Writer {
         }
     }
 
-    /// Leaves something under a condition.
+    /// Adds a conditional `break`, `continue` or `return`.
     fn jump(&mut self) {
         let condition = self.condition(1);
         let jumps: &[&str] = if self.loops > 0 {
@@ -144,7 +144,7 @@ impl Writer {
     fn switch(&mut self, depth: u32) {
         let selector = self.value(1);
         let _ = writeln!(self.text, "switch {selector} & 3u {{ case 0, 2: ");
-        // A `continue` in a case is one of the loop round the switch.
+        // A `continue` in a case refers to the loop around the switch.
         self.block(depth - 1);
         self.text.push_str("case 1: ");
         self.block(depth - 1);
@@ -177,7 +177,7 @@ impl Writer {
     }
 }
 
-/// The statements of a kernel.
+/// Returns the statements of a kernel.
 fn body(seed: u64) -> String {
     let mut writer = Writer { state: seed, text: String::new(), counters: 0, left: 40, loops: 0 };
     while writer.left > 0 {
@@ -215,7 +215,7 @@ fn source(body: &str, [width, height, depth]: [u32; 3]) -> String {
     )
 }
 
-/// What a kernel writes in workgroups of this shape.
+/// Returns the output of a kernel in workgroups of this shape.
 fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let kir = program.to_kir(&KirOptions { checked: true }).expect("a kernel of this size runs");
@@ -243,7 +243,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     out
 }
 
-/// The first invocation that computes something else among others than alone.
+/// Returns the first invocation whose results differ between the shape and single invocations.
 fn difference(machine: &Machine, body: &str, shape: [u32; 3]) -> Option<u32> {
     let alone = run(machine, &source(body, [1, 1, 1]), [1, 1, 1]);
     let together = run(machine, &source(body, shape), shape);
