@@ -38,7 +38,7 @@ pub enum Command {
     Check(Check),
     /// Show the interface of a kernel: buffers, immediates, overrides, workgroup size.
     Reflect(Reflect),
-    /// Translate a kernel to SPIR-V or PTX.
+    /// Translate a kernel to SPIR-V, PTX or WGSL.
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
@@ -173,6 +173,8 @@ pub enum Target {
     Spirv,
     /// PTX, the virtual assembly language of NVIDIA GPUs, as text.
     Ptx,
+    /// WGSL of the optimised kernel, with its bounds checks, as text.
+    Wgsl,
 }
 
 impl Target {
@@ -181,6 +183,7 @@ impl Target {
         match self {
             Self::Spirv => "spirv",
             Self::Ptx => "ptx",
+            Self::Wgsl => "wgsl",
         }
     }
 }

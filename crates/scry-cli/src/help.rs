@@ -67,7 +67,8 @@ Examples:
 pub const EMIT_EXAMPLES: &str = "\
 Examples:
   scry emit saxpy.wgsl -o saxpy.spv
-  scry emit saxpy.wgsl --target ptx --sm 90";
+  scry emit saxpy.wgsl --target ptx --sm 90
+  scry emit saxpy.wgsl --target wgsl -o optimised.wgsl";
 
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\

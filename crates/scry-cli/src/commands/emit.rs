@@ -38,6 +38,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
     let Emitted { bytes, language } = match args.target {
         Target::Spirv => spirv(&program, args)?,
         Target::Ptx => ptx(&program, args)?,
+        Target::Wgsl => wgsl(&program, args)?,
     };
     let Some(output) = output else {
         report::print_bytes(&bytes)?;
@@ -56,7 +57,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
 fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
     let output = match (&args.output, args.target) {
         (Some(output), _) => output.clone(),
-        (None, Target::Ptx) => PathBuf::from("-"),
+        (None, Target::Ptx | Target::Wgsl) => PathBuf::from("-"),
         (None, Target::Spirv) => {
             return Err(Failure::usage(
                 "SPIR-V is binary; name a file with --output, or - for standard output",
@@ -93,6 +94,15 @@ fn ptx(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
     let ptx = program.with_kir(&options, translate).map_err(|error| failed(args, &error))?;
     let language = format!("PTX {} for {}", ptx.version, args.sm);
     Ok(Emitted { bytes: ptx.text.into_bytes(), language })
+}
+
+fn wgsl(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+    let options = KirOptions { checked: !args.unchecked };
+    let text = program
+        .with_kir(&options, |kir| kir.to_wgsl(program.interface()))
+        .and_then(|text| text)
+        .map_err(|error| failed(args, &error))?;
+    Ok(Emitted { bytes: text.into_bytes(), language: "WGSL".to_owned() })
 }
 
 fn failed(args: &Emit, error: &ShaderError) -> Failure {

@@ -79,3 +79,34 @@ fn ptx_targets_the_given_architecture() {
     place.scry(&old).ends(2).says(&["`61` is not a target", "90a"]);
     place.scry(&["emit", "--target", "ptx", "--json", kernel]).ends(2).says(&["standard output"]);
 }
+
+#[test]
+fn wgsl_is_a_kernel_again() {
+    let place = Workplace::without_driver();
+    let source = "@group(1) @binding(2) var<storage, read_write> data: array<f32>;
+        @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+            data[id.x] *= 2.0;
+        }";
+    place.write("double.wgsl", source);
+    let piped = place.command(&["emit", "--target", "wgsl", "double.wgsl"]).output().unwrap();
+    assert!(piped.status.success());
+    let text = String::from_utf8(piped.stdout).unwrap();
+    assert!(text.contains("fn double(") && text.contains("min("), "indices are checked: {text}");
+    place.write("again.wgsl", &text);
+    place.scry(&["check", "again.wgsl"]).ends(0);
+    place.scry(&["reflect", "again.wgsl"]).ends(0).says(&["double", "data", "array<f32>"]);
+
+    let unchecked = ["emit", "--target", "wgsl", "--unchecked", "double.wgsl", "-o", "u.wgsl"];
+    place.scry(&unchecked).ends(0).says(&["u.wgsl", "bytes of WGSL"]);
+    assert!(place.read("u.wgsl").len() < text.len(), "without checks there is less");
+}
+
+#[test]
+fn wgsl_lacks_64_bit_types() {
+    let place = Workplace::without_driver();
+    let source = "@group(0) @binding(0) var<storage, read_write> sums: array<f64>;
+        @compute @workgroup_size(1) fn main() { sums[0] *= 2.0lf; }";
+    place.write("wide.wgsl", source);
+    let refused = place.scry(&["emit", "--target", "wgsl", "wide.wgsl"]).ends(1);
+    refused.says(&["wide.wgsl", "WGSL has no 64-bit floats (f64)", "help: "]);
+}
