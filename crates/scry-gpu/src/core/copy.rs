@@ -44,7 +44,7 @@ fn kernel_copy(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option
     let max_size = max_copy_size(&context.info, [src.offset, dst.offset])?;
     let compile = || {
         let compiled = Kernel::compile(context, source, &CompileOptions::default(), true);
-        let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
+        let warn = |error: &_| log::warn!("large copies use the copy command: {error}");
         compiled.inspect_err(warn).ok().map(Kernel::without_device)
     };
     let kernel = context.copier.get_or_compile(compile)?;

@@ -57,7 +57,7 @@ pub(crate) fn copy(
                 count(&dst),
                 quoted(dst.label)
             ),
-            help: "copy between slices of one length".to_owned(),
+            help: "copy between slices of the same length".to_owned(),
         }));
     }
     let (Some((_, a)), Some((_, b))) = (src.bytes(), dst.bytes()) else {

@@ -512,12 +512,12 @@ impl SubmissionQueue {
 
 /// The help text for cancelled work.
 const CANCELLED_HELP: &str = "look for an endless loop, or raise Device::set_time_limit; the work \
-                              was ended, what it was to write is incomplete, and the device goes \
-                              on";
+                              was cancelled, its results are incomplete, and the device remains \
+                              usable";
 
 /// The help text for work that could not be cancelled.
 pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
-                                         Device::set_time_limit; the device is given up, open a \
+                                         Device::set_time_limit; the device was abandoned, open a \
                                          new one";
 
 /// Makes the writes of copies visible to the host.

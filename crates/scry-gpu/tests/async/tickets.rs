@@ -142,7 +142,7 @@ fn time_limit_ends_awaited_work() {
             let error = result.unwrap_err();
             assert!(matches!(error, GpuError::Timeout(_)), "{error}");
             assert!(error.to_string().starts_with("Ticket::await: work on"), "{error}");
-            assert!(error.to_string().contains("the device goes on"), "{error}");
+            assert!(error.to_string().contains("the device remains usable"), "{error}");
         }
         plan.fail_later(NEVER);
         fill(&gpu, &buffer, 5).await.unwrap();

@@ -147,7 +147,7 @@ fn rejects_invalid_copies() {
     assert_eq!(
         range_error(a.copy_to(&b)),
         "Buffer::copy_to: 4 elements of the buffer do not fit the 3 elements of buffer `b`; help: \
-         copy between slices of one length"
+         copy between slices of the same length"
     );
     let (first, last) = (a.slice(0..3).unwrap(), a.slice(1..4).unwrap());
     assert_eq!(

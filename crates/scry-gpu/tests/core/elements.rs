@@ -49,7 +49,7 @@ fn rejects_transfers_that_do_not_fit() {
     assert_eq!(
         error_of(batch.copy(&halves, &short).map(|_| ())),
         "Batch::copy: 4 elements of buffer `halves` do not fit the 3 elements of buffer `short`; \
-         help: copy between slices of one length"
+         help: copy between slices of the same length"
     );
     assert_eq!(
         error_of(batch.copy(&halves.slice(..2).unwrap(), &halves.slice(1..3).unwrap()).map(|_| ())),

@@ -147,8 +147,8 @@ fn extent(
         |problem: String, help: String| Err(refuse(interface, binding, argument, problem, help));
     if argument.size == 0 {
         return refuse(
-            "the buffer is empty, and a kernel cannot be given nothing".into(),
-            "leave the launch out when there is no data, or launch 0 invocations".into(),
+            "the buffer is empty, but a binding needs at least one element".into(),
+            "skip the launch if there is no data, or launch 0 invocations".into(),
         );
     }
     if !argument.offset.is_multiple_of(info.binding_alignment.max(1)) {

@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.layers.present.is_empty()
+        self.layers.current.is_empty()
     }
 
     /// Begins a segment that depends on all nodes so far. `nodes` is an estimate of its size.
@@ -153,7 +153,7 @@ impl<'a> Builder<'a> {
             unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
         })?;
         self.product = Some(node);
-        self.layers.present.push(node);
+        self.layers.current.push(node);
         Ok(())
     }
 
@@ -166,9 +166,11 @@ impl<'a> Builder<'a> {
             // its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
-        self.layers.present.push(node);
-        add_dependencies
-            .map_or(Ok(()), |add_dependencies| self.add_pdl_edge(add_dependencies, node))
+        self.layers.current.push(node);
+        match add_dependencies {
+            Some(add_dependencies) => self.add_pdl_edge(add_dependencies, node),
+            None => Ok(()),
+        }
     }
 
     /// Adds an indirect launch, which depends on the previous one.
@@ -181,7 +183,7 @@ impl<'a> Builder<'a> {
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.indirect = Some(node);
-        self.layers.present.push(node);
+        self.layers.current.push(node);
         Ok(())
     }
 
@@ -189,7 +191,7 @@ impl<'a> Builder<'a> {
     fn add_pdl_edge(&self, add_dependencies: AddDependencies, node: GraphNode) -> Result<()> {
         /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
         const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
-        let before = self.layers.before.as_ptr();
+        let before = self.layers.previous.as_ptr();
         // SAFETY: the signature is that of the driver's header; the graph is alive, and both nodes
         // are its kernel nodes.
         let code = unsafe { add_dependencies(self.raw, before, &raw const node, &EDGE, 1) };
@@ -214,7 +216,7 @@ impl<'a> Builder<'a> {
                 )
             }
         })?;
-        self.layers.present.push(node);
+        self.layers.current.push(node);
         Ok(())
     }
 
@@ -236,7 +238,7 @@ impl<'a> Builder<'a> {
                 )
             }
         })?;
-        self.layers.present.push(node);
+        self.layers.current.push(node);
         Ok(())
     }
 
@@ -248,7 +250,7 @@ impl<'a> Builder<'a> {
         add: impl FnOnce(&Api, *mut GraphNode, types::Graph, &[GraphNode]) -> Code,
     ) -> Result<GraphNode> {
         let mut node = GraphNode::NULL;
-        let code = add(self.gpu.api, &raw mut node, self.raw, &self.layers.before);
+        let code = add(self.gpu.api, &raw mut node, self.raw, &self.layers.previous);
         self.gpu.check(call, code)?;
         Ok(node)
     }
@@ -291,13 +293,13 @@ fn find_add_dependencies(api: &Api) -> Option<AddDependencies> {
 
 /// Nodes of the current segment and their common dependencies.
 struct Layers<N> {
-    before: Vec<N>,
-    present: Vec<N>,
+    previous: Vec<N>,
+    current: Vec<N>,
 }
 
 impl<N> Default for Layers<N> {
     fn default() -> Self {
-        Self { before: Vec::new(), present: Vec::new() }
+        Self { previous: Vec::new(), current: Vec::new() }
     }
 }
 
@@ -305,11 +307,11 @@ impl<N> Layers<N> {
     /// Begins a segment of about `nodes` nodes. Returns whether it should depend on one joining
     /// node: otherwise every pair of nodes of both segments would need an edge.
     fn next(&mut self, nodes: usize) -> bool {
-        if !self.present.is_empty() {
-            std::mem::swap(&mut self.before, &mut self.present);
-            self.present.clear();
+        if !self.current.is_empty() {
+            std::mem::swap(&mut self.previous, &mut self.current);
+            self.current.clear();
         }
-        self.before.len() > 1 && nodes > 1
+        self.previous.len() > 1 && nodes > 1
     }
 
     /// Returns the dependencies of a node of the current segment, and `earlier` if it is not one of
@@ -318,14 +320,14 @@ impl<N> Layers<N> {
     where
         N: Copy + PartialEq,
     {
-        let earlier = earlier.filter(|earlier| !self.before.contains(earlier));
-        self.before.iter().copied().chain(earlier).collect()
+        let earlier = earlier.filter(|earlier| !self.previous.contains(earlier));
+        self.previous.iter().copied().chain(earlier).collect()
     }
 
     /// Makes the segment depend on this node alone.
     fn join(&mut self, join_node: N) {
-        self.before.clear();
-        self.before.push(join_node);
+        self.previous.clear();
+        self.previous.push(join_node);
     }
 }
 
@@ -379,12 +381,12 @@ mod tests {
         };
         for count in segments {
             if layers.next(*count) {
-                let join_node = add(&layers.before);
+                let join_node = add(&layers.previous);
                 layers.join(join_node);
             }
             for _ in 0..*count {
-                let node = add(&layers.before);
-                layers.present.push(node);
+                let node = add(&layers.previous);
+                layers.current.push(node);
             }
         }
         (edges, nodes)
@@ -419,7 +421,7 @@ mod tests {
     fn exclusive_nodes_are_chained_once() {
         let mut layers = Layers::default();
         assert_eq!(layers.dependencies_with(None), [0; 0]);
-        layers.present.push(1);
+        layers.current.push(1);
         assert_eq!(layers.dependencies_with(Some(1)), [1], "in one segment");
         layers.next(1);
         assert_eq!(layers.dependencies_with(Some(1)), [1], "from one segment to the next");

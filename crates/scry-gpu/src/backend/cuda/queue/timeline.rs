@@ -121,14 +121,14 @@ impl Timeline {
     pub(crate) fn poll(&self) -> Result<u64> {
         let number = match self.gpu.writes_values {
             true => self.shared().done.0.load(Ordering::Acquire),
-            false => self.look_at_events()?,
+            false => self.poll_events()?,
         };
         Ok(self.reached.fetch_max(number, Ordering::AcqRel).max(number))
     }
 
-    fn look_at_events(&self) -> Result<u64> {
+    fn poll_events(&self) -> Result<u64> {
         // Destroyed after the query has ended, because that is another call.
-        let mut happened = Vec::new();
+        let mut completed = Vec::new();
         let Some(_current) = self.gpu.current_for_query()? else { return Ok(self.last_seen()) };
         let mut events = lock(&self.events);
         let mut reached = self.last_seen();
@@ -137,7 +137,7 @@ impl Timeline {
                 break;
             }
             reached = *number;
-            happened.extend(events.pop_front());
+            completed.extend(events.pop_front());
         }
         Ok(reached)
     }
@@ -249,7 +249,7 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
         return Err(error);
     }
     let Some(shared) = NonNull::new(place.cast::<Shared>()) else {
-        return Err(gpu.refused("cuMemHostAlloc", "it gave no memory".to_owned()));
+        return Err(gpu.refused("cuMemHostAlloc", "it returned a null pointer".to_owned()));
     };
     // SAFETY: the memory is page-aligned, large enough, and not yet shared.
     unsafe {

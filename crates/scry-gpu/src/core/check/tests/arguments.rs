@@ -142,8 +142,8 @@ fn empty_buffer_needs_an_empty_launch() {
     let arguments = [buffer::<f32>(a, 0), buffer::<f32>(b, 4)];
     assert_eq!(
         refusal(&doubling(), &arguments),
-        "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, and a kernel cannot \
-         be given nothing; help: leave the launch out when there is no data, or launch 0 \
+        "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, but a binding \
+         needs at least one element; help: skip the launch if there is no data, or launch 0 \
          invocations"
     );
     signature(&doubling(), &arguments).unwrap();
