@@ -87,8 +87,8 @@ fn argument_errors_name_the_argument() {
     let twice = good.run(Launch::invocations(4).immediates(&[0u32; 2])).unwrap_err();
     assert_eq!(
         twice.to_string(),
-        "kernel `affine`, immediates: they are set by name and by the Launch; help: set them in one \
-         of the two"
+        "kernel `affine`, immediates: they are set by name and by the Launch; help: set them in \
+         one of the two"
     );
     assert_eq!(log.take(), Default::default(), "nothing has run");
     good.run(4).unwrap();

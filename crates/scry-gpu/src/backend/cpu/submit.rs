@@ -36,7 +36,7 @@ pub(super) struct Queue {
 struct Shared {
     device: String,
     machine: Machine,
-    /// CancelToken requests by submission number.
+    /// Cancels submissions by their number.
     stop: CancelToken,
     state: Mutex<State>,
     /// Signals pending work to the worker.
