@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scry_gpu::testing::Fault;
+use scry_gpu::{Device, DeviceKind, Ticket};
+use tokio::runtime::Runtime;
 
 use crate::harness::{NEVER, alone, current_thread, endless, fill, multi_thread};
+use crate::support::devices;
 
 /// CPU time of all threads of this process.
 #[cfg(unix)]
@@ -18,6 +21,31 @@ fn cpu_time() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Tickets that 10,000 tasks wait for.
+const TICKETS: usize = 100;
+
+/// Has 10,000 tasks await tickets; returns the CPU time of all threads over 5 seconds, in parts of
+/// one core. The work ends when `end` is called, or by itself later.
+#[cfg(unix)]
+fn share_while_pending(runtime: &Runtime, tickets: Vec<Arc<Ticket>>, end: impl FnOnce()) -> f64 {
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..10_000)
+            .map(|number| tickets[number % tickets.len()].clone())
+            .map(|ticket| tokio::spawn(async move { (&*ticket).await }))
+            .collect();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (start, before) = (Instant::now(), cpu_time());
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let share = (cpu_time() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+        assert!(tickets.iter().all(|ticket| ticket.is_ready() == Ok(false)), "nothing is pending");
+        end();
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        share
+    })
+}
+
 #[test]
 #[cfg(unix)]
 fn ten_thousand_pending_futures_cost_no_cpu_time() {
@@ -25,22 +53,62 @@ fn ten_thousand_pending_futures_cost_no_cpu_time() {
     for runtime in [current_thread(), multi_thread()] {
         // The driver is polled, as those of GPUs are, and the submissions are never reached.
         let (gpu, plan, buffer) = endless(Fault::Endless);
-        let tickets: Vec<_> = (0..100).map(|value| Arc::new(fill(&gpu, &buffer, value))).collect();
-        runtime.block_on(async {
-            let tasks: Vec<_> = (0..10_000)
-                .map(|number| tickets[number % 100].clone())
-                .map(|ticket| tokio::spawn(async move { (&*ticket).await }))
-                .collect();
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let (start, before) = (Instant::now(), cpu_time());
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            let share = (cpu_time() - before).as_secs_f64() / start.elapsed().as_secs_f64();
-            println!("CPU time of 10,000 pending futures: {:.2} % of one core", share * 100.0);
+        let tickets = (0..TICKETS).map(|value| Arc::new(fill(&gpu, &buffer, value as u32)));
+        let share = share_while_pending(&runtime, tickets.collect(), || plan.fail_later(NEVER));
+        println!("CPU time of 10,000 pending futures: {:.2} % of one core", share * 100.0);
+        assert!(share <= 0.01, "{share}");
+    }
+}
+
+/// A chain of dependent operations in one invocation.
+const CHAIN: &str = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @compute @workgroup_size(1) fn chain() {
+        var value = x[0];
+        for (var i = 0u; i < x[1]; i++) {
+            value ^= value << 13u;
+            value ^= value >> 17u;
+            value ^= value << 5u;
+        }
+        x[0] = value;
+    }";
+
+/// Iterations of the chain that need 8 seconds on this device.
+#[cfg(unix)]
+fn eight_seconds(gpu: &Device) -> u32 {
+    const FEW: u32 = 1 << 20;
+    let (chain, x) = (gpu.compile(CHAIN).unwrap(), gpu.upload(&[1, FEW]).unwrap());
+    gpu.batch().run(&chain, &[&x], 1).unwrap().submit().unwrap();
+    let times = gpu.batch().run(&chain, &[&x], 1).unwrap().submit_timed().unwrap();
+    let iterations = f64::from(FEW) * 8.0 / times[0].as_secs_f64();
+    assert!(iterations < f64::from(u32::MAX), "{times:?}");
+    iterations as u32
+}
+
+#[test]
+#[cfg(unix)]
+fn busy_gpus_cost_no_cpu_time() {
+    let _alone = alone();
+    for gpu in devices() {
+        if gpu.info().kind == DeviceKind::Software {
+            println!("skipped {}: its kernels need the processor", gpu.info().name);
+            continue;
+        }
+        for runtime in [current_thread(), multi_thread()] {
+            let chain = gpu.compile(CHAIN).unwrap();
+            let x = gpu.upload(&[1, eight_seconds(&gpu)]).unwrap();
+            gpu.wait().unwrap();
+            gpu.run(&chain, &[&x], 1).unwrap();
+            let other = gpu.alloc::<u32>(4).unwrap();
+            let tickets =
+                (0..TICKETS).map(|value| Arc::new(fill(&gpu, &other, value as u32))).collect();
+            let share = share_while_pending(&runtime, tickets, || ());
+            println!(
+                "CPU time of 10,000 futures on {}: {:.2} % of one core",
+                gpu.info(),
+                share * 100.0
+            );
             assert!(share <= 0.01, "{share}");
-            plan.fail_later(NEVER);
-            for task in tasks {
-                task.await.unwrap().unwrap();
-            }
-        });
+            assert_ne!(x.download().unwrap()[0], 1);
+        }
     }
 }
