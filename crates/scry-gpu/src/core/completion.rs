@@ -15,9 +15,9 @@ use crate::core::wakers::{FutureId, Wakers};
 use crate::core::watcher;
 use crate::lifecycle::cancellation::Reported;
 
-/// How long the first poll of a future may poll the driver, if no other future of the device is
-/// pending: waking a task costs more than a small dispatch.
-const SPIN: Duration = Duration::from_micros(20);
+/// How long the first poll of a future may wait for the device, if no other future of the device
+/// is pending: waking a task costs more than a small dispatch.
+const BRIEF_WAIT: Duration = Duration::from_micros(50);
 
 /// Completes when a submission is done, with the error that a blocking wait would return. Dropping
 /// it cancels the wait, not the work.
@@ -123,20 +123,39 @@ impl Completion {
         Ok(())
     }
 
+    /// Waits for small work: by polling, or asleep if the device computes on the host's cores.
+    fn wait_briefly(&self, started: &Started) -> Option<Result<()>> {
+        let queue: &SubmissionQueue = &self.context;
+        if !queue.driver.can_block() {
+            return None;
+        }
+        if queue.info.kind == DeviceKind::Software {
+            return match queue.note_loss(queue.driver.wait(self.submission, BRIEF_WAIT)) {
+                Ok(false) => None,
+                // An error is the same again.
+                _ => self.check(started),
+            };
+        }
+        while started.at.elapsed() < BRIEF_WAIT {
+            std::hint::spin_loop();
+            if let Some(result) = self.check(started) {
+                return Some(result);
+            }
+        }
+        None
+    }
+
     fn poll_device(&mut self, cx: &task::Context<'_>) -> Poll<Result<()>> {
         let is_first = self.started.is_none();
         let started = *self.started.get_or_insert_with(|| self.context.start_wait());
         if let Some(result) = self.check(&started) {
             return Poll::Ready(result);
         }
-        let may_spin = self.context.info.kind != DeviceKind::Software;
-        if is_first && may_spin && self.context.wakers.is_empty() {
-            while started.at.elapsed() < SPIN {
-                std::hint::spin_loop();
-                if let Some(result) = self.check(&started) {
-                    return Poll::Ready(result);
-                }
-            }
+        if is_first
+            && self.context.wakers.is_empty()
+            && let Some(result) = self.wait_briefly(&started)
+        {
+            return Poll::Ready(result);
         }
         if let Err(error) = self.register(cx.waker(), &started) {
             return Poll::Ready(Err(error));
