@@ -1,25 +1,28 @@
 //! Asynchronous transfers between host slices and device memory.
 //!
-//! Each chunk has a staging allocation of its own instead of a slot of the staging rings: a future
-//! that is never polled again must not hold a slot that threads wait for.
+//! An upload leases slots of the staging ring only while it is polled: it copies a group of chunks,
+//! submits them, and awaits room for the next group. A download has memory of its own until it has
+//! arrived, because a future that is never polled again must not hold a slot that threads wait for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::api::error::{GpuError, Result};
-use crate::core::command::{BufferRange, Command};
+use crate::core::command::Command;
 use crate::core::command_list::CommandList;
 use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
-use crate::core::transfer::MemoryRange;
+use crate::core::readback_blocks::BLOCK;
+use crate::core::staging::SLOT;
+use crate::core::transfer::{self, GROUP, MemoryRange, part};
 
-/// Maximum bytes of one chunk: the host copies a chunk without yielding to other tasks.
-const CHUNK: usize = 8 << 20;
-
-/// Chunks of one transfer that may be in flight at once.
+/// Chunks of one download that may be in flight at once.
 const MAX_CHUNKS_IN_FLIGHT: usize = 3;
+
+/// Downloads of more bytes use a block, which may be larger but is kept for later ones.
+const SMALL: usize = 64 << 10;
 
 /// Allocates memory. If the device is out of memory, retries once after all submitted work is done.
 pub(crate) async fn allocate(
@@ -49,39 +52,53 @@ pub(crate) async fn room_in_flight(context: &Arc<Context>) -> Result<()> {
     Ok(())
 }
 
-async fn submit(context: &Arc<Context>, list: CommandList) -> Result<SubmissionIndex> {
-    room_in_flight(context).await?;
-    context.submit_now(list, false)
-}
-
-/// Returns the `size` bytes from `offset` on of a range.
-fn part(range: BufferRange, offset: usize, size: usize) -> BufferRange {
-    BufferRange { memory: range.memory, offset: range.offset + offset as u64, size: size as u64 }
-}
-
 /// Copies `data` into device memory. Completes once all of it is captured and submitted.
 pub(crate) async fn upload(
     context: &Arc<Context>,
     dst: MemoryRange<'_>,
     data: &[u8],
 ) -> Result<()> {
-    let mut in_flight = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
-    for (chunk, offset) in data.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-        if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
-            && let Some(submission) = in_flight.pop_front()
-        {
-            Completion::for_memory(context, submission).await?;
-        }
+    let chunks: Vec<_> = data.chunks(SLOT).zip(0u64..).collect();
+    let mut rest = &chunks[..];
+    while let [chunk, ..] = rest {
         room_in_flight(context).await?;
-        let memory = allocate(context, MemoryKind::Upload, chunk.len() as u64, "upload").await?;
-        context.note_loss(context.driver.write(memory.id(), 0, chunk))?;
-        let src = part(memory.whole(), 0, chunk.len());
-        let mut list = CommandList::default();
-        let dst_part = part(dst.1, offset, chunk.len());
-        list.push(Command::Copy { src, dst: dst_part }, [&memory, dst.0]);
-        in_flight.push_back(submit(context, list).await?);
+        let group = &rest[..rest.len().min(GROUP)];
+        let submitted = match transfer::upload_now(context, dst, group)? {
+            0 => match context.staging.up.oldest() {
+                Some(submission) => {
+                    Completion::for_memory(context, submission).await?;
+                    0
+                }
+                None => upload_through_own_memory(context, dst, *chunk).await?,
+            },
+            submitted => submitted,
+        };
+        rest = &rest[submitted..];
     }
     Ok(())
+}
+
+/// Copies one chunk while threads are copying into all slots of the ring; returns 1.
+async fn upload_through_own_memory(
+    context: &Arc<Context>,
+    dst: MemoryRange<'_>,
+    (chunk, index): (&[u8], u64),
+) -> Result<usize> {
+    let memory = allocate(context, MemoryKind::Upload, chunk.len() as u64, "upload").await?;
+    context.note_loss(context.driver.write(memory.id(), 0, chunk))?;
+    let (to, dst) = part(dst, index * SLOT as u64, chunk.len());
+    let mut list = CommandList::default();
+    list.push(Command::Copy { src: memory.whole(), dst }, [&memory, to]);
+    room_in_flight(context).await?;
+    context.submit_now(list, false)?;
+    Ok(1)
+}
+
+/// A chunk of a download that the device copies into readback memory.
+struct Chunk<'a> {
+    submission: SubmissionIndex,
+    memory: Arc<Memory>,
+    out: &'a mut [u8],
 }
 
 /// Copies device memory into `out`, after all work submitted before.
@@ -90,34 +107,44 @@ pub(crate) async fn download(
     src: MemoryRange<'_>,
     out: &mut [u8],
 ) -> Result<()> {
-    let mut in_flight: VecDeque<(SubmissionIndex, Arc<Memory>, &mut [u8])> =
-        VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
-    for (chunk, offset) in out.chunks_mut(CHUNK).zip((0..).step_by(CHUNK)) {
+    let mut in_flight: VecDeque<Chunk<'_>> = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
+    for (out, offset) in out.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
         if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
-            && let Some(fetched) = in_flight.pop_front()
+            && let Some(chunk) = in_flight.pop_front()
         {
-            receive(context, src, fetched).await?;
+            receive(context, src, chunk).await?;
         }
-        let size = chunk.len();
-        let memory = allocate(context, MemoryKind::Readback, size as u64, "download").await?;
+        let memory = readback_memory(context, out.len()).await?;
+        let dst = part((&memory, memory.whole()), 0, out.len()).1;
+        let (from, src) = part(src, offset, out.len());
         let mut list = CommandList { read_by_host: true, ..Default::default() };
-        let command =
-            Command::Copy { src: part(src.1, offset, size), dst: part(memory.whole(), 0, size) };
-        list.push(command, [src.0, &memory]);
-        in_flight.push_back((submit(context, list).await?, memory, chunk));
+        list.push(Command::Copy { src, dst }, [from, &memory]);
+        room_in_flight(context).await?;
+        let submission = context.submit_now(list, false)?;
+        in_flight.push_back(Chunk { submission, memory, out });
     }
-    for fetched in in_flight {
-        receive(context, src, fetched).await?;
+    for chunk in in_flight {
+        receive(context, src, chunk).await?;
     }
     Ok(())
 }
 
+/// Returns readback memory of at least `size` ≤ [`BLOCK`] bytes.
+async fn readback_memory(context: &Arc<Context>, size: usize) -> Result<Arc<Memory>> {
+    if size > SMALL
+        && let Some(block) = context.staging.blocks.take()
+    {
+        return Ok(block);
+    }
+    let size = if size > SMALL { BLOCK } else { size };
+    allocate(context, MemoryKind::Readback, size as u64, "download").await
+}
+
 /// Waits for a chunk and copies it into its part of the output.
-async fn receive(
-    context: &Arc<Context>,
-    src: MemoryRange<'_>,
-    (submission, memory, out): (SubmissionIndex, Arc<Memory>, &mut [u8]),
-) -> Result<()> {
+async fn receive(context: &Arc<Context>, src: MemoryRange<'_>, chunk: Chunk<'_>) -> Result<()> {
+    let Chunk { submission, memory, out } = chunk;
     Completion::for_reading(context, submission, src.1.memory).await?;
-    context.note_loss(context.driver.read(memory.id(), 0, out))
+    transfer::read(context, &memory, out)?;
+    context.staging.blocks.put(memory);
+    Ok(())
 }

@@ -23,6 +23,7 @@ pub(crate) mod indirect;
 pub(crate) mod logging;
 pub(crate) mod memory;
 pub(crate) mod offload;
+pub(crate) mod readback_blocks;
 pub(crate) mod report;
 pub(crate) mod same_device;
 pub(crate) mod staging;

@@ -6,10 +6,11 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::api::error::Result;
+use crate::api::error::{GpuError, Result};
 use crate::core::command::BufferRange;
 use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
+use crate::core::readback_blocks::ReadbackBlocks;
 use crate::core::submission_queue::SubmissionQueue;
 
 /// Bytes of one slot of a ring, and the maximum bytes of one chunk.
@@ -18,15 +19,20 @@ pub(crate) const SLOT: usize = 2 << 20;
 /// Number of slots of a ring. Together they fit in the host's last-level cache.
 const SLOTS: usize = 24;
 
-/// The two rings of a device.
+/// The two rings of a device, and the readback memory of its tasks.
 pub(crate) struct Staging {
     pub up: Ring,
     pub down: Ring,
+    pub blocks: ReadbackBlocks,
 }
 
 impl Default for Staging {
     fn default() -> Self {
-        Self { up: Ring::new(MemoryKind::Upload), down: Ring::new(MemoryKind::Readback) }
+        Self {
+            up: Ring::new(MemoryKind::Upload),
+            down: Ring::new(MemoryKind::Readback),
+            blocks: ReadbackBlocks::default(),
+        }
     }
 }
 
@@ -107,7 +113,7 @@ impl Ring {
         let mut has_released = false;
         loop {
             let mut slots = self.lock();
-            match slots.find(queue, self.kind, size)? {
+            match slots.find(queue, self.kind, size, SubmissionQueue::allocate)? {
                 Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
                 Room::Busy(submission) => {
                     drop(slots);
@@ -140,10 +146,17 @@ impl Ring {
         size: usize,
     ) -> Result<Option<Lease<'_>>> {
         let mut slots = self.lock();
-        match slots.find(queue, self.kind, size)? {
-            Room::Found(index) => Ok(Some(self.take(&mut slots, index, size))),
-            Room::Busy(_) | Room::Leased => Ok(None),
+        match slots.find(queue, self.kind, size, SubmissionQueue::try_allocate) {
+            Ok(Room::Found(index)) => Ok(Some(self.take(&mut slots, index, size))),
+            Ok(Room::Busy(_) | Room::Leased) | Err(GpuError::OutOfMemory(_)) => Ok(None),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Returns the submission whose end makes room; `None` if there is none, because the host is
+    /// still copying into or out of every slot, or because there is no memory for a slot.
+    pub(crate) fn oldest(&self) -> Option<SubmissionIndex> {
+        self.lock().oldest()
     }
 
     fn take(&self, slots: &mut Slots, index: usize, size: usize) -> Lease<'_> {
@@ -159,7 +172,14 @@ impl Ring {
 }
 
 impl Slots {
-    fn find(&mut self, queue: &SubmissionQueue, kind: MemoryKind, size: usize) -> Result<Room> {
+    /// Finds room, or adds a slot with memory from `allocate`.
+    fn find(
+        &mut self,
+        queue: &SubmissionQueue,
+        kind: MemoryKind,
+        size: usize,
+        allocate: impl FnOnce(&SubmissionQueue, MemoryKind, u64, &str) -> Result<Arc<Memory>>,
+    ) -> Result<Room> {
         if self.is_current_idle(queue)? {
             // Restarts the slot: memory that was used before is mapped, and in the host's caches.
             self.slots[self.current].used = 0;
@@ -180,7 +200,7 @@ impl Slots {
             return Ok(Room::Found(index));
         }
         if self.slots.len() < SLOTS {
-            let memory = queue.allocate(kind, SLOT as u64, "staging")?;
+            let memory = allocate(queue, kind, SLOT as u64, "staging")?;
             self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
             return Ok(Room::Found(self.slots.len() - 1));
         }

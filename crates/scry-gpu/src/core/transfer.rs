@@ -21,7 +21,7 @@ use crate::core::staging::{Lease, SLOT};
 const BYTES_PER_THREAD: usize = 4 << 20;
 
 /// Chunks that share a submission.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 
 /// Submissions of a download that may be in flight at once.
 const MAX_GROUPS_IN_FLIGHT: usize = 3;
@@ -33,15 +33,9 @@ pub(crate) type MemoryRange<'a> = (&'a Arc<Memory>, BufferRange);
 pub(crate) fn upload(context: &Context, dst: MemoryRange<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len(), Pages::Present);
     let upload = Upload { context, dst, captured: Mutex::default() };
-    let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
-    let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<()> {
-        while let Some((chunk, index)) = next() {
-            upload.capture(chunk, index)?;
-        }
-        Ok(())
-    };
-    with_helpers(threads - 1, &work, |_| work())?;
+    for_each(threads, data.chunks(SLOT).zip(0u64..), |(chunk, index)| {
+        upload.capture(chunk, index)
+    })?;
     upload.submit(1)
 }
 
@@ -73,15 +67,54 @@ impl Upload<'_> {
         }
         let mut group = std::mem::take(&mut *captured);
         drop(captured);
-        let mut list = CommandList::default();
-        for (lease, to) in &group {
-            let command = Command::Copy { src: lease.span, dst: *to };
-            list.push(command, [&lease.memory, self.dst.0]);
-        }
-        let submission = self.context.submit(list, false)?;
+        let submission = self.context.submit(copies_to(self.dst.0, &group), false)?;
         group.iter_mut().for_each(|(lease, _)| lease.submission = Some(submission));
         Ok(())
     }
+}
+
+/// Returns the copies from the ring to ranges of `dst`.
+fn copies_to(dst: &Arc<Memory>, group: &[(Lease<'_>, BufferRange)]) -> CommandList {
+    let mut list = CommandList::default();
+    for (lease, to) in group {
+        list.push(Command::Copy { src: lease.span, dst: *to }, [&lease.memory, dst]);
+    }
+    list
+}
+
+/// Copies chunks, with their indices in the upload, into the ring and submits them, as many as the
+/// ring has room for; returns how many. Blocks for the copies of the host alone.
+pub(super) fn upload_now(
+    context: &Context,
+    dst: MemoryRange<'_>,
+    chunks: &[(&[u8], u64)],
+) -> Result<usize> {
+    let mut group = Vec::with_capacity(chunks.len());
+    for (chunk, index) in chunks {
+        let Some(lease) = context.staging.up.try_lease(context, chunk.len())? else { break };
+        group.push((lease, part(dst, index * SLOT as u64, chunk.len()).1));
+    }
+    if group.is_empty() {
+        return Ok(0);
+    }
+    let write = |(lease, chunk): (&Lease<'_>, &[u8])| {
+        context.note_loss(context.driver.write(lease.memory.id(), lease.span.offset, chunk))
+    };
+    let leases = group.iter().map(|(lease, _)| lease);
+    let size = group.iter().map(|(_, to)| to.size as usize).sum();
+    let threads = host_threads(context, size, Pages::Present);
+    for_each(threads, leases.zip(chunks.iter().map(|(chunk, _)| *chunk)), write)?;
+    let submission = context.submit_now(copies_to(dst.0, &group), false)?;
+    group.iter_mut().for_each(|(lease, _)| lease.submission = Some(submission));
+    Ok(group.len())
+}
+
+/// Copies an allocation that the device has written, from its start, to `out`.
+pub(super) fn read(context: &Context, memory: &Memory, out: &mut [u8]) -> Result<()> {
+    let threads = host_threads(context, out.len(), Pages::Fresh);
+    for_each(threads, aligned_chunks(out), |(chunk, offset)| {
+        context.note_loss(context.driver.read(memory.id(), offset, chunk))
+    })
 }
 
 /// A chunk that the device has copied into the ring, and its destination.
@@ -239,6 +272,23 @@ fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     result
 }
 
+/// Calls `work` with each item, on several threads; returns the first error.
+fn for_each<T: Send>(
+    threads: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let items = Mutex::new(items);
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let all = || -> Result<()> {
+        while let Some(item) = next() {
+            work(item)?;
+        }
+        Ok(())
+    };
+    with_helpers(threads - 1, &all, |_| all())
+}
+
 /// Calls `mine` with the number of threads that call `theirs` concurrently; returns the first
 /// error.
 fn with_helpers(
@@ -275,7 +325,7 @@ fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
 }
 
 /// Returns the part of a range that a chunk is copied to or from.
-fn part(whole: MemoryRange<'_>, offset: u64, size: usize) -> MemoryRange<'_> {
+pub(super) fn part(whole: MemoryRange<'_>, offset: u64, size: usize) -> MemoryRange<'_> {
     let (memory, span) = whole;
     let offset = span.offset + offset;
     (memory, BufferRange { memory: span.memory, offset, size: size as u64 })
