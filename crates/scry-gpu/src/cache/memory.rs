@@ -78,7 +78,7 @@ impl<V> MemoryCache<V> {
         if let Some(value) = self.find(hash, key) {
             return Ok(value);
         }
-        let _turn = self.wait_for_others(hash);
+        let _guard = self.wait_for_others(hash);
         if let Some(value) = self.find(hash, key) {
             return Ok(value);
         }

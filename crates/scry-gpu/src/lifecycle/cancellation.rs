@@ -15,7 +15,7 @@ struct Cancellation {
     limit: Duration,
 }
 
-/// Which cancelled submissions a wait reports.
+/// The cancelled submissions that a wait reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reported {
     /// Those cancelled during the wait.

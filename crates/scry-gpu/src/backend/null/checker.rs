@@ -30,7 +30,7 @@ impl Checker {
                 Ok(())
             }
             Step::Run(command) => {
-                shape(command)?;
+                check_command(command)?;
                 self.order(command)
             }
         }
@@ -69,8 +69,8 @@ fn overlap(a: &BufferRange, b: &BufferRange) -> bool {
 }
 
 /// Checks the rules for a single command.
-fn shape(command: &Command) -> Result<(), String> {
-    let sound = match command {
+fn check_command(command: &Command) -> Result<(), String> {
+    let is_valid = match command {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
@@ -79,7 +79,7 @@ fn shape(command: &Command) -> Result<(), String> {
                 && dispatch.immediates.len() % 4 == 0
         }
     };
-    if sound { Ok(()) } else { Err(format!("{command:?} breaks a rule of its own")) }
+    if is_valid { Ok(()) } else { Err(format!("{command:?} is invalid")) }
 }
 
 fn groups(groups: &Groups) -> bool {

@@ -272,8 +272,8 @@ impl State {
     }
 
     fn bytes_mut(&mut self, span: BufferRange) -> Result<&mut [u8], String> {
-        let bytes = self.memories.get_mut(span.memory).ok_or(format!("{span:?} is not there"))?;
+        let bytes = self.memories.get_mut(span.memory).ok_or(format!("{span:?} does not exist"))?;
         let range = span.offset as usize..span.end() as usize;
-        bytes.get_mut(range).ok_or(format!("{span:?} is out of its allocation"))
+        bytes.get_mut(range).ok_or(format!("{span:?} is out of bounds"))
     }
 }

@@ -54,7 +54,7 @@ fn each_waker_is_woken_once() {
     second.wait_for(2);
     assert_eq!((first.get(), second.get()), (1, 2));
     assert_eq!(Arc::strong_count(&second), 1, "no waker is kept");
-    // What is done already wakes at once.
+    // A submission that is already done wakes immediately.
     assert_eq!(driver.notify(hung, &Waker::from(first.clone())), Ok(true));
     assert_eq!(first.get(), 2);
 }
