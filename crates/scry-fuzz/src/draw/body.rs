@@ -9,7 +9,7 @@ impl Generator {
     pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
         let lanes = workgroup_size.iter().product::<u32>() as usize;
         self.weight = 0;
-        self.around = Context { iterations: 1, ..Context::default() };
+        self.context = Context { iterations: 1, ..Context::default() };
         self.open_scope();
         self.add_counter("lane", lanes);
         for root in ["me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
@@ -22,9 +22,9 @@ impl Generator {
             self.exchange(&mut body, lanes);
         }
         self.freeze(&mut body);
-        self.around.may_end = true;
+        self.context.may_end = true;
         self.statements(&mut body);
-        self.around.may_end = false;
+        self.context.may_end = false;
         self.store_all(&mut body);
         body
     }
@@ -90,10 +90,10 @@ impl Generator {
             let counter = self.name("k");
             let outside = self.scope.len();
             self.add_counter(&counter, iterations);
-            self.around.iterations *= iterations;
+            self.context.iterations *= iterations;
             let mut inner = Block::new();
             self.exchange_once(&mut inner, lanes);
-            self.around.iterations /= iterations;
+            self.context.iterations /= iterations;
             self.scope.truncate(outside);
             let kind = LoopKind::For;
             body.push(Stmt::Loop { kind, counter, iterations, condition: None, body: inner });

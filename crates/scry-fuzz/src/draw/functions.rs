@@ -33,7 +33,7 @@ impl Generator {
             self.add(format!("p{i}"), ty.clone(), false, false);
         }
         let result = self.variable_type();
-        self.around =
+        self.context =
             Context { returns: Some(result.clone()), iterations: 1, ..Context::default() };
         let count = self.random.between(1, 4);
         let mut body = self.block(count);
@@ -44,7 +44,7 @@ impl Generator {
 
     /// Accounts for a call or a loop; returns false if it would exceed the limit of iterations.
     pub(super) fn afford(&mut self, iterations: usize) -> bool {
-        let cost = iterations * self.around.iterations;
+        let cost = iterations * self.context.iterations;
         let affordable = self.weight + cost <= MAX_ITERATIONS;
         if affordable {
             self.weight += cost;

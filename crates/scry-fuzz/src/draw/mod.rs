@@ -61,30 +61,30 @@ struct Generator {
     pure: bool,
     /// Whether the atomics of workgroup memory are final: read, and no longer modified.
     frozen: bool,
-    around: Context,
+    context: Context,
 }
 
 /// Generates the kernel of a seed.
 pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
-    let mut draw = Generator::new(seed, features);
-    let groups = draw.launch();
-    draw.declare_structs();
-    draw.declare_globals(groups);
-    draw.declare_functions();
-    let body = draw.entry_point(groups.0);
+    let mut generator = Generator::new(seed, features);
+    let groups = generator.launch();
+    generator.declare_structs();
+    generator.declare_globals(groups);
+    generator.declare_functions();
+    let body = generator.entry_point(groups.0);
     let mut enables = String::new();
-    if draw.numbers.contains(&Scalar::F16) {
+    if generator.numbers.contains(&Scalar::F16) {
         enables.push_str("enable f16;\n");
     }
-    if draw.numbers.contains(&Scalar::I16) {
+    if generator.numbers.contains(&Scalar::I16) {
         enables.push_str("enable wgpu_int16;\n");
     }
     RandomKernel {
         seed,
         enables,
-        structs: draw.structs,
-        globals: draw.globals,
-        functions: draw.functions,
+        structs: generator.structs,
+        globals: generator.globals,
+        functions: generator.functions,
         body,
         workgroup_size: groups.0,
         groups: groups.1,
@@ -115,7 +115,7 @@ impl Generator {
             weight: 0,
             pure: false,
             frozen: false,
-            around: Context { iterations: 1, ..Context::default() },
+            context: Context { iterations: 1, ..Context::default() },
         }
     }
 

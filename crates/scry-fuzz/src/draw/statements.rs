@@ -22,32 +22,32 @@ impl Generator {
 
     /// Returns a nested block of a statement, in a changed context.
     fn inner_block(&mut self, change: impl FnOnce(&mut Context)) -> Block {
-        let outside = self.around.clone();
-        self.around.depth += 1;
-        change(&mut self.around);
+        let outside = self.context.clone();
+        self.context.depth += 1;
+        change(&mut self.context);
         let count = self.random.between(1, 3);
         let block = self.block(count);
-        self.around = outside;
+        self.context = outside;
         block
     }
 
     /// Sometimes returns a statement that leaves the enclosing block.
     fn leave(&mut self) -> Option<Stmt> {
-        if self.around.depth == 0 || !self.random.one_in(5) {
+        if self.context.depth == 0 || !self.random.one_in(5) {
             return None;
         }
-        let around = self.around.clone();
+        let context = self.context.clone();
         match self.random.below(4) {
-            0 if around.may_break => Some(Stmt::Break),
-            1 if around.may_continue => Some(Stmt::Continue),
-            2 if around.may_end => Some(Stmt::Return(None)),
-            3 => around.returns.map(|result| Stmt::Return(Some(self.stored(&result, 2)))),
+            0 if context.may_break => Some(Stmt::Break),
+            1 if context.may_continue => Some(Stmt::Continue),
+            2 if context.may_end => Some(Stmt::Return(None)),
+            3 => context.returns.map(|result| Stmt::Return(Some(self.stored(&result, 2)))),
             _ => None,
         }
     }
 
     pub(super) fn statement(&mut self) -> Stmt {
-        let nests = self.around.depth < 3;
+        let nests = self.context.depth < 3;
         let made = match self.random.below(16) {
             0 | 1 => Some(self.declare_let()),
             2 | 3 => Some(self.declare_var()),
@@ -131,7 +131,7 @@ impl Generator {
 
     fn repeat(&mut self) -> Option<Stmt> {
         let iterations = self.random.between(1, 5);
-        if self.around.iterations * iterations > 60 || !self.afford(iterations) {
+        if self.context.iterations * iterations > 60 || !self.afford(iterations) {
             return None;
         }
         let (kind, below) = self.random.pick(&[
@@ -152,10 +152,10 @@ impl Generator {
         let counter = self.name("k");
         let outside = self.scope.len();
         self.add_counter(&counter, below);
-        let body = self.inner_block(|around| {
-            around.iterations *= iterations;
-            around.may_break = true;
-            around.may_continue = true;
+        let body = self.inner_block(|context| {
+            context.iterations *= iterations;
+            context.may_break = true;
+            context.may_continue = true;
         });
         self.scope.truncate(outside);
         Some(Stmt::Loop { kind, counter, iterations, condition, body })
@@ -167,10 +167,10 @@ impl Generator {
         let count_of_values = self.random.between(1, 2) as u32;
         let cases = (0..count).map(|case| {
             let values = (0..count_of_values).map(|i| case * count_of_values + i).collect();
-            (values, self.inner_block(|around| around.may_break = true))
+            (values, self.inner_block(|context| context.may_break = true))
         });
         let cases = cases.collect();
-        let default = self.inner_block(|around| around.may_break = true);
+        let default = self.inner_block(|context| context.may_break = true);
         let selector =
             Expr::op(Type::U32, "($0 % $1)", Rule::Largest, vec![selector, Expr::uint(9)]);
         Stmt::Switch { selector, cases, default }
@@ -218,7 +218,7 @@ impl Generator {
     /// Returns an atomic operation. Each variable has one kind of operation, so that its final
     /// value does not depend on the order.
     fn atomic(&mut self) -> Option<Stmt> {
-        if self.around.returns.is_some() {
+        if self.context.returns.is_some() {
             return None;
         }
         let atomics: Vec<usize> = (0..self.globals.len())

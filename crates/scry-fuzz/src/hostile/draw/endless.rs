@@ -21,7 +21,7 @@ impl HostileGenerator {
         let counter = self.declared(kind, block);
         let form = self.form();
         let limit = self.number(kind, 1);
-        let mut body = self.body(1, |draw, block| draw.touch(&counter, block));
+        let mut body = self.body(1, |generator, block| generator.touch(&counter, block));
         let update = match form {
             Form::For | Form::Continuing => Some(self.step_of(&counter)),
             _ => {
@@ -52,7 +52,7 @@ impl HostileGenerator {
         let mut body = vec![Stmt::line(format!("let {name} = {limit}"), Vec::new())];
         let test = Expr::leaf(Kind::Bool, format!("{} == {name} + 256u", counter.name));
         body.push(Stmt::choice(test, vec![Stmt::line("break", Vec::new())], Vec::new()));
-        body.extend(self.body(1, |draw, block| draw.touch(&counter, block)));
+        body.extend(self.body(1, |generator, block| generator.touch(&counter, block)));
         let step = Counter { ..counter.clone() };
         body.push(Stmt::line(format!("{} += 1u", step.name), Vec::new()));
         block.push(Stmt::block("loop", Vec::new(), body));
@@ -64,10 +64,10 @@ impl HostileGenerator {
         let head = self.random.pick(heads).replace('@', &name);
         let kind = if head.contains("0i") || head.contains("1i") { Kind::I32 } else { Kind::U32 };
         let counter = Counter { name: name.clone(), kind };
-        let body = self.body(1, |draw, block| {
+        let body = self.body(1, |generator, block| {
             if head.contains("var") && !head.contains("lu") && !head.contains("1.0") {
-                draw.add(name.clone(), kind, false);
-                draw.touch(&counter, block);
+                generator.add(name.clone(), kind, false);
+                generator.touch(&counter, block);
             }
         });
         block.push(Stmt::block(head, Vec::new(), body));

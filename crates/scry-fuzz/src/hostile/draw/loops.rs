@@ -94,9 +94,9 @@ impl HostileGenerator {
             ),
         };
         let statements = self.random.between(1, 3);
-        let body = self.body(statements, |draw, block| {
-            draw.add(name.clone(), kind, false);
-            draw.store(block);
+        let body = self.body(statements, |generator, block| {
+            generator.add(name.clone(), kind, false);
+            generator.store(block);
         });
         let head = Line { kept: true, ..Line::new(format!("for (var {head})"), Vec::new()) };
         block.push(Stmt::Blocks(vec![Part { head, body }]));
@@ -110,7 +110,7 @@ impl HostileGenerator {
         let len = self.random.pick(&self.lengths.clone()).clamp(1, 40);
         let outer = self.limit(kind, len);
         let form = self.random.pick(&[Form::While, Form::Else, Form::Break, Form::For]);
-        let body = self.body(0, |draw, block| draw.stale_body(&counter, len, block));
+        let body = self.body(0, |generator, block| generator.stale_body(&counter, len, block));
         let update = self.random.one_in(2).then(|| Self::literal(kind, 1));
         let update =
             update.map(|by| Expr::of(Kind::Other, format!("{} += $0", counter.name), vec![by]));
@@ -135,7 +135,7 @@ impl HostileGenerator {
         let text = if self.random.one_in(5) { "- $0" } else { "+ $0" };
         let next = format!("{name} = {source} {text}");
         let statements = self.random.below(2);
-        let mut body = self.body(statements, |draw, block| draw.touch(counter, block));
+        let mut body = self.body(statements, |generator, block| generator.touch(counter, block));
         let update = match form {
             Form::For => Some(Expr::of(Kind::Other, next, vec![by])),
             _ => {
@@ -183,7 +183,7 @@ impl HostileGenerator {
         body.push(Stmt::Fuel);
         let counter = Counter { name: name.clone(), kind };
         let statements = self.random.below(2);
-        body.extend(self.body(statements, |draw, block| draw.touch(&counter, block)));
+        body.extend(self.body(statements, |generator, block| generator.touch(&counter, block)));
         body.push(Stmt::line(format!("{name} = {from} + $0"), vec![one(kind)]));
         self.scope.truncate(scope);
         block.push(Stmt::block("loop", Vec::new(), body));
@@ -201,8 +201,8 @@ impl HostileGenerator {
         let limit = self.any_limit(counter.kind, block);
         let form = self.form();
         let statements = self.random.between(1, 2);
-        let mut body = self.body(statements, |draw, block| {
-            draw.touch(&counter, block);
+        let mut body = self.body(statements, |generator, block| {
+            generator.touch(&counter, block);
         });
         let update = match form {
             Form::For | Form::Continuing if self.random.below(4) > 0 => {

@@ -82,16 +82,16 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKern
         Mode::InBounds,
     ]);
     let endless = random.one_in(8) && rules.endless;
-    let mut draw = HostileGenerator::new(random, mode, features);
-    let (workgroup_size, groups) = draw.launch();
-    draw.declare_globals();
-    draw.declare_functions();
-    let body = draw.entry(endless);
+    let mut generator = HostileGenerator::new(random, mode, features);
+    let (workgroup_size, groups) = generator.launch();
+    generator.declare_globals();
+    generator.declare_functions();
+    let body = generator.entry(endless);
     let mut enables = String::new();
-    if draw.scalars.contains(&Scalar::F16) {
+    if generator.scalars.contains(&Scalar::F16) {
         enables.push_str("enable f16;\n");
     }
-    if draw.scalars.contains(&Scalar::I16) {
+    if generator.scalars.contains(&Scalar::I16) {
         enables.push_str("enable wgpu_int16;\n");
     }
     let comparable = match mode {
@@ -100,8 +100,8 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKern
         Mode::Alone | Mode::Own => Comparable::SameIr,
         Mode::InBounds => Comparable::Everywhere,
     };
-    let fuel = draw.random.pick(&[20, 60, 200]);
-    let (structs, globals, functions) = (draw.structs, draw.globals, draw.functions);
+    let fuel = generator.random.pick(&[20, 60, 200]);
+    let (structs, globals, functions) = (generator.structs, generator.globals, generator.functions);
     HostileKernel {
         seed,
         enables,

@@ -27,7 +27,7 @@ fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
         }
         _ => false,
     });
-    let condition = needed.way.or(condition);
+    let condition = needed.condition.or(condition);
     let name = needed.site.name;
     let (whole, all) = match needed.scope {
         Scope::Subgroup => ("subgroup", "all lanes of a subgroup"),

@@ -33,7 +33,7 @@ pub(super) struct Requirement {
     pub(super) need: Need,
     pub(super) site: Site,
     /// The condition around the operation in a called function.
-    pub(super) way: Option<Span>,
+    pub(super) condition: Option<Span>,
     /// The call that leads to the operation, if it is in another function.
     pub(super) call: Option<Span>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Demand {
     pub(super) scope: Scope,
     pub(super) need: Need,
     pub(super) site: Site,
-    pub(super) way: Option<Span>,
+    pub(super) condition: Option<Span>,
 }
 
 /// The dependences of a function's result.
@@ -107,11 +107,11 @@ fn demands(walk: &Walk<'_>) -> Vec<Demand> {
     for scope in [Scope::Workgroup, Scope::Subgroup] {
         let mut search = Search::new(&walk.graph);
         for requirement in walk.requirements.iter().filter(|needed| needed.scope == scope) {
-            let Requirement { need, site, way, .. } = *requirement;
+            let Requirement { need, site, condition, .. } = *requirement;
             search.from(requirement.node, &mut |search, met| {
                 if let Kind::Input(input) = walk.graph.kind(met) {
-                    let way = way.or_else(|| search.condition(met));
-                    demands.push(Demand { input, scope, need, site, way });
+                    let condition = condition.or_else(|| search.condition(met));
+                    demands.push(Demand { input, scope, need, site, condition });
                 }
                 false
             });

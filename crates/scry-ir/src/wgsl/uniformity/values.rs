@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
                     scope: needed.scope,
                     need: needed.need,
                     site: needed.site,
-                    way: needed.way,
+                    condition: needed.condition,
                     call: Some(call),
                 });
             }

@@ -63,13 +63,13 @@ impl Variables {
     }
 
     /// Joins several paths from the current state.
-    pub(super) fn merge(&mut self, graph: &mut Graph, ways: &[Changes]) {
-        let mut all: Changes = ways.iter().flatten().copied().collect();
+    pub(super) fn merge(&mut self, graph: &mut Graph, paths: &[Changes]) {
+        let mut all: Changes = paths.iter().flatten().copied().collect();
         all.sort_unstable();
         for changes in all.chunk_by(|a, b| a.0 == b.0) {
             let variable = changes[0].0;
             let mut nodes: Vec<Node> = changes.iter().map(|change| change.1).collect();
-            if nodes.len() < ways.len() {
+            if nodes.len() < paths.len() {
                 nodes.push(self.get(variable));
             }
             let node = graph.join(&nodes);

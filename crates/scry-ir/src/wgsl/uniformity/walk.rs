@@ -1,7 +1,7 @@
 //! The control flow of one function, statement by statement.
 //!
 //! Control flow is a node like any value: under a condition it depends on the condition, and after
-//! a statement that some invocations may have left it depends on their exit conditions, until they
+//! a statement that some invocations may have exits it depends on their exit conditions, until they
 //! reconverge: after the loop or switch for `break` and `continue`, after the call for `return`.
 
 use naga::{
@@ -45,13 +45,13 @@ struct Frame {
 
 /// The control flow of early exits, and their targets.
 #[derive(Debug, Clone, Copy)]
-struct Left {
+struct EarlyExits {
     breaks: Node,
     continues: Node,
     returns: Node,
 }
 
-impl Left {
+impl EarlyExits {
     const NONE: Self =
         Self { breaks: Node::UNIFORM, continues: Node::UNIFORM, returns: Node::UNIFORM };
 
@@ -63,12 +63,12 @@ impl Left {
 }
 
 /// The end of a statement.
-struct End {
+struct StatementEnd {
     /// The control flow after it, for invocations that reach it.
     flow: Node,
     /// Whether it is reachable.
     live: bool,
-    left: Left,
+    exits: EarlyExits,
 }
 
 /// The traversal of one function.
@@ -132,21 +132,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn block(&mut self, block: &'a Block, mut flow: Node) -> End {
-        let mut left = Left::NONE;
+    fn block(&mut self, block: &'a Block, mut flow: Node) -> StatementEnd {
+        let mut exits = EarlyExits::NONE;
         for (statement, span) in block.span_iter() {
             let end = self.statement(statement, *span, flow);
-            left.add(&mut self.graph, end.left);
+            exits.add(&mut self.graph, end.exits);
             flow = end.flow;
             if !end.live {
-                return End { flow, live: false, left };
+                return StatementEnd { flow, live: false, exits };
             }
         }
-        End { flow, live: true, left }
+        StatementEnd { flow, live: true, exits }
     }
 
-    fn statement(&mut self, statement: &'a Statement, span: Span, flow: Node) -> End {
-        let mut left = Left::NONE;
+    fn statement(&mut self, statement: &'a Statement, span: Span, flow: Node) -> StatementEnd {
+        let mut exits = EarlyExits::NONE;
         match statement {
             Statement::Block(block) => return self.block(block, flow),
             Statement::If { condition, accept, reject } => {
@@ -157,28 +157,28 @@ impl<'a> Walk<'a> {
                 return self.repeat(body, continuing, *break_if, flow);
             }
             Statement::Break => {
-                left.breaks = flow;
+                exits.breaks = flow;
                 if let Some(frame) = self.frames.last_mut() {
                     frame.breaks.push(self.variables.changes(frame.mark));
                 }
             }
             Statement::Continue => {
-                left.continues = flow;
+                exits.continues = flow;
                 if let Some(frame) = self.frames.iter_mut().rev().find(|frame| frame.is_loop) {
                     frame.continues.push(self.variables.changes(frame.mark));
                 }
             }
             Statement::Return { value } => {
-                left.returns = flow;
+                exits.returns = flow;
                 self.leave_function(*value, flow);
             }
-            Statement::Kill => left.returns = flow,
+            Statement::Kill => exits.returns = flow,
             other => {
                 self.effect(other, span, flow);
-                return End { flow, live: true, left };
+                return StatementEnd { flow, live: true, exits };
             }
         }
-        End { flow, live: false, left }
+        StatementEnd { flow, live: false, exits }
     }
 
     fn leave_function(&mut self, value: Option<Expr>, flow: Node) {
@@ -205,48 +205,54 @@ impl<'a> Walk<'a> {
         branch
     }
 
-    fn choice(&mut self, condition: Expr, accept: &'a Block, reject: &'a Block, flow: Node) -> End {
+    fn choice(
+        &mut self,
+        condition: Expr,
+        accept: &'a Block,
+        reject: &'a Block,
+        flow: Node,
+    ) -> StatementEnd {
         let branch = self.branch(condition, flow);
         let mark = self.variables.mark();
-        let mut left = Left::NONE;
-        let mut ways = Vec::new();
+        let mut exits = EarlyExits::NONE;
+        let mut paths = Vec::new();
         for block in [accept, reject] {
             let end = self.block(block, branch);
-            left.add(&mut self.graph, end.left);
+            exits.add(&mut self.graph, end.exits);
             if end.live {
-                ways.push(self.variables.changes(mark));
+                paths.push(self.variables.changes(mark));
             }
             self.variables.restore(mark);
         }
-        self.variables.merge(&mut self.graph, &ways);
-        let flow = self.graph.join(&[flow, left.breaks, left.continues, left.returns]);
-        End { flow, live: !ways.is_empty(), left }
+        self.variables.merge(&mut self.graph, &paths);
+        let flow = self.graph.join(&[flow, exits.breaks, exits.continues, exits.returns]);
+        StatementEnd { flow, live: !paths.is_empty(), exits }
     }
 
-    fn switch(&mut self, selector: Expr, cases: &'a [SwitchCase], flow: Node) -> End {
+    fn switch(&mut self, selector: Expr, cases: &'a [SwitchCase], flow: Node) -> StatementEnd {
         let branch = self.branch(selector, flow);
         let mark = self.open(false);
-        let mut left = Left::NONE;
-        let (mut ways, mut through) = (Vec::new(), None);
+        let mut exits = EarlyExits::NONE;
+        let (mut paths, mut through) = (Vec::new(), None);
         for case in cases {
             if let Some(changes) = through.take() {
                 self.variables.merge(&mut self.graph, &[Vec::new(), changes]);
             }
             let end = self.block(&case.body, branch);
-            left.add(&mut self.graph, end.left);
+            exits.add(&mut self.graph, end.exits);
             let changes = end.live.then(|| self.variables.changes(mark));
             self.variables.restore(mark);
             if case.fall_through {
                 through = changes;
             } else {
-                ways.extend(changes);
+                paths.extend(changes);
             }
         }
-        ways.extend(self.close().breaks);
-        self.variables.merge(&mut self.graph, &ways);
-        let left = Left { breaks: Node::UNIFORM, ..left };
-        let flow = self.graph.join(&[flow, left.continues, left.returns]);
-        End { flow, live: !ways.is_empty(), left }
+        paths.extend(self.close().breaks);
+        self.variables.merge(&mut self.graph, &paths);
+        let exits = EarlyExits { breaks: Node::UNIFORM, ..exits };
+        let flow = self.graph.join(&[flow, exits.continues, exits.returns]);
+        StatementEnd { flow, live: !paths.is_empty(), exits }
     }
 
     fn open(&mut self, is_loop: bool) -> usize {
@@ -265,7 +271,7 @@ impl<'a> Walk<'a> {
         continuing: &'a Block,
         break_if: Option<Expr>,
         flow: Node,
-    ) -> End {
+    ) -> StatementEnd {
         let head = self.graph.depending(&[flow]);
         let mut changing = Vec::new();
         self.assigned_in(body, &mut changing);
@@ -280,7 +286,7 @@ impl<'a> Walk<'a> {
         }
         let mark = self.open(true);
         let end = self.block(body, head);
-        let mut left = end.left;
+        let mut exits = end.exits;
         let mut again =
             self.frames.last_mut().map_or(Vec::new(), |f| std::mem::take(&mut f.continues));
         if end.live {
@@ -289,23 +295,23 @@ impl<'a> Walk<'a> {
         self.variables.restore(mark);
         if !again.is_empty() {
             self.variables.merge(&mut self.graph, &again);
-            let flow = self.graph.join(&[head, left.breaks, left.continues, left.returns]);
+            let flow = self.graph.join(&[head, exits.breaks, exits.continues, exits.returns]);
             let next = self.continuing(continuing, break_if, mark, flow);
-            left.add(&mut self.graph, next.left);
+            exits.add(&mut self.graph, next.exits);
             self.graph.edge(head, next.flow);
             for (variable, phi) in phis {
                 self.graph.edge(phi, self.variables.get(variable));
             }
             self.variables.restore(mark);
         }
-        let ways = self.close().breaks;
-        self.variables.merge(&mut self.graph, &ways);
+        let paths = self.close().breaks;
+        self.variables.merge(&mut self.graph, &paths);
         // Code after a loop without a `break` is unreachable.
-        let stays = if ways.is_empty() { head } else { Node::UNIFORM };
-        let returns = self.graph.join(&[left.returns, stays]);
-        let left = Left { returns, ..Left::NONE };
-        let flow = self.graph.join(&[flow, left.returns]);
-        End { flow, live: !ways.is_empty(), left }
+        let stays = if paths.is_empty() { head } else { Node::UNIFORM };
+        let returns = self.graph.join(&[exits.returns, stays]);
+        let exits = EarlyExits { returns, ..EarlyExits::NONE };
+        let flow = self.graph.join(&[flow, exits.returns]);
+        StatementEnd { flow, live: !paths.is_empty(), exits }
     }
 
     /// Processes the end of an iteration; returns the control flow that enters the next one.
@@ -315,7 +321,7 @@ impl<'a> Walk<'a> {
         break_if: Option<Expr>,
         mark: usize,
         flow: Node,
-    ) -> End {
+    ) -> StatementEnd {
         let mut end = self.block(block, flow);
         if let Some(condition) = break_if {
             end.flow = self.branch(condition, end.flow);
@@ -443,7 +449,14 @@ impl<'a> Walk<'a> {
     /// Records a uniformity requirement.
     pub(super) fn require(&mut self, scope: Scope, need: Need, node: Node, site: Site) {
         if node != Node::UNIFORM {
-            self.requirements.push(Requirement { node, scope, need, site, way: None, call: None });
+            self.requirements.push(Requirement {
+                node,
+                scope,
+                need,
+                site,
+                condition: None,
+                call: None,
+            });
         }
     }
 
