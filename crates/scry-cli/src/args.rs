@@ -67,7 +67,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The name, as typed.
+    /// Returns the name, as typed.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Devices(_) => "devices",
@@ -94,7 +94,7 @@ pub struct OnDevice {
     pub device: Option<String>,
 }
 
-/// Which kernel of a file, and with which overrides.
+/// The selection of a kernel in a file, and its overrides.
 #[derive(Debug, Args)]
 pub struct Selection {
     /// Entry point; required if the file has several.
@@ -157,7 +157,7 @@ pub struct Emit {
     pub selection: Selection,
 }
 
-/// The rewrite of SPIR-V of this name.
+/// Parses the name of a SPIR-V rewrite.
 fn workaround(name: &str) -> Result<scry_ir::SpirvWorkarounds, String> {
     use scry_ir::SpirvWorkarounds as Workarounds;
     Workarounds::named(name).ok_or_else(|| {
@@ -166,7 +166,7 @@ fn workaround(name: &str) -> Result<scry_ir::SpirvWorkarounds, String> {
     })
 }
 
-/// What `scry emit` can write.
+/// The target languages of `scry emit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Target {
     /// SPIR-V 1.3, binary, little-endian.
@@ -178,7 +178,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The name, as typed.
+    /// Returns the name, as typed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spirv => "spirv",
@@ -359,7 +359,7 @@ fn output(text: &str) -> Result<(String, Option<String>), String> {
     }
 }
 
-/// The value of an override.
+/// Parses `NAME=VALUE`, the value of an override.
 fn setting(text: &str) -> Result<(String, OverrideValue), String> {
     let (name, value) = pair(text)?;
     let value = match value.as_str() {
@@ -374,7 +374,7 @@ fn setting(text: &str) -> Result<(String, OverrideValue), String> {
     Ok((name, value))
 }
 
-/// A number of things of which there is at least one.
+/// Parses a number that is at least 1.
 fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(format!("it is not a whole number from 1 to {}", u64::MAX)),
@@ -382,7 +382,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A tolerance of floats.
+/// Parses a tolerance of floats.
 fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
@@ -390,7 +390,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A length of time with its unit, such as `500ms`, `60s` or `2m`.
+/// Parses a duration with its unit, such as `500ms`, `60s` or `2m`.
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("it must be longer than 0".to_owned()),
@@ -399,7 +399,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A length of time, in seconds if it has no unit.
+/// Parses a duration, in seconds if it has no unit.
 fn seconds(text: &str) -> Result<Duration, String> {
     let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if bare { duration(&format!("{text}s")) } else { duration(text) }
@@ -408,7 +408,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn counts(text: &str) -> Result<Counts, String> {
     let form = "it is not of the form 1000, WIDTHxHEIGHT or XxYxZ";
     let axes: Vec<&str> = text.split('x').collect();
-    // Zero wide is nothing to run, and more likely meant as a hexadecimal number.
+    // A width of 0 runs nothing; `0x…` is more likely a hexadecimal number.
     if let ["0", digits] = axes[..] {
         let meant = u64::from_str_radix(digits, 16).map_err(|_| form.to_owned())?;
         return Err(format!(

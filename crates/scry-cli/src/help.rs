@@ -1,6 +1,6 @@
 //! Texts of `--help`: examples and notes of each command.
 
-/// The order of a help text: what the command does, examples, usage, options, notes.
+/// The order of a help text: description, examples, usage, options, notes.
 pub const TEMPLATE: &str =
     "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 

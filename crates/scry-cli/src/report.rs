@@ -1,4 +1,4 @@
-//! How a command ends: its report, its failure, its exit code, and that no panic shows.
+//! The end of a command: report, failure, exit code, and panics as defects.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,37 +13,37 @@ use serde_json::{Value, json};
 
 use crate::style;
 
-/// Version of the JSON documents. It grows when a field changes its meaning or goes away.
+/// Version of the JSON documents. It is incremented when a field changes its meaning or is removed.
 const JSON_VERSION: u32 = 1;
 
-/// What a command found out.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Report {
     /// For people: whole lines.
     pub text: String,
     /// For programs: the `result` of the JSON document.
     pub json: Value,
-    /// False if the command ran, but what it looked at is not in order.
+    /// False if the command ran, but found a problem.
     pub ok: bool,
 }
 
 impl Report {
-    /// A report of success.
+    /// Creates a report of success.
     pub fn new(text: String, json: Value) -> Self {
         Self { text, json, ok: true }
     }
 }
 
-/// Why a command could not do its work.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line asks for something that makes no sense: exit code 2.
+    /// The command line is invalid: exit code 2.
     Usage(String),
     /// The work failed: exit code 1.
     Work(String),
     /// A shader is refused.
     Shader(Box<Refusal>),
-    /// The reader of standard output has closed it.
+    /// The reader has closed standard output.
     Unread,
 }
 
@@ -55,22 +55,23 @@ pub struct Refusal {
     /// True if options of the command line would help: bad usage.
     usage: bool,
     file: String,
-    /// As `scry check --json` has it.
+    /// The entry of `scry check --json`.
     problem: Value,
 }
 
 impl Failure {
-    /// Something about a file: the path comes first.
+    /// Returns the failure of a file: the path comes first.
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
         Self::Work(format!("{}: {problem}", path.display()))
     }
 
-    /// A refused shader, with the file that it stands in.
+    /// Returns the failure of a refused shader in a file.
     pub fn shader(path: &Path, error: &ShaderError) -> Self {
         Self::refusal(path, error, None)
     }
 
-    /// A refused shader; with a hint at options that would help it is bad usage.
+    /// Returns the failure of a refused shader; with a hint at options that would help it is bad
+    /// usage.
     pub fn refusal(path: &Path, error: &ShaderError, hint: Option<String>) -> Self {
         let mut text = diagnosis(path, error).trim_end().to_owned();
         if let Some(hint) = &hint {
@@ -82,12 +83,12 @@ impl Failure {
         Self::Shader(Box::new(Refusal { text, usage, file, problem }))
     }
 
-    /// Bad usage.
+    /// Returns the failure of an invalid command line.
     pub fn usage(problem: impl Into<String>) -> Self {
         Self::Usage(problem.into())
     }
 
-    /// What it says.
+    /// Returns the message.
     pub fn into_text(self) -> String {
         match self {
             Self::Usage(text) | Self::Work(text) => text,
@@ -113,7 +114,7 @@ impl Failure {
         }
     }
 
-    /// What it says.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         match self {
             Self::Usage(text) | Self::Work(text) => text,
@@ -122,7 +123,7 @@ impl Failure {
         }
     }
 
-    /// The problems of a refused shader, as `scry check --json` has them.
+    /// Returns the problems of a refused shader, as in `scry check --json`.
     pub fn problems(&self) -> Vec<Value> {
         match self {
             Self::Shader(refusal) => vec![refusal.problem.clone()],
@@ -134,12 +135,12 @@ impl Failure {
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
         if let GpuError::Shader(error) = &error {
-            // The rendered text has the heading that every message gets.
+            // The rendered text already has the heading that is added to every message.
             let text = error.to_string();
             return Self::Work(text.strip_prefix("error: ").unwrap_or(&text).to_owned());
         }
         match error.kind() {
-            // A limit of the device is no error of the command line.
+            // Exceeding a limit of the device is not an error of the command line.
             ErrorKind::Usage if !matches!(error, GpuError::TooLarge(_)) => {
                 Self::Usage(error.to_string())
             }
@@ -148,14 +149,14 @@ impl From<GpuError> for Failure {
     }
 }
 
-/// `file:line:col: message`, and the annotated source below it, in which the file has its name.
+/// Formats `file:line:col: message`, followed by the annotated source with the file's name.
 pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
     let path = path.display();
     let mut text = match error.location {
         Some(at) => format!("{path}:{}:{}: {}\n", at.line, at.column, error.message),
         None => format!("{path}: {}\n", error.message),
     };
-    // The renderer repeats the message on its first line.
+    // The renderer's first line repeats the message.
     let named = error.clone().with_label(path.to_string());
     for line in named.rendered.lines().skip(1) {
         text.push_str(line);
@@ -164,7 +165,7 @@ pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
     text
 }
 
-/// A problem of a shader, which has the file as its label, for programs.
+/// Returns a problem of a shader, whose label is the file, as JSON.
 pub fn problem_json(error: &ShaderError) -> Value {
     json!({
         "line": error.location.map(|at| at.line),
@@ -257,7 +258,7 @@ fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Text of a driver or of another process: control characters are escaped, and it is truncated to
+/// Sanitises text of a driver or of another process: escapes control characters, and truncates to
 /// 2000 characters.
 pub fn printable(text: &str) -> String {
     const MOST: usize = 2000;
@@ -276,7 +277,8 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Writes a line to standard error, with colours on a terminal. That it fails cannot be reported.
+/// Writes a line to standard error, with colours on a terminal. A failure is ignored, since it
+/// could not be reported.
 pub fn note(text: &str) {
     let _ = match style::is_wanted(&io::stderr()) {
         true => writeln!(anstream::stderr().lock(), "{}", style::paint(text)),
@@ -288,10 +290,10 @@ fn complain(message: &str) {
     note(&format!("error: {message}"));
 }
 
-/// Where the last panic happened and what it said.
+/// The location and the message of the last panic.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs the program; a defect of it is reported as one, without the runtime's panic text.
+/// Runs the program; a panic is reported as a defect, without the runtime's panic text.
 pub fn guard(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();

@@ -1,7 +1,7 @@
-//! Colours on terminals: of what messages begin with, and of the lines of a source.
+//! Colours on terminals: headings of messages, and annotated sources.
 //!
-//! Whether there are any is decided by anstream: `NO_COLOR` and `CLICOLOR_FORCE` count first, then
-//! whether the stream is a terminal that has colours.
+//! anstream decides whether to use colours: by `NO_COLOR` and `CLICOLOR_FORCE`, then by whether the
+//! stream is a terminal with colours.
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -11,16 +11,16 @@ const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 /// Line numbers, and the frame of a source.
 const FRAME: Style = AnsiColor::Blue.on_default().bold();
 
-/// What messages and the notes below a source begin with.
+/// The headings of messages and of notes below a source.
 const HEADINGS: [(&str, Style); 4] =
     [("error:", ERROR), ("warning:", ERROR), ("note:", NOTE), ("help:", NOTE)];
 
-/// True if text on this stream is coloured.
+/// Returns whether text on this stream is coloured.
 pub fn is_wanted(stream: &impl anstream::stream::RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
 
-/// The text with colours.
+/// Returns the text with colours.
 pub fn paint(text: &str) -> String {
     text.split_inclusive('\n').map(line).collect()
 }
@@ -40,8 +40,8 @@ fn line(line: &str) -> String {
     painted.replace("; help: ", &format!("; {} ", styled("help:", NOTE)))
 }
 
-/// The style of what is beside a frame: of the marks below a line of the source, which alone has a
-/// number.
+/// Returns the style of the text beside a frame: the marks below a line of the source. Only source
+/// lines have a number.
 fn style_below(frame: &str, text: &str) -> Style {
     let numbered = frame.contains(|c: char| c.is_ascii_digit());
     match text.trim_start().chars().next() {
@@ -51,12 +51,12 @@ fn style_below(frame: &str, text: &str) -> Style {
     }
 }
 
-/// Where the frame at the beginning of a source's line ends: line number and bar, or a corner.
+/// Returns the end of the frame at the start of a line: line number and bar, or a corner.
 fn frame_end(line: &str) -> Option<usize> {
     let start =
         line.len() - line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).len();
     let mark = ["│", "┌─", "="].into_iter().find(|mark| line[start..].starts_with(mark))?;
-    // A text that begins with `=` has no indentation.
+    // A text that starts with `=` is not indented.
     (start > 0).then_some(start + mark.len())
 }
 

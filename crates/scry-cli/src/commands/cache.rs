@@ -12,11 +12,11 @@ use super::{size_text, table};
 use crate::args::Cache;
 use crate::report::{Failure, Report};
 
-/// Which devices have kernels in the cache.
+/// The devices that use the cache.
 const USERS: &str = "Vulkan and CUDA devices store the kernels that their drivers compile, the CPU \
                      device and Mesa's lavapipe store none";
 
-/// Lists or clears.
+/// Lists or deletes the kernels.
 pub fn run(action: Cache) -> Result<Report, Failure> {
     let Some(folder) = disk_cache::directory() else {
         return Ok(without_folder(action));
@@ -35,7 +35,7 @@ pub fn run(action: Cache) -> Result<Report, Failure> {
     }
 }
 
-/// Says why there is no folder.
+/// Reports why there is no cache folder.
 fn without_folder(action: Cache) -> Report {
     const VARIABLE: &str = "SCRY_CACHE_DIR";
     let (because, why) = match std::env::var_os(VARIABLE) {
@@ -81,7 +81,7 @@ fn list(folder: &Path, entries: &[CacheEntry]) -> Report {
     Report::new(text, json!({ "folder": folder, "entries": entries, "empty_because": because }))
 }
 
-/// Why there are no kernels in a folder, as a name for programs and as text.
+/// Returns the reason for an empty folder, as a name for programs and as text.
 fn why_empty(folder: &Path) -> (&'static str, String) {
     match fs::read_dir(folder) {
         Ok(_) => ("no-kernels", format!("no kernel has been stored yet; {USERS}")),

@@ -10,23 +10,23 @@ use super::{compile_options, open, read_source};
 use crate::args::{Check, Selection};
 use crate::report::{Failure, Report, diagnosis, problem_json};
 
-/// What was found in one file.
+/// The result for one file.
 struct Checked {
-    /// The kernels that are in order.
+    /// The valid kernels.
     kernels: Vec<String>,
-    /// Overrides that had to be given a value to check anything.
+    /// Overrides whose value was assumed, since they have no default.
     assumed: Vec<String>,
     problems: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// A problem.
 enum Problem {
     Shader(ShaderError),
     /// The file could not be read, or a device does not support the kernel.
     Other(String),
 }
 
-/// Checks the files; not in order if one of them is not.
+/// Checks the files; fails if one of them has a problem.
 pub fn run(args: &Check) -> Result<Report, Failure> {
     let device = match args.device.as_deref() {
         Some(selector) => Some(open(Some(selector))?),
@@ -41,7 +41,7 @@ pub fn run(args: &Check) -> Result<Report, Failure> {
         report.text.push_str(&text(path, &checked));
         files.push(to_json(path, &checked));
     }
-    // A file that cannot be read may be the one that declares the override.
+    // An unreadable file may be the one that declares the override.
     if report.ok
         && let Some(unused) = used.iter().position(|used| !used)
     {
@@ -80,7 +80,7 @@ fn check_file(
     checked.assumed = assumed;
     let entries: Vec<Option<String>> = match &selection.entry {
         Some(entry) => vec![Some(entry.clone())],
-        // Reading the file without naming one says that there is none.
+        // Compiling without an entry point reports that there is none.
         None if outline.entry_points.is_empty() => vec![None],
         None => outline.entry_points.iter().cloned().map(Some).collect(),
     };
@@ -94,7 +94,7 @@ fn check_file(
 }
 
 impl Checked {
-    /// Adds a problem, unless another kernel of the file has the same.
+    /// Adds a problem, unless another kernel of the file has it too.
     fn add(&mut self, problem: Problem) {
         let known = self.problems.iter().any(|known| match (known, &problem) {
             (Problem::Shader(a), Problem::Shader(b)) => a == b,
@@ -107,12 +107,12 @@ impl Checked {
     }
 }
 
-/// What is wrong with the source of a file.
+/// Returns the problem of a refused source.
 fn problem(path: &Path, error: ShaderError) -> Problem {
     Problem::Shader(error.with_label(path.display().to_string()))
 }
 
-/// A text that begins with the file's name. That of an error about the kernel does already.
+/// Prefixes a text with the file's name, unless it has it already, as errors about kernels do.
 fn of_file(path: &Path, text: String) -> String {
     let file = format!("{}: ", path.display());
     if text.starts_with(&file) { text } else { file + &text }

@@ -1,4 +1,4 @@
-//! `scry devices`: what there is to run on.
+//! `scry devices`: the devices present.
 
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ fn text(info: &DeviceInfo) -> String {
     text + &workarounds(info)
 }
 
-/// The defects of a device's driver that are worked around, a line each.
+/// Returns the defects of a device's driver that are worked around, a line each.
 pub fn workarounds(info: &DeviceInfo) -> String {
     let line = |it: &Workaround| {
         format!("    works around {} (seen in {}): {}\n", it.name, it.tried, it.reason)
@@ -55,7 +55,7 @@ pub fn workarounds(info: &DeviceInfo) -> String {
     info.workarounds.iter().map(line).collect()
 }
 
-/// A device as the JSON documents show it.
+/// Returns a device as JSON.
 pub fn to_json(info: &DeviceInfo) -> Value {
     json!({
         "selector": format!("{}:{}", info.backend, info.index),

@@ -1,5 +1,5 @@
-//! `scry doctor`: each backend, what it found or why it found nothing, and a kernel run on each
-//! device.
+//! `scry doctor`: the devices of each backend, or the reason why it has none, and a self-test of
+//! each device.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::{devices, libraries};
 use crate::args::OnDevice;
 use crate::report::{Failure, Report};
 
-/// The environment variables that change what Scry and the drivers below it do.
+/// The environment variables that affect Scry and the drivers below it.
 const VARIABLES: [(&str, &str); 16] = [
     ("RUST_LOG", "which log lines are shown: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the device to run on, a selector"),
@@ -30,29 +30,29 @@ const VARIABLES: [(&str, &str); 16] = [
     ("LD_LIBRARY_PATH", "where libraries are looked for first"),
 ];
 
-/// Which device is used if none is selected.
+/// The rule for the default device.
 const PREFERENCE: &str = "discrete GPUs are preferred to integrated and virtual ones, these to \
                           Scry's own CPU device, and that to other software, such as Mesa's";
 
-/// What became of one device.
+/// The result of one device.
 struct Examined {
     info: DeviceInfo,
     opened: bool,
-    /// Why the kernel did not do what it should have, if so.
+    /// The reason why the self-test failed, if it did.
     problem: Option<String>,
 }
 
-/// The device that programs get if they select none.
+/// The default device of programs.
 enum Chosen {
     /// The first that opens.
     First(DeviceInfo),
     /// The one that `SCRY_DEVICE` selects.
     ByVariable(String, DeviceInfo),
-    /// `SCRY_DEVICE` selects a device that cannot be opened, or none: why.
+    /// `SCRY_DEVICE` selects no device, or one that cannot be opened, with the error.
     None(GpuError),
 }
 
-/// Examines everything, or the selected device alone.
+/// Examines all backends, or only the selected device.
 pub fn run(on: &OnDevice) -> Result<Report, Failure> {
     let devices = match on.device.as_deref() {
         Some(selector) => {
@@ -83,7 +83,7 @@ fn examine(info: DeviceInfo) -> Examined {
     Examined { info, opened, problem }
 }
 
-/// Runs a small kernel; returns what went wrong.
+/// Runs a small kernel; returns the problem, if any.
 fn self_test(device: &Device) -> Option<String> {
     const COUNT: u32 = 1000;
     let test = || -> Result<bool, GpuError> {
@@ -106,7 +106,7 @@ fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     })
 }
 
-/// The device that is used if none is asked for. `None` if there is no device at all.
+/// Returns the default device; `None` if there is no device at all.
 fn chosen(devices: &[Examined]) -> Option<Chosen> {
     let variable = std::env::var_os("SCRY_DEVICE").unwrap_or_default();
     let selector = variable.to_string_lossy();
@@ -200,7 +200,7 @@ fn to_json(
             (Some(format!("{}:{}", info.backend, info.index)), None)
         }
         Some(Chosen::None(error)) => (None, Some(error.to_string())),
-        // With --device it is the one that was opened.
+        // With --device that one was opened.
         None => {
             let opened = devices.iter().find(|examined| examined.opened);
             (opened.map(|it| format!("{}:{}", it.info.backend, it.info.index)), None)

@@ -1,4 +1,4 @@
-//! `scry emit`: a kernel in another language.
+//! `scry emit`: translates a kernel to another language.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::args::{Emit, Target};
 use crate::data::file;
 use crate::report::{self, Failure, Report};
 
-/// A kernel in another language.
+/// A translated kernel.
 struct Emitted {
     bytes: Vec<u8>,
     /// Language and version.
@@ -53,7 +53,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
     ))
 }
 
-/// The file to write; none stands for standard output.
+/// Returns the file to write; `None` for standard output.
 fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
     let output = match (&args.output, args.target) {
         (Some(output), _) => output.clone(),

@@ -1,28 +1,28 @@
-//! What `scry doctor` reports of CUDA beyond its devices: versions, and libraries of the toolkit.
+//! CUDA versions and toolkit libraries in the report of `scry doctor`.
 
 use std::fmt::Write;
 
 use scry_gpu::{BackendKind, DeviceInfo, LibraryState, LibraryStatus};
 use serde_json::{Value, json};
 
-/// The libraries that CUDA devices use, if one of these devices is one: nothing else can use them.
+/// Returns the libraries that CUDA devices use, if one of these devices is a CUDA device.
 pub fn used_by<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> Vec<LibraryStatus> {
     let has_cuda = devices.into_iter().any(|info| info.backend == BackendKind::Cuda);
     if has_cuda { scry_gpu::cuda_libraries() } else { Vec::new() }
 }
 
-/// The newest CUDA version that the driver supports, and the compute capability of the GPU.
+/// Returns the newest CUDA version that the driver supports, and the compute capability of the GPU.
 pub fn versions(info: &DeviceInfo) -> Option<String> {
     let capability = capability_text(info)?;
     Some(format!("CUDA {}, compute capability {capability}", info.api_version))
 }
 
-/// The compute capability as NVIDIA writes it: `9.0`.
+/// Returns the compute capability as NVIDIA writes it: `9.0`.
 pub fn capability_text(info: &DeviceInfo) -> Option<String> {
     info.compute_capability.map(|[major, minor]| format!("{major}.{minor}"))
 }
 
-/// Lines on each library.
+/// Returns lines on each library.
 pub fn text(libraries: &[LibraryStatus]) -> String {
     let mut text = String::new();
     for LibraryStatus { name, needed_by, state } in libraries {
@@ -41,7 +41,7 @@ pub fn text(libraries: &[LibraryStatus]) -> String {
     text
 }
 
-/// A library as the JSON document shows it.
+/// Returns a library as JSON.
 pub fn to_json(library: &LibraryStatus) -> Value {
     let LibraryStatus { name, needed_by, state } = library;
     match state {

@@ -1,4 +1,4 @@
-//! Time limits given on the command line, and notices while work goes on.
+//! Time limits on the command line, and notices during long work.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,7 +10,7 @@ use scry_gpu::{Device, GpuError};
 use crate::args::TimeLimit;
 use crate::report::{Failure, note};
 
-/// When the first notice is due; each further one is due after twice the time.
+/// The time until the first notice; each further one is due after twice the time.
 const FIRST: Duration = Duration::from_secs(5);
 
 impl TimeLimit {
@@ -19,7 +19,7 @@ impl TimeLimit {
         device.set_time_limit(self.time_limit);
     }
 
-    /// Why a kernel could not be run. An expired limit is named as it was given.
+    /// Returns the failure of a kernel. An expired limit is shown as the user typed it.
     pub fn failure(&self, error: GpuError, kernel: &str, device: &Device) -> Failure {
         match (&error, self.time_limit) {
             (GpuError::Timeout { .. }, Some(limit)) => Failure::Work(format!(
@@ -33,14 +33,14 @@ impl TimeLimit {
     }
 }
 
-/// Says on a terminal, from time to time, that work still goes on; ends when dropped.
+/// Reports on a terminal, from time to time, that work continues; ends when dropped.
 pub struct Notice {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Notice {
-    /// Work on `what` that begins now. Silent if standard error is no terminal.
+    /// Starts notices of work on `what`. Silent if standard error is not a terminal.
     pub fn start(what: &str, limit: Option<&TimeLimit>) -> Self {
         if !io::stderr().is_terminal() {
             return Self { stop: None, thread: None };
@@ -74,7 +74,7 @@ impl Drop for Notice {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It only prints, and there is nothing to do about a failure of that.
+            // The thread only prints; a failure has no consequence.
             let _ = thread.join();
         }
     }

@@ -33,14 +33,14 @@ pub fn main() -> ExitCode {
     report::finish(name, cli.json, dispatch(cli.command, cli.json))
 }
 
-/// Help, the version, or what is wrong with the command line.
+/// Prints help, the version, or the error of the command line.
 fn misread(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
         let text = text.trim().trim_start_matches("error: ");
         return report::finish("scry", true, Err(Failure::usage(text)));
     }
-    // A closed pipe is no failure.
+    // A closed pipe is not a failure.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
@@ -61,7 +61,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
     }
 }
 
-/// The text of a WGSL file.
+/// Returns the text of a WGSL file.
 fn read_source(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
     String::from_utf8(bytes).map_err(|error| {
@@ -70,7 +70,7 @@ fn read_source(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The selected kernel, with these overrides beside those of the selection.
+/// Returns the options of the selected kernel, with additional overrides.
 fn options(
     selection: &Selection,
     more: impl IntoIterator<Item = (String, OverrideValue)>,
@@ -84,13 +84,13 @@ fn options(
     options
 }
 
-/// How a device compiles the kernel of a file.
+/// Returns the options with which a device compiles the kernel of a file.
 fn compile_options(path: &Path, options: Options) -> CompileOptions {
     let Options { entry, overrides, .. } = options;
     CompileOptions { entry, overrides, label: Some(path.display().to_string()) }
 }
 
-/// Why a source was refused. It is bad usage if another --entry or --set would help.
+/// Returns the failure of a refused source. It is bad usage if another --entry or --set would help.
 fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
     let hint = match error.kind {
         ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {
@@ -103,7 +103,7 @@ fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
     Failure::refusal(path, error, hint)
 }
 
-/// The device of a selector; without one, the best there is.
+/// Opens the device of a selector, or the default device.
 fn open(selector: Option<&str>) -> Result<Device, Failure> {
     let device = match selector {
         Some(selector) => Device::open(selector),
@@ -112,7 +112,7 @@ fn open(selector: Option<&str>) -> Result<Device, Failure> {
     device.map_err(Failure::from)
 }
 
-/// Lines of cells, the columns aligned.
+/// Formats rows of cells with aligned columns.
 fn table(rows: &[Vec<String>], indent: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -128,7 +128,7 @@ fn table(rows: &[Vec<String>], indent: &str) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A number of bytes with a fitting unit.
+/// Formats a number of bytes with a suitable unit.
 fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,4 +1,4 @@
-//! `scry completions` and `scry man`: made from the definition of the command line.
+//! `scry completions` and `scry man`: generated from the definition of the command line.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::{Cli, Man};
 use crate::report::{Failure, Report};
 
-/// The script that completes the command line in a shell.
+/// Returns the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<Report, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "scry", &mut script);
@@ -18,7 +18,7 @@ pub fn completions(shell: Shell) -> Result<Report, Failure> {
     Ok(Report::new(script, json))
 }
 
-/// A copy of a command without hidden options: clap_complete lists those too.
+/// Copies a command without hidden options, which clap_complete would list.
 fn without_hidden(command: &Command) -> Command {
     let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
     let mut copy = Command::new(command.get_name().to_owned())
@@ -34,7 +34,7 @@ fn without_hidden(command: &Command) -> Command {
     }
 }
 
-/// One man page on standard output, or all of them as files.
+/// Prints one man page, or writes all of them as files.
 pub fn man(args: &Man) -> Result<Report, Failure> {
     let pages = pages()?;
     let Some(folder) = &args.output else {
@@ -63,7 +63,7 @@ fn unknown(name: &str) -> Failure {
     Failure::usage(format!("scry has no command `{name}`; its commands are {}", names.join(", ")))
 }
 
-/// Title and text of every page: that of `scry`, and one for each of its commands.
+/// Returns title and text of every page: that of `scry`, and one for each of its commands.
 fn pages() -> Result<Vec<(String, String)>, Failure> {
     let mut scry = Cli::command();
     scry.build();
@@ -74,7 +74,7 @@ fn pages() -> Result<Vec<(String, String)>, Failure> {
 fn page(command: &Command) -> Result<(String, String), Failure> {
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut page = Vec::new();
-    // A man page has its notes last, examples among them.
+    // In a man page notes come last, examples included.
     let parts = [command.get_before_help(), command.get_after_help()];
     let notes: Vec<String> = parts.into_iter().flatten().map(ToString::to_string).collect();
     let command = command.clone().before_help("").after_help(notes.join("\n\n"));

@@ -1,4 +1,4 @@
-//! `scry reflect`: what a kernel needs from the host.
+//! `scry reflect`: the interface of a kernel.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
         }
         entry => vec![entry.clone()],
     };
-    // Layouts are shown with whatever value; the override itself is shown as having none.
+    // Layouts are shown with the assumed value; the override itself is shown without one.
     let (mut overrides, _) = outline.assume(&args.selection.set);
     let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
     let unknown: Vec<_> = unknown.cloned().collect();
@@ -43,7 +43,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The interface without the values that were only assumed.
+/// Returns the interface without assumed values.
 fn shown(interface: &Interface, outline: &Outline, given: &[(String, OverrideValue)]) -> Interface {
     let mut interface = interface.clone();
     for declared in &mut interface.overrides {
@@ -55,12 +55,12 @@ fn shown(interface: &Interface, outline: &Outline, given: &[(String, OverrideVal
     interface
 }
 
-/// The place of a binding, as WGSL writes it.
+/// Returns group and binding as WGSL writes them.
 pub fn place(binding: &Binding) -> String {
     format!("@group({}) @binding({})", binding.group, binding.binding)
 }
 
-/// Address space and access.
+/// Returns address space and access.
 pub fn space(binding: &Binding) -> &'static str {
     match (binding.ty, binding.access) {
         (BufferBindingType::Uniform, _) => "uniform",
@@ -130,7 +130,7 @@ fn override_row(declared: &Override, outline: &Outline) -> Vec<String> {
     vec![name, declared.ty.clone(), value]
 }
 
-/// The members of a structure, or of an array's element if that is one.
+/// Writes the members of a structure, or of an array's element if that is one.
 fn members(text: &mut String, layout: &TypeLayout) {
     match layout {
         TypeLayout::Array { element, .. } => members(text, element),

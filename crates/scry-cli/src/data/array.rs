@@ -11,12 +11,12 @@ use crate::report::Failure;
 pub struct Shape(pub Vec<u64>);
 
 impl Shape {
-    /// Number of elements; `None` if it does not fit.
+    /// Returns the number of elements; `None` on overflow.
     pub fn count(&self) -> Option<u64> {
         self.0.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim))
     }
 
-    /// Bytes of elements of `size` bytes.
+    /// Returns the bytes of elements of `size` bytes.
     pub fn bytes(&self, size: u64) -> Result<usize, Failure> {
         let bytes = self.count().and_then(|count| count.checked_mul(size));
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
@@ -24,7 +24,7 @@ impl Shape {
         })
     }
 
-    /// The shape with more, inner dimensions.
+    /// Returns the shape with additional inner dimensions.
     pub fn with_inner(mut self, inner: &[u64]) -> Self {
         self.0.extend_from_slice(inner);
         self
@@ -54,10 +54,10 @@ impl FromStr for Shape {
     }
 }
 
-/// Allocations up to this size are not compared with the available memory.
+/// Allocations up to this size are not checked against the available memory.
 const UNCHECKED: usize = 256 << 20;
 
-/// Available host memory in bytes, as Linux reports it; `None` on other systems.
+/// Returns the available host memory in bytes, as Linux reports it; `None` on other systems.
 pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -73,17 +73,17 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// `len` zero bytes.
+    /// Returns `len` zero bytes.
     pub fn zeroed(len: usize) -> Result<Self, Failure> {
         let mut bytes = Self { words: Vec::new(), len: 0 };
         bytes.grow(len)?;
         Ok(bytes)
     }
 
-    /// Appends zero bytes, until there are `len`.
+    /// Appends zero bytes up to a length of `len`.
     pub fn grow(&mut self, len: usize) -> Result<(), Failure> {
-        // Systems overcommit memory, and kill the process when it touches too much. What is
-        // already allocated is not part of the available memory.
+        // Systems overcommit memory, and kill the process when it touches too much. The available
+        // memory excludes existing allocations.
         let more = len.saturating_sub(self.len);
         if more > UNCHECKED
             && let Some(available) = available_memory()
@@ -105,33 +105,33 @@ impl Bytes {
         Ok(())
     }
 
-    /// Drops what is beyond the first `len` bytes.
+    /// Truncates to the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         self.words.truncate(self.len.div_ceil(8));
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.len]
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes, mutably.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
-    /// The bytes as values, without an incomplete last one.
+    /// Returns the bytes as values, without an incomplete last one.
     pub fn values<T: Value>(&self) -> &[T] {
         &bytemuck::cast_slice(&self.words)[..self.len / size_of::<T>()]
     }
 
-    /// The bytes as values, to be written.
+    /// Returns the bytes as values, mutably.
     pub fn values_mut<T: Value>(&mut self) -> &mut [T] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len / size_of::<T>()]
     }

@@ -1,4 +1,4 @@
-//! Arrays converted to another element type.
+//! Conversion of arrays to another element type.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use super::array::{Array, Bytes, Shape};
 use super::dtype::{Dtype, Value, Visitor};
 use crate::report::Failure;
 
-/// Converts an array as NumPy's `astype` does, but refuses values that the type does not have.
+/// Converts an array like NumPy's `astype`, but refuses values that the type cannot represent.
 ///
 /// # Errors
 /// [`Failure::Work`] if a value is out of range, or there is no memory for the copy.
@@ -63,7 +63,7 @@ impl<S: Value> Visitor for To<'_, S> {
     }
 }
 
-/// The index of the value at a position in row-major order.
+/// Returns the index of the value at a position in row-major order.
 pub fn index(mut at: u64, shape: &Shape) -> Vec<u64> {
     let mut index = Vec::new();
     for dim in shape.0.iter().rev() {

@@ -5,7 +5,7 @@ use std::fmt;
 use half::f16;
 use scry_ir::{Scalar, ScalarKind};
 
-/// The type of an array's elements: those of WGSL's buffers, and the narrow ones of .npy files.
+/// The element type of an array: the types of WGSL buffers, and further ones of .npy files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
     F16,
@@ -29,41 +29,41 @@ const OF_BUFFERS: [Dtype; 7] =
 /// The element types that only files have.
 const OF_FILES: [Dtype; 5] = [Dtype::Bool, Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16];
 
-/// A value on its way from one type to another: no integer type is wider than 64 bits.
+/// A value between two conversions, wide enough for all types.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Of an integer or a bool.
+    /// An integer or a bool.
     Int(i128),
-    /// Of a float; exact.
+    /// A float, represented exactly.
     Float(f64),
 }
 
-/// A Rust type that is the elements of arrays.
+/// The Rust type of an element type.
 pub trait Value: bytemuck::Pod {
     /// Draws a value: floats uniformly from [0, 1), integers uniformly from their whole range.
     fn random(random: &mut fastrand::Rng) -> Self;
 
-    /// The value without its type.
+    /// Returns the value as a [`Number`].
     fn number(self) -> Number;
 
-    /// The value of a number, as NumPy's `astype` converts: floats become integers by truncation
-    /// and are rounded to the nearest float. `None` where the type has no such value.
+    /// Converts a number like NumPy's `astype`: floats are truncated to integers, and rounded to
+    /// the nearest float. `None` if the value is out of range.
     fn from_number(number: Number) -> Option<Self>;
 
-    /// The shortest decimal that is read back as the same value of the type.
+    /// Returns the shortest decimal that parses back to the same value.
     fn text(self) -> String;
 }
 
-/// Something to do for the Rust type that an element type stands for.
+/// A generic operation on the Rust type of an element type.
 pub trait Visitor {
-    /// What comes out.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Executes the operation.
     fn visit<T: Value>(self) -> Self::Output;
 }
 
 impl Dtype {
-    /// The name, as WGSL spells the type.
+    /// Returns the name, as WGSL spells it.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -85,27 +85,27 @@ impl Dtype {
         OF_BUFFERS.into_iter().chain(OF_FILES)
     }
 
-    /// The type of that name, as WGSL or as NumPy spells it.
+    /// Returns the type of a name, as WGSL or NumPy spells it.
     pub fn named(name: &str) -> Option<Self> {
         Self::all().find(|dtype| dtype.name() == name || dtype.numpy_name() == name)
     }
 
-    /// The element type of buffers of that name.
+    /// Returns the element type of buffers of that name.
     pub fn of_buffers_named(name: &str) -> Option<Self> {
         Self::named(name).filter(|dtype| OF_BUFFERS.contains(dtype))
     }
 
-    /// The names of the element types of buffers, for messages.
+    /// Returns the names of the element types of buffers, for messages.
     pub fn buffer_names() -> String {
         OF_BUFFERS.map(Self::name).join(", ")
     }
 
-    /// All names, for messages.
+    /// Returns all names, for messages.
     pub fn names() -> String {
         Self::all().map(Self::name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The name that NumPy gives the type, such as `float32`.
+    /// Returns NumPy's name of the type, such as `float32`.
     pub fn numpy_name(self) -> &'static str {
         match self {
             Self::F16 => "float16",
@@ -123,7 +123,7 @@ impl Dtype {
         }
     }
 
-    /// The type in a .npy header as NumPy writes it, such as `<f4`.
+    /// Returns the code of the type in a .npy header, such as `<f4`.
     pub fn npy_code(self) -> String {
         let order = if self.size() == 1 { '|' } else { '<' };
         let kind = match self.float_or_sign() {
@@ -135,12 +135,12 @@ impl Dtype {
         format!("{order}{kind}{}", self.size())
     }
 
-    /// The type of a code in a .npy header without its byte order, such as `f4`.
+    /// Returns the type of a code in a .npy header, without the byte order, such as `f4`.
     pub fn from_npy_code(code: &str) -> Option<Self> {
         Self::all().find(|dtype| &dtype.npy_code()[1..] == code)
     }
 
-    /// Bytes of one value.
+    /// Returns the bytes of one value.
     pub fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -150,12 +150,12 @@ impl Dtype {
         }
     }
 
-    /// True for floats.
+    /// Returns whether it is a float type.
     pub fn is_float(self) -> bool {
         self.float_or_sign().is_none()
     }
 
-    /// `None` for floats; whether integers have a sign.
+    /// Returns the signedness of an integer type; `None` for floats.
     fn float_or_sign(self) -> Option<bool> {
         match self {
             Self::F16 | Self::F32 | Self::F64 => None,
@@ -164,8 +164,7 @@ impl Dtype {
         }
     }
 
-    /// Bits of magnitude that every value can have: those of an integer, or of a float's
-    /// significand.
+    /// Returns the bits of magnitude: those of an integer, or of a float's significand.
     fn digits(self) -> usize {
         match (self, self.float_or_sign()) {
             (Self::Bool, _) => 1,
@@ -177,8 +176,8 @@ impl Dtype {
         }
     }
 
-    /// True if every value of this type is one of the other: u8 is widened to u32 and to f32, but
-    /// not i32 to f32.
+    /// Returns whether the other type represents all values of this type: u8 widens to u32 and to
+    /// f32, but i32 does not widen to f32.
     pub fn widens_to(self, other: Self) -> bool {
         if self == other {
             return true;
@@ -190,7 +189,7 @@ impl Dtype {
         }
     }
 
-    /// The type of a kernel's scalars, unless it is one that arrays do not have.
+    /// Returns the type of a kernel's scalars; `None` if arrays do not support it.
     pub fn of_scalar(scalar: Scalar) -> Option<Self> {
         Some(match (scalar.kind, scalar.width) {
             (ScalarKind::Float, 2) => Self::F16,
@@ -204,7 +203,7 @@ impl Dtype {
         })
     }
 
-    /// Does something for the Rust type.
+    /// Calls a visitor with the Rust type.
     pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
         match self {
             Self::F16 => visitor.visit::<f16>(),
@@ -229,8 +228,8 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// A number that was of a float type of WGSL before it became an f64, with the shortest decimal of
-/// that type: 0.1 and not 0.10000000149011612 for an f32. Other types are left alone.
+/// Rounds an f64 that was converted from a WGSL float type to the shortest decimal of that type:
+/// 0.1 instead of 0.10000000149011612 for f32. Other types are unchanged.
 pub fn shortest(value: f64, wgsl: &str) -> f64 {
     let text = match wgsl {
         "f16" => f16::from_f64(value).text(),
@@ -263,7 +262,7 @@ impl Value for Bool {
     }
 }
 
-/// The integer next to a float towards zero; saturated, which no integer type of 64 bits has.
+/// Truncates a float, saturating beyond the range of 64-bit integers.
 fn truncated(number: Number) -> Option<i128> {
     match number {
         Number::Int(value) => Some(value),
@@ -295,7 +294,7 @@ macro_rules! integers {
 
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
-/// A float, unless a finite number has become infinite.
+/// Returns the float, unless a finite number has become infinite.
 fn in_range<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
     let finite =
         matches!(number, Number::Int(_)) || matches!(number, Number::Float(f) if f.is_finite());
@@ -321,7 +320,7 @@ impl Value for f16 {
     }
 
     fn text(self) -> String {
-        // Its five digits always suffice; the first number of digits that does is the shortest.
+        // Five digits always suffice; the smallest sufficient number is used.
         let wide = self.to_f32();
         let texts = (0..5).map(|digits| format!("{wide:.digits$e}"));
         let same = |text: &String| text.parse().is_ok_and(|f: f32| Self::from_f32(f) == self);
@@ -374,7 +373,7 @@ mod tests {
         assert_eq!(Dtype::from_npy_code("c8"), None);
     }
 
-    /// Tried on the extreme values of each type.
+    /// Checks the extreme values of each type.
     #[test]
     fn widening_keeps_every_value() {
         struct Extremes;
@@ -403,7 +402,7 @@ mod tests {
         for from in Dtype::all() {
             for to in Dtype::all() {
                 let survive = to.visit(Survive(from.visit(Extremes)));
-                // What the integers among a float's values survive, its fractions may not.
+                // Fractions may not survive, even if the integers among a float's values do.
                 let fractions = from.is_float() && !to.is_float();
                 let widens = survive && !fractions;
                 assert_eq!(from.widens_to(to), widens, "{from} to {to}");

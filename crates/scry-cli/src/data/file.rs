@@ -1,4 +1,4 @@
-//! Output files: checked before the work, written in one step after it.
+//! Output files: checked before the work, written atomically after it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
 
-/// Refuses a place where no file can be written, before any work is done for it. A file that exists
-/// is opened for writing and left as it is; one that does not is created and removed again.
+/// Refuses a path that cannot be written, before the work is done. An existing file is opened for
+/// writing and not changed; a missing one is created and removed again.
 ///
 /// # Errors
-/// [`Failure::Work`] if the path is that of a folder, or the system does not let it be written.
+/// [`Failure::Work`] if the path is a folder, or cannot be written.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::file(path, "it is a folder; give the name of a file"));
@@ -36,7 +36,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a path leads through symbolic links, also if nothing is there yet.
+/// Resolves the symbolic links of a path, which need not exist.
 fn target(path: &Path) -> PathBuf {
     const MOST_LINKS: usize = 40;
     let mut path = path.to_owned();
@@ -49,19 +49,19 @@ fn target(path: &Path) -> PathBuf {
     path
 }
 
-/// True if both paths lead to the same file, through whatever links.
+/// Returns whether both paths lead to the same file, through any links.
 pub fn same(a: &Path, b: &Path) -> bool {
     resolved(a) == resolved(b)
 }
 
-/// Writes a file so that it is there whole or not at all: into a temporary file beside it, which
-/// then gets its name. Pipes and devices are written in place.
+/// Writes a file atomically: to a temporary file beside it, which is then renamed. Pipes and
+/// devices are written in place.
 pub fn write(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::file(path, without_path(error));
-    // Through a symbolic link the file that it points to is replaced, not the link.
+    // A symbolic link is followed: its target is replaced, not the link.
     let target = &target(path);
     let existing = fs::metadata(target).ok();
     let in_place = |fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
@@ -94,7 +94,7 @@ pub fn write(
     Ok(())
 }
 
-/// The error of the system, without the name of the temporary file that tempfile adds.
+/// Returns the system's error, without the name of the temporary file that tempfile adds.
 fn without_path(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.split_once(" at path \"") {
@@ -110,7 +110,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The path without links; of a file that does not exist, at least the folder's.
+/// Returns the path without links; for a missing file, at least its folder is resolved.
 fn resolved(path: &Path) -> PathBuf {
     let path = &target(path);
     fs::canonicalize(path).unwrap_or_else(|_| {

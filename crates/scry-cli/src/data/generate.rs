@@ -4,7 +4,7 @@ use super::array::{Array, Bytes, Shape};
 use super::dtype::{Dtype, Number, Value, Visitor};
 use crate::report::Failure;
 
-/// A rule by which values are made.
+/// A rule that generates values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generator {
     /// `zeros`.
@@ -18,7 +18,7 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// The rule of that name.
+    /// Returns the rule of that name.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "zeros" => Self::Zeros,
@@ -30,8 +30,8 @@ impl Generator {
     }
 }
 
-/// Makes values for the buffer `name`. The name is part of the seed, so that two buffers of one run
-/// differ, and the values of a buffer do not depend on the other bindings.
+/// Generates values for the buffer `name`. The name is part of the seed, so that two buffers of one
+/// run differ, and the values of a buffer do not depend on the other bindings.
 ///
 /// # Errors
 /// [`Failure::Usage`] if a position is out of the type's range, [`Failure::Work`] if there is no
@@ -53,7 +53,7 @@ pub fn make(
     Ok(Array { dtype, shape, bytes })
 }
 
-/// The generator of a buffer's values.
+/// Returns the random number generator of a buffer's values.
 pub fn generator(seed: u64, name: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed ^ fnv1a(name.as_bytes()))
 }
@@ -80,7 +80,7 @@ impl Visitor for Fill {
     }
 }
 
-/// Whether a type has a value for a number.
+/// Returns whether a type can represent a number.
 struct Has(Number);
 
 impl Visitor for Has {
@@ -91,7 +91,7 @@ impl Visitor for Has {
     }
 }
 
-/// The 64-bit FNV-1a hash: stable from build to build, unlike the standard library's.
+/// Returns the 64-bit FNV-1a hash, which is stable across builds, unlike the standard library's.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! Where data is kept: a file or a standard stream, the format, and the array of an archive.
+//! Locations of data: a file or a standard stream, the format, and the array of an archive.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub enum Format {
 const ALL: [Format; 4] = [Format::Npy, Format::Npz, Format::Png, Format::Bin];
 
 impl Format {
-    /// The name, which is also the extension of such files.
+    /// Returns the name, which is also the extension of such files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Npy => "npy",
@@ -28,26 +28,26 @@ impl Format {
         }
     }
 
-    /// The format that the extension of a name says.
+    /// Returns the format of a file extension.
     fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.name()))
     }
 }
 
-/// Where data is read or written.
+/// A source or destination of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The file; `None` stands for standard input or output.
     pub path: Option<PathBuf>,
-    /// How the data is encoded there.
+    /// The encoding of the data.
     pub format: Format,
     /// The array of an .npz archive.
     pub member: Option<String>,
 }
 
 impl Location {
-    /// Reads `FILE`, `FILE.npz:ARRAY`, `FORMAT:FILE`, or `-` in the place of a file.
+    /// Parses `FILE`, `FILE.npz:ARRAY`, `FORMAT:FILE`, or `-` instead of a file.
     ///
     /// # Errors
     /// [`Failure::Usage`] if the format is not known, or an archive has no name.
@@ -87,7 +87,7 @@ impl Location {
     }
 }
 
-/// An archive and the array in it: what is before and after the colon of `FILE.npz:ARRAY`.
+/// Splits `FILE.npz:ARRAY` into the archive and the array.
 fn archive(text: &str) -> Option<(&str, &str)> {
     let (at, _) = text.match_indices(':').find(|(at, _)| {
         let end = text.as_bytes().get(at.wrapping_sub(4)..*at);

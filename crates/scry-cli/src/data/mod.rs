@@ -1,4 +1,4 @@
-//! Arrays in host memory, and the files and generators that they come from and go to.
+//! Arrays in host memory, their files and generators.
 
 pub mod array;
 pub mod cast;

@@ -1,8 +1,8 @@
 //! NumPy's .npy files, versions 1 to 3.
 //!
 //! A file is a magic number, a version, the length of a header, the header, which is a Python
-//! dictionary in text, and the values. It is read here and not by npyz, which multiplies the
-//! lengths of dimensions without a check for overflow, and converts values one by one.
+//! dictionary in text, and the values. npyz is not used, since it multiplies the lengths of
+//! dimensions without overflow checks, and converts values one by one.
 
 use std::io::{self, Read, Write};
 
@@ -15,18 +15,18 @@ use crate::report::Failure;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit, in bytes.
 const LONGEST_HEADER: u32 = 10_000;
-/// Brackets in a header, at each of which the parser may recurse: one of the dictionary, one of the
-/// shape, and those of structured types.
+/// Maximum brackets in a header, at each of which the parser may recurse: those of the dictionary,
+/// of the shape, and of structured types.
 const MOST_BRACKETS: usize = 200;
 /// NumPy's own limit.
 const MOST_DIMENSIONS: usize = 64;
-/// Bytes that are read at first where the size of a file is not known.
+/// Bytes of the first read if the size of a file is unknown.
 const FIRST_PART: usize = 1 << 20;
 
-/// What is wrong with a file; its path is the caller's to add.
+/// The problem of a file, to which the caller adds the path.
 pub type Problem = String;
 
-/// Reads an array. `size` is that of the whole file in bytes, where it is known.
+/// Reads an array. `size` is that of the whole file in bytes, if known.
 pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     let text = header_text(&mut file)?;
     let Header { dtype, big_endian, fortran, shape } = Header::parse(&text)?;
@@ -126,7 +126,7 @@ fn cut_short(shape: &Shape, dtype: Dtype) -> Problem {
     format!("the file is cut short: its header says {shape} {dtype}")
 }
 
-/// The text of the header, of a length that can be trusted.
+/// Returns the text of the header, with a checked length.
 fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     let mut start = [0; 8];
     let mut fill = |bytes: &mut [u8]| {
@@ -159,7 +159,7 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     String::from_utf8(text).map_err(|_| "the header is not text".to_owned())
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug, PartialEq)]
 struct Header {
     dtype: Dtype,
@@ -206,7 +206,7 @@ impl Header {
     }
 }
 
-/// The element type of a code such as `<f4`, and whether its bytes are in big-endian order.
+/// Returns the element type of a code such as `<f4`, and whether it is big-endian.
 fn element(code: &str) -> Result<(Dtype, bool), Problem> {
     let plain = code.trim_start_matches(['<', '>', '=', '|']);
     let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
@@ -312,7 +312,7 @@ mod tests {
             let shape = format!("({count},)");
             format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
         };
-        // More than the memory of any host, and none of it there.
+        // The header claims more than the memory of any host.
         let problem = read(&file(&header(1 << 48), &[0; 100])[..], None).unwrap_err();
         assert!(problem.contains("cut short"), "{problem}");
         let count = 3 * FIRST_PART / 4 + 5;

@@ -12,7 +12,7 @@ use super::npy::{self, Problem};
 /// The largest compression ratio of deflate.
 const MAX_RATIO: u64 = 1032;
 
-/// Beyond these sizes a member needs the fields of Zip64.
+/// Larger members need Zip64.
 const LARGE: u64 = u32::MAX as u64 - (1 << 16);
 
 /// Reads the array `member`; without one, the array `preferred`, or the only one.
@@ -35,7 +35,7 @@ pub fn read(
     npy::read(&mut entry, Some(size)).map_err(|problem| format!("array `{name}`: {problem}"))
 }
 
-/// The member to read, with its extension.
+/// Returns the member to read, with its extension.
 fn choose(names: &[String], member: Option<&str>, preferred: &str) -> Result<String, Problem> {
     let find = |wanted: &str| {
         names.iter().find(|name| name.strip_suffix(".npy").unwrap_or(name) == wanted)
@@ -61,7 +61,7 @@ fn choose(names: &[String], member: Option<&str>, preferred: &str) -> Result<Str
     }
 }
 
-/// An array to be written.
+/// An array to write.
 pub struct Member<'a> {
     /// Its name in the archive.
     pub name: &'a str,
@@ -136,7 +136,8 @@ mod tests {
         assert_eq!(array.bytes.as_slice(), bytes);
     }
 
-    /// An archive of one compressed member: the header of an array of u8, then `data` zeros.
+    /// Returns an archive of one compressed member: the header of an array of u8, then `data`
+    /// zeros.
     fn compressed(shape: Shape, data: usize) -> Vec<u8> {
         let mut file = Cursor::new(Vec::new());
         let mut writer = ZipWriter::new(&mut file);
@@ -206,14 +207,14 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x55;
-            // Refused, or the damage is where nothing is read.
+            // Refused, unless the damaged byte is not read.
             if let Ok(array) = read(Cursor::new(&bad), Some("x"), "x") {
                 assert_eq!(array.bytes.as_slice(), [1, 0, 3, 4], "byte {at}");
             }
         }
     }
 
-    /// A header that claims more than all of the archive can hold.
+    /// A header that claims more than the archive can contain.
     #[test]
     fn oversized_headers_are_refused_before_allocation() {
         let mut file = Cursor::new(Vec::new());

@@ -8,7 +8,7 @@ use super::array::{Array, Bytes, Shape, available_memory};
 use super::dtype::Dtype;
 use crate::report::Failure;
 
-/// A decoded image: 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) samples a pixel.
+/// A decoded image: 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) samples per pixel.
 #[derive(Debug)]
 pub struct Image {
     /// Pixels in a row.
@@ -21,19 +21,19 @@ pub struct Image {
     samples: Bytes,
 }
 
-/// How an array holds pixels.
+/// The representation of pixels in an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pixels {
-    /// One u32 a pixel: R in the low byte, then G, B and A.
+    /// One u32 per pixel: R in the low byte, then G, B and A.
     Packed,
-    /// One f32 a pixel, 0 for black to 1 for white.
+    /// One f32 per pixel, from 0 (black) to 1 (white).
     Grey,
-    /// Four f32 a pixel: R, G, B and A, from 0 to 1.
+    /// Four f32 per pixel: R, G, B and A, from 0 to 1.
     Rgba,
 }
 
 impl Pixels {
-    /// The form that suits elements of type `dtype` with the inner dimensions `inner`.
+    /// Returns the representation for elements of type `dtype` with the inner dimensions `inner`.
     pub fn suiting(dtype: Option<Dtype>, inner: &[u64]) -> Option<Self> {
         match (dtype?, inner) {
             (Dtype::U32, []) => Some(Self::Packed),
@@ -58,7 +58,7 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     let header = decoder.read_header_info().map_err(|error| error.to_string())?;
     check(header, size, available_memory().unwrap_or(u64::MAX))?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-    // Samples as they are after the expansion, of which a bit of the file may become four bytes.
+    // The expanded size: a bit of the file may become four bytes.
     let size = reader.output_buffer_size().ok_or("the image is larger than memory can be")?;
     let mut samples = Bytes::zeroed(size).map_err(Failure::into_text)?;
     let frame = reader.next_frame(samples.as_mut_slice()).map_err(|error| error.to_string())?;
@@ -72,8 +72,8 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     })
 }
 
-/// Holds what a header claims against the size of the file and the memory that is available, before
-/// any is taken for it.
+/// Checks the size in a header against the size of the file and the available memory, before any
+/// allocation.
 fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     let Info { width, height, color_type, bit_depth, .. } = *header;
     let pixels = u64::from(width) * u64::from(height);
@@ -103,8 +103,8 @@ fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of a pixel after the expansion: palettes and transparency become channels, and samples of
-/// fewer than 8 bits become bytes, so that one bit of a file may become four bytes.
+/// Returns the bytes of an expanded pixel: palettes and transparency become channels, and samples
+/// of fewer than 8 bits become bytes, so that one bit of a file may become four bytes.
 fn expanded_bytes(color_type: ColorType, depth: BitDepth) -> u64 {
     let channels = match color_type {
         ColorType::Grayscale | ColorType::GrayscaleAlpha => 2,
@@ -114,7 +114,7 @@ fn expanded_bytes(color_type: ColorType, depth: BitDepth) -> u64 {
 }
 
 impl Image {
-    /// The pixels as an array of `height` rows of `width` pixels.
+    /// Returns the pixels as an array of `height` rows of `width` pixels.
     pub fn array(&self, pixels: Pixels) -> Result<Array, Failure> {
         let shape = Shape(vec![self.height.into(), self.width.into()]);
         let (dtype, shape) = match pixels {
@@ -128,7 +128,7 @@ impl Image {
                 out[0] = u32::from_le_bytes(rgba.map(to_byte));
             }),
             Pixels::Grey => self.fill(bytes.values_mut(), |out: &mut [f32; 1], [r, g, b, _]| {
-                // ITU-R BT.601; its weights add up to 1, so grey images stay exactly what they are.
+                // ITU-R BT.601; grey pixels are kept exactly.
                 out[0] = if r == g && g == b { r } else { 0.299 * r + 0.587 * g + 0.114 * b };
             }),
             Pixels::Rgba => self.fill(bytes.values_mut(), |out: &mut [f32; 4], rgba| *out = rgba),
@@ -136,7 +136,7 @@ impl Image {
         Ok(Array { dtype, shape, bytes })
     }
 
-    /// Calls `put` for each pixel with its place in `out` and its R, G, B and A, from 0 to 1.
+    /// Calls `put` for each pixel with its elements of `out` and its R, G, B and A, from 0 to 1.
     fn fill<T, const N: usize>(&self, out: &mut [T], put: impl Fn(&mut [T; N], [f32; 4])) {
         let width = self.channels * if self.deep { 2 } else { 1 };
         let pixels = self.samples.as_slice().chunks_exact(width);
@@ -159,21 +159,21 @@ impl Image {
     }
 }
 
-/// From 0 … 1 to 0 … 255, rounded; what is outside is clamped, not-a-number is 0.
+/// Converts 0 … 1 to 0 … 255, rounded and clamped; NaN becomes 0.
 fn to_byte(value: f32) -> u8 {
     (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// From 0 … 1 to 0 … 65535, alike.
+/// Converts 0 … 1 to 0 … 65535 in the same way.
 fn to_deep(value: f32) -> [u8; 2] {
     ((f64::from(value).clamp(0.0, 1.0) * 65535.0).round() as u16).to_be_bytes()
 }
 
-/// Bits of a sample in a file.
+/// The bit depth of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     Eight,
-    /// Not for packed pixels: their samples are bytes.
+    /// Not for packed pixels, whose samples are bytes.
     Sixteen,
 }
 
@@ -215,7 +215,7 @@ mod tests {
         super::read(Cursor::new(file), size)
     }
 
-    /// A file with a valid header and a few bytes of pixel data.
+    /// Returns a file with a valid header and a few bytes of pixel data.
     fn claiming(color: ColorType, width: u32, height: u32) -> Vec<u8> {
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, width, height);
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(odd, [0, 32768, 65535, 0, 65535]);
     }
 
-    /// A palette of 1 bit becomes 4 bytes a pixel.
+    /// A palette of 1 bit becomes 4 bytes per pixel.
     #[test]
     fn expanded_samples_are_counted() {
         let checked = |color, depth, available| {
@@ -374,7 +374,7 @@ mod tests {
         assert!(!told.contains("help"), "the text of the decoder: {told}");
     }
 
-    /// A picture of one colour is about as small as a file can be.
+    /// An image of one colour has about the maximum compression ratio.
     #[test]
     fn the_smallest_files_are_read() {
         for bits in [BitDepth::One, BitDepth::Eight, BitDepth::Sixteen] {

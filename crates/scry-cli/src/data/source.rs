@@ -1,4 +1,4 @@
-//! Where the bytes of a buffer come from.
+//! Sources of a buffer's bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::png::Image;
 use super::{npy, npz, png};
 use crate::report::Failure;
 
-/// What was written after `NAME=`.
+/// The text after `NAME=`, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file, or standard input.
@@ -28,13 +28,13 @@ pub enum Source {
 pub enum Loaded {
     /// Values with type and shape.
     Array(Array),
-    /// Zeros with type and shape; never laid out in host memory.
+    /// Zeros with type and shape, which need no host memory.
     Zeros(Dtype, Shape),
     /// An image, to be converted to the kernel's element type.
     Image(Image),
     /// Bytes without type or shape.
     Raw(Bytes),
-    /// The same, still to be read from a stream: the kernel's type limits their number.
+    /// A stream of such bytes, still unread: the kernel's type limits their number.
     Stream(Stream),
 }
 
@@ -42,11 +42,11 @@ pub enum Loaded {
 pub struct Stream(Box<dyn Read>);
 
 impl Stream {
-    /// Reads to the end; `None` if there are more than `limit` bytes, of which no more than one is
-    /// read beyond the limit.
+    /// Reads to the end; `None` if there are more than `limit` bytes. Reads at most one byte beyond
+    /// the limit.
     ///
     /// # Errors
-    /// The system's text, or that there is no memory for the bytes.
+    /// The system's message, or one that the host is out of memory.
     pub fn read(mut self, limit: u64) -> Result<Option<Bytes>, String> {
         read_to_end(&mut self.0, limit)
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Stream {
 }
 
 impl Source {
-    /// Reads `zeros:…` and the like, or where a file is.
+    /// Parses `zeros:…` and the like, or a location.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         if let Some((name, rest)) = text.split_once(':')
             && let Some(generator) = Generator::named(name)
@@ -70,7 +70,7 @@ impl Source {
         Location::parse(text).map(Self::File)
     }
 
-    /// The file, if it is one.
+    /// Returns the file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(location) => location.path.as_deref(),
@@ -78,12 +78,12 @@ impl Source {
         }
     }
 
-    /// True for standard input.
+    /// Returns whether it is standard input.
     pub fn is_stdin(&self) -> bool {
         matches!(self, Self::File(Location { path: None, .. }))
     }
 
-    /// Reads or makes the content for the buffer `name`.
+    /// Reads or generates the content for the buffer `name`.
     pub fn load(&self, seed: u64, name: &str) -> Result<Loaded, Failure> {
         match self {
             Self::File(location) => load_file(location, name),
@@ -162,7 +162,7 @@ fn decode(
         Format::Npz => b"PK",
         Format::Png => b"\x89PNG",
     };
-    // The rest of a stream of something else may be endless.
+    // A stream in another format may be endless.
     let mut start = Vec::new();
     let mut first = stream.by_ref().take(magic.len() as u64);
     first.read_to_end(&mut start).map_err(|error| error.to_string())?;
@@ -183,7 +183,7 @@ fn read_exactly(mut file: File, size: u64) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// Reads to the end, as long as there is memory; `None` if there are more than `limit` bytes.
+/// Reads to the end while there is memory; `None` if there are more than `limit` bytes.
 fn read_to_end(stream: &mut impl Read, limit: u64) -> Result<Option<Bytes>, String> {
     const FIRST_PART: usize = 1 << 16;
     let capacity = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);

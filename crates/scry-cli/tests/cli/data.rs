@@ -1,4 +1,4 @@
-//! What `scry run` reads and writes: element types, archives, streams, images, generators.
+//! The data of `scry run`: element types, archives, streams, images, generators.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -8,7 +8,7 @@ use png::{BitDepth, ColorType};
 use crate::support::{Workplace, copy_kernel, floats, npy, read_npy};
 use crate::transcript::Transcript;
 
-/// A folder with `copy.wgsl`, which copies arrays of f32, and without any driver.
+/// Returns a workplace with `copy.wgsl`, which copies arrays of f32, and without any driver.
 fn place() -> Workplace {
     let place = Workplace::without_driver();
     place.write("copy.wgsl", copy_kernel("f32"));
@@ -34,7 +34,7 @@ fn with_stdin(place: &Workplace, arguments: &[&str], stdin: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program was built");
-    // What refuses its input early does not read it.
+    // A command that fails early does not read its input.
     let _ = child.stdin.take().expect("piped").write_all(stdin);
     child.wait_with_output().expect("it ends")
 }
@@ -140,7 +140,7 @@ fn archives_hold_several_arrays() {
     unknown.says(&["o.npz: there is no array `z`, only y, count"]);
     let twice = ["--out", "y=o.npz:a", "--out", "n=o.npz:a"];
     place.scry(&[&two[..], &twice].concat()).ends(2).says(&["two outputs go to one file"]);
-    // Without a name, an array called like the buffer.
+    // Without a name, the array that is named like the buffer.
     place.scry(&copy(&["--in", "src=arange:f32:2", "--out", "dst=p.npz:src"])).ends(0);
     place.scry(&copy(&["--in", "src=p.npz", "--out", "dst"])).ends(0).says(&["[0.0, 1.0]"]);
     place.write("bad.npz", b"PK\x03\x04 and nothing");
@@ -198,7 +198,7 @@ fn standard_streams_are_files() {
 #[test]
 fn outputs_are_checked_before_reading() {
     let place = place();
-    // Neither the kernel nor the data is there.
+    // Neither the kernel nor the data exists.
     let arguments = ["run", "none.wgsl", "--in", "src=none.npy", "--out"];
     let fails = |output: &str, words: &[&str]| {
         let outcome = place.scry(&[&arguments[..], &[output]].concat()).ends(1);
@@ -213,7 +213,7 @@ fn outputs_are_checked_before_reading() {
     }
     let long = format!("dst={}.npy", "x".repeat(300));
     fails(&long, &["it cannot be written: "]);
-    // A check leaves nothing behind.
+    // A check leaves no file behind.
     place.scry(&[&arguments[..], &["dst=new.npy"]].concat()).ends(1);
     assert!(!place.path("new.npy").exists());
 }
@@ -257,7 +257,7 @@ fn images_have_8_or_16_bits() {
     place.scry(&copy(&deep)).ends(0).says(&["-> o.png as u16"]);
     let wanted = (BitDepth::Sixteen, grey, vec![0, 0, 128, 0, 255, 255]);
     assert_eq!(read_png(&place.read("o.png")), wanted);
-    // 16 bits are read with all of their levels.
+    // 16-bit samples are read with full precision.
     place.scry(&copy(&["--in", "src=o.png", "--out", "dst=again.npy"])).ends(0);
     assert_eq!(read_npy(&place.read("again.npy")).1, [0.0, 32768.0 / 65535.0, 1.0]);
     let wrong = [&image[..], &["--cast", "dst=f64"]].concat();
@@ -317,7 +317,7 @@ fn data_errors_are_diagnoses() {
     shown.compare();
 }
 
-/// Data for every kernel of a file has to be read more than once, which a stream cannot be.
+/// Data for every kernel of a file is read more than once, which a stream does not support.
 #[test]
 fn a_stream_is_read_once() {
     let place = place();

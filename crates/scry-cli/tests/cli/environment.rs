@@ -1,4 +1,4 @@
-//! What variables of the environment do: `SCRY_DEVICE` and `RUST_LOG`; and what is not loaded.
+//! Environment variables (`SCRY_DEVICE` and `RUST_LOG`), and libraries that are not loaded.
 
 use crate::support::Workplace;
 use crate::transcript::Transcript;
@@ -39,7 +39,7 @@ fn naga_is_quiet_unless_named() {
     assert!(lines.contains(" naga::"), "naga logs nothing: the test cannot fail: {lines}");
 }
 
-/// The names of libraries that a command line looks for, as the loader of glibc lists them.
+/// Returns the names of libraries that a command line searches, as glibc's loader lists them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn libraries(place: &Workplace, arguments: &[&str]) -> String {
     let mut command = place.command(arguments);

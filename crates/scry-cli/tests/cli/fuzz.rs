@@ -44,7 +44,7 @@ fn hostile_kernels_have_a_table() {
     assert_eq!(row["problems"].as_array().map(Vec::len), Some(0));
 }
 
-/// The null device computes nothing, which differs from what kernels in bounds compute.
+/// The null device computes nothing, so its results differ from those of kernels in bounds.
 #[test]
 fn a_hostile_problem_is_saved() {
     let place = Workplace::new();
@@ -78,7 +78,7 @@ fn seeds_end_at_the_largest() {
 fn the_folder_is_checked_first() {
     let place = Workplace::new();
     place.write("file", "");
-    // More kernels than could be run before the folder is found to be wrong.
+    // So many kernels that they cannot all run before the check of the folder fails.
     for hostile in [&[][..], &["--hostile"]] {
         let arguments = ["fuzz", "--seeds", "1000000000", "-o", "file/found", "--device", "null"];
         let refused = place.scry(&[&arguments[..], hostile].concat()).ends(2);
@@ -96,7 +96,7 @@ fn the_timeout_ends_shrinking() {
     assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is made smaller");
 }
 
-/// The system ends each process that has computed for a second.
+/// The system kills each process that has used a second of CPU time.
 #[cfg(unix)]
 #[test]
 fn a_crashed_child_is_reported() {

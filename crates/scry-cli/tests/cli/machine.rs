@@ -13,7 +13,8 @@ fn absent_backends_show_reason_and_help() {
     let absent = document["result"]["absent"].as_array().unwrap();
     let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
     let [reason, help] = ["reason", "help"].map(|field| vulkan[field].as_str().unwrap());
-    // With a loader it is the driver that is missing, and the variables say where it was sought.
+    // With a loader only the driver is missing, and the variables name the folders that were
+    // searched.
     if reason.contains("loader could not be opened") {
         assert!(help.starts_with("install the Vulkan loader"), "{help}");
     } else {
@@ -197,7 +198,7 @@ fn wrong_command_lines_are_bad_usage() {
 #[test]
 fn a_closed_pipe_is_no_error() {
     let place = Workplace::without_driver();
-    // More than a pipe holds, so that the program is still writing when its reader goes.
+    // More than the capacity of a pipe, so that the program is still writing when its reader exits.
     let many: String =
         (0..400).map(|i| format!("@compute @workgroup_size(1) fn kernel_{i}() {{}}\n")).collect();
     place.write("many.wgsl", many);

@@ -1,4 +1,4 @@
-//! The `scry` program as its users meet it: arguments, files, exit codes, words.
+//! End-to-end tests of the `scry` program: arguments, files, exit codes, messages.
 
 mod check;
 mod data;

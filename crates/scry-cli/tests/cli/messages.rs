@@ -1,4 +1,4 @@
-//! The words of messages, and their colours.
+//! The texts and colours of messages.
 
 #[cfg(unix)]
 use crate::support::terminal;
@@ -71,7 +71,7 @@ fn colours_are_for_terminals_unless_forced() {
         failed.stderr.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m none.wgsl"),
         "{failed:?}"
     );
-    // Documents for programs, and data, have none.
+    // JSON documents and data have no colours.
     let document = coloured(&place, &["check", "bad.wgsl", "--json"], &[FORCED]);
     assert!(!document.stdout.contains('\u{1b}'), "{document:?}");
 }
@@ -85,7 +85,7 @@ fn oversized_buffers_are_refused_with_size() {
     refused.says(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
 }
 
-/// What a terminal shows, which is all three standard streams.
+/// Runs with a terminal as all three standard streams.
 #[cfg(unix)]
 #[test]
 fn terminals_get_no_binary_data() {

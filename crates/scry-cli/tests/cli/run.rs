@@ -25,7 +25,7 @@ fn saxpy_reads_and_writes_npy() {
         assert!(header.contains("'<f4'") && header.contains("(3,)"), "{header}");
         assert_eq!(values, [12.0, 24.0, 36.0]);
         assert_eq!(place.read("y.npy"), y, "the source is never written");
-        // Without a file the result is shown, and without -n there is one invocation an element.
+        // Without a file the result is shown, and without -n there is one invocation per element.
         place.scry(&arguments).ends(0).says(&["3 invocations", "[12.0, 24.0, 36.0]"]);
     });
 }
@@ -79,7 +79,7 @@ fn every_element_type_round_trips() {
             }
             let enable = if ty == "f16" { "enable f16;" } else { "" };
             place.write("copy.wgsl", format!("{enable}{}", copy_kernel(ty)));
-            // Small positive numbers in every type: no byte pattern that a float unit may change.
+            // Small positive numbers in every type: no byte pattern that float hardware may change.
             let data: Vec<u8> =
                 (0..6 * size).map(|i| if i % size >= size - 2 { 0x30 } else { i as u8 }).collect();
             let file = npy(descr, "(2, 3)", &data);
@@ -159,7 +159,7 @@ fn outputs_take_the_shape_that_suits() {
         let arguments = ["run", "k.wgsl", "--in", "x=rand:u32:10x30", "--seed", "7", "--out"];
         let arguments = [&arguments[..], &["histogram=h.npy", "--out", "pairs=p.npy"]].concat();
         let document = place.scry(&[&arguments[..], &["--json"]].concat()).ends(0).json();
-        // The histogram has its own length; the other output has an element for each of the input.
+        // The histogram has its own length; the other output has the length of the input.
         assert_eq!(document["result"]["outputs"][0]["shape"], serde_json::json!([16]));
         assert_eq!(document["result"]["outputs"][1]["shape"], serde_json::json!([10, 30, 2]));
         assert_eq!(document["result"]["invocations"], serde_json::json!([300, 1, 1]));
@@ -168,7 +168,7 @@ fn outputs_take_the_shape_that_suits() {
         assert_eq!(counts, 300);
         let (_, pairs) = read_npy(&place.read("p.npy"));
         assert_eq!(pairs[598..], [299.0, 1.0]);
-        // The seed decides the numbers.
+        // The seed determines the numbers.
         let first = place.read("h.npy");
         place.scry(&arguments).ends(0);
         assert_eq!(place.read("h.npy"), first);

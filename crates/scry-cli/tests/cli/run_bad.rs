@@ -1,4 +1,4 @@
-//! `scry run` refusing: all of it before a device is needed.
+//! Refusals of `scry run`, all before a device is opened.
 
 use png::ColorType;
 
@@ -15,7 +15,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 ";
 
-/// Arguments that would do, but for what the test adds.
+/// Valid arguments, to which a test adds an invalid one.
 const X: [&str; 2] = ["--in", "x=zeros:f32:8"];
 const Y: [&str; 2] = ["--out", "y"];
 const PUSH: [&str; 4] = ["--push", "a=1", "--push", "n=8"];
@@ -26,7 +26,7 @@ fn place() -> Workplace {
     place
 }
 
-/// Runs the kernel with these groups of arguments; it must be refused with these words.
+/// Runs the kernel with these groups of arguments; requires a refusal with these words.
 #[track_caller]
 fn refused(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
     let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();

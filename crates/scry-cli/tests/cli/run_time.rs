@@ -1,11 +1,11 @@
-//! `scry run`: time limits, repeated runs, and what its document has.
+//! `scry run`: time limits, repeated runs, and its JSON document.
 
 use serde_json::{Value, json};
 
 use crate::support::{ENDLESS, Workplace};
 use crate::transcript::Transcript;
 
-/// Counts up in place: a run on its own result would show.
+/// Increments in place: a run on the result of another would be detected.
 const COUNTER: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> hits: array<atomic<u32>>;
@@ -132,7 +132,7 @@ fn refused_shaders_have_problems_in_json() {
     assert_eq!(&document["result"]["files"][1]["problems"], problems);
 }
 
-/// What the program prints to standard error while the kernel above runs into its limit.
+/// Messages on standard error while the kernel above exceeds its time limit.
 #[cfg(unix)]
 mod terminal {
     use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Running the program in a folder of its own.
+//! Runs the program in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A kernel that no device runs to its end in the time of a test.
+/// A kernel that no device finishes within a test.
 pub const ENDLESS: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @compute @workgroup_size(1) fn endless() {
@@ -15,17 +15,17 @@ pub const ENDLESS: &str = "\
 }
 ";
 
-/// A folder in which the program runs, with a cache of its own.
+/// A folder in which the program runs, with a separate cache.
 pub struct Workplace {
     folder: TempDir,
     without_driver: bool,
-    /// The device that is selected in the environment; none if empty.
+    /// The device that the environment selects; none if empty.
     device: String,
     /// More variables of the environment.
     variables: Vec<(String, String)>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: i32,
@@ -43,12 +43,12 @@ impl Workplace {
         }
     }
 
-    /// A machine without any Vulkan driver, and without a GPU that CUDA finds.
+    /// Returns a workplace without any Vulkan driver or CUDA device.
     pub fn without_driver() -> Self {
         Self { without_driver: true, ..Self::new() }
     }
 
-    /// Runs a test on every device, each time in a workplace of its own.
+    /// Runs a test on every device, each time in a new workplace.
     pub fn on_each_device(test: impl Fn(&Self)) {
         let document = Self::new().scry(&["devices", "--json"]).json();
         for device in document["result"]["devices"].as_array().expect("a list") {
@@ -68,7 +68,7 @@ impl Workplace {
         &self.device
     }
 
-    /// A workplace with a device of this backend; names the skipped test if there is none.
+    /// Returns a workplace with a device of this backend; prints the skipped test if there is none.
     pub fn with_backend(backend: &str, test: &str) -> Option<Self> {
         let place = Self::new();
         let devices = place.scry(&["devices", "--json"]).json();
@@ -113,13 +113,13 @@ impl Workplace {
                 command.env(name, "/nonexistent");
             }
             command.env("CUDA_VISIBLE_DEVICES", "");
-            // A loader without drivers is an error to the validation layer; here it is the point.
+            // A loader without drivers is an error to the validation layer, but intended here.
             command.env_remove("SCRY_VALIDATE");
         }
         command
     }
 
-    /// Runs the program; whatever it does, it does not panic.
+    /// Runs the program; requires that it does not panic.
     pub fn scry(&self, arguments: &[&str]) -> Outcome {
         let output = self.command(arguments).output().expect("the program was built");
         let outcome = Outcome {
@@ -142,7 +142,7 @@ impl Outcome {
         self
     }
 
-    /// Requires words in what is said to people, wherever it is said.
+    /// Requires words in the output for people, on either stream.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -152,7 +152,7 @@ impl Outcome {
         self
     }
 
-    /// The JSON document on standard output; nothing else may be there.
+    /// Returns the JSON document, which must be all of standard output.
     #[track_caller]
     pub fn json(&self) -> Value {
         let document: Value = serde_json::from_str(&self.stdout)
@@ -163,7 +163,7 @@ impl Outcome {
     }
 }
 
-/// The program's end of a terminal, and the user's.
+/// Returns the program's end of a terminal, and the user's.
 #[cfg(unix)]
 pub fn terminal() -> (fs::File, fs::File) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

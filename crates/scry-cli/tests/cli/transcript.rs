@@ -1,16 +1,16 @@
-//! Golden transcripts: command lines with all that they print, in `transcripts/NAME.txt`.
-//! `SCRY_BLESS=1` writes them anew.
+//! Golden transcripts: command lines with their output, in `transcripts/NAME.txt`. `SCRY_BLESS=1`
+//! replaces them.
 
 use std::fs;
 
 use crate::support::{Workplace, repository};
 
-/// Command lines that are run one after the other in a folder of their own, without any driver.
+/// Command lines that are run sequentially in a temporary folder, without any driver.
 pub struct Transcript {
     pub place: Workplace,
     name: &'static str,
     text: String,
-    /// Texts that differ from machine to machine, and what stands for them.
+    /// Texts that differ between machines, and their placeholders.
     masks: Vec<(String, &'static str)>,
 }
 
@@ -62,7 +62,7 @@ impl Transcript {
     }
 }
 
-/// Text with `#` for each time but those of command lines, such as `5 s`.
+/// Replaces each time such as `5 s` by `#`, except in command lines.
 fn without_times(text: &str) -> String {
     let is_unit = |word: &str| {
         let unit = word.trim_end_matches(|c: char| !c.is_alphabetic());

@@ -45,7 +45,7 @@ fn the_first_difference_is_shown() {
     place.scry(&tolerant).ends(0).says(&["agrees", "at most 1084227584 ULP, 5.00e0 apart"]);
 }
 
-/// Of 5.0 and 7.0 the null device makes 0.0 and 7.0.
+/// The null device turns 5.0 and 7.0 into 0.0 and 7.0.
 #[test]
 fn tolerances_have_the_meaning_of_numpy() {
     let place = Workplace::new();
@@ -71,7 +71,7 @@ fn tolerances_have_the_meaning_of_numpy() {
     assert_eq!((&output["numbers"], &output["largest_difference"]), (&4.into(), &5.0.into()));
 }
 
-/// Its sums have terms of either sign, which cancel: no number of units in the last place will do.
+/// Its sums have cancelling terms, so that no ULP tolerance suffices.
 #[test]
 fn the_edges_kernel_agrees_within_atol() {
     let name = "the_edges_kernel_agrees_within_atol";
@@ -177,8 +177,8 @@ fn the_corpus_is_verified_without_data() {
     arguments.extend(tolerance.map(str::to_owned));
     for entry in std::fs::read_dir(repository("corpus")).unwrap() {
         let path = entry.unwrap().path();
-        // With the data that is made up, workgroups of three kernels race for the same elements,
-        // and the size of a subgroup is the device's.
+        // With generated data, workgroups of three kernels race for the same elements, and the
+        // subgroup size depends on the device.
         let unlike = ["gaps.wgsl", "scan.wgsl", "overrides.wgsl", "subgroups.wgsl"];
         let unlike = unlike.iter().any(|name| path.ends_with(name));
         if path.extension().is_some_and(|extension| extension == "wgsl") && !unlike {

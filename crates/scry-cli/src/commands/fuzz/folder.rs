@@ -1,12 +1,12 @@
-//! The folder for kernels with problems, checked before hours of work are spent.
+//! The folder for kernels with problems, checked before the work starts.
 
 use std::fs;
 use std::path::Path;
 
 use crate::report::Failure;
 
-/// Refuses a folder in which no file can be created. Leaves no trace: a folder that does not exist
-/// is created once there is something to write.
+/// Refuses a folder in which no file can be created. Leaves no files behind: a missing folder is
+/// created once there is something to write.
 pub(super) fn check(folder: &Path) -> Result<(), Failure> {
     let refused = |problem: String| {
         let shown = folder.display();
@@ -27,7 +27,7 @@ pub(super) fn check(folder: &Path) -> Result<(), Failure> {
     let trial = tempfile::Builder::new().prefix(".scry-").tempdir_in(existing);
     match trial {
         Ok(_) => Ok(()),
-        // The error itself names the temporary folder.
+        // The error itself would name the temporary folder.
         Err(error) => {
             refused(format!("nothing can be created in {}: {}", existing.display(), error.kind()))
         }

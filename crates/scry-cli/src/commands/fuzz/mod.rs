@@ -26,7 +26,7 @@ struct Found {
     what: String,
 }
 
-/// Runs the kernels; not in order if a device disagrees on one.
+/// Runs the kernels; fails if a device disagrees on one.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let seeds = seeds(args)?;
     if let Some(mode) = &args.child {
@@ -36,7 +36,7 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     if args.hostile { hostile::run(args, quiet) } else { well_defined(args, seeds, quiet) }
 }
 
-/// The seeds of the kernels.
+/// Returns the seeds of the kernels.
 fn seeds(args: &Fuzz) -> Result<RangeInclusive<u64>, Failure> {
     let Fuzz { first, seeds, .. } = *args;
     let last = first.checked_add(seeds.saturating_sub(1));
@@ -97,7 +97,7 @@ fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Found]) -> Report
     Report { text, json, ok: found.is_empty() }
 }
 
-/// The optional features that all devices have.
+/// Returns the optional features that all devices have.
 fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::Features {
     let common = devices.fold(Features::all(), |all, device| all & device.info().features);
     scry_fuzz::Features {
@@ -108,7 +108,7 @@ fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::
     }
 }
 
-/// Writes a kernel, its data, and command lines that show what is wrong.
+/// Saves a kernel, its data, and command lines that reproduce the problem.
 fn save(
     folder: &Path,
     seed: u64,
@@ -135,7 +135,7 @@ fn save(
     Ok(())
 }
 
-/// The command line that compares the devices on the kernel.
+/// Returns the command line that compares the devices on the kernel.
 fn command(seed: u64, case: &Case, interface: &Interface) -> String {
     let mut command = format!("scry verify {seed}.wgsl");
     for (at, binding) in interface.bindings.iter().enumerate() {
@@ -152,7 +152,7 @@ fn command(seed: u64, case: &Case, interface: &Interface) -> String {
     command
 }
 
-/// The numbers of a scalar or vector of 32-bit numbers, in the form of `--push`.
+/// Formats a scalar or vector of 32-bit numbers for `--push`.
 fn numbers(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
     let (TypeLayout::Scalar(scalar) | TypeLayout::Vector { scalar, .. }) = layout else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What becomes of one random kernel on one device.
+//! The outcome of one random kernel on one device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -9,16 +9,16 @@ use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
 use super::progress::{Progress, Shrinking, shrinking_text};
 
-/// Candidates that are run to make a kernel smaller.
+/// Maximum candidates of a search for a smaller kernel.
 const ATTEMPTS: usize = 3000;
 
 /// What is wrong.
 pub enum Problem {
-    /// The devices computed different bytes.
+    /// The results differ.
     Difference(String),
-    /// The kernel was refused, or a device does not run it.
+    /// The kernel was refused, or a device does not support it.
     Refused(GpuError),
-    /// A defect that ended in a panic.
+    /// A defect that caused a panic.
     Panic,
 }
 
@@ -41,15 +41,15 @@ impl Problem {
     }
 }
 
-/// How the search for a smaller kernel ends, and where it reports.
+/// The time limit and the progress of a search for a smaller kernel.
 pub struct Search<'a> {
     pub seed: u64,
-    /// When it ends at the latest.
+    /// Its maximum time.
     pub limit: Duration,
     pub progress: &'a Progress,
 }
 
-/// What is wrong with a kernel on a device, and the smallest kernel with which that is wrong.
+/// Runs a kernel; returns its problem on a device, and the smallest kernel with that problem.
 pub fn try_one(
     kernel: &RandomKernel,
     reference: &Device,

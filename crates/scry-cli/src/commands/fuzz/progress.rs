@@ -1,4 +1,4 @@
-//! What `scry fuzz` shows while it works: a bar on a terminal, else a line for each event.
+//! The progress of `scry fuzz`: a bar on a terminal, else a line for each event.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -10,36 +10,36 @@ use crate::report::note;
 /// The progress of a run, on standard error.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// True if nothing is to be shown, since the output is for programs.
+    /// True if nothing is shown, since the output is for programs.
     quiet: bool,
-    /// When an activity was last printed as a line.
+    /// The time when an activity was last printed as a line.
     printed: Cell<Instant>,
 }
 
 impl Progress {
-    /// Without a terminal, activities are printed no more often than this.
+    /// The minimum time between activities without a terminal.
     const PERIOD: Duration = Duration::from_secs(10);
 
-    /// A run of `kernels`.
+    /// Starts the progress of a run of `kernels`.
     pub fn new(kernels: u64, quiet: bool) -> Self {
         let bar = ProgressBar::new(kernels);
         if quiet {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         let template = "{bar:40} {pos}/{len} kernels, {per_sec}, {eta} left {msg}";
-        // The template is fixed; a bar of another style is one as well.
+        // The template is a constant; the default style is the fallback.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         Self { bar, quiet, printed: Cell::new(Instant::now()) }
     }
 
-    /// One kernel more is done.
+    /// Counts a finished kernel.
     pub fn advance(&self) {
         self.bar.inc(1);
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line.
     pub fn line(&self, text: &str) {
         match (self.quiet, self.bar.is_hidden()) {
             (true, _) => {}
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Shows a long activity: behind the bar, or as a line at most every [`Self::PERIOD`].
+    /// Shows a long activity: after the bar, or as a line at most every [`Self::PERIOD`].
     pub fn activity(&self, text: String) {
         if self.bar.is_hidden() && !text.is_empty() && self.printed.get().elapsed() >= Self::PERIOD
         {
@@ -64,8 +64,7 @@ impl Progress {
     }
 }
 
-/// The search for a smaller kernel that has the same problem: when it ends at the latest, and how
-/// far it is.
+/// The time limit and the progress of a search for a smaller kernel with the same problem.
 pub(super) struct Shrinking {
     end: Option<Instant>,
     tried: u64,
@@ -73,17 +72,17 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// How long the search goes on before it reports again.
+    /// The time between two reports.
     const PERIOD: Duration = Duration::from_secs(1);
 
-    /// A search that begins now.
+    /// Starts a search.
     pub fn new(limit: Duration) -> Self {
         let now = Instant::now();
-        // A limit beyond the clock's range is none.
+        // A limit beyond the clock's range means no limit.
         Self { end: now.checked_add(limit), tried: 0, shown: now }
     }
 
-    /// Counts a candidate. False if there is no time left to try it.
+    /// Counts a candidate. Returns false if the time is up.
     pub fn goes_on(&mut self, report: impl FnOnce(u64)) -> bool {
         let now = Instant::now();
         if self.end.is_some_and(|end| now >= end) {
@@ -98,7 +97,7 @@ impl Shrinking {
     }
 }
 
-/// What is said of a search that has tried some candidates.
+/// Returns the text of a search that has tried some candidates.
 pub(super) fn shrinking_text(seed: u64, tried: u64) -> String {
     format!("seed {seed}: making the kernel smaller, {tried} candidates tried")
 }

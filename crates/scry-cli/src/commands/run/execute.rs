@@ -1,4 +1,4 @@
-//! A plan carried out on a device, with a clock.
+//! Executes a plan on a device, and measures it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ pub fn execute(
     })
 }
 
-/// A refusal of the device's compiler; one of the shader has its file.
+/// Returns the failure of the device's compiler; errors of the shader name its file.
 fn refused(path: &Path, error: GpuError) -> Failure {
     match error {
         GpuError::Shader(error) => Failure::shader(path, &error),
@@ -77,7 +77,7 @@ fn refused(path: &Path, error: GpuError) -> Failure {
     }
 }
 
-/// The launch, to be run once or repeatedly.
+/// The launch, which is run once or repeatedly.
 struct Runs<'a> {
     device: &'a Device,
     kernel: &'a Kernel,
@@ -87,7 +87,7 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Runs the kernel as often as `args` say, each time on the data that was given.
+    /// Runs the kernel as often as `args` specify, each time on the original data.
     fn all(&self, args: &Run) -> Result<Repeated, Failure> {
         let info = self.device.info();
         let what = format!("kernel `{}` on {}", self.kernel.entry_point(), info.name);
@@ -107,7 +107,7 @@ impl Runs<'_> {
         Ok(Repeated::new(&times))
     }
 
-    /// How long a run took, and whether the device measured that.
+    /// Runs the kernel; returns the time, and whether the device measured it.
     fn once(&self) -> Result<(Duration, bool), GpuError> {
         let bindings: Vec<&dyn Binding> =
             self.buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
@@ -121,7 +121,7 @@ impl Runs<'_> {
         })
     }
 
-    /// Undoes what a run has written.
+    /// Restores the buffers that a run has written.
     fn restore(&self) -> Result<(), Failure> {
         for (planned, buffer) in self.plan.buffers.iter().zip(self.buffers) {
             match &planned.data.bytes {
@@ -134,7 +134,7 @@ impl Runs<'_> {
     }
 }
 
-/// The plan has checked the types: the buffer needs none.
+/// Untyped, since the plan has checked the types.
 fn upload(device: &Device, planned: &Planned) -> Result<UntypedBuffer, Failure> {
     let buffer = match &planned.data.bytes {
         Some(bytes) => device.upload_bytes(None, bytes.as_slice())?,

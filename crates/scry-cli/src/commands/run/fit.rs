@@ -1,4 +1,4 @@
-//! Data made to fit the buffers of a kernel.
+//! Conversion of data to the buffers of a kernel.
 
 use super::slot::{Extent, Slot};
 use crate::data::png::Pixels;
@@ -6,7 +6,7 @@ use crate::data::source::Stream;
 use crate::data::{Array, Bytes, Dtype, Loaded, Shape, cast};
 use crate::report::Failure;
 
-/// The content that a buffer begins with.
+/// The initial content of a buffer.
 #[derive(Debug)]
 pub struct Data {
     /// The shape, in the slot's units.
@@ -18,7 +18,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Zeros of that shape.
+    /// Returns zeros of that shape.
     pub fn zeros(slot: &Slot, shape: Shape) -> Result<Self, Failure> {
         let len = shape.bytes(slot.unit())?;
         check_size(slot, len, &shape)?;
@@ -26,8 +26,8 @@ impl Data {
     }
 }
 
-/// Makes loaded data fit a slot. `shape` is the one given by `--shape`; `typed` is how the data
-/// was asked for; `converted` is true if `--cast` lets values change.
+/// Converts loaded data to a slot. `shape` is that of `--shape`; `typed` is the data's option as
+/// typed; `converted` is true if `--cast` permits changes of values.
 pub fn fit(
     slot: &Slot,
     loaded: Loaded,
@@ -68,9 +68,9 @@ pub fn fit(
     }
 }
 
-/// Reads a stream of as many bytes as the buffer can have at most.
+/// Reads a stream, up to the maximum size of the buffer.
 fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Result<Bytes, Failure> {
-    /// No device binds more.
+    /// The maximum binding of every device.
     const LARGEST: u64 = u32::MAX as u64;
     let Slot { name, type_text, .. } = slot;
     let (limit, holder) = match (shape, slot.fixed_shape()) {
@@ -108,7 +108,7 @@ fn out_of_range(slot: &Slot, failure: Failure, typed: &str, wanted: Dtype) -> Fa
     Failure::Work(format!("`{typed}` with --cast {name}={wanted}: {text}"))
 }
 
-/// Refuses a type with values that the kernel's type does not have.
+/// Refuses a type with values that the kernel's type cannot represent.
 fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
     let help = match slot.dtype {
         Some(wanted) if dtype.widens_to(wanted) => return Ok(()),
@@ -149,7 +149,7 @@ fn raw(slot: &Slot, bytes: Bytes, shape: Option<&Shape>, typed: &str) -> Result<
     Ok(Data { shape, bytes: Some(bytes), len })
 }
 
-/// Refuses sizes that the type cannot have.
+/// Refuses sizes that do not fit the type.
 fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
     let Slot { name, type_text, stride, .. } = slot;
     let wrong = |problem: String| {

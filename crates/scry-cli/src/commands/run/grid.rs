@@ -1,4 +1,4 @@
-//! The size of a launch: as given, or that of the outputs.
+//! The size of a launch: `-n`, or that of the outputs.
 
 use super::plan::Planned;
 use super::slot::Extent;
@@ -6,7 +6,7 @@ use crate::args::Counts;
 use crate::data::Shape;
 use crate::report::Failure;
 
-/// Invocations along x, y and z.
+/// Returns the invocations along x, y and z.
 pub fn invocations(
     given: Option<&Counts>,
     buffers: &[Planned],
@@ -16,7 +16,7 @@ pub fn invocations(
         return Ok(std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(1)));
     }
     let sized = |planned: &&Planned| planned.slot.extent == Extent::Runtime;
-    // What is asked for with --out counts first, then what the kernel writes at all.
+    // Buffers with --out come first, then all buffers that the kernel writes.
     let outputs: Vec<&Planned> =
         buffers.iter().filter(|b| b.output.is_some()).filter(sized).collect();
     let written: Vec<&Planned> = buffers.iter().filter(|b| b.slot.written).filter(sized).collect();
@@ -44,7 +44,7 @@ pub fn invocations(
     })
 }
 
-/// One invocation for each element of an array.
+/// Returns one invocation for each element of an array.
 fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u64; 3], Failure> {
     let axes = match workgroup_size {
         [_, 1, 1] => 1,
@@ -69,7 +69,7 @@ fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u
     Ok(count)
 }
 
-/// A number of invocations by axis: `1000`, `64 wide × 48 high`.
+/// Formats a number of invocations by axis: `1000`, `64 wide × 48 high`.
 pub fn text([x, y, z]: [u64; 3]) -> String {
     match (y, z) {
         (1, 1) => x.to_string(),
@@ -78,7 +78,7 @@ pub fn text([x, y, z]: [u64; 3]) -> String {
     }
 }
 
-/// The same in a sentence: `1000 invocations`, `64 wide × 48 high = 3072 invocations`.
+/// Formats it with its total: `1000 invocations`, `64 wide × 48 high = 3072 invocations`.
 pub fn launch_text(count: [u64; 3]) -> String {
     let total = count.iter().try_fold(1u64, |total, axis| total.checked_mul(*axis));
     match (&count[1..], total) {

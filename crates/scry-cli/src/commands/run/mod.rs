@@ -1,7 +1,7 @@
 //! `scry run`: a kernel on files and generated data.
 //!
-//! In this order: the command line is understood, files are read, the kernel is reflected, every
-//! buffer, parameter and the size of the launch is decided, and only then a device is opened.
+//! In this order: parses the command line, reads files, reflects the kernel, determines every
+//! buffer, parameter and the size of the launch, and only then opens a device.
 
 mod execute;
 mod fit;
@@ -55,8 +55,8 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A name on the command line that the kernel does not have. It is the cause where an override has
-/// no value that the data would have given: `--in scr=photo.png` does not set `src_width`.
+/// Returns the failure of a misspelt name on the command line. Such a name is the cause where an
+/// override gets no value from an image: `--in scr=photo.png` does not set `src_width`.
 pub(super) fn misnamed(
     request: &Request,
     source: &str,
@@ -70,8 +70,8 @@ pub(super) fn misnamed(
     plan::refuse_unknown(request, program.interface()).err()
 }
 
-/// The overrides `NAME_width` and `NAME_height` of image inputs, where they are declared and not
-/// set by hand.
+/// Returns the overrides `NAME_width` and `NAME_height` of image inputs, if they are declared and
+/// not set explicitly.
 pub(super) fn image_sizes(
     outline: &Outline,
     loaded: &[(String, Loaded)],

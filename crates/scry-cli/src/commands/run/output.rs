@@ -14,8 +14,8 @@ use crate::report::{self, Failure};
 /// Writes every output that has a file. The arrays of one archive are written together.
 ///
 /// # Errors
-/// [`Failure::Work`] if values are out of the range of the type that is written, or the system does
-/// not let a file be written.
+/// [`Failure::Work`] if values are out of the range of the output type, or a file cannot be
+/// written.
 pub fn save(finished: &[Finished]) -> Result<(), Failure> {
     let files: Vec<(&Location, Ready<'_>)> = finished
         .iter()
@@ -44,7 +44,7 @@ pub fn save(finished: &[Finished]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// True if both are the same output, or arrays of one archive.
+/// Returns whether both are the same output, or arrays of one archive.
 fn together(a: &Location, b: &Location) -> bool {
     let archives = a.format == Format::Npz && b.format == Format::Npz;
     match (&a.path, &b.path) {
@@ -65,12 +65,12 @@ fn archived(out: &mut dyn Write, outputs: &[&Ready<'_>]) -> io::Result<()> {
     npz::write(out, &members)
 }
 
-/// What the checks before the run refuse.
+/// Returns an error for a case that the checks before the run exclude.
 fn unfit() -> io::Error {
     io::Error::other("the format does not fit the data")
 }
 
-/// An output in the element type of its file.
+/// An output, converted to the element type of its file.
 struct Ready<'a> {
     location: &'a Location,
     planned: &'a Planned,
@@ -116,9 +116,9 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Values of an image that no sample can hold: not-a-number, and the infinities.
+/// Values of an image that a sample cannot represent: NaN and infinities.
 pub struct NotFinite {
-    /// How many there are.
+    /// Number of such values.
     pub count: u64,
     /// Index of the first, outermost dimension first.
     pub index: Vec<u64>,
@@ -126,7 +126,7 @@ pub struct NotFinite {
     value: String,
 }
 
-/// The values of an output that its .png cannot hold, if there are any.
+/// Returns the values of an output that its .png cannot represent, if any.
 pub fn not_finite(finished: &Finished) -> Option<NotFinite> {
     let location = finished.location()?;
     let dtype = finished.planned.slot.dtype.filter(|dtype| dtype.is_float())?;
@@ -137,7 +137,7 @@ pub fn not_finite(finished: &Finished) -> Option<NotFinite> {
     dtype.visit(Search { bytes: &finished.bytes, shape })
 }
 
-/// Reports the values that a .png cannot hold.
+/// Reports the values that a .png cannot represent.
 pub fn note_not_finite(finished: &[Finished]) {
     for finished in finished {
         let (Some(location), Some(lost)) = (finished.location(), not_finite(finished)) else {

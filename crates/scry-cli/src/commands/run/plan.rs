@@ -1,4 +1,4 @@
-//! Every buffer, parameter and the size of the launch, decided before a device is opened.
+//! Buffers, parameters and the size of the launch, determined before a device is opened.
 
 use std::collections::HashMap;
 
@@ -28,17 +28,17 @@ pub struct Plan {
 pub struct Planned {
     /// The buffer that the kernel declares.
     pub slot: Slot,
-    /// What the buffer begins with.
+    /// The initial content.
     pub data: Data,
-    /// Where its content goes after the run, if it is an output.
+    /// The destination of its content, if it is an output.
     pub output: Option<Output>,
 }
 
 impl Plan {
-    /// Refuses buffers larger than a device has.
+    /// Refuses buffers above the device's limits.
     ///
     /// # Errors
-    /// [`Failure::Work`] with the shape that was asked for, before anything is compiled.
+    /// [`Failure::Work`] with the requested shape, before the kernel is compiled.
     pub fn refuse_too_large(&self, device: &Device) -> Result<(), Failure> {
         let (info, limit) = (device.info(), device.info().limits.max_buffer_size);
         let too_large = |planned: &&Planned| planned.data.len as u64 > limit;
@@ -55,12 +55,12 @@ impl Plan {
 }
 
 impl Planned {
-    /// The dimensions, counted in elements of the kernel's array.
+    /// Returns the dimensions in elements of the kernel's array.
     pub fn elements(&self) -> Shape {
         self.slot.elements(&self.data.shape)
     }
 
-    /// Width and height as an image.
+    /// Returns width and height as an image.
     pub fn image_size(&self) -> Option<[u32; 2]> {
         match self.elements().0[..] {
             [height, width] => Some([u32::try_from(width).ok()?, u32::try_from(height).ok()?]),
@@ -69,7 +69,7 @@ impl Planned {
     }
 }
 
-/// Decides.
+/// Makes the plan.
 pub fn make(
     request: &Request,
     loaded: Vec<(String, Loaded)>,
@@ -144,7 +144,7 @@ pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Fa
     Ok(())
 }
 
-/// Refuses conversions of which nothing would come.
+/// Refuses conversions without effect.
 fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
     for (name, dtype) in &request.casts {
         let Some(slot) = slots.iter().find(|slot| slot.name == *name) else { continue };
@@ -175,7 +175,7 @@ fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses to run while a buffer is neither given nor an output.
+/// Refuses to run if a buffer has no input and is not an output.
 fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> Result<(), Failure> {
     let missing: Vec<String> = slots
         .iter()
@@ -193,7 +193,7 @@ fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> R
     )))
 }
 
-/// Every buffer of the kernel, with what was given for it.
+/// Lists the buffers of the kernel with their inputs.
 fn listing(request: &Request, interface: &Interface) -> String {
     let row = |binding: &Binding| {
         let name = &binding.name;
@@ -218,7 +218,7 @@ fn listing(request: &Request, interface: &Interface) -> String {
     table(&rows, "  ").trim_end().to_owned()
 }
 
-/// Refuses what would lose a result, or give one that is no result.
+/// Refuses options that would lose a result, or return data that the kernel does not write.
 fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
     let name = &slot.name;
     let input = request.input(name);
@@ -238,8 +238,8 @@ fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The dimensions of the first input, `--in` before `--inout`, in elements of its buffer. Uniform
-/// buffers are parameters and say nothing about sizes.
+/// Returns the dimensions of the first input, `--in` before `--inout`, in elements of its buffer.
+/// Uniform buffers are parameters and do not determine sizes.
 fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Option<Shape> {
     request.inputs.iter().find_map(|input| {
         let at = slots.iter().position(|slot| slot.name == input.name && !slot.uniform)?;
@@ -247,7 +247,7 @@ fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Opt
     })
 }
 
-/// An output that begins as zeros.
+/// Returns a zero-initialised output.
 fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Data, Failure> {
     let same_elements = || first.map(|first| first.clone().with_inner(&slot.inner));
     let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
@@ -261,7 +261,7 @@ fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Da
     Data::zeros(slot, shape)
 }
 
-/// Refuses files that cannot hold the output.
+/// Refuses file formats that cannot represent the output.
 fn check_format(planned: &Planned) -> Result<(), Failure> {
     let Planned { slot, data, output } = planned;
     let Some(Output { file: Some(file), cast, .. }) = output else {

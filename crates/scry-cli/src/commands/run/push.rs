@@ -5,16 +5,16 @@ use scry_ir::{Immediates, Scalar, ScalarKind, TypeLayout};
 
 use crate::report::Failure;
 
-/// A value that is given by one `--push`: a scalar, a vector, or more of one type.
+/// The target of one `--push`: a scalar, a vector, or an array of one type.
 struct Leaf {
     name: String,
     type_text: String,
     scalar: Scalar,
-    /// Where its scalars are, in bytes.
+    /// Byte offsets of its scalars.
     offsets: Vec<u32>,
 }
 
-/// The bytes of the kernel's immediates.
+/// Returns the bytes of the kernel's immediates.
 pub fn bytes(
     given: &[(String, String)],
     immediates: Option<&Immediates>,
@@ -117,7 +117,7 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The bytes of a number, if it is one of the type.
+/// Parses a number of the type, and returns its bytes.
 fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
     let none = || format!("`{text}` is not a number of type {scalar}");
     if scalar.kind == ScalarKind::Float {
@@ -149,7 +149,7 @@ fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
     Ok(value.to_le_bytes()[..scalar.width.into()].to_vec())
 }
 
-/// The bytes of a float of that width in bytes, or the largest float if it is not finite.
+/// Parses a float of that width in bytes; the error is the largest float if it is out of range.
 fn float(text: &str, width: u8) -> Option<Result<Vec<u8>, String>> {
     let wide: f64 = text.parse().ok()?;
     let (finite, largest, bytes) = match width {

@@ -4,29 +4,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What `--repeat` measured: one time for each run, at least one.
+/// The times that `--repeat` measured, at least one.
 pub struct Repeated {
     /// Shortest first.
     sorted: Vec<Duration>,
-    /// True if the times are the device's own; else they are those from the submission to the end
-    /// of the wait.
+    /// True if the device measured the times; else they are from the submission to the end of the
+    /// wait.
     pub on_device: bool,
 }
 
 impl Repeated {
-    /// The times of all runs, in any order, each with whether the device measured it.
+    /// Creates it from the times of all runs, in any order, each with whether the device measured
+    /// it.
     pub fn new(times: &[(Duration, bool)]) -> Self {
         let mut sorted: Vec<Duration> = times.iter().map(|(time, _)| *time).collect();
         sorted.sort();
         Self { sorted, on_device: times.iter().all(|(_, on_device)| *on_device) }
     }
 
-    /// The time in the middle.
+    /// Returns the median.
     pub fn median(&self) -> Duration {
         self.quantile(2)
     }
 
-    /// The time below which `quarters` of the runs are, between two runs where it falls there.
+    /// Returns the quantile `quarters / 4`, interpolated linearly.
     fn quantile(&self, quarters: usize) -> Duration {
         let last = self.sorted.len() - 1;
         let (at, rest) = (last * quarters / 4, (last * quarters % 4) as f64 / 4.0);
@@ -38,12 +39,12 @@ impl Repeated {
         (self.sorted[0], self.sorted[self.sorted.len() - 1])
     }
 
-    /// Which clock it was.
+    /// Returns the name of the clock.
     fn clock(&self) -> &'static str {
         if self.on_device { "device timestamps" } else { "wall clock, submission included" }
     }
 
-    /// For people: one line.
+    /// Formats one line for people.
     pub fn text(&self) -> String {
         let (min, max) = self.extremes();
         let runs = match self.sorted.len() {
@@ -58,7 +59,7 @@ impl Repeated {
         )
     }
 
-    /// For programs, in seconds.
+    /// Returns JSON for programs, in seconds.
     pub fn to_json(&self) -> Value {
         let (min, max) = self.extremes();
         let quartiles = [1, 3].map(|quarters| self.quantile(quarters).as_secs_f64());
@@ -73,7 +74,7 @@ impl Repeated {
     }
 }
 
-/// A time with a fitting unit.
+/// Formats a time with a suitable unit.
 fn time_text(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

@@ -1,4 +1,4 @@
-//! The command line of `scry run`, understood and free of contradictions.
+//! The parsed and checked command line of `scry run`.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
@@ -9,7 +9,7 @@ use crate::args::{Counts, Data};
 use crate::data::{Dtype, Format, Loaded, Location, Shape, Source, file};
 use crate::report::Failure;
 
-/// What the user asks for.
+/// The request of the user.
 pub struct Request {
     /// `--in` and `--inout`.
     pub inputs: Vec<Input>,
@@ -23,9 +23,9 @@ pub struct Request {
     pub pushes: Vec<(String, String)>,
     /// `-n`.
     pub invocations: Option<Counts>,
-    /// Invocations where neither `-n` nor an output determines them; without it that is refused.
+    /// Invocations if neither `-n` nor an output determines them; `None` makes that an error.
     pub fallback: Option<[u64; 3]>,
-    /// Immediates that were made up because none were given.
+    /// Generated immediates, if none were set.
     pub immediates: Option<Vec<u8>>,
     seed: u64,
 }
@@ -34,9 +34,9 @@ pub struct Request {
 pub struct Input {
     /// Name of the buffer.
     pub name: String,
-    /// Where the data is from; nothing if it was made up because none was given.
+    /// The source of the data; `None` if it was generated because none was set.
     pub source: Option<Source>,
-    /// What was typed, for messages.
+    /// The argument as typed, for messages.
     pub typed: String,
     /// True for `--inout`.
     pub inout: bool,
@@ -47,14 +47,14 @@ pub struct Input {
 pub struct Output {
     /// Name of the buffer.
     pub name: String,
-    /// Where it is written; without, it is shown.
+    /// The file to write; without one, the output is shown.
     pub file: Option<Location>,
-    /// The element type that is written, if it is not the kernel's.
+    /// The element type of the file, if it is not the kernel's.
     pub cast: Option<Dtype>,
 }
 
 impl Request {
-    /// Understands the command line; `shaders` are the kernels' files.
+    /// Parses the command line; `shaders` are the kernels' files.
     pub fn new(
         args: &Data,
         outputs: &[(String, Option<String>)],
@@ -108,22 +108,22 @@ impl Request {
         self.inputs.iter().filter_map(load).collect()
     }
 
-    /// The input of a buffer.
+    /// Returns the input of a buffer.
     pub fn input(&self, name: &str) -> Option<&Input> {
         self.inputs.iter().find(|input| input.name == name)
     }
 
-    /// The output of a buffer.
+    /// Returns the output of a buffer.
     pub fn output(&self, name: &str) -> Option<&Output> {
         self.outputs.iter().find(|output| output.name == name)
     }
 
-    /// True if `--cast` asks for this type.
+    /// Returns whether `--cast` converts to this type.
     pub fn casts_to(&self, name: &str, dtype: Dtype) -> bool {
         self.casts.iter().any(|(cast, to)| cast == name && *to == dtype)
     }
 
-    /// The type of an output's file by `--cast`, if it is not the kernel's.
+    /// Returns the type of an output's file by `--cast`, if it is not the kernel's.
     pub fn cast_of_output(&self, slot: &Slot) -> Option<Dtype> {
         let mut casts = self.casts.iter().filter(|(name, _)| *name == slot.name);
         casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)
@@ -152,13 +152,13 @@ impl Request {
         Ok(())
     }
 
-    /// True if an output goes to standard output, where nothing else may be then.
+    /// Returns whether an output goes to standard output, which is then reserved for it.
     pub fn uses_stdout(&self) -> bool {
         let mut files = self.outputs.iter().filter_map(|output| output.file.as_ref());
         files.any(|file| file.path.is_none())
     }
 
-    /// Refuses outputs that cannot be written, or that would overwrite what is read or each other.
+    /// Refuses outputs that cannot be written, or that would overwrite inputs or each other.
     fn check_outputs(&self, shaders: &[&Path]) -> Result<(), Failure> {
         let files: Vec<&Location> = self.outputs.iter().filter_map(|o| o.file.as_ref()).collect();
         for (i, file) in files.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Request {
     }
 }
 
-/// True if one output would replace another.
+/// Returns whether one output would replace another.
 fn overwrites(a: &Location, b: &Location) -> bool {
     let same = match (&a.path, &b.path) {
         (Some(a), Some(b)) => file::same(a, b),
@@ -229,7 +229,7 @@ fn repeated<'a>(names: &[&'a str]) -> Option<&'a str> {
     names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| *name)
 }
 
-/// Puts the flag before what is said about its value.
+/// Prefixes a failure with the flag.
 fn about(failure: Failure, flag: &str, name: &str) -> Failure {
     match failure {
         Failure::Usage(text) => Failure::Usage(format!("{flag} {name}: {text}")),

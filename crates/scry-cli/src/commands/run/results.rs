@@ -1,4 +1,4 @@
-//! What a run leaves: files, and a report.
+//! The results of a run: files and a report.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::data::array::preview;
 use crate::data::{Bytes, Dtype, Location};
 use crate::report::{self, Failure, Report};
 
-/// A run that is done.
+/// A finished run.
 pub struct Results {
     /// The kernel.
     pub entry_point: String,
@@ -21,32 +21,32 @@ pub struct Results {
     pub invocations: [u64; 3],
     /// The outputs.
     pub finished: Vec<Finished>,
-    /// How long it took.
+    /// The times of its parts.
     pub times: Times,
-    /// The times of the runs, if `--repeat` asked for them.
+    /// The times of the runs, with `--repeat`.
     pub repeated: Option<Repeated>,
 }
 
 /// A buffer and its content after the run.
 pub struct Finished {
-    /// What was asked for.
+    /// The planned buffer.
     pub planned: Planned,
-    /// What came out.
+    /// The content after the run.
     pub bytes: Bytes,
 }
 
 /// The times of a run's parts; none includes another.
 pub struct Times {
-    /// From WGSL to a kernel of the device.
+    /// Compilation from WGSL to a kernel of the device.
     pub compile: Duration,
-    /// Making the buffers and copying the inputs to them.
+    /// Allocation of the buffers and upload of the inputs.
     pub upload: Duration,
     /// The kernel; with `--repeat` the median.
     pub gpu: Duration,
-    /// True if `gpu` is the device's own measure; else it is the time from submission to the end
-    /// of the wait.
+    /// True if the device measured `gpu`; else it is the time from submission to the end of the
+    /// wait.
     pub on_device: bool,
-    /// Copying the outputs back.
+    /// Download of the outputs.
     pub download: Duration,
 }
 
@@ -57,7 +57,7 @@ impl Results {
         output::save(&self.finished)
     }
 
-    /// Reports; the times go to standard error if they are `wanted`.
+    /// Returns the report; the times go to standard error if `wanted`.
     pub fn report(&self, device: &Device, wanted: bool) -> Report {
         if wanted {
             report::note(self.times.text().trim_end());
@@ -91,17 +91,17 @@ impl Results {
 }
 
 impl Finished {
-    /// Where it is written, if it is.
+    /// Returns the file to write, if any.
     pub fn location(&self) -> Option<&Location> {
         self.planned.output.as_ref()?.file.as_ref()
     }
 
-    /// The element type that is written, if it is not the kernel's.
+    /// Returns the element type of the file, if it is not the kernel's.
     pub fn cast(&self) -> Option<Dtype> {
         self.planned.output.as_ref()?.cast
     }
 
-    /// Where it went, or how it begins.
+    /// Returns the file's name, or the first values.
     fn destination(&self) -> String {
         match (self.location(), self.cast()) {
             (Some(file), Some(cast)) => format!("-> {file} as {cast}"),

@@ -1,10 +1,10 @@
-//! A buffer of a kernel, as an array of the host.
+//! A buffer of a kernel, described as a host array.
 
 use scry_ir::{Binding, BufferBindingType, Scalar, TypeLayout};
 
 use crate::data::{Dtype, Shape};
 
-/// One buffer of the kernel: what array of the host fits it.
+/// A buffer of the kernel, and the host arrays that fit it.
 ///
 /// The shape of such an array counts scalars: `array<vec4<f32>>` holds 1000×4 values of f32, of
 /// which `inner` is the ×4. Where the kernel's type has scalars of several types, the shape counts
@@ -21,28 +21,28 @@ pub struct Slot {
     pub uniform: bool,
     /// The one type of all scalars.
     pub dtype: Option<Dtype>,
-    /// Bytes from one element of the kernel's array to the next; of the whole if it is no array.
+    /// Stride of the kernel's array in bytes; the size if it is not an array.
     pub stride: u64,
     /// The dimensions of one element, in scalars.
     pub inner: Vec<u64>,
-    /// How many elements there are.
+    /// The number of elements.
     pub extent: Extent,
 }
 
-/// How the number of a buffer's elements is decided.
+/// The rule that determines the number of a buffer's elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// By the type: these are the dimensions outside `inner`.
+    /// Fixed by the type: the dimensions outside `inner`.
     Fixed(Vec<u64>),
-    /// By the data: a runtime-sized array.
+    /// Determined by the data: a runtime-sized array.
     Runtime,
-    /// By the data: a structure that ends in a runtime-sized array at this byte offset. Elements
-    /// are then words, and the launch does not follow from their number.
+    /// Determined by the data: a structure that ends in a runtime-sized array at this byte offset.
+    /// Elements are then words, and their number does not determine the launch.
     Tail(u64),
 }
 
 impl Slot {
-    /// The slot of a binding.
+    /// Returns the slot of a binding.
     pub fn new(binding: &Binding) -> Self {
         let layout = &binding.layout;
         let dtype = only_scalar(layout).and_then(Dtype::of_scalar);
@@ -74,12 +74,12 @@ impl Slot {
         }
     }
 
-    /// Bytes of what shapes count.
+    /// Returns the bytes of a unit of shapes.
     pub fn unit(&self) -> u64 {
         self.dtype.map_or(self.stride, |dtype| dtype.size() as u64)
     }
 
-    /// The shape that the type itself decides.
+    /// Returns the shape, if the type determines it.
     pub fn fixed_shape(&self) -> Option<Shape> {
         match &self.extent {
             Extent::Fixed(outer) => Some(Shape(outer.clone()).with_inner(&self.inner)),
@@ -87,7 +87,7 @@ impl Slot {
         }
     }
 
-    /// The dimensions of an array of this shape, counted in elements of the kernel's array.
+    /// Converts a shape to elements of the kernel's array.
     pub fn elements(&self, shape: &Shape) -> Shape {
         match shape.0.strip_suffix(self.inner.as_slice()) {
             Some(outer) => Shape(outer.to_vec()),
@@ -100,7 +100,7 @@ impl Slot {
     }
 }
 
-/// The scalar type that a type is made of, if it is one alone.
+/// Returns the scalar type of a type, if all its scalars have the same.
 fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
     match layout {
         TypeLayout::Scalar(scalar)
@@ -116,8 +116,8 @@ fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
     }
 }
 
-/// The dimensions of a value that takes up `words` scalars, padding included. Types with padding
-/// are one row of words: host arrays have no such types.
+/// Returns the dimensions of a value of `words` scalars, padding included. Types with padding are
+/// one row of words, since host arrays have no such types.
 fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
     let natural = match layout {
         TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => Vec::new(),

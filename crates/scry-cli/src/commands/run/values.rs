@@ -1,17 +1,17 @@
-//! The numbers of an output as JSON.
+//! The values of an output as JSON.
 
 use serde_json::{Value as Json, json};
 
 use crate::data::dtype::{Value, Visitor};
 use crate::data::{Bytes, Dtype};
 
-/// Numbers of an output that the document has at most.
+/// Maximum number of values of an output in the document.
 pub const MOST: usize = 1024;
 
-/// The first numbers of an array, [`MOST`] of them at most, and whether that is not all.
+/// Returns the first values of an array, at most [`MOST`], and whether the array has more.
 ///
-/// Floats are the shortest decimals that read back as the same number of their type. What JSON has
-/// no number for is text: `NaN`, `inf`, `-inf`.
+/// Floats are the shortest decimals that parse back to the same value of their type. Values that
+/// JSON cannot represent are strings: `NaN`, `inf`, `-inf`.
 pub fn values(dtype: Dtype, bytes: &Bytes) -> (Json, bool) {
     dtype.visit(Values(bytes))
 }
@@ -28,7 +28,7 @@ impl Visitor for Values<'_> {
     }
 }
 
-/// A number as it is spelled.
+/// Returns a JSON number with this spelling.
 fn number(text: &str) -> Json {
     let whole =
         || text.parse::<u64>().map(Json::from).or_else(|_| text.parse::<i64>().map(Json::from));

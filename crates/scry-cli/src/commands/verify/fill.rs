@@ -10,7 +10,7 @@ use crate::data::generate::generator;
 use crate::data::{Bytes, Loaded, Shape};
 use crate::report::Failure;
 
-/// Integers of parameters: most often a size, and the side of a square of elements.
+/// The value of integer parameters, which are mostly sizes, and the side of a square of elements.
 const PARAMETER: u64 = 64;
 
 /// Adds an input for each buffer that has none.
@@ -51,7 +51,7 @@ pub fn fill(
     Ok(())
 }
 
-/// Values for the overrides that have neither a default nor a given value.
+/// Returns values for the overrides that have neither a default nor a set value.
 pub fn overrides(
     outline: &Outline,
     given: &[(String, OverrideValue)],
@@ -67,7 +67,7 @@ pub fn overrides(
     missing.iter().map(|name| (name.clone(), value(name))).collect()
 }
 
-/// The elements that runtime-sized arrays get.
+/// Returns the shape of runtime-sized arrays.
 fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
     let of_input = loaded.iter().find_map(|(name, loaded)| {
         let binding = interface.bindings.iter().find(|binding| binding.name == *name)?;
@@ -92,7 +92,7 @@ fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
     })
 }
 
-/// Elements along an axis, the innermost being the first.
+/// Returns the elements along an axis, the innermost being the first.
 fn axis_len(elements: &Shape, axis: usize) -> u64 {
     elements.0.iter().rev().nth(axis).copied().unwrap_or(1)
 }
@@ -114,7 +114,7 @@ fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<B
     Ok(bytes)
 }
 
-/// The bytes of a kernel's immediates.
+/// Returns the bytes of a kernel's immediates.
 fn immediates(interface: &Interface, seed: u64) -> Option<Vec<u8>> {
     let immediates = interface.immediates.as_ref()?;
     let mut bytes = vec![0; usize::try_from(immediates.layout.fixed_size()).ok()?];
@@ -161,7 +161,7 @@ impl Filling {
     fn number(&mut self, scalar: Scalar, bytes: &mut [u8]) {
         let fraction = self.random.u32(0..1 << 11);
         let number = match (scalar.kind, scalar.width) {
-            // Multiples of 2^-11 are exact in every type of float.
+            // Multiples of 2^-11 are exact in every float type.
             (ScalarKind::Float, 2) => {
                 half::f16::from_f32(fraction as f32 / 2048.0).to_bits().into()
             }

@@ -1,5 +1,4 @@
-//! Devices that are lost to a kernel: one that exceeds the time limit, where the backend cannot
-//! cancel it.
+//! Devices that are lost because of a kernel that exceeds the time limit and cannot be cancelled.
 
 use std::path::Path;
 
@@ -15,7 +14,7 @@ pub(super) struct Devices {
     pub reference: Device,
     pub others: Vec<Device>,
     limit: TimeLimit,
-    /// Why no further kernel is run.
+    /// The reason why no further kernel is run.
     lost: Option<String>,
 }
 
@@ -26,12 +25,12 @@ impl Devices {
         Self { reference, others, limit, lost: None }
     }
 
-    /// Refuses to run a kernel once a device was lost for good.
+    /// Refuses to run a kernel once a device is permanently lost.
     pub fn check(&self) -> Result<(), Failure> {
         self.lost.clone().map_or(Ok(()), |why| Err(Failure::Work(why)))
     }
 
-    /// Opens the devices again that were lost in the kernels of `path`.
+    /// Reopens the devices that were lost in the kernels of `path`.
     pub fn reopen_lost(&mut self, path: &Path) {
         if self.lost.is_some() {
             return;
@@ -52,12 +51,12 @@ impl Devices {
     }
 }
 
-/// A kernel that runs as soon as the device is free.
+/// A trivial kernel, which finishes once the device is free.
 const PROBE: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @compute @workgroup_size(1) fn probe() { x[0] = 1u; }";
 
-/// Opens a device again; an error if the kernel before still occupies it, so that any other one
+/// Reopens a device; an error if the previous kernel still occupies it, so that any other kernel
 /// would exceed the time limit too.
 fn reopened(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
     let info = device.info();

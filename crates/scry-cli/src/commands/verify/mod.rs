@@ -20,7 +20,7 @@ use super::{compile_options, open, options, read_source, refused};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
 
-/// Runs and compares every file; not in order if one device disagrees with the reference.
+/// Runs and compares every file; fails if one device disagrees with the reference.
 pub fn run(args: &Verify) -> Result<Report, Failure> {
     let mut devices = Devices::new(devices(&args.devices)?, args.limit);
     let mut report = Report::new(String::new(), Value::Null);
@@ -42,11 +42,11 @@ pub fn run(args: &Verify) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The reference, and the devices to compare with it.
+/// Opens the reference, and the devices to compare with it.
 pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     let mut present = verify::devices()?;
     if present.is_empty() {
-        // Says why there is none.
+        // Returns the error if there is none.
         open(None)?;
     }
     let reference = present.remove(0);
@@ -72,8 +72,8 @@ pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     Ok((reference, present))
 }
 
-/// Verifies every kernel of a file. What is wrong with one of several files is part of the report,
-/// what is wrong with the only one ends the command.
+/// Verifies every kernel of a file. A problem of one of several files is part of the report; that
+/// of the only file ends the command.
 fn verify_file(
     args: &Verify,
     path: &Path,
@@ -160,7 +160,7 @@ fn verify_kernel(
     })
 }
 
-/// How many numbers were compared.
+/// Returns the number of compared values.
 fn numbers(outputs: &[(String, Comparison)]) -> u64 {
     outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
 }

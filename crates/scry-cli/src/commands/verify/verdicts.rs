@@ -1,4 +1,4 @@
-//! What `scry verify` found, as text and as JSON.
+//! The results of `scry verify`, as text and as JSON.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::commands::run::grid;
 use crate::commands::table;
 use crate::report::Failure;
 
-/// What became of one file.
+/// The result of one file.
 pub struct Verified {
     pub path: PathBuf,
     /// The entry point.
@@ -21,30 +21,30 @@ pub struct Verified {
     pub reference: Option<Device>,
     /// The others.
     pub tried: Vec<Tried>,
-    /// Why nothing could be compared.
+    /// The reason why nothing could be compared.
     pub problem: Option<Failure>,
 }
 
-/// What became of one device.
+/// The result of one device.
 pub struct Tried {
     pub device: Device,
     pub verdict: Verdict,
 }
 
-/// Selector and name.
+/// Returns selector and name.
 pub fn title(device: &Device) -> String {
     let info = device.info();
     format!("{}:{} {}", info.backend, info.index, info.name)
 }
 
-/// A device as the document names it.
+/// Returns a device as JSON.
 pub fn device_json(device: &Device) -> Value {
     let info = device.info();
     json!({ "selector": format!("{}:{}", info.backend, info.index), "name": info.name })
 }
 
 impl Verified {
-    /// A file that nothing could be compared for.
+    /// Returns the result of a file for which nothing could be compared.
     pub fn failed(path: &Path, failure: Failure) -> Self {
         Self {
             path: path.to_owned(),
@@ -56,7 +56,8 @@ impl Verified {
         }
     }
 
-    /// True if at least one device ran the kernel, and each that did agrees with the reference.
+    /// Returns whether at least one device ran the kernel, and all that did agree with the
+    /// reference.
     pub fn agrees(&self) -> bool {
         self.ran() && self.tried.iter().all(Tried::agrees)
     }
@@ -65,12 +66,12 @@ impl Verified {
         self.tried.iter().any(|tried| matches!(tried.verdict, Verdict::Ran(_)))
     }
 
-    /// For people.
+    /// Formats the result for people.
     pub fn text(&self) -> String {
         let path = self.path.display();
         let Some(reference) = &self.reference else {
             let problem = self.problem.as_ref().map(Failure::message).unwrap_or_default();
-            // A refused shader begins with its path already.
+            // The text of a refused shader begins with its path already.
             return match problem.starts_with(&path.to_string()) {
                 true => format!("{problem}\n"),
                 false => format!("{path}: {problem}\n"),
@@ -91,7 +92,7 @@ impl Verified {
         )
     }
 
-    /// For programs.
+    /// Returns JSON for programs.
     pub fn to_json(&self) -> Value {
         json!({
             "file": self.path.display().to_string(),
@@ -138,7 +139,7 @@ impl Tried {
     }
 }
 
-/// How an output compares.
+/// Describes the comparison of an output.
 fn describe(name: &str, comparison: &Comparison) -> String {
     let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
         comparison;

@@ -1,4 +1,4 @@
-//! What a child process of `scry fuzz --hostile` does.
+//! The child process of `scry fuzz --hostile`.
 
 use std::io::Write as _;
 use std::ops::RangeInclusive;
@@ -14,8 +14,8 @@ use crate::args::Fuzz;
 use crate::commands::open;
 use crate::report::{Failure, Report, printable};
 
-/// Runs the kernels, one after the other, and says of each when it begins and ends; with the mode
-/// `keep` and a reason it writes them to the folder instead.
+/// Runs the kernels sequentially, and reports the start and the end of each; with the mode `keep`
+/// and a reason it writes them to the folder instead.
 pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report, Failure> {
     let device = open(args.devices.first().map(String::as_str))?;
     let reference = match device.backend_kind() {
@@ -38,8 +38,9 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
     Ok(Report::new(String::new(), Value::Null))
 }
 
-/// Runs a kernel; one with a problem is made small and kept. False if the device may be lost since:
-/// a kernel that still runs may prevent this process from opening it again, which another one can.
+/// Runs a kernel; one with a problem is minimised and saved. Returns false if the device may be
+/// lost: a kernel that still runs may prevent this process from reopening the device, so another
+/// process is needed.
 fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &HostileKernel) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;
@@ -48,10 +49,10 @@ fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &HostileKernel) -> Resu
         Outcome::Ended => ("ended", String::new()),
         Outcome::Long => ("long", String::new()),
         Outcome::Wrong(problem) => {
-            // Before anything else happens: what follows may not come to its end.
+            // Saved first, since the steps below may crash or hang.
             keep(args, name, &text(&problem), kernel)?;
             say(&Event::found(seed, problem.kind, problem.what.clone()))?;
-            // A parent that has gone ends the search with the next line that is for it.
+            // If the parent has exited, the next line for it ends the search.
             let report = |tried| drop(say(&Event::Shrinking { seed, tried }));
             let small = trial.smallest(kernel, &problem, args.timeout, report);
             keep(args, name, &text(&problem), &small)?;
@@ -73,7 +74,7 @@ fn keep(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(
     save(&args.output, case.seed, what, &[again], &case)
 }
 
-/// A line for the parent, at once.
+/// Writes a line for the parent and flushes it.
 fn say(event: &Event) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{}", event.line()).and_then(|()| out.flush());

@@ -13,24 +13,24 @@ use crate::args::Fuzz;
 use crate::report::{Failure, Report};
 use scry_gpu::Device;
 
-/// What happened on one device.
+/// The results of one device.
 #[derive(Default)]
 struct Row {
     device: String,
     kernels: u64,
-    /// Kernels that may not end and did not, as is right.
+    /// Kernels that may loop forever and were cancelled, as expected.
     ended: u64,
-    /// Kernels in which the device was given up in a loop that ends, but not in time.
+    /// Kernels that lost the device in a finite loop that exceeded the time limit.
     long: u64,
     problems: Vec<Problem>,
-    /// Whether loops that may not end are left out.
+    /// Whether possibly endless loops are omitted.
     tame: bool,
 }
 
-/// What is the matter with a kernel.
+/// A problem of a kernel.
 #[derive(Clone)]
 struct Problem {
-    /// A kind that the table has a column for.
+    /// The kind, which is a column of the table.
     kind: String,
     seed: u64,
     what: String,
@@ -46,7 +46,7 @@ const KINDS: [(&str, &str); 6] = [
     ("crash", "crashes"),
 ];
 
-/// Runs the kernels on each device; not in order if one has a problem.
+/// Runs the kernels on each device; fails if one has a problem.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let mut selectors = args.devices.clone();
     if selectors.is_empty() {
@@ -62,7 +62,7 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
         rows.push(row);
         match ran {
             Ok(()) => {}
-            // What was found before is not to be lost.
+            // Report the results so far.
             Err(Failure::Work(text)) if rows.iter().any(|row| row.kernels > 0) => {
                 stopped = Some(format!("{selector}: {text}"));
                 break;
@@ -116,7 +116,7 @@ impl Row {
         }
     }
 
-    /// Notes that a child has died, and the seeds that reproduce it.
+    /// Records the death of a child, and the seeds that reproduce it.
     fn note_death(
         &mut self,
         batch: &Batch<'_>,

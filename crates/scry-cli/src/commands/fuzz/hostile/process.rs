@@ -1,4 +1,4 @@
-//! Child processes that run batches of hostile kernels, and what they say.
+//! Child processes that run batches of hostile kernels, and their messages.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,22 +13,22 @@ use super::Problem;
 use crate::args::Fuzz;
 use crate::report::{Failure, printable};
 
-/// A line of a child.
+/// A message of a child: one line.
 pub(super) enum Event {
-    /// The device, and whether loops that may not end are left out for it.
+    /// The device, and whether possibly endless loops are omitted for it.
     Device {
         name: String,
         tame: bool,
     },
     Begun(u64),
-    /// A problem, before its kernel is made smaller.
+    /// A problem, before its kernel is minimised.
     Found(Problem),
-    /// So far this number of candidates for a smaller kernel was tried.
+    /// The number of candidates for a smaller kernel that were tried so far.
     Shrinking {
         seed: u64,
         tried: u64,
     },
-    /// The end of a kernel; its kind is `ok`, or says what is the matter.
+    /// The end of a kernel; the kind is `ok`, or that of a problem.
     Ended(Problem),
 }
 
@@ -41,7 +41,7 @@ impl Event {
         Self::Found(Problem { kind: kind.to_owned(), seed, what: what.into() })
     }
 
-    /// As a line.
+    /// Formats the message as a line.
     pub fn line(&self) -> String {
         let problem = |problem: &Problem, found: bool| {
             let Problem { kind, seed, what } = problem;
@@ -57,7 +57,7 @@ impl Event {
         value.to_string()
     }
 
-    /// Nothing for a line of something else.
+    /// Parses a line; `None` for other output.
     fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |key: &str| value[key].as_str().map(str::to_owned);
@@ -76,18 +76,18 @@ impl Event {
     }
 }
 
-/// How a child came to its end.
+/// The end of a child.
 pub(super) enum End {
-    /// By itself, after this number of kernels: all of the batch, or those before one that needs
+    /// It exited after this number of kernels: all of the batch, or those up to one that needs
     /// another process.
     Done(u64),
-    /// In the middle of a kernel, or after its last one.
+    /// It died in a kernel, or after its last one.
     Died(Death),
 }
 
 /// The end of a child that died.
 pub(super) struct Death {
-    /// The kernel that it ran, or the last one that had ended.
+    /// The kernel that it ran, or the last one that ended.
     pub problem: Problem,
     /// False if the child has reported the end of that kernel.
     pub in_kernel: bool,
@@ -95,12 +95,12 @@ pub(super) struct Death {
     pub kept: bool,
 }
 
-/// What a child has reported so far.
+/// The messages of a child so far.
 #[derive(Default)]
 struct Reported {
     running: Option<u64>,
     ended: Option<u64>,
-    /// The problem of the kernel that runs.
+    /// The problem of the running kernel.
     found: Option<Problem>,
 }
 
@@ -116,7 +116,7 @@ impl Reported {
         }
     }
 
-    /// The death of the child, `how` being how it came about. Nothing if it has not begun with any
+    /// Returns the death of the child, with its cause `how`; `None` if it has not started any
     /// kernel.
     fn death(&self, kind: &str, how: &str) -> Option<Death> {
         let problem = |seed, what| Problem { kind: kind.to_owned(), seed, what };
@@ -145,7 +145,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Runs the kernels in a child, for as long as each ends in time.
+    /// Runs the kernels in a child, which is killed if a kernel exceeds the time limit.
     pub fn run(&self, seen: &mut dyn FnMut(Event)) -> Result<End, Failure> {
         let mut child = self.spawn(self.first, self.count, "run")?;
         let events = events(&mut child);
@@ -165,7 +165,7 @@ impl Batch<'_> {
         self.ended(&reported, status, &errors.join().unwrap_or_default())
     }
 
-    /// The end of a child that has gone with `status`, having `said` something on standard error.
+    /// Returns the end of a child that exited with `status`; `said` is its standard error.
     fn ended(&self, reported: &Reported, status: ExitStatus, said: &str) -> Result<End, Failure> {
         if status.success() && reported.running.is_none() {
             let done = reported.ended.map_or(self.count, |seed| seed - self.first + 1);
@@ -179,7 +179,7 @@ impl Batch<'_> {
     }
 
     fn hung(&self, child: &mut Child, reported: &Reported) -> Result<End, Failure> {
-        // It may have ended by now, which is as good.
+        // It may have exited already.
         let _ = child.kill();
         child.wait().map_err(|error| lost(&error))?;
         let limit = humantime::format_duration(self.args.timeout);
@@ -189,8 +189,8 @@ impl Batch<'_> {
         })
     }
 
-    /// Which seeds a problem needs: the kernel's alone, or some before it as well. Begins no run
-    /// after the time limit.
+    /// Returns the seeds that reproduce a problem: only the kernel's, or some before it too. Starts
+    /// no run after the time limit.
     pub fn narrowed(&self, seed: u64, progress: &Progress) -> Result<String, Failure> {
         let start = Instant::now();
         let mut back = 0;
@@ -246,7 +246,7 @@ fn events(child: &mut Child) -> mpsc::Receiver<Event> {
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             for event in lines.filter_map(|line| Event::read(&line)) {
-                // The receiver is gone once the child was given up.
+                // The receiver is dropped once the child is killed.
                 if sender.send(event).is_err() {
                     break;
                 }
@@ -261,14 +261,14 @@ fn errors(child: &mut Child) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut errors) = errors {
-            // What was read so far is of use even if the rest cannot be.
+            // A partial text is still useful.
             let _ = errors.read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).trim().to_owned()
     })
 }
 
-/// The last line of what a process said.
+/// Returns the last line of a process's output.
 fn last(said: &str) -> String {
     said.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default()
 }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(last("first\nlast \0"), ": last \\u{0}");
     }
 
-    /// What becomes of a child that has reported `events` and was then ended by a signal.
+    /// Returns the death of a child that reported `events` and was killed by a signal.
     #[cfg(unix)]
     fn after_a_signal(events: &[Event]) -> Result<Death, Failure> {
         use clap::Parser;

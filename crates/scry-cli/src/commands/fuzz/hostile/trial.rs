@@ -11,40 +11,40 @@ use scry_ir::kir::{KirOptions, Stmt, any_stmt};
 
 use super::super::progress::Shrinking;
 
-/// When a device ends a kernel that may not end.
+/// Time limit of kernels that may loop forever.
 const LIMIT: Duration = Duration::from_millis(200);
-/// When it ends one that surely ends: other processes may keep the device from it for long.
+/// Time limit of finite kernels: other processes may occupy the device for long.
 const LONG_LIMIT: Duration = Duration::from_secs(20);
-/// Candidates that are run to make a kernel smaller.
+/// Maximum candidates of a search for a smaller kernel.
 const ATTEMPTS: usize = 2000;
-/// When that ends at the latest, if the time limit does not end it before.
+/// Maximum time of that search.
 const SHRINKING: Duration = Duration::from_secs(20);
 
-/// What is wrong with a kernel on a device.
+/// A problem of a kernel on a device.
 pub(super) struct Problem {
     pub kind: &'static str,
     pub what: String,
 }
 
-/// What came of a kernel.
+/// The outcome of a kernel.
 pub(super) enum Outcome {
     Right,
-    /// The time limit ended a kernel that may not end.
+    /// The time limit cancelled a kernel that may loop forever.
     Ended,
-    /// The device was given up in a kernel with a loop that surely ends, if not in time: such loops
-    /// do not poll whether they have to end.
+    /// The device was lost in a kernel with a finite loop that exceeded the time limit: such loops
+    /// do not poll for cancellation.
     Long,
     Wrong(Problem),
 }
 
-/// A device, and what its results are compared with.
+/// A device, and the reference for its results.
 pub(super) struct Trial {
     pub device: Device,
     pub reference: Option<Device>,
 }
 
 impl Trial {
-    /// Loops that may never end need a device whose launches can be cancelled.
+    /// Possibly endless loops need a device whose launches can be cancelled.
     pub fn rules(&self) -> Rules {
         Rules { endless: self.device.backend_kind() != BackendKind::Vulkan }
     }
@@ -88,7 +88,7 @@ impl Trial {
         run(kernel, &self.device)
     }
 
-    /// After a kernel was ended the device must go on.
+    /// After a cancellation the device must still work.
     fn after_the_end(&self) -> Outcome {
         let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
         match self.limited(&tame) {
@@ -98,7 +98,8 @@ impl Trial {
         }
     }
 
-    /// Where the device computes other bytes than the reference, if that can be said of the kernel.
+    /// Returns the difference between the device's results and the reference's, if the kernel's
+    /// results are well-defined.
     fn difference(
         &self,
         kernel: &HostileKernel,
@@ -123,8 +124,8 @@ impl Trial {
         }))
     }
 
-    /// The smallest kernel found within `limit` that has a problem of the same kind; `report` gets
-    /// the number of candidates tried, now and then.
+    /// Returns the smallest kernel found within `limit` that has a problem of the same kind;
+    /// `report` periodically receives the number of candidates tried.
     pub fn smallest(
         &self,
         kernel: &HostileKernel,
@@ -145,7 +146,7 @@ impl Trial {
     }
 }
 
-/// Whether a kernel has a loop that is proven to end.
+/// Returns whether a kernel has a loop that is proven to terminate.
 fn has_unpolled_loop(source: &str) -> bool {
     let kir = Program::parse(source).and_then(|it| it.to_kir(&KirOptions { checked: true }));
     kir.is_ok_and(|kir| {
