@@ -261,11 +261,11 @@ fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
 /// Sanitises text of a driver or of another process: escapes control characters, and truncates to
 /// 2000 characters.
 pub fn printable(text: &str) -> String {
-    const MOST: usize = 2000;
+    const MAX_CHARACTERS: usize = 2000;
     let mut shown = String::new();
     for (at, char) in text.chars().enumerate() {
         match char {
-            _ if at == MOST => {
+            _ if at == MAX_CHARACTERS => {
                 shown.push('…');
                 break;
             }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// Maximum length of an opcode in bytes.
-const LONGEST: usize = 63;
+const MAX_OPCODE: usize = 63;
 
 /// An opcode: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
 ///
@@ -13,7 +13,7 @@ const LONGEST: usize = 63;
 /// the time of emission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Opcode {
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_OPCODE],
     len: u8,
     /// A static prefix of the text.
     first: &'static str,
@@ -34,7 +34,7 @@ impl Opcode {
     /// Creates an opcode whose name may exceed 63 bytes, such as that of a bulk copy.
     #[must_use]
     pub fn long(name: &'static str) -> Self {
-        Self { bytes: [0; LONGEST], len: 0, first: name }
+        Self { bytes: [0; MAX_OPCODE], len: 0, first: name }
     }
 
     fn push(&mut self, text: &str) {

@@ -38,9 +38,9 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
 
 /// Resolves the symbolic links of a path, which need not exist.
 fn target(path: &Path) -> PathBuf {
-    const MOST_LINKS: usize = 40;
+    const MAX_LINKS: usize = 40;
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {
             Ok(next) => path = folder_of(&path).join(next),
             Err(_) => break,

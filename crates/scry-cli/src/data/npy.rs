@@ -14,12 +14,12 @@ use crate::report::Failure;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit, in bytes.
-const LONGEST_HEADER: u32 = 10_000;
+const MAX_HEADER: u32 = 10_000;
 /// Maximum brackets in a header, at each of which the parser may recurse: those of the dictionary,
 /// of the shape, and of structured types.
-const MOST_BRACKETS: usize = 200;
+const MAX_BRACKETS: usize = 200;
 /// NumPy's own limit.
-const MOST_DIMENSIONS: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 /// Bytes of the first read if the size of a file is unknown.
 const FIRST_PART: usize = 1 << 20;
 
@@ -151,7 +151,7 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     let mut len = [0; 4];
     fill(&mut len[..width])?;
     let len = u32::from_le_bytes(len);
-    if len > LONGEST_HEADER {
+    if len > MAX_HEADER {
         return Err(format!("the header of {len} bytes is not that of an array of numbers"));
     }
     let mut text = vec![0; len as usize];
@@ -174,7 +174,7 @@ impl Header {
             let shown: String = text.trim().chars().take(200).collect();
             format!("the header is damaged: {shown}")
         };
-        if text.matches(['(', '[', '{']).count() > MOST_BRACKETS {
+        if text.matches(['(', '[', '{']).count() > MAX_BRACKETS {
             return Err(damaged());
         }
         // Python 2 wrote long integers as `3L`.
@@ -187,9 +187,9 @@ impl Header {
         };
         let Python::Boolean(fortran) = *value("fortran_order")? else { return Err(damaged()) };
         let Python::Tuple(dims) = value("shape")? else { return Err(damaged()) };
-        if dims.len() > MOST_DIMENSIONS {
+        if dims.len() > MAX_DIMENSIONS {
             let count = dims.len();
-            return Err(format!("{count} dimensions are more than the {MOST_DIMENSIONS} of NumPy"));
+            return Err(format!("{count} dimensions are more than the {MAX_DIMENSIONS} of NumPy"));
         }
         let dim = |dim: &Python| u64::try_from(dim.as_integer()?).ok();
         let shape = dims.iter().map(dim).collect::<Option<_>>().map(Shape).ok_or_else(damaged)?;

@@ -132,7 +132,7 @@ fn range(ty: Type) -> (i128, i128) {
 /// The minimum and the maximum integer that both a float and an integer type represent.
 fn common_range(float: Type, integer: Type) -> (i128, i128) {
     /// The largest finite `f16`.
-    const GREATEST: i128 = 65504;
+    const MAX_F16: i128 = 65504;
     let (low, high) = range(integer);
     let precision = match float {
         Type::F16 => 11,
@@ -141,7 +141,7 @@ fn common_range(float: Type, integer: Type) -> (i128, i128) {
     };
     let bits = 128 - (high as u128).leading_zeros();
     let high = high & (-1 << bits.saturating_sub(precision));
-    if float == Type::F16 { (low.max(-GREATEST), high.min(GREATEST)) } else { (low, high) }
+    if float == Type::F16 { (low.max(-MAX_F16), high.min(MAX_F16)) } else { (low, high) }
 }
 
 const fn to_signed(ty: Type) -> Type {

@@ -71,12 +71,12 @@ pub fn fit(
 /// Reads a stream, up to the maximum size of the buffer.
 fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Result<Bytes, Failure> {
     /// The maximum binding of every device.
-    const LARGEST: u64 = u32::MAX as u64;
+    const MAX_BINDING: u64 = u32::MAX as u64;
     let Slot { name, type_text, .. } = slot;
     let (limit, holder) = match (shape, slot.fixed_shape()) {
         (Some(shape), _) => (shape.bytes(slot.unit())? as u64, format!("--shape {name}={shape}")),
         (None, Some(shape)) => (shape.bytes(slot.unit())? as u64, format!("`{name}: {type_text}`")),
-        (None, None) => (LARGEST, "a buffer of a kernel".to_owned()),
+        (None, None) => (MAX_BINDING, "a buffer of a kernel".to_owned()),
     };
     let bytes = stream.read(limit).map_err(|e| Failure::Work(format!("`{typed}`: {e}")))?;
     bytes.ok_or_else(|| {

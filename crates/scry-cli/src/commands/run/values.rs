@@ -6,9 +6,9 @@ use crate::data::dtype::{Value, Visitor};
 use crate::data::{Bytes, Dtype};
 
 /// Maximum number of values of an output in the document.
-pub const MOST: usize = 1024;
+pub const MAX_VALUES: usize = 1024;
 
-/// Returns the first values of an array, at most [`MOST`], and whether the array has more.
+/// Returns the first values of an array, at most [`MAX_VALUES`], and whether the array has more.
 ///
 /// Floats are the shortest decimals that parse back to the same value of their type. Values that
 /// JSON cannot represent are strings: `NaN`, `inf`, `-inf`.
@@ -23,8 +23,8 @@ impl Visitor for Values<'_> {
 
     fn visit<T: Value>(self) -> (Json, bool) {
         let values = self.0.values::<T>();
-        let shown = values.iter().take(MOST).map(|value| number(&value.text()));
-        (Json::Array(shown.collect()), values.len() > MOST)
+        let shown = values.iter().take(MAX_VALUES).map(|value| number(&value.text()));
+        (Json::Array(shown.collect()), values.len() > MAX_VALUES)
     }
 }
 
@@ -58,10 +58,10 @@ mod tests {
 
     #[test]
     fn long_arrays_are_cut() {
-        let long = Bytes::zeroed(4 * MOST + 4).unwrap();
+        let long = Bytes::zeroed(4 * MAX_VALUES + 4).unwrap();
         let (shown, cut) = values(Dtype::U32, &long);
-        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MOST), true));
-        let (shown, cut) = values(Dtype::F64, &Bytes::zeroed(8 * MOST).unwrap());
-        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MOST), false));
+        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MAX_VALUES), true));
+        let (shown, cut) = values(Dtype::F64, &Bytes::zeroed(8 * MAX_VALUES).unwrap());
+        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MAX_VALUES), false));
     }
 }

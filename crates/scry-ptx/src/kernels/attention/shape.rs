@@ -81,7 +81,7 @@ pub struct Attention {
 }
 
 /// Maximum of rows and heads: coordinates are signed 32-bit integers.
-const MOST: u32 = (1 << 31) - 1024;
+const MAX_COUNT: u32 = (1 << 31) - 1024;
 
 impl Attention {
     /// Returns attention of operands without gaps, with as many heads of keys as of queries, scaled
@@ -214,9 +214,9 @@ impl Attention {
             return Err(refusal("scale", self.scale.to_string(), "use a finite number"));
         }
         let counts = [("batch", batch), ("heads", heads), ("queries", queries), ("keys", keys)];
-        match counts.into_iter().find(|(_, count)| *count > MOST) {
+        match counts.into_iter().find(|(_, count)| *count > MAX_COUNT) {
             Some((name, count)) => {
-                let problem = format!("{count}, beyond {MOST}");
+                let problem = format!("{count}, beyond {MAX_COUNT}");
                 Err(refusal(name, problem, "compute it in parts"))
             }
             None => Ok(()),

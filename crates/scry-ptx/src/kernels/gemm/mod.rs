@@ -132,7 +132,7 @@ pub struct Gemm {
 }
 
 /// Maximum of each side: tensor coordinates are signed 32-bit integers.
-const LONGEST: u64 = (1 << 31) - 512;
+const MAX_SIDE: u64 = (1 << 31) - 512;
 
 impl Gemm {
     /// Returns one GEMM of row-major matrices without gaps; the result has the operands' type.
@@ -229,9 +229,9 @@ impl Gemm {
 
     fn check_sides(&self) -> Result<(), PlanError> {
         let sides = [("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)];
-        match sides.into_iter().find(|(_, side)| *side > LONGEST) {
+        match sides.into_iter().find(|(_, side)| *side > MAX_SIDE) {
             Some((name, side)) => {
-                let problem = format!("{side}, beyond {LONGEST}");
+                let problem = format!("{side}, beyond {MAX_SIDE}");
                 Err(refusal(name, problem, "compute the product in parts"))
             }
             None => Ok(()),

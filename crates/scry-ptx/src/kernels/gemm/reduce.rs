@@ -15,7 +15,7 @@ use crate::types::PtxType;
 /// Threads per block.
 const THREADS: u32 = 256;
 /// Maximum results of a launch along x, so that 32-bit indices suffice.
-const MOST: u64 = 1 << 30;
+const MAX_SLICE: u64 = 1 << 30;
 
 /// Adds up partial results and applies the epilogue. The first buffer holds the partial results, if
 /// there are any; then come the bias and `out` of the GEMM.
@@ -40,7 +40,7 @@ impl Reduce {
 
     /// Rows per launch slice along x.
     fn slice(&self) -> u64 {
-        (MOST / self.gemm.n).clamp(1, self.gemm.m)
+        (MAX_SLICE / self.gemm.n).clamp(1, self.gemm.m)
     }
 
     /// Whether the grid can cover all results.

@@ -7,7 +7,7 @@ use super::scale_search::{self, Affine, inverse, rounded};
 use crate::kernels::PlanError;
 
 /// The largest `f16`.
-pub(super) const LARGEST: f32 = 65504.0;
+pub(super) const MAX_F16: f32 = 65504.0;
 
 /// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to the
 /// stored precision, then the nearest integers. Scales beyond the range of `f16` are clamped.
@@ -56,7 +56,7 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanErr
 
 /// Returns a scale as stored, and its rounded value.
 fn stored(scale: f32) -> ([u8; 2], f32) {
-    let half = f16::from_f32(scale.clamp(-LARGEST, LARGEST));
+    let half = f16::from_f32(scale.clamp(-MAX_F16, MAX_F16));
     (half.to_le_bytes(), half.to_f32())
 }
 

@@ -2,7 +2,7 @@
 //! and a GEMM follows; on tensor cores for 16-bit floats.
 
 use super::format::BlockFormat;
-use super::matvec_shape::{MOST_COLUMNS, MatVec, refusal};
+use super::matvec_shape::{MAX_COLUMNS, MatVec, refusal};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Layout};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
@@ -37,7 +37,7 @@ impl MatMul {
     /// [`PlanError::Argument`] if a size is out of range or a type not supported;
     /// [`PlanError::Target`] if the GPU lacks what GEMMs of this type need.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
-        if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
+        if self.columns <= MAX_COLUMNS.into() && self.output == PtxType::F32 {
             return self.as_matvec().plan(machine);
         }
         self.check_rows()?;

@@ -2,7 +2,7 @@
 
 use super::activations::Limbs;
 use super::dot::{self, Dot};
-use super::matvec_shape::{Columns, MOST_COLUMNS, MatVec};
+use super::matvec_shape::{Columns, MAX_COLUMNS, MatVec};
 use super::quantize_activations::QuantizeActivations;
 use super::stream::Stream;
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
@@ -39,7 +39,7 @@ impl MatVec {
     /// Returns the columns of each launch, as many as fit. With more than 4 there is one limb per
     /// value, which is too imprecise for short columns.
     fn parts(&self, machine: GpuSpec) -> Option<Vec<Columns>> {
-        let widest = if self.k > SHORT { MOST_COLUMNS } else { MOST_COLUMNS / 2 };
+        let widest = if self.k > SHORT { MAX_COLUMNS } else { MAX_COLUMNS / 2 };
         let fits = |count: &u32| {
             let count = (*count).min(self.columns);
             Stream::new(*self, Columns { first: 0, count }, machine).is_some()

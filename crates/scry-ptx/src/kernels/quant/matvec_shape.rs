@@ -5,7 +5,7 @@ use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
 /// Maximum columns per launch: those of an MMA tile.
-pub(super) const MOST_COLUMNS: u32 = 8;
+pub(super) const MAX_COLUMNS: u32 = 8;
 /// Bytes of activations up to which each block quantises them itself.
 const SMALL: u64 = 80 << 10;
 
@@ -59,7 +59,7 @@ impl MatVec {
                 "pass fewer columns: at most 2^30 activations",
             ));
         }
-        if self.columns > MOST_COLUMNS {
+        if self.columns > MAX_COLUMNS {
             let help = "pass at most 8 columns, or use MatMul";
             return Err(refusal("matvec", "columns", self.columns.to_string(), help));
         }

@@ -6,7 +6,7 @@
 
 use super::device_scale_search::{Exact, Weights, farthest};
 use super::format::{BlockFormat, SPAN};
-use super::host_reference::LARGEST;
+use super::host_reference::MAX_F16;
 use super::matvec_shape::refusal;
 use super::wide;
 use crate::kernels::name::Name;
@@ -111,7 +111,7 @@ impl QuantizeWeights {
 
 /// Returns a scale as stored, and its rounded value.
 fn stored(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
-    let half = scale.max(-LARGEST).min(LARGEST).convert::<F16>("rn");
+    let half = scale.max(-MAX_F16).min(MAX_F16).convert::<F16>("rn");
     (half, half.convert(""))
 }
 

@@ -17,7 +17,7 @@ pub struct Rows {
 }
 
 /// Maximum length of a row: columns and slices are 32-bit integers.
-const LONGEST: u64 = (1 << 31) - (1 << 16);
+const MAX_LENGTH: u64 = (1 << 31) - (1 << 16);
 
 impl Rows {
     /// Returns the number of elements of all rows.
@@ -48,7 +48,7 @@ impl Rows {
     pub(super) fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {
         self.format(op)?;
         self.elements(op)?;
-        if self.length == 0 || self.length > LONGEST {
+        if self.length == 0 || self.length > MAX_LENGTH {
             let help = "use rows of 1 to 2^31 - 2^16 elements";
             return Err(argument(op, "length", self.length.to_string(), help));
         }

@@ -22,13 +22,13 @@ pub struct ThreadGroup {
 }
 
 /// Maximum elements per thread.
-const MOST_ELEMENTS: u32 = 32;
+const MAX_ELEMENTS: u32 = 32;
 /// Maximum elements per thread of a small block that needs few other registers.
 const DEEP_ELEMENTS: u32 = 64;
 /// Threads per block whose threads hold that many: three blocks are resident per multiprocessor.
 const DEEP_BLOCK: u32 = 256;
 /// Maximum portable cluster size.
-const MOST_BLOCKS: u32 = 8;
+const MAX_BLOCKS: u32 = 8;
 /// Threads per block, if thread groups are smaller.
 const SMALL_BLOCK: u32 = 128;
 
@@ -42,7 +42,7 @@ impl ThreadGroup {
 
     /// Maximum vectors per thread.
     const fn most_vectors(format: Format) -> u32 {
-        MOST_ELEMENTS / format.per_vector()
+        MAX_ELEMENTS / format.per_vector()
     }
 
     /// Returns the maximum vectors of its threads. With 16-bit floats and unaligned column operands
@@ -54,7 +54,7 @@ impl ThreadGroup {
         }
         // The first element of the row and the element count need registers, too.
         let crowded = op.wants_first() && !alone && self.threads > 512 && self.blocks > 1;
-        match Self::has_unaligned_columns(op, rows, format) && self.blocks < MOST_BLOCKS {
+        match Self::has_unaligned_columns(op, rows, format) && self.blocks < MAX_BLOCKS {
             true => Self::occupancy_vectors(format),
             false if crowded => Self::most_vectors(format) * 3 / 4,
             false => Self::most_vectors(format),
@@ -101,7 +101,7 @@ impl ThreadGroup {
     fn spills_if_bounded(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         let full = self.vectors == Self::most_vectors(format) && rows.aligned(format);
         let weighted = op.wants_first() && op.columns().len() == 1;
-        full && weighted && self.blocks == MOST_BLOCKS
+        full && weighted && self.blocks == MAX_BLOCKS
     }
 
     /// Returns the prefetch distance in rows: about as many as are computed at once. `None` for
@@ -161,7 +161,7 @@ impl ThreadGroup {
         if vectors <= 32 * Self::occupancy_vectors(format) {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
-        let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
+        let most = if machine.target.has(90) { MAX_BLOCKS } else { 1 };
         let fits = |thread_group: &Self| {
             thread_group.blocks <= most && thread_group.fits(op, rows, format)
         };
@@ -196,14 +196,14 @@ impl ThreadGroup {
     fn spread(rows: Rows, vectors: u32, machine: GpuSpec) -> u32 {
         let blocks = u64::from(machine.multiprocessors) / rows.count.max(1);
         let blocks = blocks.min((vectors / 256).into()).max(1);
-        1 << blocks.ilog2().min(MOST_BLOCKS.ilog2())
+        1 << blocks.ilog2().min(MAX_BLOCKS.ilog2())
     }
 
     /// Checks that it is valid, and can hold these rows.
     pub(super) fn check(self, op: &dyn RowOp, rows: Rows, format: Format) -> Result<(), PlanError> {
         let Self { threads, blocks, vectors } = self;
         let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
-        let cluster = [2, 4, MOST_BLOCKS].contains(&blocks) && threads >= 64;
+        let cluster = [2, 4, MAX_BLOCKS].contains(&blocks) && threads >= 64;
         if !known || !(blocks == 1 || cluster) {
             let help = "see the limits of `ThreadGroup`";
             return Err(argument(op, "thread_group", format!("{self:?}"), help));

@@ -36,7 +36,7 @@ const MAX_SPLIT_K: u32 = 8;
 /// repacking kernels, is faster.
 const ROUNDS: u64 = 8;
 /// Number of columns above which eight rows are faster on tensor cores.
-const MANY: u64 = 1 << 21;
+const MAX_COLUMNS_8_ROWS: u64 = 1 << 21;
 /// Bytes per vector load.
 const PIECE: u64 = 16;
 
@@ -81,7 +81,7 @@ impl Dot {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
         dot.split_k = if machine.target.has(90) { MAX_SPLIT_K } else { 1 };
-        let few = gemm.n.saturating_mul(gemm.k) <= MANY && !dot.has_columns_across();
+        let few = gemm.n.saturating_mul(gemm.k) <= MAX_COLUMNS_8_ROWS && !dot.has_columns_across();
         let light = dot.rows() < 8 || few;
         light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.split_k))
     }

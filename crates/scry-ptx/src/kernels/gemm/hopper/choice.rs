@@ -51,7 +51,7 @@ const CLUSTER: u64 = 2000;
 /// Overhead per stage, in cycles.
 const STAGE: u64 = 50;
 /// Minimum cycles of a stage's MMAs, for any number of columns.
-const SHORTEST: u64 = 280;
+const MIN_STAGE_MMA: u64 = 280;
 /// Minimum cycles of a tile's epilogue.
 const RESULTS: u64 = 600;
 /// Bytes per cycle that a block stores through TMA.
@@ -194,7 +194,7 @@ impl Task {
         let (a, b) = if *flipped { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
         let reading = u64::from(lines * self.parts * LINE / 4) / CACHE_BYTES;
-        STAGE + overlapped(products, reading).max(SHORTEST)
+        STAGE + overlapped(products, reading).max(MIN_STAGE_MMA)
     }
 
     /// Cost of loading a row of a tile relative to an aligned one, in quarters.

@@ -11,7 +11,7 @@ const SHARED: u32 = 227 * 1024;
 /// Maximum bytes of a split-K receive buffer that is not shared with the pipeline stages.
 const INBOX: u32 = 32 * 1024;
 /// Maximum columns of a tile whose results threads store one by one.
-const ALONE: u32 = 64;
+const MAX_DIRECT_COLUMNS: u32 = 64;
 /// Threads per warpgroup.
 pub(super) const WARPGROUP: u32 = 128;
 /// Rows per `wgmma` instruction.
@@ -132,11 +132,11 @@ impl PdlPrefetch {
     /// weights. The other one is the output of the preceding launch.
     pub(in crate::kernels::gemm) fn of([m, n, k]: [u64; 3]) -> Self {
         /// Minimum ratio of the operands' sizes.
-        const MOST: u64 = 8;
+        const MIN_RATIO: u64 = 8;
         /// Minimum K: shorter rows are more likely activations.
-        const DEEP: u64 = 512;
-        match (m / MOST >= n, n / MOST >= m) {
-            _ if k < DEEP => Self::None,
+        const MIN_K: u64 = 512;
+        match (m / MIN_RATIO >= n, n / MIN_RATIO >= m) {
+            _ if k < MIN_K => Self::None,
             (true, _) => Self::A,
             (_, true) => Self::B,
             _ => Self::None,
@@ -264,7 +264,7 @@ impl Variant {
 
     /// Whether threads store their few results directly: K is not split.
     pub(super) const fn is_alone(&self) -> bool {
-        self.tile.split_k == 1 && self.tile.columns <= ALONE
+        self.tile.split_k == 1 && self.tile.columns <= MAX_DIRECT_COLUMNS
     }
 
     /// Whether the blocks of a split-K cluster send their sums to receive buffers.

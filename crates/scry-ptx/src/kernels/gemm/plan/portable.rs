@@ -43,7 +43,7 @@ const PART: u128 = 125;
 /// Overhead per block, in cycles.
 const BLOCK: u128 = 1500;
 /// Maximum leading dimension: element offsets within a tile are 32-bit integers.
-const FARTHEST: u64 = 1 << 24;
+const MAX_LD: u64 = 1 << 24;
 
 /// Results and K of GEMMs that are faster than the setup of tensor cores.
 const SMALL: (u64, u64) = (1 << 18, 64);
@@ -139,7 +139,7 @@ impl Unit {
 impl Product {
     /// Whether element offsets within a tile fit in 32 bits.
     fn fits_32_bit_offsets(&self) -> bool {
-        let near = |layout: &MatrixLayout| layout.ld < FARTHEST;
+        let near = |layout: &MatrixLayout| layout.ld < MAX_LD;
         near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.ld < 1 << 32
     }
 
