@@ -78,7 +78,7 @@ fn seeds_end_at_the_largest() {
 fn the_folder_is_checked_first() {
     let place = Workplace::new();
     place.write("file", "");
-    // So many kernels that they cannot all run before the check of the folder fails.
+    // More kernels than could run in a test: the check of the folder must fail first.
     for hostile in [&[][..], &["--hostile"]] {
         let arguments = ["fuzz", "--seeds", "1000000000", "-o", "file/found", "--device", "null"];
         let refused = place.scry(&[&arguments[..], hostile].concat()).ends(2);
