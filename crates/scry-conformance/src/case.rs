@@ -29,6 +29,8 @@ pub struct Case {
     pub source: String,
     /// Entry point, overrides and label.
     pub options: CompileOptions,
+    /// The workgroup size that the compiled kernel must report, if that is checked.
+    pub workgroup_size: Option<[u32; 3]>,
     /// Contents of the buffers before the first launch.
     pub buffers: Vec<Data>,
     /// The kernel's arguments, in order. Bytes of buffers outside of them must stay unchanged.
@@ -215,6 +217,7 @@ impl Case {
             name: name.into(),
             source: source.into(),
             options: CompileOptions::new(),
+            workgroup_size: None,
             buffers: Vec::new(),
             bindings: Vec::new(),
             launches: Vec::new(),

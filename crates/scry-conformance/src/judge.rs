@@ -31,6 +31,7 @@ pub struct Report {
 #[derive(Default)]
 pub(crate) struct Attempt {
     pub(crate) error: Option<GpuError>,
+    pub(crate) workgroup_size: Option<[u32; 3]>,
     /// The contents of the buffers afterwards; none if the kernel did not compile.
     pub(crate) buffers: Option<Vec<Vec<u8>>>,
 }
@@ -77,13 +78,16 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
         (None, Failure::Always(parts)) => {
             return Err(format!("this should have been rejected, with {parts:?}"));
         }
-        (Some(error), Failure::Always(parts) | Failure::Allowed(parts)) => says(error, parts)?,
-        (Some(error), Failure::Never) => return lacking(case, error),
+        (Some(error), Failure::Always(parts)) => says(error, parts)?,
+        // Refused by the compiler, not at a launch.
+        (Some(error), Failure::Allowed(parts)) if attempt.buffers.is_none() => says(error, parts)?,
+        (Some(error), _) => return lacking(case, error),
         (None, _) => {}
     }
     let Some(buffers) = &attempt.buffers else { return Ok(Verdict::Passed) };
-    if attempt.error.is_some() && matches!(case.failure, Failure::Allowed(_)) {
-        return Ok(Verdict::Passed);
+    let (size, want) = (attempt.workgroup_size, case.workgroup_size);
+    if want.is_some() && size != want {
+        return Err(format!("the workgroup size is {size:?}, not {want:?}"));
     }
     unbound_bytes(case, buffers)?;
     let bound = |bound: &Bound| part(&buffers[bound.buffer], bound).to_vec();

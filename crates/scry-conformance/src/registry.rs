@@ -21,6 +21,9 @@ macro_rules! each_test {
                 workgroups_after_an_early_end rejects_barriers_in_divergent_control_flow;
             between_types: integers_to_every_type floats_to_every_type bits_as_every_type
                 truth_values;
+            bindings: uniform_scalars_arrays_and_matrices groups_and_numbers_with_gaps many_bindings
+                rejects_one_binding_too_many slices_as_bindings rejects_unaligned_slices
+                rejects_bindings_overlapping_written_ones rejects_wrong_binding_counts_and_sizes;
             bits: counting fields bit_fields_of_uniform_words bit_positions_of_possible_zeros
                 packed_bytes packed_fractions unpacked_fractions packed_halves;
             bounds: fault_21_runtime_arrays_of_scalars fault_21_runtime_arrays_of_vectors
@@ -52,14 +55,31 @@ macro_rules! each_test {
                 returns_from_nested_callees arrays_written_on_different_ways;
             exact_floats: arithmetic_of_every_width comparisons_of_every_width
                 exact_arithmetic_in_every_width;
+            features: half_precision_floats integers_of_16_bits_wrap integers_of_64_bits
+                double_precision_floats f64_to_f16_rounds_once atomic_floats
+                atomic_integers_of_64_bits subgroup_operations rejects_workgroups_beyond_limits;
             floats: exact_operations comparisons remainder_has_sign_of_dividend parts_of_floats
                 bits_of_floats_pass_through_buffers;
+            indirect: every_invocation_runs_exactly_once invalid_counts_run_nothing
+                workgroup_memory_with_early_returns counts_may_share_a_read_buffer
+                immediates_and_uniforms_beside_counts;
             integers: arithmetic_of_every_width comparisons_of_every_width bits_of_every_width;
+            launches: each_invocation_exactly_once every_way_to_set_the_size zero_axis_runs_nothing
+                linearised_launches_keep_every_id linearised_launches_support_workgroup_memory
+                rejects_invocation_ids_beyond_u32;
+            layouts: vec3_is_aligned_like_vec4 nested_arrays_and_structures attributes_move_members
+                member_alignment_aligns_the_structure matrix_columns_have_vector_stride;
             matrices: every_shape_of_every_type;
+            memory: variables_are_zero_initialised loop_variables_are_reinitialised;
             memory_types: workgroup_arrays_of_every_type private_and_function_arrays_hold_types
                 variables_of_every_type vectors_in_storage_of_every_type
                 uniform_buffers_of_every_type immediates_of_every_type truth_values_in_memory
                 bools_in_workgroup_memory;
+            parameters: overrides_by_name_and_by_id override_errors_name_the_override
+                scalar_immediates rejects_undeclared_immediates
+                full_immediates_with_linearised_launch;
+            partial_elements: lengths_are_rounded_down rejects_bindings_below_one_element
+                trailing_bytes_may_be_bound_elsewhere;
             subgroups: reductions_and_scans exchanges bitwise_reductions votes_and_ballots
                 lanes_and_subgroups_are_numbered racing_conditions_never_hang;
             vectors: constructors_and_swizzles component_wise_operations geometry

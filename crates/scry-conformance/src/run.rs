@@ -59,7 +59,7 @@ impl Report {
 
 impl Attempt {
     fn failed(error: GpuError) -> Self {
-        Self { error: Some(error), buffers: None }
+        Self { error: Some(error), ..Self::default() }
     }
 }
 
@@ -73,7 +73,8 @@ fn attempt(gpu: &Device, case: &Case) -> Attempt {
         let buffers = buffers.collect::<Result<Vec<_>>>()?;
         let error = launch(gpu, case, &kernel, &buffers).err();
         let contents = buffers.iter().map(UntypedBuffer::download_bytes);
-        Ok(Attempt { error, buffers: Some(contents.collect::<Result<_>>()?) })
+        let workgroup_size = Some(kernel.workgroup_size());
+        Ok(Attempt { error, workgroup_size, buffers: Some(contents.collect::<Result<_>>()?) })
     };
     run().unwrap_or_else(Attempt::failed)
 }
@@ -108,7 +109,8 @@ async fn launched_async(gpu: &Device, case: &Case, kernel: &Kernel) -> Result<At
     for buffer in &buffers {
         contents.push(buffer.download_bytes_async().await?);
     }
-    Ok(Attempt { error, buffers: Some(contents) })
+    let workgroup_size = Some(kernel.workgroup_size());
+    Ok(Attempt { error, workgroup_size, buffers: Some(contents) })
 }
 
 async fn upload_async(gpu: &Device, data: &Data) -> Result<UntypedBuffer> {

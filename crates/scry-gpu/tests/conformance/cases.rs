@@ -1,29 +1,32 @@
 //! The cases of scry-conformance on every present device, with both runners.
 
-use scry_conformance::{Case, Data, Mismatch, Report, find, run, run_async};
-use scry_gpu::Device;
+use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async};
+use scry_gpu::{Device, Launch};
 
 use crate::harness::on_each_device;
 
-/// Runs the cases with both runners on every device; prints those that are skipped.
+/// A runner, by name.
+type Runner = (&'static str, fn(&Device, &Case) -> Result<Report, Mismatch>);
+
+/// Calls that block, and calls that are awaited.
+const RUNNERS: [Runner; 2] =
+    [("run", run), ("run_async", |gpu, case| pollster::block_on(run_async(gpu, case)))];
+
+/// Runs the cases of a test with both runners on every device; prints those that are skipped.
 fn check(topic: &str, name: &str) {
     let test = find(topic, name).expect("it is in the list");
     on_each_device(|gpu| {
-        for case in (test.cases)(gpu.info()) {
-            for (runner, result) in both(gpu, &case) {
-                let report = result.unwrap_or_else(|wrong| panic!("{runner}: {wrong}"));
+        let cases: Vec<Case> = (test.cases)(gpu.info()).collect();
+        assert!(!cases.is_empty(), "{topic}::{name} has no cases");
+        for (runner, run) in RUNNERS {
+            for case in &cases {
+                let report = run(gpu, case).unwrap_or_else(|wrong| panic!("{runner}: {wrong}"));
                 for skipped in report.skipped {
                     eprintln!("{runner}: skipped on {}: {skipped}", gpu.name());
                 }
             }
         }
     });
-}
-
-/// Runs a case with calls that block, and with calls that are awaited.
-fn both(gpu: &Device, case: &Case) -> [(&'static str, Result<Report, Mismatch>); 2] {
-    let awaited = || pollster::block_on(run_async(gpu, case));
-    [("run", run(gpu, case)), ("run_async", awaited())]
 }
 
 macro_rules! declare {
@@ -39,27 +42,93 @@ macro_rules! declare {
 
 scry_conformance::each_test!(declare);
 
-/// A kernel that doubles, with this output expected for the inputs 1, 2 and 3.
-fn doubled(expected: &[u32]) -> Case {
+/// A kernel that doubles the words 1, 2 and 3, except the last if it is launched for two.
+fn doubled() -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
-        @compute @workgroup_size(4)
-        fn main(@builtin(global_invocation_id) id: vec3u) {
-            if id.x < arrayLength(&x) { x[id.x] *= 2u; }
-        }";
-    let case = Case::new("doubled", source).buffer(Data::words(&[1, 2, 3]));
-    case.one_workgroup().expect_words(0, expected.to_vec())
+        @compute @workgroup_size(1)
+        fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] *= 2u; }";
+    Case::new("doubled", source).buffer(Data::words(&[1, 2, 3]))
+}
+
+/// Fails unless both runners report a mismatch with this text on every device.
+fn assert_noticed(case: &Case, text: &str) {
+    on_each_device(|gpu| {
+        for (runner, run) in RUNNERS {
+            let wrong = run(gpu, case).expect_err(runner).to_string();
+            assert!(wrong.contains(text), "{runner}: `{text}` is missing in: {wrong}");
+        }
+    });
+}
+
+fn assert_right(case: &Case) {
+    on_each_device(|gpu| {
+        for (runner, run) in RUNNERS {
+            assert!(run(gpu, case).expect(runner).skipped.is_empty(), "{runner}");
+        }
+    });
 }
 
 #[test]
 fn runners_notice_wrong_words() {
-    on_each_device(|gpu| {
-        for (runner, result) in both(gpu, &doubled(&[2, 4, 6])) {
-            assert!(result.is_ok(), "{runner}");
-        }
-        for (runner, result) in both(gpu, &doubled(&[2, 4, 7])) {
-            let text = result.expect_err(runner).to_string();
-            assert!(text.contains("[6]") && text.contains("[7]"), "{runner}: {text}");
-        }
+    let case = || doubled().launch(Launch::invocations(3));
+    assert_right(&case().expect_words(0, vec![2, 4, 6]));
+    assert_noticed(&case().expect_words(0, vec![2, 4, 7]), "has [6] from element 2 on, not [7]");
+    assert_noticed(&case().expect_words(0, vec![2, 4]), "from element 2 on");
+    // The launch has no invocation for the last word.
+    let short = doubled().launch(Launch::invocations(2)).expect_words(0, vec![2, 4, 6]);
+    assert_noticed(&short, "has [3]");
+}
+
+#[test]
+fn runners_notice_values_beyond_tolerance() {
+    let case = |want: Want| {
+        let source = "
+            @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+            @compute @workgroup_size(1) fn main() { x[0] *= 2.0; }";
+        let case = Case::new("a float", source).buffer(Data::floats(&[1.0])).one_workgroup();
+        case.expect_wants(0, Ty::F32, vec![want], |at| format!("float {at}"))
+    };
+    let next = f64::from(2f32.next_up());
+    let bits = u64::from(2f32.to_bits());
+    for want in [
+        Want::Bits(bits),
+        Want::Number(2.0),
+        Want::Near(next, 1.0),
+        Want::Steps(bits + 2, 2),
+        Want::Between(2.0, 3.0),
+        Want::Within(2.5, 0.5),
+        Want::Any,
+    ] {
+        assert_right(&case(want));
+    }
+    for want in [
+        Want::Bits(bits + 1),
+        Want::Number(next),
+        Want::Near(next, 0.5),
+        Want::Steps(bits + 2, 1),
+        Want::Between(next, 3.0),
+        Want::Within(2.5, 0.25),
+    ] {
+        assert_noticed(&case(want), "float 0 is 0x40000000 (2e0)");
+    }
+}
+
+#[test]
+fn runners_notice_wrong_properties() {
+    let case = doubled().launch(Launch::invocations(3)).expect(|out| {
+        let words = out.words(0);
+        if words.iter().sum::<u32>() == 13 { Ok(()) } else { Err(format!("{words:?}")) }
     });
+    assert_noticed(&case, "[2, 4, 6]");
+}
+
+#[test]
+fn runners_notice_missing_and_wrong_errors() {
+    let accepted = doubled().launch(Launch::invocations(3)).refused(&["x"]);
+    assert_noticed(&accepted, "this should have been rejected");
+    let missing = Case::new("nothing is bound", doubled().source).launch(Launch::invocations(3));
+    assert_noticed(&missing, "the kernel uses 1, but none was given");
+    let other = Case::new("another reason", missing.source).refused(&["no such text"]);
+    assert_noticed(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
 }

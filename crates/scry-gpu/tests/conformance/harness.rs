@@ -1,18 +1,6 @@
-//! Runs kernels on words, and compares with the host's results.
+//! Devices, and expected results and errors.
 
-use scry_gpu::{Binding, Device, Launch, Result, UntypedBuffer};
-
-/// Uploads words as a buffer that binds to every WGSL type.
-#[track_caller]
-pub fn upload_words(gpu: &Device, words: &[u32]) -> UntypedBuffer {
-    succeed(succeed(gpu.upload(words)).untyped().view_as(None))
-}
-
-/// Reads the words of a buffer.
-#[track_caller]
-pub fn download_words(buffer: &UntypedBuffer) -> Vec<u32> {
-    succeed(succeed(buffer.typed::<u32>()).download())
-}
+use scry_gpu::{Device, Result};
 
 /// Runs a test on every device, naming each.
 pub fn on_each_device(test: impl Fn(&Device)) {
@@ -46,27 +34,4 @@ pub fn assert_says(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }
-}
-
-/// Runs a kernel whose last binding is an output of words, initially all ones, and returns it.
-#[track_caller]
-pub fn run_words(
-    gpu: &Device,
-    source: &str,
-    inputs: &[&[u32]],
-    output: usize,
-    launch: Launch,
-) -> Vec<u32> {
-    let output = succeed(gpu.upload(&vec![u32::MAX; output]));
-    let inputs: Vec<_> = inputs.iter().map(|data| upload_words(gpu, data)).collect();
-    let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
-    bindings.push(&output);
-    let kernel = succeed(gpu.compile(source));
-    succeed(gpu.run(&kernel, &bindings, launch));
-    succeed(output.download())
-}
-
-/// A launch of one workgroup.
-pub fn one_workgroup() -> Launch {
-    Launch::workgroups([1, 1, 1])
 }

@@ -1,11 +1,11 @@
-//! Indirect launches: workgroup counts from a buffer with any writer, at any time, with any value.
+//! Indirect launches: workgroup counts from a buffer with any writer, at any time.
 
 use std::time::Duration;
 
+use scry_conformance::find;
 use scry_gpu::{BackendKind, Buffer, DType, Device, GpuError, Kernel, Launch};
 
 use crate::harness::{assert_says, on_each_device, refused, succeed};
-use crate::launches::{check_launch, counting};
 
 /// Counts the invocations that run.
 const COUNT: &str = "
@@ -53,62 +53,6 @@ impl Counter {
         assert_eq!(runs % 4, 0, "whole workgroups of 4");
         runs / 4
     }
-}
-
-#[test]
-fn every_invocation_runs_exactly_once() {
-    let cases: [([u32; 3], [u32; 3]); 9] = [
-        ([1, 1, 1], [1, 1, 1]),
-        ([4, 2, 1], [1, 1, 1]),
-        ([8, 4, 2], [40, 12, 6]),
-        ([64, 1, 1], [64 * 300, 2, 3]),
-        // Beyond the maximum of a device's launch along an axis.
-        ([1, 1, 1], [70_000, 1, 1]),
-        ([1, 1, 1], [1, 70_000, 1]),
-        ([1, 1, 1], [1, 1, 70_000]),
-        ([2, 1, 1], [131_076, 3, 1]),
-        ([1, 2, 2], [2, 131_074, 4]),
-    ];
-    on_each_device(|gpu| {
-        for (workgroup, size) in cases {
-            let groups = [0, 1, 2].map(|axis| size[axis].div_ceil(workgroup[axis]));
-            let counts = upload(gpu, groups);
-            check_launch(gpu, workgroup, size, Launch::indirect(&counts));
-        }
-    });
-}
-
-#[test]
-fn invalid_counts_run_nothing() {
-    const MAX: u32 = u32::MAX;
-    let cases = [
-        [0, 1, 1],
-        [1, 0, 1],
-        [1, 1, 0],
-        [0; 3],
-        [0, MAX, MAX],
-        [MAX, MAX, 0],
-        // Four invocations each: more than an axis can have.
-        [1 << 30, 1, 1],
-        [MAX, 1, 1],
-        [MAX, MAX, MAX],
-        // More workgroups in total than u32 can number.
-        [1, MAX, 2],
-        [1, 2, MAX],
-        [65536, 65536, 1],
-        [1, 65536, 65536],
-        [65536, 1, 65536],
-        [1 << 11, 1 << 11, 1 << 10],
-    ];
-    on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
-        for counts in cases {
-            counter.run(&upload(gpu, counts));
-            assert_eq!(counter.workgroups(), 0, "{counts:?}");
-        }
-        counter.run(&upload(gpu, [5, 2, 3]));
-        assert_eq!(counter.workgroups(), 30);
-    });
 }
 
 #[test]
@@ -241,81 +185,6 @@ fn workgroups_may_wait_for_predecessors() {
     }
 }
 
-/// Workgroup memory is not visible to the next workgroup on the same multiprocessor; and an early
-/// return ends an invocation of its own workgroup only.
-#[test]
-fn workgroup_memory_with_early_returns() {
-    let source = "
-        @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> runs: atomic<u32>;
-        var<workgroup> words: array<atomic<u32>, 2>;
-        var<workgroup> row: array<u32, 300>;
-        var<private> calls: u32;
-
-        fn count(id: vec3<u32>) { calls++; atomicAdd(&words[id.x % 2u], id.x / 2u); }
-
-        @compute @workgroup_size(2)
-        fn main(
-            @builtin(global_invocation_id) id: vec3<u32>,
-            @builtin(local_invocation_index) local: u32,
-            @builtin(workgroup_id) group: vec3<u32>,
-            @builtin(num_workgroups) groups: vec3<u32>,
-        ) {
-            if group.x % 5u == 3u { return; }
-            count(id);
-            row[local * 100u + group.x % 100u] += 1u;
-            atomicAdd(&runs, calls);
-            workgroupBarrier();
-            if local == 1u { return; }
-            var cells = 0u;
-            for (var i = 0u; i < 300u; i++) { cells += row[i]; }
-            let sum = atomicLoad(&words[0]) + atomicLoad(&words[1]);
-            sums[group.x] = sum * 2u + cells + groups.x;
-        }";
-    on_each_device(|gpu| {
-        let kernel = succeed(gpu.compile(source));
-        for groups in [1u32, 5, 700, 66_000] {
-            let sums = succeed(gpu.alloc::<u32>(groups as usize));
-            let runs = succeed(gpu.alloc::<u32>(1));
-            let counts = upload(gpu, [groups, 1, 1]);
-            let launch = Launch::indirect(&counts);
-            succeed(gpu.run(&kernel, &[&sums, &runs], launch));
-            let returns = |group: u32| group % 5 == 3;
-            let sum = |group: u32| if returns(group) { 0 } else { 4 * group + 2 + groups };
-            let want: Vec<u32> = (0..groups).map(sum).collect();
-            assert!(succeed(sums.download()) == want, "{groups} workgroups");
-            let ran = (0..groups).filter(|group| !returns(*group)).count() as u32;
-            assert_eq!(succeed(runs.download()), [ran * 2]);
-        }
-    });
-}
-
-#[test]
-fn counts_may_share_a_read_buffer() {
-    let source = "
-        @group(0) @binding(0) var<storage, read> all: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> sum: atomic<u32>;
-        @compute @workgroup_size(1)
-        fn main() { atomicAdd(&sum, all[5] * 100u + all[6] * 10u + all[7]); }";
-    on_each_device(|gpu| {
-        let kernel = succeed(gpu.compile(source));
-        let mut words = vec![u32::MAX; 300];
-        for start in [0usize, 1, 5, 63, 130, 297] {
-            words[5..8].copy_from_slice(&[2, 1, 3]);
-            words[start..start + 3].copy_from_slice(&[2, 1, 3]);
-            let all = succeed(gpu.upload(&words));
-            let sum = succeed(gpu.alloc::<u32>(1));
-            let counts = succeed(all.slice(start..start + 3));
-            let launch = Launch::indirect(&counts);
-            succeed(gpu.run(&kernel, &[&all, &sum], launch));
-            let read = words[5].wrapping_mul(100).wrapping_add(words[6].wrapping_mul(10));
-            let expected = read.wrapping_add(words[7]).wrapping_mul(6);
-            assert_eq!(succeed(sum.download()), [expected], "at word {start}");
-            words[start..start + 3].copy_from_slice(&[u32::MAX; 3]);
-        }
-    });
-}
-
 #[test]
 fn counts_accept_other_element_types() {
     on_each_device(|gpu| {
@@ -370,27 +239,6 @@ fn indirect_launches_are_timed_once() {
     });
 }
 
-#[test]
-fn immediates_and_uniforms_beside_counts() {
-    let source = "
-        struct Params { a: u32, b: u32 }
-        @group(0) @binding(0) var<uniform> scale: u32;
-        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
-        var<immediate> params: Params;
-        @compute @workgroup_size(2)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-            out[id.x] = scale * id.x + params.a - params.b;
-        }";
-    on_each_device(|gpu| {
-        let kernel = succeed(gpu.compile(source));
-        let (scale, out) = (succeed(gpu.upload(&[3u32])), succeed(gpu.alloc::<u32>(10)));
-        let launch = Launch::indirect(&upload(gpu, [4, 1, 1])).immediates(&[70u32, 20]);
-        succeed(gpu.run(&kernel, &[&scale, &out], launch));
-        let want: Vec<u32> = (0..10).map(|n| if n < 8 { 3 * n + 50 } else { 0 }).collect();
-        assert_eq!(succeed(out.download()), want);
-    });
-}
-
 /// The maximal number of workgroups runs for long: the time limit ends them, on backends that
 /// support cancellation.
 #[test]
@@ -404,8 +252,10 @@ fn time_limit_ends_maximal_indirect_launch() {
 }
 
 fn time_limit_ends_workgroups(gpu: &Device) {
-    let source = counting([1, 1, 1]);
-    let kernel = succeed(gpu.compile(&source));
+    // The kernel counts every invocation.
+    let test = find("launches", "each_invocation_exactly_once").expect("a test of the list");
+    let case = (test.cases)(gpu.info()).next().expect("a case of workgroups of one invocation");
+    let kernel = succeed(gpu.compile(&case.source));
     let bound = succeed(gpu.upload(&[0u32; 4]));
     let (found, wrong) = (succeed(gpu.alloc::<u32>(1)), succeed(gpu.alloc::<u32>(1)));
     for axis in 0..3 {
