@@ -20,6 +20,11 @@ pub(super) fn literal(constant: Const, native_f16: bool) -> Option<String> {
 const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
 
 fn float(value: f32, least_normal: f32, suffix: &str) -> Option<String> {
+    if value.abs() == f32::MAX {
+        // Its shortest decimal is greater, and an error.
+        let sign = if value < 0.0 { "-" } else { "" };
+        return Some(format!("{sign}0x1.fffffep+127{suffix}"));
+    }
     let has_literal = value == 0.0 || (value.is_finite() && value.abs() >= least_normal);
     has_literal.then(|| format!("{value:?}{suffix}"))
 }
@@ -50,7 +55,7 @@ mod tests {
         assert_eq!(text(Const::i32(i32::MIN)), found("i32(-2147483648)"));
         assert_eq!(text(Const::f32(1.0)), found("1.0f"));
         assert_eq!(text(Const::f32(-0.0)), found("-0.0f"));
-        assert_eq!(text(Const::f32(f32::MAX)), found("3.4028235e38f"));
+        assert_eq!(text(Const::f32(f32::MAX)), found("0x1.fffffep+127f"));
         assert_eq!(text(half(0x3c00)), found("1.0h"));
         assert_eq!(text(half(0xfbff)), found("-65504.0h"));
         assert_eq!(literal(half(0x3c00), false), found("15360u"), "the bits");

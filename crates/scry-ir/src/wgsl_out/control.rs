@@ -118,7 +118,8 @@ impl Emitter<'_> {
 }
 
 /// The parts of a loop's body if `continue` can leave the last scope in it: nothing behind it jumps
-/// elsewhere, but for an exit of the loop at the very end.
+/// elsewhere, but for an exit of the loop at the very end. A scope that does not leave the loop is
+/// better left as a `switch`: what follows that is in uniform control flow again.
 fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
     let at = body.iter().rposition(|stmt| matches!(stmt, Stmt::Scope { .. }))?;
     let Stmt::Scope { label: scope, body: inner } = &body[at] else { return None };
@@ -132,6 +133,7 @@ fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
         _ => (behind, None),
     };
     let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Leave(_)));
+    let leaves = any_stmt(inner, &mut |stmt| *stmt == Stmt::Leave(label));
     let parts = Continued { before, scope: *scope, body: inner, continuing, break_if };
-    (!jumps).then_some(parts)
+    (leaves && !jumps).then_some(parts)
 }

@@ -102,3 +102,34 @@ fn corpus_kernels_compute_the_same() {
     let wide = ["bounds", "less", "negated", "orders", "signs", "sizes", "widen", "wide"];
     assert_eq!(refused, wide, "these use 64-bit types or 16-bit integers");
 }
+
+/// Parts of scry-gpu's kernels, which make one source each.
+const SHADERS: [&[&str]; 17] = [
+    &["saxpy/saxpy"],
+    &["saxpy/saxpy_vec4"],
+    &["transpose/transpose"],
+    &["backward/reduce_cols"],
+    &["backward/tanh", "elementwise/binary"],
+    &["backward/sigmoid", "elementwise/binary_vec4"],
+    &["elementwise/bias_add"],
+    &["elementwise/gelu", "elementwise/unary"],
+    &["elementwise/silu", "elementwise/unary_vec4"],
+    &["matmul/tiled_16x16"],
+    &["matmul/io_scalar", "matmul/coarse_64x64"],
+    &["matmul/io_vec4", "matmul/coarse_64x64"],
+    &["matmul/io_scalar", "matmul/coarse_8x8"],
+    &["matmul/io_vec4", "matmul/coarse_8x8"],
+    &["pairwise/io_scalar", "pairwise/euclidean_squared"],
+    &["reduce/one", "reduce/sum", "reduce/reduce"],
+    &["reduce/two", "reduce/max", "reduce/reduce"],
+];
+
+#[test]
+fn shaders_of_scry_gpu_compute_the_same() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scry-gpu/src/shaders");
+    let read = |part: &&str| std::fs::read_to_string(folder.join(format!("{part}.wgsl"))).unwrap();
+    for parts in SHADERS {
+        let source: String = parts.iter().map(read).collect();
+        assert!(computes_the_same(&launch(&source, 300)), "{parts:?}");
+    }
+}

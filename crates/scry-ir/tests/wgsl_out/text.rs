@@ -187,6 +187,18 @@ fn continue_needs_no_flags() {
 }
 
 #[test]
+fn loops_stay_uniform_behind_early_returns() {
+    let text = text(
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+         fn look(i: u32) { if x[i] == 3u { return; } x[i] = 3u; }
+         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+             for (var n = 0u; n < 4u; n++) { look(i + n); workgroupBarrier(); }
+         }",
+    );
+    lacks(&text, "continue");
+}
+
+#[test]
 fn exits_through_several_loops_set_a_flag() {
     let text = text(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;

@@ -30,9 +30,22 @@ fn interface(kir: &Kir) -> Interface {
     }
 }
 
+/// Has Chromium's compiler check a text, if the environment variable `SCRY_TINT` names it.
+fn check_with_tint(text: &str) {
+    let Some(program) = std::env::var_os("SCRY_TINT") else { return };
+    let name = format!("scry-unit-{}-{:?}.wgsl", std::process::id(), std::thread::current().id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, text).expect("the folder can be written");
+    let result = std::process::Command::new(program).args(["--format", "wgsl"]).arg(&file).output();
+    let result = result.expect("SCRY_TINT names a program");
+    std::fs::remove_file(&file).expect("it was written");
+    assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&result.stderr));
+}
+
 /// The text of a kernel, and the kernel that it is.
 fn emitted(kir: &Kir) -> (String, Kir) {
     let text = kir.to_wgsl(&interface(kir)).unwrap_or_else(|error| panic!("{error}\n{kir}"));
+    check_with_tint(&text);
     let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}\n{kir}"));
     let again = program.to_kir(&KirOptions { checked: false });
     (text, again.unwrap_or_else(|error| panic!("{error}")))
