@@ -131,6 +131,51 @@ pub enum UnaryOp {
     IsInf,
 }
 
+impl UnaryOp {
+    /// Every operation.
+    #[cfg(feature = "inspect")]
+    pub(super) const ALL: &[Self] = &[
+        Self::Neg,
+        Self::Not,
+        Self::Abs,
+        Self::Sign,
+        Self::Floor,
+        Self::Ceil,
+        Self::Round,
+        Self::Trunc,
+        Self::Fract,
+        Self::Sqrt,
+        Self::InverseSqrt,
+        Self::Exp,
+        Self::Exp2,
+        Self::Log,
+        Self::Log2,
+        Self::Sin,
+        Self::Cos,
+        Self::Tan,
+        Self::Asin,
+        Self::Acos,
+        Self::Atan,
+        Self::Sinh,
+        Self::Cosh,
+        Self::Tanh,
+        Self::Asinh,
+        Self::Acosh,
+        Self::Atanh,
+        Self::FrexpFraction,
+        Self::FrexpExponent,
+        Self::QuantizeF16,
+        Self::CountOnes,
+        Self::LeadingZeros,
+        Self::TrailingZeros,
+        Self::ReverseBits,
+        Self::FirstLeadingBit,
+        Self::FirstTrailingBit,
+        Self::IsNan,
+        Self::IsInf,
+    ];
+}
+
 /// Binary operations on two operands of the same type. The result has this type too unless stated
 /// otherwise.
 ///
@@ -188,6 +233,36 @@ pub enum BinaryOp {
     Dot4U8,
 }
 
+impl BinaryOp {
+    /// Every operation.
+    #[cfg(feature = "inspect")]
+    pub(super) const ALL: &[Self] = &[
+        Self::Add,
+        Self::Sub,
+        Self::Mul,
+        Self::Div,
+        Self::Rem,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Shl,
+        Self::Shr,
+        Self::Min,
+        Self::Max,
+        Self::Eq,
+        Self::Ne,
+        Self::Lt,
+        Self::Le,
+        Self::Gt,
+        Self::Ge,
+        Self::Pow,
+        Self::Atan2,
+        Self::Ldexp,
+        Self::Dot4I8,
+        Self::Dot4U8,
+    ];
+}
+
 /// Read-modify-write operations on memory that invocations share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AtomicOp {
@@ -215,6 +290,24 @@ pub enum AtomicOp {
     CompareExchange,
 }
 
+impl AtomicOp {
+    /// Every operation.
+    #[cfg(feature = "inspect")]
+    pub(super) const ALL: &[Self] = &[
+        Self::Load,
+        Self::Store,
+        Self::Add,
+        Self::Sub,
+        Self::Min,
+        Self::Max,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Exchange,
+        Self::CompareExchange,
+    ];
+}
+
 /// Reductions over a subgroup's active invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reduction {
@@ -234,6 +327,13 @@ pub enum Reduction {
     Xor,
 }
 
+impl Reduction {
+    /// Every operation.
+    #[cfg(feature = "inspect")]
+    pub(super) const ALL: &[Self] =
+        &[Self::Add, Self::Mul, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
+}
+
 /// The kind of a reduction: a reduction over all invocations, or a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Extent {
@@ -243,6 +343,12 @@ pub enum Extent {
     Inclusive,
     /// An exclusive scan: over the invocations before this one; the identity for the first.
     Exclusive,
+}
+
+impl Extent {
+    /// Every kind.
+    #[cfg(feature = "inspect")]
+    pub(super) const ALL: &[Self] = &[Self::All, Self::Inclusive, Self::Exclusive];
 }
 
 /// The invocation of the subgroup that a shuffle reads from.

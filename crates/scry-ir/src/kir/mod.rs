@@ -16,6 +16,8 @@ mod lower;
 #[cfg(feature = "mutation")]
 #[doc(hidden)]
 pub mod mutation;
+#[cfg(feature = "inspect")]
+mod parse;
 mod passes;
 #[cfg(feature = "inspect")]
 mod print;
@@ -34,6 +36,8 @@ pub use inst::{
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
+#[cfg(feature = "inspect")]
+pub use parse::ParseKirError;
 pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};

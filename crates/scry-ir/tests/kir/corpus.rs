@@ -21,6 +21,9 @@ fn every_kernel_obeys_the_rules() {
             if let Err(error) = verify(&kir) {
                 panic!("{}, checked: {checked}: {error}\n{kir}", path.display());
             }
+            let text = kir.to_string();
+            let parsed: Kir = text.parse().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            assert_eq!((parsed.to_string(), verify(&parsed)), (text, Ok(())), "{}", path.display());
         }
     }
 }

@@ -30,6 +30,9 @@ impl Display for Kir {
             if buffer.name != format!("binding{nth}") {
                 write!(f, " {}", buffer.name)?;
             }
+            if buffer.size > 0 {
+                write!(f, ", at least {} bytes", buffer.size)?;
+            }
             writeln!(f)?;
         }
         if self.immediates > 0 {
@@ -238,7 +241,7 @@ fn float<T: fmt::Debug + Copy + Into<f64>>(
 }
 
 /// Returns the value of an `f16` from its bits.
-fn half(bits: u64) -> f32 {
+pub(super) fn half(bits: u64) -> f32 {
     let sign = if bits >> 15 & 1 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as f32);
     sign * match (exponent, fraction) {
@@ -250,7 +253,7 @@ fn half(bits: u64) -> f32 {
 }
 
 /// The name of a variant without fields, in snake case.
-struct Snake<'a, T>(&'a T);
+pub(super) struct Snake<'a, T>(pub(super) &'a T);
 
 impl<T: fmt::Debug> Display for Snake<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,133 @@
+//! Reads tokens from a line.
+
+use std::str::FromStr;
+
+use crate::kir::{AddressSpace, Label, Place, Type, Value, Var};
+
+/// The result of reading, with an error message.
+pub(super) type Read<T> = Result<T, String>;
+
+/// The rest of a line.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a>(pub &'a str);
+
+impl<'a> Cursor<'a> {
+    /// Removes a token from the start; false if the line continues otherwise.
+    pub(super) fn take(&mut self, token: &str) -> bool {
+        match self.0.strip_prefix(token) {
+            Some(rest) => {
+                self.0 = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Removes a required token.
+    pub(super) fn expect(&mut self, token: &str) -> Read<()> {
+        match self.take(token) {
+            true => Ok(()),
+            false => Err(format!("expected `{}`, found `{}`", token.trim(), self.0)),
+        }
+    }
+
+    /// Checks that nothing is left.
+    pub(super) fn end(self) -> Read<()> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(format!("expected the end of the line, found `{}`", self.0)),
+        }
+    }
+
+    /// Removes the longest start of which every character satisfies a condition.
+    pub(super) fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
+        let (token, rest) = self.0.split_at(end);
+        self.0 = rest;
+        token
+    }
+
+    /// Reads an identifier of letters, digits and underscores.
+    pub(super) fn word(&mut self) -> &'a str {
+        self.take_while(|c| c.is_ascii_alphanumeric() || c == '_')
+    }
+
+    /// Reads a decimal number.
+    pub(super) fn number<T: FromStr>(&mut self) -> Read<T> {
+        let line = self.0;
+        let digits = self.take_while(|c| c.is_ascii_digit());
+        digits.parse().map_err(|_| format!("expected a number in range, found `{line}`"))
+    }
+
+    /// Reads a value, such as `%7`.
+    pub(super) fn value(&mut self) -> Read<Value> {
+        self.expect("%")?;
+        self.number().map(Value)
+    }
+
+    /// Reads values that are separated by commas.
+    pub(super) fn values(&mut self) -> Read<Vec<Value>> {
+        let mut values = vec![self.value()?];
+        while self.take(", ") {
+            values.push(self.value()?);
+        }
+        Ok(values)
+    }
+
+    /// Reads exactly `N` values that are separated by commas.
+    pub(super) fn array<const N: usize>(&mut self) -> Read<[Value; N]> {
+        let values = self.values()?;
+        let count = values.len();
+        values.try_into().map_err(|_| format!("expected {N} values, found {count}"))
+    }
+
+    /// Reads a variable, such as `v3`.
+    pub(super) fn var(&mut self) -> Read<Var> {
+        self.expect("v")?;
+        self.number().map(Var)
+    }
+
+    /// Reads a label, such as `L1`.
+    pub(super) fn label(&mut self) -> Read<Label> {
+        self.expect("L")?;
+        self.number().map(Label)
+    }
+
+    /// Reads a type.
+    pub(super) fn ty(&mut self) -> Read<Type> {
+        let name = self.word();
+        let found = Type::ALL.into_iter().find(|ty| ty.name() == name);
+        found.ok_or_else(|| format!("`{name}` is not a type"))
+    }
+
+    /// Reads an address, such as `binding0[%1 * 16 + 8]`.
+    pub(super) fn place(&mut self) -> Read<Place> {
+        let space = self.space()?;
+        self.expect("[")?;
+        let place = if self.0.starts_with('%') {
+            let index = Some(self.value()?);
+            self.expect(" * ")?;
+            let stride = self.number()?;
+            let offset = if self.take(" + ") { self.number()? } else { 0 };
+            Place { space, index, stride, offset }
+        } else {
+            Place { space, index: None, stride: 0, offset: self.number()? }
+        };
+        self.expect("]")?;
+        Ok(place)
+    }
+
+    fn space(&mut self) -> Read<AddressSpace> {
+        if self.take("immediate") {
+            return Ok(AddressSpace::Immediate);
+        }
+        let name = self.take_while(|c| c.is_ascii_alphabetic());
+        let nth = |nth: u32| match name {
+            "binding" => Ok(AddressSpace::Binding(nth)),
+            "workgroup" => Ok(AddressSpace::Workgroup(nth)),
+            "local" => Ok(AddressSpace::Local(nth)),
+            _ => Err(format!("`{name}` is not an address space")),
+        };
+        self.number().and_then(nth)
+    }
+}

@@ -1,0 +1,95 @@
+//! Parses the declarations of a kernel.
+
+use super::cursor::{Cursor, Read};
+use crate::kir::{Array, Buffer, Kir, Label};
+
+/// Parses the first line: name and workgroup size.
+pub(super) fn kernel(line: &str) -> Read<Kir> {
+    let mut cursor = Cursor(line);
+    cursor.expect("kernel ")?;
+    let Some((name, size)) = cursor.0.rsplit_once(" [") else {
+        return Err(format!("expected a name and a workgroup size, found `{}`", cursor.0));
+    };
+    let mut cursor = Cursor(size);
+    let mut workgroup_size = [0; 3];
+    for (axis, size) in workgroup_size.iter_mut().enumerate() {
+        if axis > 0 {
+            cursor.expect(", ")?;
+        }
+        *size = cursor.number()?;
+    }
+    cursor.expect("]")?;
+    cursor.end()?;
+    Ok(Kir {
+        name: name.to_owned(),
+        workgroup_size,
+        buffers: Vec::new(),
+        immediates: 0,
+        workgroup: Vec::new(),
+        locals: Vec::new(),
+        vars: Vec::new(),
+        values: Vec::new(),
+        body: Vec::new(),
+        labels: Label::KERNEL.0 + 1,
+    })
+}
+
+/// Returns whether a line declares a buffer, an array, the immediates or a variable.
+pub(super) fn is_declaration(line: &str) -> bool {
+    let starts = ["buffer ", "immediate: ", "workgroup", "local", "var "];
+    starts.iter().any(|start| line.starts_with(start))
+}
+
+/// Parses a declaration.
+pub(super) fn declaration(kir: &mut Kir, line: &str) -> Read<()> {
+    let mut cursor = Cursor(line);
+    if cursor.take("buffer ") {
+        numbered(&mut cursor, "binding", kir.buffers.len())?;
+        kir.buffers.push(buffer(&mut cursor, kir.buffers.len())?);
+    } else if cursor.take("immediate: ") {
+        kir.immediates = cursor.number()?;
+        cursor.expect(" bytes")?;
+    } else if cursor.take("var ") {
+        numbered(&mut cursor, "v", kir.vars.len())?;
+        kir.vars.push(cursor.ty()?);
+    } else if line.starts_with("workgroup") {
+        numbered(&mut cursor, "workgroup", kir.workgroup.len())?;
+        kir.workgroup.push(array(&mut cursor)?);
+    } else {
+        numbered(&mut cursor, "local", kir.locals.len())?;
+        kir.locals.push(array(&mut cursor)?);
+    }
+    cursor.end()
+}
+
+/// Reads a name and the number that comes next.
+fn numbered(cursor: &mut Cursor<'_>, name: &str, next: usize) -> Read<()> {
+    cursor.expect(&format!("{name}{next}"))?;
+    cursor.expect(": ")
+}
+
+fn buffer(cursor: &mut Cursor<'_>, nth: usize) -> Read<Buffer> {
+    let writable = cursor.take("read_write ");
+    if !writable {
+        cursor.expect("read ")?;
+    }
+    let element = cursor.ty()?;
+    let name = match cursor.take(" ") {
+        true => cursor.take_while(|c| c != ',').to_owned(),
+        false => format!("binding{nth}"),
+    };
+    let size = match cursor.take(", at least ") {
+        true => cursor.number()?,
+        false => 0,
+    };
+    if size > 0 {
+        cursor.expect(" bytes")?;
+    }
+    Ok(Buffer { name, element, writable, size })
+}
+
+fn array(cursor: &mut Cursor<'_>) -> Read<Array> {
+    let len = cursor.number()?;
+    cursor.expect(" * ")?;
+    Ok(Array { ty: cursor.ty()?, len })
+}

@@ -1,0 +1,194 @@
+//! Parses instructions and constants.
+
+use std::str::FromStr;
+
+use super::cursor::{Cursor, Read};
+use crate::kir::{
+    AtomicOp, BinaryOp, Builtin, Const, Extent, Inst, Reduction, ShuffleSource, SubgroupOp, Type,
+    UnaryOp,
+};
+
+/// Parses the instruction that computes `results` values of a type.
+pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> Read<Inst> {
+    if let Some(constant) = constant(cursor, ty)? {
+        return Ok(Inst::Const(constant));
+    }
+    if cursor.0.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return cursor.var().map(Inst::Get);
+    }
+    let line = cursor.0;
+    let name = cursor.word();
+    if let Some(builtin) = builtin(name, cursor)? {
+        return Ok(Inst::Builtin(builtin));
+    }
+    cursor.expect(" ")?;
+    match name {
+        "fma" => cursor.array().map(|[a, b, c]| Inst::Fma(a, b, c)),
+        "select" => cursor.array().map(|[condition, a, b]| Inst::Select(condition, a, b)),
+        "convert" => cursor.value().map(Inst::Convert),
+        "bitcast" => cursor.value().map(Inst::Bitcast),
+        "array_length" => array_length(cursor),
+        "load" => {
+            let count = results.try_into().map_err(|_| format!("{results} results"))?;
+            Ok(Inst::Load { place: cursor.place()?, count })
+        }
+        "atomic" => atomic(cursor),
+        "subgroup" => subgroup(cursor).map(Inst::Subgroup),
+        "multiply_add" => multiply_add(cursor),
+        _ => operation(name, cursor, line),
+    }
+}
+
+fn operation(name: &str, cursor: &mut Cursor<'_>, line: &str) -> Read<Inst> {
+    if let Some(op) = named(UnaryOp::ALL, name) {
+        cursor.value().map(|a| Inst::Unary(op, a))
+    } else if let Some(op) = named(BinaryOp::ALL, name) {
+        cursor.array().map(|[a, b]| Inst::Binary(op, a, b))
+    } else {
+        Err(format!("`{line}` is not an instruction"))
+    }
+}
+
+/// Returns the operation of a name, as printed.
+fn named<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Option<T> {
+    all.iter().copied().find(|op| crate::kir::print::Snake(op).to_string() == name)
+}
+
+fn required<T: Copy + std::fmt::Debug>(all: &[T], cursor: &mut Cursor<'_>) -> Read<T> {
+    let name = cursor.word();
+    named(all, name).ok_or_else(|| format!("`{name}` is not an operation here"))
+}
+
+fn builtin(name: &str, cursor: &mut Cursor<'_>) -> Read<Option<Builtin>> {
+    let axis = match name {
+        "subgroup_size" => return Ok(Some(Builtin::SubgroupSize)),
+        "subgroup_lane" => return Ok(Some(Builtin::SubgroupLane)),
+        "subgroup_id" => return Ok(Some(Builtin::SubgroupId)),
+        "subgroup_count" => return Ok(Some(Builtin::SubgroupCount)),
+        "local_id" => Builtin::LocalId,
+        "group_id" => Builtin::GroupId,
+        "group_count" => Builtin::GroupCount,
+        _ => return Ok(None),
+    };
+    cursor.expect(".")?;
+    match cursor.word() {
+        "x" => Ok(Some(axis(0))),
+        "y" => Ok(Some(axis(1))),
+        "z" => Ok(Some(axis(2))),
+        other => Err(format!("`{other}` is not an axis")),
+    }
+}
+
+fn array_length(cursor: &mut Cursor<'_>) -> Read<Inst> {
+    cursor.expect("binding")?;
+    let binding = cursor.number()?;
+    cursor.expect(" from ")?;
+    let offset = cursor.number()?;
+    cursor.expect(" by ")?;
+    Ok(Inst::ArrayLength { binding, offset, stride: cursor.number()? })
+}
+
+fn atomic(cursor: &mut Cursor<'_>) -> Read<Inst> {
+    let op = required(AtomicOp::ALL, cursor)?;
+    cursor.expect(" ")?;
+    let place = cursor.place()?;
+    let mut operand = || cursor.take(", ").then(|| cursor.value()).transpose();
+    Ok(Inst::Atomic { op, place, value: operand()?, compare: operand()? })
+}
+
+fn subgroup(cursor: &mut Cursor<'_>) -> Read<SubgroupOp> {
+    if cursor.take("ballot ") {
+        let value = cursor.value()?;
+        cursor.expect(" word ")?;
+        return Ok(SubgroupOp::Ballot { value, word: cursor.number()? });
+    }
+    if cursor.take("shuffle ") {
+        let value = cursor.value()?;
+        cursor.expect(" from ")?;
+        return Ok(SubgroupOp::Shuffle { source: shuffle_source(cursor)?, value });
+    }
+    let op = required(Reduction::ALL, cursor)?;
+    cursor.expect(" ")?;
+    let extent = required(Extent::ALL, cursor)?;
+    cursor.expect(" ")?;
+    Ok(SubgroupOp::Reduce { op, extent, value: cursor.value()? })
+}
+
+fn shuffle_source(cursor: &mut Cursor<'_>) -> Read<ShuffleSource> {
+    let name = cursor.word();
+    if name == "first" {
+        return Ok(ShuffleSource::First);
+    }
+    cursor.expect(" ")?;
+    match name {
+        "lane" => cursor.value().map(ShuffleSource::Lane),
+        "xor" => cursor.value().map(ShuffleSource::Xor),
+        "up" => cursor.value().map(ShuffleSource::Up),
+        "down" => cursor.value().map(ShuffleSource::Down),
+        "quad_lane" => cursor.value().map(ShuffleSource::QuadLane),
+        "quad_xor" => cursor.number().map(ShuffleSource::QuadXor),
+        _ => Err(format!("`{name}` is not the source of a shuffle")),
+    }
+}
+
+fn multiply_add(cursor: &mut Cursor<'_>) -> Read<Inst> {
+    let a = cursor.array()?;
+    cursor.expect(" by ")?;
+    let b = cursor.array()?;
+    cursor.expect(" to ")?;
+    Ok(Inst::MultiplyAdd { a, b, c: cursor.array()? })
+}
+
+/// Parses a constant; `None` if the text is not one.
+fn constant(cursor: &mut Cursor<'_>, ty: Type) -> Read<Option<Const>> {
+    if cursor.take("nan 0x") {
+        let digits = cursor.word();
+        let bits = u64::from_str_radix(digits, 16).ok().filter(|bits| is_nan(ty, *bits));
+        let bits = bits.ok_or_else(|| format!("0x{digits} is not the bits of a NaN of {ty}"))?;
+        return Ok(Some(Const { ty, bits }));
+    }
+    let starts = |c: char| c == '-' || c.is_ascii_digit();
+    let is_constant = cursor.0.starts_with(starts) || matches!(cursor.0, "true" | "false" | "inf");
+    if !is_constant {
+        return Ok(None);
+    }
+    let token = cursor.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '+'));
+    let bits = match ty {
+        Type::Bool => token.parse::<bool>().ok().map(u64::from),
+        Type::F16 => token.parse().ok().and_then(half),
+        Type::F32 => token.parse::<f32>().ok().map(|value| value.to_bits().into()),
+        Type::F64 => token.parse::<f64>().ok().map(f64::to_bits),
+        Type::I16 => integer::<i16>(token, ty),
+        Type::U16 => integer::<u16>(token, ty),
+        Type::I32 => integer::<i32>(token, ty),
+        Type::U32 => integer::<u32>(token, ty),
+        Type::I64 => integer::<i64>(token, ty),
+        Type::U64 => token.parse().ok(),
+    };
+    let bits = bits.ok_or_else(|| format!("`{token}` is not a constant of {ty}"))?;
+    Ok(Some(Const { ty, bits }))
+}
+
+fn integer<T: FromStr + Into<i64>>(token: &str, ty: Type) -> Option<u64> {
+    token.parse::<T>().ok().map(|value| Const::int(ty, value.into()).bits)
+}
+
+fn is_nan(ty: Type, bits: u64) -> bool {
+    let (mantissa, width) = match ty {
+        Type::F16 => (10, 16),
+        Type::F32 => (23, 32),
+        Type::F64 => (52, 64),
+        _ => return false,
+    };
+    let infinity = (u64::MAX >> (64 - (width - 1))) >> mantissa << mantissa;
+    bits & (u64::MAX >> (64 - (width - 1))) > infinity && bits <= u64::MAX >> (64 - width)
+}
+
+/// Returns the bits of an `f16`; `None` if the value is not exactly one.
+fn half(value: f32) -> Option<u64> {
+    (0..=u64::from(u16::MAX)).find(|bits| {
+        let half = crate::kir::print::half(*bits);
+        half == value && half.is_sign_negative() == value.is_sign_negative()
+    })
+}

@@ -1,0 +1,171 @@
+//! Parses the body of a kernel, line by line.
+
+use std::collections::BTreeMap;
+
+use super::cursor::{Cursor, Read};
+use super::instructions::instruction;
+use crate::kir::{Barrier, Block, Definition, Inst, Kir, Label, Stmt, Type, Value};
+
+/// The body so far. Blocks are kept in a list, so that no text exhausts the stack.
+#[derive(Default)]
+pub(super) struct Body {
+    /// The statements of the innermost open block.
+    block: Block,
+    /// The open statements, the outermost first, and the statements before each.
+    open: Vec<(Open, Block)>,
+    definitions: BTreeMap<u32, Definition>,
+    /// The largest label in use.
+    last_label: u32,
+}
+
+/// A statement whose block is being read.
+enum Open {
+    If { condition: Value, then_block: Option<Block> },
+    Loop { label: Label, finite: bool },
+    Scope(Label),
+}
+
+impl Body {
+    /// Parses a line.
+    pub(super) fn line(&mut self, line: &str) -> Read<()> {
+        match line {
+            "}" => self.close(),
+            "} else {" => self.otherwise(),
+            _ => match line.strip_suffix(" {") {
+                Some(head) => self.open(head),
+                None => {
+                    let stmt = self.simple(line)?;
+                    self.block.push(stmt);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Returns the kernel with the body.
+    pub(super) fn finish(self, mut kir: Kir) -> Read<Kir> {
+        if !self.open.is_empty() {
+            return Err(format!("{} blocks are not closed", self.open.len()));
+        }
+        for (expected, number) in (0..).zip(self.definitions.keys()) {
+            if *number != expected {
+                return Err(format!(
+                    "values are numbered without gaps, but %{expected} is missing"
+                ));
+            }
+        }
+        kir.values = self.definitions.into_values().collect();
+        kir.body = self.block;
+        kir.labels = self.last_label + 1;
+        Ok(kir)
+    }
+
+    fn open(&mut self, head: &str) -> Read<()> {
+        let mut cursor = Cursor(head);
+        let open = if cursor.take("if ") {
+            Open::If { condition: cursor.value()?, then_block: None }
+        } else {
+            let label = self.label(&mut cursor)?;
+            cursor.expect(": ")?;
+            match cursor.0 {
+                "loop" => Open::Loop { label, finite: false },
+                "finite loop" => Open::Loop { label, finite: true },
+                "scope" => Open::Scope(label),
+                other => return Err(format!("expected `loop` or `scope`, found `{other}`")),
+            }
+        };
+        self.open.push((open, std::mem::take(&mut self.block)));
+        Ok(())
+    }
+
+    fn otherwise(&mut self) -> Read<()> {
+        match self.open.last_mut() {
+            Some((Open::If { then_block: then_block @ None, .. }, _)) => {
+                *then_block = Some(std::mem::take(&mut self.block));
+                Ok(())
+            }
+            _ => Err("there is no `if` for this `else`".to_owned()),
+        }
+    }
+
+    fn close(&mut self) -> Read<()> {
+        let Some((open, before)) = self.open.pop() else {
+            return Err("no block is open".to_owned());
+        };
+        let body = std::mem::replace(&mut self.block, before);
+        self.block.push(match open {
+            Open::If { condition, then_block: None } => {
+                Stmt::If { condition, then_block: body, else_block: Vec::new() }
+            }
+            Open::If { condition, then_block: Some(then_block) } => {
+                Stmt::If { condition, then_block, else_block: body }
+            }
+            Open::Loop { label, finite } => Stmt::Loop { label, body, finite },
+            Open::Scope(label) => Stmt::Scope { label, body },
+        });
+        Ok(())
+    }
+
+    fn label(&mut self, cursor: &mut Cursor<'_>) -> Read<Label> {
+        let label = cursor.label()?;
+        if label.0 == u32::MAX {
+            return Err(format!("{label} is out of range"));
+        }
+        self.last_label = self.last_label.max(label.0);
+        Ok(label)
+    }
+
+    /// Parses a statement without a block.
+    fn simple(&mut self, line: &str) -> Read<Stmt> {
+        let mut cursor = Cursor(line);
+        let stmt = if line.starts_with('%') {
+            self.definition(&mut cursor)?
+        } else if cursor.take("store ") {
+            let place = cursor.place()?;
+            cursor.expect(" = ")?;
+            Stmt::Store { place, values: cursor.values()? }
+        } else if cursor.take("leave kernel") {
+            Stmt::Leave(Label::KERNEL)
+        } else if cursor.take("leave ") {
+            Stmt::Leave(self.label(&mut cursor)?)
+        } else if cursor.take("barrier workgroup") {
+            Stmt::Barrier(Barrier::Workgroup)
+        } else if cursor.take("barrier subgroup") {
+            Stmt::Barrier(Barrier::Subgroup)
+        } else {
+            let var = cursor.var()?;
+            cursor.expect(" = ")?;
+            Stmt::Set(var, cursor.value()?)
+        };
+        cursor.end()?;
+        Ok(stmt)
+    }
+
+    /// Parses the definition of one or several values.
+    fn definition(&mut self, cursor: &mut Cursor<'_>) -> Read<Stmt> {
+        let values = cursor.values()?;
+        cursor.expect(": ")?;
+        let ty = cursor.ty()?;
+        cursor.expect(" = ")?;
+        let first = values[0];
+        let inst = instruction(cursor, ty, values.len())?;
+        if inst.results() as usize != values.len() {
+            return Err(format!("{} results, not {}", inst.results(), values.len()));
+        }
+        self.define(first, ty, inst)?;
+        for (nth, value) in values.iter().enumerate().skip(1) {
+            if u64::from(value.0) != u64::from(first.0) + nth as u64 {
+                return Err(format!("{value} does not follow {first}"));
+            }
+            self.define(*value, ty, Inst::Extra(first, nth as u8))?;
+        }
+        Ok(Stmt::Let(first))
+    }
+
+    fn define(&mut self, value: Value, ty: Type, inst: Inst) -> Read<()> {
+        match self.definitions.insert(value.0, Definition { ty, inst }) {
+            None => Ok(()),
+            Some(_) => Err(format!("{value} is defined twice")),
+        }
+    }
+}

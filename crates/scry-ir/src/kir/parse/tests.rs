@@ -1,0 +1,160 @@
+//! Texts that are kernels, and texts that are not.
+
+use crate::kir::{Const, Kir, Type, optimise, random};
+
+/// Every constant that is printed in a form of its own.
+fn constants() -> Vec<Const> {
+    let mut all = vec![Const::bool(true), Const::bool(false)];
+    for ty in [Type::I16, Type::U16, Type::I32, Type::U32, Type::I64] {
+        all.extend([0, 1, -1, i64::MIN, i64::MAX].map(|value| Const::int(ty, value)));
+    }
+    all.push(Const { ty: Type::U64, bits: u64::MAX });
+    let half = [0, 0x8000, 1, 0x3c00, 0xc100, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0xfe01];
+    all.extend(half.map(|bits| Const { ty: Type::F16, bits }));
+    let single = [0.0, -0.0, 1.0, -2.5e-40, 3.4e38, f32::INFINITY, f32::NEG_INFINITY, 1e-7];
+    all.extend(single.map(Const::f32));
+    all.extend([0x7fc0_0001, 0xff80_0001].map(|bits| Const { ty: Type::F32, bits }));
+    all.extend([0.1, -1e300, f64::INFINITY, f64::NAN].map(Const::f64));
+    all
+}
+
+#[test]
+fn constants_parse_back() {
+    for constant in constants() {
+        let text = format!("kernel k [1, 1, 1]\n%0: {} = {constant}", constant.ty);
+        let kir: Kir = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(kir.values[0].inst, crate::kir::Inst::Const(constant), "{text}");
+    }
+}
+
+/// Parses the text of a kernel. Labels that it does not use are not counted, and an address without
+/// an index has no stride.
+fn check(kir: &Kir) {
+    let text = kir.to_string();
+    let parsed: Kir = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(parsed.to_string(), text);
+    assert!(parsed.labels <= kir.labels);
+    let without_values = |kir: &Kir| Kir { values: Vec::new(), labels: 0, ..kir.clone() };
+    assert_eq!(without_values(&parsed), without_values(kir));
+    let definitions = |kir: &Kir| {
+        format!("{:?}", kir.values).replace("index: None, stride: 4", "index: None, stride: 0")
+    };
+    assert_eq!(definitions(&parsed), definitions(kir));
+}
+
+#[test]
+fn random_kernels_parse_back() {
+    for seed in 0..300 {
+        let mut kir = random::kernel(seed, true);
+        check(&kir);
+        optimise(&mut kir);
+        check(&kir);
+    }
+}
+
+#[test]
+fn every_instruction_parses_back() {
+    let text = "\
+kernel every one [8, 4, 2]
+buffer binding0: read_write u32, at least 64 bytes
+buffer binding1: read f16 weights
+immediate: 16 bytes
+workgroup0: 64 * u32
+local0: 3 * bool
+var v0: u32
+
+%0: u32 = group_count.z
+%1: u32 = subgroup_lane
+%2: bool = lt %0, %1
+%3: u32 = select %2, %0, %1
+%4, %5, %6: u32 = load binding0[%0 * 16 + 8]
+%7: u32 = array_length binding0 from 0 by 4
+%8: u32 = v0
+%9: u32 = atomic compare_exchange workgroup0[%0 * 4], %1, %3
+%10: u32 = atomic load binding0[4]
+%11: u32 = subgroup ballot %2 word 1
+%12: u32 = subgroup add exclusive %0
+%13: u32 = subgroup shuffle %0 from first
+%14: u32 = subgroup shuffle %0 from xor %1
+%15: u32 = subgroup shuffle %0 from quad_xor 2
+%16: f32 = bitcast %0
+%17: f32 = fma %16, %16, %16
+%18, %19, %20, %21: f32 = multiply_add %16, %16, %16, %16 by %16, %16 to %17, %17, %17, %17
+%22: f32 = inverse_sqrt %18
+%23: u32 = dot4_u8 %0, %1
+%24: i32 = convert %16
+v0 = %23
+store binding0[%0 * 16] = %4, %5
+L1: finite loop {
+    L2: loop {
+        if %2 {
+            leave kernel
+        } else {
+            leave L1
+        }
+    }
+}
+L3: scope {
+    barrier workgroup
+    if %2 {
+    } else {
+        leave L3
+    }
+    if %2 {
+        store local0[1] = %2
+    }
+}
+barrier subgroup
+";
+    let kir: Kir = text.parse().unwrap();
+    assert_eq!(kir.to_string(), text);
+    assert_eq!((kir.labels, kir.buffers[0].size), (4, 64));
+}
+
+#[test]
+fn errors_name_line_and_cause() {
+    let errors = [
+        ("", "line 1: there is no kernel"),
+        ("kernel k [1, 1]", "line 1: expected `,`, found `]`"),
+        ("kernel k [1, 1, 1]\nvar v1: u32", "line 2: expected `v0`, found `v1: u32`"),
+        ("kernel k [1, 1, 1]\n\n%0: u33 = 1", "line 3: `u33` is not a type"),
+        ("kernel k [1, 1, 1]\n%0: u32 = -1", "line 2: `-1` is not a constant of u32"),
+        ("kernel k [1, 1, 1]\n%0: u32 = frob %1", "line 2: `frob %1` is not an instruction"),
+        (
+            "kernel k [1, 1, 1]\n%1: u32 = 1",
+            "line 2: values are numbered without gaps, but %0 is missing",
+        ),
+        ("kernel k [1, 1, 1]\n%0: u32 = 1\n%0: u32 = 1", "line 3: %0 is defined twice"),
+        ("kernel k [1, 1, 1]\n%0, %2: u32 = load binding0[0]", "line 2: %2 does not follow %0"),
+        ("kernel k [1, 1, 1]\n%0, %1: u32 = v0", "line 2: 1 results, not 2"),
+        ("kernel k [1, 1, 1]\nL1: loop {", "line 2: 1 blocks are not closed"),
+        ("kernel k [1, 1, 1]\n}", "line 2: no block is open"),
+        ("kernel k [1, 1, 1]\n} else {", "line 2: there is no `if` for this `else`"),
+        ("kernel k [1, 1, 1]\nleave L4294967295", "line 2: L4294967295 is out of range"),
+        ("kernel k [1, 1, 1]\nv0 = %0 %1", "line 2: expected the end of the line, found ` %1`"),
+        ("kernel k [1, 1, 1]\n%0: f32 = nan 0x1", "line 2: 0x1 is not the bits of a NaN of f32"),
+    ];
+    for (text, expected) in errors {
+        let error = text.parse::<Kir>().expect_err(text);
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+/// No text panics or exhausts the stack: each prefix, and each with one byte changed.
+#[test]
+fn damaged_texts_are_refused_or_valid() {
+    let text = random::kernel(7, true).to_string();
+    for end in (0..text.len()).step_by(5) {
+        let _ = text[..end].parse::<Kir>();
+    }
+    for at in (0..text.len()).step_by(11) {
+        for byte in ["%", "9", " ", "}", "L"] {
+            let damaged = format!("{}{byte}{}", &text[..at], &text[at + 1..]);
+            if let Ok(kir) = damaged.parse::<Kir>() {
+                let _ = crate::kir::verify(&kir);
+            }
+        }
+    }
+    let deep = format!("kernel k [1, 1, 1]\n{}", "L1: loop {\n".repeat(100_000));
+    assert!(deep.parse::<Kir>().is_err());
+}
