@@ -7,6 +7,8 @@ use crate::api::device::Device;
 use crate::api::device_selection::Found;
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo};
+#[cfg(feature = "vulkan")]
+pub use crate::backend::SpirvWriter;
 use crate::backend::fault::FaultDriver;
 pub use crate::backend::fault::{Fault, Plan};
 use crate::backend::null::{Log, NullDriver};

@@ -12,6 +12,8 @@ pub(crate) mod shared;
 mod tests;
 #[cfg(feature = "vulkan")]
 mod vulkan;
+#[cfg(feature = "vulkan")]
+pub use vulkan::SpirvWriter;
 
 use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;

@@ -11,6 +11,8 @@ mod pairwise;
 mod promises;
 mod reduce;
 mod saxpy;
+#[cfg(feature = "vulkan")]
+mod spirv_from_kir;
 mod transpose;
 
 #[path = "../support/mod.rs"]

@@ -9,6 +9,7 @@
 //! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
 
 mod builder;
+
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
@@ -24,6 +25,7 @@ mod print;
 #[cfg(test)]
 pub(crate) mod random;
 mod stmt;
+mod trip_count;
 mod types;
 mod uniformity;
 #[cfg(feature = "inspect")]
@@ -40,6 +42,7 @@ pub use lower::KirOptions;
 pub use parse::ParseKirError;
 pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
+pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
 #[cfg(feature = "inspect")]

@@ -9,6 +9,7 @@ mod bits;
 mod bools;
 mod bounds;
 mod corpus;
+mod from_kir;
 #[path = "../common/golden.rs"]
 mod golden;
 mod initial;

@@ -71,7 +71,7 @@ fn cut_loop_report_is_last_binding() {
             let [plain, reporting] = [plain, reporting].map(|words| load(&words));
             let slots = |module: &rspirv::dr::Module| {
                 let slots = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
-                    Some(rspirv::dr::Operand::Decoration(rspirv::spirv::Decoration::Binding)) => {
+                    Some(rspirv::dr::Operand::Decoration(spirv::Decoration::Binding)) => {
                         Some(it.operands[2].unwrap_literal_bit32())
                     }
                     _ => None,

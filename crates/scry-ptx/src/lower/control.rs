@@ -1,11 +1,11 @@
 //! Lowers statements.
 
 use scry_ir::kir::{
-    Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt, for_each_stmt,
+    Barrier, BinaryOp, Block, CountedLoop, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt,
+    counted_loop, for_each_stmt,
 };
 
 use super::Lowering;
-use super::unroll::{CountedLoop, counted_loop};
 use crate::asm::{Label, Opcode};
 use crate::types::{PtxType, Reg};
 

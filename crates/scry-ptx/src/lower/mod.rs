@@ -23,7 +23,6 @@ mod reduce;
 mod subgroup;
 #[cfg(test)]
 mod tests;
-mod unroll;
 
 use scry_ir::GridSource;
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};

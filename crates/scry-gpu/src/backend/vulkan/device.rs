@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::{ext, khr, vk};
 
+use super::compile::SpirvWriter;
 use super::ffi::error;
 use super::ffi::features::{Extensions, FeatureChain};
 use super::ffi::instance::Instance;
@@ -35,6 +36,7 @@ pub(super) struct Gpu {
     pub(super) prefers_sets: bool,
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
+    pub(super) writer: SpirvWriter,
     extensions: Extensions,
     names: Option<ext::debug_utils::Device>,
     /// The process that opened the device.
@@ -79,6 +81,7 @@ impl Gpu {
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),
+            writer: SpirvWriter::selected(),
             extensions: *extensions,
             names,
             process: Process::current(),

@@ -19,6 +19,7 @@ mod workarounds;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+pub use self::compile::SpirvWriter;
 use self::device::Gpu;
 use self::ffi::instance::Instance;
 use self::memory::{Block, Heap};

@@ -1,8 +1,6 @@
 //! Unrolled loops: only those whose counter and step are read in every iteration.
 
-use scry_ir::kir::{Kir, KirOptions, Stmt};
-
-use crate::lower::unroll::counted_loop;
+use scry_ir::kir::{Kir, KirOptions, Stmt, counted_loop};
 
 /// A kernel with two buffers and a body.
 fn kernel(body: &str) -> Kir {

@@ -1,11 +1,14 @@
 //! Compiles WGSL programs to compute pipelines, and caches the driver's pipeline data.
 
+mod writer;
+
 use std::ffi::CString;
 use std::sync::Arc;
 
 use ash::vk;
 use scry_ir::{BufferBindingType, ControlFlow, Program, SpirvOptions};
 
+pub use self::writer::SpirvWriter;
 use super::device::Gpu;
 use super::probe::CacheIdentity;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
@@ -46,7 +49,8 @@ pub(super) struct Source<'a> {
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     let report = report(gpu, job.program)?;
-    let spirv = job.program.to_spirv(&spirv_options(gpu, job, report.is_some()))?;
+    let options = spirv_options(gpu, job, report.is_some());
+    let spirv = gpu.writer.write(job.program, &options)?;
     let immediates = interface.immediates.as_ref();
     let source = Source {
         spirv: &spirv,

@@ -1,9 +1,10 @@
 //! Full unrolling of short loops with a known trip count.
 //!
-//! ptxas only unrolls small bodies. Without unrolling, the MMAs of a tile are not interleaved with
-//! the loads of the next one, and a matrix product loses a third of its speed.
+//! Drivers' compilers only unroll small bodies. Without unrolling, the multiplications of a tile
+//! are not interleaved with the loads of the next one, and a matrix product loses a third of its
+//! speed.
 
-use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
+use super::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
 
 /// Maximum trip count of an unrolled loop.
 const MAX_TRIP_COUNT: u32 = 64;
@@ -12,21 +13,18 @@ const MAX_TRIP_COUNT: u32 = 64;
 const MAX_WEIGHT: u32 = 1024;
 
 /// A loop to unroll.
-pub(super) struct CountedLoop {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedLoop {
     /// The trip count.
-    pub(super) count: u32,
+    pub count: u32,
     /// Position in the body of the statement that exits the loop.
-    pub(super) test: usize,
+    pub test: usize,
 }
 
 /// Returns a loop's trip count and exit test, given the statements before it, if it should be
 /// unrolled.
-pub(super) fn counted_loop(
-    kir: &Kir,
-    before: &[Stmt],
-    label: Label,
-    body: &Block,
-) -> Option<CountedLoop> {
+#[must_use]
+pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let counted_loop = counted(kir, before, label, body)?;
     let weight = weight(kir, body)?.checked_mul(counted_loop.count)?;
     (weight <= MAX_WEIGHT).then_some(counted_loop)

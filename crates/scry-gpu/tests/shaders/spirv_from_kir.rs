@@ -1,0 +1,102 @@
+//! Kernels on a Vulkan device that compiles them from the kernel IR, against the CPU device.
+
+use scry_gpu::testing::SpirvWriter;
+use scry_gpu::{Binding, Device, Launch, Result, UntypedBuffer, shaders};
+
+use crate::harness::{succeed, word};
+use crate::support::{random_f32, root};
+
+/// The CPU device, and the Vulkan device if there is one.
+fn devices() -> Option<[Device; 2]> {
+    let cpu = succeed(Device::open("cpu"));
+    match SpirvWriter::Kir.while_opening(|| Device::open("vulkan")) {
+        Ok(vulkan) => Some([cpu, vulkan]),
+        Err(error) => {
+            let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
+            assert!(!required, "{error}");
+            eprintln!("skipped: no Vulkan device: {error}");
+            None
+        }
+    }
+}
+
+/// Runs a kernel on buffers of words, and returns the bytes of the last one.
+fn run(gpu: &Device, source: &str, buffers: &[Vec<u32>], launch: Launch) -> Vec<u8> {
+    let launch = || {
+        let kernel = gpu.compile(source)?;
+        let buffers = buffers.iter().map(|data| {
+            let bytes: Vec<u8> = data.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            gpu.upload_bytes(None, &bytes)
+        });
+        let buffers = buffers.collect::<Result<Vec<UntypedBuffer>>>()?;
+        let bindings: Vec<_> = buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
+        gpu.run(&kernel, &bindings, launch)?;
+        buffers[buffers.len() - 1].download_bytes()
+    };
+    succeed(launch())
+}
+
+/// Numbers whose sums of thousands are exact.
+fn numbers(seed: u64, len: usize) -> Vec<u32> {
+    random_f32(seed, len).into_iter().map(|x| (x * 64.0).round().to_bits()).collect()
+}
+
+fn check(what: &str, source: &str, buffers: &[Vec<u32>], launch: impl Fn() -> Launch) {
+    let Some([cpu, vulkan]) = devices() else { return };
+    let [want, got] = [cpu, vulkan].map(|gpu| run(&gpu, source, buffers, launch()));
+    let differing = want.iter().zip(&got).position(|(want, got)| want != got);
+    assert_eq!(differing, None, "{what}: the first differing byte");
+    assert_eq!(want.len(), got.len(), "{what}");
+}
+
+#[test]
+fn products_agree() {
+    for (source, edge) in [
+        (shaders::matmul::COARSE_8X8_VEC4, 8),
+        (shaders::matmul::COARSE_8X8, 8),
+        (shaders::matmul::COARSE_64X64_VEC4, 4),
+        (shaders::matmul::TILED_16X16, 1),
+    ] {
+        for [m, n, k] in [[128, 128, 64], [127, 132, 68], [5, 260, 36]] {
+            let buffers = [numbers(1, m * k), numbers(2, k * n), vec![u32::MAX; m * n]];
+            check(&format!("{m}×{n}×{k}"), source, &buffers, || {
+                Launch::invocations([word(n.div_ceil(edge)), word(m.div_ceil(edge))]).immediates(&[
+                    word(m),
+                    word(n),
+                    word(k),
+                ])
+            });
+        }
+    }
+}
+
+#[test]
+fn scaled_vectors_agree() {
+    for n in [1, 1023, 4096, 70_000] {
+        let buffers = [numbers(1, n), numbers(2, n)];
+        check("saxpy", shaders::saxpy::SAXPY, &buffers, || {
+            Launch::invocations(n).immediates(&-1.5f32)
+        });
+    }
+}
+
+#[test]
+fn sums_agree() {
+    for n in [4, 2048, 100_004] {
+        let buffers = [numbers(1, n), vec![u32::MAX; 3]];
+        let launch = || Launch::workgroups([3, 1, 1]);
+        check("sum", shaders::reduce::SUM, &buffers, launch);
+        check("sum of vec4", shaders::reduce::SUM_VEC4, &buffers, launch);
+    }
+}
+
+#[test]
+fn blurs_agree() {
+    let source = std::fs::read_to_string(root().join("corpus/blur.wgsl")).unwrap();
+    for [width, height] in [[64, 64], [33, 17], [1, 1]] {
+        let len = width * height;
+        let pixels: Vec<u32> = random_f32(3, len).into_iter().map(f32::to_bits).collect();
+        let buffers = [vec![word(width), word(height)], pixels, vec![0; len]];
+        check("blur", &source, &buffers, || Launch::invocations([word(width), word(height)]));
+    }
+}

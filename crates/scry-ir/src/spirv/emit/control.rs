@@ -1,0 +1,259 @@
+//! Statements, as structured control flow.
+//!
+//! A loop is left by a branch to its merge block, and a scope is a switch of one case, which is
+//! left in the same way. SPIR-V allows branches out of the innermost loop, and out of the innermost
+//! switch if there is no loop within it; to leave others, a flag is set and tested after each
+//! construct on the way.
+
+use spirv::{LoopControl, MemorySemantics, Op, Scope, SelectionControl};
+
+use super::module::Id;
+use super::state::Construct;
+use super::{Emitter, Result};
+use crate::kir::{Barrier, Block, CountedLoop, Label, Stmt, Type, Value, any_stmt, counted_loop};
+
+impl Emitter<'_> {
+    /// Writes the statements of a block.
+    pub(super) fn block(&mut self, block: &[Stmt]) -> Result<()> {
+        for (nth, stmt) in block.iter().enumerate() {
+            self.statement(stmt, &block[..nth])?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, stmt: &Stmt, before: &[Stmt]) -> Result<()> {
+        match stmt {
+            Stmt::Let(value) => self.define(*value)?,
+            Stmt::Set(var, value) => {
+                let (pointer, value) = (self.vars[var.index()], self.value(*value));
+                self.m.run(Op::Store, &[pointer, value]);
+            }
+            Stmt::Store { place, values } => self.store(place, values)?,
+            Stmt::If { condition, then_block, else_block } => {
+                self.branch(*condition, then_block, else_block)?;
+            }
+            Stmt::Loop { label, body, finite } => {
+                match counted_loop(self.kir, before, *label, body) {
+                    Some(counted) => self.unroll(*label, body, &counted)?,
+                    None => self.repeat(*label, body, *finite)?,
+                }
+            }
+            Stmt::Scope { label, body } => self.scope(*label, body)?,
+            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Barrier(barrier) => self.barrier(*barrier),
+        }
+        Ok(())
+    }
+
+    /// Begins a block.
+    pub(super) fn begin(&mut self, label: Id) {
+        self.m.label(label);
+        self.terminated = false;
+    }
+
+    /// Ends the current block with a branch, unless it has ended.
+    pub(super) fn go(&mut self, label: Id) {
+        if !self.terminated {
+            self.m.run(Op::Branch, &[label]);
+            self.terminated = true;
+        }
+    }
+
+    /// Ends the current block with the header of a selection.
+    pub(super) fn select(&mut self, condition: Id, [yes, no]: [Id; 2], merge: Id) {
+        self.m.run(Op::SelectionMerge, &[merge, SelectionControl::NONE.bits()]);
+        self.m.run(Op::BranchConditional, &[condition, yes, no]);
+        self.terminated = true;
+    }
+
+    fn branch(&mut self, condition: Value, then_block: &Block, else_block: &Block) -> Result<()> {
+        if then_block.is_empty() && else_block.is_empty() {
+            return Ok(());
+        }
+        let condition = self.value(condition);
+        let merge = self.m.id();
+        let labels = [then_block, else_block]
+            .map(|block| if block.is_empty() { merge } else { self.m.id() });
+        self.select(condition, labels, merge);
+        for (label, block) in labels.into_iter().zip([then_block, else_block]) {
+            if label != merge {
+                self.begin(label);
+                self.block(block)?;
+                self.go(merge);
+            }
+        }
+        self.begin(merge);
+        Ok(())
+    }
+
+    /// Writes a loop.
+    fn repeat(&mut self, label: Label, body: &Block, finite: bool) -> Result<()> {
+        let [header, top, next, merge] = [(); 4].map(|()| self.m.id());
+        self.go(header);
+        self.begin(header);
+        self.m.run(Op::LoopMerge, &[merge, next, LoopControl::NONE.bits()]);
+        self.go(top);
+        self.begin(top);
+        if !finite && self.options.checked {
+            self.count_down(merge);
+        }
+        self.constructs.push(Construct { label, is_loop: true, merge, passing: Vec::new() });
+        self.block(body)?;
+        self.go(next);
+        self.begin(next);
+        self.go(header);
+        self.close();
+        Ok(())
+    }
+
+    /// Leaves a loop after 2^64 iterations: drivers may drop the code after a loop without an exit.
+    fn count_down(&mut self, merge: Id) {
+        let u32 = self.m.u32_ty();
+        let [low_at, high_at] = [(); 2].map(|()| self.m.local(u32));
+        let [low, high] = [low_at, high_at].map(|at| self.m.op(Op::Load, u32, &[at]));
+        let [zero, one, most] = [0, 1, u32::MAX].map(|value| self.m.u32(value));
+        // The variables begin at zero and count up, which is as good.
+        let both = self.m.op(Op::BitwiseAnd, u32, &[low, high]);
+        let done = self.op(Op::IEqual, Type::Bool, &[both, most]);
+        let [exit, go_on] = [(); 2].map(|()| self.m.id());
+        self.select(done, [exit, go_on], go_on);
+        self.begin(exit);
+        self.go(merge);
+        self.begin(go_on);
+        let next = self.m.op(Op::IAdd, u32, &[low, one]);
+        let carries = self.op(Op::IEqual, Type::Bool, &[next, zero]);
+        let carry = self.m.op(Op::Select, u32, &[carries, one, zero]);
+        let next_high = self.m.op(Op::IAdd, u32, &[high, carry]);
+        self.m.run(Op::Store, &[low_at, next]);
+        self.m.run(Op::Store, &[high_at, next_high]);
+    }
+
+    /// Unrolls a loop completely: the test that exits it holds until after the last iteration.
+    fn unroll(&mut self, label: Label, body: &Block, counted: &CountedLoop) -> Result<()> {
+        let parts = [&body[..counted.test], &body[counted.test + 1..]];
+        let leaves = parts.iter().any(|part| leaves(part, label));
+        if leaves {
+            self.open_scope(label);
+        }
+        for _ in 0..counted.count {
+            for part in parts {
+                self.block(part)?;
+            }
+            if self.terminated {
+                break;
+            }
+        }
+        if leaves {
+            self.close_scope();
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self, label: Label, body: &Block) -> Result<()> {
+        let (last, rest) = match body.split_last() {
+            Some((Stmt::Leave(of), rest)) if *of == label => (true, rest),
+            _ => (false, body.as_slice()),
+        };
+        if !leaves(rest, label) {
+            return self.block(rest);
+        }
+        self.open_scope(label);
+        self.block(if last { rest } else { body })?;
+        self.close_scope();
+        Ok(())
+    }
+
+    fn open_scope(&mut self, label: Label) {
+        let [only, merge] = [(); 2].map(|()| self.m.id());
+        let zero = self.m.u32(0);
+        self.m.run(Op::SelectionMerge, &[merge, SelectionControl::NONE.bits()]);
+        self.m.run(Op::Switch, &[zero, only]);
+        self.begin(only);
+        self.constructs.push(Construct { label, is_loop: false, merge, passing: Vec::new() });
+    }
+
+    fn close_scope(&mut self) {
+        let merge = self.constructs.last().map_or(0, |scope| scope.merge);
+        self.go(merge);
+        self.close();
+    }
+
+    /// Begins the merge block of the innermost construct, and goes on leaving outer ones.
+    fn close(&mut self) {
+        let Some(construct) = self.constructs.pop() else { return };
+        self.begin(construct.merge);
+        for label in construct.passing {
+            let flag = self.leaving[label.0 as usize];
+            let condition = self.op(Op::Load, Type::Bool, &[flag]);
+            let [exit, go_on] = [(); 2].map(|()| self.m.id());
+            self.select(condition, [exit, go_on], go_on);
+            self.begin(exit);
+            self.leave(label);
+            self.begin(go_on);
+        }
+    }
+
+    /// Ends the current block by leaving a construct.
+    fn leave(&mut self, label: Label) {
+        if label == Label::KERNEL {
+            self.m.run(Op::Return, &[]);
+            self.terminated = true;
+            return;
+        }
+        let at = self.constructs.iter().position(|construct| construct.label == label);
+        let at = at.expect("what is left is around the statement");
+        let inner = &self.constructs[at + 1..];
+        let loop_within = inner.iter().rposition(|construct| construct.is_loop);
+        let hop = match loop_within {
+            Some(nth) => Some(at + 1 + nth),
+            None if self.constructs[at].is_loop || inner.is_empty() => None,
+            None => Some(self.constructs.len() - 1),
+        };
+        let Some(hop) = hop else {
+            self.set_leaving(label, false);
+            self.go(self.constructs[at].merge);
+            return;
+        };
+        if self.leaving[label.0 as usize] == 0 {
+            let bool = self.m.bool_ty();
+            self.leaving[label.0 as usize] = self.m.local(bool);
+        }
+        self.set_leaving(label, true);
+        let construct = &mut self.constructs[hop];
+        if !construct.passing.contains(&label) {
+            construct.passing.push(label);
+        }
+        self.go(self.constructs[hop].merge);
+    }
+
+    /// Sets the flag of a label, if it has one.
+    fn set_leaving(&mut self, label: Label, leaving: bool) {
+        let flag = self.leaving[label.0 as usize];
+        if flag != 0 {
+            let value = self.constant(crate::kir::Const::bool(leaving));
+            self.m.run(Op::Store, &[flag, value]);
+        }
+    }
+
+    /// Waits for the workgroup or the subgroup, and orders their memory.
+    pub(super) fn barrier(&mut self, barrier: Barrier) {
+        let scope = match barrier {
+            Barrier::Workgroup => Scope::Workgroup,
+            Barrier::Subgroup => Scope::Subgroup,
+        };
+        let mut semantics = MemorySemantics::ACQUIRE_RELEASE | MemorySemantics::WORKGROUP_MEMORY;
+        if self.storage_is_shared {
+            semantics |= MemorySemantics::UNIFORM_MEMORY;
+        }
+        if scope == Scope::Subgroup {
+            self.m.require(spirv::Capability::GroupNonUniform);
+        }
+        let [scope, semantics] = [scope as u32, semantics.bits()].map(|word| self.m.u32(word));
+        self.m.run(Op::ControlBarrier, &[scope, scope, semantics]);
+    }
+}
+
+/// Whether statements leave a construct.
+fn leaves(block: &[Stmt], label: Label) -> bool {
+    any_stmt(block, &mut |stmt| *stmt == Stmt::Leave(label))
+}

@@ -1,0 +1,116 @@
+//! Functions of floats.
+
+use spirv::{Decoration, GlslStd450Op, Op};
+
+use super::module::Id;
+use super::{Emitter, Result, not_covered};
+use crate::kir::{Type, UnaryOp, Value};
+
+impl Emitter<'_> {
+    /// A function of one float.
+    pub(super) fn float_unary(&mut self, op: UnaryOp, a: Value) -> Result<Id> {
+        let ty = self.ty(a);
+        let id = self.value(a);
+        match op {
+            UnaryOp::Neg => Ok(self.op(Op::FNegate, ty, &[id])),
+            UnaryOp::IsNan => Ok(self.op(Op::IsNan, Type::Bool, &[id])),
+            UnaryOp::IsInf => Ok(self.op(Op::IsInf, Type::Bool, &[id])),
+            UnaryOp::QuantizeF16 => Ok(self.op(Op::QuantizeToF16, ty, &[id])),
+            UnaryOp::FrexpFraction => self.frexp(ty, id, 0),
+            UnaryOp::FrexpExponent => self.frexp(ty, id, 1),
+            _ => match function(op) {
+                Some(function) => self.float_function(function, ty, &[id]),
+                None => not_covered(op, ty),
+            },
+        }
+    }
+
+    /// A function of `GLSL.std.450`, most of which there are for 16 and 32 bits only.
+    pub(super) fn float_function(
+        &mut self,
+        op: GlslStd450Op,
+        ty: Type,
+        operands: &[Id],
+    ) -> Result<Id> {
+        if ty == Type::F64 && !has_double(op) {
+            return not_covered(op, ty);
+        }
+        let ty = self.spirv_ty(ty);
+        Ok(self.m.glsl(op, ty, operands))
+    }
+
+    /// One of the two results of `frexp`.
+    fn frexp(&mut self, ty: Type, id: Id, part: u32) -> Result<Id> {
+        let types = [ty, Type::I32].map(|ty| self.spirv_ty(ty));
+        let both = self.m.ty(Op::TypeStruct, &types);
+        let both = self.m.glsl(GlslStd450Op::FrexpStruct, both, &[id]);
+        Ok(self.m.op(Op::CompositeExtract, types[part as usize], &[both, part]))
+    }
+
+    /// `x * 2^e`.
+    pub(super) fn scaled(&mut self, ty: Type, operands: [Id; 2]) -> Result<Id> {
+        self.float_function(GlslStd450Op::Ldexp, ty, &operands)
+    }
+
+    /// `x - y * trunc(x / y)`, each step rounded.
+    pub(super) fn float_remainder(&mut self, ty: Type, [x, y]: [Id; 2]) -> Id {
+        let quotient = self.op(Op::FDiv, ty, &[x, y]);
+        let float = self.spirv_ty(ty);
+        let whole = self.m.glsl(GlslStd450Op::Trunc, float, &[quotient]);
+        let product = self.op(Op::FMul, ty, &[y, whole]);
+        let result = self.op(Op::FSub, ty, &[x, product]);
+        for step in [product, result] {
+            self.m.decorate(step, Decoration::NoContraction, &[]);
+        }
+        result
+    }
+}
+
+/// The function of the extended instruction set, if there is one.
+fn function(op: UnaryOp) -> Option<GlslStd450Op> {
+    Some(match op {
+        UnaryOp::Abs => GlslStd450Op::FAbs,
+        UnaryOp::Sign => GlslStd450Op::FSign,
+        UnaryOp::Floor => GlslStd450Op::Floor,
+        UnaryOp::Ceil => GlslStd450Op::Ceil,
+        UnaryOp::Round => GlslStd450Op::RoundEven,
+        UnaryOp::Trunc => GlslStd450Op::Trunc,
+        UnaryOp::Fract => GlslStd450Op::Fract,
+        UnaryOp::Sqrt => GlslStd450Op::Sqrt,
+        UnaryOp::InverseSqrt => GlslStd450Op::InverseSqrt,
+        UnaryOp::Exp => GlslStd450Op::Exp,
+        UnaryOp::Exp2 => GlslStd450Op::Exp2,
+        UnaryOp::Log => GlslStd450Op::Log,
+        UnaryOp::Log2 => GlslStd450Op::Log2,
+        UnaryOp::Sin => GlslStd450Op::Sin,
+        UnaryOp::Cos => GlslStd450Op::Cos,
+        UnaryOp::Tan => GlslStd450Op::Tan,
+        UnaryOp::Asin => GlslStd450Op::Asin,
+        UnaryOp::Acos => GlslStd450Op::Acos,
+        UnaryOp::Atan => GlslStd450Op::Atan,
+        UnaryOp::Sinh => GlslStd450Op::Sinh,
+        UnaryOp::Cosh => GlslStd450Op::Cosh,
+        UnaryOp::Tanh => GlslStd450Op::Tanh,
+        UnaryOp::Asinh => GlslStd450Op::Asinh,
+        UnaryOp::Acosh => GlslStd450Op::Acosh,
+        UnaryOp::Atanh => GlslStd450Op::Atanh,
+        _ => return None,
+    })
+}
+
+/// Whether a function exists for 64 bits.
+fn has_double(op: GlslStd450Op) -> bool {
+    matches!(
+        op,
+        GlslStd450Op::FAbs
+            | GlslStd450Op::FSign
+            | GlslStd450Op::Floor
+            | GlslStd450Op::Ceil
+            | GlslStd450Op::RoundEven
+            | GlslStd450Op::Trunc
+            | GlslStd450Op::Fract
+            | GlslStd450Op::Sqrt
+            | GlslStd450Op::InverseSqrt
+            | GlslStd450Op::Ldexp
+    )
+}

@@ -1,0 +1,92 @@
+//! The report that the driver ended loops early; `naga/cut_loops.rs` says how it works.
+
+use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
+
+use super::Emitter;
+use super::module::Id;
+use crate::kir::Type;
+
+/// Words of the report: whether loops were cut, and three zeros that no compiler knows.
+const WORDS: u32 = 4;
+
+/// Iterations of the last loop.
+const ITERATIONS: u32 = 2;
+
+impl Emitter<'_> {
+    /// Writes an entry point that calls the kernel, and then enters one more loop.
+    pub(super) fn with_loop_report(&mut self, kernel: Id) -> Id {
+        let u32 = self.m.u32_ty();
+        let void = self.m.ty(Op::TypeVoid, &[]);
+        self.terminated = false;
+        self.m.op(Op::FunctionCall, void, &[kernel]);
+        let report = self.report_buffer();
+        let [most, start, count] = [1, 2, 3].map(|word| {
+            let pointer = self.report_word(report, word);
+            self.m.op(Op::Load, u32, &[pointer])
+        });
+        let iterations = self.m.u32(ITERATIONS);
+        let most = self.m.op(Op::IAdd, u32, &[most, iterations]);
+        let count = self.last_loop([start, most, count]);
+        let cut = self.op(Op::INotEqual, Type::Bool, &[count, iterations]);
+        let [says, end] = [(); 2].map(|()| self.m.id());
+        self.select(cut, [says, end], end);
+        self.begin(says);
+        let pointer = self.report_word(report, 0);
+        let words = [Scope::Device as u32, MemorySemantics::RELAXED.bits(), 1];
+        let [scope, relaxed, one] = words.map(|word| self.m.u32(word));
+        self.m.run(Op::AtomicStore, &[pointer, scope, relaxed, one]);
+        self.go(end);
+        self.begin(end);
+        self.m.end_function()
+    }
+
+    /// `for (i = start; i < most; i++) { count++; }`: the count after it.
+    fn last_loop(&mut self, [start, most, count]: [Id; 3]) -> Id {
+        let u32 = self.m.u32_ty();
+        let [index_at, count_at] = [(); 2].map(|()| self.m.local(u32));
+        self.m.run(Op::Store, &[index_at, start]);
+        self.m.run(Op::Store, &[count_at, count]);
+        let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
+        self.go(header);
+        self.begin(header);
+        self.m.run(Op::LoopMerge, &[merge, next, 0]);
+        self.go(top);
+        self.begin(top);
+        let index = self.m.op(Op::Load, u32, &[index_at]);
+        let within = self.op(Op::ULessThan, Type::Bool, &[index, most]);
+        self.select(within, [body, exit], body);
+        self.begin(exit);
+        self.go(merge);
+        self.begin(body);
+        let one = self.m.u32(1);
+        for at in [index_at, count_at] {
+            let before = self.m.op(Op::Load, u32, &[at]);
+            let after = self.m.op(Op::IAdd, u32, &[before, one]);
+            self.m.run(Op::Store, &[at, after]);
+        }
+        self.go(next);
+        self.begin(next);
+        self.go(header);
+        self.begin(merge);
+        self.m.op(Op::Load, u32, &[count_at])
+    }
+
+    /// Declares the buffer of the report, after all others.
+    fn report_buffer(&mut self) -> Id {
+        let u32 = self.m.u32_ty();
+        let block = self.m.new_ty(Op::TypeStruct, &[u32; WORDS as usize]);
+        self.m.decorate(block, Decoration::Block, &[]);
+        for member in 0..WORDS {
+            self.m.decorate_member(block, member, Decoration::Offset, &[member * 4]);
+        }
+        let variable = self.m.global(StorageClass::StorageBuffer, block, None);
+        let bindings = self.interface.bindings.len() as u32;
+        self.bind(variable, bindings + u32::from(self.options.linearised));
+        variable
+    }
+
+    fn report_word(&mut self, report: Id, word: u32) -> Id {
+        let (u32, word) = (self.m.u32_ty(), self.m.u32(word));
+        self.pointer_to(StorageClass::StorageBuffer, u32, &[report, word])
+    }
+}

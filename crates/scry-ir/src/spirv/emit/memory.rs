@@ -1,0 +1,305 @@
+//! Loads and stores of storage buffers, workgroup arrays and arrays of an invocation.
+
+use spirv::{Op, StorageClass};
+
+use super::module::Id;
+use super::state::{Arrays, Resolved};
+use super::views::view_scalar;
+use super::{Emitter, NotCovered, Result};
+use crate::kir::{AddressSpace, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
+
+/// Splits an access to `count` scalars of `size` bytes into accesses of 1, 2 or 4: the first scalar
+/// and how many.
+pub(super) fn pieces(place: &Resolved, size: u32, count: u32) -> Vec<(u32, u32)> {
+    let mut pieces = Vec::new();
+    let mut first = 0;
+    while first < count {
+        let offset = place.offset + u64::from(first * size);
+        let fits = |n: &u32| {
+            let bytes = n * size;
+            let stride = if place.index.is_some() { place.stride } else { 0 };
+            *n <= count - first
+                && bytes <= 16
+                && stride.is_multiple_of(bytes)
+                && offset.is_multiple_of(bytes.into())
+        };
+        let width = [4, 2].into_iter().find(fits).unwrap_or(1);
+        pieces.push((first, width));
+        first += width;
+    }
+    pieces
+}
+
+/// Whether a kernel reads memory of a buffer that it may write.
+pub(super) fn reads_what_it_writes(kir: &Kir) -> bool {
+    kir.values.iter().any(|definition| match definition.inst {
+        Inst::Load { place, .. } | Inst::Atomic { place, .. } => match place.space {
+            AddressSpace::Binding(nth) => kir.buffers[nth as usize].writable,
+            _ => false,
+        },
+        _ => false,
+    })
+}
+
+/// The scalars of an element of each workgroup array: the widest access that is aligned. Arrays
+/// with atomics stay arrays of scalars.
+pub(super) fn workgroup_widths(emitter: &Emitter<'_>) -> Vec<u32> {
+    let kir = emitter.kir;
+    let mut widths: Vec<Option<u32>> = vec![Some(1); kir.workgroup.len()];
+    let mut widen = |place: &Place, ty: Type, count: usize| {
+        if let AddressSpace::Workgroup(nth) = place.space {
+            let pieces = pieces(&emitter.resolve(place), ty.size(), count as u32);
+            let widest = pieces.into_iter().map(|(_, width)| width).max();
+            let width = &mut widths[nth as usize];
+            *width = width.map(|width| width.max(widest.unwrap_or(1)));
+        }
+    };
+    for_each_stmt(&kir.body, &mut |stmt| match stmt {
+        Stmt::Let(value) => {
+            if let Inst::Load { place, count } = kir.inst(*value) {
+                widen(place, kir.ty(*value), (*count).into());
+            }
+        }
+        Stmt::Store { place, values } => widen(place, kir.ty(values[0]), values.len()),
+        _ => {}
+    });
+    for definition in &kir.values {
+        if let Inst::Atomic { place: Place { space: AddressSpace::Workgroup(nth), .. }, .. } =
+            definition.inst
+        {
+            widths[nth as usize] = None;
+        }
+    }
+    widths.into_iter().map(|width| width.unwrap_or(1)).collect()
+}
+
+impl Emitter<'_> {
+    /// Folds a constant index into the offset.
+    pub(super) fn resolve(&self, place: &Place) -> Resolved {
+        let Place { index, stride, offset, .. } = *place;
+        let offset = u64::from(offset);
+        match index.map(|index| self.kir.constant(index)) {
+            None => Resolved { index: None, stride, offset },
+            Some(Some(constant)) => {
+                let offset = offset + constant.bits * u64::from(stride);
+                Resolved { index: None, stride, offset }
+            }
+            Some(None) => Resolved { index, stride, offset },
+        }
+    }
+
+    /// Returns the index of the unit of `size` bytes at a place, `ahead` units further on. The
+    /// stride is a multiple of the size.
+    pub(super) fn unit(&mut self, place: &Resolved, size: u32, ahead: u32) -> Id {
+        let offset = (place.offset / u64::from(size)) as u32 + ahead;
+        let Some(index) = place.index else { return self.m.u32(offset) };
+        let u32 = self.m.u32_ty();
+        let mut unit = self.value(index);
+        if place.stride != size {
+            let ratio = self.m.u32(place.stride / size);
+            unit = self.m.op(Op::IMul, u32, &[unit, ratio]);
+        }
+        if offset > 0 {
+            let offset = self.m.u32(offset);
+            unit = self.m.op(Op::IAdd, u32, &[unit, offset]);
+        }
+        unit
+    }
+
+    /// Loads values; the first is returned, the others are noted.
+    pub(super) fn load(&mut self, value: Value, place: &Place, count: u8) -> Result<Id> {
+        let ty = self.ty(value);
+        let resolved = self.resolve(place);
+        let loaded = match place.space {
+            AddressSpace::Binding(binding) if self.is_uniform(binding) => {
+                self.load_words(Some(binding), &resolved, ty, count.into())?
+            }
+            AddressSpace::Immediate => self.load_words(None, &resolved, ty, count.into())?,
+            _ => self.load_pieces(place.space, &resolved, ty, count.into())?,
+        };
+        for (nth, id) in (value.0..).zip(loaded) {
+            self.values[nth as usize] = id;
+        }
+        Ok(self.values[value.index()])
+    }
+
+    fn load_pieces(
+        &mut self,
+        space: AddressSpace,
+        place: &Resolved,
+        ty: Type,
+        count: u32,
+    ) -> Result<Vec<Id>> {
+        let mut loaded = Vec::new();
+        for (first, width) in self.pieces_in(space, place, ty, count) {
+            let (pointer, held) = self.piece(space, place, ty, first, width)?;
+            let scalar = self.spirv_ty(held);
+            let vector = self.m.vector(scalar, width);
+            let all = self.m.op(Op::Load, vector, &[pointer]);
+            for at in 0..width {
+                let one = match width {
+                    1 => all,
+                    _ => self.m.op(Op::CompositeExtract, scalar, &[all, at]),
+                };
+                loaded.push(self.loaded_value(ty, one));
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Stores values.
+    pub(super) fn store(&mut self, place: &Place, values: &[Value]) -> Result<()> {
+        let ty = self.ty(values[0]);
+        let resolved = self.resolve(place);
+        for (first, width) in self.pieces_in(place.space, &resolved, ty, values.len() as u32) {
+            let (pointer, held) = self.piece(place.space, &resolved, ty, first, width)?;
+            let some: Vec<Id> = values[first as usize..][..width as usize]
+                .iter()
+                .map(|value| self.stored_value(*value))
+                .collect();
+            let stored = match some.as_slice() {
+                [one] => *one,
+                several => {
+                    let scalar = self.spirv_ty(held);
+                    let vector = self.m.vector(scalar, width);
+                    self.m.op(Op::CompositeConstruct, vector, several)
+                }
+            };
+            self.m.run(Op::Store, &[pointer, stored]);
+        }
+        Ok(())
+    }
+
+    /// The accesses of which an access to an address space is made.
+    fn pieces_in(
+        &self,
+        space: AddressSpace,
+        place: &Resolved,
+        ty: Type,
+        count: u32,
+    ) -> Vec<(u32, u32)> {
+        let width = match space {
+            AddressSpace::Binding(_) => return pieces(place, ty.size(), count),
+            AddressSpace::Workgroup(nth) => self.workgroup[nth as usize].width,
+            _ => 1,
+        };
+        let split = |(first, of): (u32, u32)| {
+            let whole = of == width;
+            (0..if whole { 1 } else { of }).map(move |at| (first + at, if whole { of } else { 1 }))
+        };
+        pieces(place, ty.size(), count).into_iter().flat_map(split).collect()
+    }
+
+    /// Returns the pointer to `width` scalars from the `first` on, and their type in memory.
+    fn piece(
+        &mut self,
+        space: AddressSpace,
+        place: &Resolved,
+        ty: Type,
+        first: u32,
+        width: u32,
+    ) -> Result<(Id, Type)> {
+        match space {
+            AddressSpace::Binding(binding) => {
+                let held = view_scalar(ty);
+                Ok((self.buffer_pointer(binding, place, held, first, width), held))
+            }
+            AddressSpace::Workgroup(nth) => {
+                let array = self.workgroup[nth as usize];
+                self.array_pointer(&array, place, ty, first, width)
+            }
+            AddressSpace::Local(nth) => {
+                let array = self.locals[nth as usize];
+                self.array_pointer(&array, place, ty, first, width)
+            }
+            AddressSpace::Immediate => Err(NotCovered("a store to immediates".to_owned())),
+        }
+    }
+
+    /// Returns a pointer into a view of a storage buffer.
+    pub(super) fn buffer_pointer(
+        &mut self,
+        binding: u32,
+        place: &Resolved,
+        held: Type,
+        first: u32,
+        width: u32,
+    ) -> Id {
+        let view = self.views.get(binding, held, width);
+        let shifted = Resolved { offset: place.offset + u64::from(first * held.size()), ..*place };
+        let index = self.unit(&shifted, view.size(), 0);
+        let scalar = self.spirv_ty(held);
+        let element = self.m.vector(scalar, width);
+        let member = self.m.u32(0);
+        self.pointer_to(StorageClass::StorageBuffer, element, &[view.variable, member, index])
+    }
+
+    /// Returns a pointer into an array, and the type of its scalars in memory.
+    pub(super) fn array_pointer(
+        &mut self,
+        array: &Arrays,
+        place: &Resolved,
+        ty: Type,
+        first: u32,
+        width: u32,
+    ) -> Result<(Id, Type)> {
+        if ty.size() != array.ty.size() || view_scalar(ty) != view_scalar(array.ty) {
+            return Err(NotCovered(format!("{ty} in an array of {}", array.ty)));
+        }
+        let held = in_memory(ty);
+        let scalar = self.spirv_ty(held);
+        let (size, element) = (ty.size(), ty.size() * array.width);
+        let offset = place.offset + u64::from(first * size);
+        let shifted = Resolved { offset, ..*place };
+        let stride = if place.index.is_some() { place.stride } else { 0 };
+        let chain = if stride.is_multiple_of(element) {
+            let index = self.unit(&shifted, element, 0);
+            let component = (offset % u64::from(element)) as u32 / size;
+            vec![index, self.m.u32(component)]
+        } else {
+            let u32 = self.m.u32_ty();
+            let scalar = self.unit(&shifted, size, 0);
+            let [by, mask] =
+                [array.width.trailing_zeros(), array.width - 1].map(|word| self.m.u32(word));
+            let index = self.m.op(Op::ShiftRightLogical, u32, &[scalar, by]);
+            vec![index, self.m.op(Op::BitwiseAnd, u32, &[scalar, mask])]
+        };
+        let whole = width == array.width;
+        let chain: Vec<Id> = std::iter::once(array.variable)
+            .chain(chain.into_iter().take(if whole { 1 } else { 2 }))
+            .collect();
+        let target = self.m.vector(scalar, width);
+        Ok((self.pointer_to(array.class, target, &chain), held))
+    }
+
+    /// Returns a value from its form in memory.
+    pub(super) fn loaded_value(&mut self, ty: Type, loaded: Id) -> Id {
+        match ty {
+            Type::Bool => {
+                let zero = self.m.u32(0);
+                self.op(Op::INotEqual, Type::Bool, &[loaded, zero])
+            }
+            _ => loaded,
+        }
+    }
+
+    /// Returns a value in its form in memory.
+    pub(super) fn stored_value(&mut self, value: Value) -> Id {
+        let id = self.value(value);
+        match self.ty(value) {
+            Type::Bool => {
+                let [one, zero] = [1, 0].map(|word| self.m.u32(word));
+                self.op(Op::Select, Type::U32, &[id, one, zero])
+            }
+            _ => id,
+        }
+    }
+}
+
+/// The type by which arrays hold values: bools as words.
+pub(super) fn in_memory(ty: Type) -> Type {
+    match ty {
+        Type::Bool => Type::U32,
+        _ => view_scalar(ty),
+    }
+}

@@ -1,0 +1,256 @@
+//! Lowering from the kernel IR to SPIR-V for Vulkan 1.2.
+//!
+//! `entry` declares the interface and writes the prologue; `control` lowers statements; the other
+//! files lower values, by topic.
+//!
+//! The memory model is GLSL450: it needs no device feature, where the Vulkan memory model is
+//! optional in Vulkan 1.2, and it is what drivers are tested with. Memory is a few typed views of
+//! each binding (`views`), as `OpTypeRuntimeArray` of scalars and of vectors. Integers have one
+//! type for each width, which is unsigned.
+
+mod arithmetic;
+mod atomics;
+mod bits;
+mod control;
+mod convert;
+mod divide;
+mod entry;
+mod float_functions;
+mod loop_report;
+mod memory;
+mod module;
+mod state;
+mod subgroups;
+mod uniforms;
+mod views;
+
+use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
+
+use self::module::{Id, Module};
+use self::state::{Arrays, Construct, Views, Words};
+use super::SpirvOptions;
+use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value};
+use crate::{Interface, Program, ShaderError};
+
+/// Why the kernel IR was not written as SPIR-V.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotEmitted {
+    /// The kernel is wrong, or too complex.
+    Shader(ShaderError),
+    /// The kernel uses something that the emitter does not cover yet.
+    NotCovered(String),
+}
+
+/// Something that the emitter does not cover.
+struct NotCovered(String);
+
+type Result<T, E = NotCovered> = std::result::Result<T, E>;
+
+/// Refuses an instruction.
+fn not_covered<T>(what: impl std::fmt::Debug, ty: Type) -> Result<T> {
+    Err(NotCovered(format!("{what:?} of {ty}")))
+}
+
+impl Program {
+    /// Writes the program as SPIR-V words by way of the kernel IR, with the same interface to the
+    /// host as [`Program::to_spirv`].
+    ///
+    /// ```
+    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+    ///
+    /// let options = SpirvOptions {
+    ///     version: (1, 5),
+    ///     checked: true,
+    ///     native_workgroup_zeroing: true,
+    ///     linearised: false,
+    ///     workarounds: SpirvWorkarounds::empty(),
+    ///     reports_cut_loops: false,
+    /// };
+    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
+    /// let words = program.to_spirv_from_kir(&options).unwrap();
+    /// assert_eq!(words[0], 0x0723_0203); // SPIR-V's magic number
+    /// ```
+    ///
+    /// # Errors
+    /// See [`NotEmitted`].
+    #[doc(hidden)]
+    pub fn to_spirv_from_kir(&self, options: &SpirvOptions) -> Result<Vec<u32>, NotEmitted> {
+        let interface = self.interface();
+        let words = self
+            .with_kir(&KirOptions { checked: options.checked }, |kir| {
+                emit(&kir, interface, options)
+            })
+            .map_err(NotEmitted::Shader)?;
+        words.map_err(|NotCovered(what)| NotEmitted::NotCovered(what))
+    }
+}
+
+/// Lowers a kernel.
+fn emit(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
+    let mut emitter = Emitter::new(kir, interface, options);
+    emitter.declare()?;
+    emitter.prologue()?;
+    emitter.block(&kir.body)?;
+    Ok(emitter.finish())
+}
+
+/// A kernel being lowered.
+struct Emitter<'k> {
+    kir: &'k Kir,
+    interface: &'k Interface,
+    options: &'k SpirvOptions,
+    m: Module,
+    /// The id of each value, by index; 0 until it is computed.
+    values: Vec<Id>,
+    vars: Vec<Id>,
+    views: Views,
+    workgroup: Vec<Arrays>,
+    locals: Vec<Arrays>,
+    /// Uniform buffers and the immediates.
+    words: Vec<Words>,
+    /// Built-in variables of the stage.
+    inputs: Vec<(BuiltIn, Id)>,
+    /// Built-in values, which the prologue reads.
+    builtins: Vec<(Builtin, Id)>,
+    /// The loops and scopes around the current statement.
+    constructs: Vec<Construct>,
+    /// The variable that says that a label is being left, by label; 0 if there is none.
+    leaving: Vec<Id>,
+    /// Whether the current block has its terminator.
+    terminated: bool,
+    /// Whether workgroup barriers order storage buffers too.
+    storage_is_shared: bool,
+}
+
+impl<'k> Emitter<'k> {
+    fn new(kir: &'k Kir, interface: &'k Interface, options: &'k SpirvOptions) -> Self {
+        Self {
+            kir,
+            interface,
+            options,
+            m: Module::default(),
+            values: vec![0; kir.values.len()],
+            vars: Vec::new(),
+            views: Views::default(),
+            workgroup: Vec::new(),
+            locals: Vec::new(),
+            words: Vec::new(),
+            inputs: Vec::new(),
+            builtins: Vec::new(),
+            constructs: Vec::new(),
+            leaving: vec![0; kir.labels as usize],
+            terminated: false,
+            storage_is_shared: memory::reads_what_it_writes(kir),
+        }
+    }
+
+    fn finish(mut self) -> Vec<u32> {
+        if self.terminated {
+            let label = self.m.id();
+            self.m.label(label);
+        }
+        let mut main = self.m.end_function();
+        if self.options.reports_cut_loops {
+            main = self.with_loop_report(main);
+        }
+        let name = &self.interface.entry_point;
+        self.m.finish(self.options.version, name, main, self.kir.workgroup_size)
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.kir.ty(value)
+    }
+
+    /// Returns the type of values of a type.
+    fn spirv_ty(&mut self, ty: Type) -> Id {
+        match ty {
+            Type::Bool => self.m.bool_ty(),
+            _ if ty.is_float() => self.m.float(ty.bits()),
+            _ => self.m.int(ty.bits()),
+        }
+    }
+
+    /// Returns the id of a value.
+    fn value(&mut self, value: Value) -> Id {
+        match self.values[value.index()] {
+            0 => {
+                let constant = self.kir.constant(value);
+                self.constant(constant.expect("a value is computed before it is used"))
+            }
+            id => id,
+        }
+    }
+
+    fn constant(&mut self, constant: Const) -> Id {
+        let ty = self.spirv_ty(constant.ty);
+        let (low, high) = (constant.bits as u32, (constant.bits >> 32) as u32);
+        match constant.ty {
+            Type::Bool if low == 0 => self.m.constant(Op::ConstantFalse, ty, &[]),
+            Type::Bool => self.m.constant(Op::ConstantTrue, ty, &[]),
+            _ if constant.ty.size() == 8 => self.m.constant(Op::Constant, ty, &[low, high]),
+            _ => self.m.constant(Op::Constant, ty, &[low]),
+        }
+    }
+
+    /// Returns the integer constant of a type, its high bits cut off.
+    fn int(&mut self, ty: Type, value: i64) -> Id {
+        self.constant(Const::int(ty.to_unsigned(), value))
+    }
+
+    /// Emits an instruction whose result has the type `ty`.
+    fn op(&mut self, op: Op, ty: Type, operands: &[Id]) -> Id {
+        let ty = self.spirv_ty(ty);
+        self.m.op(op, ty, operands)
+    }
+
+    /// Computes a value.
+    fn define(&mut self, value: Value) -> Result<()> {
+        let inst = *self.kir.inst(value);
+        let id = self.compute(value, &inst)?;
+        self.values[value.index()] = id;
+        Ok(())
+    }
+
+    fn compute(&mut self, value: Value, inst: &Inst) -> Result<Id> {
+        let ty = self.ty(value);
+        match *inst {
+            Inst::Const(constant) => Ok(self.constant(constant)),
+            Inst::Builtin(builtin) => Ok(self.builtin(builtin)),
+            Inst::Unary(op, a) => self.unary(op, a),
+            Inst::Binary(op, a, b) if op.compares() => Ok(self.comparison(op, a, b)),
+            Inst::Binary(op, a, b) => self.binary(op, a, b),
+            Inst::Fma(a, b, c) => {
+                let operands = [a, b, c].map(|value| self.value(value));
+                let ty = self.spirv_ty(ty);
+                Ok(self.m.glsl(GlslStd450Op::Fma, ty, &operands))
+            }
+            Inst::Select(condition, a, b) => {
+                let operands = [condition, a, b].map(|value| self.value(value));
+                Ok(self.op(Op::Select, ty, &operands))
+            }
+            Inst::Convert(a) => self.convert(ty, a),
+            Inst::Bitcast(a) => Ok(self.bitcast(ty, a)),
+            Inst::ArrayLength { binding, offset, stride } => {
+                Ok(self.array_length(binding, offset, stride))
+            }
+            Inst::Get(var) => {
+                let pointer = self.vars[var.index()];
+                Ok(self.op(Op::Load, ty, &[pointer]))
+            }
+            Inst::Load { place, count } => self.load(value, &place, count),
+            Inst::Extra(..) => Ok(self.value(value)),
+            Inst::Atomic { op, place, value: operand, compare } => {
+                self.atomic(ty, op, &place, operand, compare)
+            }
+            Inst::Subgroup(op) => self.subgroup(ty, &op),
+            Inst::MultiplyAdd { .. } => not_covered("cooperative matrix", ty),
+        }
+    }
+
+    /// Returns a pointer to a part of a variable, by the variable and the indices.
+    fn pointer_to(&mut self, class: StorageClass, ty: Id, chain: &[Id]) -> Id {
+        let pointer = self.m.pointer(class, ty);
+        self.m.op(Op::AccessChain, pointer, chain)
+    }
+}

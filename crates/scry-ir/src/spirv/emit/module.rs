@@ -1,0 +1,302 @@
+//! A SPIR-V module under construction: its sections, ids, types and constants.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use spirv::{
+    AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, GlslStd450Op,
+    MemoryModel, Op, StorageClass,
+};
+
+/// An id of the module; 0 is none.
+pub(super) type Id = u32;
+
+/// Sections of a module, each a list of instructions.
+#[derive(Default)]
+pub(super) struct Module {
+    next: Id,
+    capabilities: Vec<Capability>,
+    extensions: Vec<&'static str>,
+    glsl: Option<Id>,
+    names: Vec<u32>,
+    decorations: Vec<u32>,
+    globals: Vec<u32>,
+    /// Variables of the function that is being written.
+    variables: Vec<u32>,
+    /// Its instructions, from the first label on.
+    code: Vec<u32>,
+    functions: Vec<u32>,
+    /// Types and constants, by opcode and operands.
+    known: HashMap<Vec<u32>, Id, RandomState>,
+    /// Global variables of class `Input`, and all others.
+    inputs: Vec<Id>,
+    others: Vec<Id>,
+}
+
+/// Appends an instruction to a section.
+fn put(section: &mut Vec<u32>, op: Op, operands: &[u32]) {
+    section.push((operands.len() as u32 + 1) << 16 | op as u32);
+    section.extend(operands);
+}
+
+/// A literal string: UTF-8, zero-terminated, four bytes in a word.
+fn string(text: &str) -> Vec<u32> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize(bytes.len() / 4 * 4 + 4, 0);
+    bytes
+        .chunks_exact(4)
+        .map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+        .collect()
+}
+
+impl Module {
+    /// Returns a new id.
+    pub(super) fn id(&mut self) -> Id {
+        self.next += 1;
+        self.next
+    }
+
+    /// Declares a capability that the module needs.
+    pub(super) fn require(&mut self, capability: Capability) {
+        if !self.capabilities.contains(&capability) {
+            self.capabilities.push(capability);
+        }
+    }
+
+    /// Declares an extension that the module needs.
+    pub(super) fn extension(&mut self, name: &'static str) {
+        if !self.extensions.contains(&name) {
+            self.extensions.push(name);
+        }
+    }
+
+    /// Names an id, for those who read the module.
+    pub(super) fn name(&mut self, id: Id, name: &str) {
+        let operands = [vec![id], string(name)].concat();
+        put(&mut self.names, Op::Name, &operands);
+    }
+
+    /// Decorates an id.
+    pub(super) fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
+        let operands = [&[id, decoration as u32], operands].concat();
+        put(&mut self.decorations, Op::Decorate, &operands);
+    }
+
+    /// Decorates a member of a structure.
+    pub(super) fn decorate_member(&mut self, of: Id, member: u32, what: Decoration, value: &[u32]) {
+        let operands = [&[of, member, what as u32], value].concat();
+        put(&mut self.decorations, Op::MemberDecorate, &operands);
+    }
+
+    /// Returns a type: equal ones are declared once.
+    pub(super) fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
+        let key = [&[op as u32], operands].concat();
+        if let Some(id) = self.known.get(&key) {
+            return *id;
+        }
+        let id = self.new_ty(op, operands);
+        self.known.insert(key, id);
+        id
+    }
+
+    /// Declares a type that has decorations of its own.
+    pub(super) fn new_ty(&mut self, op: Op, operands: &[u32]) -> Id {
+        let id = self.id();
+        put(&mut self.globals, op, &[&[id], operands].concat());
+        id
+    }
+
+    /// Returns a constant: equal ones are declared once.
+    pub(super) fn constant(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let key = [&[op as u32, ty], operands].concat();
+        if let Some(id) = self.known.get(&key) {
+            return *id;
+        }
+        let id = self.id();
+        put(&mut self.globals, op, &[&[ty, id], operands].concat());
+        self.known.insert(key, id);
+        id
+    }
+
+    /// Returns an integer type, which stands for signed and unsigned ones: instructions say how
+    /// they interpret their operands, and nothing may be concluded about overflow.
+    pub(super) fn int(&mut self, bits: u32) -> Id {
+        match bits {
+            16 => self.require(Capability::Int16),
+            64 => self.require(Capability::Int64),
+            _ => {}
+        }
+        self.ty(Op::TypeInt, &[bits, 0])
+    }
+
+    /// Returns `u32`.
+    pub(super) fn u32_ty(&mut self) -> Id {
+        self.int(32)
+    }
+
+    /// Returns a float type.
+    pub(super) fn float(&mut self, bits: u32) -> Id {
+        match bits {
+            16 => self.require(Capability::Float16),
+            64 => self.require(Capability::Float64),
+            _ => {}
+        }
+        self.ty(Op::TypeFloat, &[bits])
+    }
+
+    /// Returns `bool`.
+    pub(super) fn bool_ty(&mut self) -> Id {
+        self.ty(Op::TypeBool, &[])
+    }
+
+    /// Returns a vector type; the scalar itself for a width of 1.
+    pub(super) fn vector(&mut self, scalar: Id, width: u32) -> Id {
+        if width == 1 { scalar } else { self.ty(Op::TypeVector, &[scalar, width]) }
+    }
+
+    /// Returns a pointer type.
+    pub(super) fn pointer(&mut self, class: StorageClass, to: Id) -> Id {
+        self.ty(Op::TypePointer, &[class as u32, to])
+    }
+
+    /// Returns a constant `u32`.
+    pub(super) fn u32(&mut self, value: u32) -> Id {
+        let ty = self.u32_ty();
+        self.constant(Op::Constant, ty, &[value])
+    }
+
+    /// Returns the zero of any type.
+    pub(super) fn null(&mut self, ty: Id) -> Id {
+        self.constant(Op::ConstantNull, ty, &[])
+    }
+
+    /// Declares a variable of the module.
+    pub(super) fn global(&mut self, class: StorageClass, ty: Id, initial: Option<Id>) -> Id {
+        let pointer = self.pointer(class, ty);
+        let id = self.id();
+        let operands: Vec<u32> = [pointer, id, class as u32].into_iter().chain(initial).collect();
+        put(&mut self.globals, Op::Variable, &operands);
+        let list = if class == StorageClass::Input { &mut self.inputs } else { &mut self.others };
+        list.push(id);
+        id
+    }
+
+    /// Declares a built-in variable of the stage.
+    pub(super) fn input(&mut self, builtin: BuiltIn, ty: Id) -> Id {
+        let id = self.global(StorageClass::Input, ty, None);
+        self.decorate(id, Decoration::BuiltIn, &[builtin as u32]);
+        id
+    }
+
+    /// Declares a variable of the function, initially zero.
+    pub(super) fn local(&mut self, ty: Id) -> Id {
+        let zero = self.null(ty);
+        let pointer = self.pointer(StorageClass::Function, ty);
+        let id = self.id();
+        let operands = [pointer, id, StorageClass::Function as u32, zero];
+        put(&mut self.variables, Op::Variable, &operands);
+        id
+    }
+
+    /// Emits an instruction with a result.
+    pub(super) fn op(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
+        let id = self.id();
+        put(&mut self.code, op, &[&[ty, id], operands].concat());
+        id
+    }
+
+    /// Emits an instruction without a result.
+    pub(super) fn run(&mut self, op: Op, operands: &[u32]) {
+        put(&mut self.code, op, operands);
+    }
+
+    /// Emits an instruction of the set `GLSL.std.450`.
+    pub(super) fn glsl(&mut self, op: GlslStd450Op, ty: Id, operands: &[u32]) -> Id {
+        let set = match self.glsl {
+            Some(set) => set,
+            None => self.id(),
+        };
+        self.glsl = Some(set);
+        self.op(Op::ExtInst, ty, &[&[set, op as u32], operands].concat())
+    }
+
+    /// Begins a block.
+    pub(super) fn label(&mut self, id: Id) {
+        self.run(Op::Label, &[id]);
+    }
+
+    /// Ends the function that is being written: no parameters and no result.
+    pub(super) fn end_function(&mut self) -> Id {
+        let void = self.ty(Op::TypeVoid, &[]);
+        let ty = self.ty(Op::TypeFunction, &[void]);
+        let (function, label) = (self.id(), self.id());
+        let code = &mut self.functions;
+        put(code, Op::Function, &[void, function, 0, ty]);
+        put(code, Op::Label, &[label]);
+        code.append(&mut self.variables);
+        code.append(&mut self.code);
+        put(code, Op::Return, &[]);
+        put(code, Op::FunctionEnd, &[]);
+        function
+    }
+
+    /// Puts the sections together.
+    pub(super) fn finish(
+        mut self,
+        version: (u8, u8),
+        name: &str,
+        main: Id,
+        size: [u32; 3],
+    ) -> Vec<u32> {
+        let bound = self.id();
+        let version_word = u32::from(version.0) << 16 | u32::from(version.1) << 8;
+        let mut words = vec![spirv::MAGIC_NUMBER, version_word, 0, bound, 0];
+        put(&mut words, Op::Capability, &[Capability::Shader as u32]);
+        for capability in &self.capabilities {
+            put(&mut words, Op::Capability, &[*capability as u32]);
+        }
+        for extension in &self.extensions {
+            put(&mut words, Op::Extension, &string(extension));
+        }
+        if let Some(set) = self.glsl {
+            put(&mut words, Op::ExtInstImport, &[vec![set], string("GLSL.std.450")].concat());
+        }
+        let model = [AddressingModel::Logical as u32, MemoryModel::GLSL450 as u32];
+        put(&mut words, Op::MemoryModel, &model);
+        let mut entry = vec![ExecutionModel::GLCompute as u32, main];
+        entry.extend(string(name));
+        entry.extend(&self.inputs);
+        if version >= (1, 4) {
+            entry.extend(&self.others);
+        }
+        put(&mut words, Op::EntryPoint, &entry);
+        let [x, y, z] = size;
+        put(&mut words, Op::ExecutionMode, &[main, ExecutionMode::LocalSize as u32, x, y, z]);
+        for section in [&self.names, &self.decorations, &self.globals, &self.functions] {
+            words.extend(section);
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_end_with_a_zero_byte() {
+        assert_eq!(string(""), [0]);
+        assert_eq!(string("main"), [u32::from_le_bytes(*b"main"), 0]);
+        assert_eq!(string("abc"), [u32::from_le_bytes(*b"abc\0")]);
+    }
+
+    #[test]
+    fn equal_types_and_constants_are_declared_once() {
+        let mut module = Module::default();
+        assert_eq!(module.u32(7), module.u32(7));
+        assert_ne!(module.u32(7), module.u32(8));
+        assert_eq!(module.float(32), module.float(32));
+        assert_ne!(module.int(16), module.int(32));
+        assert_eq!(module.capabilities, [Capability::Int16]);
+    }
+}

@@ -1,0 +1,203 @@
+//! Uniform buffers and immediates, which are read word by word.
+//!
+//! A uniform buffer is an array of four words each, as the standard layout requires, and the words
+//! that remain. Values of 16 bits are parts of words, values of 64 bits are two words.
+
+use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
+
+use super::module::Id;
+use super::state::{Resolved, Words};
+use super::{Emitter, NotCovered, Result};
+use crate::kir::Type;
+
+/// The position of a word.
+#[derive(Clone, Copy)]
+enum At {
+    Constant(u32),
+    /// A word, and a constant number of words to add.
+    Dynamic(Id, u32),
+    /// A quad, and a constant number of words to add.
+    Quad(Id, u32),
+}
+
+impl Emitter<'_> {
+    /// Declares a uniform buffer or the immediates, of some bytes.
+    pub(super) fn declare_words(&mut self, binding: Option<u32>, bytes: u64) -> Words {
+        let words = bytes.div_ceil(4) as u32;
+        let (class, quads) = match binding {
+            Some(_) => (StorageClass::Uniform, words / 4),
+            None => (StorageClass::PushConstant, 0),
+        };
+        let rest = words - quads * 4;
+        let u32 = self.m.u32_ty();
+        let mut members = Vec::new();
+        if quads > 0 {
+            let (quad, count) = (self.m.vector(u32, 4), self.m.u32(quads));
+            let array = self.m.new_ty(Op::TypeArray, &[quad, count]);
+            self.m.decorate(array, Decoration::ArrayStride, &[16]);
+            members.push(array);
+        }
+        members.extend((0..rest).map(|_| u32));
+        let block = self.m.new_ty(Op::TypeStruct, &members);
+        self.m.decorate(block, Decoration::Block, &[]);
+        let first = u32::from(quads > 0);
+        if quads > 0 {
+            self.m.decorate_member(block, 0, Decoration::Offset, &[0]);
+        }
+        for nth in 0..rest {
+            let offset = quads * 16 + nth * 4;
+            self.m.decorate_member(block, first + nth, Decoration::Offset, &[offset]);
+        }
+        let variable = self.m.global(class, block, None);
+        if let Some(binding) = binding {
+            self.bind(variable, binding);
+        }
+        Words { binding, class, variable, quads, rest }
+    }
+
+    /// Loads values of a uniform buffer, or of the immediates.
+    pub(super) fn load_words(
+        &mut self,
+        binding: Option<u32>,
+        place: &Resolved,
+        ty: Type,
+        count: u32,
+    ) -> Result<Vec<Id>> {
+        let words = self.words.iter().find(|words| words.binding == binding);
+        let words = *words.expect("uniform buffers and immediates are declared first");
+        (0..count).map(|nth| self.load_word_value(&words, place, ty, nth * ty.size())).collect()
+    }
+
+    /// Loads the value some bytes after a place.
+    fn load_word_value(
+        &mut self,
+        words: &Words,
+        place: &Resolved,
+        ty: Type,
+        ahead: u32,
+    ) -> Result<Id> {
+        let stride = if place.index.is_some() { place.stride } else { 0 };
+        let offset = place.offset + u64::from(ahead);
+        if !stride.is_multiple_of(4) || ty == Type::Bool {
+            return Err(NotCovered(format!("{ty} in a uniform buffer, {stride} bytes apart")));
+        }
+        let word = (offset / 4) as u32;
+        let at = match place.index {
+            None => At::Constant(word),
+            Some(_) if stride.is_multiple_of(16) => {
+                let aligned = Resolved { offset: 0, ..*place };
+                At::Quad(self.unit(&aligned, 16, 0), word)
+            }
+            Some(_) => {
+                let aligned = Resolved { offset: 0, ..*place };
+                At::Dynamic(self.unit(&aligned, 4, 0), word)
+            }
+        };
+        let low = self.word(words, at, 0);
+        match ty.size() {
+            2 => Ok(self.half_of_word(ty, low, offset % 4 == 2)),
+            4 => Ok(if ty.is_float() { self.op(Op::Bitcast, ty, &[low]) } else { low }),
+            _ => {
+                let high = self.word(words, at, 1);
+                let u32 = self.m.u32_ty();
+                let pair = self.m.vector(u32, 2);
+                let both = self.m.op(Op::CompositeConstruct, pair, &[low, high]);
+                Ok(self.op(Op::Bitcast, ty, &[both]))
+            }
+        }
+    }
+
+    fn half_of_word(&mut self, ty: Type, word: Id, high: bool) -> Id {
+        if ty == Type::F16 {
+            let half = self.spirv_ty(ty);
+            let pair = self.m.vector(half, 2);
+            let both = self.m.op(Op::Bitcast, pair, &[word]);
+            return self.m.op(Op::CompositeExtract, half, &[both, u32::from(high)]);
+        }
+        let u32 = self.m.u32_ty();
+        let by = self.m.u32(16);
+        let word = if high { self.m.op(Op::ShiftRightLogical, u32, &[word, by]) } else { word };
+        self.op(Op::UConvert, ty, &[word])
+    }
+
+    /// Loads a word.
+    fn word(&mut self, words: &Words, at: At, ahead: u32) -> Id {
+        match at {
+            At::Constant(word) => self.constant_word(words, word + ahead),
+            At::Quad(..) | At::Dynamic(..) if words.rest > 0 => {
+                self.word_of_either(words, at, ahead)
+            }
+            At::Quad(quad, word) => {
+                let word = word + ahead;
+                let u32 = self.m.u32_ty();
+                let (more, component) = (self.m.u32(word / 4), self.m.u32(word % 4));
+                let index = self.m.op(Op::IAdd, u32, &[quad, more]);
+                self.quad_word(words, index, component)
+            }
+            At::Dynamic(..) => {
+                let u32 = self.m.u32_ty();
+                let word = self.dynamic_word(at, ahead);
+                let [two, three] = [2, 3].map(|word| self.m.u32(word));
+                let index = self.m.op(Op::ShiftRightLogical, u32, &[word, two]);
+                let component = self.m.op(Op::BitwiseAnd, u32, &[word, three]);
+                self.quad_word(words, index, component)
+            }
+        }
+    }
+
+    /// Loads a word of the array of quads, or one of those that remain.
+    fn word_of_either(&mut self, words: &Words, at: At, ahead: u32) -> Id {
+        let u32 = self.m.u32_ty();
+        let word = self.dynamic_word(at, ahead);
+        let first = match words.quads {
+            0 => self.constant_word(words, 0),
+            quads => {
+                let [two, three, last] = [2, 3, quads - 1].map(|word| self.m.u32(word));
+                let quad = self.m.op(Op::ShiftRightLogical, u32, &[word, two]);
+                let quad = self.m.glsl(GlslStd450Op::UMin, u32, &[quad, last]);
+                let component = self.m.op(Op::BitwiseAnd, u32, &[word, three]);
+                self.quad_word(words, quad, component)
+            }
+        };
+        (0..words.rest).fold(first, |found, nth| {
+            let nth = words.quads * 4 + nth;
+            let (other, nth) = (self.constant_word(words, nth), self.m.u32(nth));
+            let here = self.op(Op::IEqual, Type::Bool, &[word, nth]);
+            self.m.op(Op::Select, u32, &[here, other, found])
+        })
+    }
+
+    /// Returns the index of a word.
+    fn dynamic_word(&mut self, at: At, ahead: u32) -> Id {
+        let u32 = self.m.u32_ty();
+        let (base, more) = match at {
+            At::Constant(word) => return self.m.u32(word + ahead),
+            At::Dynamic(base, more) => (base, more),
+            At::Quad(quad, more) => {
+                let two = self.m.u32(2);
+                (self.m.op(Op::ShiftLeftLogical, u32, &[quad, two]), more)
+            }
+        };
+        let more = self.m.u32(more + ahead);
+        self.m.op(Op::IAdd, u32, &[base, more])
+    }
+
+    fn constant_word(&mut self, words: &Words, word: u32) -> Id {
+        let quads = words.quads;
+        if word < quads * 4 {
+            let (index, component) = (self.m.u32(word / 4), self.m.u32(word % 4));
+            return self.quad_word(words, index, component);
+        }
+        let member = (word - quads * 4).min(words.rest - 1) + u32::from(quads > 0);
+        let (u32, member) = (self.m.u32_ty(), self.m.u32(member));
+        let pointer = self.pointer_to(words.class, u32, &[words.variable, member]);
+        self.m.op(Op::Load, u32, &[pointer])
+    }
+
+    fn quad_word(&mut self, words: &Words, index: Id, component: Id) -> Id {
+        let (u32, member) = (self.m.u32_ty(), self.m.u32(0));
+        let chain = [words.variable, member, index, component];
+        let pointer = self.pointer_to(words.class, u32, &chain);
+        self.m.op(Op::Load, u32, &[pointer])
+    }
+}
