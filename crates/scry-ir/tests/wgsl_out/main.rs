@@ -12,5 +12,6 @@ mod corpus;
 mod golden;
 mod random;
 mod refusals;
+mod subgroups;
 mod support;
 mod text;

@@ -79,6 +79,17 @@ fn indexed_uniforms_of_odd_sizes_are_copied() {
 }
 
 #[test]
+fn indexed_immediates_are_copied() {
+    let text = text(
+        "@group(0) @binding(0) var<storage, read_write> out: array<f32>;
+         var<immediate> weights: array<f32, 4>;
+         @compute @workgroup_size(1) fn main() { out[0] = weights[u32(out[1])]; }",
+    );
+    has(&text, &["struct weights_fields {", "var<immediate> weights: weights_fields;"]);
+    has(&text, &["bitcast<f32>(weights_words["]);
+}
+
+#[test]
 fn unused_bindings_stay_in_the_interface() {
     let text = text(
         "struct S { a: u32, b: array<f32> }
