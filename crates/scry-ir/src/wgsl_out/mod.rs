@@ -66,6 +66,9 @@ impl Kir {
     /// Returns the kernel as WGSL. `interface` is that of the program that the kernel was lowered
     /// from: it has groups and numbers of the bindings, and the types of uniforms and immediates.
     ///
+    /// Results are those of the kernel, up to what WGSL leaves to the device: the minimum and the
+    /// maximum of a number and NaN, NaN converted to an integer, and the accuracy of functions.
+    ///
     /// The size of a bound buffer is not in the text: as for the kernel itself, it must be at least
     /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size), which comments name.
     ///
