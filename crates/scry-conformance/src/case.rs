@@ -132,6 +132,9 @@ pub enum Failure {
     Always(Vec<String>),
     /// The device may refuse the kernel.
     Allowed(Vec<String>),
+    /// The kernel may exceed a limit that the driver has beyond those of its API
+    /// ([`GpuError::Kernel`](scry_gpu::GpuError::Kernel)). Its results are then incomplete.
+    Limit(Vec<String>),
 }
 
 /// Features that a case needs, and what it does on a device without them.

@@ -40,6 +40,7 @@ pub use case::{
 };
 pub use judge::{Mismatch, Report};
 pub use outputs::Outputs;
+pub use random::random_f32;
 pub use registry::{find, tests};
 pub use run::{run, run_async};
 pub use ty::Ty;

@@ -69,6 +69,7 @@ macro_rules! each_test {
                 rejects_invocation_ids_beyond_u32;
             layouts: vec3_is_aligned_like_vec4 nested_arrays_and_structures attributes_move_members
                 member_alignment_aligns_the_structure matrix_columns_have_vector_stride;
+            limits: long_loops_end_or_fail loops_of_neighbours_count_together;
             matrices: every_shape_of_every_type;
             memory: variables_are_zero_initialised loop_variables_are_reinitialised;
             memory_types: workgroup_arrays_of_every_type private_and_function_arrays_hold_types

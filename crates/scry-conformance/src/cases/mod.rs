@@ -22,6 +22,7 @@ pub(crate) mod indirect;
 pub(crate) mod integers;
 pub(crate) mod launches;
 pub(crate) mod layouts;
+pub(crate) mod limits;
 pub(crate) mod matrices;
 pub(crate) mod memory;
 pub(crate) mod memory_types;

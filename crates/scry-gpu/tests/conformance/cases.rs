@@ -1,7 +1,8 @@
 //! The cases of scry-conformance on every present device, with both runners.
 
-use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async};
-use scry_gpu::{Device, Launch};
+use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async, tests};
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{BackendKind, Device, Launch};
 
 use crate::harness::on_each_device;
 
@@ -131,4 +132,23 @@ fn runners_notice_missing_and_wrong_errors() {
     assert_noticed(&missing, "the kernel uses 1, but none was given");
     let other = Case::new("another reason", missing.source).refused(&["no such text"]);
     assert_noticed(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
+}
+
+/// On a device that panics in calls that wait, as if in a browser.
+#[test]
+fn awaited_cases_never_block() {
+    on_each_device(|gpu| {
+        if gpu.backend_kind() == BackendKind::Cuda {
+            eprintln!("skipped on {}: every thread of a CUDA program may wait", gpu.name());
+            return;
+        }
+        let selector = format!("{}:{}", gpu.backend_kind(), gpu.info().index);
+        let gpu = open_with_faults(&selector, &Plan::new(Fault::CannotBlock, u64::MAX)).unwrap();
+        for test in tests() {
+            for case in (test.cases)(gpu.info()).take(1) {
+                let awaited = pollster::block_on(run_async(&gpu, &case));
+                awaited.unwrap_or_else(|wrong| panic!("{}::{}: {wrong}", test.topic, test.name));
+            }
+        }
+    });
 }

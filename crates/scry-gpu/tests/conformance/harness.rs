@@ -4,7 +4,7 @@ use scry_gpu::{Device, Result};
 
 /// Runs a test on every device, naming each.
 pub fn on_each_device(test: impl Fn(&Device)) {
-    for gpu in crate::support::devices() {
+    for gpu in crate::devices::devices() {
         eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
         test(&gpu);
     }

@@ -1,6 +1,6 @@
 //! Driver limits without a specification: work beyond them succeeds, or fails with an error.
 
-use scry_gpu::{Binding, Device, GpuError, Result};
+use scry_gpu::{Device, GpuError, Result};
 
 use crate::harness::{assert_says, on_each_device, succeed};
 
@@ -19,76 +19,6 @@ fn right_or_cut(gpu: &Device, result: Result<Vec<u32>>, expected: &[u32], launch
         }
         Err(error) => panic!("{}: {error}", gpu.name()),
     }
-}
-
-/// A kernel of nested loops in four bind groups; `bounds` has their iteration counts.
-const NESTED: &str = "
-    @group(0) @binding(0) var<storage, read> bounds: array<u32>;
-    @group(1) @binding(0) var<storage, read> one: array<u32>;
-    @group(2) @binding(0) var<uniform> two: u32;
-    @group(3) @binding(3) var<storage, read_write> sums: array<u32>;
-    @compute @workgroup_size(8)
-    fn main(@builtin(global_invocation_id) id: vec3u) {
-        var sum = 0u;
-        for (var i = 0u; i < bounds[0]; i++) {
-            for (var j = 0u; j < bounds[1]; j++) { sum += i * one[0] + j * two; }
-        }
-        if id.x < arrayLength(&sums) { sums[id.x] = sum; }
-    }";
-
-/// Runs nested loops with these bounds, and returns the sums and the expected sum.
-fn nested(gpu: &Device, bounds: [u32; 2]) -> (Result<Vec<u32>>, u32) {
-    let sum = (0..bounds[0]).flat_map(|i| (0..bounds[1]).map(move |j| i + 2 * j)).sum();
-    let [bounds, one] = [succeed(gpu.upload(&bounds)), succeed(gpu.upload(&[1, 0]))];
-    let [two, sums] = [succeed(gpu.upload(&[2u32])), succeed(gpu.alloc::<u32>(100))];
-    let bindings: [&dyn Binding; 4] = [&bounds, &one, &two, &sums];
-    let run = || -> Result<Vec<u32>> {
-        gpu.dispatch(NESTED, &bindings, 100)?;
-        sums.download()
-    };
-    (run(), sum)
-}
-
-#[test]
-fn long_loops_end_or_fail() {
-    on_each_device(|gpu| {
-        let (sums, sum) = nested(gpu, [200, 300]);
-        assert_eq!(succeed(sums), [sum; 100], "{}", gpu.name());
-        let (sums, sum) = nested(gpu, [300, 300]);
-        right_or_cut(gpu, sums, &[sum; 100], "the launch");
-        // The device stays usable.
-        let (sums, sum) = nested(gpu, [20, 30]);
-        assert_eq!(succeed(sums), [sum; 100], "{}", gpu.name());
-    });
-}
-
-#[test]
-fn loops_of_neighbours_count_together() {
-    let source = "
-        @group(0) @binding(0) var<storage, read> bounds: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> turns: array<u32>;
-        @compute @workgroup_size(8)
-        fn main(@builtin(global_invocation_id) id: vec3u) {
-            var i = 0u;
-            if (id.x & 1u) == 0u {
-                loop { if i >= bounds[id.x] { break; } i++; }
-            } else {
-                loop { if i * 3u >= bounds[id.x] * 3u { break; } i++; if i > 9999999u { i = 1u; } }
-            }
-            turns[id.x] = i;
-        }";
-    on_each_device(|gpu| {
-        for most in [30_000u32, 40_000] {
-            let bounds = succeed(gpu.upload(&[most; 8]));
-            let turns = succeed(gpu.alloc::<u32>(8));
-            let result =
-                gpu.dispatch(source, &[&bounds, &turns], 8).and_then(|()| turns.download());
-            match most {
-                30_000 => assert_eq!(succeed(result), [most; 8], "{}", gpu.name()),
-                _ => right_or_cut(gpu, result, &[most; 8], "the launch"),
-            }
-        }
-    });
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! Most are data: the cases of scry-conformance, run here with calls that block and with calls
 //! that are awaited. The tests in this folder are those that no case states, one file per topic.
 
-#[path = "../support/mod.rs"]
-mod support;
+#[path = "../support/devices.rs"]
+mod devices;
 
 mod batches;
 mod beyond_4_gib;

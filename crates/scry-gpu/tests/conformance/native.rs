@@ -1,11 +1,12 @@
 //! Native kernels and cuBLAS, on every present CUDA device.
 
+use scry_conformance::random_f32;
 use scry_gpu::{
     BackendKind, Buffer, Device, GpuError, Kernel, Launch, NativeBinding, NativeInterface, Scalar,
     bf16, f16,
 };
 
-use crate::support::{self, random_f32};
+use crate::devices::devices;
 
 /// `x[i] = factor * x[i] + offset`, with two parameters after the length.
 const SCALE: &str = "
@@ -56,7 +57,7 @@ const CUDA_C: &str = r#"
     }"#;
 
 fn on_each_cuda_device(test: impl Fn(&Device)) {
-    let devices = support::devices();
+    let devices = devices();
     let mut cuda = devices.iter().filter(|it| it.backend_kind() == BackendKind::Cuda).peekable();
     if cuda.peek().is_none() {
         eprintln!("skipped: no CUDA device is present");

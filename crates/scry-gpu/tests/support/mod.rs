@@ -1,57 +1,11 @@
 //! Support shared by tests: the present devices, data, the repository's path.
 
-use std::env;
-use std::sync::OnceLock;
-
-use scry_gpu::{BackendKind, Device};
-
+mod devices;
 #[path = "../../examples/shared/root.rs"]
 mod root;
 
+pub use devices::devices;
 pub use root::root;
-
-/// Every device that is present, opened once and shared by all tests of the process; with
-/// `SCRY_DEVICE` in the environment the one that it selects.
-///
-/// Names each backend that is skipped and why. With `SCRY_REQUIRE_VULKAN=1` in the environment a
-/// missing Vulkan device fails the test instead, with `SCRY_REQUIRE_CUDA=1` a missing CUDA device.
-pub fn devices() -> Vec<Device> {
-    static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
-    OPEN.get_or_init(open_all).clone()
-}
-
-fn open_all() -> Vec<Device> {
-    let mut devices = Vec::new();
-    if env::var("SCRY_DEVICE").is_ok_and(|selector| !selector.trim().is_empty()) {
-        return vec![Device::auto().unwrap_or_else(|error| panic!("{error}"))];
-    }
-    for info in Device::list() {
-        if info.backend == BackendKind::Null {
-            continue;
-        }
-        let selector = format!("{}:{}", info.backend, info.index);
-        let device = Device::open(&selector)
-            .unwrap_or_else(|error| panic!("{selector} ({}) does not open: {error}", info.name));
-        devices.push(device);
-    }
-    for attempt in Device::absent_backends() {
-        let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
-        eprintln!("skipped {backend}: {reason}; help: {help}");
-    }
-    require(&devices, BackendKind::Vulkan, "SCRY_REQUIRE_VULKAN");
-    require(&devices, BackendKind::Cuda, "SCRY_REQUIRE_CUDA");
-    if devices.is_empty() {
-        eprintln!("skipped: no device is present, nothing is run");
-    }
-    devices
-}
-
-/// Fails if the variable requires a device of a backend that has none.
-fn require(devices: &[Device], backend: BackendKind, variable: &str) {
-    let required = env::var(variable).is_ok_and(|value| value != "0");
-    let is_there = devices.iter().any(|device| device.backend_kind() == backend);
-    assert!(is_there || !required, "{variable} is set, but no device of {backend} is present");
-}
 
 /// Returns `n` numbers between -1 and 1 without zeros, the same for the same seed (splitmix64).
 pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
