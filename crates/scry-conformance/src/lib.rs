@@ -1,7 +1,7 @@
 //! The conformance suite of scry-gpu as data: guarantees of WGSL and of the API.
 //!
 //! A [`Test`] is a list of [`Case`]s: kernels with their inputs and expected results, computed on
-//! the host from the rules of the language, never taken from a device. [`run`] checks a case with
+//! the host from the rules of the language, never taken from a device. [`run()`] checks a case with
 //! calls that block, [`run_async`] with calls that are awaited: a test program and a web page run
 //! the same list. Nothing here needs threads, processes or files.
 //!

@@ -109,3 +109,18 @@ pub fn tests() -> Vec<Test> {
 pub fn find(topic: &str, name: &str) -> Option<Test> {
     tests().into_iter().find(|test| test.topic == topic && test.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let names: BTreeSet<_> = tests().iter().map(|test| (test.topic, test.name)).collect();
+        assert_eq!(names.len(), tests().len());
+        assert!(names.into_iter().all(|(topic, name)| find(topic, name).is_some()));
+        assert!(find("arithmetic", "no such test").is_none());
+    }
+}

@@ -136,7 +136,7 @@ fn runners_notice_missing_and_wrong_errors() {
 
 /// On a device that panics in calls that wait, as if in a browser.
 #[test]
-fn awaited_cases_never_block() {
+fn without_blocking_cases_still_pass() {
     on_each_device(|gpu| {
         if gpu.backend_kind() == BackendKind::Cuda {
             eprintln!("skipped on {}: every thread of a CUDA program may wait", gpu.name());

@@ -33,7 +33,7 @@ natives! {
     cases: "the runners themselves" =>
         runners_notice_wrong_words runners_notice_values_beyond_tolerance
         runners_notice_wrong_properties runners_notice_missing_and_wrong_errors
-        awaited_cases_never_block;
+        without_blocking_cases_still_pass;
     features: "a device without features, which the null driver configures" =>
         missing_features_are_named;
     indirect: "counts that change between launches of batches and recordings, and time limits" =>
