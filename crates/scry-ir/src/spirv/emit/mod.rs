@@ -42,6 +42,17 @@ pub enum NotEmitted {
     NotCovered(String),
 }
 
+impl From<NotEmitted> for ShaderError {
+    fn from(error: NotEmitted) -> Self {
+        match error {
+            NotEmitted::Shader(error) => error,
+            NotEmitted::NotCovered(what) => {
+                Self::compiler(format!("the SPIR-V emitter does not cover {what}"))
+            }
+        }
+    }
+}
+
 /// Something that the emitter does not cover.
 struct NotCovered(String);
 

@@ -78,8 +78,11 @@ impl Emitter<'_> {
     ) -> Result<Id> {
         let stride = if place.index.is_some() { place.stride } else { 0 };
         let offset = place.offset + u64::from(ahead);
-        if !stride.is_multiple_of(4) || ty == Type::Bool {
-            return Err(NotCovered(format!("{ty} in a uniform buffer, {stride} bytes apart")));
+        if ty == Type::Bool {
+            return Err(NotCovered("bool in a uniform buffer".to_owned()));
+        }
+        if !stride.is_multiple_of(4) {
+            return Ok(self.indexed_half(words, &Resolved { offset, ..*place }, ty));
         }
         let word = (offset / 4) as u32;
         let at = match place.index {
@@ -105,6 +108,26 @@ impl Emitter<'_> {
                 Ok(self.op(Op::Bitcast, ty, &[both]))
             }
         }
+    }
+
+    /// Loads a value of 16 bits from an array of such values.
+    fn indexed_half(&mut self, words: &Words, place: &Resolved, ty: Type) -> Id {
+        let u32 = self.m.u32_ty();
+        let half = self.unit(place, 2, 0);
+        let one = self.m.u32(1);
+        let word = self.m.op(Op::ShiftRightLogical, u32, &[half, one]);
+        let loaded = self.word(words, At::Dynamic(word, 0), 0);
+        let is_high = self.m.op(Op::BitwiseAnd, u32, &[half, one]);
+        if ty == Type::F16 {
+            let scalar = self.spirv_ty(ty);
+            let pair = self.m.vector(scalar, 2);
+            let both = self.m.op(Op::Bitcast, pair, &[loaded]);
+            return self.m.op(Op::VectorExtractDynamic, scalar, &[both, is_high]);
+        }
+        let four = self.m.u32(4);
+        let by = self.m.op(Op::ShiftLeftLogical, u32, &[is_high, four]);
+        let shifted = self.m.op(Op::ShiftRightLogical, u32, &[loaded, by]);
+        self.op(Op::UConvert, ty, &[shifted])
     }
 
     fn half_of_word(&mut self, ty: Type, word: Id, high: bool) -> Id {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use scry_ir::{NotEmitted, Program, SpirvOptions};
+use scry_ir::{NotEmitted, Program, ShaderError, SpirvOptions};
 
 use crate::api::error::Result;
 
@@ -20,6 +20,8 @@ pub enum SpirvWriter {
     Naga,
     /// Ours, from the kernel IR; naga's for kernels that it does not cover.
     Kir,
+    /// Ours, which refuses kernels that it does not cover.
+    KirOnly,
 }
 
 impl SpirvWriter {
@@ -27,6 +29,7 @@ impl SpirvWriter {
     pub(crate) fn selected() -> Self {
         let variable = || match std::env::var(VARIABLE).as_deref() {
             Ok("kir") => Self::Kir,
+            Ok("kir-only") => Self::KirOnly,
             _ => Self::Naga,
         };
         CHOSEN.get().unwrap_or_else(variable)
@@ -51,14 +54,14 @@ impl SpirvWriter {
                 log::debug!(target: "scry::kernel", "`{kernel}`: SPIR-V from the kernel IR");
                 Ok(words)
             }
-            Err(NotEmitted::Shader(error)) => Err(error.into()),
-            Err(NotEmitted::NotCovered(what)) => {
+            Err(NotEmitted::NotCovered(what)) if self == Self::Kir => {
                 log::warn!(
                     target: "scry::kernel",
                     "`{kernel}`: SPIR-V from naga's writer: the emitter does not cover {what}"
                 );
                 Ok(program.to_spirv(options)?)
             }
+            Err(error) => Err(ShaderError::from(error).into()),
         }
     }
 }
