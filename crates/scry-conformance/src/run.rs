@@ -41,7 +41,8 @@ pub async fn run_async(gpu: &Device, case: &Case) -> std::result::Result<Report,
 
 impl Report {
     fn skip(&mut self, case: &Case, reason: &str) {
-        self.skipped.push(format!("{}: {reason}", case.name));
+        let name = if case.name.is_empty() { "all" } else { &case.name };
+        self.skipped.push(format!("{name}: {reason}"));
     }
 
     /// Adds a verdict; returns the cases to be run instead.

@@ -21,9 +21,10 @@ fn check(topic: &str, name: &str) {
         assert!(!cases.is_empty(), "{topic}::{name} has no cases");
         for (runner, run) in RUNNERS {
             for case in &cases {
-                let report = run(gpu, case).unwrap_or_else(|wrong| panic!("{runner}: {wrong}"));
+                let report = run(gpu, case);
+                let report = report.unwrap_or_else(|wrong| panic!("{runner} of {name}: {wrong}"));
                 for skipped in report.skipped {
-                    eprintln!("{runner}: skipped on {}: {skipped}", gpu.name());
+                    eprintln!("{runner} of {topic}::{name} skips on {}: {skipped}", gpu.name());
                 }
             }
         }
