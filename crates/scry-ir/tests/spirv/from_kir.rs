@@ -72,6 +72,20 @@ fn every_corpus_kernel_is_valid() {
 }
 
 #[test]
+fn random_kernels_are_valid() {
+    if !have_validator("random_kernels_are_valid") {
+        return;
+    }
+    let features = scry_fuzz::Features::ALL;
+    for seed in 0..60 {
+        let source = scry_fuzz::kernel(seed, features.for_seed(seed)).case().source;
+        let words = emit(&parse("random", &source), &CHECKED)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error:?}\n{source}"));
+        validate(&words).unwrap_or_else(|message| panic!("seed {seed}: {message}\n{source}"));
+    }
+}
+
+#[test]
 fn aligned_vectors_are_one_access() {
     let module = module(
         "@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
