@@ -16,10 +16,13 @@ use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
 use crate::core::readback_blocks::BLOCK;
 use crate::core::staging::SLOT;
-use crate::core::transfer::{self, GROUP, MemoryRange, part};
+use crate::core::transfer::{self, MemoryRange, part};
 
 /// Chunks of one download that may be in flight at once.
 const MAX_CHUNKS_IN_FLIGHT: usize = 3;
+
+/// Chunks that an upload copies without yielding to other tasks: enough for several threads.
+const MAX_GROUP: usize = 8;
 
 /// Downloads of more bytes use a block, which may be larger but is kept for later ones.
 const SMALL: usize = 64 << 10;
@@ -62,7 +65,7 @@ pub(crate) async fn upload(
     let mut rest = &chunks[..];
     while let [chunk, ..] = rest {
         room_in_flight(context).await?;
-        let group = &rest[..rest.len().min(GROUP)];
+        let group = &rest[..rest.len().min(MAX_GROUP)];
         let submitted = match transfer::upload_now(context, dst, group)? {
             0 => match context.staging.up.oldest() {
                 Some(submission) => {

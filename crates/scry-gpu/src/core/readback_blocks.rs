@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::core::memory::Memory;
 
 /// Bytes of a block, and maximum bytes of a chunk of a download.
-pub(crate) const BLOCK: usize = 8 << 20;
+pub(crate) const BLOCK: usize = 16 << 20;
 
 /// Blocks that are kept without a use.
-const MAX_IDLE: usize = 4;
+const MAX_IDLE: usize = 3;
 
 /// The blocks that no download uses.
 #[derive(Default)]

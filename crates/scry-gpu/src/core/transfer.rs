@@ -21,7 +21,7 @@ use crate::core::staging::{Lease, SLOT};
 const BYTES_PER_THREAD: usize = 4 << 20;
 
 /// Chunks that share a submission.
-pub(super) const GROUP: usize = 4;
+const GROUP: usize = 4;
 
 /// Submissions of a download that may be in flight at once.
 const MAX_GROUPS_IN_FLIGHT: usize = 3;

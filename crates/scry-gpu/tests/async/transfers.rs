@@ -22,7 +22,7 @@ const LARGE: usize = 34 << 20;
 
 /// Most bytes that a device keeps for later transfers: the staging ring of uploads, and readback
 /// memory.
-const MAX_KEPT: u64 = (24 * 2 + 4 * 8) << 20;
+const MAX_KEPT: u64 = (24 * 2 + 3 * 16) << 20;
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i ^ (i >> 8)) as u8).collect()
