@@ -124,7 +124,7 @@ impl Device {
     ///     let x = gpu.alloc::<u32>(2)?;
     ///     for step in 0..1000 {
     ///         gpu.ready_async().await?;
-    ///         gpu.batch().fill(&x, step)?.submit_async()?;
+    ///         let _ = gpu.batch().fill(&x, step)?.submit_async()?;
     ///     }
     ///     assert_eq!(x.download_async().await?, [999, 999]);
     ///     Ok(())
