@@ -9,7 +9,7 @@ use crate::support::{random_f32, root};
 /// The CPU device, and the Vulkan device if there is one.
 fn devices() -> Option<[Device; 2]> {
     let cpu = succeed(Device::open("cpu"));
-    match SpirvWriter::Kir.while_opening(|| Device::open("vulkan")) {
+    match SpirvWriter::KirOnly.while_opening(|| Device::open("vulkan")) {
         Ok(vulkan) => Some([cpu, vulkan]),
         Err(error) => {
             let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
@@ -98,5 +98,42 @@ fn blurs_agree() {
         let pixels: Vec<u32> = random_f32(3, len).into_iter().map(f32::to_bits).collect();
         let buffers = [vec![word(width), word(height)], pixels, vec![0; len]];
         check("blur", &source, &buffers, || Launch::invocations([word(width), word(height)]));
+    }
+}
+
+/// A kernel that computes the functions of bits of 64 numbers.
+fn bits_of(ty: &str) -> String {
+    let functions = [
+        "countOneBits",
+        "countLeadingZeros",
+        "countTrailingZeros",
+        "reverseBits",
+        "firstLeadingBit",
+        "firstTrailingBit",
+    ];
+    let store = |(n, name)| format!("out[i * 6u + {n}u] = {name}(src[i]);");
+    let stores: String = (0..).zip(functions).map(|it: (u32, _)| store(it)).collect();
+    format!(
+        "enable wgpu_int16;
+         @group(0) @binding(0) var<storage, read> src: array<{ty}>;
+         @group(0) @binding(1) var<storage, read_write> out: array<{ty}>;
+         @compute @workgroup_size(64)
+         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+             let i = id.x;
+             if i < arrayLength(&src) {{ {stores} }}
+         }}"
+    )
+}
+
+#[test]
+fn bits_of_every_width_agree() {
+    // Zero, all ones, a single bit, and a bit in the high or the low half only.
+    let mut numbers = vec![0u64, u64::MAX, 1, 1 << 63, 1 << 32, u64::from(u32::MAX), !1, 0x8000];
+    numbers.extend((0..56).map(|n| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(n) >> n));
+    let words: Vec<u32> = numbers.iter().flat_map(|n| [*n as u32, (*n >> 32) as u32]).collect();
+    for (ty, bytes) in [("i16", 2), ("u16", 2), ("i32", 4), ("u32", 4), ("i64", 8), ("u64", 8)] {
+        let buffers = [words.clone(), vec![0; words.len() * 6]];
+        let count = words.len() * 4 / bytes;
+        check(ty, &bits_of(ty), &buffers, || Launch::invocations(count));
     }
 }

@@ -2,7 +2,8 @@
 
 use rspirv::dr::Instruction;
 use rspirv::spirv::{Decoration, Op, StorageClass};
-use scry_ir::{NotEmitted, Program, SpirvOptions};
+use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
+use scry_ir::{Features, NotEmitted, Program, ShaderErrorKind, SpirvOptions};
 
 use crate::support::{
     CHECKED, code, corpus, every_option, have_validator, load, parse, sources, validate,
@@ -145,4 +146,97 @@ fn outer_loops_are_left_by_way_of_inner_ones() {
     assert_eq!(count(&module, Op::LoopMerge), 4);
     // Each loop passes the return on.
     assert!(count(&module, Op::Switch) >= 2);
+}
+
+/// The functions of bits, of a type.
+fn bits_of(ty: &str) -> String {
+    let functions = [
+        "countOneBits",
+        "countLeadingZeros",
+        "countTrailingZeros",
+        "reverseBits",
+        "firstLeadingBit",
+        "firstTrailingBit",
+    ];
+    let stores = (0..).zip(functions).map(|(n, name)| format!("out[{n}] = {name}(x);"));
+    format!(
+        "enable wgpu_int16;
+         @group(0) @binding(0) var<storage, read> src: array<{ty}>;
+         @group(0) @binding(1) var<storage, read_write> out: array<{ty}>;
+         @compute @workgroup_size(1) fn main() {{ let x = src[0]; {} }}",
+        stores.collect::<String>()
+    )
+}
+
+#[test]
+fn bits_of_every_width_are_valid() {
+    if !have_validator("bits_of_every_width_are_valid") {
+        return;
+    }
+    for ty in ["i16", "u16", "i32", "u32", "i64", "u64"] {
+        let words = emit(&parse(ty, &bits_of(ty)), &CHECKED).unwrap();
+        validate(&words).unwrap_or_else(|message| panic!("{ty}: {message}"));
+    }
+}
+
+#[test]
+fn f64_functions_are_refused_by_name() {
+    for (expression, name) in
+        [("exp(x)", "exp"), ("pow(x, x)", "pow"), ("atan2(x, x)", "atan2"), ("tanh(x)", "tanh")]
+    {
+        let program = parse(
+            name,
+            &format!(
+                "@group(0) @binding(0) var<storage, read_write> out: array<f64>;
+                 @compute @workgroup_size(1) fn main() {{ let x = out[1]; out[0] = {expression}; }}"
+            ),
+        );
+        let Err(NotEmitted::Shader(error)) = emit(&program, &CHECKED) else {
+            panic!("`{name}` of f64 is emitted")
+        };
+        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::F64));
+        let wanted = format!("SPIR-V has no `{name}` of 64-bit floats (f64); help: ");
+        assert!(error.message.starts_with(&wanted), "{error}");
+    }
+}
+
+/// A kernel with a vote, whose operation is replaced by another reduction of bools.
+fn reduction_of_bools(to: Reduction, over: Extent) -> (Program, Kir) {
+    let program = parse(
+        "vote",
+        "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+         @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+             out[i] = u32(subgroupAll(out[i] > 7u));
+         }",
+    );
+    let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+    let mut votes = 0;
+    for definition in &mut kir.values {
+        if let Inst::Subgroup(SubgroupOp::Reduce { op, extent, .. }) = &mut definition.inst {
+            (*op, *extent) = (to, over);
+            votes += 1;
+        }
+    }
+    assert_eq!(votes, 1);
+    (program, kir)
+}
+
+#[test]
+fn bool_scans_are_scans_of_words() {
+    let checks = have_validator("bool_scans_are_scans_of_words");
+    for extent in [Extent::All, Extent::Inclusive, Extent::Exclusive] {
+        for (reduction, word) in [
+            (Reduction::And, Op::GroupNonUniformBitwiseAnd),
+            (Reduction::Or, Op::GroupNonUniformBitwiseOr),
+            (Reduction::Xor, Op::GroupNonUniformBitwiseXor),
+        ] {
+            let (program, kir) = reduction_of_bools(reduction, extent);
+            let words = kir.to_spirv(program.interface(), &CHECKED).unwrap();
+            let votes = extent == Extent::All && reduction != Reduction::Xor;
+            assert_eq!(count(&load(&words), word), usize::from(!votes), "{reduction:?} {extent:?}");
+            if checks {
+                validate(&words).unwrap_or_else(|e| panic!("{reduction:?} {extent:?}: {e}"));
+            }
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use spirv::{Decoration, GlslStd450Op, Op};
 
 use super::module::Id;
-use super::{Emitter, Result, not_covered};
+use super::{Emitter, NotEmitted, Result, not_covered};
 use crate::kir::{Type, UnaryOp, Value};
+use crate::{Features, ShaderError, ShaderErrorKind};
 
 impl Emitter<'_> {
     /// A function of one float.
@@ -33,7 +34,7 @@ impl Emitter<'_> {
         operands: &[Id],
     ) -> Result<Id> {
         if ty == Type::F64 && !has_double(op) {
-            return not_covered(op, ty);
+            return Err(NotEmitted::Shader(lacks_double(op)));
         }
         let ty = self.spirv_ty(ty);
         Ok(self.m.glsl(op, ty, operands))
@@ -96,6 +97,18 @@ fn function(op: UnaryOp) -> Option<GlslStd450Op> {
         UnaryOp::Atanh => GlslStd450Op::Atanh,
         _ => return None,
     })
+}
+
+/// Why there is no function of 64 bits.
+fn lacks_double(op: GlslStd450Op) -> ShaderError {
+    let name = format!("{op:?}").to_lowercase();
+    ShaderError::without_place(
+        ShaderErrorKind::Unsupported(Features::F64),
+        format!(
+            "SPIR-V has no `{name}` of 64-bit floats (f64); help: compute it in f32, or use a CUDA \
+             or CPU device"
+        ),
+    )
 }
 
 /// Whether a function exists for 64 bits.

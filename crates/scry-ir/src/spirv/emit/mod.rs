@@ -53,14 +53,11 @@ impl From<NotEmitted> for ShaderError {
     }
 }
 
-/// Something that the emitter does not cover.
-struct NotCovered(String);
-
-type Result<T, E = NotCovered> = std::result::Result<T, E>;
+type Result<T, E = NotEmitted> = std::result::Result<T, E>;
 
 /// Refuses an instruction.
 fn not_covered<T>(what: impl std::fmt::Debug, ty: Type) -> Result<T> {
-    Err(NotCovered(format!("{what:?} of {ty}")))
+    Err(NotEmitted::NotCovered(format!("{what:?} of {ty}")))
 }
 
 impl Program {
@@ -88,12 +85,26 @@ impl Program {
     #[doc(hidden)]
     pub fn to_spirv_from_kir(&self, options: &SpirvOptions) -> Result<Vec<u32>, NotEmitted> {
         let interface = self.interface();
-        let words = self
-            .with_kir(&KirOptions { checked: options.checked }, |kir| {
-                emit(&kir, interface, options)
-            })
-            .map_err(NotEmitted::Shader)?;
-        words.map_err(|NotCovered(what)| NotEmitted::NotCovered(what))
+        self.with_kir(&KirOptions { checked: options.checked }, |kir| {
+            kir.to_spirv(interface, options)
+        })
+        .map_err(NotEmitted::Shader)?
+    }
+}
+
+impl Kir {
+    /// Writes the kernel as SPIR-V words. `interface` is that of the program that the kernel was
+    /// lowered from.
+    ///
+    /// # Errors
+    /// See [`NotEmitted`].
+    #[doc(hidden)]
+    pub fn to_spirv(
+        &self,
+        interface: &Interface,
+        options: &SpirvOptions,
+    ) -> Result<Vec<u32>, NotEmitted> {
+        emit(self, interface, options)
     }
 }
 

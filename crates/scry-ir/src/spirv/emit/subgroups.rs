@@ -32,18 +32,40 @@ impl Emitter<'_> {
 
     fn reduction(&mut self, op: Reduction, extent: Extent, value: Value) -> Result<Id> {
         let ty = self.ty(value);
-        let (scope, id) = (self.subgroup_scope(), self.value(value));
-        if ty == Type::Bool && extent == Extent::All {
-            let vote = match op {
-                Reduction::And => Op::GroupNonUniformAll,
-                Reduction::Or => Op::GroupNonUniformAny,
-                _ => return not_covered(op, ty),
-            };
-            self.m.require(Capability::GroupNonUniformVote);
-            return Ok(self.op(vote, ty, &[scope, id]));
+        let id = self.value(value);
+        if ty == Type::Bool {
+            return self.reduction_of_bools(op, extent, id);
         }
+        self.arithmetic_reduction(op, extent, ty, id)
+    }
+
+    /// A reduction of bools: a vote, or one of the words 0 and 1.
+    fn reduction_of_bools(&mut self, op: Reduction, extent: Extent, id: Id) -> Result<Id> {
+        let vote = match (op, extent) {
+            (Reduction::And, Extent::All) => Op::GroupNonUniformAll,
+            (Reduction::Or, Extent::All) => Op::GroupNonUniformAny,
+            _ => {
+                let [one, zero] = [1, 0].map(|word| self.m.u32(word));
+                let word = self.op(Op::Select, Type::U32, &[id, one, zero]);
+                let result = self.arithmetic_reduction(op, extent, Type::U32, word)?;
+                return Ok(self.op(Op::INotEqual, Type::Bool, &[result, zero]));
+            }
+        };
+        self.m.require(Capability::GroupNonUniformVote);
+        let scope = self.subgroup_scope();
+        Ok(self.op(vote, Type::Bool, &[scope, id]))
+    }
+
+    fn arithmetic_reduction(
+        &mut self,
+        op: Reduction,
+        extent: Extent,
+        ty: Type,
+        id: Id,
+    ) -> Result<Id> {
         let Some(code) = opcode(op, ty) else { return not_covered(op, ty) };
         self.m.require(Capability::GroupNonUniformArithmetic);
+        let scope = self.subgroup_scope();
         let group = match extent {
             Extent::All => GroupOperation::Reduce,
             Extent::Inclusive => GroupOperation::InclusiveScan,
@@ -108,7 +130,6 @@ fn opcode(op: Reduction, ty: Type) -> Option<Op> {
         _ => return None,
     };
     match ty {
-        Type::Bool => None,
         _ if ty.is_float() => Some(float),
         _ if ty.is_signed() => Some(signed),
         _ => Some(unsigned),
