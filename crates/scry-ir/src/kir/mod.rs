@@ -20,7 +20,6 @@ pub mod mutation;
 #[cfg(feature = "inspect")]
 mod parse;
 mod passes;
-#[cfg(feature = "inspect")]
 mod print;
 #[cfg(test)]
 pub(crate) mod random;
@@ -28,7 +27,6 @@ mod stmt;
 mod trip_count;
 mod types;
 mod uniformity;
-#[cfg(feature = "inspect")]
 mod verify;
 mod visit;
 
@@ -45,8 +43,7 @@ pub use stmt::{Barrier, Block, Stmt};
 pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
-#[cfg(feature = "inspect")]
-pub use verify::verify;
+pub use verify::{VerifyError, VerifyErrorKind, verify};
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut};
 
 /// Mutation testing is disabled in builds without the feature `mutation`.

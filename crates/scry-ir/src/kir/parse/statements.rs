@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cursor::{Cursor, Read};
 use super::instructions::instruction;
+use crate::kir::verify::MAX_NESTING;
 use crate::kir::{Barrier, Block, Definition, Inst, Kir, Label, Stmt, Type, Value};
 
 /// The body so far. Blocks are kept in a list, so that no text exhausts the stack.
@@ -74,6 +75,9 @@ impl Body {
                 other => return Err(format!("expected `loop` or `scope`, found `{other}`")),
             }
         };
+        if self.open.len() == MAX_NESTING {
+            return Err(format!("blocks are nested more than {MAX_NESTING} deep"));
+        }
         self.open.push((open, std::mem::take(&mut self.block)));
         Ok(())
     }

@@ -54,58 +54,7 @@ fn random_kernels_parse_back() {
 
 #[test]
 fn every_instruction_parses_back() {
-    let text = "\
-kernel every one [8, 4, 2]
-buffer binding0: read_write u32, at least 64 bytes
-buffer binding1: read f16 weights
-immediate: 16 bytes
-workgroup0: 64 * u32
-local0: 3 * bool
-var v0: u32
-
-%0: u32 = group_count.z
-%1: u32 = subgroup_lane
-%2: bool = lt %0, %1
-%3: u32 = select %2, %0, %1
-%4, %5, %6: u32 = load binding0[%0 * 16 + 8]
-%7: u32 = array_length binding0 from 0 by 4
-%8: u32 = v0
-%9: u32 = atomic compare_exchange workgroup0[%0 * 4], %1, %3
-%10: u32 = atomic load binding0[4]
-%11: u32 = subgroup ballot %2 word 1
-%12: u32 = subgroup add exclusive %0
-%13: u32 = subgroup shuffle %0 from first
-%14: u32 = subgroup shuffle %0 from xor %1
-%15: u32 = subgroup shuffle %0 from quad_xor 2
-%16: f32 = bitcast %0
-%17: f32 = fma %16, %16, %16
-%18, %19, %20, %21: f32 = multiply_add %16, %16, %16, %16 by %16, %16 to %17, %17, %17, %17
-%22: f32 = inverse_sqrt %18
-%23: u32 = dot4_u8 %0, %1
-%24: i32 = convert %16
-v0 = %23
-store binding0[%0 * 16] = %4, %5
-L1: finite loop {
-    L2: loop {
-        if %2 {
-            leave kernel
-        } else {
-            leave L1
-        }
-    }
-}
-L3: scope {
-    barrier workgroup
-    if %2 {
-    } else {
-        leave L3
-    }
-    if %2 {
-        store local0[1] = %2
-    }
-}
-barrier subgroup
-";
+    let text = include_str!("every.kir");
     let kir: Kir = text.parse().unwrap();
     assert_eq!(kir.to_string(), text);
     assert_eq!((kir.labels, kir.buffers[0].size), (4, 64));
@@ -156,5 +105,8 @@ fn damaged_texts_are_refused_or_valid() {
         }
     }
     let deep = format!("kernel k [1, 1, 1]\n{}", "L1: loop {\n".repeat(100_000));
-    assert!(deep.parse::<Kir>().is_err());
+    let error = deep.parse::<Kir>().unwrap_err();
+    assert_eq!(error.to_string(), "line 1202: blocks are nested more than 1200 deep");
+    let shut = format!("{deep}{}", "}\n".repeat(100_000));
+    assert_eq!(shut.parse::<Kir>().unwrap_err(), error);
 }

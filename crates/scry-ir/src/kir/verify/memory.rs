@@ -1,6 +1,7 @@
 //! Checks accesses to memory.
 
-use super::{Check, same};
+use super::error::{Fault, fault, same};
+use super::{Check, VerifyErrorKind};
 use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, Place, Type, Value};
 
 /// The kind of access.
@@ -30,11 +31,13 @@ pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
 pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
     let Inst::Atomic { op, place, value, compare } = inst else { return Ok(()) };
     if !changes(*op, ty) {
-        return Err(format!("there is no atomic `{op:?}` of {ty}"));
+        let message = format!("there is no atomic `{op:?}` of {ty}");
+        return Err(fault(VerifyErrorKind::Type, message));
     }
     let expected = [*op != AtomicOp::Load, *op == AtomicOp::CompareExchange];
     if [value.is_some(), compare.is_some()] != expected {
-        return Err(format!("an atomic `{op:?}` has other operands"));
+        let message = format!("an atomic `{op:?}` has other operands");
+        return Err(fault(VerifyErrorKind::Type, message));
     }
     value.iter().chain(compare).try_for_each(|operand| same(kir.ty(*operand), ty, "the atomic"))?;
     let access = if *op == AtomicOp::Load { Access::AtomicRead } else { Access::Change };
@@ -55,34 +58,54 @@ fn changes(op: AtomicOp, ty: Type) -> bool {
 /// Checks the length of a runtime-sized array.
 pub(super) fn array(kir: &Kir, binding: u32, stride: u32) -> Check {
     buffer(kir, binding)?;
-    if stride == 0 { Err("the stride is zero".to_owned()) } else { Ok(()) }
+    if stride == 0 { Err(wrong("the stride is zero")) } else { Ok(()) }
 }
 
-fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, String> {
-    let found = kir.buffers.get(binding as usize);
-    found.ok_or_else(|| format!("there is no binding{binding}"))
+fn wrong(message: impl Into<String>) -> Fault {
+    fault(VerifyErrorKind::Memory, message)
+}
+
+/// The fault of an access to a memory that is not declared.
+fn missing(space: AddressSpace) -> Fault {
+    fault(VerifyErrorKind::Value, format!("there is no {space}"))
+}
+
+fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, Fault> {
+    kir.buffers.get(binding as usize).ok_or_else(|| missing(AddressSpace::Binding(binding)))
+}
+
+/// Requires that a memory is declared.
+pub(super) fn exists(kir: &Kir, space: AddressSpace) -> Check {
+    let (count, nth) = match space {
+        AddressSpace::Binding(nth) => (kir.buffers.len(), nth),
+        AddressSpace::Immediate => return Ok(()),
+        AddressSpace::Workgroup(nth) => (kir.workgroup.len(), nth),
+        AddressSpace::Local(nth) => (kir.locals.len(), nth),
+    };
+    if (nth as usize) < count { Ok(()) } else { Err(missing(space)) }
 }
 
 /// Checks an access to `count` elements of a type.
 fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
     if !(1..=4).contains(&count) {
-        return Err(format!("{count} values are accessed, not 1 to 4"));
+        return Err(wrong(format!("{count} values are accessed, not 1 to 4")));
     }
     if let Some(index) = place.index {
         same(kir.ty(index), Type::U32, "the index")?;
     }
     let size = ty.size();
     if !place.stride.is_multiple_of(size) || !place.offset.is_multiple_of(size) {
-        return Err(format!("{place} is not a multiple of {size} bytes, the size of {ty}"));
+        let message = format!("{place} is not a multiple of {size} bytes, the size of {ty}");
+        return Err(wrong(message));
     }
     allowed(kir, place.space, access, ty)?;
     let limit = limit(kir, place.space, ty)?;
     let constant = place.index.and_then(|index| kir.constant(index)).map_or(0, |c| c.bits);
-    let end = constant * u64::from(place.stride) + u64::from(place.offset);
-    let end = end + u64::from(size) * count as u64;
+    let end = constant.saturating_mul(place.stride.into()).saturating_add(place.offset.into());
+    let end = end.saturating_add(u64::from(size) * count as u64);
     match limit {
         Some(limit) if end > limit => {
-            Err(format!("byte {end} is behind the {limit} bytes of {}", place.space))
+            Err(wrong(format!("byte {end} is behind the {limit} bytes of {}", place.space)))
         }
         _ => Ok(()),
     }
@@ -92,29 +115,29 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
 fn allowed(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
     let host = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
     if host && ty == Type::Bool {
-        return Err(format!("{space} has no bool"));
+        return Err(wrong(format!("{space} has no bool")));
     }
     let writes = matches!(access, Access::Write | Access::Change);
     let atomic = matches!(access, Access::Change | Access::AtomicRead);
     match space {
         AddressSpace::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
-            Err(format!("{space} is read only"))
+            Err(wrong(format!("{space} is read only")))
         }
-        AddressSpace::Immediate if writes => Err(format!("{space} is read only")),
-        AddressSpace::Local(_) if atomic => Err(format!("{space} is not shared")),
+        AddressSpace::Immediate if writes => Err(wrong(format!("{space} is read only"))),
+        AddressSpace::Local(_) if atomic => Err(wrong(format!("{space} is not shared"))),
         _ => Ok(()),
     }
 }
 
 /// Returns the size in bytes of a memory, if it is known. Checks that its elements have this type.
-fn limit(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, String> {
+fn limit(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, Fault> {
     let (arrays, nth) = match space {
         AddressSpace::Binding(nth) => return buffer(kir, nth).map(|_| None),
         AddressSpace::Immediate => return Ok(Some(u64::from(kir.immediates))),
         AddressSpace::Workgroup(nth) => (&kir.workgroup, nth),
         AddressSpace::Local(nth) => (&kir.locals, nth),
     };
-    let array = arrays.get(nth as usize).ok_or_else(|| format!("there is no {space}"))?;
+    let array = arrays.get(nth as usize).ok_or_else(|| missing(space))?;
     same(ty, array.ty, &space.to_string())?;
     Ok(Some(array.size()))
 }

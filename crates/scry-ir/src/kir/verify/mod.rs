@@ -1,26 +1,63 @@
-//! The IR verifier. It finds bugs in front ends and passes, not errors of users.
+//! The IR verifier: the rules that passes and backends rely on.
 //!
-//! This file traverses the statements and checks their context; `types` checks single instructions,
-//! and `memory` accesses to memory.
+//! This file traverses the statements and checks their context; `declarations` checks what precedes
+//! them, `types` single instructions, and `memory` accesses to memory.
 
+mod declarations;
+mod error;
 mod memory;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
+use std::slice;
+
+use self::error::{Fault, fault, same};
 use super::print::Line;
-use super::{Block, Inst, Kir, Label, Stmt, Type, Value, Var};
+use super::{Inst, Kir, Label, Stmt, Type, Value, Var};
 
-/// The result of a check, with an error message.
-type Check = Result<(), String>;
+pub use self::error::{VerifyError, VerifyErrorKind};
 
-/// Checks a kernel.
+/// The result of a check.
+type Check = Result<(), Fault>;
+
+/// Maximum nesting of blocks: what lowering produces, and the branches within one expression.
+pub(super) const MAX_NESTING: usize = 1200;
+
+/// Maximum of [`Kir::labels`]: passes and backends have tables of labels.
+const MAX_LABELS: u32 = 1 << 22;
+
+/// Maximum invocations of a workgroup along one axis, so that the product of three fits in 64 bits.
+const MAX_WORKGROUP_AXIS: u32 = 1 << 16;
+
+/// Checks the rules of KIR. [`optimise`](super::optimise) and the backends require a valid kernel,
+/// and keep it valid. They panic or generate wrong code if it is not.
+///
+/// Checked are the declarations; that each value is computed once and visible where it is used;
+/// types; accesses (alignment, permissions, element types of arrays, constant indices); labels and
+/// exits; and the nesting of blocks. Not checked is what only execution shows: whether an index is
+/// in bounds, barriers are reached by all invocations of a workgroup, and loops that are marked as
+/// finite terminate.
+///
+/// Any kernel is checked without a panic, in time proportional to its size.
+///
+/// ```
+/// use scry_ir::kir::{BinaryOp, Builder, Const, VerifyErrorKind, verify};
+///
+/// let mut b = Builder::new("example", [64, 1, 1]);
+/// let (one, half) = (b.u32(1), b.constant(Const::f32(0.5)));
+/// assert_eq!(verify(b.kir()), Ok(()));
+/// b.binary(BinaryOp::Add, one, half);
+/// let error = verify(&b.finish()).expect_err("the operands have different types");
+/// assert_eq!(error.kind, VerifyErrorKind::Type);
+/// assert_eq!(error.statement.as_deref(), Some("%2: u32 = add %0, %1"));
+/// ```
 ///
 /// # Errors
-/// The first invalid statement, as printed, and the rule that it breaks.
-pub fn verify(kir: &Kir) -> Result<(), String> {
-    head(kir).map_err(|e| format!("kernel {}: {e}", kir.name))?;
+/// The first statement or definition that breaks a rule.
+pub fn verify(kir: &Kir) -> Result<(), VerifyError> {
+    declarations::check(kir).map_err(|fault| fault.declared(&kir.name))?;
     let mut walk = Walk {
         kir,
         computed: vec![false; kir.values.len()],
@@ -29,24 +66,20 @@ pub fn verify(kir: &Kir) -> Result<(), String> {
         used: vec![false; kir.labels as usize],
         open: Vec::new(),
     };
-    walk.block(&kir.body, Kind::Plain)
+    walk.body()?;
+    for (nth, definition) in kir.values.iter().enumerate() {
+        if !walk.computed[nth] {
+            let stmt = Stmt::Let(Value(nth as u32));
+            declarations::unused(kir, definition)
+                .map_err(|fault| error_at(kir, &stmt, None, fault))?;
+        }
+    }
+    Ok(())
 }
 
-/// Checks the declarations.
-fn head(kir: &Kir) -> Check {
-    if kir.workgroup_size.contains(&0) {
-        return Err(format!("the workgroup size is {:?}", kir.workgroup_size));
-    }
-    if kir.labels == 0 {
-        return Err("the kernel's own label is not counted".to_owned());
-    }
-    if let Some(buffer) = kir.buffers.iter().find(|buffer| buffer.element == Type::Bool) {
-        return Err(format!("the elements of `{}` are bool, which no buffer has", buffer.name));
-    }
-    match kir.workgroup.iter().chain(&kir.locals).any(|array| array.len == 0) {
-        true => Err("there is an array of length zero".to_owned()),
-        false => Ok(()),
-    }
+fn error_at(kir: &Kir, stmt: &Stmt, position: Option<usize>, fault: Fault) -> VerifyError {
+    let computed = if let Stmt::Let(value) = stmt { Some(*value) } else { None };
+    fault.at(&kir.name, position, &Line { kir, stmt }, computed)
 }
 
 struct Walk<'a> {
@@ -59,13 +92,18 @@ struct Walk<'a> {
     trail: Vec<Value>,
     /// For each label, whether a loop or scope so far has used it.
     used: Vec<bool>,
-    /// The open blocks, the outermost first.
-    open: Vec<Open>,
+    /// The open blocks, the outermost first. An else block is opened before its then block: it
+    /// lies around it here, which hides no value and is no label to leave.
+    open: Vec<Open<'a>>,
 }
 
 /// A block being checked.
-struct Open {
+struct Open<'a> {
     kind: Kind,
+    /// The statements that follow.
+    rest: slice::Iter<'a, Stmt>,
+    /// Number of blocks around this one.
+    depth: usize,
     /// Length of the trail at the beginning.
     start: usize,
     /// For the body of a scope with exits: length of the trail that remains visible after it.
@@ -80,30 +118,54 @@ enum Kind {
     Scope(Label),
 }
 
-impl Walk<'_> {
-    fn block(&mut self, block: &Block, kind: Kind) -> Check {
-        self.open.push(Open { kind, start: self.trail.len(), keep: usize::MAX });
-        for (nth, stmt) in block.iter().enumerate() {
-            let last = nth + 1 == block.len();
+impl<'a> Walk<'a> {
+    /// Checks all statements. Blocks are kept in a list: no nesting exhausts the stack.
+    fn body(&mut self) -> Result<(), VerifyError> {
+        self.enter(&self.kir.body, Kind::Plain, 0);
+        let mut position = 0;
+        while let Some(block) = self.open.last_mut() {
+            let Some(stmt) = block.rest.next() else {
+                self.close();
+                continue;
+            };
+            let (last, depth) = (block.rest.len() == 0, block.depth + 1);
             self.stmt(stmt, last)
-                .map_err(|e| format!("`{}`: {e}", Line { kir: self.kir, stmt }))?;
-            self.inside(stmt)?;
+                .and_then(|()| self.inside(stmt, depth))
+                .map_err(|fault| error_at(self.kir, stmt, Some(position), fault))?;
+            position += 1;
         }
-        let open = self.open.pop().expect("the block was pushed above");
-        let keep = if matches!(kind, Kind::Scope(_)) { open.keep } else { open.start };
-        self.trail.drain(keep.min(self.trail.len())..).for_each(|value| {
-            self.visible[value.index()] = false;
-        });
         Ok(())
     }
 
-    fn inside(&mut self, stmt: &Stmt) -> Check {
+    /// Opens the blocks of a statement, the first one last: it is checked next.
+    fn inside(&mut self, stmt: &'a Stmt, depth: usize) -> Check {
         let kind = match stmt {
             Stmt::Loop { label, .. } => Kind::Loop(*label),
             Stmt::Scope { label, .. } => Kind::Scope(*label),
             _ => Kind::Plain,
         };
-        stmt.blocks().try_for_each(|block| self.block(block, kind))
+        let mut blocks = stmt.blocks();
+        let (first, second) = (blocks.next(), blocks.next());
+        if first.is_some() && depth > MAX_NESTING {
+            let message = format!("blocks are nested more than {MAX_NESTING} deep");
+            return Err(fault(VerifyErrorKind::TooLarge, message));
+        }
+        [second, first].into_iter().flatten().for_each(|block| self.enter(block, kind, depth));
+        Ok(())
+    }
+
+    fn enter(&mut self, block: &'a [Stmt], kind: Kind, depth: usize) {
+        let (rest, start) = (block.iter(), self.trail.len());
+        self.open.push(Open { kind, rest, depth, start, keep: usize::MAX });
+    }
+
+    /// Closes the innermost block: its values become invisible.
+    fn close(&mut self) {
+        let Some(open) = self.open.pop() else { return };
+        let keep = if matches!(open.kind, Kind::Scope(_)) { open.keep } else { open.start };
+        self.trail.drain(keep.min(self.trail.len())..).for_each(|value| {
+            self.visible[value.index()] = false;
+        });
     }
 
     /// Checks a statement without its nested blocks.
@@ -120,7 +182,9 @@ impl Walk<'_> {
                 same(self.kir.ty(*condition), Type::Bool, "the condition")
             }
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.name(*label),
-            Stmt::Leave(_) if !last => Err("statements follow in the block".to_owned()),
+            Stmt::Leave(_) if !last => {
+                Err(fault(VerifyErrorKind::Control, "statements follow in the block"))
+            }
             Stmt::Leave(label) => self.leave(*label),
             Stmt::Barrier(_) => Ok(()),
         }
@@ -137,46 +201,48 @@ impl Walk<'_> {
     }
 
     fn usable(&self, value: Value) -> Check {
-        match self.visible.get(value.index()) {
-            None => Err(format!("{value} has no definition")),
-            Some(true) => Ok(()),
-            Some(false) if self.computed[value.index()] => {
-                Err(format!("{value} is not visible here"))
-            }
-            Some(false) => Err(format!("{value} is not computed before")),
-        }
+        exists(self.kir, value)?;
+        let message = match (self.visible[value.index()], self.computed[value.index()]) {
+            (true, _) => return Ok(()),
+            (false, true) => format!("{value} is not visible here"),
+            (false, false) => format!("{value} is not computed before"),
+        };
+        Err(fault(VerifyErrorKind::Value, message).of(value))
     }
 
     fn compute(&mut self, value: Value) -> Check {
-        let Some(definition) = self.kir.values.get(value.index()) else {
-            return Err(format!("{value} has no definition"));
-        };
+        exists(self.kir, value)?;
+        let definition = &self.kir.values[value.index()];
         self.all_usable(|visit| definition.inst.for_each_operand(visit))?;
         types::check(self.kir, definition)?;
         if let Inst::Extra(first, _) = definition.inst {
-            return Err(format!("{first} computes it already"));
+            let message = format!("{first} computes it already");
+            return Err(fault(VerifyErrorKind::Value, message));
         }
         let count = definition.inst.results();
         self.extras(value, count)?;
-        (value.0..value.0 + count).try_for_each(|value| self.show(Value(value)))
+        (0..count).try_for_each(|nth| self.show(Value(value.0 + nth)))
     }
 
     /// Checks that an instruction's additional results are defined.
     fn extras(&self, first: Value, count: u32) -> Check {
         for nth in 1..count {
-            let extra = Value(first.0 + nth);
+            let extra = Value(first.0.saturating_add(nth));
             let found = self.kir.values.get(extra.index());
-            if found.is_none_or(|found| found.inst != Inst::Extra(first, nth as u8)) {
-                return Err(format!("{extra} is not `extra {nth} of {first}`"));
-            }
-            same(self.kir.ty(extra), self.kir.ty(first), &format!("{extra}"))?;
+            let expected = Inst::Extra(first, nth as u8);
+            let Some(found) = found.filter(|found| found.inst == expected) else {
+                let message = format!("{extra} is not `extra {nth} of {first}`");
+                return Err(fault(VerifyErrorKind::Value, message));
+            };
+            same(found.ty, self.kir.ty(first), &format!("{extra}"))?;
         }
         Ok(())
     }
 
     fn show(&mut self, value: Value) -> Check {
         if self.computed[value.index()] {
-            return Err(format!("{value} is computed twice"));
+            let message = format!("{value} is computed twice");
+            return Err(fault(VerifyErrorKind::Value, message).of(value));
         }
         self.computed[value.index()] = true;
         self.visible[value.index()] = true;
@@ -185,15 +251,16 @@ impl Walk<'_> {
     }
 
     fn name(&mut self, label: Label) -> Check {
-        match self.used.get_mut(label.0 as usize) {
-            _ if label == Label::KERNEL => Err(format!("{label} is the kernel's own label")),
-            None => Err(format!("{label} is not below {}, the number of labels", self.kir.labels)),
-            Some(true) => Err(format!("{label} is the label of another statement")),
+        let message = match self.used.get_mut(label.0 as usize) {
+            _ if label == Label::KERNEL => format!("{label} is the kernel's own label"),
+            None => format!("{label} is not below {}, the number of labels", self.kir.labels),
+            Some(true) => format!("{label} is the label of another statement"),
             Some(used) => {
                 *used = true;
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        Err(fault(VerifyErrorKind::Control, message))
     }
 
     fn leave(&mut self, label: Label) -> Check {
@@ -211,18 +278,20 @@ impl Walk<'_> {
             let scope = matches!(open.kind, Kind::Scope(_));
             keep = if scope { keep.min(open.keep) } else { open.start };
         }
-        Err(format!("{label} is not around the statement"))
+        let message = format!("{label} is not around the statement");
+        Err(fault(VerifyErrorKind::Control, message))
     }
 }
 
-fn var_type(kir: &Kir, var: Var) -> Result<Type, String> {
-    kir.vars.get(var.index()).copied().ok_or_else(|| format!("there is no variable {var}"))
-}
-
-/// Checks that types are equal.
-fn same(found: Type, expected: Type, what: &str) -> Check {
-    if found == expected {
+/// Requires that a value has a definition.
+fn exists(kir: &Kir, value: Value) -> Check {
+    if value.index() < kir.values.len() {
         return Ok(());
     }
-    Err(format!("{what} takes {expected}, and gets {found}"))
+    Err(fault(VerifyErrorKind::Value, format!("{value} has no definition")).of(value))
+}
+
+fn var_type(kir: &Kir, var: Var) -> Result<Type, Fault> {
+    let ty = kir.vars.get(var.index()).copied();
+    ty.ok_or_else(|| fault(VerifyErrorKind::Value, format!("there is no variable {var}")))
 }

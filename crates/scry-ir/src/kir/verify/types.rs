@@ -1,6 +1,7 @@
 //! Checks an instruction: the types of its operands and of its result.
 
-use super::{Check, memory, same, var_type};
+use super::error::{Fault, fault, same};
+use super::{Check, VerifyErrorKind, memory, var_type};
 use crate::kir::{
     BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, ShuffleSource, SubgroupOp, Type,
     UnaryOp, Value,
@@ -46,14 +47,18 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
     }
 }
 
+fn wrong(message: String) -> Fault {
+    fault(VerifyErrorKind::Type, message)
+}
+
 /// Fails unless a condition on types holds; the last type is that of the result.
 fn require(holds: bool, op: &str, types: &[Type]) -> Check {
     if holds {
         return Ok(());
     }
-    let (result, operands) = types.split_last().expect("there is a result");
+    let [operands @ .., result] = types else { return Ok(()) };
     let operands: Vec<_> = operands.iter().map(|ty| ty.name()).collect();
-    Err(format!("no `{op}` takes {} and gives {result}", operands.join(", ")))
+    Err(wrong(format!("no `{op}` takes {} and gives {result}", operands.join(", "))))
 }
 
 /// Requires that an instruction's result type is the defined one.
@@ -61,14 +66,14 @@ fn gives(inst: Type, definition: Type) -> Check {
     if inst == definition {
         return Ok(());
     }
-    Err(format!("the result is {inst}, not {definition}"))
+    Err(wrong(format!("the result is {inst}, not {definition}")))
 }
 
 fn check_const(constant: Const, ty: Type) -> Check {
     gives(constant.ty, ty)?;
     match constant.bits >> (ty.bits() - 1) {
         0 | 1 => Ok(()),
-        _ => Err(format!("{:#x} has more bits than a {ty}", constant.bits)),
+        _ => Err(wrong(format!("{:#x} has more bits than a {ty}", constant.bits))),
     }
 }
 
@@ -76,7 +81,7 @@ fn check_builtin(builtin: Builtin, ty: Type) -> Check {
     gives(Type::U32, ty)?;
     match builtin {
         Builtin::LocalId(axis) | Builtin::GroupId(axis) | Builtin::GroupCount(axis) if axis > 2 => {
-            Err(format!("there is no axis {axis}"))
+            Err(wrong(format!("there is no axis {axis}")))
         }
         _ => Ok(()),
     }
@@ -128,7 +133,7 @@ fn check_subgroup(kir: &Kir, op: &SubgroupOp, result: Type) -> Check {
         SubgroupOp::Ballot { value, word } => {
             same(kir.ty(*value), Type::Bool, "a ballot")?;
             gives(Type::U32, result)?;
-            if *word > 3 { Err(format!("there is no word {word}")) } else { Ok(()) }
+            if *word > 3 { Err(wrong(format!("there is no word {word}"))) } else { Ok(()) }
         }
         SubgroupOp::Reduce { op, value, .. } => {
             let ty = kir.ty(*value);
@@ -156,7 +161,7 @@ fn multiplies(factor: Type, sum: Type) -> bool {
 fn check_source(kir: &Kir, source: ShuffleSource) -> Check {
     match source {
         ShuffleSource::First | ShuffleSource::QuadXor(1..=3) => Ok(()),
-        ShuffleSource::QuadXor(by) => Err(format!("no lane of a group of four is at {by}")),
+        ShuffleSource::QuadXor(by) => Err(wrong(format!("no lane of a group of four is at {by}"))),
         ShuffleSource::Lane(by)
         | ShuffleSource::Xor(by)
         | ShuffleSource::Up(by)

@@ -1,5 +1,6 @@
 //! Each rule is tested with a kernel that breaks it.
 
+mod fuzz;
 mod memory;
 mod structure;
 mod support;

@@ -1,9 +1,14 @@
 //! Rules about the structure of blocks.
 
-use super::support::{accepted, changed, of, refused, said};
+use super::support::{accepted, builder, changed, of, refused, said};
 use crate::kir::{
-    Builder, Const, Definition, Inst, Kir, Label, Stmt, Type, UnaryOp, Value, Var, random, verify,
+    AddressSpace, Builder, Const, Definition, Inst, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
+    Var, VerifyErrorKind, random, verify,
 };
+
+fn changed_nothing() -> Kir {
+    builder().0.finish()
+}
 
 #[test]
 fn kernels_of_random_statements_are_accepted() {
@@ -16,14 +21,80 @@ fn kernels_of_random_statements_are_accepted() {
 #[test]
 fn the_head_is_checked() {
     let size = changed(|kir| kir.workgroup_size[1] = 0);
-    assert_eq!(size, Err("kernel test: the workgroup size is [64, 0, 1]".to_owned()));
+    assert_eq!(size, Err("the workgroup size is [64, 0, 1]".to_owned()));
+    for (size, error) in [
+        ([1 << 17, 1, 1], "the workgroup size is [131072, 1, 1]"),
+        ([u32::MAX; 3], "the workgroup size is [4294967295, 4294967295, 4294967295]"),
+    ] {
+        assert_eq!(changed(|kir| kir.workgroup_size = size), Err(error.to_owned()));
+    }
+    let labels = changed(|kir| kir.labels = u32::MAX);
+    assert_eq!(labels, Err("4294967295 labels are more than 4194304".to_owned()));
     let labels = changed(|kir| kir.labels = 0);
-    assert_eq!(labels, Err("kernel test: the kernel's own label is not counted".to_owned()));
+    assert_eq!(labels, Err("the kernel's own label is not counted".to_owned()));
     let arrays: [fn(&mut Kir); 2] = [|kir| kir.workgroup[0].len = 0, |kir| kir.locals[0].len = 0];
     for arrays in arrays {
         let length = changed(arrays);
-        assert_eq!(length, Err("kernel test: there is an array of length zero".to_owned()));
+        assert_eq!(length, Err("there is an array of length zero".to_owned()));
     }
+}
+
+#[test]
+fn names_are_printable() {
+    let error = verify(&Kir { name: "a\nb".to_owned(), ..changed_nothing() }).unwrap_err();
+    assert_eq!(error.to_string(), "kernel a\\nb: \"a\\nb\" is not a name");
+    for name in ["", "a b", "a,b", "a\0"] {
+        let result = changed(|kir| kir.buffers[1].name = name.to_owned());
+        assert_eq!(result, Err(format!("{name:?} is not a name of a buffer")));
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_without_recursion() {
+    let nested = |depth| {
+        let mut body = Vec::new();
+        for label in (1..=depth).rev() {
+            body = vec![Stmt::Scope { label: Label(label), body }];
+        }
+        verify(&Kir { body, labels: depth + 1, ..changed_nothing() })
+    };
+    assert_eq!(nested(1200), Ok(()));
+    let error = nested(1201).unwrap_err();
+    assert_eq!((error.kind, error.position), (VerifyErrorKind::TooLarge, Some(1200)));
+    assert_eq!(error.message, "blocks are nested more than 1200 deep");
+}
+
+#[test]
+fn definitions_without_statement_are_checked() {
+    let unused = |definition| {
+        changed(|kir| {
+            kir.values.push(definition);
+        })
+    };
+    let ty = Type::U32;
+    let inst = Inst::Unary(UnaryOp::Neg, Value(99));
+    let missing = unused(Definition { ty, inst });
+    assert_eq!(missing, Err("`%10: u32 = neg %99`: %99 has no definition".to_owned()));
+    let variable = unused(Definition { ty, inst: Inst::Get(Var(5)) });
+    assert_eq!(variable, Err("`%10: u32 = v5`: there is no variable v5".to_owned()));
+    let place = Place::new(AddressSpace::Local(7), None, 0, 0);
+    let memory = unused(Definition { ty, inst: Inst::Load { place, count: 1 } });
+    assert_eq!(memory, Err("`%10: u32 = load local7[0]`: there is no local7".to_owned()));
+    let length =
+        unused(Definition { ty, inst: Inst::ArrayLength { binding: 2, offset: 0, stride: 4 } });
+    assert!(length.is_err_and(|error| error.ends_with("there is no binding2")));
+    assert_eq!(unused(Definition { ty, inst: Inst::Unary(UnaryOp::Sqrt, Value(4)) }), Ok(()));
+}
+
+#[test]
+fn long_statements_are_abbreviated() {
+    let error = changed(|kir| {
+        let values = vec![Value(4); 1000];
+        let place = Place::new(AddressSpace::Binding(1), None, 0, 0);
+        kir.body.push(Stmt::Store { place, values });
+    })
+    .unwrap_err();
+    assert!(error.len() < 400 && error.contains("…`: 1000 values are accessed"), "{error}");
 }
 
 #[test]

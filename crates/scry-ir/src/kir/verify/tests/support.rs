@@ -25,7 +25,12 @@ pub(super) fn of(values: &[Value; 10], ty: Type) -> Value {
 pub(super) fn said(fill: impl FnOnce(&mut Builder, &[Value; 10])) -> Result<(), String> {
     let (mut b, values) = builder();
     fill(&mut b, &values);
-    verify(&b.finish())
+    message(&b.finish())
+}
+
+/// Verifies a kernel named `test`; the error without its name.
+fn message(kir: &Kir) -> Result<(), String> {
+    verify(kir).map_err(|error| error.to_string().replacen("kernel test: ", "", 1))
 }
 
 #[track_caller]
@@ -42,7 +47,7 @@ pub(super) fn refused(expected: &str, fill: impl FnOnce(&mut Builder, &[Value; 1
 pub(super) fn changed(change: impl FnOnce(&mut Kir)) -> Result<(), String> {
     let mut kir = builder().0.finish();
     change(&mut kir);
-    verify(&kir)
+    message(&kir)
 }
 
 /// Returns whether an instruction is valid for two operand types and a result type.

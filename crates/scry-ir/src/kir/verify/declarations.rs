@@ -1,0 +1,60 @@
+//! Checks the declarations, and definitions that no statement computes.
+
+use super::error::fault;
+use super::{Check, MAX_LABELS, MAX_WORKGROUP_AXIS, VerifyErrorKind, exists, memory, var_type};
+use crate::kir::{AddressSpace, Buffer, Definition, Inst, Kir, Type};
+
+/// Checks the declarations.
+pub(super) fn check(kir: &Kir) -> Check {
+    let wrong = |message: String| Err(fault(VerifyErrorKind::Declaration, message));
+    if kir.name.is_empty() || kir.name.contains(char::is_control) {
+        return wrong(format!("{:?} is not a name", kir.name));
+    }
+    let size = kir.workgroup_size;
+    if size.contains(&0) || size.iter().any(|axis| *axis > MAX_WORKGROUP_AXIS) {
+        return wrong(format!("the workgroup size is {size:?}"));
+    }
+    if kir.labels == 0 {
+        return wrong("the kernel's own label is not counted".to_owned());
+    }
+    if kir.labels > MAX_LABELS {
+        let message = format!("{} labels are more than {MAX_LABELS}", kir.labels);
+        return Err(fault(VerifyErrorKind::TooLarge, message));
+    }
+    kir.buffers.iter().try_for_each(buffer)?;
+    match kir.workgroup.iter().chain(&kir.locals).any(|array| array.len == 0) {
+        true => wrong("there is an array of length zero".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn buffer(buffer: &Buffer) -> Check {
+    let wrong = |message: String| Err(fault(VerifyErrorKind::Declaration, message));
+    let Buffer { name, element, .. } = buffer;
+    let is_separator = |c: char| c.is_control() || c.is_whitespace() || c == ',';
+    if name.is_empty() || name.contains(is_separator) {
+        return wrong(format!("{name:?} is not a name of a buffer"));
+    }
+    match element {
+        Type::Bool => wrong(format!("the elements of `{name}` are bool, which no buffer has")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the definition of a value that no statement computes: what it refers to must exist, since
+/// tables of all definitions are built. Passes leave such definitions behind, also of wrong types.
+pub(super) fn unused(kir: &Kir, definition: &Definition) -> Check {
+    let mut result = Ok(());
+    definition.inst.for_each_operand(|operand| {
+        if result.is_ok() {
+            result = exists(kir, operand);
+        }
+    });
+    result?;
+    match definition.inst {
+        Inst::Get(var) => var_type(kir, var).map(drop),
+        Inst::ArrayLength { binding, .. } => memory::exists(kir, AddressSpace::Binding(binding)),
+        Inst::Load { place, .. } | Inst::Atomic { place, .. } => memory::exists(kir, place.space),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,145 @@
+//! Errors of the verifier.
+
+use std::fmt;
+
+use crate::kir::{Type, Value};
+
+/// Maximum characters of a name or a statement in an error.
+const MAX_TEXT: usize = 240;
+
+/// The kind of rule that an invalid kernel breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum VerifyErrorKind {
+    /// Name, workgroup size, a buffer or an array is declared wrongly.
+    Declaration,
+    /// A value, variable, buffer or array does not exist; a value is used where it is not computed
+    /// or not visible, or is computed twice.
+    Value,
+    /// An operand or a result has the wrong type.
+    Type,
+    /// An access is misaligned, outside of a memory whose size is known, or not permitted there.
+    Memory,
+    /// A label is used twice, or a [`Stmt::Leave`](crate::kir::Stmt::Leave) is misplaced.
+    Control,
+    /// Blocks are nested too deeply, or there are too many labels.
+    TooLarge,
+}
+
+/// Why a kernel is invalid: the statement or value at fault, and the rule that it breaks.
+///
+/// ```
+/// use scry_ir::kir::{Builder, Type, Value, Var, VerifyErrorKind, verify};
+///
+/// let mut b = Builder::new("example", [64, 1, 1]);
+/// b.var(Type::U32);
+/// b.set(Var(0), Value(7));
+/// let error = verify(&b.finish()).expect_err("%7 is not defined");
+/// assert_eq!(error.kind, VerifyErrorKind::Value);
+/// assert_eq!((error.position, error.value), (Some(0), Some(Value(7))));
+/// assert_eq!(error.to_string(), "kernel example: `v0 = %7`: %7 has no definition");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyError {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// The kind of rule.
+    pub kind: VerifyErrorKind,
+    /// Number of the statement at fault, from 0, in the order of
+    /// [`for_each_stmt`](crate::kir::for_each_stmt). `None` if a declaration is at fault, or a
+    /// definition that no statement computes.
+    pub position: Option<usize>,
+    /// The statement or definition at fault, as printed, abbreviated if it is long.
+    pub statement: Option<String>,
+    /// The value at fault: an operand, or the value that the statement computes.
+    pub value: Option<Value>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {}: ", self.kernel)?;
+        if let Some(statement) = &self.statement {
+            write!(f, "`{statement}`: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+/// A broken rule, without the statement that breaks it.
+pub(super) struct Fault {
+    kind: VerifyErrorKind,
+    value: Option<Value>,
+    message: String,
+}
+
+/// Creates a fault.
+pub(super) fn fault(kind: VerifyErrorKind, message: impl Into<String>) -> Fault {
+    Fault { kind, value: None, message: message.into() }
+}
+
+impl Fault {
+    /// Names the value at fault.
+    pub(super) fn of(mut self, value: Value) -> Self {
+        self.value = Some(value);
+        self
+    }
+
+    /// Returns the error for a declaration of a kernel.
+    pub(super) fn declared(self, kernel: &str) -> VerifyError {
+        VerifyError {
+            kernel: kernel.escape_debug().take(MAX_TEXT).collect(),
+            kind: self.kind,
+            position: None,
+            statement: None,
+            value: self.value,
+            message: self.message,
+        }
+    }
+
+    /// Returns the error for a statement that computes `value`, if any.
+    pub(super) fn at(
+        self,
+        kernel: &str,
+        position: Option<usize>,
+        statement: &dyn fmt::Display,
+        value: Option<Value>,
+    ) -> VerifyError {
+        let value = self.value.or(value);
+        let statement = Some(abbreviated(statement));
+        VerifyError { position, statement, value, ..self.declared(kernel) }
+    }
+}
+
+/// Requires that types are equal.
+pub(super) fn same(found: Type, expected: Type, what: &str) -> Result<(), Fault> {
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("{what} takes {expected}, and gets {found}");
+    Err(fault(VerifyErrorKind::Type, message))
+}
+
+/// Prints a statement, without building the text of a very long one.
+fn abbreviated(statement: &dyn fmt::Display) -> String {
+    let mut text = Abbreviation(String::new());
+    let complete = fmt::write(&mut text, format_args!("{statement}")).is_ok();
+    if !complete {
+        text.0.push('…');
+    }
+    text.0
+}
+
+/// Accepts text until it is long.
+struct Abbreviation(String);
+
+impl fmt::Write for Abbreviation {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() > MAX_TEXT { Err(fmt::Error) } else { Ok(()) }
+    }
+}
