@@ -9,7 +9,7 @@
 //! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
 
 mod builder;
-
+pub(crate) mod half_floats;
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interpret;

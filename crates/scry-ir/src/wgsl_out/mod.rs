@@ -16,7 +16,7 @@
 //! | `barriers.rs`, `barrier_order.rs` | barriers: of workgroup memory, of storage |
 //! | `uniformity.rs` | what may be loaded by `workgroupUniformLoad` |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
-//! | `constants.rs`, `conversions.rs`, `half_floats.rs` | constants and types |
+//! | `constants.rs`, `conversions.rs` | constants and types |
 //! | `memory.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
 
 mod accesses;
@@ -30,7 +30,6 @@ mod conversions;
 mod declarations;
 mod exits;
 mod fields;
-mod half_floats;
 mod identifiers;
 mod kernel;
 mod levels;
@@ -58,6 +57,7 @@ use self::identifiers::Names;
 use self::levels::Level;
 use self::memories::{Declare, Memories};
 use self::text::Text;
+use crate::kir::half_floats::needs_f16;
 use crate::kir::{Kir, Label, Place, Type, Value};
 use crate::wgsl::naga::guard;
 use crate::{Features, Interface, ShaderError};
@@ -138,7 +138,7 @@ struct Prefixes {
 impl<'a> Emitter<'a> {
     fn new(kir: &'a Kir, interface: &'a Interface) -> Result<Self, ShaderError> {
         let accesses = Accesses::new(kir);
-        let native_f16 = interface.features.contains(Features::F16) || half_floats::needs_f16(kir);
+        let native_f16 = interface.features.contains(Features::F16) || needs_f16(kir);
         let mut names = Names::default();
         let name = names.unique(&kir.name);
         let declare = Declare {

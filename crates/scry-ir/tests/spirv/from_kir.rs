@@ -1,7 +1,7 @@
 //! Kernels as SPIR-V by way of the kernel IR: valid, and with the accesses that they need.
 
 use rspirv::dr::Instruction;
-use rspirv::spirv::{Decoration, Op, StorageClass};
+use rspirv::spirv::{Capability, Decoration, Op, StorageClass};
 use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
 use scry_ir::{Features, NotEmitted, Program, ShaderErrorKind, SpirvOptions};
 
@@ -83,6 +83,59 @@ fn random_kernels_are_valid() {
         let words = emit(&parse("random", &source), &CHECKED)
             .unwrap_or_else(|error| panic!("seed {seed}: {error:?}\n{source}"));
         validate(&words).unwrap_or_else(|message| panic!("seed {seed}: {message}\n{source}"));
+    }
+}
+
+/// The features of which one must be enabled for a capability; `None` if every device has it.
+fn features_with(capability: Capability) -> Option<Features> {
+    Some(match capability {
+        Capability::Shader => return None,
+        Capability::Float16 => Features::F16,
+        Capability::Float64 => Features::F64,
+        Capability::Int16 => Features::I16,
+        Capability::Int64 => Features::I64 | Features::I64_ATOMICS,
+        Capability::Int64Atomics => Features::I64_ATOMICS,
+        Capability::StorageBuffer16BitAccess => Features::F16 | Features::I16,
+        Capability::AtomicFloat32AddEXT => Features::F32_ATOMICS,
+        _ => Features::SUBGROUPS,
+    })
+}
+
+/// Panics if a module needs a capability that a device with the kernel's features may lack.
+fn check_capabilities(name: &str, program: &Program) {
+    let enabled = program.interface().features;
+    for capability in load(&emit(program, &CHECKED).unwrap()).capabilities {
+        let capability = capability.operands[0].unwrap_capability();
+        let allowed = features_with(capability).is_none_or(|of| enabled.intersects(of));
+        assert!(allowed, "{name} enables {enabled:?}, but needs {capability:?}");
+    }
+}
+
+#[test]
+fn capabilities_are_those_of_enabled_features() {
+    for folder in ["", "bounds", "fuzz"] {
+        for (name, source) in sources(&corpus(folder)) {
+            check_capabilities(&name, &parse(&name, &source));
+        }
+    }
+    for seed in 0..60 {
+        let features = scry_fuzz::Features::ALL.for_seed(seed);
+        let source = scry_fuzz::kernel(seed, features).case().source;
+        check_capabilities(&format!("seed {seed}"), &parse("random", &source));
+    }
+}
+
+#[test]
+fn packing_needs_no_16_bit_types() {
+    let pack = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+            let packed = pack2x16float(vec2f(x[i], x[i + 64u]));
+            x[i] = unpack2x16float(packed ^ 0x8000u).x + quantizeToF16(x[i]);
+        }";
+    check_capabilities("pack", &parse("pack", pack));
+    let emitted = emit(&parse("pack", &format!("enable f16;\n{pack}")), &CHECKED).unwrap();
+    if have_validator("packing_needs_no_16_bit_types") {
+        validate(&emitted).unwrap();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Conversions between types.
 
-use spirv::Op;
+use spirv::{GlslStd450Op, Op};
 
 use super::module::Id;
 use super::{Emitter, Result};
@@ -15,6 +15,10 @@ impl Emitter<'_> {
             _ if from == to => id,
             (Type::Bool, _) => self.bool_as(to, id),
             (_, Type::Bool) => self.is_nonzero(from, id),
+            (Type::F32, Type::F16) if !self.native_f16 => self.packed_f16(id),
+            (Type::F16, Type::F32) if !self.native_f16 => self.unpacked_f16(id),
+            (Type::U32 | Type::I32, Type::U16) if !self.native_u16 => self.low_half(id),
+            (Type::U16, _) if !self.native_u16 => id,
             _ => match (from.is_float(), to.is_float()) {
                 (true, true) => self.op(Op::FConvert, to, &[id]),
                 (true, false) => self.saturated(from, to, id),
@@ -30,7 +34,65 @@ impl Emitter<'_> {
     /// Returns the same bits as another type.
     pub(super) fn bitcast(&mut self, to: Type, a: Value) -> Id {
         let id = self.value(a);
-        if self.ty(a).is_float() == to.is_float() { id } else { self.op(Op::Bitcast, to, &[id]) }
+        let from = self.ty(a);
+        match (from, to) {
+            _ if from.is_float() == to.is_float() => id,
+            (Type::F16, _) => self.bits_of_f16(to, id),
+            (_, Type::F16) => self.f16_of_bits(from, id),
+            _ => self.op(Op::Bitcast, to, &[id]),
+        }
+    }
+
+    /// Bitcasts from `F16`.
+    fn bits_of_f16(&mut self, to: Type, id: Id) -> Id {
+        match (self.native_f16, self.native_u16) {
+            (true, true) => self.op(Op::Bitcast, to, &[id]),
+            (false, false) => id,
+            (false, true) => self.op(Op::UConvert, to, &[id]),
+            (true, false) => {
+                let f16 = self.spirv_ty(Type::F16);
+                let (pair, zero) = (self.m.vector(f16, 2), self.m.null(f16));
+                let pair = self.m.op(Op::CompositeConstruct, pair, &[id, zero]);
+                self.op(Op::Bitcast, Type::U32, &[pair])
+            }
+        }
+    }
+
+    /// Bitcasts to `F16`.
+    fn f16_of_bits(&mut self, from: Type, id: Id) -> Id {
+        match (self.native_f16, self.native_u16) {
+            (true, true) => self.op(Op::Bitcast, Type::F16, &[id]),
+            (false, false) => id,
+            (false, true) => self.op(Op::UConvert, Type::U32, &[id]),
+            (true, false) => {
+                debug_assert!(from.bits() == 16);
+                let f16 = self.spirv_ty(Type::F16);
+                let pair = self.m.vector(f16, 2);
+                let pair = self.m.op(Op::Bitcast, pair, &[id]);
+                self.m.op(Op::CompositeExtract, f16, &[pair, 0])
+            }
+        }
+    }
+
+    /// Converts `f32` to the bits of an `F16`.
+    fn packed_f16(&mut self, id: Id) -> Id {
+        let (f32, u32) = (self.spirv_ty(Type::F32), self.m.u32_ty());
+        let (pair, zero) = (self.m.vector(f32, 2), self.m.null(f32));
+        let pair = self.m.op(Op::CompositeConstruct, pair, &[id, zero]);
+        self.m.glsl(GlslStd450Op::PackHalf2x16, u32, &[pair])
+    }
+
+    /// Converts the bits of an `F16` to `f32`.
+    fn unpacked_f16(&mut self, id: Id) -> Id {
+        let f32 = self.spirv_ty(Type::F32);
+        let pair = self.m.vector(f32, 2);
+        let pair = self.m.glsl(GlslStd450Op::UnpackHalf2x16, pair, &[id]);
+        self.m.op(Op::CompositeExtract, f32, &[pair, 0])
+    }
+
+    fn low_half(&mut self, id: Id) -> Id {
+        let mask = self.m.u32(0xffff);
+        self.op(Op::BitwiseAnd, Type::U32, &[id, mask])
     }
 
     fn bool_as(&mut self, to: Type, id: Id) -> Id {

@@ -29,8 +29,9 @@ use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
 use self::module::{Id, Module};
 use self::state::{Arrays, Construct, Views, Words};
 use super::SpirvOptions;
+use crate::kir::half_floats::needs_f16;
 use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value};
-use crate::{Interface, Program, ShaderError};
+use crate::{Features, Interface, Program, ShaderError};
 
 /// Why the kernel IR was not written as SPIR-V.
 #[doc(hidden)]
@@ -141,6 +142,10 @@ struct Emitter<'k> {
     leaving: Vec<Id>,
     /// Whether the current block has its terminator.
     terminated: bool,
+    /// Whether the device has 16-bit floats, and 16-bit integers. Otherwise their values are
+    /// 32-bit words whose upper half is zero.
+    native_f16: bool,
+    native_u16: bool,
     /// Whether workgroup barriers order storage buffers too.
     storage_is_shared: bool,
 }
@@ -163,6 +168,8 @@ impl<'k> Emitter<'k> {
             constructs: Vec::new(),
             leaving: vec![0; kir.labels as usize],
             terminated: false,
+            native_f16: interface.features.contains(Features::F16) || needs_f16(kir),
+            native_u16: interface.features.contains(Features::I16),
             storage_is_shared: memory::reads_what_it_writes(kir),
         }
     }
@@ -188,6 +195,8 @@ impl<'k> Emitter<'k> {
     fn spirv_ty(&mut self, ty: Type) -> Id {
         match ty {
             Type::Bool => self.m.bool_ty(),
+            Type::F16 if !self.native_f16 => self.m.u32_ty(),
+            Type::U16 | Type::I16 if !self.native_u16 => self.m.u32_ty(),
             _ if ty.is_float() => self.m.float(ty.bits()),
             _ => self.m.int(ty.bits()),
         }

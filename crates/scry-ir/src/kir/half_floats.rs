@@ -1,9 +1,13 @@
-//! Whether a kernel has 16-bit floats.
+//! Whether a kernel computes with 16-bit floats.
+//!
+//! The packing functions of WGSL convert to `F16` and `U16` also in kernels that do not enable
+//! `f16`, on devices without 16-bit types. Code generators then represent an `F16` or `U16` by a
+//! 32-bit word whose upper half is zero.
 
-use crate::kir::{Inst, Kir, Stmt, Type, Value, for_each_stmt};
+use super::{Inst, Kir, Stmt, Type, Value, for_each_stmt};
 
 /// Whether the kernel computes with 16-bit floats, rather than only packing them.
-pub(super) fn needs_f16(kir: &Kir) -> bool {
+pub(crate) fn needs_f16(kir: &Kir) -> bool {
     let is_half = |value: Value| kir.ty(value) == Type::F16;
     let mut needed = kir.workgroup.iter().chain(&kir.locals).any(|array| array.ty == Type::F16);
     for_each_stmt(&kir.body, &mut |stmt| {
