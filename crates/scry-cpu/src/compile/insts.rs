@@ -20,7 +20,10 @@ impl Emitter<'_> {
             Inst::Const(constant) => self.constant(value, constant),
             Inst::Get(var) => self.read(value, var),
             Inst::Extra(..) => {}
-            Inst::Load { place, count } => self.load(value, place, count),
+            // All of a workgroup is at the same step: barriers are no steps.
+            Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
+                self.load(value, place, count);
+            }
             Inst::Atomic { op, place, value: operand, compare } => {
                 self.atomic(value, op, place, operand, compare);
             }

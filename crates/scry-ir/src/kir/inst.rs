@@ -439,6 +439,18 @@ pub enum Inst {
         /// The number of values.
         count: u8,
     },
+    /// WGSL's `workgroupUniformLoad`: a workgroup barrier, a load from workgroup memory, and a
+    /// second barrier, so that all invocations load the same values. The index must be uniform.
+    /// Results are as of [`Inst::Load`]. Adjacent ones share their barriers, also with an adjacent
+    /// [`Barrier`](super::Barrier): see [`needs_barriers`].
+    ///
+    /// [`needs_barriers`]: super::needs_barriers
+    WorkgroupUniformLoad {
+        /// The address, in workgroup memory.
+        place: Place,
+        /// The number of values.
+        count: u8,
+    },
     /// The `n`th additional result of an instruction with several results.
     Extra(Value, u8),
     /// An atomic operation; its result is the previous content.
@@ -531,6 +543,7 @@ impl Inst {
             | Self::ArrayLength { .. } => true,
             Self::Get(_)
             | Self::Load { .. }
+            | Self::WorkgroupUniformLoad { .. }
             | Self::Extra(..)
             | Self::Atomic { .. }
             | Self::Subgroup(_)
@@ -542,7 +555,7 @@ impl Inst {
     #[must_use]
     pub const fn results(&self) -> u32 {
         match self {
-            Self::Load { count, .. } => *count as u32,
+            Self::Load { count, .. } | Self::WorkgroupUniformLoad { count, .. } => *count as u32,
             Self::MultiplyAdd { .. } => 4,
             _ => 1,
         }

@@ -44,7 +44,7 @@ pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
 pub use verify::{VerifyError, VerifyErrorKind, verify};
-pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut};
+pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};
 
 /// Mutation testing is disabled in builds without the feature `mutation`.
 #[cfg(not(feature = "mutation"))]

@@ -1,6 +1,6 @@
 //! Traversal of statements, and of the operands of statements and instructions.
 
-use super::{Block, Inst, ShuffleSource, Stmt, SubgroupOp, Value};
+use super::{Barrier, Block, Inst, Kir, ShuffleSource, Stmt, SubgroupOp, Value};
 
 /// Calls `visit` with each statement of a block and of nested blocks, in program order: a statement
 /// before those that it contains.
@@ -25,6 +25,20 @@ pub fn any_stmt(block: &[Stmt], condition: &mut impl FnMut(&Stmt) -> bool) -> bo
     block
         .iter()
         .any(|stmt| condition(stmt) || stmt.blocks().any(|inner| any_stmt(inner, condition)))
+}
+
+/// Returns whether barriers are required before and after the [`Inst::WorkgroupUniformLoad`] at
+/// position `nth` of a block: not where the adjacent statement is a workgroup barrier or such a
+/// load, since nothing is stored between them.
+#[must_use]
+pub fn needs_barriers(kir: &Kir, block: &[Stmt], nth: usize) -> [bool; 2] {
+    let synchronises = |stmt: &Stmt| match stmt {
+        Stmt::Barrier(barrier) => *barrier == Barrier::Workgroup,
+        Stmt::Let(value) => matches!(kir.inst(*value), Inst::WorkgroupUniformLoad { .. }),
+        _ => false,
+    };
+    let before = nth.checked_sub(1).and_then(|nth| block.get(nth));
+    [before, block.get(nth + 1)].map(|stmt| !stmt.is_some_and(synchronises))
 }
 
 /// Up to two blocks.
@@ -122,7 +136,9 @@ impl Inst {
                 visit(b);
                 visit(c);
             }
-            Self::Load { place, .. } => visit_any(&mut place.index, visit),
+            Self::Load { place, .. } | Self::WorkgroupUniformLoad { place, .. } => {
+                visit_any(&mut place.index, visit);
+            }
             Self::Atomic { place, value, compare, .. } => {
                 visit_any(&mut place.index, visit);
                 visit_any(value, visit);
@@ -163,7 +179,7 @@ impl SubgroupOp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kir::{Barrier, Label};
+    use crate::kir::Label;
 
     /// A scope with a barrier and a loop that leaves it, and a barrier after it.
     fn body() -> Block {

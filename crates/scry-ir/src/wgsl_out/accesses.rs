@@ -58,7 +58,7 @@ impl Accesses {
 
     fn instruction(&mut self, kir: &Kir, inst: &Inst, ty: Type) {
         match *inst {
-            Inst::Load { place, count } => {
+            Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
                 self.add(Kind::Load, constant(kir, place), ty, count.into());
             }
             Inst::Atomic { place, .. } => self.add(Kind::Atomic, constant(kir, place), ty, 1),

@@ -3,8 +3,7 @@
 //! KIR has one barrier for all memory, WGSL one for workgroup memory and one for storage. The
 //! latter is written only where storage is accessed before and after it.
 
-use super::uniformity::UniformLoads;
-use crate::kir::{AddressSpace, Barrier, Block, Inst, Kir, Stmt};
+use crate::kir::{AddressSpace, Barrier, Block, Inst, Kir, Stmt, needs_barriers};
 
 /// The barriers of a kernel.
 pub(super) struct Barriers {
@@ -12,7 +11,6 @@ pub(super) struct Barriers {
     storage: Vec<bool>,
     next: usize,
     pub(super) workgroup: bool,
-    pub(super) uniform: UniformLoads,
 }
 
 impl Barriers {
@@ -20,8 +18,7 @@ impl Barriers {
         let mut order = Order::default();
         order.block(kir, &kir.body, None);
         let storage = order.barriers.iter().map(|at| order.is_between(*at)).collect();
-        let uniform = UniformLoads::new(kir);
-        Self { storage, next: 0, workgroup: !kir.workgroup.is_empty(), uniform }
+        Self { storage, next: 0, workgroup: !kir.workgroup.is_empty() }
     }
 
     /// Whether the next barrier orders storage.
@@ -48,7 +45,7 @@ struct Order {
 
 impl Order {
     fn block(&mut self, kir: &Kir, block: &Block, repeated: Option<usize>) {
-        for stmt in block {
+        for (nth, stmt) in block.iter().enumerate() {
             self.statements += 1;
             let at = At { nth: self.statements, repeated };
             let space = match stmt {
@@ -58,6 +55,11 @@ impl Order {
                 }
                 Stmt::Store { place, .. } => Some(place.space),
                 Stmt::Let(value) => match kir.inst(*value) {
+                    Inst::WorkgroupUniformLoad { .. } => {
+                        let needed = needs_barriers(kir, block, nth);
+                        self.barriers.extend(needed.into_iter().filter(|it| *it).map(|_| at));
+                        None
+                    }
                     Inst::Load { place, .. } | Inst::Atomic { place, .. } => Some(place.space),
                     _ => None,
                 },

@@ -3,7 +3,7 @@
 use super::Emitter;
 use super::levels::Kind;
 use crate::ShaderError;
-use crate::kir::{Block, Label, Stmt, Value, any_stmt};
+use crate::kir::{Block, Inst, Label, Stmt, Value, any_stmt, needs_barriers};
 
 /// A loop whose body is a scope and what follows it: `continue` leaves the scope.
 struct Continued<'a> {
@@ -16,14 +16,16 @@ struct Continued<'a> {
 }
 
 impl Emitter<'_> {
-    pub(super) fn statements(&mut self, mut block: &[Stmt]) -> Result<(), ShaderError> {
-        while let Some((first, rest)) = block.split_first() {
-            if let Some(after) = self.uniform_loads(block)? {
-                block = after;
-                continue;
+    pub(super) fn statements(&mut self, block: &[Stmt]) -> Result<(), ShaderError> {
+        for (nth, stmt) in block.iter().enumerate() {
+            if let Stmt::Let(value) = stmt
+                && let Inst::WorkgroupUniformLoad { place, count } = *self.kir.inst(*value)
+            {
+                let needed = needs_barriers(self.kir, block, nth);
+                self.uniform_load(*value, &place, count.into(), needed)?;
+            } else {
+                self.statement(stmt)?;
             }
-            self.statement(first)?;
-            block = rest;
         }
         Ok(())
     }

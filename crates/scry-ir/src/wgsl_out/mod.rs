@@ -14,7 +14,6 @@
 //! | `visibility.rs` | the values that are used outside the braces that compute them |
 //! | `control.rs`, `exits.rs`, `levels.rs` | control flow, and exits through several levels |
 //! | `barriers.rs`, `barrier_order.rs` | barriers: of workgroup memory, of storage |
-//! | `uniformity.rs` | what may be loaded by `workgroupUniformLoad` |
 //! | `values.rs`, `operators.rs`, `subgroups.rs` | instructions |
 //! | `constants.rs`, `conversions.rs` | constants and types |
 //! | `memory.rs`, `address.rs`, `atomics.rs` | loads, stores and atomics |
@@ -40,7 +39,6 @@ mod refusals;
 mod reserved;
 mod subgroups;
 mod text;
-mod uniformity;
 mod values;
 mod visibility;
 

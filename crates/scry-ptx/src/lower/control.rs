@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{
     Barrier, BinaryOp, Block, CountedLoop, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt,
-    counted_loop, for_each_stmt,
+    counted_loop, for_each_stmt, needs_barriers,
 };
 
 use super::Lowering;
@@ -27,9 +27,28 @@ impl Lowering<'_> {
     /// Writes the statements of a block.
     pub(super) fn block(&mut self, block: &[Stmt]) {
         for (nth, stmt) in block.iter().enumerate() {
-            if !self.is_deferred(stmt, &block[nth + 1..]) {
-                self.statement(stmt, &block[..nth]);
+            match stmt {
+                _ if self.is_deferred(stmt, &block[nth + 1..]) => {}
+                Stmt::Let(value) if self.is_uniform_load(*value) => {
+                    self.uniform_load(*value, needs_barriers(self.kir, block, nth));
+                }
+                _ => self.statement(stmt, &block[..nth]),
             }
+        }
+    }
+
+    fn is_uniform_load(&self, value: Value) -> bool {
+        matches!(self.kir.inst(value), Inst::WorkgroupUniformLoad { .. })
+    }
+
+    /// Loads between barriers.
+    fn uniform_load(&mut self, value: Value, [before, after]: [bool; 2]) {
+        if before {
+            self.b.barrier();
+        }
+        self.define(value);
+        if after {
+            self.b.barrier();
         }
     }
 

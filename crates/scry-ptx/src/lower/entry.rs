@@ -335,7 +335,9 @@ impl Used {
                 Inst::ArrayLength { binding: buffer, offset, stride } => {
                     used.length(Param::Length { buffer, offset, stride });
                 }
-                Inst::Load { place, .. } | Inst::Atomic { place, .. } => used.place(&place),
+                Inst::Load { place, .. }
+                | Inst::WorkgroupUniformLoad { place, .. }
+                | Inst::Atomic { place, .. } => used.place(&place),
                 _ => {}
             }
         }

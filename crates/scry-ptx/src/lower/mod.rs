@@ -237,7 +237,9 @@ impl<'k> Lowering<'k> {
                 let held = self.var(var).into();
                 self.b.copy(ptx_type(ty), held).into()
             }
-            Inst::Load { place, count } => self.load(value, &place, count),
+            Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
+                self.load(value, &place, count)
+            }
             Inst::Extra(..) => self.value(value),
             Inst::Atomic { op, place, value: operand, compare } => {
                 self.atomic(value, op, &place, operand, compare).into()

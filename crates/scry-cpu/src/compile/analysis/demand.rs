@@ -50,7 +50,9 @@ impl Demand<'_> {
         match inst {
             Inst::Get(_) | Inst::Extra(..) => {}
             _ if self.live_ranges.fused[value.index()] && self.kir.ty(value) == Type::Bool => {}
-            Inst::Load { place, .. } => self.index(place),
+            Inst::Load { place, .. } | Inst::WorkgroupUniformLoad { place, .. } => {
+                self.index(place);
+            }
             Inst::Atomic { place, value, compare, .. } => {
                 self.index(place);
                 value.iter().chain(compare).for_each(|operand| self.want(*operand));

@@ -205,6 +205,22 @@ impl Builder {
         self.several(ty, Inst::Load { place, count })
     }
 
+    /// Loads `count` contiguous values (1 to 4) of type `ty` from workgroup memory between two
+    /// barriers; see [`Inst::WorkgroupUniformLoad`].
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Place, Type, verify};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let flag = b.workgroup_array(Type::U32, 1);
+    /// let flag = b.workgroup_uniform_load(Type::U32, Place::new(flag, None, 0, 0), 1)[0];
+    /// assert_eq!(b.ty(flag), Type::U32);
+    /// assert_eq!(verify(&b.finish()), Ok(()));
+    /// ```
+    pub fn workgroup_uniform_load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
+        self.several(ty, Inst::WorkgroupUniformLoad { place, count })
+    }
+
     /// Adds an instruction with several results of type `ty`.
     fn several(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
         let first = self.value(ty, inst);

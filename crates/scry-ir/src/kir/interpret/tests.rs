@@ -4,7 +4,7 @@ use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
 use crate::Program;
 use crate::kir::{
     AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Stmt,
-    Value,
+    Type, Value,
 };
 
 fn lowered(source: &str) -> Kir {
@@ -22,6 +22,21 @@ fn run(kir: &Kir, len: usize, subgroup_size: u32) -> Vec<u32> {
     interpreter.subgroup_size = subgroup_size;
     interpreter.run([2, 1, 1]).unwrap_or_else(|error| panic!("{error}"));
     words(&interpreter.buffers[0])
+}
+
+#[test]
+fn uniform_loads_wait_for_the_workgroup() {
+    let mut b = Builder::new("flag", [2, 1, 1]);
+    let shared = b.workgroup_array(Type::U32, 1);
+    let lane = b.builtin(Builtin::LocalId(0));
+    let one = b.u32(1);
+    let first = b.binary(BinaryOp::Lt, lane, one);
+    b.if_then(first, |b| {
+        b.workgroup_uniform_load(Type::U32, Place::new(shared, None, 4, 0), 1);
+    });
+    let error = Interpreter::new(&b.finish(), Vec::new()).run([1; 3]).unwrap_err();
+    let expected = InterpretError::DivergentBarrier { group: [0; 3], arrived: 1, expected: 2 };
+    assert_eq!(error, expected);
 }
 
 #[test]
@@ -83,12 +98,12 @@ fn matrices_are_multiplied() {
     let mut b = Builder::new("product", [32, 1, 1]);
     let out = b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));
-    let number = b.convert(crate::kir::Type::F32, lane);
+    let number = b.convert(Type::F32, lane);
     let c = b.constant(Const::f32(1000.0));
     let inst = Inst::MultiplyAdd { a: [number; 4], b: [number; 2], c: [c; 4] };
     let mut kir = b.finish();
     let first = Value(kir.values.len() as u32);
-    let ty = crate::kir::Type::F32;
+    let ty = Type::F32;
     kir.values.push(crate::kir::Definition { ty, inst });
     for nth in 1..4 {
         kir.values.push(crate::kir::Definition { ty, inst: Inst::Extra(first, nth) });
@@ -142,7 +157,7 @@ fn copies_keep_the_bits_of_nan() {
     );
     for definition in &mut kir.values {
         if definition.inst == Inst::Const(Const::f32(42.0)) {
-            definition.inst = Inst::Const(Const { ty: crate::kir::Type::F32, bits: NAN.into() });
+            definition.inst = Inst::Const(Const { ty: Type::F32, bits: NAN.into() });
         }
     }
     let mut data = vec![0; 32];

@@ -179,6 +179,9 @@ impl<'a, 'm> Workgroup<'a, 'm> {
     /// read, except that memory is accessed by one lane after another.
     fn define(&mut self, value: Value, active: &[u32]) -> Result {
         let kir = self.kir;
+        if matches!(kir.inst(value), Inst::WorkgroupUniformLoad { .. }) {
+            self.barrier(active.len())?;
+        }
         for nth in 0..kir.inst(value).results() {
             let result = Value(value.0 + nth);
             // If a value is defined again, inactive lanes keep theirs.
@@ -204,7 +207,9 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 Ok(Const::u32(bytes.saturating_sub(offset) / stride))
             }
             Inst::Get(var) => Ok(self.vars[lane as usize][var.index()]),
-            Inst::Load { place, .. } => self.read(lane, &place, nth, ty),
+            Inst::Load { place, .. } | Inst::WorkgroupUniformLoad { place, .. } => {
+                self.read(lane, &place, nth, ty)
+            }
             Inst::Atomic { op, place, value, compare } => {
                 self.atomic(lane, op, &place, [value, compare], ty)
             }

@@ -7,7 +7,7 @@ use super::pointers::{ElementIndex, Pointer, Root};
 use super::types::Ty;
 use super::{Lower, MAX_SCALARISED};
 use crate::ShaderError;
-use crate::kir::{AtomicOp, BinaryOp, Const, Stmt, Type, Value, Var};
+use crate::kir::{AtomicOp, Barrier, BinaryOp, Const, Stmt, Type, Value, Var};
 
 impl Lower<'_> {
     /// Lowers a load.
@@ -18,6 +18,32 @@ impl Lower<'_> {
             return Ok(Operand::Memory(copy));
         }
         Ok(Operand::Values(self.read_all(pointer)?))
+    }
+
+    /// Lowers a load from workgroup memory between barriers. A large value is copied between two
+    /// barriers, and not known to be uniform.
+    pub(super) fn load_uniform(&mut self, pointer: &Pointer) -> Result<Operand, ShaderError> {
+        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
+            self.builder.barrier(Barrier::Workgroup);
+            let copied = self.load(pointer)?;
+            self.builder.barrier(Barrier::Workgroup);
+            return Ok(copied);
+        }
+        let mut values = Vec::new();
+        self.read_uniform(pointer, &mut values)?;
+        Ok(Operand::Values(values.into()))
+    }
+
+    fn read_uniform(&mut self, pointer: &Pointer, out: &mut Vec<Value>) -> Result<(), ShaderError> {
+        let (ty, count) = match pointer.ty {
+            Ty::Scalar(ty) | Ty::Atomic(ty) => (ty, 1),
+            Ty::Vector { len, ty } => (ty, len),
+            _ => return self.for_each_part(pointer, &mut |this, it| this.read_uniform(&it, out)),
+        };
+        self.spend(count.into())?;
+        let place = self.place(pointer, ty)?;
+        out.extend(self.builder.workgroup_uniform_load(ty, place, count));
+        Ok(())
     }
 
     /// Returns the value of memory that is not written while the value is used.

@@ -3,7 +3,7 @@
 use naga::{Expression, Statement};
 
 use super::Lower;
-use super::frame::{Expr, Operand};
+use super::frame::Expr;
 use crate::ShaderError;
 use crate::kir::Barrier;
 
@@ -82,9 +82,7 @@ impl<'m> Lower<'m> {
 
     fn uniform_load(&mut self, pointer: Expr, result: Expr) -> Result<(), ShaderError> {
         let pointer = self.pointer(pointer)?;
-        self.builder.barrier(Barrier::Workgroup);
-        let value: Operand = self.load(&pointer)?;
-        self.builder.barrier(Barrier::Workgroup);
+        let value = self.load_uniform(&pointer)?;
         self.define(result, value);
         Ok(())
     }

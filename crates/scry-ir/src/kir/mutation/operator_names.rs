@@ -41,6 +41,7 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
         Inst::ArrayLength { .. } => "array_length".to_owned(),
         Inst::Get(_) => typed("get", ty),
         Inst::Load { place, .. } => memory("load", place.space, ty),
+        Inst::WorkgroupUniformLoad { .. } => typed("workgroup_uniform_load", ty),
         Inst::Atomic { op, place, value, .. } => {
             let name = memory(&format!("atomic.{}", snake(op)), place.space, ty);
             let writes = value.map(|_| format!("{name}{MEMORY}"));

@@ -29,15 +29,19 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
         "convert" => cursor.value().map(Inst::Convert),
         "bitcast" => cursor.value().map(Inst::Bitcast),
         "array_length" => array_length(cursor),
-        "load" => {
-            let count = results.try_into().map_err(|_| format!("{results} results"))?;
-            Ok(Inst::Load { place: cursor.place()?, count })
+        "load" => Ok(Inst::Load { place: cursor.place()?, count: count(results)? }),
+        "workgroup_uniform_load" => {
+            Ok(Inst::WorkgroupUniformLoad { place: cursor.place()?, count: count(results)? })
         }
         "atomic" => atomic(cursor),
         "subgroup" => subgroup(cursor).map(Inst::Subgroup),
         "multiply_add" => multiply_add(cursor),
         _ => operation(name, cursor, line),
     }
+}
+
+fn count(results: usize) -> Read<u8> {
+    results.try_into().map_err(|_| format!("{results} results"))
 }
 
 fn operation(name: &str, cursor: &mut Cursor<'_>, line: &str) -> Read<Inst> {

@@ -246,7 +246,7 @@ impl Cse<'_> {
                     if self.changes(place.space) { self.memory.state(place.space) } else { 0 };
                 return self.merge(value, state, count, out);
             }
-            Inst::Atomic { .. } => self.memory.change_shared(),
+            Inst::Atomic { .. } | Inst::WorkgroupUniformLoad { .. } => self.memory.change_shared(),
             Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {
                 let key = (ty, definition.inst, 0);
                 let start = &mut self.start;

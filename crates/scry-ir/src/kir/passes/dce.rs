@@ -56,7 +56,9 @@ impl Read {
 
     fn stmt(&mut self, kir: &Kir, stmt: &Stmt) {
         if let Stmt::Let(value) = stmt
-            && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
+            && let Inst::Load { place, .. }
+            | Inst::WorkgroupUniformLoad { place, .. }
+            | Inst::Atomic { place, .. } = kir.inst(*value)
         {
             match place.space {
                 AddressSpace::Workgroup(at) => self.workgroup[at as usize] = true,
@@ -78,7 +80,13 @@ impl Read {
 
 /// Returns whether an instruction must be executed even if its result is unused.
 fn has_effect(inst: &Inst) -> bool {
-    matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. })
+    matches!(
+        inst,
+        Inst::Atomic { .. }
+            | Inst::WorkgroupUniformLoad { .. }
+            | Inst::Subgroup(_)
+            | Inst::MultiplyAdd { .. }
+    )
 }
 
 /// The liveness analysis.

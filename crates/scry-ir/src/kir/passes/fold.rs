@@ -82,7 +82,10 @@ impl Fold<'_> {
     fn value(&mut self, value: Value) -> bool {
         let mut inst = *self.kir.inst(value);
         self.map.rename(&mut inst);
-        if let Inst::Load { place, .. } | Inst::Atomic { place, .. } = &mut inst {
+        if let Inst::Load { place, .. }
+        | Inst::WorkgroupUniformLoad { place, .. }
+        | Inst::Atomic { place, .. } = &mut inst
+        {
             self.place(place);
         }
         self.kir.values[value.index()].inst = inst;

@@ -63,7 +63,9 @@ impl Compact<'_> {
         definition.inst.for_each_operand_mut(|value| *value = Value(self.values[value.index()]));
         match &mut definition.inst {
             Inst::Get(var) => *var = self.var(*var),
-            Inst::Load { place, .. } | Inst::Atomic { place, .. } => self.place(place),
+            Inst::Load { place, .. }
+            | Inst::WorkgroupUniformLoad { place, .. }
+            | Inst::Atomic { place, .. } => self.place(place),
             _ => {}
         }
         let number = self.new_values.len() as u32;

@@ -135,6 +135,7 @@ impl Display for Inst {
             }
             Self::Get(var) => write!(f, "{var}"),
             Self::Load { place, .. } => write!(f, "load {place}"),
+            Self::WorkgroupUniformLoad { place, .. } => write!(f, "workgroup_uniform_load {place}"),
             Self::Extra(first, nth) => write!(f, "extra {nth} of {first}"),
             Self::Atomic { op, place, value, compare } => {
                 write!(f, "atomic {} {place}", Snake(op))?;

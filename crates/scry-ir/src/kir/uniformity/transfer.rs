@@ -45,6 +45,9 @@ pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variabi
         Inst::Convert(a) | Inst::Bitcast(a) => linear(ty, of(*a)),
         Inst::Get(var) => known.var(*var),
         Inst::Load { place, .. } => of_load(kir, place, known),
+        // The barriers around it exclude races.
+        Inst::WorkgroupUniformLoad { .. } if known.group != Uniform => Varying,
+        Inst::WorkgroupUniformLoad { place, .. } => opaque(place.index.map_or(Uniform, of)),
         Inst::Extra(first, _) => of(*first),
         Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. } => Varying,
     }

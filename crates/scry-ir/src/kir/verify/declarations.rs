@@ -54,7 +54,9 @@ pub(super) fn unused(kir: &Kir, definition: &Definition) -> Check {
     match definition.inst {
         Inst::Get(var) => var_type(kir, var).map(drop),
         Inst::ArrayLength { binding, .. } => memory::exists(kir, AddressSpace::Binding(binding)),
-        Inst::Load { place, .. } | Inst::Atomic { place, .. } => memory::exists(kir, place.space),
+        Inst::Load { place, .. }
+        | Inst::WorkgroupUniformLoad { place, .. }
+        | Inst::Atomic { place, .. } => memory::exists(kir, place.space),
         _ => Ok(()),
     }
 }

@@ -20,6 +20,14 @@ pub(super) fn load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Check {
     check(kir, place, Access::Read, ty, usize::from(count))
 }
 
+/// Checks a uniform load of `count` values.
+pub(super) fn uniform_load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Check {
+    match place.space {
+        AddressSpace::Workgroup(_) => load(kir, place, count, ty),
+        space => Err(wrong(format!("{space} is not workgroup memory"))),
+    }
+}
+
 /// Checks a store of values whose definitions exist.
 pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
     let ty = values.first().map_or(Type::U32, |value| kir.ty(*value));

@@ -35,6 +35,9 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         }
         Inst::Get(var) => gives(var_type(kir, *var)?, *ty),
         Inst::Load { place, count } => memory::load(kir, place, *count, *ty),
+        Inst::WorkgroupUniformLoad { place, count } => {
+            memory::uniform_load(kir, place, *count, *ty)
+        }
         Inst::Extra(..) => Ok(()),
         Inst::Atomic { .. } => memory::atomic(kir, inst, *ty),
         Inst::Subgroup(op) => check_subgroup(kir, op, *ty),

@@ -10,13 +10,37 @@ use spirv::{LoopControl, MemorySemantics, Op, Scope, SelectionControl};
 use super::module::Id;
 use super::state::Construct;
 use super::{Emitter, Result};
-use crate::kir::{Barrier, Block, CountedLoop, Label, Stmt, Type, Value, any_stmt, counted_loop};
+use crate::kir::{
+    Barrier, Block, CountedLoop, Inst, Label, Stmt, Type, Value, any_stmt, counted_loop,
+    needs_barriers,
+};
 
 impl Emitter<'_> {
     /// Writes the statements of a block.
     pub(super) fn block(&mut self, block: &[Stmt]) -> Result<()> {
         for (nth, stmt) in block.iter().enumerate() {
-            self.statement(stmt, &block[..nth])?;
+            match stmt {
+                Stmt::Let(value) if self.is_uniform_load(*value) => {
+                    self.uniform_load(*value, needs_barriers(self.kir, block, nth))?;
+                }
+                _ => self.statement(stmt, &block[..nth])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_uniform_load(&self, value: Value) -> bool {
+        matches!(self.kir.inst(value), Inst::WorkgroupUniformLoad { .. })
+    }
+
+    /// Loads between barriers.
+    fn uniform_load(&mut self, value: Value, [before, after]: [bool; 2]) -> Result<()> {
+        if before {
+            self.barrier(Barrier::Workgroup);
+        }
+        self.define(value)?;
+        if after {
+            self.barrier(Barrier::Workgroup);
         }
         Ok(())
     }

@@ -56,7 +56,9 @@ pub(super) fn workgroup_widths(emitter: &Emitter<'_>) -> Vec<u32> {
     };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
         Stmt::Let(value) => {
-            if let Inst::Load { place, count } = kir.inst(*value) {
+            if let Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } =
+                kir.inst(*value)
+            {
                 widen(place, kir.ty(*value), (*count).into());
             }
         }

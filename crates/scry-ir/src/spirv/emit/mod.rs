@@ -236,7 +236,7 @@ impl<'k> Emitter<'k> {
     }
 
     /// Computes a value.
-    fn define(&mut self, value: Value) -> Result<()> {
+    pub(super) fn define(&mut self, value: Value) -> Result<()> {
         let inst = *self.kir.inst(value);
         let id = self.compute(value, &inst)?;
         self.values[value.index()] = id;
@@ -269,7 +269,9 @@ impl<'k> Emitter<'k> {
                 let pointer = self.vars[var.index()];
                 Ok(self.op(Op::Load, ty, &[pointer]))
             }
-            Inst::Load { place, count } => self.load(value, &place, count),
+            Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
+                self.load(value, &place, count)
+            }
             Inst::Extra(..) => Ok(self.value(value)),
             Inst::Atomic { op, place, value: operand, compare } => {
                 self.atomic(ty, op, &place, operand, compare)

@@ -124,28 +124,43 @@ fn atomics_give_what_was_there() {
 }
 
 #[test]
-fn a_uniform_load_stands_between_barriers() {
-    let declarations = "var<workgroup> w: array<u32, 4>;";
-    let body = "w[1] = data[0]; let w1 = workgroupUniformLoad(&w); out[0] = w1[1];
+fn uniform_loads_are_one_instruction_per_run() {
+    let declarations = "struct Pair { low: vec2<u32>, flag: u32, count: atomic<u32> }
+        var<workgroup> w: Pair;";
+    let body = "w.low = vec2(data[0], 5u); w.flag = 7u; atomicStore(&w.count, 4u);
+        let low = workgroupUniformLoad(&w.low);
+        let count = workgroupUniformLoad(&w.count);
+        out[0] = low.x + 10u * low.y + 100u * count + workgroupUniformLoad(&w.flag) * 1000u;
         storageBarrier(); subgroupBarrier();";
     let kir = lowered(&kernel(declarations, body), true);
-    let order: Vec<_> = kir
-        .body
+    let loads: Vec<_> = kir
+        .values
         .iter()
-        .filter_map(|stmt| match stmt {
-            Stmt::Barrier(Barrier::Workgroup) => Some("barrier"),
-            Stmt::Barrier(Barrier::Subgroup) => Some("subgroup"),
-            Stmt::Let(v) => match kir.inst(*v) {
-                Inst::Load { place, .. } => {
-                    matches!(place.space, AddressSpace::Workgroup(_)).then_some("load")
-                }
-                _ => None,
-            },
+        .filter_map(|definition| match definition.inst {
+            Inst::WorkgroupUniformLoad { count, .. } => Some(count),
             _ => None,
         })
         .collect();
-    let expected = ["barrier", "load", "load", "load", "load", "barrier", "barrier", "subgroup"];
-    assert_eq!(order, expected);
+    assert_eq!(loads, [2, 1, 1]);
+    let barriers: Vec<_> = kir
+        .body
+        .iter()
+        .filter_map(|stmt| match stmt {
+            Stmt::Barrier(barrier) => Some(*barrier),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(barriers, [Barrier::Workgroup, Barrier::Subgroup]);
+    assert_eq!(run(declarations, body, &[3]), [7453]);
+}
+
+#[test]
+fn large_uniform_loads_stand_between_barriers() {
+    let declarations = "var<workgroup> w: array<u32, 300>;";
+    let body = "w[299] = data[0]; let all = workgroupUniformLoad(&w); out[0] = all[299];";
+    let kir = lowered(&kernel(declarations, body), true);
+    let barriers = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Barrier(_))).count();
+    assert_eq!(barriers, 2);
     assert_eq!(run(declarations, body, &[3]), [3]);
 }
 

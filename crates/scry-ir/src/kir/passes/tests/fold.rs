@@ -30,6 +30,23 @@ fn with_constant(op: BinaryOp, constant: Const) -> Inst {
     simplified(make).1
 }
 
+/// Between the two loads another invocation may have stored; the barriers stay without a use.
+#[test]
+fn uniform_loads_are_kept_and_separate_loads() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let place = Place::new(b.workgroup_array(Type::U32, 1), None, 0, 0);
+    let before = b.load(Type::U32, place, 1)[0];
+    b.workgroup_uniform_load(Type::U32, place, 1);
+    let after = b.load(Type::U32, place, 1)[0];
+    let sum = b.binary(BinaryOp::Sub, before, after);
+    show(&mut b, out, sum);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(loads(&kir), 2);
+    assert_eq!(count(&kir, |inst| matches!(inst, Inst::WorkgroupUniformLoad { .. })), 1);
+}
+
 #[test]
 fn neutral_elements_vanish() {
     for (op, constant) in [

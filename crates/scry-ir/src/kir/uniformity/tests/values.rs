@@ -106,6 +106,24 @@ fn uniform_index_gives_uniform_load() {
     assert_eq!(load(|_| AddressSpace::Immediate, None), Uniform);
 }
 
+/// Racing stores may change what a load reads from a uniform address, but not between the barriers
+/// of a uniform load.
+#[test]
+fn uniform_loads_are_uniform_despite_races() {
+    for (index, expected) in [(None, Uniform), (Some(GROUP), Uniform), (Some(LOCAL), Varying)] {
+        let mut k = kernel();
+        let space = k.b.workgroup_array(Type::U32, 64);
+        let index = index.map(|builtin| k.b.builtin(builtin));
+        let place = Place::new(space, index, 4, 0);
+        let plain = k.b.load(Type::U32, place, 2)[1];
+        let uniform = k.b.workgroup_uniform_load(Type::U32, place, 2)[1];
+        let kir = k.b.finish();
+        let despite = kir.uniformity_despite_races();
+        assert_eq!((despite.value(plain), despite.value(uniform)), (Varying, expected));
+        assert_eq!(kir.uniformity().value(uniform), expected);
+    }
+}
+
 #[test]
 fn atomics_vary() {
     let class = class_of(|k| {

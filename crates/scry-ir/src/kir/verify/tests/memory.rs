@@ -53,6 +53,27 @@ fn places_are_aligned_and_inside() {
 }
 
 #[test]
+fn uniform_loads_are_from_workgroup_memory() {
+    accepted(|b, _| {
+        b.workgroup_uniform_load(Type::U32, Place::new(AddressSpace::Workgroup(0), None, 0, 4), 3);
+    });
+    refused(
+        "`%10: u32 = workgroup_uniform_load binding1[0]`: binding1 is not workgroup memory",
+        |b, _| {
+            b.workgroup_uniform_load(Type::U32, Place::new(BUFFER, None, 0, 0), 1);
+        },
+    );
+    refused(
+        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: byte 20 is behind the 16 bytes of \
+         workgroup0",
+        |b, _| {
+            let place = Place::new(AddressSpace::Workgroup(0), None, 0, 16);
+            b.workgroup_uniform_load(Type::U32, place, 1);
+        },
+    );
+}
+
+#[test]
 fn a_constant_index_is_inside() {
     refused(
         "`%11: f32 = load local0[%10 * 4]`: byte 20 is behind the 16 bytes of local0",
