@@ -1,4 +1,21 @@
-//! Builds kernels, statement by statement.
+//! Builds kernels in Rust, statement by statement.
+//!
+//! [`Builder`] is to KIR what `FunctionBuilder` is to Cranelift's IR, with these differences:
+//!
+//! | Cranelift | here |
+//! | --- | --- |
+//! | `func.signature`, stack slots | [`Builder::buffer`], [`Builder::immediates`], arrays |
+//! | `declare_var`, `use_var`, `def_var` | [`Builder::var`], [`Builder::get`], [`Builder::set`] |
+//! | `ins().iadd(a, b)` and others | [`Builder::binary`], [`Builder::unary`], [`Builder::fma`] |
+//! | `ins().load`, `store`, `atomic_rmw` | [`Builder::load`] and others, of a [`Place`] |
+//! | blocks, `brif`, `jump` | [`Builder::if_else`], [`Builder::repeat`], [`Builder::leave`] |
+//! | block parameters | variables: KIR has no phi nodes |
+//! | `finalize` | [`Builder::finish`] |
+//!
+//! All invocations of a workgroup execute the kernel; [`global_id`](Builder::global_id) and
+//! [`builtin`](Builder::builtin) say which one this is, [`barrier`](Builder::barrier) waits for the
+//! others. The builder checks nothing: [`Program::from_kir`](crate::Program::from_kir) does, and
+//! makes every access safe.
 
 mod statements;
 mod values;
@@ -28,7 +45,7 @@ use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, 
 /// assert_eq!(kir.ty(i), Type::U32);
 /// assert!(matches!(kir.body.last(), Some(Stmt::If { .. })));
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Builder {
     kir: Kir,
     /// Open blocks, the outermost first. Never empty.
@@ -112,14 +129,15 @@ impl Builder {
         (buffer.name, buffer.element) = (name.to_owned(), element);
     }
 
-    /// Sets the guaranteed minimum size of a buffer in bytes; initially 0.
+    /// Claims a minimum size of a buffer in bytes; initially 0.
+    /// [`Program::from_kir`](crate::Program::from_kir) does not rely on it.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let table = b.buffer(false);
-    /// b.buffer_size(table, 1024); // accesses below need no check
+    /// b.buffer_size(table, 1024);
     /// assert_eq!(b.kir().buffers[0].size, 1024);
     /// ```
     pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
@@ -138,6 +156,41 @@ impl Builder {
     /// ```
     pub fn immediates(&mut self, bytes: u32) {
         self.kir.immediates = bytes;
+    }
+
+    /// Adds a buffer with a name and an element type, and returns its position.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let weights = b.named_buffer("weights", Type::F16, false);
+    /// assert_eq!(b.kir().buffers[0].element, Type::F16);
+    /// # let _ = weights;
+    /// ```
+    pub fn named_buffer(&mut self, name: &str, element: Type, writable: bool) -> u32 {
+        let buffer = self.buffer(writable);
+        self.buffer_of(buffer, name, element);
+        buffer
+    }
+
+    /// Returns the place of an element of a buffer, which is an array of its element type.
+    ///
+    /// ```
+    /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let x = b.named_buffer("x", Type::F32, true);
+    /// let i = b.global_id(0);
+    /// let place = b.element(x, i);
+    /// assert_eq!(place, Place::new(AddressSpace::Binding(x), Some(i), 4, 0));
+    /// let value = b.load(Type::F32, place, 1)[0];
+    /// b.store(place, vec![value]);
+    /// ```
+    #[must_use]
+    pub fn element(&self, buffer: u32, index: Value) -> Place {
+        let stride = self.kir.buffers[buffer as usize].element.size();
+        Place::new(AddressSpace::Binding(buffer), Some(index), stride, 0)
     }
 
     /// Adds an array in workgroup memory.

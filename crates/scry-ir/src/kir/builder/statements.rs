@@ -1,7 +1,7 @@
 //! Statements of a kernel under construction.
 
 use super::Builder;
-use crate::kir::{Barrier, Block, Label, Place, Stmt, Value, Var};
+use crate::kir::{Barrier, BinaryOp, Block, Label, Place, Stmt, Type, Value, Var};
 
 /// Statements.
 impl Builder {
@@ -167,8 +167,8 @@ impl Builder {
         self.if_else(condition, then_block, |_| ());
     }
 
-    /// Adds a loop; the closure receives its label. Pass `finite` only if the loop is proven to
-    /// terminate.
+    /// Adds a loop; the closure receives its label. `finite` claims that the loop ends, which
+    /// [`Program::from_kir`](crate::Program::from_kir) does not rely on.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
@@ -189,6 +189,36 @@ impl Builder {
         let label = self.label();
         let body = self.block(|b| body(b, label));
         self.push(Stmt::Loop { label, body, finite });
+    }
+
+    /// Adds a loop with a counter, a `u32` from `first` up to, but not including, `end`; the
+    /// closure receives the counter's value and the loop's label.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let sum = b.var(Type::U32);
+    /// let (first, end) = (b.u32(0), b.u32(10));
+    /// b.count(first, end, |b, i, _| {
+    ///     let before = b.get(sum);
+    ///     let after = b.binary(BinaryOp::Add, before, i);
+    ///     b.set(sum, after);
+    /// });
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { .. })));
+    /// ```
+    pub fn count(&mut self, first: Value, end: Value, body: impl FnOnce(&mut Self, Value, Label)) {
+        let counter = self.var(Type::U32);
+        let one = self.u32(1);
+        self.set(counter, first);
+        self.repeat(false, |b, label| {
+            let now = b.get(counter);
+            let done = b.binary(BinaryOp::Ge, now, end);
+            b.if_then(done, |b| b.leave(label));
+            let next = b.binary(BinaryOp::Add, now, one);
+            b.set(counter, next);
+            body(b, now, label);
+        });
     }
 
     /// Adds a scope: a block that can be left early. The closure receives its label.

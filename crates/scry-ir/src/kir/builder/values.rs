@@ -57,6 +57,54 @@ impl Builder {
         self.constant(Const::u32(value))
     }
 
+    /// Adds an `i32` constant.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let minus_one = b.i32(-1);
+    /// assert_eq!(b.kir().constant(minus_one), Some(Const::i32(-1)));
+    /// ```
+    pub fn i32(&mut self, value: i32) -> Value {
+        self.constant(Const::i32(value))
+    }
+
+    /// Adds an `f32` constant.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let half = b.f32(0.5);
+    /// assert_eq!(b.kir().constant(half), Some(Const::f32(0.5)));
+    /// ```
+    pub fn f32(&mut self, value: f32) -> Value {
+        self.constant(Const::f32(value))
+    }
+
+    /// Adds the position of the invocation in the grid along an axis, 0 to 2:
+    /// `group_id * workgroup_size + local_id`.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let i = b.global_id(0);
+    /// assert_eq!(b.ty(i), Type::U32);
+    /// ```
+    ///
+    /// # Panics
+    /// For an axis above 2.
+    pub fn global_id(&mut self, axis: u8) -> Value {
+        let size = self.kir.workgroup_size[usize::from(axis)];
+        let group = self.builtin(Builtin::GroupId(axis));
+        let size = self.u32(size);
+        let first = self.binary(BinaryOp::Mul, group, size);
+        let local = self.builtin(Builtin::LocalId(axis));
+        self.binary(BinaryOp::Add, first, local)
+    }
+
     /// Adds a built-in value of the invocation, a `u32`.
     ///
     /// ```
