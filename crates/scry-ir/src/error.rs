@@ -64,6 +64,19 @@ impl ShaderError {
         Self { kind, label: None, message, location: None, rendered: String::new() }
     }
 
+    /// Creates an error without a position in a source.
+    ///
+    /// ```
+    /// use scry_ir::{ShaderError, ShaderErrorKind};
+    ///
+    /// let error = ShaderError::new(ShaderErrorKind::EntryPoint, "there is no `main`");
+    /// assert_eq!(error.to_string(), "there is no `main`");
+    /// ```
+    #[must_use]
+    pub fn new(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
+        Self::without_place(kind, message)
+    }
+
     /// Names the source: `wgsl:5:5` in the text becomes `blur.wgsl:5:5`, and an error without a
     /// position begins with the name.
     ///

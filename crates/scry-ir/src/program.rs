@@ -1,9 +1,10 @@
-//! A kernel: one entry point of a validated WGSL module, and its interface.
+//! A kernel, from WGSL or from the kernel IR, and its interface.
 
 use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
 
+use crate::kir::{Kir, optimise, sanitise};
 use crate::wgsl::naga::{guard, scan};
 use crate::{Features, Interface, OverrideValue, ShaderError, pipeline};
 
@@ -26,13 +27,22 @@ impl Default for Options {
     }
 }
 
-/// One entry point of a parsed and validated WGSL module, overrides applied. Cheap to clone.
+/// One entry point of a parsed and validated WGSL module, overrides applied, or a kernel built in
+/// the kernel IR. Cheap to clone.
 #[derive(Clone)]
 pub struct Program {
-    inner: Arc<Inner>,
+    content: Arc<Content>,
 }
 
 /// The content of a program.
+pub(crate) enum Content {
+    /// From WGSL.
+    Wgsl(Box<Inner>),
+    /// From the kernel IR: safe to run, and optimised.
+    Kir(Kir, Interface),
+}
+
+/// A WGSL kernel.
 pub(crate) struct Inner {
     /// The module, with overrides applied, reduced to the selected entry point and the code it
     /// reaches.
@@ -114,7 +124,49 @@ impl Program {
         let inner = guard::run_with_stack(scanned.stack, || {
             pipeline::read(source, &scanned, options).map_err(|report| report.render(source))
         })?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { content: Arc::new(Content::Wgsl(Box::new(inner))) })
+    }
+
+    /// Makes a program of a kernel that was built in the kernel IR, such as by a
+    /// [`Builder`](crate::kir::Builder).
+    ///
+    /// The kernel may come from anyone: its rules are verified, and its claims count for nothing.
+    /// Every index is clamped to the last element in bounds, as WGSL's are. Loops that are not
+    /// proven to end can be stopped, whatever their `finite` says. The minimum size of a buffer is
+    /// that of its accesses without an index, or at index 0; launches are checked against it.
+    ///
+    /// ```
+    /// use scry_ir::Program;
+    /// use scry_ir::kir::{BinaryOp, Builder, Type, Var};
+    ///
+    /// let mut b = Builder::new("twice", [64, 1, 1]);
+    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let i = b.global_id(0);
+    /// let place = b.element(data, i);
+    /// let x = b.load(Type::F32, place, 1)[0];
+    /// let twice = b.binary(BinaryOp::Add, x, x);
+    /// b.store(place, vec![twice]);
+    /// let program = Program::from_kir(&b.finish())?;
+    /// assert_eq!(program.interface().bindings[0].layout.to_string(), "array<f32>");
+    ///
+    /// let mut wrong = Builder::new("wrong", [64, 1, 1]);
+    /// wrong.set(Var(7), i); // neither the variable nor the value exists
+    /// assert!(Program::from_kir(&wrong.finish()).is_err());
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Validation`](crate::ShaderErrorKind::Validation) if the kernel breaks a rule of the IR,
+    /// if only some invocations of a workgroup may reach a barrier or a subgroup operation, or if
+    /// an access is beyond an array for every index;
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) if it is too large or nested too deeply.
+    pub fn from_kir(kir: &Kir) -> Result<Self, ShaderError> {
+        let (kir, interface) = guard::run(|| {
+            let (mut kir, interface) = sanitise::sanitise(kir)?;
+            optimise(&mut kir);
+            Ok((kir, interface))
+        })?;
+        Ok(Self { content: Arc::new(Content::Kir(kir, interface)) })
     }
 
     /// Returns the interface of the kernel to the host.
@@ -135,11 +187,14 @@ impl Program {
     /// ```
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        &self.inner().interface
+        match &*self.content {
+            Content::Wgsl(inner) => &inner.interface,
+            Content::Kir(_, interface) => interface,
+        }
     }
 
     /// Returns the content of the program.
-    pub(crate) fn inner(&self) -> &Inner {
-        &self.inner
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
     }
 }

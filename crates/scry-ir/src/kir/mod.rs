@@ -8,7 +8,8 @@
 //! A block is a list of statements. A value is visible after its statement, to the end of the block
 //! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
 
-mod builder;
+pub mod builder;
+
 pub(crate) mod half_floats;
 mod inst;
 #[cfg(feature = "interpreter")]
@@ -23,6 +24,7 @@ mod passes;
 mod print;
 #[cfg(test)]
 pub(crate) mod random;
+pub(crate) mod sanitise;
 mod stmt;
 mod trip_count;
 mod types;

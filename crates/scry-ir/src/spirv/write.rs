@@ -7,6 +7,8 @@ use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
+use crate::kir::{Block, Kir, Stmt, any_stmt};
+use crate::program::Content;
 use crate::spirv::naga::{
     bools, bounding, cooperative, cut_loops, fold, initial, integers, loops, mixes, nesting,
     pointers, shifts, widen,
@@ -140,7 +142,10 @@ impl Program {
     /// # Errors
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
-        let module = &self.inner().module;
+        let module = match self.content() {
+            Content::Wgsl(inner) => &inner.module,
+            Content::Kir(kir, _) => return guard::run(|| Ok(of_kir(kir))),
+        };
         guard::run(|| {
             let most_iterations = loops::most_iterations(module);
             Ok(ControlFlow { most_iterations, depth: nesting::depth(module) })
@@ -172,9 +177,22 @@ impl Program {
     /// for huge arrays of bools in workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
-        let inner = self.inner();
+        let Content::Wgsl(inner) = self.content() else {
+            return Ok(self.to_spirv_from_kir(options)?);
+        };
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
     }
+}
+
+/// Measures the control flow of a kernel that was built in the kernel IR.
+fn of_kir(kir: &Kir) -> ControlFlow {
+    let loops = any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { .. }));
+    ControlFlow { most_iterations: (!loops).then_some(0), depth: depth(&kir.body) }
+}
+
+/// Returns the nesting depth of a block.
+fn depth(block: &Block) -> u32 {
+    block.iter().flat_map(Stmt::blocks).map(|inner| 1 + depth(inner)).max().unwrap_or(0)
 }
 
 fn write(

@@ -45,7 +45,7 @@ use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
-use crate::program::Inner;
+use crate::program::{Content, Inner};
 use crate::spirv::naga::loops;
 use crate::wgsl::naga::{guard, handles};
 use crate::{Interface, Program, ShaderError, ShaderErrorKind};
@@ -100,7 +100,7 @@ impl Program {
 
     /// Lowers the program to the kernel IR, and calls `work` with it on a thread with enough stack
     /// for recursion over the most deeply nested blocks, for which the caller's stack may be too
-    /// small.
+    /// small. A kernel that was built in the IR is the same for all options: it is always checked.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -118,8 +118,12 @@ impl Program {
         options: &KirOptions,
         work: impl FnOnce(Kir) -> T + Send,
     ) -> Result<T, ShaderError> {
-        let inner = self.inner();
+        let content = self.content();
         guard::run(|| {
+            let inner = match content {
+                Content::Wgsl(inner) => inner,
+                Content::Kir(kir, _) => return Ok(work(kir.clone())),
+            };
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
             check_lowered(&kir)?;

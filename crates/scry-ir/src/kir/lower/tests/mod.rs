@@ -13,12 +13,14 @@ use super::{KirOptions, lower};
 use crate::Program;
 use crate::kir::interpret::Interpreter;
 use crate::kir::{BinaryOp, Block, Inst, Kir, Stmt, optimise, verify};
+use crate::program::Content;
 use crate::wgsl::naga::guard;
 
 /// Lowers a kernel without optimisation.
 fn lowered(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
-    let kir = guard::run(|| lower(program.inner(), &KirOptions { checked }));
+    let Content::Wgsl(inner) = program.content() else { unreachable!("it is WGSL") };
+    let kir = guard::run(|| lower(inner, &KirOptions { checked }));
     kir.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -1,0 +1,166 @@
+//! Refuses barriers and subgroup operations that only some invocations of a workgroup may reach.
+//!
+//! Control flow diverges in a branch whose condition is not uniform, and where an invocation may
+//! have left an enclosing loop or scope, or the kernel, while others have not. It converges again
+//! after the branch, the loop or the scope.
+
+use super::invalid;
+use crate::ShaderError;
+use crate::kir::{
+    Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
+};
+
+/// Checks a kernel; `describe` returns a value in the words of its author.
+///
+/// # Errors
+/// For the first barrier or subgroup operation that may be reached by some invocations only.
+pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(), ShaderError> {
+    if !any_stmt(&kir.body, &mut |stmt| collective(kir, stmt).is_some()) {
+        return Ok(());
+    }
+    let labels = kir.labels as usize;
+    let mut walk = Walk {
+        kir,
+        uniformity: kir.uniformity_despite_races(),
+        conditions: Vec::new(),
+        enclosing: vec![Label::KERNEL],
+        left: vec![None; labels],
+        carried: vec![Vec::new(); labels],
+        changed: true,
+    };
+    let indices = kir.values.iter().filter_map(|definition| match definition.inst {
+        Inst::WorkgroupUniformLoad { place, .. } => place.index,
+        _ => None,
+    });
+    for index in indices {
+        if walk.uniformity.value(index) != Variability::Uniform {
+            let index = describe(index);
+            let message = format!(
+                "a uniform load from workgroup memory has an index that may \
+                                   differ between the invocations of a workgroup: {index}"
+            );
+            return Err(invalid(message));
+        }
+    }
+    while std::mem::take(&mut walk.changed) {
+        walk.left.fill(None);
+        walk.block(&kir.body).map_err(|Reached { what, cause }| {
+            let cause = cause.map_or_else(String::new, |cause| {
+                format!(": {} may differ between the invocations of a workgroup", describe(cause))
+            });
+            invalid(format!("{what} is in control flow that is not uniform{cause}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// A statement that is reached by some invocations only, because of a condition.
+struct Reached {
+    what: &'static str,
+    cause: Option<Value>,
+}
+
+struct Walk<'k> {
+    kir: &'k Kir,
+    uniformity: Uniformity,
+    /// The conditions of enclosing branches that are not uniform.
+    conditions: Vec<Value>,
+    /// The labels of enclosing loops and scopes.
+    enclosing: Vec<Label>,
+    /// For each label that some invocations may have left, the condition of that exit.
+    left: Vec<Option<Cause>>,
+    /// For each loop, the labels that some invocations may have left at the end of an iteration.
+    carried: Vec<Vec<(Label, Cause)>>,
+    /// Whether `carried` has grown.
+    changed: bool,
+}
+
+/// The condition that made the control flow diverge.
+type Cause = Option<Value>;
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block) -> Result<(), Reached> {
+        for stmt in block {
+            if let (Some(what), Some(cause)) = (collective(self.kir, stmt), self.diverged()) {
+                return Err(Reached { what, cause });
+            }
+            self.stmt(stmt)?;
+        }
+        Ok(())
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Reached> {
+        match stmt {
+            Stmt::If { condition, then_block, else_block } => {
+                let varies = self.uniformity.value(*condition) != Variability::Uniform;
+                if varies {
+                    self.conditions.push(*condition);
+                }
+                self.block(then_block)?;
+                self.block(else_block)?;
+                if varies {
+                    self.conditions.pop();
+                }
+            }
+            Stmt::Loop { label, body, .. } => {
+                for (left, cause) in self.carried[label.0 as usize].clone() {
+                    self.left[left.0 as usize].get_or_insert(cause);
+                }
+                self.enclosing.push(*label);
+                self.block(body)?;
+                self.carry(*label);
+                self.enclosing.pop();
+                self.left[label.0 as usize] = None;
+            }
+            Stmt::Scope { label, body } => {
+                self.enclosing.push(*label);
+                self.block(body)?;
+                self.enclosing.pop();
+                self.left[label.0 as usize] = None;
+            }
+            Stmt::Leave(label) => {
+                if let Some(cause) = self.diverged() {
+                    self.left[label.0 as usize].get_or_insert(cause);
+                }
+            }
+            Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the cause if the control flow may have diverged.
+    fn diverged(&self) -> Option<Cause> {
+        if let Some(condition) = self.conditions.last() {
+            return Some(Some(*condition));
+        }
+        self.enclosing.iter().rev().find_map(|label| self.left[label.0 as usize])
+    }
+
+    /// Notes what invocations may have left when the next iteration of a loop begins.
+    fn carry(&mut self, of: Label) {
+        for label in &self.enclosing {
+            let known = &mut self.carried[of.0 as usize];
+            if let Some(cause) = self.left[label.0 as usize]
+                && !known.iter().any(|(left, _)| left == label)
+            {
+                known.push((*label, cause));
+                self.changed = true;
+            }
+        }
+    }
+}
+
+/// Returns the name of a statement that all invocations have to reach together.
+fn collective(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
+    match stmt {
+        Stmt::Barrier(Barrier::Workgroup) => Some("`barrier workgroup`"),
+        Stmt::Barrier(Barrier::Subgroup) => Some("`barrier subgroup`"),
+        Stmt::Let(value) => match kir.inst(*value) {
+            Inst::Subgroup(_) => Some("a subgroup operation"),
+            Inst::MultiplyAdd { .. } => Some("a multiply-add of cooperative matrices"),
+            Inst::WorkgroupUniformLoad { .. } => Some("a uniform load from workgroup memory"),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,266 @@
+//! Copies a kernel: with new numbers for what is used, without the claims of its author.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::{invalid, places};
+use crate::ShaderError;
+use crate::kir::print::Line;
+use crate::kir::{
+    AddressSpace, AtomicOp, Block, Const, Definition, Inst, Kir, Label, Place, Stmt, Type, Value,
+    Var,
+};
+
+/// The values of the original kernel that those of the copy come from.
+pub(super) struct Origins(Vec<Option<Value>>);
+
+impl Origins {
+    /// Returns the statement that computes a value, in the words of the original kernel.
+    pub(super) fn describe(&self, kir: &Kir, value: Value) -> String {
+        match self.0.get(value.index()).copied().flatten() {
+            Some(origin) => format!("`{}`", Line { kir, stmt: &Stmt::Let(origin) }),
+            None => "a constant".to_owned(),
+        }
+    }
+}
+
+/// Copies a valid kernel.
+///
+/// # Errors
+/// For an access that no clamp makes valid, and for the result of an atomic store.
+pub(super) fn rebuild(kir: &Kir) -> Result<(Kir, Origins), ShaderError> {
+    let mut rebuild = Rebuild::new(kir);
+    let body = rebuild.block(&kir.body)?;
+    let Rebuild { mut out, mut prologue, origins, .. } = rebuild;
+    prologue.extend(body);
+    out.body = prologue;
+    Ok((out, Origins(origins)))
+}
+
+/// A kernel being copied.
+pub(super) struct Rebuild<'k> {
+    pub(super) kir: &'k Kir,
+    pub(super) out: Kir,
+    /// For each original value computed so far, its copy.
+    values: Vec<Option<Value>>,
+    origins: Vec<Option<Value>>,
+    vars: Vec<Option<Var>>,
+    labels: Vec<Label>,
+    /// Constants and lengths of buffers, which precede all other statements.
+    prologue: Block,
+    constants: HashMap<Const, Value, RandomState>,
+    /// Lengths of buffers, by binding, offset and stride.
+    lengths: HashMap<[u32; 3], Value, RandomState>,
+}
+
+impl<'k> Rebuild<'k> {
+    fn new(kir: &'k Kir) -> Self {
+        let out = Kir {
+            values: Vec::with_capacity(kir.values.len()),
+            vars: Vec::new(),
+            body: Vec::new(),
+            labels: Label::KERNEL.0 + 1,
+            buffers: kir.buffers.clone(),
+            name: kir.name.clone(),
+            workgroup: kir.workgroup.clone(),
+            locals: kir.locals.clone(),
+            ..*kir
+        };
+        let mut rebuild = Self {
+            kir,
+            out,
+            values: vec![None; kir.values.len()],
+            origins: Vec::new(),
+            vars: vec![None; kir.vars.len()],
+            labels: vec![Label::KERNEL; kir.labels as usize],
+            prologue: Vec::new(),
+            constants: HashMap::default(),
+            lengths: HashMap::default(),
+        };
+        rebuild.out.buffers.iter_mut().for_each(|buffer| buffer.size = 0);
+        rebuild
+    }
+
+    fn block(&mut self, block: &Block) -> Result<Block, ShaderError> {
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            self.stmt(stmt, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, out: &mut Block) -> Result<(), ShaderError> {
+        let copy = match stmt {
+            Stmt::Let(value) => return self.compute(*value, out),
+            Stmt::Set(var, value) => Stmt::Set(self.var(*var), self.value(*value)?),
+            Stmt::Store { place, values } => {
+                let values: Vec<Value> =
+                    values.iter().map(|value| self.value(*value)).collect::<Result<_, _>>()?;
+                let ty = self.out.ty(values[0]);
+                let place = self.place(place, ty, values.len() as u32, out)?;
+                Stmt::Store { place, values }
+            }
+            Stmt::If { condition, then_block, else_block } => Stmt::If {
+                condition: self.value(*condition)?,
+                then_block: self.block(then_block)?,
+                else_block: self.block(else_block)?,
+            },
+            Stmt::Loop { label, body, finite: _ } => {
+                let label = self.label(*label);
+                Stmt::Loop { label, body: self.block(body)?, finite: false }
+            }
+            Stmt::Scope { label, body } => {
+                let label = self.label(*label);
+                Stmt::Scope { label, body: self.block(body)? }
+            }
+            Stmt::Leave(label) => Stmt::Leave(self.labels[label.0 as usize]),
+            Stmt::Barrier(barrier) => Stmt::Barrier(*barrier),
+        };
+        out.push(copy);
+        Ok(())
+    }
+
+    /// Copies the definition of a value.
+    fn compute(&mut self, value: Value, out: &mut Block) -> Result<(), ShaderError> {
+        let Definition { ty, mut inst } = self.kir.values[value.index()];
+        self.rename(&mut inst)?;
+        let same = match &mut inst {
+            Inst::Const(constant) => Some(self.constant(*constant)),
+            Inst::ArrayLength { binding, offset, stride } => {
+                Some(self.declared_length(*binding, *offset, *stride)?)
+            }
+            Inst::Get(var) => {
+                *var = self.var(*var);
+                None
+            }
+            Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
+                *place = self.clamped(place, ty, (*count).into(), out)?;
+                None
+            }
+            Inst::Atomic { place, .. } => {
+                places::check_atomic(place.space, ty)?;
+                *place = self.clamped(place, ty, 1, out)?;
+                None
+            }
+            Inst::Builtin(_)
+            | Inst::Unary(..)
+            | Inst::Binary(..)
+            | Inst::Fma(..)
+            | Inst::Select(..)
+            | Inst::Convert(_)
+            | Inst::Bitcast(_)
+            | Inst::Extra(..)
+            | Inst::Subgroup(_)
+            | Inst::MultiplyAdd { .. } => None,
+        };
+        if let Some(same) = same {
+            self.values[value.index()] = Some(same);
+            return Ok(());
+        }
+        let results = inst.results();
+        let first = self.define(ty, inst, Some(value));
+        for nth in 1..results {
+            self.define(ty, Inst::Extra(first, nth as u8), Some(value));
+        }
+        if !matches!(inst, Inst::Atomic { op: AtomicOp::Store, .. }) {
+            for nth in 0..results {
+                self.values[value.index() + nth as usize] = Some(Value(first.0 + nth));
+            }
+        }
+        out.push(Stmt::Let(first));
+        Ok(())
+    }
+
+    fn define(&mut self, ty: Type, inst: Inst, origin: Option<Value>) -> Value {
+        self.out.values.push(Definition { ty, inst });
+        self.origins.push(origin);
+        Value(self.out.values.len() as u32 - 1)
+    }
+
+    /// Adds an instruction that the original kernel does not have, in the place of a value.
+    pub(super) fn add(&mut self, of: Value, ty: Type, inst: Inst, out: &mut Block) -> Value {
+        let value = self.define(ty, inst, self.origins[of.index()]);
+        out.push(Stmt::Let(value));
+        value
+    }
+
+    pub(super) fn constant(&mut self, constant: Const) -> Value {
+        if let Some(known) = self.constants.get(&constant) {
+            return *known;
+        }
+        let value = self.define(constant.ty, Inst::Const(constant), None);
+        self.prologue.push(Stmt::Let(value));
+        self.constants.insert(constant, value);
+        value
+    }
+
+    /// Returns the length of the array that begins at an offset of a buffer.
+    pub(super) fn length(&mut self, binding: u32, offset: u32, stride: u32) -> Value {
+        if let Some(known) = self.lengths.get(&[binding, offset, stride]) {
+            return *known;
+        }
+        let value = self.define(Type::U32, Inst::ArrayLength { binding, offset, stride }, None);
+        self.prologue.push(Stmt::Let(value));
+        self.lengths.insert([binding, offset, stride], value);
+        value
+    }
+
+    /// Returns the copy of a value.
+    fn value(&self, value: Value) -> Result<Value, ShaderError> {
+        // The verifier has found the value computed.
+        self.values[value.index()].ok_or_else(|| {
+            let stmt = Stmt::Let(value);
+            let line = Line { kir: self.kir, stmt: &stmt };
+            invalid(format!("the result of `{line}` is used, but an atomic store has none"))
+        })
+    }
+
+    fn rename(&self, inst: &mut Inst) -> Result<(), ShaderError> {
+        let mut result = Ok(());
+        inst.for_each_operand_mut(|operand| match self.value(*operand) {
+            Ok(value) => *operand = value,
+            Err(error) => result = Err(error),
+        });
+        result
+    }
+
+    /// Returns the place of a statement, its index clamped.
+    fn place(
+        &mut self,
+        place: &Place,
+        ty: Type,
+        count: u32,
+        out: &mut Block,
+    ) -> Result<Place, ShaderError> {
+        let index = place.index.map(|index| self.value(index)).transpose()?;
+        self.clamped(&Place { index, ..*place }, ty, count, out)
+    }
+
+    fn var(&mut self, var: Var) -> Var {
+        let ty = self.kir.vars[var.index()];
+        let vars = &mut self.out.vars;
+        *self.vars[var.index()].get_or_insert_with(|| {
+            vars.push(ty);
+            Var(vars.len() as u32 - 1)
+        })
+    }
+
+    fn label(&mut self, label: Label) -> Label {
+        let new = Label(self.out.labels);
+        self.out.labels += 1;
+        self.labels[label.0 as usize] = new;
+        new
+    }
+
+    /// Requires a buffer to have at least this many bytes.
+    pub(super) fn require(&mut self, binding: u32, bytes: u64) -> Result<(), ShaderError> {
+        if bytes > u64::from(u32::MAX) {
+            let space = AddressSpace::Binding(binding);
+            return Err(invalid(format!("{space} would need {bytes} bytes, more than 4 GiB")));
+        }
+        let buffer = &mut self.out.buffers[binding as usize];
+        buffer.size = buffer.size.max(bytes);
+        Ok(())
+    }
+}
