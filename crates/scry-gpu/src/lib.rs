@@ -62,5 +62,5 @@ pub use half::{bf16, f16};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{
     Features, Interface, Location, OverrideValue, Scalar, ScalarKind, ShaderError, ShaderErrorKind,
-    TypeLayout,
+    TypeLayout, kir,
 };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use scry_ir::{Interface, OverrideValue};
+use scry_ir::kir::{Kir, KirOptions};
+use scry_ir::{Interface, OverrideValue, Program, ShaderError, ShaderErrorKind};
 
 use crate::api::binding::Binding;
 use crate::api::error::{GpuError, Result, WrongDeviceError};
@@ -204,6 +205,25 @@ impl Kernel {
         Ok(Self { label: label.as_deref().map(Arc::from), ..kernel })
     }
 
+    /// Compiles a program of the kernel IR, unless it is cached. Its key in caches is the text of
+    /// the kernel that runs.
+    pub(crate) fn compile_ir(
+        context: &Arc<Context>,
+        program: Program,
+        label: Option<&str>,
+    ) -> Result<Self> {
+        context.check_alive()?;
+        let text = |kir: Kir| format!("{IR_PREFIX}{kir}");
+        let source = program.with_kir(&KirOptions { checked: true }, text)?;
+        let key =
+            KeyRef { source: &source, entry: None, overrides: &[], checked: true, native: None };
+        let build =
+            |key: &KernelKey| CompiledKernel::compile_program(context, key.clone(), program);
+        let kernel =
+            Self::find_or_compile(context, key, build).map_err(|error| error.with_label(label))?;
+        Ok(Self { label: label.map(Arc::from), ..kernel })
+    }
+
     /// Compiles a source that is not WGSL, unless it is cached.
     pub(crate) fn compile_native(
         context: &Arc<Context>,
@@ -304,6 +324,29 @@ impl Kernel {
     pub(crate) fn is_native(&self) -> bool {
         self.inner.is_native()
     }
+}
+
+/// What precedes the text of a kernel in the IR in its key: no WGSL begins like this. The number is
+/// the version of the text.
+const IR_PREFIX: &str = "\0kernel IR 1\n";
+
+/// Makes a program of a kernel in the IR.
+///
+/// # Errors
+/// Those of [`Program::from_kir`], and for options that the kernel does not have.
+pub(crate) fn ir_program(kir: &Kir, options: &CompileOptions) -> Result<Program> {
+    let program = match (&options.entry, options.overrides.first()) {
+        (Some(entry), _) if *entry != kir.name => Err(ShaderError::new(
+            ShaderErrorKind::EntryPoint,
+            format!("there is no entry point `{entry}`: the kernel is `{}`", kir.name),
+        )),
+        (_, Some((name, _))) => Err(ShaderError::new(
+            ShaderErrorKind::Override,
+            format!("there is no override `{name}`: kernels built in the IR have none"),
+        )),
+        _ => Program::from_kir(kir),
+    };
+    program.map_err(|error| GpuError::from(error).with_label(options.label.as_deref()))
 }
 
 impl std::fmt::Debug for Kernel {

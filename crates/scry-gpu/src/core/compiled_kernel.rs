@@ -26,8 +26,8 @@ pub(crate) struct CompiledKernel {
 
 /// The source of a kernel.
 enum Source {
-    /// Parsed WGSL.
-    Wgsl(Program),
+    /// Parsed WGSL, or the kernel IR.
+    Program(Program),
     /// Any other language, with its declared interface.
     Native(Interface),
 }
@@ -68,10 +68,19 @@ impl CompiledKernel {
             ..Default::default()
         };
         let program = Program::with_options(&key.source, &options)?;
+        Self::compile_program(device, key, program)
+    }
+
+    /// Compiles a program that was made of the source in its key.
+    pub(crate) fn compile_program(
+        device: &DeviceState,
+        key: KernelKey,
+        program: Program,
+    ) -> Result<Self> {
         let interface = program.interface();
         check::kernel_limits(interface, &device.info, device_selection::devices_with)?;
         let native = compile_variant(device, &program, &key, GridSource::Native)?;
-        Ok(Self::new(device, Source::Wgsl(program), key, native))
+        Ok(Self::new(device, Source::Program(program), key, native))
     }
 
     pub(crate) fn compile_native(
@@ -149,7 +158,7 @@ impl CompiledKernel {
         if let Some(compiled) = &*slot {
             return Ok(compiled.clone());
         }
-        let Source::Wgsl(program) = &self.source else {
+        let Source::Program(program) = &self.source else {
             return Ok(self.native.clone());
         };
         Ok(slot.insert(compile_variant(device, program, &self.key, grid)?).clone())
@@ -170,7 +179,7 @@ impl CompiledKernel {
 impl Source {
     fn interface(&self) -> &Interface {
         match self {
-            Self::Wgsl(program) => program.interface(),
+            Self::Program(program) => program.interface(),
             Self::Native(interface) => interface,
         }
     }

@@ -3,7 +3,7 @@
 use crate::api::binding::Binding;
 use crate::api::device::Device;
 use crate::api::error::{GpuError, Result};
-use crate::api::kernel::CompileOptions;
+use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::Launch;
 use crate::api::untyped_buffer::UntypedBuffer;
 use scry_ir::{Interface, TypeLayout};
@@ -75,6 +75,35 @@ pub fn run_guarded(
     seed: u64,
 ) -> Result<GuardedRun> {
     let kernel = device.compile_with(wgsl, &CompileOptions::default())?;
+    run_guarded_kernel(device, &kernel, buffers, launch, seed)
+}
+
+/// [`run_guarded`] of a compiled kernel, such as one of
+/// [`Device::compile_ir`](crate::Device::compile_ir).
+///
+/// ```
+/// use scry_gpu::{Device, Launch, verify};
+///
+/// let gpu = Device::open("cpu")?;
+/// let kernel = gpu.compile(
+///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+///      @compute @workgroup_size(1) fn main() { x[arrayLength(&x)] = 7u; }",
+/// )?;
+/// let launch = Launch::invocations(1);
+/// let run = verify::run_guarded_kernel(&gpu, &kernel, &[vec![0; 12]], &launch, 1)?;
+/// assert!(run.damage.is_empty());
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+///
+/// # Errors
+/// As [`Device::run`], except for a timeout after which the device stays usable.
+pub fn run_guarded_kernel(
+    device: &Device,
+    kernel: &Kernel,
+    buffers: &[Vec<u8>],
+    launch: &Launch,
+    seed: u64,
+) -> Result<GuardedRun> {
     let mut stream = seed;
     let mut held = Vec::new();
     for content in buffers {
@@ -83,7 +112,7 @@ pub fn run_guarded(
     let slices: Result<Vec<_>> = held.iter().map(Guarded::slice).collect();
     let slices = slices?;
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
-    device.run(&kernel, &bindings, launch.clone())?;
+    device.run(kernel, &bindings, launch.clone())?;
     let timed_out = match device.wait() {
         Err(GpuError::Timeout(_)) => true,
         other => other.map(|()| false)?,

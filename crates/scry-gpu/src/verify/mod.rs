@@ -35,7 +35,7 @@ use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
-pub use guard::{Damage, GuardedRun, run_guarded};
+pub use guard::{Damage, GuardedRun, run_guarded, run_guarded_kernel};
 pub use tolerance::Tolerance;
 pub use ulps::FAR;
 

@@ -1,5 +1,6 @@
 //! [`Device`]: opening devices, creating buffers, compiling and running kernels.
 
+mod ir;
 mod owner;
 mod untyped;
 mod waiting;

@@ -1,9 +1,11 @@
 //! Async methods of devices: opening, compiling, and waiting for all work.
 
+use scry_ir::kir::Kir;
+
 use crate::api::device::Device;
 use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
-use crate::api::kernel::{CompileOptions, Kernel};
+use crate::api::kernel::{CompileOptions, Kernel, ir_program};
 use crate::core::async_transfer::room_in_flight;
 use crate::core::completion::Completion;
 use crate::core::offload::offload;
@@ -107,6 +109,62 @@ impl Device {
         let (context, wgsl, options) = (self.context.clone(), wgsl.to_owned(), options.clone());
         let compile = move || Kernel::compile(&context, &wgsl, &options, true);
         offload(compile).await.in_function("Device::compile_with_async")
+    }
+
+    /// [`Device::compile_ir`] for tasks: checks a kernel built in the kernel IR at once, and
+    /// compiles it on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    /// use scry_gpu::kir::Builder;
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open_async("cpu").await?;
+    ///     let kernel = gpu.compile_ir_async(&Builder::new("nothing", [8, 1, 1]).finish()).await?;
+    ///     assert_eq!(kernel.entry_point(), "nothing");
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile_ir`].
+    pub async fn compile_ir_async(&self, kir: &Kir) -> Result<Kernel> {
+        let options = CompileOptions::default();
+        self.compile_ir_with_async(kir, &options).await.in_function("Device::compile_ir_async")
+    }
+
+    /// [`Device::compile_ir_with`] for tasks: checks a kernel built in the kernel IR at once, and
+    /// compiles it on another thread.
+    ///
+    /// ```
+    /// use scry_gpu::kir::Builder;
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// pollster::block_on(async {
+    ///     let gpu = Device::open_async("cpu").await?;
+    ///     let (kir, options) = (Builder::new("a", [8, 1, 1]).finish(), CompileOptions::new());
+    ///     let kernel = gpu.compile_ir_with_async(&kir, &options.label("generated")).await?;
+    ///     assert_eq!(kernel.workgroup_size(), [8, 1, 1]);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile_ir`].
+    pub async fn compile_ir_with_async(
+        &self,
+        kir: &Kir,
+        options: &CompileOptions,
+    ) -> Result<Kernel> {
+        const FUNCTION: &str = "Device::compile_ir_with_async";
+        let program = ir_program(kir, options).in_function(FUNCTION)?;
+        let (context, label) = (self.context.clone(), options.label.clone());
+        let compile = move || Kernel::compile_ir(&context, program, label.as_deref());
+        offload(compile).await.in_function(FUNCTION)
     }
 
     /// Completes when the device accepts another submission without waiting.

@@ -125,12 +125,11 @@ fn unused_definitions_do_no_harm() {
     let place = b.element(data, local);
     b.store(place, vec![local]);
     let mut kir = b.finish();
-    let wild = Place::new(AddressSpace::Binding(77), Some(Value(u32::MAX)), 3, 1);
+    let wild = Place::new(AddressSpace::Binding(data), Some(Value(0)), 3, 1);
     for inst in [
         Inst::Load { place: wild, count: 200 },
         Inst::Builtin(crate::kir::Builtin::LocalId(9)),
-        Inst::Get(crate::kir::Var(12)),
-        Inst::Extra(Value(u32::MAX), 255),
+        Inst::Extra(Value(0), 255),
     ] {
         kir.values.push(crate::kir::Definition { ty: Type::Bool, inst });
     }
