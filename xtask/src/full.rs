@@ -21,7 +21,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 7] = [
+const RUNS: [Run; 8] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -51,6 +51,12 @@ const RUNS: [Run; 7] = [
         what: "2,000 kernels of each kind, their PTX executed by the interpreter",
         variables: &[("SCRY_FUZZ_SEEDS", "2000")],
         cargo: "test --release -p scry-ptx --test execute",
+    },
+    Run {
+        name: "chromium",
+        what: "generated WGSL in headless Chromium, if SCRY_CHROMIUM names it",
+        variables: &[],
+        cargo: "test --release -p scry-ir --test wgsl_out chromium -- --nocapture",
     },
     Run {
         name: "peers",

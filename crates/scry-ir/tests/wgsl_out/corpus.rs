@@ -7,7 +7,7 @@ use scry_ir::{Scalar, ScalarKind, ShaderErrorKind, TypeLayout};
 use crate::support::{Launch, computes_the_same, emitted, parsed};
 
 /// The WGSL files under a folder of the repository.
-fn sources(folder: &str) -> Vec<PathBuf> {
+pub fn sources(folder: &str) -> Vec<PathBuf> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -104,7 +104,7 @@ fn corpus_kernels_compute_the_same() {
 }
 
 /// Parts of scry-gpu's kernels, which make one source each.
-const SHADERS: [&[&str]; 17] = [
+pub const SHADERS: [&[&str]; 17] = [
     &["saxpy/saxpy"],
     &["saxpy/saxpy_vec4"],
     &["transpose/transpose"],
@@ -124,12 +124,16 @@ const SHADERS: [&[&str]; 17] = [
     &["reduce/two", "reduce/max", "reduce/reduce"],
 ];
 
-#[test]
-fn shaders_of_scry_gpu_compute_the_same() {
+/// The source of a kernel of scry-gpu.
+pub fn shader(parts: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scry-gpu/src/shaders");
     let read = |part: &&str| std::fs::read_to_string(folder.join(format!("{part}.wgsl"))).unwrap();
+    parts.iter().map(read).collect()
+}
+
+#[test]
+fn shaders_of_scry_gpu_compute_the_same() {
     for parts in SHADERS {
-        let source: String = parts.iter().map(read).collect();
-        assert!(computes_the_same(&launch(&source, 300)), "{parts:?}");
+        assert!(computes_the_same(&launch(&shader(parts), 300)), "{parts:?}");
     }
 }

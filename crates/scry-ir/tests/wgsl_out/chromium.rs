@@ -1,0 +1,98 @@
+//! Generated WGSL in headless Chromium, which creates a pipeline of each kernel.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use scry_fuzz::hostile::{self, Rules};
+use scry_ir::Features;
+use serde_json::{Value, json};
+
+use crate::corpus::{SHADERS, shader, sources};
+use crate::support::{emitted, parsed};
+
+/// Kernels with barriers that at least have to compile.
+const MIN_WITH_BARRIERS: usize = 15;
+
+/// Random kernels, of each kind.
+const SEEDS: u64 = 100;
+
+/// Optional features of WebGPU that the adapter has.
+const WEBGPU: scry_fuzz::Features =
+    scry_fuzz::Features { f16: false, f64: false, i64: false, i16: false };
+
+/// Invocations of a workgroup that every WebGPU device supports.
+const MAX_INVOCATIONS: u32 = 256;
+
+/// A kernel for the script, unless WGSL cannot express it or its workgroups are too large.
+fn kernel(name: &str, source: &str) -> Option<Value> {
+    let text = emitted(source).ok()?;
+    let program = parsed(source);
+    let features = program.interface().features;
+    if program.interface().workgroup_size.iter().product::<u32>() > MAX_INVOCATIONS {
+        return None;
+    }
+    let names = [(Features::F16, "shader-f16"), (Features::SUBGROUPS, "subgroups")];
+    let needed = names.iter().filter(|(feature, _)| features.contains(*feature));
+    let needed: Vec<_> = needed.map(|(_, name)| name).collect();
+    Some(json!({ "name": name, "text": text, "features": needed }))
+}
+
+/// Compiles kernels in the browser; returns a result for each.
+fn compiled(chromium: &std::ffi::OsStr, kernels: &[Value]) -> Vec<Value> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wgsl_out/chromium.cjs");
+    let mut node = Command::new("node")
+        .arg(script)
+        .arg(chromium)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("SCRY_CHROMIUM is set, but `node` cannot be started");
+    let text = serde_json::to_string(kernels).unwrap();
+    node.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "the script failed: {}", output.status);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn kernels_compile_in_chromium() {
+    let Some(chromium) = std::env::var_os("SCRY_CHROMIUM") else {
+        println!("kernels_compile_in_chromium: skipped, because SCRY_CHROMIUM is not set");
+        return;
+    };
+    let mut kernels = Vec::new();
+    for path in sources("corpus") {
+        let source = std::fs::read_to_string(&path).unwrap();
+        kernels.extend(kernel(&path.display().to_string(), &source));
+    }
+    for parts in SHADERS {
+        kernels.extend(kernel(&parts.join("+"), &shader(parts)));
+    }
+    for seed in 0..SEEDS {
+        let random = scry_fuzz::kernel(seed, WEBGPU).case().source;
+        kernels.extend(kernel(&format!("random {seed}"), &random));
+        let hostile = hostile::kernel(seed, WEBGPU, Rules { endless: true }).case().source;
+        kernels.extend(kernel(&format!("hostile {seed}"), &hostile));
+    }
+    kernels.push(json!({ "name": "invalid", "text": "fn main() { x = 1; }", "features": [] }));
+    let mut results = compiled(&chromium, &kernels);
+    let invalid = results.pop().expect("there is at least one kernel");
+    assert_ne!(invalid["errors"], json!([]), "the browser accepts an invalid kernel");
+    kernels.pop();
+    assert_eq!(results.len(), kernels.len());
+    let (mut with_barriers, mut problems) = (0, String::new());
+    for (kernel, result) in kernels.iter().zip(&results) {
+        let (name, text) = (kernel["name"].as_str().unwrap(), kernel["text"].as_str().unwrap());
+        if result["lacks"] != json!([]) {
+            println!("{name}: skipped, because the adapter lacks {}", result["lacks"]);
+        } else if result["errors"] != json!([]) {
+            problems += &format!("{name}: {}\n{text}\n", result["errors"]);
+        } else if text.contains("Barrier()") {
+            with_barriers += 1;
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+    println!("{} kernels, {with_barriers} of them with barriers, compiled", results.len());
+    assert!(with_barriers >= MIN_WITH_BARRIERS, "{with_barriers}");
+}
