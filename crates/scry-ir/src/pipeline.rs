@@ -5,8 +5,8 @@ use naga::front::wgsl;
 use naga::{Module, Span};
 
 use crate::program::{Inner, Options};
-use crate::spirv::naga::cooperative;
 use crate::wgsl::declarations::Declarations;
+use crate::wgsl::naga::cooperative;
 use crate::wgsl::naga::scan::Scanned;
 use crate::wgsl::naga::{align, bitcasts, budget, calls, constant_shifts, diagnostics, indices};
 use crate::wgsl::report::Report;

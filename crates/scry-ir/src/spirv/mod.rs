@@ -1,10 +1,10 @@
 //! SPIR-V of a program.
 
 mod emit;
-pub(crate) mod naga;
+mod naga;
+mod options;
 mod workarounds;
-mod write;
 
 pub use emit::NotEmitted;
+pub use options::{ControlFlow, GridSource, LinearisedGrid, SpirvOptions, runnable_workgroups};
 pub use workarounds::SpirvWorkarounds;
-pub use write::{ControlFlow, GridSource, LinearisedGrid, SpirvOptions, runnable_workgroups};

@@ -5,18 +5,11 @@
     reason = "the helpers of these tests fail by panicking, as the tests do"
 )]
 
-mod bits;
-mod bools;
-mod bounds;
 mod corpus;
 mod from_kir;
 #[path = "../common/golden.rs"]
 mod golden;
-mod initial;
-mod integers;
-mod linearised_grid;
-mod mixes;
-mod numbers;
+mod naga;
 mod support;
 mod workarounds;
 mod writer;

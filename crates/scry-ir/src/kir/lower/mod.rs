@@ -46,7 +46,7 @@ use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
 use crate::program::{Content, Inner};
-use crate::spirv::naga::loops;
+use crate::wgsl::naga::loops;
 use crate::wgsl::naga::{guard, handles};
 use crate::{Interface, Program, ShaderError, ShaderErrorKind};
 

@@ -16,10 +16,11 @@ use naga::{
     TypeInner,
 };
 
+use crate::SpirvOptions;
 use crate::spirv::naga::fold;
 
 /// Bytes of the buffer: four words, all zero before a launch.
-pub(crate) const REPORT_SIZE: u32 = 16;
+const REPORT_SIZE: u32 = SpirvOptions::CUT_LOOPS_SIZE;
 
 /// Iterations of the last loop.
 const ITERATIONS: u32 = 2;

@@ -1,0 +1,153 @@
+//! Options of SPIR-V, and the grids of launches.
+
+use crate::kir::{Block, Kir, Stmt, any_stmt};
+use crate::program::Content;
+use crate::wgsl::naga::{guard, loops, nesting};
+use crate::{Program, ShaderError, SpirvWorkarounds};
+
+/// Options of the SPIR-V writer.
+///
+/// Every buffer of the interface is bound in descriptor set 0, at its index in
+/// [`Interface::bindings`](crate::Interface::bindings), regardless of its WGSL group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpirvOptions {
+    /// SPIR-V version, (1, 3) or newer.
+    pub version: (u8, u8),
+    /// Clamps every index and bounds every loop that is not proven finite. `false` is for trusted
+    /// kernels only. In both cases no buffer may be smaller than
+    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
+    pub checked: bool,
+    /// The device zeroes workgroup memory (`VK_KHR_zero_initialize_workgroup_memory`); otherwise
+    /// the kernel does.
+    pub native_workgroup_zeroing: bool,
+    /// Rewrites the kernel to run on a linearised grid: an additional uniform buffer, a
+    /// [`LinearisedGrid`], is bound after the last one of the interface.
+    pub linearised: bool,
+    /// Rewrites for defects of the driver; a conforming driver needs none.
+    pub workarounds: SpirvWorkarounds,
+    /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
+    /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
+    /// is 1 after a launch in which an invocation could not have entered two more iterations.
+    pub reports_cut_loops: bool,
+}
+
+impl SpirvOptions {
+    /// Size in bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
+    pub const CUT_LOOPS_SIZE: u32 = 16;
+}
+
+/// Measures of a kernel's control flow, for drivers that limit it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlFlow {
+    /// Upper bound of the iterations of all loops of an invocation together, including those that
+    /// only evaluate the exit condition; `None` if no bound is known. It also holds for a group of
+    /// invocations in lockstep.
+    pub most_iterations: Option<u64>,
+    /// Nesting depth of conditions, or of loops if that is larger, with calls inlined, early
+    /// returns replaced by conditions, and the cases of a `switch` nested in each other.
+    pub depth: u32,
+}
+
+/// The grid of a linearised launch, in the layout of the kernel's uniform buffer.
+///
+/// A launch with more workgroups on an axis than the device supports is laid out as rows of `width`
+/// physical workgroups along x, stacked along y and z. The kernel linearises its physical workgroup
+/// id, exits at once if it is in excess, and computes its logical ids. The linear index has 32
+/// bits: a launch has at most 2^32 - 1 workgroups in total, including the excess ones in its rows.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinearisedGrid {
+    /// Logical workgroups of the launch along x, y and z.
+    pub groups: [u32; 3],
+    /// Physical workgroups in a row, along x.
+    pub width: u32,
+    /// Physical rows along y.
+    pub height: u32,
+    /// Rows that contain workgroups of the launch.
+    pub rows: u32,
+    /// Workgroups of the launch in the last of those rows.
+    pub last_row: u32,
+    /// Unused; keeps the size a multiple of 16 bytes.
+    pub padding: u32,
+}
+
+impl LinearisedGrid {
+    /// Returns the content of the kernel's uniform buffer.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let [x, y, z] = self.groups;
+        let words = [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
+        let mut bytes = [0; 32];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// The source of the grid for a variant of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GridSource {
+    /// Built-in ids of the device: the physical grid is that of the launch.
+    Native,
+    /// A buffer with a [`LinearisedGrid`].
+    Linearised,
+    /// The workgroup counts of an indirect launch, in memory: the physical workgroups, whose number
+    /// does not depend on the counts, loop over [`runnable_workgroups`].
+    Counts,
+}
+
+/// Returns the workgroups along x, y and z that an indirect launch runs for the `counts` in memory,
+/// of a kernel with workgroups of `size` invocations.
+///
+/// These are the counts themselves, unless the invocations of an axis, or all workgroups together,
+/// exceed 2^32 - 1: then, as for a count of 0, no workgroup runs. The host does not know the
+/// counts, so there is no error. The rule is the same on every backend.
+#[must_use]
+pub fn runnable_workgroups(size: [u32; 3], counts: [u32; 3]) -> [u32; 3] {
+    let [x, y, z] = counts;
+    let total = x.checked_mul(y).and_then(|xy| xy.checked_mul(z));
+    let on_axes = counts.iter().zip(size).all(|(n, width)| n.checked_mul(width).is_some());
+    // A product with a zero factor may overflow before it becomes zero.
+    if counts.contains(&0) || total.is_none() || !on_axes { [0; 3] } else { counts }
+}
+
+impl Program {
+    /// Measures the kernel's control flow.
+    ///
+    /// ```
+    /// use scry_ir::Program;
+    ///
+    /// let flat = Program::parse("@compute @workgroup_size(1) fn main() {}")?.control_flow()?;
+    /// let nested = Program::parse(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: u32;
+    ///      @compute @workgroup_size(1) fn main() { if x > 1u { if x > 2u { x = 3u; } } }",
+    /// )?;
+    /// assert!(nested.control_flow()?.depth > flat.depth);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
+    pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
+        let module = match self.content() {
+            Content::Wgsl(inner) => &inner.module,
+            Content::Kir(kir, _) => return guard::run(|| Ok(of_kir(kir))),
+        };
+        guard::run(|| {
+            let most_iterations = loops::most_iterations(module);
+            Ok(ControlFlow { most_iterations, depth: nesting::depth(module) })
+        })
+    }
+}
+
+/// Measures the control flow of a kernel that was built in the kernel IR.
+fn of_kir(kir: &Kir) -> ControlFlow {
+    let loops = any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { .. }));
+    ControlFlow { most_iterations: (!loops).then_some(0), depth: depth(&kir.body) }
+}
+
+/// Returns the nesting depth of a block.
+fn depth(block: &Block) -> u32 {
+    block.iter().flat_map(Stmt::blocks).map(|inner| 1 + depth(inner)).max().unwrap_or(0)
+}
