@@ -150,20 +150,8 @@ pub struct Emit {
     /// Leave out bounds checks and loop bounds.
     #[arg(long)]
     pub unchecked: bool,
-    /// Rewrite SPIR-V for a driver defect, by the name that `scry devices` lists; can be repeated.
-    #[arg(long = "workaround", value_name = "NAME", value_parser = workaround)]
-    pub workarounds: Vec<scry_ir::SpirvWorkarounds>,
     #[command(flatten)]
     pub selection: Selection,
-}
-
-/// Parses the name of a SPIR-V rewrite.
-fn workaround(name: &str) -> Result<scry_ir::SpirvWorkarounds, String> {
-    use scry_ir::SpirvWorkarounds as Workarounds;
-    Workarounds::named(name).ok_or_else(|| {
-        let names: Vec<_> = Workarounds::all().names().collect();
-        format!("there are {}", names.join(", "))
-    })
 }
 
 /// The target languages of `scry emit`.

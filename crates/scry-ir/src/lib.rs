@@ -31,8 +31,6 @@ pub use interface::{
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use program::{Options, Program};
 pub use similar_names::nearest;
-#[doc(hidden)]
-pub use spirv::NotEmitted;
 pub use spirv::{
     ControlFlow, GridSource, LinearisedGrid, SpirvOptions, SpirvWorkarounds, runnable_workgroups,
 };

@@ -74,13 +74,12 @@ fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
-    let workarounds = args.workarounds.iter().fold(SpirvWorkarounds::empty(), |all, it| all | *it);
     let options = SpirvOptions {
         version: (1, 3),
         checked: !args.unchecked,
         native_workgroup_zeroing: false,
         linearised: false,
-        workarounds,
+        workarounds: SpirvWorkarounds::empty(),
         reports_cut_loops: false,
     };
     let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;

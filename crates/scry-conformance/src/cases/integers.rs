@@ -1,9 +1,9 @@
 //! Integers of every width: all operators and functions, with operands of every kind.
 
-use scry_gpu::{BackendKind, DeviceInfo};
+use scry_gpu::DeviceInfo;
 
 use crate::Cases;
-use crate::case::{Case, Want};
+use crate::case::Want;
 use crate::random::Words;
 use crate::ty::{INTEGERS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
@@ -162,11 +162,5 @@ pub(crate) fn comparisons_of_every_width(gpu: &DeviceInfo) -> Cases {
 }
 
 pub(crate) fn bits_of_every_width(gpu: &DeviceInfo) -> Cases {
-    for_types(gpu, &INTEGERS, |gpu, ty| match gpu.backend {
-        BackendKind::Vulkan if ty.bits() != 32 => {
-            let name = format!("bits of {}", ty.name());
-            Case::skipped(name, "SPIR-V's instructions take 32 bits").into()
-        }
-        _ => expressions(gpu, operands(ty), bits(ty)),
-    })
+    for_types(gpu, &INTEGERS, |gpu, ty| expressions(gpu, operands(ty), bits(ty)))
 }

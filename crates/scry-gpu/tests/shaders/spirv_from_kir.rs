@@ -9,7 +9,7 @@ use crate::support::{random_f32, root};
 /// The CPU device, and the Vulkan device if there is one.
 fn devices() -> Option<[Device; 2]> {
     let cpu = succeed(Device::open("cpu"));
-    match SpirvWriter::KirOnly.while_opening(|| Device::open("vulkan")) {
+    match SpirvWriter::Kir.while_opening(|| Device::open("vulkan")) {
         Ok(vulkan) => Some([cpu, vulkan]),
         Err(error) => {
             let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");

@@ -23,7 +23,8 @@ pub struct SpirvOptions {
     /// Rewrites the kernel to run on a linearised grid: an additional uniform buffer, a
     /// [`LinearisedGrid`], is bound after the last one of the interface.
     pub linearised: bool,
-    /// Rewrites for defects of the driver; a conforming driver needs none.
+    /// Rewrites for defects of the driver, of naga's writer alone: what is written from the kernel
+    /// IR has none of the instructions that they replace.
     pub workarounds: SpirvWorkarounds,
     /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
     /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word

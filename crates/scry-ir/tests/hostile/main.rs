@@ -18,22 +18,24 @@ const RICH: &str = include_str!("rich.wgsl");
 /// Reads a source, writes it as SPIR-V, and lowers it.
 fn through(source: &str) -> Result<Program, ShaderError> {
     let program = Program::parse(source)?;
-    program.to_spirv(&SpirvOptions {
+    let options = SpirvOptions {
         version: (1, 3),
         checked: true,
         native_workgroup_zeroing: false,
         linearised: false,
         workarounds: SpirvWorkarounds::all(),
         reports_cut_loops: true,
-    })?;
+    };
+    program.to_spirv_with_naga(&options)?;
     program.control_flow()?;
-    lowered(&program)?;
+    inlined(program.to_spirv(&options))?;
+    inlined(program.to_kir(&KirOptions { checked: true }))?;
     Ok(program)
 }
 
-/// Lowers a program to the kernel IR. `TooComplex` is allowed: functions are inlined.
-fn lowered(program: &Program) -> Result<(), ShaderError> {
-    match program.to_kir(&KirOptions { checked: true }) {
+/// What is made of the kernel IR may be `TooComplex`: functions are inlined.
+fn inlined<T>(result: Result<T, ShaderError>) -> Result<(), ShaderError> {
+    match result {
         Err(error) if error.kind == ShaderErrorKind::TooComplex => Ok(()),
         result => result.map(drop),
     }

@@ -12,7 +12,7 @@ fn every_kernel_validates_under_every_option() {
     if !have_validator("every_kernel_validates_under_every_option") {
         return;
     }
-    for folder in ["", "bounds"] {
+    for folder in ["", "bounds", "drivers", "fuzz"] {
         for (name, source) in sources(&corpus(folder)) {
             let program = parse(&name, &source);
             for options in every_option() {

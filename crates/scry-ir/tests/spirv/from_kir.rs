@@ -3,21 +3,12 @@
 use rspirv::dr::Instruction;
 use rspirv::spirv::{Capability, Decoration, Op, StorageClass};
 use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
-use scry_ir::{Features, NotEmitted, Program, ShaderErrorKind, SpirvOptions};
+use scry_ir::{Features, Program, ShaderErrorKind};
 
-use crate::support::{
-    CHECKED, code, corpus, every_option, have_validator, load, parse, sources, validate,
-};
-
-/// Kernels of the corpus that use something that is not covered.
-const NOT_COVERED: [&str; 0] = [];
-
-fn emit(program: &Program, options: &SpirvOptions) -> Result<Vec<u32>, NotEmitted> {
-    program.to_spirv_from_kir(options)
-}
+use crate::support::{CHECKED, code, corpus, have_validator, load, parse, sources, validate};
 
 fn module(source: &str) -> rspirv::dr::Module {
-    let words = emit(&parse("kernel", source), &CHECKED).unwrap();
+    let words = parse("kernel", source).to_spirv(&CHECKED).unwrap();
     load(&words)
 }
 
@@ -41,38 +32,6 @@ fn decorations(module: &rspirv::dr::Module, decoration: Decoration) -> usize {
 }
 
 #[test]
-fn every_corpus_kernel_is_valid() {
-    if !have_validator("every_corpus_kernel_is_valid") {
-        return;
-    }
-    let mut problems = String::new();
-    for folder in ["", "bounds", "drivers", "fuzz"] {
-        for (name, source) in sources(&corpus(folder)) {
-            let program = parse(&name, &source);
-            for options in every_option() {
-                if options.workarounds != CHECKED.workarounds {
-                    continue;
-                }
-                match emit(&program, &options) {
-                    Ok(words) => {
-                        if let Err(message) = validate(&words) {
-                            problems += &format!("{name} {options:?}: {message}\n");
-                            break;
-                        }
-                    }
-                    Err(NotEmitted::NotCovered(_)) if NOT_COVERED.contains(&&*name) => break,
-                    Err(error) => {
-                        problems += &format!("{name}: {error:?}\n");
-                        break;
-                    }
-                }
-            }
-        }
-    }
-    assert!(problems.is_empty(), "{problems}");
-}
-
-#[test]
 fn random_kernels_are_valid() {
     if !have_validator("random_kernels_are_valid") {
         return;
@@ -80,7 +39,8 @@ fn random_kernels_are_valid() {
     let features = scry_fuzz::Features::ALL;
     for seed in 0..60 {
         let source = scry_fuzz::kernel(seed, features.for_seed(seed)).case().source;
-        let words = emit(&parse("random", &source), &CHECKED)
+        let words = parse("random", &source)
+            .to_spirv(&CHECKED)
             .unwrap_or_else(|error| panic!("seed {seed}: {error:?}\n{source}"));
         validate(&words).unwrap_or_else(|message| panic!("seed {seed}: {message}\n{source}"));
     }
@@ -104,7 +64,7 @@ fn features_with(capability: Capability) -> Option<Features> {
 /// Panics if a module needs a capability that a device with the kernel's features may lack.
 fn check_capabilities(name: &str, program: &Program) {
     let enabled = program.interface().features;
-    for capability in load(&emit(program, &CHECKED).unwrap()).capabilities {
+    for capability in load(&program.to_spirv(&CHECKED).unwrap()).capabilities {
         let capability = capability.operands[0].unwrap_capability();
         let allowed = features_with(capability).is_none_or(|of| enabled.intersects(of));
         assert!(allowed, "{name} enables {enabled:?}, but needs {capability:?}");
@@ -133,7 +93,7 @@ fn packing_needs_no_16_bit_types() {
             x[i] = unpack2x16float(packed ^ 0x8000u).x + quantizeToF16(x[i]);
         }";
     check_capabilities("pack", &parse("pack", pack));
-    let emitted = emit(&parse("pack", &format!("enable f16;\n{pack}")), &CHECKED).unwrap();
+    let emitted = parse("pack", &format!("enable f16;\n{pack}")).to_spirv(&CHECKED).unwrap();
     if have_validator("packing_needs_no_16_bit_types") {
         validate(&emitted).unwrap();
     }
@@ -227,7 +187,7 @@ fn bits_of_every_width_are_valid() {
         return;
     }
     for ty in ["i16", "u16", "i32", "u32", "i64", "u64"] {
-        let words = emit(&parse(ty, &bits_of(ty)), &CHECKED).unwrap();
+        let words = parse(ty, &bits_of(ty)).to_spirv(&CHECKED).unwrap();
         validate(&words).unwrap_or_else(|message| panic!("{ty}: {message}"));
     }
 }
@@ -244,9 +204,7 @@ fn f64_functions_are_refused_by_name() {
                  @compute @workgroup_size(1) fn main() {{ let x = out[1]; out[0] = {expression}; }}"
             ),
         );
-        let Err(NotEmitted::Shader(error)) = emit(&program, &CHECKED) else {
-            panic!("`{name}` of f64 is emitted")
-        };
+        let error = program.to_spirv(&CHECKED).unwrap_err();
         assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::F64));
         let wanted = format!("SPIR-V has no `{name}` of 64-bit floats (f64); help: ");
         assert!(error.message.starts_with(&wanted), "{error}");

@@ -11,5 +11,4 @@ mod from_kir;
 mod golden;
 mod naga;
 mod support;
-mod workarounds;
 mod writer;

@@ -1,48 +1,17 @@
-//! Effects of the options, and kernels that naga's writer alone cannot write.
+//! Effects of the options.
 
 use rspirv::binary::Disassemble;
 use rspirv::spirv::{ExecutionModel, Op};
 use scry_ir::{Features, Options, Program, ShaderErrorKind, SpirvOptions};
 
-use crate::support::{CHECKED, code, corpus, every_option, load, parse, sources};
+use crate::support::{
+    CHECKED, code, corpus, every_option, have_validator, load, parse, sources, validate,
+};
 
 const UNCHECKED: SpirvOptions = SpirvOptions { checked: false, ..CHECKED };
 
 fn text(program: &Program, options: &SpirvOptions) -> String {
     load(&program.to_spirv(options).unwrap()).disassemble()
-}
-
-fn is_bounded(source: &str, options: &SpirvOptions) -> bool {
-    text(&parse(source, source), options).contains("\"loop_bound\"")
-}
-
-#[test]
-fn only_unproven_loops_are_bounded() {
-    let kernel = |body: &str| {
-        format!(
-            "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
-            @compute @workgroup_size(1) fn main() {{ {body} }}"
-        )
-    };
-    let counted = kernel("for (var i = 0u; i < data[0]; i++) { data[i] = i; }");
-    let endless = kernel("loop { data[0] += 1u; if data[1] == 1u { break; } }");
-    assert!(!is_bounded(&counted, &CHECKED));
-    assert!(is_bounded(&endless, &CHECKED));
-    assert!(!is_bounded(&endless, &UNCHECKED));
-    let linearised = SpirvOptions { linearised: true, ..CHECKED };
-    assert!(!is_bounded(&counted, &linearised));
-    assert!(is_bounded(&endless, &linearised));
-}
-
-#[test]
-fn few_corpus_kernels_need_loop_bounds() {
-    let bounded: Vec<_> = sources(&corpus(""))
-        .into_iter()
-        .filter(|(_, source)| is_bounded(source, &CHECKED))
-        .map(|(name, _)| name)
-        .collect();
-    // A compare-exchange loop, and an interpreter loop.
-    assert_eq!(bounded, ["histogram", "machine"]);
 }
 
 #[test]
@@ -99,7 +68,7 @@ fn output_is_deterministic() {
     }
 }
 
-const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
+pub const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
     @group(0) @binding(0) var<storage> a: array<f16>;
     @group(0) @binding(1) var<storage, read_write> c: array<f32>;
     @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3u) {
@@ -112,24 +81,11 @@ const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
     }";
 
 #[test]
-fn cooperative_matrix_indices_are_unchecked() {
-    let program = parse("cooperative", COOPERATIVE);
-    let module = load(&program.to_spirv(&UNCHECKED).unwrap());
-    let stores = code(&module).filter(|i| i.class.opcode == Op::CooperativeMatrixStoreKHR);
-    assert_eq!(stores.count(), 2);
-}
-
-#[test]
-fn cooperative_matrices_are_refused_checked() {
-    // The type of a value without a variable is not among the module's types.
-    let values = "enable wgpu_cooperative_matrix;
-        @group(0) @binding(0) var<storage, read_write> c: array<f32>;
-        fn copy(i: u32) { let m = coopLoad<coop_mat8x8<f32, C>>(&c[i]); coopStore(m, &c[0]); }
-        @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3u) { copy(g.x); }";
-    for source in [COOPERATIVE, values] {
-        let error = parse("cooperative", source).to_spirv(&CHECKED).unwrap_err();
+fn cooperative_matrices_are_refused() {
+    for options in [CHECKED, UNCHECKED] {
+        let error = parse("cooperative", COOPERATIVE).to_spirv(&options).unwrap_err();
         assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
-        assert!(error.message.contains("unchecked"), "{error}");
+        assert!(error.message.contains("help: "), "{error}");
     }
 }
 
@@ -163,4 +119,36 @@ fn writing_time_is_linear_in_length() {
     let begin = std::time::Instant::now();
     program.to_spirv(&CHECKED).unwrap();
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn cut_loop_report_is_last_binding() {
+    let validates = have_validator("cut loops");
+    for (name, source) in sources(&corpus("")) {
+        let program = parse(&name, &source);
+        for linearised in [false, true] {
+            let with = |reports_cut_loops| {
+                let options = SpirvOptions { linearised, reports_cut_loops, ..CHECKED };
+                program.to_spirv(&options).unwrap()
+            };
+            let (plain, reporting) = (with(false), with(true));
+            if validates {
+                validate(&reporting).unwrap_or_else(|e| panic!("{name}: {e}"));
+            }
+            let [plain, reporting] = [plain, reporting].map(|words| load(&words));
+            let slots = |module: &rspirv::dr::Module| {
+                let slots = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
+                    Some(rspirv::dr::Operand::Decoration(spirv::Decoration::Binding)) => {
+                        Some(it.operands[2].unwrap_literal_bit32())
+                    }
+                    _ => None,
+                });
+                slots.max().map_or(0, |last| last + 1)
+            };
+            let bindings = program.interface().bindings.len() as u32 + u32::from(linearised);
+            assert_eq!((slots(&reporting), slots(&plain)), (bindings + 1, bindings), "{name}");
+            let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
+            assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");
+        }
+    }
 }

@@ -122,9 +122,17 @@ pub(crate) fn f64_operators_and_functions(_: &DeviceInfo) -> Case {
     case(&ROWS)
 }
 
-pub(crate) fn f64_functions_missing_in_spirv(gpu: &DeviceInfo) -> Case {
+pub(crate) fn f64_functions_missing_in_spirv(gpu: &DeviceInfo) -> Vec<Case> {
     match gpu.backend {
-        BackendKind::Vulkan => Case::skipped("", "SPIR-V has these for 16 and 32 bits only"),
-        _ => case(&BEYOND_SPIRV),
+        BackendKind::Vulkan => BEYOND_SPIRV.chunks(1).map(refused_by_name).collect(),
+        _ => vec![case(&BEYOND_SPIRV)],
     }
+}
+
+/// A function that the device refuses, by its name.
+fn refused_by_name(rows: &[Row]) -> Case {
+    let (wgsl, ..) = rows[0];
+    let name = wgsl.split('(').next().unwrap_or_default();
+    let refused = [&format!("`{name}` of 64-bit floats"), "help: "];
+    Case::new(name, kernel(rows)).needs(Features::F64).refused(&refused)
 }

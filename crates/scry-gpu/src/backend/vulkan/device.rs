@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::{ext, khr, vk};
 
-use super::compile::SpirvWriter;
+use super::compile::{NoWriter, SpirvWriter};
 use super::ffi::error;
 use super::ffi::features::{Extensions, FeatureChain};
 use super::ffi::instance::Instance;
 use super::lock;
 use super::probe::{self, CacheIdentity, Probe, Timestamps};
 use super::workarounds::{Fix, Workarounds};
-use crate::api::error::{DeviceLostError, GpuError, Result};
+use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::{DeviceInfo, DeviceKind};
 use crate::lifecycle::fork_guard::{FORKED, Process};
 use crate::lifecycle::pinned_libraries;
@@ -51,6 +51,9 @@ impl Gpu {
     /// Opens the device with one queue and all extensions and features that its info reports.
     pub(super) fn open(instance: &Arc<Instance>, probe: &Probe) -> Result<Self> {
         let Probe { physical, version, extensions, .. } = probe;
+        let writer = SpirvWriter::selected().map_err(|NoWriter { problem, help }| {
+            GpuError::Driver(DriverError::new(&probe.info.name, "Device::open", problem, help))
+        })?;
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
         let raw = match parked(instance, *physical) {
             Some(raw) => raw,
@@ -81,7 +84,7 @@ impl Gpu {
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),
-            writer: SpirvWriter::selected(),
+            writer,
             extensions: *extensions,
             names,
             process: Process::current(),

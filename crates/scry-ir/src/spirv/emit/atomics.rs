@@ -3,7 +3,7 @@
 use spirv::{Capability, MemorySemantics, Op, Scope};
 
 use super::module::Id;
-use super::{Emitter, NotEmitted, Result, not_covered};
+use super::{Emitter, Result, lacking, not_covered};
 use crate::kir::{AddressSpace, AtomicOp, Place, Type, Value};
 
 /// The extension with sums of floats.
@@ -65,7 +65,7 @@ impl Emitter<'_> {
                 let (pointer, _) = self.array_pointer(&array, &resolved, ty, 0, 1)?;
                 Ok((pointer, Scope::Workgroup))
             }
-            other => Err(NotEmitted::NotCovered(format!("an atomic operation in {other:?}"))),
+            other => Err(lacking(&format!("an atomic operation in {other:?}"))),
         }
     }
 }

@@ -3,7 +3,7 @@
 use spirv::{Decoration, GlslStd450Op, Op};
 
 use super::module::Id;
-use super::{Emitter, NotEmitted, Result, not_covered};
+use super::{Emitter, Result, not_covered};
 use crate::kir::{Type, UnaryOp, Value};
 use crate::{Features, ShaderError, ShaderErrorKind};
 
@@ -34,7 +34,7 @@ impl Emitter<'_> {
         operands: &[Id],
     ) -> Result<Id> {
         if ty == Type::F64 && !has_double(op) {
-            return Err(NotEmitted::Shader(lacks_double(op)));
+            return Err(lacks_double(op));
         }
         let ty = self.spirv_ty(ty);
         Ok(self.m.glsl(op, ty, operands))

@@ -5,7 +5,7 @@ use spirv::{Op, StorageClass};
 use super::module::Id;
 use super::state::{Arrays, Resolved};
 use super::views::view_scalar;
-use super::{Emitter, NotEmitted, Result};
+use super::{Emitter, Result, lacking};
 use crate::kir::{AddressSpace, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
 
 /// Splits an access to `count` scalars of `size` bytes into accesses of 1, 2 or 4: the first scalar
@@ -214,9 +214,7 @@ impl Emitter<'_> {
                 let array = self.locals[nth as usize];
                 self.array_pointer(&array, place, ty, first, width)
             }
-            AddressSpace::Immediate => {
-                Err(NotEmitted::NotCovered("a store to immediates".to_owned()))
-            }
+            AddressSpace::Immediate => Err(lacking("a store to immediates")),
         }
     }
 
@@ -248,7 +246,7 @@ impl Emitter<'_> {
         width: u32,
     ) -> Result<(Id, Type)> {
         if ty.size() != array.ty.size() || view_scalar(ty) != view_scalar(array.ty) {
-            return Err(NotEmitted::NotCovered(format!("{ty} in an array of {}", array.ty)));
+            return Err(lacking(&format!("{ty} in an array of {}", array.ty)));
         }
         let held = in_memory(ty);
         let scalar = self.spirv_ty(held);

@@ -31,42 +31,76 @@ use self::state::{Arrays, Construct, Views, Words};
 use super::SpirvOptions;
 use crate::kir::half_floats::needs_f16;
 use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value};
-use crate::{Features, Interface, Program, ShaderError};
+use crate::program::Content;
+use crate::wgsl::naga::{cooperative, guard};
+use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
 
-/// Why the kernel IR was not written as SPIR-V.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotEmitted {
-    /// The kernel is wrong, or too complex.
-    Shader(ShaderError),
-    /// The kernel uses something that the emitter does not cover yet.
-    NotCovered(String),
+type Result<T, E = ShaderError> = std::result::Result<T, E>;
+
+/// The error for something that the emitter does not cover: no kernel of a program has it.
+fn lacking(what: &str) -> ShaderError {
+    ShaderError::compiler(format!("the SPIR-V emitter does not cover {what}"))
 }
 
-impl From<NotEmitted> for ShaderError {
-    fn from(error: NotEmitted) -> Self {
-        match error {
-            NotEmitted::Shader(error) => error,
-            NotEmitted::NotCovered(what) => {
-                Self::compiler(format!("the SPIR-V emitter does not cover {what}"))
-            }
-        }
-    }
+fn without_cooperative_matrices() -> ShaderError {
+    ShaderError::without_place(
+        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        "cooperative matrices are not written as SPIR-V; help: use a CUDA or CPU device, or \
+         multiply tiles in workgroup memory",
+    )
 }
-
-type Result<T, E = NotEmitted> = std::result::Result<T, E>;
 
 /// Refuses an instruction.
 fn not_covered<T>(what: impl std::fmt::Debug, ty: Type) -> Result<T> {
-    Err(NotEmitted::NotCovered(format!("{what:?} of {ty}")))
+    Err(lacking(&format!("{what:?} of {ty}")))
 }
 
 impl Program {
-    /// Writes the program as SPIR-V words by way of the kernel IR, with the same interface to the
-    /// host as [`Program::to_spirv`].
+    /// Writes the program as SPIR-V words; the entry point has its name in the source.
     ///
     /// ```
     /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+    ///
+    /// let options = SpirvOptions {
+    ///     version: (1, 3),
+    ///     checked: true,
+    ///     native_workgroup_zeroing: false,
+    ///     linearised: false,
+    ///     workarounds: SpirvWorkarounds::default(),
+    ///     reports_cut_loops: false,
+    /// };
+    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
+    /// let words = program.to_spirv(&options)?;
+    /// assert_eq!(words[0], 0x0723_0203); // SPIR-V's magic number
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
+    /// for `f16` and `f32` only, and for cooperative matrices. Otherwise as [`Program::to_kir`].
+    pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>> {
+        // The kernel IR has them in the layout of NVIDIA's tensor cores.
+        if let Content::Wgsl(inner) = self.content()
+            && cooperative::used(&inner.module)
+        {
+            return Err(without_cooperative_matrices());
+        }
+        let interface = self.interface();
+        self.with_kir(&KirOptions { checked: options.checked }, |kir| {
+            kir.to_spirv(interface, options)
+        })?
+    }
+}
+
+impl Kir {
+    /// Writes the kernel as SPIR-V words. `interface` is that of the program that the kernel was
+    /// lowered from: it has the types of the bindings.
+    ///
+    /// Indices are not checked beyond what the kernel itself does, but loops that are not proven to
+    /// end are bounded if `checked` of the options is true.
+    ///
+    /// ```
+    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 5),
@@ -76,36 +110,18 @@ impl Program {
     ///     workarounds: SpirvWorkarounds::empty(),
     ///     reports_cut_loops: false,
     /// };
-    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
-    /// let words = program.to_spirv_from_kir(&options).unwrap();
-    /// assert_eq!(words[0], 0x0723_0203); // SPIR-V's magic number
+    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
+    /// let kir = program.to_kir(&KirOptions { checked: true })?;
+    /// assert_eq!(kir.to_spirv(program.interface(), &options)?, program.to_spirv(&options)?);
+    /// # Ok::<(), scry_ir::ShaderError>(())
     /// ```
     ///
     /// # Errors
-    /// See [`NotEmitted`].
-    #[doc(hidden)]
-    pub fn to_spirv_from_kir(&self, options: &SpirvOptions) -> Result<Vec<u32>, NotEmitted> {
-        let interface = self.interface();
-        self.with_kir(&KirOptions { checked: options.checked }, |kir| {
-            kir.to_spirv(interface, options)
-        })
-        .map_err(NotEmitted::Shader)?
-    }
-}
-
-impl Kir {
-    /// Writes the kernel as SPIR-V words. `interface` is that of the program that the kernel was
-    /// lowered from.
-    ///
-    /// # Errors
-    /// See [`NotEmitted`].
-    #[doc(hidden)]
-    pub fn to_spirv(
-        &self,
-        interface: &Interface,
-        options: &SpirvOptions,
-    ) -> Result<Vec<u32>, NotEmitted> {
-        emit(self, interface, options)
+    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
+    /// for `f16` and `f32` only, [`Compiler`](crate::ShaderErrorKind::Compiler) for cooperative
+    /// matrices.
+    pub fn to_spirv(&self, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
+        guard::run(|| emit(self, interface, options))
     }
 }
 
@@ -277,7 +293,7 @@ impl<'k> Emitter<'k> {
                 self.atomic(ty, op, &place, operand, compare)
             }
             Inst::Subgroup(op) => self.subgroup(ty, &op),
-            Inst::MultiplyAdd { .. } => not_covered("cooperative matrix", ty),
+            Inst::MultiplyAdd { .. } => Err(without_cooperative_matrices()),
         }
     }
 

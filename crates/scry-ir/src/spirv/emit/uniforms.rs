@@ -7,7 +7,7 @@ use spirv::{Decoration, GlslStd450Op, Op, StorageClass};
 
 use super::module::Id;
 use super::state::{Resolved, Words};
-use super::{Emitter, NotEmitted, Result};
+use super::{Emitter, Result, lacking};
 use crate::kir::Type;
 
 /// The position of a word.
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         let stride = if place.index.is_some() { place.stride } else { 0 };
         let offset = place.offset + u64::from(ahead);
         if ty == Type::Bool {
-            return Err(NotEmitted::NotCovered("bool in a uniform buffer".to_owned()));
+            return Err(lacking("bool in a uniform buffer"));
         }
         if !stride.is_multiple_of(4) {
             return Ok(self.indexed_half(words, &Resolved { offset, ..*place }, ty));

@@ -6,7 +6,7 @@ use spirv::{Capability, Decoration, Op, StorageClass};
 use super::memory::pieces;
 use super::module::Id;
 use super::state::{View, Views};
-use super::{Emitter, NotEmitted, Result};
+use super::{Emitter, Result, lacking};
 use crate::BufferBindingType;
 use crate::kir::{AddressSpace, Inst, Place, Stmt, Type, for_each_stmt};
 
@@ -75,7 +75,7 @@ impl Emitter<'_> {
 
     fn declare_view(&mut self, view: &View, aliased: bool) -> Result<Id> {
         match view.scalar {
-            Type::Bool => return Err(NotEmitted::NotCovered("bool in a buffer".to_owned())),
+            Type::Bool => return Err(lacking("bool in a buffer")),
             ty if ty.size() == 2 => self.m.require(Capability::StorageBuffer16BitAccess),
             _ => {}
         }

@@ -1,6 +1,6 @@
-//! Rewrites of naga's module before its SPIR-V writer gets it.
+//! The writer of SPIR-V from naga's module, and the rewrites of the module before it.
 //!
-//! All of it goes when naga goes.
+//! Behind the feature `naga-spirv`, for comparisons with `emit`. All of it goes when naga goes.
 
 pub(crate) mod bits;
 pub(crate) mod bools;

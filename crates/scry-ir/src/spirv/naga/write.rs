@@ -13,10 +13,13 @@ use crate::spirv::naga::{
 };
 use crate::wgsl::naga::{cooperative, guard, loops};
 use crate::wgsl::validate;
-use crate::{Features, Interface, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+use crate::{
+    Features, Interface, Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds,
+};
 
 impl Program {
-    /// Writes the program as SPIR-V words; the entry point has its name in the source.
+    /// Writes the program as SPIR-V words with naga's writer, as [`Program::to_spirv`] did before
+    /// there was an emitter of the kernel IR.
     ///
     /// ```
     /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
@@ -26,11 +29,11 @@ impl Program {
     ///     checked: true,
     ///     native_workgroup_zeroing: false,
     ///     linearised: false,
-    ///     workarounds: SpirvWorkarounds::default(),
+    ///     workarounds: SpirvWorkarounds::all(),
     ///     reports_cut_loops: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
-    /// let words = program.to_spirv(&options)?;
+    /// let words = program.to_spirv_with_naga(&options)?;
     /// assert_eq!(words[0], 0x0723_0203); // SPIR-V's magic number
     /// # Ok::<(), scry_ir::ShaderError>(())
     /// ```
@@ -40,10 +43,9 @@ impl Program {
     /// kernel: their accesses cannot be clamped. [`TooComplex`](crate::ShaderErrorKind::TooComplex)
     /// for huge arrays of bools in workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
-    pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
-        let Content::Wgsl(inner) = self.content() else {
-            return Ok(self.to_spirv_from_kir(options)?);
-        };
+    #[doc(hidden)]
+    pub fn to_spirv_with_naga(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
+        let Content::Wgsl(inner) = self.content() else { return self.to_spirv(options) };
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
     }
 }
@@ -118,7 +120,7 @@ fn rewrite(
         shifts::apply(module.to_mut(), &info);
     }
     if options.checked && cooperative::used(module) {
-        return Err(cooperative::unchecked_only());
+        return Err(unchecked_only());
     }
     if pointers::needed(module) {
         pointers::apply(module.to_mut());
@@ -183,4 +185,14 @@ fn settings(options: &SpirvOptions) -> spv::Options<'static> {
         use_storage_input_output_16: false,
         ..spv::Options::default()
     }
+}
+
+/// Why a checked kernel has no cooperative matrices: a load or store of one touches many elements
+/// from one index, and clamping that index leaves the others unchecked.
+fn unchecked_only() -> ShaderError {
+    ShaderError::without_place(
+        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        "loads and stores of cooperative matrices cannot be checked against the end of \
+                  their buffer: compile this kernel unchecked, and vouch for its indices",
+    )
 }

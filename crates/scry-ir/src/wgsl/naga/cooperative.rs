@@ -1,9 +1,8 @@
-//! Cooperative matrices: an order of statements to put right, and accesses that no check covers.
+//! Cooperative matrices: whether a module has them, and an order of statements to put right.
 
 use naga::{Block, Expression, Function, Module, Statement, Type, TypeInner};
 
 use crate::wgsl::naga::handles;
-use crate::{Features, ShaderError, ShaderErrorKind};
 
 /// True if the module has cooperative matrices. Those that no variable holds have no type of the
 /// module; the loads that they come from tell.
@@ -65,14 +64,4 @@ fn order_block(block: &mut Block) {
             place += 1;
         }
     }
-}
-
-/// Why a checked kernel has no cooperative matrices: a load or store of one touches many elements
-/// from one index, and clamping that index leaves the others unchecked.
-pub(crate) fn unchecked_only() -> ShaderError {
-    ShaderError::without_place(
-        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
-        "loads and stores of cooperative matrices cannot be checked against the end of \
-                  their buffer: compile this kernel unchecked, and vouch for its indices",
-    )
 }

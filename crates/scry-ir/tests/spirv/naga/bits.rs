@@ -14,7 +14,7 @@ fn module(body: &str) -> Module {
         const FIVE = 5u;
         @compute @workgroup_size(1) fn main() {{ {body} }}"
     );
-    let words = parse(body, &source).to_spirv(&WORKED_AROUND).unwrap();
+    let words = parse(body, &source).to_spirv_with_naga(&WORKED_AROUND).unwrap();
     if have_validator("bits") {
         validate(&words).unwrap_or_else(|e| panic!("{body}: {e}"));
     }

@@ -83,7 +83,8 @@ fn workgroup_variables_contain_no_bools() {
             if options.workarounds.is_empty() {
                 continue;
             }
-            let words = program.to_spirv(&options).unwrap_or_else(|e| panic!("{body}: {e}"));
+            let words =
+                program.to_spirv_with_naga(&options).unwrap_or_else(|e| panic!("{body}: {e}"));
             let (all, holding) = variables(&words);
             assert!(all > 0 && holding == 0, "{body}: {holding} of {all}");
             if let Some(message) = can_validate.then(|| validate(&words)).and_then(Result::err) {
@@ -96,7 +97,7 @@ fn workgroup_variables_contain_no_bools() {
 #[test]
 fn zero_array_is_stored_at_once() {
     let program = parse("zeros", &kernel("shelf = array<bool, 64>(); out[i] = u32(shelf[i]);"));
-    let module = load(&program.to_spirv(&WORKED_AROUND).unwrap());
+    let module = load(&program.to_spirv_with_naga(&WORKED_AROUND).unwrap());
     let composed = code(&module).filter(|i| i.class.opcode == Op::CompositeConstruct).count();
     assert_eq!(composed, 0);
 }
@@ -107,7 +108,7 @@ fn too_large_bool_arrays_are_rejected() {
         var<workgroup> a: array<array<bool, 1024>, 1024>;
         var<workgroup> b: array<array<bool, 1024>, 1024>;
         @compute @workgroup_size(1) fn main() { a = b; out[0] = u32(a[1][2]); }";
-    let error = parse("large", source).to_spirv(&WORKED_AROUND).unwrap_err();
+    let error = parse("large", source).to_spirv_with_naga(&WORKED_AROUND).unwrap_err();
     assert_eq!(error.kind, ShaderErrorKind::TooComplex);
     assert!(error.message.contains("in a loop"), "{error}");
 }

@@ -17,7 +17,7 @@ fn checked_kernels_clamp_every_index() {
         for (name, source) in sources(&corpus(folder)) {
             let program = parse(&name, &source);
             for options in every_option().into_iter().filter(|o| o.checked) {
-                let words = program.to_spirv(&options).unwrap();
+                let words = program.to_spirv_with_naga(&options).unwrap();
                 let found = examine(&words);
                 assert_eq!(found.loose, Vec::<String>::new(), "{name} {options:?}");
             }
@@ -31,8 +31,8 @@ fn unchecked_kernels_have_unclamped_indices() {
     for (name, source) in sources(&corpus("bounds")) {
         let options = SpirvOptions { checked: false, ..CHECKED };
         let program = parse(&name, &source);
-        let checked = examine(&program.to_spirv(&CHECKED).unwrap());
-        let unchecked = examine(&program.to_spirv(&options).unwrap());
+        let checked = examine(&program.to_spirv_with_naga(&CHECKED).unwrap());
+        let unchecked = examine(&program.to_spirv_with_naga(&options).unwrap());
         if name == "arithmetic" {
             continue; // Its indices are constants.
         }
@@ -83,7 +83,7 @@ fn every_shape_of_index_is_clamped() {
             fn raise(a: ptr<function, u32>) {{ *a += 1u; }}
             @compute @workgroup_size(1) fn main() {{ {body} }}"
         );
-        let words = parse(body, &source).to_spirv(&CHECKED).unwrap();
+        let words = parse(body, &source).to_spirv_with_naga(&CHECKED).unwrap();
         let found = examine(&words);
         assert_eq!(found.loose, Vec::<String>::new(), "{body}");
         assert!(found.clamped >= least, "{body}: only {} clamped", found.clamped);

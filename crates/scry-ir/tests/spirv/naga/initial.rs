@@ -15,7 +15,7 @@ fn module(globals: &str, body: &str) -> Module {
         @compute @workgroup_size(4)
         fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
     );
-    let words = parse(body, &source).to_spirv(&WORKED_AROUND).unwrap();
+    let words = parse(body, &source).to_spirv_with_naga(&WORKED_AROUND).unwrap();
     if have_validator("initial") {
         validate(&words).unwrap_or_else(|e| panic!("{globals}, {body}: {e}"));
     }

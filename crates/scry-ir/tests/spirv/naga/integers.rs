@@ -21,7 +21,7 @@ fn written(ty: &str, body: &str, written: &SpirvOptions) -> Module {
     );
     let options = Options { features: Features::all(), ..Options::default() };
     let program = Program::with_options(&source, &options).unwrap_or_else(|e| panic!("{e}"));
-    let words = program.to_spirv(&SpirvOptions { checked: false, ..*written }).unwrap();
+    let words = program.to_spirv_with_naga(&SpirvOptions { checked: false, ..*written }).unwrap();
     if have_validator("integers") {
         validate(&words).unwrap_or_else(|e| panic!("{ty}, {body}: {e}"));
     }

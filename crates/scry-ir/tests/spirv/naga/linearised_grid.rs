@@ -26,7 +26,7 @@ fn params(groups: [u32; 3], width: u32, height: u32) -> LinearisedGrid {
 fn gaps() -> Module {
     let all = sources(&corpus(""));
     let (name, source) = all.iter().find(|(name, _)| name == "gaps").unwrap();
-    load(&parse(name, source).to_spirv(&LINEARISED).unwrap())
+    load(&parse(name, source).to_spirv_with_naga(&LINEARISED).unwrap())
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn parameters_follow_the_last_binding() {
         let program = parse(&name, &source);
         let buffers = program.interface().bindings.len() as u32;
         let slots = |options: &SpirvOptions| {
-            let module = load(&program.to_spirv(options).unwrap());
+            let module = load(&program.to_spirv_with_naga(options).unwrap());
             let decorations = module.annotations.iter();
             let mut slots: Vec<u32> = decorations
                 .filter(|i| i.operands.get(1) == Some(&Operand::Decoration(Decoration::Binding)))

@@ -20,7 +20,7 @@ fn counts(body: &str) -> [usize; 4] {
     let options = scry_ir::Options { features: scry_ir::Features::all(), ..Default::default() };
     let program =
         scry_ir::Program::with_options(&source, &options).unwrap_or_else(|e| panic!("{body}: {e}"));
-    let words = program.to_spirv(&WORKED_AROUND).unwrap();
+    let words = program.to_spirv_with_naga(&WORKED_AROUND).unwrap();
     if have_validator("mix") {
         validate(&words).unwrap_or_else(|e| panic!("{body}: {e}"));
     }

@@ -17,7 +17,7 @@ fn module(ty: &str, body: &str) -> Module {
     );
     let options = Options { features: Features::all(), ..Options::default() };
     let program = Program::with_options(&source, &options).unwrap_or_else(|e| panic!("{e}"));
-    let words = program.to_spirv(&WORKED_AROUND).unwrap();
+    let words = program.to_spirv_with_naga(&WORKED_AROUND).unwrap();
     if have_validator("numbers") {
         validate(&words).unwrap_or_else(|e| panic!("{ty}, {body}: {e}"));
     }

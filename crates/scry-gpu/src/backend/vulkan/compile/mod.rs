@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ash::vk;
 use scry_ir::{BufferBindingType, ControlFlow, Program, SpirvOptions};
 
+pub(super) use self::writer::NoWriter;
 pub use self::writer::SpirvWriter;
 use super::device::Gpu;
 use super::probe::CacheIdentity;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use scry_ir::{NotEmitted, Program, ShaderError, SpirvOptions};
+use scry_ir::{Program, SpirvOptions};
 
 use crate::api::error::Result;
 
@@ -16,23 +16,45 @@ thread_local! {
 /// A writer of SPIR-V.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpirvWriter {
-    /// naga's, from its module.
-    Naga,
-    /// Ours, from the kernel IR; naga's for kernels that it does not cover.
+    /// Ours, from the kernel IR.
     Kir,
-    /// Ours, which refuses kernels that it does not cover.
-    KirOnly,
+    /// naga's, from its module.
+    #[cfg(feature = "naga-spirv")]
+    Naga,
+}
+
+/// Why no writer is selected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoWriter {
+    pub(crate) problem: String,
+    pub(crate) help: &'static str,
 }
 
 impl SpirvWriter {
-    /// Returns the writer of a device that is opened now.
-    pub(crate) fn selected() -> Self {
-        let variable = || match std::env::var(VARIABLE).as_deref() {
-            Ok("kir") => Self::Kir,
-            Ok("kir-only") => Self::KirOnly,
-            _ => Self::Naga,
-        };
-        CHOSEN.get().unwrap_or_else(variable)
+    /// Returns the writer of a device that is opened now, or why there is no such writer.
+    pub(crate) fn selected() -> std::result::Result<Self, NoWriter> {
+        match CHOSEN.get() {
+            Some(chosen) => Ok(chosen),
+            None => Self::named(&std::env::var(VARIABLE).unwrap_or_default()),
+        }
+    }
+
+    /// Returns the writer for a value of the environment variable.
+    fn named(value: &str) -> std::result::Result<Self, NoWriter> {
+        match value {
+            "" | "kir" => Ok(Self::Kir),
+            #[cfg(feature = "naga-spirv")]
+            "naga" => Ok(Self::Naga),
+            #[cfg(not(feature = "naga-spirv"))]
+            "naga" => Err(NoWriter {
+                problem: format!("{VARIABLE} is `naga`, a writer that this build does not have"),
+                help: "build scry-gpu with the feature `naga-spirv`, or unset SCRY_SPIRV",
+            }),
+            _ => Err(NoWriter {
+                problem: format!("{VARIABLE} is `{value}`, which is no writer of SPIR-V"),
+                help: "set SCRY_SPIRV to `kir` or `naga`, or unset it",
+            }),
+        }
     }
 
     /// Calls `open`; the Vulkan devices that it opens on this thread have this writer.
@@ -45,24 +67,11 @@ impl SpirvWriter {
 
     /// Writes a program.
     pub(crate) fn write(self, program: &Program, options: &SpirvOptions) -> Result<Vec<u32>> {
-        if self == Self::Naga {
-            return Ok(program.to_spirv(options)?);
-        }
-        let kernel = &program.interface().entry_point;
-        match program.to_spirv_from_kir(options) {
-            Ok(words) => {
-                log::debug!(target: "scry::kernel", "`{kernel}`: SPIR-V from the kernel IR");
-                Ok(words)
-            }
-            Err(NotEmitted::NotCovered(what)) if self == Self::Kir => {
-                log::warn!(
-                    target: "scry::kernel",
-                    "`{kernel}`: SPIR-V from naga's writer: the emitter does not cover {what}"
-                );
-                Ok(program.to_spirv(options)?)
-            }
-            Err(error) => Err(ShaderError::from(error).into()),
-        }
+        Ok(match self {
+            Self::Kir => program.to_spirv(options)?,
+            #[cfg(feature = "naga-spirv")]
+            Self::Naga => program.to_spirv_with_naga(options)?,
+        })
     }
 }
 
@@ -70,24 +79,40 @@ impl SpirvWriter {
 mod tests {
     use super::*;
 
-    const OPTIONS: SpirvOptions = SpirvOptions {
-        version: (1, 5),
-        checked: true,
-        native_workgroup_zeroing: true,
-        linearised: false,
-        workarounds: scry_ir::SpirvWorkarounds::empty(),
-        reports_cut_loops: false,
-    };
+    #[test]
+    fn the_kernel_ir_is_the_default() {
+        assert_eq!(SpirvWriter::named(""), Ok(SpirvWriter::Kir));
+        assert_eq!(SpirvWriter::named("kir"), Ok(SpirvWriter::Kir));
+        let error = SpirvWriter::named("glslang").unwrap_err();
+        assert!(error.problem.contains("SCRY_SPIRV is `glslang`"), "{error:?}");
+    }
 
+    #[cfg(not(feature = "naga-spirv"))]
+    #[test]
+    fn a_missing_writer_names_its_feature() {
+        let error = SpirvWriter::named("naga").unwrap_err();
+        assert!(error.help.contains("the feature `naga-spirv`"), "{error:?}");
+    }
+
+    #[cfg(feature = "naga-spirv")]
     #[test]
     fn a_choice_holds_while_devices_open() {
         let before = SpirvWriter::selected();
-        let inner = SpirvWriter::Kir.while_opening(SpirvWriter::selected);
-        assert_eq!((inner, SpirvWriter::selected()), (SpirvWriter::Kir, before));
+        let inner = SpirvWriter::Naga.while_opening(SpirvWriter::selected);
+        assert_eq!((inner, SpirvWriter::selected()), (Ok(SpirvWriter::Naga), before));
     }
 
+    #[cfg(feature = "naga-spirv")]
     #[test]
     fn writers_differ() {
+        const OPTIONS: SpirvOptions = SpirvOptions {
+            version: (1, 5),
+            checked: true,
+            native_workgroup_zeroing: true,
+            linearised: false,
+            workarounds: scry_ir::SpirvWorkarounds::empty(),
+            reports_cut_loops: false,
+        };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
         let [naga, kir] = [SpirvWriter::Naga, SpirvWriter::Kir]
             .map(|writer| writer.write(&program, &OPTIONS).unwrap());

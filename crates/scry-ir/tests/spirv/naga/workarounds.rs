@@ -1,11 +1,8 @@
 //! Rewrites for defects of drivers are applied only on request.
 
-use rspirv::spirv::Op;
 use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
-use crate::support::{
-    CHECKED, WORKED_AROUND, code, corpus, have_validator, load, parse, sources, validate,
-};
+use crate::support::{CHECKED, parse};
 
 /// A kernel body that each rewrite changes.
 const CHANGED: [(SpirvWorkarounds, &str); 6] = [
@@ -29,7 +26,7 @@ fn words(body: &str, workarounds: SpirvWorkarounds) -> Vec<u32> {
         fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
     );
     let program = parse(body, &source);
-    program.to_spirv(&SpirvOptions { workarounds, ..CHECKED }).unwrap()
+    program.to_spirv_with_naga(&SpirvOptions { workarounds, ..CHECKED }).unwrap()
 }
 
 #[test]
@@ -52,36 +49,4 @@ fn each_rewrite_has_a_name() {
         assert_eq!(SpirvWorkarounds::named(name), Some(rewrite));
     }
     assert_eq!(SpirvWorkarounds::named("nothing"), None);
-}
-
-#[test]
-fn cut_loop_report_is_last_binding() {
-    let validates = have_validator("cut loops");
-    for (name, source) in sources(&corpus("")) {
-        let program = parse(&name, &source);
-        for linearised in [false, true] {
-            let with = |reports_cut_loops| {
-                let options = SpirvOptions { linearised, reports_cut_loops, ..WORKED_AROUND };
-                program.to_spirv(&options).unwrap()
-            };
-            let (plain, reporting) = (with(false), with(true));
-            if validates {
-                validate(&reporting).unwrap_or_else(|e| panic!("{name}: {e}"));
-            }
-            let [plain, reporting] = [plain, reporting].map(|words| load(&words));
-            let slots = |module: &rspirv::dr::Module| {
-                let slots = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
-                    Some(rspirv::dr::Operand::Decoration(spirv::Decoration::Binding)) => {
-                        Some(it.operands[2].unwrap_literal_bit32())
-                    }
-                    _ => None,
-                });
-                slots.max().map_or(0, |last| last + 1)
-            };
-            let bindings = program.interface().bindings.len() as u32 + u32::from(linearised);
-            assert_eq!((slots(&reporting), slots(&plain)), (bindings + 1, bindings), "{name}");
-            let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
-            assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");
-        }
-    }
 }
