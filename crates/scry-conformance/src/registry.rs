@@ -53,6 +53,8 @@ macro_rules! each_test {
                 out_of_bounds_matrices_stay_inside rejects_invalid_matrix_products;
             divergence: continuing_blocks_see_body_variables switches_in_loops_in_switches
                 returns_from_nested_callees arrays_written_on_different_ways;
+            driver_faults: negated_f16_vectors_of_a_uniform
+                scaled_matrices_with_subnormal_elements;
             exact_floats: arithmetic_of_every_width comparisons_of_every_width
                 exact_arithmetic_in_every_width;
             features: half_precision_floats integers_of_16_bits_wrap integers_of_64_bits

@@ -15,6 +15,7 @@ pub(crate) mod conversions;
 pub(crate) mod cooperation;
 pub(crate) mod cooperative_matrices;
 pub(crate) mod divergence;
+pub(crate) mod driver_faults;
 pub(crate) mod exact_floats;
 pub(crate) mod features;
 pub(crate) mod floats;
