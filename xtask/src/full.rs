@@ -21,7 +21,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 8] = [
+const RUNS: [Run; 9] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -39,6 +39,12 @@ const RUNS: [Run; 8] = [
         what: "10,000 hostile kernels on every device, each batch in a child process",
         variables: &[],
         cargo: "run --release -p scry-cli -- fuzz --hostile --seeds 10000 -o target/full/hostile",
+    },
+    Run {
+        name: "hostile_ir",
+        what: "10,000 hostile kernels of the kernel IR on every device, and as PTX",
+        variables: &[("SCRY_FUZZ_SEEDS", "10000")],
+        cargo: "test --release -p scry-gpu --test hostile ir::",
     },
     Run {
         name: "passes",

@@ -39,7 +39,7 @@ pub(crate) enum Content {
     /// From WGSL.
     Wgsl(Box<Inner>),
     /// From the kernel IR: safe to run, and optimised.
-    Kir(Kir, Interface),
+    Kir(Box<Kir>, Interface),
 }
 
 /// A WGSL kernel.
@@ -166,7 +166,7 @@ impl Program {
             optimise(&mut kir);
             Ok((kir, interface))
         })?;
-        Ok(Self { content: Arc::new(Content::Kir(kir, interface)) })
+        Ok(Self { content: Arc::new(Content::Kir(Box::new(kir), interface)) })
     }
 
     /// Returns the interface of the kernel to the host.

@@ -9,6 +9,8 @@
 #[expect(dead_code, unused_imports, reason = "kernels and data come from seeds here")]
 mod support;
 
+mod ir;
+
 use std::time::{Duration, Instant};
 
 use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};

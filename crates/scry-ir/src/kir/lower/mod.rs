@@ -122,7 +122,7 @@ impl Program {
         guard::run(|| {
             let inner = match content {
                 Content::Wgsl(inner) => inner,
-                Content::Kir(kir, _) => return Ok(work(kir.clone())),
+                Content::Kir(kir, _) => return Ok(work(Kir::clone(kir))),
             };
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
