@@ -11,6 +11,7 @@ mod support;
 
 mod ir;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
@@ -26,9 +27,16 @@ const ATTEMPTS: usize = 2000;
 /// Time limit of shrinking.
 const SHRINKING: Duration = Duration::from_secs(30);
 
+/// Returns the devices for one test at a time: they are shared, and another test would change their
+/// time limit, or use it up with its kernels.
+fn exclusive_devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
+    static IN_USE: Mutex<()> = Mutex::new(());
+    (IN_USE.lock().unwrap_or_else(PoisonError::into_inner), support::devices())
+}
+
 #[test]
 fn kernels_write_only_their_bindings() {
-    let devices = support::devices();
+    let (_in_use, devices) = exclusive_devices();
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
     let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
     let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
@@ -147,7 +155,8 @@ fn describe(
 /// A device stays usable after a cancelled kernel.
 #[test]
 fn devices_survive_endless_kernels() {
-    for device in support::devices().iter().filter(|device| can_cancel(device)) {
+    let (_in_use, devices) = exclusive_devices();
+    for device in devices.iter().filter(|device| can_cancel(device)) {
         let gpu = Device::open(&format!("{}:{}", device.backend_kind(), device.info().index));
         let gpu = gpu.unwrap_or_else(|error| panic!("{error}"));
         gpu.set_time_limit(Some(LIMIT));

@@ -20,7 +20,7 @@ use scry_ir::{Program, ShaderError};
 use scry_ptx::{PtxOptions, Target, translate};
 
 use self::random::Random;
-use super::{LIMIT, number, support};
+use super::{LIMIT, number};
 
 /// Default number of kernels on the processor, and on other devices.
 const SEEDS: [u64; 2] = [400, 100];
@@ -158,7 +158,8 @@ fn run(
 
 #[test]
 fn ir_kernels_write_only_their_bindings() {
-    for device in support::devices() {
+    let (_in_use, devices) = super::exclusive_devices();
+    for device in devices {
         let [cpu, other] = SEEDS;
         let default = if device.backend_kind() == BackendKind::Cpu { cpu } else { other };
         let endless = super::can_cancel(&device);
