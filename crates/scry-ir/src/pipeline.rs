@@ -10,6 +10,7 @@ use crate::wgsl::naga::cooperative;
 use crate::wgsl::naga::scan::Scanned;
 use crate::wgsl::naga::{align, bitcasts, budget, calls, constant_shifts, diagnostics, indices};
 use crate::wgsl::report::Report;
+use crate::wgsl::source_text::SourceText;
 use crate::wgsl::{
     directives, entry, overrides, reflect, type_layout, uniformity, used_features, validate,
 };
@@ -79,5 +80,5 @@ pub(crate) fn read(
     uniformity::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
-    Ok(Inner { module, info, interface })
+    Ok(Inner { module, info, interface, source: SourceText::new(source) })
 }

@@ -6,6 +6,7 @@ use naga::valid::ModuleInfo;
 
 use crate::kir::{Kir, optimise, sanitise};
 use crate::wgsl::naga::{guard, scan};
+use crate::wgsl::source_text::SourceText;
 use crate::{Features, Interface, OverrideValue, ShaderError, pipeline};
 
 /// How to read a source.
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) info: ModuleInfo,
     /// The interface to the host.
     pub(crate) interface: Interface,
+    /// The source, for positions.
+    pub(crate) source: SourceText,
 }
 
 impl Program {

@@ -185,5 +185,6 @@ fn empty_kernel() -> scry_ir::kir::Kir {
         values: Vec::new(),
         body: Default::default(),
         labels: 1,
+        source: Default::default(),
     }
 }

@@ -25,6 +25,7 @@ mod print;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod sanitise;
+mod source_map;
 mod stmt;
 mod trip_count;
 mod types;
@@ -41,12 +42,15 @@ pub use lower::KirOptions;
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;
+pub use source_map::SourceMap;
 pub use stmt::{Barrier, Block, Stmt};
 pub use trip_count::{CountedLoop, counted_loop};
 pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Uniformity, VarUniformity, Variability};
 pub use verify::{VerifyError, VerifyErrorKind, verify};
 pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};
+
+use crate::Location;
 
 /// Mutation testing is disabled in builds without the feature `mutation`.
 #[cfg(not(feature = "mutation"))]
@@ -119,6 +123,8 @@ pub struct Kir {
     pub body: Block,
     /// Number of labels: all labels in use are smaller.
     pub labels: u32,
+    /// Positions in the source.
+    pub source: SourceMap,
 }
 
 impl Kir {
@@ -132,6 +138,17 @@ impl Kir {
     #[must_use]
     pub fn inst(&self, value: Value) -> &Inst {
         &self.values[value.index()].inst
+    }
+
+    /// Returns the position in the source of a statement that computes a value, or of a loop or
+    /// scope. `None` for other statements, and where it is unknown.
+    #[must_use]
+    pub fn position(&self, stmt: &Stmt) -> Option<Location> {
+        match stmt {
+            Stmt::Let(value) => self.source.value(*value),
+            Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
+            _ => None,
+        }
     }
 
     /// Returns the constant that a value is defined as, if any.

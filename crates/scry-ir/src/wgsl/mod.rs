@@ -10,6 +10,7 @@ pub(crate) mod outline;
 pub(crate) mod overrides;
 pub(crate) mod reflect;
 pub(crate) mod report;
+pub(crate) mod source_text;
 pub(crate) mod type_layout;
 pub(crate) mod uniformity;
 pub(crate) mod used_features;

@@ -8,6 +8,7 @@
 mod corpus;
 #[path = "../common/golden.rs"]
 mod golden;
+mod positions;
 
 use std::path::{Path, PathBuf};
 

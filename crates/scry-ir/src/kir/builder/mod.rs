@@ -20,7 +20,8 @@
 mod statements;
 mod values;
 
-use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, Type, Value, Var};
+use super::{AddressSpace, Array, Block, Buffer, Kir, Label, Place, SourceMap, Type, Value, Var};
+use crate::Location;
 
 /// Builds a kernel. Statements are appended to the innermost open block.
 ///
@@ -50,6 +51,8 @@ pub struct Builder {
     kir: Kir,
     /// Open blocks, the outermost first. Never empty.
     open: Vec<Block>,
+    /// Position in the source of what is added.
+    at: Option<Location>,
 }
 
 impl Place {
@@ -84,15 +87,16 @@ impl Builder {
             values: Vec::new(),
             body: Vec::new(),
             labels: Label::KERNEL.0 + 1,
+            source: SourceMap::default(),
         };
-        Self { kir, open: vec![Vec::new()] }
+        Self { kir, open: vec![Vec::new()], at: None }
     }
 
     /// Continues a kernel at the end of its body.
     #[cfg(test)]
     pub(crate) fn continuing(mut kir: Kir) -> Self {
         let body = std::mem::take(&mut kir.body);
-        Self { kir, open: vec![body] }
+        Self { kir, open: vec![body], at: None }
     }
 
     /// Adds a buffer, and returns its position.
@@ -238,6 +242,21 @@ impl Builder {
     pub fn var(&mut self, ty: Type) -> Var {
         self.kir.vars.push(ty);
         Var(self.kir.vars.len() as u32 - 1)
+    }
+
+    /// Sets the position in the source of the values, loops and scopes that are added from now on.
+    ///
+    /// ```
+    /// use scry_ir::Location;
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.set_position(Some(Location { line: 12, column: 5 }));
+    /// let seven = b.u32(7);
+    /// assert_eq!(b.kir().source.value(seven).map(|at| at.line), Some(12));
+    /// ```
+    pub fn set_position(&mut self, at: Option<Location>) {
+        self.at = at;
     }
 
     /// Returns the kernel built so far, without the statements of open blocks.

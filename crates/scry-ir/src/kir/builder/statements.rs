@@ -124,8 +124,12 @@ impl Builder {
     /// assert!(first != second && first != Label::KERNEL);
     /// ```
     pub fn label(&mut self) -> Label {
+        let label = Label(self.kir.labels);
         self.kir.labels += 1;
-        Label(self.kir.labels - 1)
+        if let Some(at) = self.at {
+            self.kir.source.set_label(label, at);
+        }
+        label
     }
 
     /// Adds a branch: the first closure adds the statements for a true condition, the second those

@@ -27,8 +27,12 @@ impl Builder {
     }
 
     fn define(&mut self, ty: Type, inst: Inst) -> Value {
+        let value = Value(self.kir.values.len() as u32);
         self.kir.values.push(Definition { ty, inst });
-        Value(self.kir.values.len() as u32 - 1)
+        if let Some(at) = self.at {
+            self.kir.source.set_value(value, at);
+        }
+        value
     }
 
     /// Adds a constant.

@@ -42,7 +42,7 @@ impl<'m> Lower<'m> {
         if let Some((Statement::Return { value }, body)) = function.body.split_last()
             && returns(&function.body) == 1
         {
-            self.statements(body)?;
+            self.first_statements(&function.body, body.len())?;
             return value.map(|value| self.operand(value)).transpose();
         }
         if let Some(result) = &function.result {

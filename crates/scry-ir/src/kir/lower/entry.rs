@@ -1,6 +1,6 @@
 //! The entry point, whose arguments are built-in values.
 
-use naga::{Binding, BuiltIn, FunctionArgument, TypeInner};
+use naga::{Binding, BuiltIn, Expression, FunctionArgument, TypeInner};
 
 use super::Lower;
 use super::frame::Operand;
@@ -11,7 +11,15 @@ impl Lower<'_> {
     /// Returns the values of the entry point's arguments.
     pub(super) fn entry_arguments(&mut self) -> Result<Vec<Operand>, ShaderError> {
         let mut operands = Vec::new();
-        for argument in &self.frame.function.arguments {
+        let function = self.frame.function;
+        for (nth, argument) in function.arguments.iter().enumerate() {
+            let is_it = |expression: &Expression| match expression {
+                Expression::FunctionArgument(at) => *at as usize == nth,
+                _ => false,
+            };
+            if let Some((it, _)) = function.expressions.iter().find(|(_, it)| is_it(it)) {
+                self.at(function.expressions.get_span(it));
+            }
             operands.push(self.entry_argument(argument)?);
         }
         Ok(operands)

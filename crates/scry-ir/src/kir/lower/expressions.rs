@@ -20,6 +20,7 @@ impl Lower<'_> {
     /// Lowers an `Emit` statement.
     pub(super) fn emit(&mut self, range: &Range<Expression>) -> Result<(), ShaderError> {
         for handle in range.clone() {
+            self.at(self.frame.function.expressions.get_span(handle));
             self.spend(1)?;
             let operand = self.evaluate(handle)?;
             self.define(handle, operand);

@@ -37,7 +37,7 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
-use naga::{Block, LocalVariable, Module, Statement};
+use naga::{Block, LocalVariable, Module, Span, Statement};
 
 use self::addressed_variables::IndexedVariables;
 use self::frame::{Frame, Operand};
@@ -48,6 +48,8 @@ use super::{Builder, Const, Kir, Label, Value, optimise};
 use crate::program::{Content, Inner};
 use crate::wgsl::naga::loops;
 use crate::wgsl::naga::{guard, handles};
+use crate::wgsl::report::Report;
+use crate::wgsl::source_text::SourceText;
 use crate::{Interface, Program, ShaderError, ShaderErrorKind};
 
 /// How to lower a program to the kernel IR.
@@ -162,19 +164,17 @@ struct Lower<'m> {
     depth: u32,
     calls: u32,
     work: u64,
+    source: &'m SourceText,
+    /// The statement or expression that is being lowered.
+    span: Span,
+    /// Its line.
+    line: usize,
 }
 
 /// Lowers a program, without optimisation.
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
-    lower.declare();
-    lower.frame.arguments = lower.entry_arguments()?;
-    lower.initialise_private()?;
-    let indexed = lower.indexed.clone();
-    if let Some(findings) = indexed.entry() {
-        lower.locals(findings, false)?;
-    }
-    lower.statements(&lower.frame.function.body)?;
+    lower.entry_point().map_err(|error| lower.placed(error))?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
     check_lowered(&kir)?;
@@ -192,8 +192,35 @@ fn check_lowered(kir: &Kir) -> Result<(), ShaderError> {
 }
 
 impl<'m> Lower<'m> {
+    fn entry_point(&mut self) -> Result<(), ShaderError> {
+        self.declare();
+        self.frame.arguments = self.entry_arguments()?;
+        self.initialise_private()?;
+        let indexed = self.indexed.clone();
+        if let Some(findings) = indexed.entry() {
+            self.locals(findings, false)?;
+        }
+        self.statements(&self.frame.function.body)
+    }
+
+    /// Notes where in the source the code that is being lowered stems from.
+    fn at(&mut self, span: Span) {
+        if span.is_defined() && span != self.span {
+            self.span = span;
+            self.builder.set_position(self.source.location(span, &mut self.line));
+        }
+    }
+
+    /// Returns an error with the position of the code that is being lowered.
+    fn placed(&self, error: ShaderError) -> ShaderError {
+        if error.location.is_some() || !self.span.is_defined() {
+            return error;
+        }
+        Report::new(error.kind, error.message).at(self.span, "").render(self.source.text())
+    }
+
     fn new(program: &'m Inner, options: &KirOptions) -> Self {
-        let Inner { module, info, interface } = program;
+        let Inner { module, info, interface, source } = program;
         let entry = &module.entry_points[0];
         Self {
             module,
@@ -216,6 +243,9 @@ impl<'m> Lower<'m> {
             depth: 0,
             calls: 0,
             work: 0,
+            source,
+            span: Span::UNDEFINED,
+            line: 0,
         }
     }
 

@@ -21,7 +21,8 @@ struct Choice<'m> {
     settled: bool,
     /// The value of the condition for which the bool is computed.
     when: bool,
-    /// The statements that compute the bool, and the bool.
+    /// The block that computes the bool, its statements but the last, and the bool.
+    computed: &'m Block,
     block: &'m [Statement],
     value: Expr,
 }
@@ -45,7 +46,7 @@ impl<'m> Lower<'m> {
         // A constant is the result if the condition is not `when`.
         let and = !choice.settled;
         let first = self.truth(condition, choice.when == and)?;
-        self.statements(choice.block)?;
+        self.first_statements(choice.computed, choice.block.len())?;
         let second = self.scalar(choice.value)?;
         let op = if and { BinaryOp::And } else { BinaryOp::Or };
         let value = self.builder.binary(op, first, second);
@@ -71,7 +72,7 @@ impl<'m> Lower<'m> {
             let (flag, settled) = self.stored_constant(constant)?;
             let (last, block) = computed.split_last()?;
             let (same, value) = self.stored(last)?;
-            (same == flag).then_some(Choice { flag, settled, when, block, value })
+            (same == flag).then_some(Choice { flag, settled, when, computed, block, value })
         };
         settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
     }

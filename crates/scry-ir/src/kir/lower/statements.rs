@@ -1,6 +1,6 @@
 //! Statements; other files lower each kind.
 
-use naga::{Expression, Statement};
+use naga::{Block, Expression, Statement};
 
 use super::Lower;
 use super::frame::Expr;
@@ -9,8 +9,18 @@ use crate::kir::Barrier;
 
 impl<'m> Lower<'m> {
     /// Lowers statements.
-    pub(super) fn statements(&mut self, block: &'m [Statement]) -> Result<(), ShaderError> {
-        for (at, statement) in block.iter().enumerate() {
+    pub(super) fn statements(&mut self, block: &'m Block) -> Result<(), ShaderError> {
+        self.first_statements(block, block.len())
+    }
+
+    /// Lowers the first `count` statements of a block.
+    pub(super) fn first_statements(
+        &mut self,
+        block: &'m Block,
+        count: usize,
+    ) -> Result<(), ShaderError> {
+        for (at, (statement, span)) in block.span_iter().take(count).enumerate() {
+            self.at(*span);
             self.spend(1)?;
             if let Statement::Emit(_) = statement {
                 self.frame.moved = block.get(at + 1).and_then(|next| self.moved_by(next));

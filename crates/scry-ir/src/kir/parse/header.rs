@@ -1,7 +1,7 @@
 //! Parses the declarations of a kernel.
 
 use super::cursor::{Cursor, Read};
-use crate::kir::{Array, Buffer, Kir, Label};
+use crate::kir::{Array, Buffer, Kir, Label, SourceMap};
 
 /// Parses the first line: name and workgroup size.
 pub(super) fn kernel(line: &str) -> Read<Kir> {
@@ -31,19 +31,22 @@ pub(super) fn kernel(line: &str) -> Read<Kir> {
         values: Vec::new(),
         body: Vec::new(),
         labels: Label::KERNEL.0 + 1,
+        source: SourceMap::default(),
     })
 }
 
 /// Returns whether a line declares a buffer, an array, the immediates or a variable.
 pub(super) fn is_declaration(line: &str) -> bool {
-    let starts = ["buffer ", "immediate: ", "workgroup", "local", "var "];
+    let starts = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var "];
     starts.iter().any(|start| line.starts_with(start))
 }
 
 /// Parses a declaration.
 pub(super) fn declaration(kir: &mut Kir, line: &str) -> Read<()> {
     let mut cursor = Cursor(line);
-    if cursor.take("buffer ") {
+    if cursor.take("source ") {
+        kir.source.name = Some(cursor.take_while(|_| true).to_owned());
+    } else if cursor.take("buffer ") {
         numbered(&mut cursor, "binding", kir.buffers.len())?;
         kir.buffers.push(buffer(&mut cursor, kir.buffers.len())?);
     } else if cursor.take("immediate: ") {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::cursor::{Cursor, Read};
 use super::instructions::instruction;
+use crate::Location;
 use crate::kir::verify::MAX_NESTING;
-use crate::kir::{Barrier, Block, Definition, Inst, Kir, Label, Stmt, Type, Value};
+use crate::kir::{Barrier, Block, Definition, Inst, Kir, Label, SourceMap, Stmt, Type, Value};
 
 /// The body so far. Blocks are kept in a list, so that no text exhausts the stack.
 #[derive(Default)]
@@ -17,6 +18,22 @@ pub(super) struct Body {
     definitions: BTreeMap<u32, Definition>,
     /// The largest label in use.
     last_label: u32,
+    /// Positions of values.
+    positions: Vec<(Value, Location)>,
+    source: SourceMap,
+}
+
+const HAS_NO_POSITION: &str = "only values, loops and scopes have positions";
+
+/// Removes a position in the source from the end of a line.
+fn position(line: &str) -> Read<(&str, Option<Location>)> {
+    let Some((line, position)) = line.rsplit_once(" @") else { return Ok((line, None)) };
+    let mut cursor = Cursor(position);
+    let number = cursor.number()?;
+    cursor.expect(":")?;
+    let at = Location { line: number, column: cursor.number()? };
+    cursor.end()?;
+    Ok((line, Some(at)))
 }
 
 /// A statement whose block is being read.
@@ -35,7 +52,13 @@ impl Body {
             _ => match line.strip_suffix(" {") {
                 Some(head) => self.open(head),
                 None => {
+                    let (line, at) = position(line)?;
                     let stmt = self.simple(line)?;
+                    match (&stmt, at) {
+                        (Stmt::Let(value), Some(at)) => self.positions.push((*value, at)),
+                        (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
+                        (_, None) => {}
+                    }
                     self.block.push(stmt);
                     Ok(())
                 }
@@ -58,10 +81,14 @@ impl Body {
         kir.values = self.definitions.into_values().collect();
         kir.body = self.block;
         kir.labels = self.last_label + 1;
+        let mut source = SourceMap { name: kir.source.name, ..self.source };
+        self.positions.into_iter().for_each(|(value, at)| source.set_value(value, at));
+        kir.source = source;
         Ok(kir)
     }
 
     fn open(&mut self, head: &str) -> Read<()> {
+        let (head, at) = position(head)?;
         let mut cursor = Cursor(head);
         let open = if cursor.take("if ") {
             Open::If { condition: cursor.value()?, then_block: None }
@@ -75,6 +102,13 @@ impl Body {
                 other => return Err(format!("expected `loop` or `scope`, found `{other}`")),
             }
         };
+        match (&open, at) {
+            (Open::Loop { label, .. } | Open::Scope(label), Some(at)) => {
+                self.source.set_label(*label, at);
+            }
+            (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
+            (_, None) => {}
+        }
         if self.open.len() == MAX_NESTING {
             return Err(format!("blocks are nested more than {MAX_NESTING} deep"));
         }

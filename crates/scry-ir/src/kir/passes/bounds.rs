@@ -28,6 +28,7 @@ pub(super) fn bounds(kir: &mut Kir) {
         var_trail: Vec::new(),
         sets: Vec::new(),
         assigned: Assigned::new(&body),
+        current: Value(0),
         kir,
     };
     for (nth, ty) in bounds.kir.vars.iter().enumerate() {
@@ -56,6 +57,8 @@ pub(super) struct Bounds<'a> {
     /// Assignments to variables, in order.
     sets: Vec<(Var, Range)>,
     pub assigned: Assigned,
+    /// The value being replaced.
+    current: Value,
 }
 
 /// Lengths of the logs and fact lists, to restore a state.
@@ -180,6 +183,7 @@ impl Bounds<'_> {
     }
 
     fn value(&mut self, value: Value, out: &mut Block) {
+        self.current = value;
         let mut inst = self.kir.values[value.index()].inst;
         self.map.rename(&mut inst);
         self.kir.values[value.index()].inst = inst;
@@ -211,6 +215,7 @@ impl Bounds<'_> {
         self.kir.values.push(Definition { ty: constant.ty, inst: Inst::Const(constant) });
         self.ranges.push(Some(Range::new(constant.as_i64(), constant.as_i64())));
         let value = Value(self.kir.values.len() as u32 - 1);
+        self.kir.source.inherit(value, self.current);
         out.push(Stmt::Let(value));
         value
     }

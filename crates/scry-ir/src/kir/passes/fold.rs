@@ -20,7 +20,7 @@ pub(super) enum Simple {
 pub(super) fn fold(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let map = ValueMap::new(kir.values.len());
-    let mut fold = Fold { kir, map, out: Vec::new() };
+    let mut fold = Fold { kir, map, out: Vec::new(), current: Value(0) };
     let body = fold.block(body);
     kir.body = body;
 }
@@ -31,6 +31,8 @@ pub(super) struct Fold<'a> {
     map: ValueMap,
     /// The block under construction.
     out: Block,
+    /// The value being simplified.
+    current: Value,
 }
 
 impl Fold<'_> {
@@ -80,6 +82,7 @@ impl Fold<'_> {
     }
 
     fn value(&mut self, value: Value) -> bool {
+        self.current = value;
         let mut inst = *self.kir.inst(value);
         self.map.rename(&mut inst);
         if let Inst::Load { place, .. }
@@ -121,6 +124,7 @@ impl Fold<'_> {
     pub fn define(&mut self, ty: super::super::Type, inst: Inst) -> Value {
         self.kir.values.push(super::super::Definition { ty, inst });
         let value = Value(self.kir.values.len() as u32 - 1);
+        self.kir.source.inherit(value, self.current);
         self.out.push(Stmt::Let(value));
         value
     }

@@ -82,10 +82,10 @@ fn convert(
     for var in vars {
         let mut given = |block| match assigned(block, var) {
             Some(value) => value,
-            None => define(kir, Inst::Get(var), var, out),
+            None => define(kir, Inst::Get(var), var, condition, out),
         };
         let (if_true, if_false) = (given(then_block), given(else_block));
-        let chosen = define(kir, Inst::Select(condition, if_true, if_false), var, out);
+        let chosen = define(kir, Inst::Select(condition, if_true, if_false), var, condition, out);
         out.push(Stmt::Set(var, chosen));
     }
 }
@@ -98,10 +98,11 @@ fn assigned(block: &Block, var: Var) -> Option<Value> {
     })
 }
 
-/// Adds an instruction of a variable's type.
-fn define(kir: &mut Kir, inst: Inst, var: Var, out: &mut Block) -> Value {
+/// Adds an instruction of a variable's type, at the position of the condition.
+fn define(kir: &mut Kir, inst: Inst, var: Var, condition: Value, out: &mut Block) -> Value {
     kir.values.push(Definition { ty: kir.vars[var.index()], inst });
     let value = Value(kir.values.len() as u32 - 1);
+    kir.source.inherit(value, condition);
     out.push(Stmt::Let(value));
     value
 }

@@ -17,12 +17,14 @@ pub(super) fn renumber(kir: &mut Kir) {
         vars: vec![NONE; kir.vars.len()],
         locals: vec![NONE; kir.locals.len()],
         new_values: Vec::new(),
+        origins: Vec::with_capacity(kir.values.len()),
         new_vars: Vec::new(),
         new_locals: Vec::new(),
         old: kir,
     };
     for_each_stmt_mut(&mut body, &mut |stmt| compact.stmt(stmt));
-    let Compact { new_values, new_vars, new_locals, .. } = compact;
+    let Compact { new_values, origins, new_vars, new_locals, .. } = compact;
+    kir.source = kir.source.renumbered(origins.into_iter().map(Some));
     kir.values = new_values;
     kir.vars = new_vars;
     kir.locals = new_locals;
@@ -35,6 +37,8 @@ struct Compact<'a> {
     vars: Vec<u32>,
     locals: Vec<u32>,
     new_values: Vec<Definition>,
+    /// The old number of each new value.
+    origins: Vec<Value>,
     new_vars: Vec<Type>,
     new_locals: Vec<Array>,
 }
@@ -70,6 +74,7 @@ impl Compact<'_> {
         }
         let number = self.new_values.len() as u32;
         self.new_values.push(definition);
+        self.origins.push(value);
         self.values[value.index()] = number;
         Value(number)
     }

@@ -23,7 +23,32 @@ use super::{
 
 impl Display for Kir {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.print(false, f)
+    }
+}
+
+/// A kernel that is printed with positions in the source.
+struct WithPositions<'a>(&'a Kir);
+
+impl Display for WithPositions<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.print(true, f)
+    }
+}
+
+impl Kir {
+    /// Returns the kernel for printing with positions in the source: `%2: f32 = add %0, %1 @12:5`
+    /// is from line 12, column 5.
+    #[must_use]
+    pub fn with_positions(&self) -> impl Display {
+        WithPositions(self)
+    }
+
+    fn print(&self, positions: bool, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "kernel {} {:?}", self.name, self.workgroup_size)?;
+        if let (true, Some(name)) = (positions, &self.source.name) {
+            writeln!(f, "source {}", name.escape_debug())?;
+        }
         for (nth, buffer) in self.buffers.iter().enumerate() {
             let access = if buffer.writable { "read_write" } else { "read" };
             write!(f, "buffer binding{nth}: {access} {}", buffer.element)?;
@@ -48,24 +73,31 @@ impl Display for Kir {
             writeln!(f, "var v{nth}: {ty}")?;
         }
         writeln!(f)?;
-        self.print_block(&self.body, 0, f)
+        self.print_block(&self.body, 0, positions, f)
     }
-}
 
-impl Kir {
-    fn print_block(&self, block: &Block, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+    fn print_block(
+        &self,
+        block: &Block,
+        depth: usize,
+        positions: bool,
+        f: &mut Formatter<'_>,
+    ) -> fmt::Result {
         let indent = depth * 4;
         for stmt in block {
             write!(f, "{:indent$}{}", "", Line { kir: self, stmt })?;
+            if let (true, Some(at)) = (positions, self.position(stmt)) {
+                write!(f, " @{}:{}", at.line, at.column)?;
+            }
             let mut blocks = stmt.blocks();
             if let Some(first) = blocks.next() {
                 writeln!(f, " {{")?;
-                self.print_block(first, depth + 1, f)?;
+                self.print_block(first, depth + 1, positions, f)?;
                 write!(f, "{:indent$}}}", "")?;
             }
             if let Some(second) = blocks.next().filter(|second| !second.is_empty()) {
                 writeln!(f, " else {{")?;
-                self.print_block(second, depth + 1, f)?;
+                self.print_block(second, depth + 1, positions, f)?;
                 write!(f, "{:indent$}}}", "")?;
             }
             writeln!(f)?;

@@ -8,8 +8,8 @@ use super::{invalid, places};
 use crate::ShaderError;
 use crate::kir::print::Line;
 use crate::kir::{
-    AddressSpace, AtomicOp, Block, Const, Definition, Inst, Kir, Label, Place, Stmt, Type, Value,
-    Var,
+    AddressSpace, AtomicOp, Block, Const, Definition, Inst, Kir, Label, Place, SourceMap, Stmt,
+    Type, Value, Var,
 };
 
 /// The values of the original kernel that those of the copy come from.
@@ -32,9 +32,10 @@ impl Origins {
 pub(super) fn rebuild(kir: &Kir) -> Result<(Kir, Origins), ShaderError> {
     let mut rebuild = Rebuild::new(kir);
     let body = rebuild.block(&kir.body)?;
-    let Rebuild { mut out, mut prologue, origins, .. } = rebuild;
+    let Rebuild { mut out, mut prologue, origins, labels, .. } = rebuild;
     prologue.extend(body);
     out.body = prologue;
+    out.source = kir.source.renumbered(origins.iter().copied()).relabelled(&labels);
     Ok((out, Origins(origins)))
 }
 
@@ -65,6 +66,7 @@ impl<'k> Rebuild<'k> {
             name: kir.name.clone(),
             workgroup: kir.workgroup.clone(),
             locals: kir.locals.clone(),
+            source: SourceMap::default(),
             ..*kir
         };
         let mut rebuild = Self {

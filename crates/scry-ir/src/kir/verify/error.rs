@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::Location;
 use crate::kir::{Type, Value};
 
 /// Maximum characters of a name or a statement in an error.
@@ -54,13 +55,19 @@ pub struct VerifyError {
     pub statement: Option<String>,
     /// The value at fault: an operand, or the value that the statement computes.
     pub value: Option<Value>,
+    /// Position in the source of the statement or, if it has none, of the value at fault, if known.
+    pub location: Option<Location>,
     /// What is wrong.
     pub message: String,
 }
 
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel {}: ", self.kernel)?;
+        write!(f, "kernel {}", self.kernel)?;
+        if let Some(Location { line, column }) = self.location {
+            write!(f, ", line {line}, column {column}")?;
+        }
+        f.write_str(": ")?;
         if let Some(statement) = &self.statement {
             write!(f, "`{statement}`: ")?;
         }
@@ -96,6 +103,7 @@ impl Fault {
             kind: self.kind,
             position: None,
             statement: None,
+            location: None,
             value: self.value,
             message: self.message,
         }

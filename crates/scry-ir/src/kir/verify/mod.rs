@@ -79,7 +79,9 @@ pub fn verify(kir: &Kir) -> Result<(), VerifyError> {
 
 fn error_at(kir: &Kir, stmt: &Stmt, position: Option<usize>, fault: Fault) -> VerifyError {
     let computed = if let Stmt::Let(value) = stmt { Some(*value) } else { None };
-    fault.at(&kir.name, position, &Line { kir, stmt }, computed)
+    let error = fault.at(&kir.name, position, &Line { kir, stmt }, computed);
+    let of_value = || error.value.and_then(|value| kir.source.value(value));
+    VerifyError { location: kir.position(stmt).or_else(of_value), ..error }
 }
 
 struct Walk<'a> {

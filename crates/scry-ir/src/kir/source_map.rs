@@ -1,0 +1,90 @@
+//! Positions in the source of values, loops and scopes.
+//!
+//! They are in tables beside the kernel, which passes that do not create values never look at.
+
+use std::collections::BTreeMap;
+
+use super::types::{Label, Value};
+use crate::Location;
+
+/// Marks a missing position: lines are counted from 1.
+const NONE: Location = Location { line: 0, column: 0 };
+
+/// Where the values, loops and scopes of a kernel stem from in its source. Code of an inlined
+/// function has its position in the function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceMap {
+    /// Name of the source, such as its file, if known.
+    pub name: Option<String>,
+    pub(super) values: Vec<Location>,
+    pub(super) labels: BTreeMap<Label, Location>,
+}
+
+impl SourceMap {
+    /// Returns the position of a value, if known.
+    #[must_use]
+    pub fn value(&self, value: Value) -> Option<Location> {
+        self.values.get(value.index()).copied().filter(|at| *at != NONE)
+    }
+
+    /// Sets the position of a value.
+    ///
+    /// ```
+    /// use scry_ir::Location;
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let seven = b.u32(7);
+    /// let mut kir = b.finish();
+    /// kir.source.set_value(seven, Location { line: 3, column: 9 });
+    /// assert_eq!(kir.source.value(seven).map(|at| at.line), Some(3));
+    /// assert!(kir.with_positions().to_string().contains("%0: u32 = 7 @3:9"));
+    /// ```
+    pub fn set_value(&mut self, value: Value, at: Location) {
+        match self.values.get_mut(value.index()) {
+            Some(old) => *old = at,
+            None => {
+                self.values.resize(value.index(), NONE);
+                self.values.push(at);
+            }
+        }
+    }
+
+    /// Returns the position of a loop or scope, if known.
+    #[must_use]
+    pub fn label(&self, label: Label) -> Option<Location> {
+        self.labels.get(&label).copied()
+    }
+
+    /// Sets the position of a loop or scope.
+    pub fn set_label(&mut self, label: Label, at: Location) {
+        self.labels.insert(label, at);
+    }
+
+    /// Gives a new value the position of the one that it replaces.
+    pub(crate) fn inherit(&mut self, new: Value, replaced: Value) {
+        if let Some(at) = self.value(replaced) {
+            self.set_value(new, at);
+        }
+    }
+
+    /// Returns the table for values of other numbers: `origins` has the old number of each.
+    pub(crate) fn renumbered(&self, origins: impl Iterator<Item = Option<Value>>) -> Self {
+        let mut values = Vec::new();
+        if !self.values.is_empty() {
+            values.extend(origins.map(|old| old.and_then(|old| self.value(old)).unwrap_or(NONE)));
+        }
+        Self { name: self.name.clone(), values, labels: self.labels.clone() }
+    }
+
+    /// Returns the table for labels of other numbers: `labels` has the new one of each.
+    pub(crate) fn relabelled(mut self, labels: &[Label]) -> Self {
+        let old = std::mem::take(&mut self.labels);
+        for (old, at) in old {
+            if let Some(label) = labels.get(old.0 as usize).filter(|new| **new != Label::KERNEL) {
+                self.set_label(*label, at);
+            }
+        }
+        self
+    }
+}

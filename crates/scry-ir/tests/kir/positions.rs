@@ -1,0 +1,160 @@
+//! Positions in the source: of optimised kernels, as text, and in errors.
+
+use scry_ir::kir::{AddressSpace, BinaryOp, Inst, Kir, Stmt, UnaryOp, for_each_stmt, verify};
+use scry_ir::{Location, Program};
+
+use crate::{lowered, sources};
+
+/// What a line must contain, one of these, for a statement to stem from it.
+fn expected(kir: &Kir, stmt: &Stmt) -> Vec<String> {
+    let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+    match stmt {
+        Stmt::Loop { .. } => words(&["for", "while", "loop"]),
+        Stmt::Let(value) => match kir.inst(*value) {
+            Inst::Load { place, .. } | Inst::Atomic { place, .. } => match place.space {
+                AddressSpace::Binding(nth) => vec![kir.buffers[nth as usize].name.clone()],
+                _ => Vec::new(),
+            },
+            Inst::WorkgroupUniformLoad { .. } => words(&["workgroupUniformLoad"]),
+            Inst::Subgroup(_) => words(&["subgroup", "quad"]),
+            Inst::Unary(UnaryOp::Sqrt, _) => words(&["sqrt", "length", "distance"]),
+            Inst::Unary(UnaryOp::InverseSqrt, _) => words(&["inverseSqrt", "normalize"]),
+            Inst::Unary(UnaryOp::Exp, _) => words(&["exp"]),
+            Inst::Binary(BinaryOp::Shr | BinaryOp::Shl, ..) => {
+                words(&["<<", ">>", "*", "/", "[", "pack"])
+            }
+            Inst::Fma(..) => words(&["fma", "pack"]),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a value may have no position: it is from no expression of the source.
+fn is_general(inst: &Inst) -> bool {
+    matches!(inst, Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. })
+}
+
+#[test]
+fn optimised_kernels_keep_the_right_lines() {
+    let (mut placed, mut compared) = (0, 0);
+    let kernels = ["saxpy", "matmul", "blur", "reduce", "histogram", "scan", "subgroups"];
+    let paths = sources("corpus");
+    for name in kernels {
+        let path = paths.iter().find(|path| path.ends_with(format!("corpus/{name}.wgsl"))).unwrap();
+        let source = std::fs::read_to_string(path).unwrap();
+        let lines: Vec<_> = source.lines().collect();
+        for checked in [true, false] {
+            let kir = lowered(&Program::parse(&source).unwrap(), checked);
+            let shown = kir.with_positions().to_string();
+            for_each_stmt(&kir.body, &mut |stmt| {
+                let at = kir.position(stmt);
+                match stmt {
+                    Stmt::Let(value) if at.is_none() => {
+                        assert!(is_general(kir.inst(*value)), "{name}: {value}\n{shown}");
+                    }
+                    Stmt::Loop { label, .. } => assert!(at.is_some(), "{name}: {label}\n{shown}"),
+                    _ => {}
+                }
+                let Some(Location { line, column }) = at else { return };
+                let text = lines[line as usize - 1];
+                assert!((column as usize) <= text.chars().count(), "{name}: {line}:{column}");
+                let expected = expected(&kir, stmt);
+                let found = expected.iter().any(|word| text.contains(word));
+                assert!(found || expected.is_empty(), "{name}: {stmt:?} at `{text}`\n{shown}");
+                placed += 1;
+                compared += usize::from(found);
+            });
+        }
+    }
+    assert!(compared > 80 && placed > 4 * compared / 3, "{compared} of {placed}");
+}
+
+#[test]
+fn positions_of_inlined_functions_are_in_them() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+fn root(x: f32) -> f32 {
+    return sqrt(
+        x + 1.0);
+}
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    for (var n = 0u; n < id.x; n++) {
+        data[id.x] = /* é */ root(data[id.x]);
+    }
+}";
+    let kir = lowered(&Program::parse(source).unwrap(), true);
+    let mut found = Vec::new();
+    for_each_stmt(&kir.body, &mut |stmt| {
+        let at = kir.position(stmt).map(|Location { line, column }| (line, column));
+        match stmt {
+            Stmt::Loop { .. } => found.push(("loop", at)),
+            Stmt::Let(value) => match kir.inst(*value) {
+                Inst::Unary(UnaryOp::Sqrt, _) => found.push(("sqrt", at)),
+                Inst::Binary(BinaryOp::Add, ..) if kir.ty(*value).is_float() => {
+                    found.push(("add", at));
+                }
+                Inst::Load { .. } => found.push(("load", at)),
+                _ => {}
+            },
+            _ => {}
+        }
+    });
+    let expected = [
+        ("loop", Some((7, 5))),
+        ("load", Some((8, 35))),
+        ("add", Some((4, 9))),
+        ("sqrt", Some((3, 12))),
+    ];
+    assert_eq!(found, expected, "{}", kir.with_positions());
+}
+
+#[test]
+fn positions_parse_back() {
+    for path in sources("corpus") {
+        let source = std::fs::read_to_string(&path).unwrap();
+        let mut kir = lowered(&Program::parse(&source).unwrap(), true);
+        kir.source.name = Some("kernel.wgsl".to_owned());
+        let text = kir.with_positions().to_string();
+        let parsed: Kir = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(parsed.with_positions().to_string(), text);
+        assert_eq!(parsed.to_string(), kir.to_string());
+    }
+    let huge = "kernel k [1, 1, 1]\nL4294967294: loop @1:1 {\n}";
+    assert!(verify(&huge.parse().unwrap()).is_err());
+    for (line, error) in [
+        ("%0: u32 = 1 @x", "expected a number in range, found `x`"),
+        ("leave kernel @1:2", "only values, loops and scopes have positions"),
+    ] {
+        let error = format!("line 2: {error}");
+        let found = format!("kernel k [1, 1, 1]\n{line}").parse::<Kir>().unwrap_err();
+        assert_eq!(found.to_string(), error);
+    }
+}
+
+#[test]
+fn verifier_errors_name_the_position() {
+    let text = "kernel k [1, 1, 1]\n%0: f32 = 1.0 @4:9\n%1: u32 = not %0 @5:13\n";
+    let error = verify(&text.parse().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel k, line 5, column 13: `%1: u32 = not %0`: no `Not` takes f32 and gives u32"
+    );
+    assert_eq!(error.location, Some(Location { line: 5, column: 13 }));
+}
+
+/// What only lowering refuses has a position and shows the line.
+#[test]
+fn lowering_errors_name_the_position() {
+    let source = "enable f16; enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<storage, read_write> m: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> v: array<vec4<f32>>;
+        @compute @workgroup_size(64) fn main() {
+            m[1] = 2.0;
+            coopStore(coopLoad<coop_mat8x8<f32, C>>(&v[1]), &m[0]);
+        }";
+    let options = scry_ir::kir::KirOptions { checked: true };
+    let error = Program::parse(source).unwrap().to_kir(&options).expect_err("it is refused");
+    assert_eq!(error.location.map(|at| at.line), Some(6), "{error}");
+    let shown = error.with_label("gemm.wgsl").to_string();
+    assert!(shown.contains("gemm.wgsl:6:") && shown.contains("&v[1]"), "{shown}");
+}
