@@ -41,3 +41,14 @@ fn kernel_text_matches_golden_files() {
     }
     golden::compare_all(&folder.join("out"), "kir", &texts);
 }
+
+/// The example of the documentation is a valid kernel in canonical form, and no form is missing.
+#[test]
+fn documented_text_is_valid() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kir.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let text = page.split("```kir\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let kir: Kir = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(verify(&kir), Ok(()));
+    assert_eq!(kir.with_positions().to_string(), text);
+}
