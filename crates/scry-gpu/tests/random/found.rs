@@ -145,6 +145,27 @@ fn bounds_of_absolute_value_hold() {
 }
 
 #[test]
+fn negatives_of_the_least_number_wrap() {
+    let expected: [[i32; 8]; 4] = std::array::from_fn(|i| {
+        let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
+        let short = (x >> 16) as i16;
+        let packed = [x, y, z, -4].map(|x| x.wrapping_abs().clamp(-128, 127) as u8);
+        let position = if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
+        [
+            x.wrapping_abs().clamp(y.min(0), y.max(0)),
+            i32::from_le_bytes(packed),
+            y.max(z.wrapping_mul(-4).wrapping_abs()),
+            position.abs().clamp(z.min(i32::MAX - 1), i32::MAX - 1),
+            short.wrapping_neg().min(0).into(),
+            short.wrapping_neg().max(0).into(),
+            short.wrapping_neg().signum().into(),
+            (short ^ 1).wrapping_neg().into(),
+        ]
+    });
+    check_where_supported("fuzz/least.wgsl", &expected, "not all integers");
+}
+
+#[test]
 fn differences_to_zero_are_negatives() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y] = [0, 1].map(|at| WORDS[(i + at) % 4].cast_signed());

@@ -23,8 +23,9 @@ pub struct SpirvOptions {
     /// Rewrites the kernel to run on a linearised grid: an additional uniform buffer, a
     /// [`LinearisedGrid`], is bound after the last one of the interface.
     pub linearised: bool,
-    /// Rewrites for defects of the driver, of naga's writer alone: what is written from the kernel
-    /// IR has none of the instructions that they replace.
+    /// Workarounds for defects of the driver. Of these, only
+    /// [`EXPAND_SIGNS`](SpirvWorkarounds::EXPAND_SIGNS) concerns SPIR-V from the kernel IR, which
+    /// has none of the instructions that the others replace; naga's writer needs all of them.
     pub workarounds: SpirvWorkarounds,
     /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
     /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word

@@ -19,8 +19,9 @@ bitflags::bitflags! {
         /// Integer vectors are divided component by component, for drivers that lose quotients of
         /// splats by constants.
         const SPLIT_VECTOR_DIVISIONS = 1 << 3;
-        /// `sign`, `abs`, negation and 16-bit `min`, `max` and `clamp` are written with other
-        /// instructions, for drivers that assume that negating an integer does not overflow.
+        /// `sign`, `abs`, negation, 16-bit subtraction, and 16-bit `min`, `max` and `clamp` are
+        /// written with other instructions, for drivers that assume that negating an integer does
+        /// not overflow, or lose the absolute value of an integer whose minimum is taken.
         const EXPAND_SIGNS = 1 << 4;
         /// `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong bits
         /// where the word is uniform.

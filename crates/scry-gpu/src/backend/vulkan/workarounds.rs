@@ -130,8 +130,9 @@ const ROWS: [Row; 10] = [
         tried: "580",
         name: "expand-signs",
         reason: "negations, absolute values and signs of integers are assumed not to overflow, \
-                 16-bit bounds are wrong, and pipeline creation fails for some kernels with signs",
-        test: (FOUND, "i16_wraps_before_widening"),
+                 the minimum of an absolute value ignores that it is one, 16-bit bounds are \
+                 wrong, and pipeline creation fails for some kernels with signs",
+        test: (FOUND, "negatives_of_the_least_number_wrap"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),

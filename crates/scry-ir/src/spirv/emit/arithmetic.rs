@@ -2,9 +2,11 @@
 
 use spirv::{GlslStd450Op, Op};
 
+use super::convert::one_bits;
 use super::module::Id;
 use super::{Emitter, Result, not_covered};
-use crate::kir::{BinaryOp, Type, UnaryOp, Value};
+use crate::SpirvWorkarounds;
+use crate::kir::{BinaryOp, Const, Type, UnaryOp, Value};
 
 impl Emitter<'_> {
     /// A function of one operand.
@@ -31,10 +33,45 @@ impl Emitter<'_> {
         }
     }
 
-    /// The difference to zero, which wraps, where drivers assume that negations do not.
+    /// Emits `-x`, which wraps. With [`SpirvWorkarounds::EXPAND_SIGNS`] the driver must not
+    /// recognise a negation: it complements all bits but the sign, and adds the difference.
     pub(super) fn negated(&mut self, ty: Type, id: Id) -> Id {
-        let zero = self.int(ty, 0);
-        self.op(Op::ISub, ty, &[zero, id])
+        if !self.expands_signs() {
+            let zero = self.int(ty, 0);
+            return self.op(Op::ISub, ty, &[zero, id]);
+        }
+        let most = i64::MAX >> (64 - ty.bits());
+        let [mask, rest] = [most, -most].map(|number| self.int(ty, number));
+        let complement = self.op(Op::BitwiseXor, ty, &[id, mask]);
+        self.op(Op::IAdd, ty, &[complement, rest])
+    }
+
+    fn expands_signs(&self) -> bool {
+        self.options.workarounds.contains(SpirvWorkarounds::EXPAND_SIGNS)
+    }
+
+    /// Emits `a - b`. A driver may find a 16-bit `a` to be zero later.
+    fn difference(&mut self, ty: Type, a: Value, [left, right]: [Id; 2]) -> Id {
+        let is_zero = self.kir.constant(a) == Some(Const::zero(ty));
+        if self.expands_signs() && (is_zero || ty.bits() == 16) {
+            let negated = self.negated(ty, right);
+            return self.op(Op::IAdd, ty, &[left, negated]);
+        }
+        self.op(Op::ISub, ty, &[left, right])
+    }
+
+    /// Emits the sign of a float, as choices with [`SpirvWorkarounds::EXPAND_SIGNS`].
+    pub(super) fn float_sign(&mut self, ty: Type, id: Id) -> Result<Id> {
+        if !self.expands_signs() {
+            return self.float_function(GlslStd450Op::FSign, ty, &[id]);
+        }
+        let sign_bit = 1 << (ty.bits() - 1);
+        let [minus_one, zero, one] = [one_bits(ty) | sign_bit, 0, one_bits(ty)]
+            .map(|bits| self.constant(Const { ty, bits }));
+        let is_positive = self.op(Op::FOrdGreaterThan, Type::Bool, &[id, zero]);
+        let sign = self.op(Op::Select, ty, &[is_positive, one, id]);
+        let is_negative = self.op(Op::FOrdLessThan, Type::Bool, &[id, zero]);
+        Ok(self.op(Op::Select, ty, &[is_negative, minus_one, sign]))
     }
 
     /// A function of two operands that is no comparison.
@@ -44,7 +81,8 @@ impl Emitter<'_> {
         let by_kind = |float, int| if ty.is_float() { float } else { int };
         let code = match op {
             BinaryOp::Add => by_kind(Op::FAdd, Op::IAdd),
-            BinaryOp::Sub => by_kind(Op::FSub, Op::ISub),
+            BinaryOp::Sub if ty.is_float() => Op::FSub,
+            BinaryOp::Sub => return Ok(self.difference(ty, a, operands)),
             BinaryOp::Mul => by_kind(Op::FMul, Op::IMul),
             BinaryOp::Div if ty.is_float() => Op::FDiv,
             BinaryOp::Rem if ty.is_float() => return Ok(self.float_remainder(ty, operands)),

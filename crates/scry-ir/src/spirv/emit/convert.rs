@@ -96,13 +96,7 @@ impl Emitter<'_> {
     }
 
     fn bool_as(&mut self, to: Type, id: Id) -> Id {
-        let one = match to {
-            Type::F16 => 0x3c00,
-            Type::F32 => u64::from(1f32.to_bits()),
-            Type::F64 => 1f64.to_bits(),
-            _ => 1,
-        };
-        let values = [one, 0].map(|bits| self.constant(Const { ty: to, bits }));
+        let values = [one_bits(to), 0].map(|bits| self.constant(Const { ty: to, bits }));
         self.op(Op::Select, to, &[id, values[0], values[1]])
     }
 
@@ -125,6 +119,16 @@ impl Emitter<'_> {
         let zero = self.constant(Const::zero(to));
         let is_nan = self.op(Op::IsNan, Type::Bool, &[id]);
         self.op(Op::Select, to, &[is_nan, zero, whole])
+    }
+}
+
+/// Returns the bits of 1.
+pub(super) fn one_bits(ty: Type) -> u64 {
+    match ty {
+        Type::F16 => 0x3c00,
+        Type::F32 => u64::from(1f32.to_bits()),
+        Type::F64 => 1f64.to_bits(),
+        _ => 1,
     }
 }
 

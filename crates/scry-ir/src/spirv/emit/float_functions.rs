@@ -14,6 +14,7 @@ impl Emitter<'_> {
         let id = self.value(a);
         match op {
             UnaryOp::Neg => Ok(self.op(Op::FNegate, ty, &[id])),
+            UnaryOp::Sign => self.float_sign(ty, id),
             UnaryOp::IsNan => Ok(self.op(Op::IsNan, Type::Bool, &[id])),
             UnaryOp::IsInf => Ok(self.op(Op::IsInf, Type::Bool, &[id])),
             UnaryOp::QuantizeF16 => Ok(self.op(Op::QuantizeToF16, ty, &[id])),
@@ -71,7 +72,6 @@ impl Emitter<'_> {
 fn function(op: UnaryOp) -> Option<GlslStd450Op> {
     Some(match op {
         UnaryOp::Abs => GlslStd450Op::FAbs,
-        UnaryOp::Sign => GlslStd450Op::FSign,
         UnaryOp::Floor => GlslStd450Op::Floor,
         UnaryOp::Ceil => GlslStd450Op::Ceil,
         UnaryOp::Round => GlslStd450Op::RoundEven,
