@@ -33,5 +33,6 @@ pub use program::{Options, Program};
 pub use similar_names::nearest;
 pub use spirv::{
     ControlFlow, GridSource, LinearisedGrid, SpirvOptions, SpirvWorkarounds, runnable_workgroups,
+    spirv_text,
 };
 pub use wgsl::outline::Outline;

@@ -39,8 +39,18 @@ pub struct Program {
 pub(crate) enum Content {
     /// From WGSL.
     Wgsl(Box<Inner>),
-    /// From the kernel IR: safe to run, and optimised.
-    Kir(Box<Kir>, Interface),
+    /// From the kernel IR.
+    Kir(Box<Sanitised>),
+}
+
+/// A kernel that was built in the kernel IR.
+pub(crate) struct Sanitised {
+    /// The kernel, safe to run, before its optimisation.
+    pub(crate) sanitised: Kir,
+    /// The kernel, safe to run, and optimised.
+    pub(crate) kir: Kir,
+    /// The interface to the host.
+    pub(crate) interface: Interface,
 }
 
 /// A WGSL kernel.
@@ -164,12 +174,13 @@ impl Program {
     /// an access is beyond an array for every index;
     /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) if it is too large or nested too deeply.
     pub fn from_kir(kir: &Kir) -> Result<Self, ShaderError> {
-        let (kir, interface) = guard::run(|| {
-            let (mut kir, interface) = sanitise::sanitise(kir)?;
+        let content = guard::run(|| {
+            let (sanitised, interface) = sanitise::sanitise(kir)?;
+            let mut kir = sanitised.clone();
             optimise(&mut kir);
-            Ok((kir, interface))
+            Ok(Sanitised { sanitised, kir, interface })
         })?;
-        Ok(Self { content: Arc::new(Content::Kir(Box::new(kir), interface)) })
+        Ok(Self { content: Arc::new(Content::Kir(Box::new(content))) })
     }
 
     /// Returns the interface of the kernel to the host.
@@ -192,7 +203,7 @@ impl Program {
     pub fn interface(&self) -> &Interface {
         match &*self.content {
             Content::Wgsl(inner) => &inner.interface,
-            Content::Kir(_, interface) => interface,
+            Content::Kir(built) => &built.interface,
         }
     }
 

@@ -42,6 +42,7 @@ pub use lower::KirOptions;
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;
+pub(crate) use passes::optimise_with;
 pub use source_map::SourceMap;
 pub use stmt::{Barrier, Block, Stmt};
 pub use trip_count::{CountedLoop, counted_loop};

@@ -4,7 +4,9 @@ mod emit;
 #[cfg(feature = "naga-spirv")]
 mod naga;
 mod options;
+mod text;
 mod workarounds;
 
 pub use options::{ControlFlow, GridSource, LinearisedGrid, SpirvOptions, runnable_workgroups};
+pub use text::spirv_text;
 pub use workarounds::SpirvWorkarounds;

@@ -134,7 +134,7 @@ impl Program {
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
         let module = match self.content() {
             Content::Wgsl(inner) => &inner.module,
-            Content::Kir(kir, _) => return guard::run(|| Ok(of_kir(kir))),
+            Content::Kir(built) => return guard::run(|| Ok(of_kir(&built.kir))),
         };
         guard::run(|| {
             let most_iterations = loops::most_iterations(module);

@@ -44,7 +44,7 @@ use self::frame::{Frame, Operand};
 use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value, optimise};
+use super::{Builder, Const, Kir, Label, Value, optimise, optimise_with};
 use crate::program::{Content, Inner};
 use crate::wgsl::naga::loops;
 use crate::wgsl::naga::{guard, handles};
@@ -124,12 +124,45 @@ impl Program {
         guard::run(|| {
             let inner = match content {
                 Content::Wgsl(inner) => inner,
-                Content::Kir(kir, _) => return Ok(work(Kir::clone(kir))),
+                Content::Kir(built) => return Ok(work(built.kir.clone())),
             };
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
             check_lowered(&kir)?;
             Ok(work(kir))
+        })
+    }
+
+    /// Lowers the program to the kernel IR, and calls `visit` with the kernel before its
+    /// optimisation and after each pass: for debugging. The stages are named `lower` (`sanitise`,
+    /// if the kernel was built in the IR), `fold`, `cse` and so on; passes are repeated.
+    ///
+    /// ```
+    /// use scry_ir::{Program, kir::KirOptions};
+    ///
+    /// let program = Program::parse("@compute @workgroup_size(8) fn main() {}")?;
+    /// let mut names = Vec::new();
+    /// program.visit_passes(&KirOptions { checked: true }, &mut |name, _| names.push(name))?;
+    /// assert_eq!(names[..2], ["lower", "fold"]);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Program::with_kir`].
+    pub fn visit_passes(
+        &self,
+        options: &KirOptions,
+        visit: &mut (dyn FnMut(&'static str, &Kir) + Send),
+    ) -> Result<(), ShaderError> {
+        let content = self.content();
+        guard::run(|| {
+            let (name, mut kir) = match content {
+                Content::Wgsl(inner) => ("lower", lower(inner, options)?),
+                Content::Kir(built) => ("sanitise", built.sanitised.clone()),
+            };
+            visit(name, &kir);
+            optimise_with(&mut kir, visit);
+            Ok(())
         })
     }
 }

@@ -23,29 +23,38 @@ mod value_map;
 
 use super::Kir;
 
-/// The passes, in order.
+/// A pass, which changes the kernel.
+type Pass = fn(&mut Kir);
+
+/// The passes and their names, in order.
 ///
 /// Code hoisted out of a branch must not depend on its condition: LICM precedes bounds-check
 /// elimination. If-conversion precedes that too, since it exposes more conditions.
-const PASSES: [fn(&mut Kir); 13] = [
-    fold::fold,
-    cse::cse,
-    simplify_control::simplify,
-    if_conversion::convert_branches,
-    fold::fold,
-    cse::cse,
-    licm::hoist,
-    bounds::bounds,
-    fold::fold,
-    cse::cse,
-    dce::eliminate,
-    simplify_control::simplify,
-    renumber::renumber,
+const PASSES: [(&str, Pass); 13] = [
+    ("fold", fold::fold),
+    ("cse", cse::cse),
+    ("simplify_control", simplify_control::simplify),
+    ("if_conversion", if_conversion::convert_branches),
+    ("fold", fold::fold),
+    ("cse", cse::cse),
+    ("licm", licm::hoist),
+    ("bounds", bounds::bounds),
+    ("fold", fold::fold),
+    ("cse", cse::cse),
+    ("dce", dce::eliminate),
+    ("simplify_control", simplify_control::simplify),
+    ("renumber", renumber::renumber),
 ];
 
 /// Optimises a kernel. Its stores and the order of its synchronisation are unchanged.
 pub fn optimise(kir: &mut Kir) {
-    for pass in PASSES {
+    optimise_with(kir, &mut |_, _| {});
+}
+
+/// [`optimise`], with a call of `visit` after each pass, with the name of the pass.
+pub(crate) fn optimise_with(kir: &mut Kir, visit: &mut dyn FnMut(&'static str, &Kir)) {
+    for (name, pass) in PASSES {
         pass(kir);
+        visit(name, kir);
     }
 }

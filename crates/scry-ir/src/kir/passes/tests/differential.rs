@@ -69,9 +69,9 @@ fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
 /// Optimises, and checks the kernel after each pass.
 fn checked(kir: &mut Kir) {
     assert_eq!(verify(kir), Ok(()), "before");
-    for (nth, pass) in PASSES.iter().enumerate() {
+    for (name, pass) in PASSES {
         pass(kir);
-        assert_eq!(verify(kir), Ok(()), "after pass {nth}");
+        assert_eq!(verify(kir), Ok(()), "after {name}");
     }
 }
 
