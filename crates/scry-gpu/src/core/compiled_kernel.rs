@@ -6,11 +6,12 @@ use scry_ir::{Interface, Program};
 
 use crate::api::device_selection;
 use crate::api::error::Result;
-use crate::api::native::{NativeInterface, NativeSpec};
+use crate::api::native::{Language, NativeInterface, NativeSpec};
 use crate::cache::KernelKey;
 use crate::core::check;
 use crate::core::device_state::DeviceState;
 use crate::core::driver::{CompileJob, Driver, FailureReport, GridSource, NativeJob, RoutineJob};
+use crate::core::dump::Dump;
 use crate::core::handles::KernelId;
 
 /// A compiled kernel, shared by the clones of a [`Kernel`](crate::Kernel) and the cache.
@@ -96,6 +97,11 @@ impl CompiledKernel {
             None => &interface,
         };
         check::kernel_limits(limited, &device.info, device_selection::devices_with)?;
+        if let (Language::Ptx, Some(dump)) =
+            (spec.language, Dump::of(entry, GridSource::Native, true))
+        {
+            dump.ptx("", &key.source);
+        }
         let cache = device.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = device.note_loss(device.driver.compile_native(&job))?;
@@ -192,7 +198,16 @@ fn compile_variant(
     grid: GridSource,
 ) -> Result<Arc<KernelVariant>> {
     let cache = device.disk.as_ref();
-    let job = CompileJob { program, grid, checked: key.checked, key, cache };
-    let id = device.note_loss(device.driver.compile(&job))?;
+    let checked = key.checked;
+    let dump = Dump::of(&program.interface().entry_point, grid, checked);
+    if let Some(dump) = &dump {
+        dump.program(program, checked);
+    }
+    let job = CompileJob { program, grid, checked, key, cache, dump: dump.as_ref() };
+    let compiled = device.driver.compile(&job);
+    if let Some(dump) = &dump {
+        dump.finish(&device.info.selector());
+    }
+    let id = device.note_loss(compiled)?;
     Ok(KernelVariant::new(&device.driver, id))
 }

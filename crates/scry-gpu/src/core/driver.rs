@@ -15,6 +15,7 @@ use crate::api::error::Result;
 use crate::api::native::{self, NativeInterface, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
 use crate::core::command::Step;
+use crate::core::dump::Dump;
 pub(crate) use crate::core::handles::{
     KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, RecordingId, RecordingMark,
     SubmissionIndex,
@@ -47,6 +48,8 @@ pub(crate) struct CompileJob<'a> {
     /// The kernel's key in caches, and the disk cache, if enabled.
     pub key: &'a KernelKey,
     pub cache: Option<&'a DiskCache>,
+    /// Where generated code is printed for debugging, if it is.
+    pub dump: Option<&'a Dump>,
 }
 
 /// A native (not WGSL) kernel to compile.

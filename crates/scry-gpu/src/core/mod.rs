@@ -13,6 +13,7 @@ pub(crate) mod device_bytes;
 pub(crate) mod device_kernels;
 pub(crate) mod device_state;
 pub(crate) mod driver;
+pub(crate) mod dump;
 pub(crate) mod encode;
 pub(crate) mod failures;
 pub(crate) mod handles;

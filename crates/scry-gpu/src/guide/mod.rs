@@ -7,7 +7,7 @@
 //! | [`batches`] | several commands in one submission, hazards, recordings, indirect launches |
 //! | [`awaiting`] | tasks instead of threads: what to await, under any executor |
 //! | [`devices`] | listing and choosing devices |
-//! | [`errors`] | what errors contain, time limits, logs, how to debug a kernel |
+//! | [`errors`] | what errors contain, time limits, logs, stages of compilation, debugging |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
 //! | [`cpu_device`] | uses and limits of the CPU device |
 //! | [`migrating`] | from wgpu, cudarc and scry-gpu 0.1 |
@@ -20,7 +20,7 @@
 use crate::{
     Batch, Binding, BoundKernel, Buffer, CompileOptions, DType, Device, DeviceInfo, Download,
     Element, ErrorKind, GpuError, Kernel, Launch, NativeInterface, Recording, ReplayInputs, Slice,
-    Ticket, UntypedBuffer, shaders, verify,
+    Ticket, UntypedBuffer, kir, shaders, verify,
 };
 
 #[doc = include_str!("first_kernel.md")]

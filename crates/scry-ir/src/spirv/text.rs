@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use spirv::Op;
 
 /// Returns SPIR-V as text, one instruction per line: its result and the result's type, its name,
-/// and its other operands as numbers. Identifiers are not told from literals; `spirv-dis` of
-/// SPIRV-Tools does that. Words that are not SPIR-V are printed as numbers.
+/// and its other operands as numbers. Identifiers and literals look alike; `spirv-dis` of
+/// SPIRV-Tools distinguishes them. Words that are not SPIR-V are printed as numbers.
 ///
 /// ```
 /// use scry_ir::{Program, SpirvOptions, spirv_text};

@@ -99,7 +99,14 @@ pub(super) trait DriverExt: Driver {
             native: None,
         };
         let program = Program::parse(source).unwrap();
-        let job = CompileJob { program: &program, grid, checked: true, key: &key, cache: None };
+        let job = CompileJob {
+            program: &program,
+            grid,
+            checked: true,
+            key: &key,
+            cache: None,
+            dump: None,
+        };
         self.compile(&job).unwrap()
     }
 
@@ -161,7 +168,8 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     for (factor, expected) in [(2, 1), (3, 2), (2, 2), (3, 2)] {
         let program = Program::parse(&DOUBLE.replace("2u", &format!("{factor}u"))).unwrap();
         let (program, key, cache) = (&program, &key, Some(&cache));
-        let job = CompileJob { program, grid: GridSource::Native, checked: true, key, cache };
+        let job =
+            CompileJob { program, grid: GridSource::Native, checked: true, key, cache, dump: None };
         let kernel = driver.compile(&job).unwrap();
         let bindings = [(span(src, 256), false), (span(dst, 256), true)];
         driver.done(&[dispatch(kernel, &bindings, [1; 3])]);

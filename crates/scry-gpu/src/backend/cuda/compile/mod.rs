@@ -100,6 +100,7 @@ fn make(
     translation: Translation,
     bounded: bool,
 ) -> Result<Kernel> {
+    translation.dump(gpu, job, bounded)?;
     if let Some(kernel) = load_cached(gpu, job, &translation)? {
         if translation.is_new() {
             translation.store(job, bounded);

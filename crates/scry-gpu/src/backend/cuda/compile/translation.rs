@@ -14,6 +14,7 @@ use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
 use crate::cache::{Digest, DiskCache, Part, Reader, Variant, Writer};
 use crate::core::driver::CompileJob;
+use crate::core::dump::Stage;
 
 /// A WGSL program translated to PTX.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +67,18 @@ impl Translation {
         };
         let text = whole.text.take().unwrap_or_default();
         Ok((whole, text))
+    }
+
+    /// Prints the PTX, if that is enabled. It is generated again if the translation is from the
+    /// disk cache.
+    pub(crate) fn dump(&self, gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<()> {
+        let Some(dump) = job.dump.filter(|dump| dump.wants(Stage::Ptx)) else { return Ok(()) };
+        let variant = if bounded { "" } else { "unbounded" };
+        match &self.text {
+            Some(text) => dump.ptx(variant, text),
+            None => dump.ptx(variant, &self.clone().with_text(gpu, job, bounded)?.1),
+        }
+        Ok(())
     }
 
     /// Returns whether it was generated now.

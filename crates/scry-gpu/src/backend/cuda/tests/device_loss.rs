@@ -34,6 +34,7 @@ fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
         checked: false,
         key: &key,
         cache: None,
+        dump: None,
     };
     driver.compile(&job).unwrap()
 }

@@ -40,6 +40,7 @@ fn with_job<R>(
         checked: true,
         key: &key,
         cache,
+        dump: None,
     })
 }
 

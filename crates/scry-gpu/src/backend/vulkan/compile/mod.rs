@@ -52,6 +52,9 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let report = report(gpu, job.program)?;
     let options = spirv_options(gpu, job, report.is_some());
     let spirv = gpu.writer.write(job.program, &options)?;
+    if let Some(dump) = job.dump {
+        dump.spirv(&spirv);
+    }
     let immediates = interface.immediates.as_ref();
     let source = Source {
         spirv: &spirv,
