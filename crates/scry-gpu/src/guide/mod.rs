@@ -6,6 +6,7 @@
 //! | [`buffers`] | element types, structures and their layouts, views, slices |
 //! | [`batches`] | several commands in one submission, hazards, recordings, indirect launches |
 //! | [`awaiting`] | tasks instead of threads: what to await, under any executor |
+//! | [`kernels_in_rust`] | kernels built at run time with a builder, without WGSL |
 //! | [`devices`] | listing and choosing devices |
 //! | [`errors`] | what errors contain, time limits, logs, stages of compilation, debugging |
 //! | [`performance`] | how to measure; transfers, workgroups, PDL, tensor cores |
@@ -16,6 +17,8 @@
 //! All programs of the guide are documentation tests, and run on the CPU device.
 
 // Link targets of the chapters.
+#[cfg(doc)]
+use crate::kir::Builder;
 #[cfg(doc)]
 use crate::{
     Batch, Binding, BoundKernel, Buffer, CompileOptions, DType, Device, DeviceInfo, Download,
@@ -34,6 +37,9 @@ pub mod batches {}
 
 #[doc = include_str!("awaiting.md")]
 pub mod awaiting {}
+
+#[doc = include_str!("kernels_in_rust.md")]
+pub mod kernels_in_rust {}
 
 #[doc = include_str!("devices.md")]
 pub mod devices {}

@@ -1,10 +1,15 @@
 //! The results of the examples, on their own data.
 
 mod digits;
+mod fused;
 mod photo;
 
 #[path = "../../examples/shared/edges.rs"]
 mod edges;
+#[path = "../../examples/shared/expression.rs"]
+mod expression;
+#[path = "../../examples/shared/fusion.rs"]
+mod fusion;
 #[path = "../../examples/shared/image.rs"]
 mod image;
 #[path = "../../examples/shared/knn.rs"]

@@ -1,0 +1,152 @@
+//! Kernels of element-wise expressions, built at run time: one for the whole expression, or one for
+//! each of its operations.
+
+use scry_gpu::kir::{BinaryOp, Builder, Kir, Type, Value};
+use scry_gpu::{Binding, Buffer, Device, Kernel, Recording, Result};
+
+use crate::expression::Expression;
+
+/// Bytes of an element.
+const STRIDE: u32 = 4;
+
+/// Returns the kernel that computes an expression: its bindings are the inputs, then the output.
+pub fn kernel(name: &str, expression: &Expression, inputs: usize) -> Kir {
+    let mut b = Builder::new(name, [256, 1, 1]);
+    let inputs: Vec<u32> =
+        (0..inputs).map(|nth| b.named_buffer(&format!("input{nth}"), Type::F32, false)).collect();
+    let output = b.named_buffer("output", Type::F32, true);
+    let i = b.global_id(0);
+    let length = b.array_length(output, 0, STRIDE);
+    let inside = b.binary(BinaryOp::Lt, i, length);
+    b.if_then(inside, |b| {
+        let values: Vec<Value> = inputs
+            .iter()
+            .map(|input| {
+                let place = b.element(*input, i);
+                b.load(Type::F32, place, 1)[0]
+            })
+            .collect();
+        let result = emit(b, expression, &values);
+        let place = b.element(output, i);
+        b.store(place, vec![result]);
+    });
+    b.finish()
+}
+
+/// Adds the instructions of an expression, and returns its value.
+fn emit(b: &mut Builder, expression: &Expression, inputs: &[Value]) -> Value {
+    match expression {
+        Expression::Number(number) => b.f32(*number),
+        Expression::Input(nth) => inputs[*nth],
+        Expression::Unary(op, a) => {
+            let a = emit(b, a, inputs);
+            b.unary(*op, a)
+        }
+        Expression::Binary(op, left, right) => {
+            let [left, right] = [left, right].map(|operand| emit(b, operand, inputs));
+            b.binary(*op, left, right)
+        }
+    }
+}
+
+/// One operation with its operands in buffers: those of the inputs, then a buffer per operation.
+pub struct Operation {
+    expression: Expression,
+    operands: Vec<usize>,
+}
+
+/// Splits an expression over this number of inputs into operations, in the order of execution.
+pub fn operations(expression: &Expression, inputs: usize) -> Vec<Operation> {
+    let mut found = Vec::new();
+    let root = split(expression, inputs, &mut found);
+    if found.is_empty() {
+        // A number or an input, which is copied.
+        found.push(root.operation(|operand| operand));
+    }
+    found
+}
+
+/// Where an operand of an operation is.
+enum Operand {
+    Number(f32),
+    Buffer(usize),
+}
+
+impl Operand {
+    /// Returns the operation that applies `apply` to the operand.
+    fn operation(self, apply: impl FnOnce(Expression) -> Expression) -> Operation {
+        let mut operands = Vec::new();
+        let expression = apply(self.expression(&mut operands));
+        Operation { expression, operands }
+    }
+
+    fn expression(self, operands: &mut Vec<usize>) -> Expression {
+        match self {
+            Self::Number(number) => Expression::Number(number),
+            Self::Buffer(buffer) => {
+                // A buffer that is both operands is bound once.
+                let known = operands.iter().position(|other| *other == buffer);
+                Expression::Input(known.unwrap_or_else(|| {
+                    operands.push(buffer);
+                    operands.len() - 1
+                }))
+            }
+        }
+    }
+}
+
+fn split(expression: &Expression, inputs: usize, found: &mut Vec<Operation>) -> Operand {
+    let operation = match expression {
+        Expression::Number(number) => return Operand::Number(*number),
+        Expression::Input(nth) => return Operand::Buffer(*nth),
+        Expression::Unary(op, a) => {
+            split(a, inputs, found).operation(|a| Expression::Unary(*op, Box::new(a)))
+        }
+        Expression::Binary(op, left, right) => {
+            let [left, right] = [left, right].map(|operand| split(operand, inputs, found));
+            let mut operands = Vec::new();
+            let [left, right] =
+                [left, right].map(|operand| Box::new(operand.expression(&mut operands)));
+            Operation { expression: Expression::Binary(*op, left, right), operands }
+        }
+    };
+    found.push(operation);
+    Operand::Buffer(inputs + found.len() - 1)
+}
+
+/// Records one kernel for the whole expression. Returns the buffer of its results.
+pub fn fused(
+    gpu: &Device,
+    expression: &Expression,
+    inputs: &[Buffer<f32>],
+    count: usize,
+) -> Result<(Recording, Buffer<f32>)> {
+    let kernel = gpu.compile_ir(&kernel("fused", expression, inputs.len()))?;
+    let output = gpu.alloc::<f32>(count)?;
+    let mut batch = gpu.batch();
+    let bindings: Vec<&dyn Binding> =
+        inputs.iter().chain([&output]).map(|buffer| buffer as _).collect();
+    batch.run(&kernel, &bindings, count)?;
+    Ok((batch.record()?, output))
+}
+
+/// Records one kernel per operation, each with a buffer for its results. Returns the last buffer.
+pub fn unfused(
+    gpu: &Device,
+    operations: &[Operation],
+    inputs: &[Buffer<f32>],
+    count: usize,
+) -> Result<(Recording, Buffer<f32>)> {
+    let mut buffers = inputs.to_vec();
+    let mut batch = gpu.batch();
+    for Operation { expression, operands } in operations {
+        let kernel: Kernel = gpu.compile_ir(&kernel("operation", expression, operands.len()))?;
+        let output = gpu.alloc::<f32>(count)?;
+        let operands = operands.iter().map(|operand| &buffers[*operand]);
+        let bindings: Vec<&dyn Binding> =
+            operands.chain([&output]).map(|buffer| buffer as _).collect();
+        batch.run(&kernel, &bindings, count)?;
+        buffers.push(output);
+    }
+    Ok((batch.record()?, buffers.swap_remove(inputs.len() + operations.len() - 1)))
+}

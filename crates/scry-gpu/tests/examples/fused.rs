@@ -1,0 +1,103 @@
+//! Expressions as one kernel and as several, against an evaluation in plain Rust.
+
+use scry_gpu::kir::{BinaryOp, UnaryOp};
+
+use crate::expression::{Expression, parse};
+use crate::fusion;
+use crate::support::{devices, random_f32};
+
+fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
+    match expression {
+        Expression::Number(number) => f64::from(*number),
+        Expression::Input(nth) => inputs[*nth],
+        Expression::Unary(op, a) => {
+            let a = evaluate(a, inputs);
+            match op {
+                UnaryOp::Neg => -a,
+                UnaryOp::Abs => a.abs(),
+                UnaryOp::Cos => a.cos(),
+                UnaryOp::Exp => a.exp(),
+                UnaryOp::Floor => a.floor(),
+                UnaryOp::Log => a.ln(),
+                UnaryOp::Sin => a.sin(),
+                UnaryOp::Sqrt => a.sqrt(),
+                UnaryOp::Tanh => a.tanh(),
+                other => panic!("{other:?} is in no expression"),
+            }
+        }
+        Expression::Binary(op, left, right) => {
+            let (a, b) = (evaluate(left, inputs), evaluate(right, inputs));
+            match op {
+                BinaryOp::Add => a + b,
+                BinaryOp::Sub => a - b,
+                BinaryOp::Mul => a * b,
+                BinaryOp::Div => a / b,
+                BinaryOp::Min => a.min(b),
+                BinaryOp::Max => a.max(b),
+                other => panic!("{other:?} is in no expression"),
+            }
+        }
+    }
+}
+
+#[test]
+fn one_kernel_and_several_are_right() {
+    const COUNT: usize = 1000;
+    let cases = [
+        ("sqrt(x * x + y * y) * exp(-z) + 0.5", 8),
+        ("1 - 2 - x", 2),
+        ("8 / 4 / x", 2),
+        ("max(min(x, y), 0.25) - abs(y - tanh(x))", 6),
+        ("sin(x) + cos(y) * log(x + 1) / (floor(4 * y) + 3)", 10),
+        ("--x", 2),
+        ("x", 1),
+        ("2.5", 1),
+    ];
+    for gpu in devices() {
+        for (text, steps) in cases {
+            let (expression, names) = parse(text).unwrap();
+            let data: Vec<Vec<f32>> = (1..=names.len() as u64)
+                .map(|seed| random_f32(seed, COUNT).iter().map(|x| x + 1.5).collect())
+                .collect();
+            let inputs: Vec<_> = data.iter().map(|data| gpu.upload(data).unwrap()).collect();
+            let operations = fusion::operations(&expression, inputs.len());
+            assert_eq!(operations.len(), steps, "{text}");
+            let both = [
+                fusion::fused(&gpu, &expression, &inputs, COUNT).unwrap(),
+                fusion::unfused(&gpu, &operations, &inputs, COUNT).unwrap(),
+            ];
+            for (recording, output) in both {
+                recording.replay().unwrap().wait().unwrap();
+                for (i, found) in output.download().unwrap().into_iter().enumerate() {
+                    let values: Vec<f64> = data.iter().map(|data| f64::from(data[i])).collect();
+                    let expected = evaluate(&expression, &values);
+                    let error = (f64::from(found) - expected).abs();
+                    assert!(
+                        error < 1e-4,
+                        "{text}, element {i}: {found}, not {expected} on {}",
+                        gpu.name()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn malformed_expressions_are_explained() {
+    let cases = [
+        ("", "expected a number, an input or a function after ``"),
+        ("x +", "expected a number, an input or a function after `x +`"),
+        ("(x", "expected `)` after `(x`"),
+        ("x y", "expected an operator after `x`"),
+        ("min(x)", "expected a second argument after `min(x`"),
+        ("1.2.3", "`1.2.3` is not a number"),
+        ("erf(x)", "there is no function `erf`"),
+        ("x § y", "expected an operator after `x`"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(parse(text).unwrap_err(), expected);
+    }
+    assert!(parse(&"(".repeat(10_000)).unwrap_err().contains("more than 200"));
+    assert!(parse(&"x+".repeat(10_000)).unwrap_err().contains("more than 200"));
+}
