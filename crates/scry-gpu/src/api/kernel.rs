@@ -289,7 +289,7 @@ impl Kernel {
     /// Refuses tensor maps among the immediates that exceed their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
         match &self.inner.key().native {
-            Some(spec) if spec.interface.listed().is_some() => {
+            Some(spec) if spec.interface.declared_parameters().is_some() => {
                 let declared = self.interface().bindings.iter().zip(bindings);
                 let size = |(binding, given): (&_, &&dyn Binding)| {
                     check::bound_size(binding, given.view().size)

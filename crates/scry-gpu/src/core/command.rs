@@ -60,7 +60,7 @@ pub(crate) struct Dispatch {
 /// Workgroups of a launch, along x, y and z.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Groups {
-    /// Within the device's limits, and never zero.
+    /// Known when the launch is encoded: within the device's limits, and never zero.
     Direct([u32; 3]),
     /// Three `u32` in memory at a multiple of 4 bytes, read when the launch is executed: the
     /// caller's counts or a native grid, depending on
@@ -70,7 +70,7 @@ pub(crate) enum Groups {
 }
 
 impl Groups {
-    /// Bytes of the counts of an indirect launch.
+    /// Bytes of the workgroup counts of an indirect launch.
     pub(crate) const SIZE: u64 = 12;
 }
 
@@ -87,12 +87,12 @@ pub(crate) enum Role {
 
 impl Dispatch {
     /// Returns whether the workgroup counts are in memory.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA's driver asks"))]
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "used only by the CUDA driver"))]
     pub(crate) fn is_indirect(&self) -> bool {
         matches!(self.groups, Groups::Indirect(_))
     }
 
-    /// Returns whether the caller requested it: only such launches are counted and timed.
+    /// Returns whether the caller requested the launch: only these are counted and timed.
     pub(crate) fn is_launch(&self) -> bool {
         self.role == Role::Launch
     }
@@ -110,7 +110,7 @@ impl Stages {
     /// The host, for reads of device results.
     pub(crate) const HOST: Self = Self(4);
 
-    /// None of them.
+    /// No stages.
     pub(crate) const fn empty() -> Self {
         Self(0)
     }

@@ -10,7 +10,7 @@ use crate::core::report::Reports;
 /// Something that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
 
-/// How a list of commands first uses bytes that are written before it.
+/// How a list of commands first uses a range of bytes that is written before the list runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstUse {
     /// No command accesses them.
@@ -56,11 +56,11 @@ impl CommandList {
     }
 
     /// Keeps another object alive.
-    pub(crate) fn retain<T: Send + Sync + 'static>(&mut self, what: &Arc<T>) {
+    pub(crate) fn retain<T: Send + Sync + 'static>(&mut self, object: &Arc<T>) {
         let is_latest =
-            |latest: &Retained| std::ptr::addr_eq(Arc::as_ptr(latest), Arc::as_ptr(what));
+            |latest: &Retained| std::ptr::addr_eq(Arc::as_ptr(latest), Arc::as_ptr(object));
         if !self.retained.last().is_some_and(is_latest) {
-            self.retained.push(what.clone());
+            self.retained.push(object.clone());
         }
     }
 
@@ -91,7 +91,7 @@ impl CommandList {
     /// overwrite entirely.
     pub(crate) fn zero_fills(&self) -> Vec<Command> {
         let mut fills: Vec<Command> = Vec::new();
-        for memory in self.memories.iter().filter(|memory| !memory.is_defined()) {
+        for memory in self.memories.iter().filter(|memory| !memory.is_initialised()) {
             let dst = memory.whole();
             let fill = Command::Fill { dst, pattern: 0 };
             if !fills.contains(&fill) && !self.first_use_overwrites(dst) {
@@ -102,13 +102,13 @@ impl CommandList {
     }
 
     /// Marks every allocation of the list as initialised.
-    pub(crate) fn set_defined(&self) {
-        self.memories.iter().for_each(|memory| memory.set_defined());
+    pub(crate) fn mark_initialised(&self) {
+        self.memories.iter().for_each(|memory| memory.mark_initialised());
     }
 
     /// Returns how the list first uses a range of bytes.
     pub(crate) fn first_use(&self, span: BufferRange) -> FirstUse {
-        // The parts that no command has accessed so far.
+        // The subranges that no command has accessed so far.
         let mut untouched = vec![(span.offset, span.end())];
         let mut found = FirstUse::None;
         for command in &self.commands {

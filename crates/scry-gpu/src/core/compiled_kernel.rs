@@ -1,4 +1,4 @@
-//! A compiled kernel of a driver, without a handle of its device.
+//! A compiled kernel of a driver. It does not keep the device alive.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ pub(crate) struct CompiledKernel {
     driver: Arc<dyn Driver>,
     source: Source,
     key: KernelKey,
-    native: Arc<KernelVariant>,
+    native_grid: Arc<KernelVariant>,
     /// The variants for other grid sources, compiled on first use.
     linearised: Mutex<Option<Arc<KernelVariant>>>,
     counts: Mutex<Option<Arc<KernelVariant>>>,
@@ -49,7 +49,7 @@ impl KernelVariant {
         self.id
     }
 
-    /// Returns the meaning of a failure report, if launches write one.
+    /// Describes the failure that a launch may report; `None` if launches write no report.
     pub(crate) fn report(&self) -> Option<&Arc<FailureReport>> {
         self.report.as_ref()
     }
@@ -72,7 +72,7 @@ impl CompiledKernel {
         Self::compile_program(device, key, program)
     }
 
-    /// Compiles a program that was made of the source in its key.
+    /// Compiles a program parsed from the source in its key.
     pub(crate) fn compile_program(
         device: &DeviceState,
         key: KernelKey,
@@ -80,8 +80,8 @@ impl CompiledKernel {
     ) -> Result<Self> {
         let interface = program.interface();
         check::kernel_limits(interface, &device.info, device_selection::devices_with)?;
-        let native = compile_variant(device, &program, &key, GridSource::Native)?;
-        Ok(Self::new(device, Source::Program(program), key, native))
+        let native_grid = compile_variant(device, &program, &key, GridSource::Native)?;
+        Ok(Self::new(device, Source::Program(program), key, native_grid))
     }
 
     pub(crate) fn compile_native(
@@ -91,8 +91,8 @@ impl CompiledKernel {
     ) -> Result<Self> {
         let entry = key.entry.as_deref().unwrap_or_default();
         let interface = spec.interface.reflect(entry);
-        let limited = match spec.interface.listed() {
-            // Listed parameters have a limit of their own.
+        let limited = match spec.interface.declared_parameters() {
+            // Kernel parameters declared one by one have a separate limit.
             Some(_) => &Interface { immediates: None, ..interface.clone() },
             None => &interface,
         };
@@ -105,15 +105,15 @@ impl CompiledKernel {
         let cache = device.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = device.note_loss(device.driver.compile_native(&job))?;
-        let native = KernelVariant::new(&device.driver, id);
-        Ok(Self::new(device, Source::Native(interface), key, native))
+        let variant = KernelVariant::new(&device.driver, id);
+        Ok(Self::new(device, Source::Native(interface), key, variant))
     }
 
-    /// Loads a routine of a vendor library. The caches never contain it: its key is not looked up.
+    /// Loads a routine of a vendor library. Its key is never looked up in the caches.
     pub(crate) fn load_routine(device: &DeviceState, job: &RoutineJob<'_>) -> Result<Self> {
         let interface: &NativeInterface = job.interface;
         let id = device.note_loss(device.driver.load_routine(job))?;
-        let native = KernelVariant::new(&device.driver, id);
+        let variant = KernelVariant::new(&device.driver, id);
         let key = KernelKey {
             source: String::new(),
             entry: Some(job.name.to_owned()),
@@ -121,7 +121,7 @@ impl CompiledKernel {
             checked: false,
             native: None,
         };
-        Ok(Self::new(device, Source::Native(interface.reflect(job.name)), key, native))
+        Ok(Self::new(device, Source::Native(interface.reflect(job.name)), key, variant))
     }
 
     /// Returns the bindings, immediates and workgroup size.
@@ -129,12 +129,12 @@ impl CompiledKernel {
         self.source.interface()
     }
 
-    /// The driver that compiled it.
+    /// Returns the driver that compiled it.
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
         &self.driver
     }
 
-    /// Identity of the kernel in caches.
+    /// Returns the key of the kernel in the caches.
     pub(crate) fn key(&self) -> &KernelKey {
         &self.key
     }
@@ -145,8 +145,8 @@ impl CompiledKernel {
     }
 
     /// Returns the variant that uses the native grid.
-    pub(crate) fn native(&self) -> &Arc<KernelVariant> {
-        &self.native
+    pub(crate) fn native_grid(&self) -> &Arc<KernelVariant> {
+        &self.native_grid
     }
 
     /// Returns the variant for a grid source, compiled on first use.
@@ -156,7 +156,7 @@ impl CompiledKernel {
         grid: GridSource,
     ) -> Result<Arc<KernelVariant>> {
         let slot = match grid {
-            GridSource::Native => return Ok(self.native.clone()),
+            GridSource::Native => return Ok(self.native_grid.clone()),
             GridSource::Linearised => &self.linearised,
             GridSource::Counts => &self.counts,
         };
@@ -165,7 +165,7 @@ impl CompiledKernel {
             return Ok(compiled.clone());
         }
         let Source::Program(program) = &self.source else {
-            return Ok(self.native.clone());
+            return Ok(self.native_grid.clone());
         };
         Ok(slot.insert(compile_variant(device, program, &self.key, grid)?).clone())
     }
@@ -174,11 +174,11 @@ impl CompiledKernel {
         device: &DeviceState,
         source: Source,
         key: KernelKey,
-        native: Arc<KernelVariant>,
+        native_grid: Arc<KernelVariant>,
     ) -> Self {
         let driver = device.driver.clone();
         let (linearised, counts) = (Mutex::new(None), Mutex::new(None));
-        Self { driver, source, key, native, linearised, counts }
+        Self { driver, source, key, native_grid, linearised, counts }
     }
 }
 

@@ -39,12 +39,12 @@ pub(crate) struct Started {
 }
 
 impl Completion {
-    /// Waits for a submission itself.
+    /// Completes when a submission is done.
     pub(crate) fn of(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
         Self::new(context, submission, Reported::Any, FailureScope::Submission(None))
     }
 
-    /// Waits for a submission in order to read its results from an allocation.
+    /// Completes when a submission is done, in order to read its results from an allocation.
     pub(crate) fn for_reading(
         context: &Arc<Context>,
         submission: SubmissionIndex,
@@ -53,12 +53,13 @@ impl Completion {
         Self::new(context, submission, Reported::Any, FailureScope::Submission(Some(memory)))
     }
 
-    /// Waits for the memory that a submission keeps alive; does not report failed launches.
+    /// Completes when a submission is done, in order to reuse its memory; does not report failed
+    /// launches.
     pub(crate) fn for_memory(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
         Self::new(context, submission, Reported::Any, FailureScope::None)
     }
 
-    /// Waits for everything submitted so far; `None` if nothing was.
+    /// Completes when everything submitted so far is done; `None` if nothing was submitted.
     pub(crate) fn of_all(context: &Arc<Context>) -> Option<Self> {
         let last = context.last_submission()?;
         Some(Self::new(context, last, Reported::DuringWait, FailureScope::New))
@@ -123,7 +124,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Waits for small work: by polling, or asleep if the device computes on the host's cores.
+    /// Waits for up to [`BRIEF_WAIT`]: by polling, or asleep if the device runs on host cores.
     fn wait_briefly(&self, started: &Started) -> Option<Result<()>> {
         let queue: &SubmissionQueue = &self.context;
         if !queue.driver.can_block() {
@@ -132,7 +133,7 @@ impl Completion {
         if queue.info.kind == DeviceKind::Software {
             return match queue.note_loss(queue.driver.wait(self.submission, BRIEF_WAIT)) {
                 Ok(false) => None,
-                // An error is the same again.
+                // `check` returns an error of the driver again.
                 _ => self.check(started),
             };
         }
@@ -193,7 +194,7 @@ impl Drop for Completion {
 }
 
 impl SubmissionQueue {
-    /// Returns the present counters, with which the wait compares later ones.
+    /// Returns the current counters; the wait compares later values with them.
     pub(crate) fn start_wait(&self) -> Started {
         let cancellations = self.cancellations.count();
         Started { at: Instant::now(), interrupts: self.interrupts(), cancellations }

@@ -2,7 +2,7 @@
 //!
 //! The kernel ([`Driver::copy_kernel`]) copies whole vectors at aligned offsets. The remaining
 //! bytes, small copies and all copies on other drivers are copy commands. The launches are ordinary
-//! ones to hazard tracking, retention and recordings.
+//! launches for hazard tracking, retention and recordings.
 //!
 //! [`Driver::copy_kernel`]: crate::core::driver::Driver::copy_kernel
 
@@ -21,10 +21,10 @@ use crate::core::driver::CopyKernel;
 use crate::core::encode;
 
 /// Bytes that an invocation copies: a `vec4<u32>`.
-const VECTOR: u64 = 16;
+const VECTOR_BYTES: u64 = 16;
 
 /// Maximum workgroups along x: below the limit of every GPU, so that no launch is linearised.
-const ROW: u64 = 32768;
+const MAX_GROUPS_X: u64 = 32768;
 
 /// A copy that runs as a kernel.
 struct KernelCopy {
@@ -60,7 +60,7 @@ pub(crate) fn append(
     let [src, dst] = ranges;
     let mut done = 0;
     if let Some(copy) = kernel_copy(context, &src, &dst) {
-        let vectors = src.size / VECTOR * VECTOR;
+        let vectors = src.size / VECTOR_BYTES * VECTOR_BYTES;
         while done < vectors {
             let size = copy.max_size.min(vectors - done);
             launch(context, list, &copy, ranges.map(|view| Vectors(part(view, done, size))))?;
@@ -83,12 +83,12 @@ fn part(view: View<'_>, start: u64, size: u64) -> View<'_> {
 /// Returns the maximum bytes that one launch can copy between ranges at these offsets; `None` if
 /// the offsets are not aligned for bindings.
 fn max_copy_size(info: &DeviceInfo, offsets: [u64; 2]) -> Option<u64> {
-    let unit = info.binding_alignment.max(VECTOR);
+    let unit = info.binding_alignment.max(VECTOR_BYTES);
     // Less than 4 GiB, so that byte offsets in shaders fit in 32 bits.
     let bound = info.limits.max_storage_binding_size.min(u64::from(u32::MAX));
-    let most = bound / unit * unit;
+    let max_size = bound / unit * unit;
     let can_bind = offsets.iter().all(|offset| offset.is_multiple_of(unit));
-    (can_bind && most > 0).then_some(most)
+    (can_bind && max_size > 0).then_some(max_size)
 }
 
 /// Appends the launch that copies a range of vectors.
@@ -98,7 +98,7 @@ fn launch(
     copy: &KernelCopy,
     [src, dst]: [Vectors<'_>; 2],
 ) -> Result<()> {
-    let launch = Launch::workgroups(grid(src.0.size, copy.invocations * VECTOR));
+    let launch = Launch::workgroups(grid(src.0.size, copy.invocations * VECTOR_BYTES));
     encode::dispatch(context, list, "Slice::copy_to", &copy.kernel, &[&src, &dst], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Copy;
@@ -106,12 +106,12 @@ fn launch(
     Ok(())
 }
 
-/// Returns the workgroups that copy `size` bytes at `group` bytes each, as rows of equal length
+/// Returns the grid that copies `size` bytes, `group` bytes per workgroup, in rows of equal length
 /// with less than one excess workgroup per row.
 fn grid(size: u64, group: u64) -> [u32; 3] {
     let groups = size.div_ceil(group);
-    let rows = groups.div_ceil(ROW);
-    let narrow = |n: u64| u32::try_from(n).expect("less than 4 GiB are copied at once");
+    let rows = groups.div_ceil(MAX_GROUPS_X);
+    let narrow = |n: u64| u32::try_from(n).expect("a launch copies less than 4 GiB");
     [narrow(groups.div_ceil(rows)), narrow(rows), 1]
 }
 
@@ -121,7 +121,7 @@ struct Vectors<'a>(View<'a>);
 impl Sealed for Vectors<'_> {
     fn view(&self) -> View<'_> {
         let layout = ElementLayout::Opaque;
-        View { element_size: VECTOR, layout, type_name: "16 bytes", ..self.0 }
+        View { element_size: VECTOR_BYTES, layout, type_name: "16 bytes", ..self.0 }
     }
 }
 
@@ -137,12 +137,12 @@ mod tests {
         let mut info = null_info();
         info.binding_alignment = 64;
         info.limits.max_storage_binding_size = (128 << 20) + 63;
-        let most = |offsets| max_copy_size(&info, offsets);
-        assert_eq!(most([0, 64]), Some(128 << 20));
-        assert_eq!(most([32, 64]), None);
-        assert_eq!(most([0, 65]), None);
+        let max_size = |offsets| max_copy_size(&info, offsets);
+        assert_eq!(max_size([0, 64]), Some(128 << 20));
+        assert_eq!(max_size([32, 64]), None);
+        assert_eq!(max_size([0, 65]), None);
         info.binding_alignment = 4;
-        assert_eq!(max_copy_size(&info, [0, 4]), None, "no address of a vector");
+        assert_eq!(max_copy_size(&info, [0, 4]), None, "not aligned to a vector");
         info.limits.max_storage_binding_size = u64::MAX;
         assert_eq!(max_copy_size(&info, [0, 0]), Some((1 << 32) - 16));
     }
@@ -150,12 +150,19 @@ mod tests {
     #[test]
     fn copy_grids_cover_every_vector() {
         const GROUP: u64 = 4096;
-        let sizes = [16, GROUP, GROUP + 16, ROW * GROUP, ROW * GROUP + 16, (1 << 32) - 16];
+        let sizes = [
+            16,
+            GROUP,
+            GROUP + 16,
+            MAX_GROUPS_X * GROUP,
+            MAX_GROUPS_X * GROUP + 16,
+            (1 << 32) - 16,
+        ];
         for size in sizes {
             let [x, y, z] = grid(size, GROUP).map(u64::from);
             let excess = (x * y * z).checked_sub(size.div_ceil(GROUP));
             assert!(excess.is_some_and(|excess| excess < y), "{size}: {x} {y} {z}");
-            assert!(x <= ROW && y <= ROW);
+            assert!(x <= MAX_GROUPS_X && y <= MAX_GROUPS_X);
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::core::context::Context;
 use crate::core::memory::Memory;
 use crate::core::same_device::same_device;
 
-/// A reference to workgroup counts, which keeps their memory alive.
+/// A reference to workgroup counts in a buffer. Keeps the memory alive.
 #[derive(Clone)]
 pub(crate) struct CountBuffer {
     context: Arc<Context>,
-    /// Absent if the buffer is empty.
+    /// `None` if the buffer is empty.
     memory: Option<Arc<Memory>>,
     label: String,
     offset: u64,

@@ -1,4 +1,4 @@
-//! Untyped device memory, which buffers of every type are handles of.
+//! Untyped device memory, referenced by buffers of every type.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::core::memory::Memory;
 use crate::core::same_device::quoted;
 use crate::core::transfer::{self, Pages};
 
-/// A range of bytes of an allocation, and the label that errors show. Clones share the memory,
-/// which is freed with the last of them.
+/// A range of bytes of an allocation, and its label for errors. Clones share the memory; dropping
+/// the last one frees it.
 #[derive(Clone)]
 pub(crate) struct DeviceBytes {
     pub context: Arc<Context>,
@@ -57,7 +57,7 @@ impl DeviceBytes {
     ) -> Result<Self> {
         let bytes = Self::allocate(context, len, element, "")?;
         if let Some(memory) = bytes.memory.as_ref().filter(|it| it.whole().size == bytes.size) {
-            memory.set_defined();
+            memory.mark_initialised();
         }
         write(bytes.whole(element), data)?;
         Ok(bytes)
@@ -76,7 +76,7 @@ impl DeviceBytes {
         if size > 0 {
             let allocated = async_transfer::allocate(context, MemoryKind::Device, size, "").await?;
             if allocated.whole().size == size {
-                allocated.set_defined();
+                allocated.mark_initialised();
             }
             memory = Some(allocated);
         }
@@ -117,8 +117,8 @@ impl DeviceBytes {
         }
     }
 
-    /// Refuses an element type whose size or alignment does not suit the `size` bytes from `start`
-    /// on.
+    /// Returns an error unless the `size` bytes from `start` on can be viewed as elements of this
+    /// type: their offset must be aligned, and `size` a multiple of the element size.
     pub(crate) fn check_view(
         &self,
         operation: &'static str,
@@ -196,7 +196,7 @@ pub(crate) fn resolve(
     }))
 }
 
-/// Overwrites the bytes. Returns once `data`, which has the same length, is captured.
+/// Overwrites the bytes. Returns once `data`, of the same length, is captured.
 pub(crate) fn write(dst: View<'_>, data: &[u8]) -> Result<()> {
     dst.context.check_alive()?;
     match dst.bytes() {
@@ -223,7 +223,7 @@ pub(crate) async fn read_async(src: View<'_>, out: &mut [u8]) -> Result<()> {
     }
 }
 
-/// Reads the bytes into `out`, which has the same length, after all work submitted so far.
+/// Reads the bytes into `out`, of the same length, after all work submitted so far.
 pub(crate) fn read(src: View<'_>, out: &mut [u8], pages: Pages) -> Result<()> {
     src.context.check_alive()?;
     match src.bytes() {

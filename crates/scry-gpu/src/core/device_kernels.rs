@@ -1,4 +1,4 @@
-//! Internal kernels of a device. They hold no handle of the device, because they are part of it.
+//! Internal kernels of a device. They hold no handle of the device, because the device owns them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use crate::core::driver::CopyKernel;
 /// The settings of copies that run as a kernel.
 pub(crate) struct Copier {
     enabled: AtomicBool,
-    /// Unset where the driver copies everything.
+    /// Unset if all copies are copy commands.
     kernel: OnceLock<&'static CopyKernel>,
     /// Compiled for the first copy that uses it; `None` if that failed.
     compiled: OnceLock<Option<Arc<CompiledKernel>>>,

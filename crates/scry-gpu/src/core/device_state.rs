@@ -86,7 +86,8 @@ impl DeviceState {
         self.wakers.wake_all();
     }
 
-    /// Returns a driver's result unchanged, and marks the device as lost if it says so.
+    /// Returns a driver's result unchanged, and marks the device as lost if it is
+    /// [`GpuError::DeviceLost`].
     pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(GpuError::DeviceLost(DeviceLostError { reason, .. })) = &result {
             self.lose(reason.clone());
@@ -94,7 +95,7 @@ impl DeviceState {
         result
     }
 
-    /// Marks the device as lost and abandons the driver, unless that was done before.
+    /// Marks the device as lost and abandons the driver, unless it is lost already.
     pub(super) fn lose(&self, reason: String) {
         if self.lost.set(reason).is_ok() {
             self.driver.abandon();

@@ -21,7 +21,7 @@ pub(crate) use crate::core::handles::{
     SubmissionIndex,
 };
 
-/// The meaning of a failure report that a launch of a kernel has set.
+/// Describes the failure that a launch of a kernel reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureReport {
     /// What happened to the launch.
@@ -35,7 +35,7 @@ pub(crate) struct FailureReport {
 /// A WGSL kernel to compile.
 #[cfg_attr(
     not(any(feature = "cuda", feature = "vulkan")),
-    expect(dead_code, reason = "only GPUs' drivers keep kernels on disk")
+    expect(dead_code, reason = "only GPU drivers cache kernels on disk")
 )]
 pub(crate) struct CompileJob<'a> {
     /// The kernel.
@@ -112,7 +112,7 @@ pub(crate) trait Driver: Send + Sync {
     /// Frees an allocation that no unfinished submission uses.
     fn free(&self, memory: MemoryId);
 
-    /// Copies bytes into an `Upload` allocation. The device does not use the range meanwhile.
+    /// Copies bytes into an `Upload` allocation. The device does not use the range during the call.
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()>;
 
     /// Copies bytes out of a `Readback` allocation, once the copy into it is done and a barrier has
@@ -147,7 +147,7 @@ pub(crate) trait Driver: Send + Sync {
     /// the device's limits and may be empty.
     fn indirect(&self) -> GridSource;
 
-    /// Returns the meaning of a failure report of a kernel, whose words are bound after all other
+    /// Describes the failure that launches of a kernel report, in words bound after all other
     /// buffers; `None` if the kernel has no such binding.
     fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         let _ = kernel;
@@ -168,8 +168,8 @@ pub(crate) trait Driver: Send + Sync {
     /// each dispatch once the submission is done (not for replays).
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<SubmissionIndex>;
 
-    /// Whether a thread may wait for the device. False where it has to return to an event loop, as
-    /// in a browser: then the core makes no call of [`Driver::wait`] with a timeout above zero.
+    /// Returns whether a thread may wait for the device. False if it must return to an event loop,
+    /// as in a browser: the core then calls [`Driver::wait`] only with a timeout of zero.
     fn can_block(&self) -> bool {
         true
     }
@@ -189,9 +189,9 @@ pub(crate) trait Driver: Send + Sync {
         Ok(false)
     }
 
-    /// Ends the unfinished submissions up to `submission`, and returns when they have ended.
-    /// Returns the first of them, which is beyond `submission` if all had completed; `None` if
-    /// running work cannot be ended. The device remains usable. Launches are skipped, transfers are
+    /// Cancels the unfinished submissions up to `submission`, and waits until they have ended.
+    /// Returns the first of them, or one after `submission` if all had completed; `None` if running
+    /// work cannot be cancelled. The device remains usable. Launches are skipped, transfers are
     /// not.
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
         let _ = submission;
@@ -202,14 +202,14 @@ pub(crate) trait Driver: Send + Sync {
     /// if the device has no timestamps. Can be called once for each submission.
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>>;
 
-    /// Free device memory in bytes, over all processes; `None` where the backend does not
+    /// Returns the free device memory in bytes, over all processes; `None` if the backend does not
     /// report it.
     fn free_memory(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// Abandons a device that hangs or is lost. Later calls do not wait for it, and memory that it
-    /// may still be using is leaked rather than freed.
+    /// Abandons a device that hangs or is lost. Later calls do not wait for the device, and memory
+    /// that it may still be using is leaked rather than freed.
     fn abandon(&self);
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn fill(
         list.push(Command::Fill { dst: span, pattern: word }, [memory]);
         return Ok(());
     }
-    // The host writes the beginning; the device doubles it until the range is full.
+    // The host writes the first bytes; the device doubles them until the range is full.
     let element = pattern.len() as u64;
     let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
@@ -109,7 +109,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Returns the 32-bit word whose repetition equals that of the pattern, if there is one.
+/// Returns the 32-bit word that, repeated, gives the same bytes as the repeated pattern, if any.
 fn as_word(pattern: &[u8]) -> Option<u32> {
     let word: [u8; 4] = match pattern {
         [a] => [*a; 4],
@@ -156,7 +156,7 @@ pub(crate) fn dispatch(
 }
 
 /// Maximum number of arguments that are checked on the stack; launches with more are rare.
-const FEW: usize = 8;
+const MAX_STACK_ARGUMENTS: usize = 8;
 
 fn append(
     context: &Arc<Context>,
@@ -169,13 +169,14 @@ fn append(
     let interface = kernel.interface();
     kernel.check_device(context, operation)?;
     // Filled in place: both are too large to move for each launch.
-    let (mut few, mut many) = (ArrayVec::<Argument<'_>, FEW>::new(), Vec::new());
-    let arguments: &[Argument<'_>] = if bindings.len() <= FEW {
-        arguments(context, operation, kernel, bindings, &mut few)?;
-        &few
+    let mut on_stack = ArrayVec::<Argument<'_>, MAX_STACK_ARGUMENTS>::new();
+    let mut on_heap = Vec::new();
+    let arguments: &[Argument<'_>] = if bindings.len() <= MAX_STACK_ARGUMENTS {
+        arguments(context, operation, kernel, bindings, &mut on_stack)?;
+        &on_stack
     } else {
-        arguments(context, operation, kernel, bindings, &mut many)?;
-        &many
+        arguments(context, operation, kernel, bindings, &mut on_heap)?;
+        &on_heap
     };
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
@@ -195,7 +196,7 @@ fn append(
     let GridChoice { groups, source, params } = choose_grid(context, list, interface, size)?;
     let variant;
     let compiled = match source {
-        GridSource::Native => kernel.inner().native(),
+        GridSource::Native => kernel.inner().native_grid(),
         _ => {
             variant = kernel.inner().variant(context, source)?;
             &variant
@@ -203,8 +204,8 @@ fn append(
     };
     let reports = compiled.report();
     // Exact capacity: recording many launches is memory-bound.
-    let hidden = usize::from(params.is_some()) + usize::from(reports.is_some());
-    let mut bound = Vec::with_capacity(bindings.len() + hidden);
+    let extra = usize::from(params.is_some()) + usize::from(reports.is_some());
+    let mut bound = Vec::with_capacity(bindings.len() + extra);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
         let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
@@ -238,8 +239,7 @@ fn append(
     Ok(())
 }
 
-/// Appends the arguments in the form of the checks to `out`, after checking that all belong to this
-/// device.
+/// Appends the bindings to `out` as [`Argument`]s, and checks that all belong to this device.
 fn arguments<'a>(
     context: &Arc<Context>,
     operation: &str,
@@ -255,7 +255,7 @@ fn arguments<'a>(
     Ok(())
 }
 
-/// Describes the binding that a buffer of a launch was passed for.
+/// Describes the binding that buffer `nth` of a launch is passed for.
 fn role(kernel: &Kernel, nth: usize) -> String {
     let interface = kernel.interface();
     match interface.bindings.get(nth) {
@@ -266,7 +266,7 @@ fn role(kernel: &Kernel, nth: usize) -> String {
     }
 }
 
-/// The checked size of a launch: known, or in memory.
+/// The checked size of a launch: a known grid, or workgroup counts in memory.
 enum Size<'a> {
     Direct(Grid),
     Indirect(&'a Arc<Memory>, BufferRange),
@@ -299,7 +299,7 @@ struct GridChoice {
     groups: Groups,
     /// The variant of the kernel.
     source: GridSource,
-    /// The grid parameters of the linearised variant, if it is that one.
+    /// The grid parameters, if the variant is the linearised one.
     params: Option<BufferRange>,
 }
 
@@ -345,7 +345,7 @@ fn choose_grid(
     }
 }
 
-/// Returns a view of a buffer in the form of the checks.
+/// Converts a view of a buffer to an [`Argument`] for the checks.
 pub(crate) fn argument(view: View<'_>) -> Argument<'_> {
     Argument {
         label: view.label,

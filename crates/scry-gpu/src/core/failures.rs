@@ -1,4 +1,4 @@
-//! Failed launches: which submission had them, and which waits return the error.
+//! Failed launches: their submissions, and the waits that return their errors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -9,7 +9,7 @@ use crate::core::command_list::CommandList;
 use crate::core::driver::FailureReport;
 use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
-use crate::core::report::{BYTES, Reporting, SLOTS};
+use crate::core::report::{REPORT_BYTES, REPORTS_PER_BLOCK, Reporting};
 use crate::core::submission_queue::SubmissionQueue;
 
 /// Maximum number of failed submissions that are remembered.
@@ -19,10 +19,12 @@ const MAX_REMEMBERED: usize = 256;
 pub(crate) struct ReportReadback {
     launches: Vec<(Reporting, u64)>,
     /// Launches of the submission, including those without a report.
-    all: u64,
+    total: u64,
+    /// Bytes from one report to the next.
     stride: u64,
     copies: Vec<Command>,
-    arrived: Vec<Arc<Memory>>,
+    /// `Readback` memory, one per block of reports.
+    readbacks: Vec<Arc<Memory>>,
     /// The thread that submitted.
     thread: ThreadId,
     /// The allocations that the submission writes.
@@ -36,19 +38,20 @@ impl ReportReadback {
         if reports.launches.is_empty() {
             return Ok(None);
         }
-        let (mut copies, mut arrived) = (Vec::new(), Vec::new());
-        for block in reports.blocks.iter().take(reports.launches.len().div_ceil(SLOTS)) {
+        let (mut copies, mut readbacks) = (Vec::new(), Vec::new());
+        for block in reports.blocks.iter().take(reports.launches.len().div_ceil(REPORTS_PER_BLOCK))
+        {
             let src = block.whole();
             let memory = queue.allocate(MemoryKind::Readback, src.size, "reports of launches")?;
             copies.push(Command::Copy { src, dst: memory.whole() });
-            arrived.push(memory);
+            readbacks.push(memory);
         }
         let mut launches = Vec::with_capacity(reports.launches.len());
         let mut reporting = reports.launches.iter().peekable();
-        let mut all = 0;
+        let mut total = 0;
         let mut wrote = Vec::new();
         for (at, command) in list.commands.iter().enumerate() {
-            all +=
+            total +=
                 u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
             command.for_each_access(|span, writes| {
                 if writes && wrote.last() != Some(&span.memory) {
@@ -56,14 +59,14 @@ impl ReportReadback {
                 }
             });
             if let Some(launch) = reporting.next_if(|launch| launch.at == at) {
-                launches.push((launch.clone(), all));
+                launches.push((launch.clone(), total));
             }
         }
         wrote.sort_unstable();
         wrote.dedup();
-        let stride = BYTES.max(queue.info.binding_alignment);
+        let stride = REPORT_BYTES.max(queue.info.binding_alignment);
         let thread = thread::current().id();
-        Ok(Some(Self { launches, all, stride, copies, arrived, thread, wrote }))
+        Ok(Some(Self { launches, total, stride, copies, readbacks, thread, wrote }))
     }
 
     /// Returns the commands that copy the reports, to be executed after the launches.
@@ -73,7 +76,8 @@ impl ReportReadback {
 
     /// Returns the error of the first failed launch. The submission must be done.
     fn failure(&self, queue: &SubmissionQueue) -> Option<GpuError> {
-        for (memory, launches) in self.arrived.iter().zip(self.launches.chunks(SLOTS)) {
+        for (memory, launches) in self.readbacks.iter().zip(self.launches.chunks(REPORTS_PER_BLOCK))
+        {
             let mut bytes = vec![0; launches.len() * self.stride as usize];
             let read = queue.driver.read(memory.id(), 0, &mut bytes);
             if let Err(error) = queue.note_loss(read) {
@@ -90,9 +94,9 @@ impl ReportReadback {
 
     fn error(&self, queue: &SubmissionQueue, (launch, number): &(Reporting, u64)) -> GpuError {
         let FailureReport { problem, limit, help } = &*launch.meaning;
-        let which = match self.all {
+        let which = match self.total {
             1 => "the launch".to_owned(),
-            all => format!("launch {number} of {all}"),
+            total => format!("launch {number} of {total}"),
         };
         GpuError::Kernel(KernelError {
             label: launch.label.as_deref().map(str::to_owned),
@@ -149,17 +153,17 @@ impl Failures {
         &self,
         queue: &SubmissionQueue,
         drain: impl FnOnce() -> Vec<T>,
-        watch: impl Fn(&T) -> Option<(SubmissionIndex, &ReportReadback)>,
+        readback: impl Fn(&T) -> Option<(SubmissionIndex, &ReportReadback)>,
     ) -> Vec<T> {
         let mut failures = self.lock();
         let done = drain();
-        for (submission, watch) in done.iter().filter_map(watch) {
-            let Some(error) = watch.failure(queue) else { continue };
+        for (submission, readback) in done.iter().filter_map(readback) {
+            let Some(error) = readback.failure(queue) else { continue };
             log::error!("{error}");
             if failures.len() == MAX_REMEMBERED {
                 failures.remove(0);
             }
-            let (thread, wrote) = (watch.thread, watch.wrote.clone());
+            let (thread, wrote) = (readback.thread, readback.wrote.clone());
             failures.push(Failure {
                 submission,
                 thread,
@@ -177,8 +181,8 @@ impl Failures {
     ///
     /// Threads that share a device but no data do not see each other's failures. Work submitted
     /// before the first report may use the failed results, so all waits for it fail with the same
-    /// error; work submitted later was submitted in knowledge of the failure. The submitting thread
-    /// gets the report even if other threads got it before.
+    /// error; waits for work submitted after the report succeed. The submitting thread gets the
+    /// report even if other threads got it before.
     pub(crate) fn to_report(
         &self,
         submission: SubmissionIndex,
@@ -309,7 +313,7 @@ mod tests {
         assert_eq!(
             reported(&failures, 5, ANY, 9).as_deref(),
             Some("3"),
-            "the thread still reports it"
+            "blocking waits of the thread still report it"
         );
     }
 
@@ -324,7 +328,7 @@ mod tests {
     #[test]
     fn submitting_thread_always_gets_the_failure() {
         let failures = failures(&[3], true, memories()[0]);
-        let elsewhere = thread::scope(|scope| {
+        let is_reported_elsewhere = thread::scope(|scope| {
             let wait = || {
                 failures
                     .to_report(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
@@ -332,7 +336,7 @@ mod tests {
             };
             scope.spawn(wait).join().unwrap()
         });
-        assert!(elsewhere);
+        assert!(is_reported_elsewhere);
         let reported = |submission| {
             failures.to_report(
                 SubmissionIndex(submission),
@@ -341,6 +345,6 @@ mod tests {
             )
         };
         assert!(reported(6).is_some(), "this thread submitted it");
-        assert!(reported(7).is_none(), "it was reported before this was submitted");
+        assert!(reported(7).is_none(), "submitted after the first report");
     }
 }

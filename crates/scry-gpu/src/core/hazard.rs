@@ -94,7 +94,7 @@ impl Unordered {
     }
 }
 
-/// Number of lists in [`Ranges`], indexed by memory, so that each stays short.
+/// Number of lists in [`Ranges`], indexed by a hash of the allocation to keep each list short.
 const LISTS: usize = 16;
 
 /// A set of bytes of allocations, as sorted, disjoint and non-adjacent ranges.

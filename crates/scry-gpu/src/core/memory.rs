@@ -16,8 +16,8 @@ pub(crate) struct Memory {
     id: MemoryId,
     size: u64,
     /// Whether the content is initialised. `Device` memory starts uninitialised, and is zeroed in
-    /// the first submission that uses it, unless that overwrites it entirely.
-    defined: AtomicBool,
+    /// the first submission that uses it, unless the submission overwrites it entirely.
+    initialised: AtomicBool,
 }
 
 impl Memory {
@@ -38,7 +38,7 @@ impl Memory {
             account: account.clone(),
             id,
             size,
-            defined: AtomicBool::new(kind != MemoryKind::Device),
+            initialised: AtomicBool::new(kind != MemoryKind::Device),
         }))
     }
 
@@ -53,13 +53,13 @@ impl Memory {
     }
 
     /// Returns whether the content is initialised.
-    pub(crate) fn is_defined(&self) -> bool {
-        self.defined.load(Ordering::Acquire)
+    pub(crate) fn is_initialised(&self) -> bool {
+        self.initialised.load(Ordering::Acquire)
     }
 
     /// Marks the content as initialised from the latest submission on.
-    pub(crate) fn set_defined(&self) {
-        self.defined.store(true, Ordering::Release);
+    pub(crate) fn mark_initialised(&self) {
+        self.initialised.store(true, Ordering::Release);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Runs blocking work of tasks on a thread pool.
 //!
 //! The pool is shared by the process, with at most one thread per processor; each thread ends when
-//! no work is left. A job continues after its future is dropped: a compiled kernel is cached all
-//! the same.
+//! no work is left. A job continues after its future is dropped: a kernel being compiled is
+//! still cached.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -103,13 +103,13 @@ fn finish<T>(outcome: &Mutex<Outcome<T>>, work: impl FnOnce() -> T) {
 fn start(job: Job) {
     let mut pool = pool();
     if pool.process.is_none_or(Process::has_forked) {
-        // After a fork, the threads and jobs belong to the parent.
+        // After a fork, the threads exist only in the parent, and it runs the jobs.
         std::mem::take(&mut pool.jobs).into_iter().for_each(std::mem::forget);
         (pool.threads, pool.process) = (0, Some(Process::current()));
     }
     pool.jobs.push_back(job);
-    let most = thread::available_parallelism().map_or(1, |cores| cores.get());
-    if pool.threads >= most {
+    let max_threads = thread::available_parallelism().map_or(1, |cores| cores.get());
+    if pool.threads >= max_threads {
         return;
     }
     pool.threads += 1;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_and_panics_arrive() {
+    fn await_returns_results_and_panics() {
         assert_eq!(pollster::block_on(offload(|| 7)), 7);
         let panics = || pollster::block_on(offload(|| -> u32 { panic!("as intended") }));
         assert!(catch_unwind(panics).is_err());
@@ -157,7 +157,7 @@ mod tests {
             RUNNING.fetch_sub(1, Ordering::SeqCst);
             running
         };
-        let most = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let max_threads = thread::available_parallelism().map_or(1, |cores| cores.get());
         let (mut futures, waker) = (Vec::new(), Waker::noop());
         for _ in 0..100 {
             let mut future = offload(job);
@@ -169,7 +169,7 @@ mod tests {
                 Poll::Ready(running) => running,
                 Poll::Pending => pollster::block_on(future),
             };
-            assert!(running <= most, "{running} of {most}");
+            assert!(running <= max_threads, "{running} of {max_threads}");
         }
     }
 

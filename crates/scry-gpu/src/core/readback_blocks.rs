@@ -1,7 +1,7 @@
-//! Readback memory for downloads of tasks, kept for later ones.
+//! Reusable readback memory for async downloads.
 //!
-//! A task owns its block until its download is done. So a future that is never polled again keeps a
-//! block, but no slot of a staging ring that threads wait for.
+//! A future owns its block until its download is done. A future that is never polled again
+//! therefore holds a block, but no slot of the staging ring that other threads may wait for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +10,10 @@ use crate::core::memory::Memory;
 /// Bytes of a block, and maximum bytes of a chunk of a download.
 pub(crate) const BLOCK: usize = 16 << 20;
 
-/// Blocks that are kept without a use.
+/// Maximum number of idle blocks.
 const MAX_IDLE: usize = 3;
 
-/// The blocks that no download uses.
+/// The idle blocks.
 #[derive(Default)]
 pub(crate) struct ReadbackBlocks(Mutex<Vec<Arc<Memory>>>);
 
@@ -22,13 +22,13 @@ impl ReadbackBlocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a block if there is one.
+    /// Removes and returns an idle block, if there is one.
     pub(crate) fn take(&self) -> Option<Arc<Memory>> {
         self.lock().pop()
     }
 
-    /// Keeps a block that neither the device nor the host uses any more. Other memory is dropped,
-    /// as are blocks beyond the maximum.
+    /// Keeps a block that neither the device nor the host uses any more. Memory of other sizes and
+    /// blocks beyond the maximum are dropped.
     pub(crate) fn put(&self, memory: Arc<Memory>) {
         if memory.whole().size == BLOCK as u64 {
             let mut blocks = self.lock();

@@ -1,4 +1,4 @@
-//! Failure reports: words in which a launch reports that it did not complete.
+//! Failure reports: words in memory that a launch sets if it did not complete.
 //!
 //! A kernel may have one more binding than its interface, after all others: four words that are
 //! zero before each launch. A launch that sets the first word has failed. The core reserves the
@@ -13,10 +13,10 @@ use crate::core::driver::FailureReport;
 use crate::core::memory::Memory;
 
 /// Bytes of a launch's report.
-pub(crate) const BYTES: u64 = 16;
+pub(crate) const REPORT_BYTES: u64 = 16;
 
 /// Number of reports in an allocation.
-pub(super) const SLOTS: usize = 64;
+pub(super) const REPORTS_PER_BLOCK: usize = 64;
 
 /// The launches of a list that have a report, in order.
 #[derive(Default)]
@@ -56,23 +56,25 @@ impl Reports {
         alignment: u64,
         allocate: impl FnOnce(u64) -> Result<Arc<Memory>>,
     ) -> Result<(Arc<Memory>, BufferRange)> {
-        let (block, slot) = (self.launches.len() / SLOTS, self.launches.len() % SLOTS);
-        let stride = BYTES.max(alignment);
+        let index = self.launches.len();
+        let (block, slot) = (index / REPORTS_PER_BLOCK, index % REPORTS_PER_BLOCK);
+        let stride = REPORT_BYTES.max(alignment);
         if block == self.blocks.len() {
-            let memory = allocate(stride * SLOTS as u64)?;
-            // Each submission zeroes it.
-            memory.set_defined();
+            let memory = allocate(stride * REPORTS_PER_BLOCK as u64)?;
+            // Each submission zeroes the reports.
+            memory.mark_initialised();
             self.blocks.push(memory);
         }
         self.launches.push(launch);
         let memory = self.blocks[block].clone();
-        let span = BufferRange { memory: memory.id(), offset: slot as u64 * stride, size: BYTES };
+        let offset = slot as u64 * stride;
+        let span = BufferRange { memory: memory.id(), offset, size: REPORT_BYTES };
         Ok((memory, span))
     }
 
     /// Returns the fills that zero the reports, to be executed before the launches.
     pub(crate) fn fills(&self) -> impl Iterator<Item = Command> + '_ {
-        let used = self.launches.len().div_ceil(SLOTS);
+        let used = self.launches.len().div_ceil(REPORTS_PER_BLOCK);
         let blocks = self.blocks.iter().take(used);
         blocks.map(|block| Command::Fill { dst: block.whole(), pattern: 0 })
     }

@@ -10,8 +10,8 @@ pub(crate) fn quoted(label: &str) -> String {
     if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
 }
 
-/// Refuses a buffer of another device. Errors name `operation`, the public function, and `role`,
-/// the argument.
+/// Returns an error if a buffer belongs to another device. Errors name `operation`, the public
+/// function, and `role`, the argument.
 pub(crate) fn same_device(
     user: &Arc<Context>,
     (owner, label): (&Arc<Context>, &str),

@@ -1,7 +1,7 @@
-//! Staging rings: mapped memory for transfers between host and device.
+//! Staging rings: host-visible memory for transfers between host and device.
 //!
-//! A ring allocates its memory on first use and keeps it. A chunk leases room in a slot; a slot is
-//! reused once it has no leases and the device has finished with it.
+//! A ring allocates its memory on first use and keeps it. A chunk leases a part of a slot; a slot
+//! is reused once it has no leases and the device has finished with it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) const SLOT: usize = 2 << 20;
 /// Number of slots of a ring. Together they fit in the host's last-level cache.
 const SLOTS: usize = 24;
 
-/// The two rings of a device, and the readback memory of its tasks.
+/// The two rings of a device, and the readback memory of async downloads.
 pub(crate) struct Staging {
     pub up: Ring,
     pub down: Ring,
@@ -47,7 +47,7 @@ pub(crate) struct Ring {
 #[derive(Default)]
 struct Slots {
     slots: Vec<Slot>,
-    /// The slot from which leases are taken at present.
+    /// The slot of the latest lease.
     current: usize,
     /// Threads that wait for a lease to end; if zero, the end of a lease needs no system call.
     waiting: usize,
@@ -139,7 +139,7 @@ impl Ring {
         }
     }
 
-    /// Leases room without waiting; `None` if there is none now.
+    /// Leases room without waiting; `None` if all slots are in use, or out of memory.
     pub(crate) fn try_lease(
         &self,
         queue: &SubmissionQueue,
@@ -154,7 +154,7 @@ impl Ring {
     }
 
     /// Returns the submission whose end makes room; `None` if there is none, because the host is
-    /// still copying into or out of every slot, or because there is no memory for a slot.
+    /// still copying into or out of every slot, or because the allocation of a slot failed.
     pub(crate) fn oldest(&self) -> Option<SubmissionIndex> {
         self.lock().oldest()
     }
@@ -181,7 +181,7 @@ impl Slots {
         allocate: impl FnOnce(&SubmissionQueue, MemoryKind, u64, &str) -> Result<Arc<Memory>>,
     ) -> Result<Room> {
         if self.is_current_idle(queue)? {
-            // Restarts the slot: memory that was used before is mapped, and in the host's caches.
+            // Restarts the slot: memory that was used before is in the host's caches.
             self.slots[self.current].used = 0;
         }
         if let Some(slot) = self.slots.get(self.current)

@@ -26,7 +26,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// Maximum number of unfinished submissions. Beyond it the host waits for the oldest, which bounds
 /// the memory of a loop of launches, and avoids blocking inside the driver, where no time limit
-/// applies: NVIDIA's queue holds about a thousand operations, a submission is three.
+/// applies: NVIDIA's queue holds about 1000 operations, and a submission is 3.
 pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// How long the drop of a device waits for unfinished work before it abandons the device.
@@ -73,7 +73,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// A submission of a recording, or of commands that belong to one.
+    /// Creates the entry of a replay, or of the commands that precede it.
     fn of(submission: SubmissionIndex, recorded: &Arc<Recorded>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
         Self { submission, _retained, _memories: Vec::new(), readback: None }
@@ -93,8 +93,9 @@ pub(crate) struct Recorded {
     launches: u64,
     /// The accesses of a replay that later commands may have to wait for.
     hazards: Hazards,
-    defined: OnceLock<()>,
-    /// Ranges written before replays that are known to be read by the commands.
+    /// Set once the memory of the recording is initialised.
+    initialised: OnceLock<()>,
+    /// Ranges known to be read by the commands, to be written before a replay.
     inputs: Mutex<Vec<BufferRange>>,
 }
 
@@ -213,7 +214,7 @@ impl SubmissionQueue {
         let submission = self.submit_once(&mut state, &steps, timed)?;
         logging::submitted(&self.info, submission, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
-        memories.iter().for_each(|memory| memory.set_defined());
+        memories.iter().for_each(|memory| memory.mark_initialised());
         state.push(InFlight { submission, _retained: retained, _memories: memories, readback });
         Ok(submission)
     }
@@ -229,9 +230,9 @@ impl SubmissionQueue {
         }
         let id = self.note_loss(self.driver.record(&steps))?;
         let driver = self.driver.clone();
-        let (defined, inputs) = (OnceLock::new(), Mutex::default());
+        let (initialised, inputs) = (OnceLock::new(), Mutex::default());
         let launches = list.launches();
-        Ok(Arc::new(Recorded { driver, id, list, launches, hazards, defined, inputs }))
+        Ok(Arc::new(Recorded { driver, id, list, launches, hazards, initialised, inputs }))
     }
 
     /// Replays a recording, after commands that write its inputs.
@@ -245,7 +246,7 @@ impl SubmissionQueue {
         let mut state = self.lock();
         let fills = recorded.list.reports.fills().collect();
         self.submit_before_replay(&mut state, recorded, fills, Vec::new())?;
-        if recorded.defined.get().is_none() {
+        if recorded.initialised.get().is_none() {
             self.submit_before_replay(
                 &mut state,
                 recorded,
@@ -258,8 +259,8 @@ impl SubmissionQueue {
         logging::replayed(&self.info, submission, recorded.launches, recorded.steps());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
-        if recorded.defined.set(()).is_ok() {
-            recorded.list.set_defined();
+        if recorded.initialised.set(()).is_ok() {
+            recorded.list.mark_initialised();
         }
         self.launches.fetch_add(recorded.launches, Ordering::Relaxed);
         // A recording begins with a barrier after all earlier work.
@@ -360,7 +361,7 @@ impl SubmissionQueue {
         }
     }
 
-    /// A wait on a thread that must not block: an error unless the submission is done.
+    /// Polls once, on a thread that must not block: an error unless the submission is done.
     fn poll_instead(
         &self,
         submission: SubmissionIndex,
@@ -399,7 +400,7 @@ impl SubmissionQueue {
         self.failures.to_report(submission, scope, last).map_or(Ok(()), Err)
     }
 
-    /// The latest submission, if there is one.
+    /// Returns the latest submission, if there is one.
     pub(super) fn last_submission(&self) -> Option<SubmissionIndex> {
         self.lock().last
     }
@@ -411,7 +412,7 @@ impl SubmissionQueue {
         oldest.map(|entry| entry.submission)
     }
 
-    /// The device's state, which futures and the watcher share.
+    /// Returns the device's state, shared with futures and the watcher.
     pub(super) fn device_state(&self) -> &Arc<DeviceState> {
         &self.device
     }

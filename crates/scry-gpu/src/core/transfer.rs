@@ -1,6 +1,6 @@
 //! Blocking transfers between host slices and device memory.
 //!
-//! Chunks of a transfer pass through a ring of mapped memory: the host copies some chunks while the
+//! Chunks of a transfer pass through a staging ring: the host copies some chunks while the
 //! device copies others. One host thread cannot saturate the bus, so large transfers use several.
 //! The device idles briefly between submissions, so several chunks share one.
 
@@ -17,7 +17,7 @@ use crate::core::handles::SubmissionIndex;
 use crate::core::memory::Memory;
 use crate::core::staging::{Lease, SLOT};
 
-/// Host bytes per additional thread.
+/// Bytes of a transfer per additional host thread.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
 /// Chunks that share a submission.
@@ -82,8 +82,8 @@ fn copies_to(dst: &Arc<Memory>, group: &[(Lease<'_>, BufferRange)]) -> CommandLi
     list
 }
 
-/// Copies chunks, with their indices in the upload, into the ring and submits them, as many as the
-/// ring has room for; returns how many. Blocks for the copies of the host alone.
+/// Copies chunks into the ring, as many as it has room for, and submits them. Each chunk has its
+/// index in the upload. Returns the number of chunks; waits only for the host's copies.
 pub(super) fn upload_now(
     context: &Context,
     dst: MemoryRange<'_>,
@@ -142,7 +142,7 @@ pub(crate) fn download<'a>(
     let others = host_threads(context, out.len(), pages) - 1;
     let arrivals = Arrivals::default();
     with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
-        // Ends the other threads' work however this scope is left.
+        // Lets the helper threads end on every exit from this scope.
         let _end = EndGuard(&arrivals);
         fetch(context, src, out, &mut |arrival| match helpers {
             0 => arrival.copy(context),
@@ -155,9 +155,10 @@ pub(crate) fn download<'a>(
     })
 }
 
-/// Chunks that are ready to be copied out of the ring, and whether they are the last.
+/// Chunks that are ready to be copied out of the ring.
 #[derive(Default)]
 struct Arrivals<'a> {
+    /// The chunks, and whether no more follow.
     waiting: Mutex<(VecDeque<Arrival<'a>>, bool)>,
     changed: Condvar,
 }
@@ -198,20 +199,20 @@ struct Group<'a> {
     chunks: Vec<Arrival<'a>>,
 }
 
-/// Copies groups of chunks into the ring on the device, and passes each chunk to `hand_on` once it
+/// Copies groups of chunks into the ring on the device, and passes each chunk to `deliver` once it
 /// is there.
 fn fetch<'a>(
     context: &'a Context,
     src: MemoryRange<'_>,
     out: &'a mut [u8],
-    hand_on: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
+    deliver: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut in_flight: Vec<Group<'a>> = Vec::with_capacity(MAX_GROUPS_IN_FLIGHT);
     let mut receive = |group: Group<'a>| -> Result<()> {
         context.wait_for_reading(group.submission, src.1.memory)?;
         group.chunks.into_iter().try_for_each(|mut arrival| {
             arrival.lease.submission = None;
-            hand_on(arrival)
+            deliver(arrival)
         })
     };
     let mut chunks = aligned_chunks(out).peekable();
@@ -280,31 +281,31 @@ fn for_each<T: Send>(
 ) -> Result<()> {
     let items = Mutex::new(items);
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let all = || -> Result<()> {
+    let run_all = || -> Result<()> {
         while let Some(item) = next() {
             work(item)?;
         }
         Ok(())
     };
-    with_helpers(threads - 1, &all, |_| all())
+    with_helpers(threads - 1, &run_all, |_| run_all())
 }
 
-/// Calls `mine` with the number of threads that call `theirs` concurrently; returns the first
-/// error.
+/// Starts up to `threads` threads that call `helper`, calls `main` with their number, and joins
+/// them; returns the first error.
 fn with_helpers(
     threads: usize,
-    theirs: &(dyn Fn() -> Result<()> + Sync),
-    mine: impl FnOnce(usize) -> Result<()>,
+    helper: &(dyn Fn() -> Result<()> + Sync),
+    main: impl FnOnce(usize) -> Result<()>,
 ) -> Result<()> {
     thread::scope(|scope| {
         let mut helpers = Vec::new();
         for _ in 0..threads {
-            // If the system refuses a thread, the others do its work.
-            helpers.extend(Builder::new().spawn_scoped(scope, theirs).ok());
+            // If a thread cannot be started, the others do its work.
+            helpers.extend(Builder::new().spawn_scoped(scope, helper).ok());
         }
-        let mut result = mine(helpers.len());
-        for helper in helpers {
-            let outcome = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut result = main(helpers.len());
+        for thread in helpers {
+            let outcome = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result = result.and(outcome);
         }
         result

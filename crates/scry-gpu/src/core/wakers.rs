@@ -1,4 +1,4 @@
-//! The wakers of a device's pending futures, ordered by the submission that each waits for.
+//! The wakers of a device's pending futures, in the order of the submissions that they wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -136,7 +136,7 @@ impl Wakers {
             .entries
             .split_off(&(SubmissionIndex(submission.0.saturating_add(1)), FutureId(0)));
         let reached = std::mem::replace(&mut state.entries, later);
-        state.forget(&reached);
+        state.remove_deadlines(&reached);
         state.requested =
             state.requested.split_off(&SubmissionIndex(submission.0.saturating_add(1)));
         drop(state);
@@ -227,7 +227,7 @@ impl State {
     }
 
     /// Removes the deadlines of removed entries.
-    fn forget(&mut self, removed: &BTreeMap<(SubmissionIndex, FutureId), Entry>) {
+    fn remove_deadlines(&mut self, removed: &BTreeMap<(SubmissionIndex, FutureId), Entry>) {
         for ((submission, id), entry) in removed {
             if let Some(at) = entry.deadline {
                 self.deadlines.remove(&(at, *submission, *id));
@@ -280,7 +280,7 @@ mod tests {
         assert!(wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None));
         assert!(
             !wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None),
-            "asked already"
+            "requested already"
         );
         assert!(wakers.insert(SubmissionIndex(4), wakers.new_id(), &late_waker, None));
         wakers.wake_up_to(SubmissionIndex(2));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_futures_leave_nothing_behind() {
+    fn removed_futures_leave_no_entries() {
         let wakers = Wakers::default();
         let (count, waker) = counted();
         let id = wakers.new_id();

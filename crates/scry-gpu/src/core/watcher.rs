@@ -1,9 +1,9 @@
 //! The watcher: a thread of a device that wakes its pending futures.
 //!
 //! It polls drivers that do not support notifications, and cancels work that exceeds the time
-//! limit. It starts with the first await that needs it and ends with the device. It holds the
-//! driver and the device's state but not the [`Context`](crate::core::context::Context), so that it
-//! does not keep the device alive.
+//! limit. The first await that needs it starts it; dropping the device ends it. It holds the
+//! driver and the device's state but not the [`Context`](crate::core::context::Context): it does
+//! not keep the device alive.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Wake, Waker};
@@ -49,7 +49,7 @@ impl Watcher {
         let running = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(thread) = running.take() else { return };
         if device.has_forked() {
-            // The thread belongs to the parent process: the handle is invalid here.
+            // The thread exists only in the parent process: the handle is invalid here.
             std::mem::forget(thread);
             return;
         }
@@ -61,7 +61,7 @@ impl Watcher {
     }
 }
 
-/// Serves the pending futures of a device until it ends.
+/// Polls the driver for the pending futures of a device until the device is dropped.
 fn watch(device: &DeviceState, cancellations: &Cancellations) {
     // Polling without pauses would slow down kernels of a software device, which run on the host.
     let may_spin = device.info.kind != DeviceKind::Software;

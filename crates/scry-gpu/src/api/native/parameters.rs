@@ -71,7 +71,7 @@ impl NativeInterface {
     }
 
     /// Returns the parameters, if they are listed.
-    pub(crate) fn listed(&self) -> Option<&[NativeParameter]> {
+    pub(crate) fn declared_parameters(&self) -> Option<&[NativeParameter]> {
         self.listed.as_deref()
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn size(listed: &[NativeParameter]) -> usize {
 
 /// Refuses lists that are invalid for every launch.
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
-    let Some(listed) = interface.listed() else { return Ok(()) };
+    let Some(listed) = interface.declared_parameters() else { return Ok(()) };
     let refuse = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
@@ -146,9 +146,11 @@ pub(crate) fn given<'a>(
     immediates: &'a [u8],
 ) -> impl Iterator<Item = (usize, NativeParameter, &'a [u8])> {
     let mut rest = immediates;
-    interface.listed().unwrap_or_default().iter().enumerate().map(move |(index, parameter)| {
-        let (bytes, after) = rest.split_at(parameter.given().min(rest.len()));
-        rest = after;
-        (index, *parameter, bytes)
-    })
+    interface.declared_parameters().unwrap_or_default().iter().enumerate().map(
+        move |(index, parameter)| {
+            let (bytes, after) = rest.split_at(parameter.given().min(rest.len()));
+            rest = after;
+            (index, *parameter, bytes)
+        },
+    )
 }

@@ -16,11 +16,11 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
     let fits = threads <= info.limits.max_workgroup_invocations.into()
         && interface.shared_bytes() <= info.limits.max_workgroup_memory
         && (interface.immediate_bytes() <= info.limits.max_immediates
-            || interface.listed().is_some());
+            || interface.declared_parameters().is_some());
     if threads == 0 || !fits {
         return Err(format!("kernel `{entry}` is beyond the device: {interface:?}"));
     }
-    if let Some(listed) = interface.listed() {
+    if let Some(listed) = interface.declared_parameters() {
         let strays = |parameter: &NativeParameter| match parameter {
             NativeParameter::Pointer(at) | NativeParameter::Map(at) => {
                 *at >= interface.binding_count()

@@ -141,8 +141,8 @@ pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> SubmissionIn
     };
     let mut bindings = vec![(span(data, 4), true)];
     if driver.report(kernel).is_some() {
-        let words = driver.device_memory(report::BYTES);
-        bindings.push((span(words, report::BYTES), true));
+        let words = driver.device_memory(report::REPORT_BYTES);
+        bindings.push((span(words, report::REPORT_BYTES), true));
     }
     let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &turns.to_le_bytes());
     driver.submit(Work::Once(&[step]), timed).unwrap()

@@ -1,4 +1,4 @@
-//! Refuses bindings that alias the same bytes if one of them is written: that would be a data race.
+//! Refuses bindings that alias the same bytes if the kernel writes one of them: a data race.
 
 use scry_ir::{Binding, Interface};
 
@@ -9,7 +9,7 @@ use crate::core::command::BufferRange;
 
 /// Refuses bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
-    // There are few bindings, and this path of every launch must not allocate.
+    // Quadratic, because bindings are few and a launch must not allocate here.
     let pairs = || interface.bindings.iter().zip(arguments);
     for (index, (binding, argument)) in pairs().enumerate() {
         for (other_binding, other) in pairs().take(index) {
@@ -72,7 +72,7 @@ fn refuse(
     begin: u64,
     end: u64,
 ) -> GpuError {
-    let who = match (first.access.writes(), second.access.writes()) {
+    let writer = match (first.access.writes(), second.access.writes()) {
         (true, true) => "the kernel writes both".to_owned(),
         (true, false) => format!("the kernel writes `{}`", first.name),
         _ => format!("the kernel writes `{}`", second.name),
@@ -82,7 +82,7 @@ fn refuse(
         kernel: interface.entry_point.clone(),
         argument: given(second, argument),
         problem: format!(
-            "it shares bytes {begin} to {} of its buffer with {}, and {who}",
+            "it shares bytes {begin} to {} of its buffer with {}, and {writer}",
             end - 1,
             binding_name(first)
         ),

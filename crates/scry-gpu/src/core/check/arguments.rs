@@ -28,8 +28,8 @@ pub(crate) fn arguments(
     aliasing::overlaps(interface, arguments)
 }
 
-/// [`arguments`] for native kernels, which have 64-bit addresses: the size of a binding is
-/// unlimited.
+/// Checks the arguments of a native kernel as [`arguments`], but not the size of a binding: native
+/// kernels use 64-bit addresses.
 ///
 /// # Errors
 /// As [`arguments`], without limits.
@@ -45,8 +45,7 @@ pub(crate) fn native_arguments(
     aliasing::overlaps(interface, arguments)
 }
 
-/// Checks number and types alone. Launches without workgroups need these to be correct too, perhaps
-/// on empty buffers.
+/// Checks only number and types, for launches without workgroups: their buffers may be empty.
 pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     count(interface, arguments)?;
     for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
@@ -86,14 +85,14 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     }
     let mut help = String::from(if expected == 0 { "give none" } else { "in order, give" });
     for (index, binding) in interface.bindings.iter().enumerate() {
-        let how = match (binding.ty, binding.access) {
+        let usage = match (binding.ty, binding.access) {
             (BufferBindingType::Uniform, _) => "uniform",
             (BufferBindingType::Storage, Access::Read) => "read",
             (BufferBindingType::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
-        write!(help, "{separator} {}: {}, {how}", binding_name(binding), binding.layout)
-            .expect("a string takes whatever is written");
+        write!(help, "{separator} {}: {}, {usage}", binding_name(binding), binding.layout)
+            .expect("writing to a string never fails");
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
@@ -213,7 +212,7 @@ fn limit(
     }))
 }
 
-/// Formats a binding and its argument for errors.
+/// Formats a binding and the label of its argument for errors.
 pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
         return binding_name(binding);

@@ -16,7 +16,7 @@ pub(crate) struct Argument<'a> {
     pub layout: ElementLayout,
     /// Name of the Rust type of an element.
     pub type_name: &'static str,
-    /// The allocation; absent if there are no bytes.
+    /// The allocation; `None` if there are no bytes.
     pub memory: Option<MemoryId>,
     /// First byte.
     pub offset: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Argument<'a> {
     pub size: u64,
 }
 
-/// A binding as errors name it.
+/// Returns the name of a binding in errors.
 pub(crate) fn binding_name(binding: &Binding) -> String {
     format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }

@@ -17,7 +17,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: interface.entry_point.clone(),
-            argument: named(argument),
+            argument: argument_name(argument),
             problem,
             help,
         }))
@@ -28,8 +28,8 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
         type_name: argument.type_name,
     };
     let count = Box::new(TypeLayout::Scalar(Scalar::U32));
-    let wanted = TypeLayout::Array { element: count, len: Some(3), stride: 4 };
-    if types::buffer(&host, &wanted).is_err() {
+    let expected = TypeLayout::Array { element: count, len: Some(3), stride: 4 };
+    if types::buffer(&host, &expected).is_err() {
         return refuse(
             format!("it has elements of {}", argument.element_name()),
             "give three u32: the workgroups along x, y and z".into(),
@@ -53,8 +53,8 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     Ok(BufferRange { memory, offset: argument.offset, size: Groups::SIZE })
 }
 
-/// Formats the counts for errors.
-fn named(argument: &Argument<'_>) -> String {
+/// Returns the argument's name for errors.
+fn argument_name(argument: &Argument<'_>) -> String {
     match argument.label {
         "" => "counts of Launch::indirect".into(),
         label => format!("counts of Launch::indirect (given buffer `{label}`)"),

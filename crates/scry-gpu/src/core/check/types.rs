@@ -49,7 +49,7 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
             base: 0,
             field: None,
             is_element: host.size < period,
-            named: false,
+            names_compared: false,
         };
         compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))?;
     }
@@ -80,7 +80,7 @@ pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> 
         base: 0,
         field: None,
         is_element: false,
-        named: false,
+        names_compared: false,
     };
     compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))
 }
@@ -125,7 +125,7 @@ struct Part<'a> {
     /// True for the whole element of a buffer, if smaller than the WGSL type's period.
     is_element: bool,
     /// Whether the names of its fields were compared with those of a WGSL structure.
-    named: bool,
+    names_compared: bool,
 }
 
 impl Part<'_> {
@@ -169,7 +169,7 @@ impl Part<'_> {
                     base: base + offset,
                     field: Some((field.name, base + offset)),
                     is_element: false,
-                    named: false,
+                    names_compared: false,
                 };
                 Some((child, inside - offset))
             }
@@ -181,7 +181,7 @@ impl Part<'_> {
                     period: size,
                     base,
                     is_element: false,
-                    named: false,
+                    names_compared: false,
                     ..*self
                 };
                 Some((child, inside))
@@ -271,7 +271,7 @@ fn compare<'w>(
             repeat.try_each(part, at, context, |at| compare(part, at, element, context))
         }
         TypeLayout::Struct { members, size, .. } => {
-            let named = std::mem::replace(&mut part.named, true);
+            let names_compared = std::mem::replace(&mut part.names_compared, true);
             let mut end = at;
             for member in members {
                 let begin = at + u64::from(member.offset);
@@ -281,7 +281,11 @@ fn compare<'w>(
                 end = begin + member.layout.fixed_size();
             }
             if wgsl.runtime_array().is_some() {
-                return compare_names((Part { named, ..part }, at), members, part.size + 1);
+                return compare_names(
+                    (Part { names_compared, ..part }, at),
+                    members,
+                    part.size + 1,
+                );
             }
             check_padding(part, end, at + u64::from(*size), None)?;
             compare_names(outer, members, wgsl.fixed_size())
@@ -299,7 +303,7 @@ fn compare_names<'w>(
 ) -> Result<(), Difference<'w>> {
     let mut moved = None;
     loop {
-        let begins = at.is_multiple_of(part.period) && !part.named;
+        let begins = at.is_multiple_of(part.period) && !part.names_compared;
         if let (ElementLayout::Struct { fields, .. }, true) = (part.layout, begins) {
             let mut shared = fields.iter().filter_map(|field| {
                 let is_it = |member: &&Member| member.name == field.name;

@@ -2,8 +2,8 @@
 //!
 //! The driver decides who reads the counts ([`Driver::indirect`]). On devices where a native grid
 //! above the limits is undefined behaviour, the core inserts a small launch that reads the counts
-//! once and computes both the native grid and the parameters of the linearised kernel. So these two
-//! always agree, and the grid is within the limits.
+//! once and computes both the native grid and the parameters of the linearised kernel. The two
+//! therefore always agree, and the grid is within the limits.
 //!
 //! [`Driver::indirect`]: crate::core::driver::Driver::indirect
 
@@ -27,7 +27,7 @@ use crate::core::memory::Memory;
 const SOURCE: &str = include_str!("indirect.wgsl");
 
 /// Bytes that the kernel writes.
-const GRID: u64 = 48;
+const GRID_BYTES: u64 = 48;
 
 /// Returns the kernel that prepares indirect launches.
 fn kernel(context: &Arc<Context>) -> Result<Kernel> {
@@ -53,15 +53,15 @@ pub(crate) fn prepare(
     interface: &Interface,
     (memory, counts): (&Arc<Memory>, BufferRange),
 ) -> Result<PreparedGrid> {
-    let grid = context.allocate(MemoryKind::Device, GRID, "grid of an indirect launch")?;
-    // The launch overwrites all of it.
-    grid.set_defined();
-    // Bindings have to be aligned, counts do not.
+    let grid = context.allocate(MemoryKind::Device, GRID_BYTES, "grid of an indirect launch")?;
+    // The launch overwrites the whole allocation.
+    grid.mark_initialised();
+    // Bindings must be aligned, counts need not.
     let alignment = context.info.binding_alignment.max(4);
     let offset = counts.offset / alignment * alignment;
     let first = (counts.offset - offset) / 4;
     let source = Words { context, memory, offset, size: counts.end() - offset };
-    let target = Words { context, memory: &grid, offset: 0, size: GRID };
+    let target = Words { context, memory: &grid, offset: 0, size: GRID_BYTES };
     let first = u32::try_from(first).expect("less than the alignment");
     let launch = Launch::workgroups([1; 3]).immediate_bytes(parameters(
         context.info.limits.max_native_workgroups,

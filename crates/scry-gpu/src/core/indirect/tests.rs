@@ -27,12 +27,12 @@ impl OnCpu {
     fn prepare(
         &self,
         interface: &Interface,
-        most: [u32; 3],
+        max_native: [u32; 3],
         words: &[u32],
     ) -> ([u32; 8], [u32; 3]) {
         let counts = self.gpu.upload(words).unwrap();
         let out = self.gpu.upload(&[u32::MAX; 12]).unwrap();
-        let immediates = parameters(most, words.len() as u32 - 3, interface);
+        let immediates = parameters(max_native, words.len() as u32 - 3, interface);
         let launch = Launch::workgroups([1; 3]).immediate_bytes(immediates);
         self.gpu.run(&self.kernel, &[&counts, &out], launch).unwrap();
         let found = out.download().unwrap();
@@ -48,9 +48,9 @@ fn interface(size: [u32; 3]) -> Interface {
 }
 
 /// Returns the grid parameters and the native grid as the host computes them for a direct launch.
-fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8], [u32; 3]) {
+fn expected(interface: &Interface, max_native: [u32; 3], counts: [u32; 3]) -> ([u32; 8], [u32; 3]) {
     let mut info: DeviceInfo = null_info();
-    info.limits.max_native_workgroups = most;
+    info.limits.max_native_workgroups = max_native;
     let groups = runnable_workgroups(interface.workgroup_size, counts);
     let grid = grid(interface, &info, GridSize::Workgroups(groups));
     let Some(grid) = grid.ok().filter(|grid| !grid.empty) else {
@@ -80,13 +80,13 @@ fn prepared_grid_equals_direct_grid() {
     let axis = [0, 1, 2, 3, 5, 64, 65535, 65536, 70000, 1 << 26, 1 << 31, u32::MAX];
     for size in SIZES {
         let interface = interface(size);
-        for most in LIMITS {
+        for max_native in LIMITS {
             for x in axis {
                 for (y, z) in [(1, 1), (0, 1), (1, 0), (2, 1), (1, 7), (65536, 1), (65535, 65537)] {
                     for counts in [[x, y, z], [z, x, y], [y, z, x]] {
-                        let found = on_cpu.prepare(&interface, most, &counts);
-                        let what = (size, most, counts);
-                        assert_eq!(found, expected(&interface, most, counts), "{what:?}");
+                        let found = on_cpu.prepare(&interface, max_native, &counts);
+                        let case = (size, max_native, counts);
+                        assert_eq!(found, expected(&interface, max_native, counts), "{case:?}");
                     }
                 }
             }
@@ -99,10 +99,10 @@ proptest! {
     #[test]
     fn random_counts_match_the_host(
         size in 0..SIZES.len(),
-        most in prop_oneof![
+        max_native in prop_oneof![
             (0..LIMITS.len()).prop_map(|nth| LIMITS[nth]),
             prop::array::uniform3(1u32..100),
-            any::<[u32; 3]>().prop_map(|most| most.map(|n| n.max(1))),
+            any::<[u32; 3]>().prop_map(|axes| axes.map(|n| n.max(1))),
         ],
         counts in prop_oneof![
             prop::array::uniform3(0u32..100),
@@ -116,8 +116,8 @@ proptest! {
         let interface = interface(SIZES[size]);
         let mut words = vec![u32::MAX; before];
         words.extend(counts);
-        let found = ON_CPU.with(|on_cpu| on_cpu.prepare(&interface, most, &words));
-        prop_assert_eq!(found, expected(&interface, most, counts));
+        let found = ON_CPU.with(|on_cpu| on_cpu.prepare(&interface, max_native, &words));
+        prop_assert_eq!(found, expected(&interface, max_native, counts));
     }
 }
 
@@ -133,5 +133,5 @@ fn indirect_launches_release_the_device() {
     gpu.wait().unwrap();
     let context = Arc::downgrade(&gpu.context);
     drop((gpu, kernel, counts, x));
-    assert_eq!(context.strong_count(), 0, "something of the device keeps the device");
+    assert_eq!(context.strong_count(), 0, "a leaked handle keeps the device alive");
 }

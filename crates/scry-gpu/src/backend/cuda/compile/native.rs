@@ -109,7 +109,7 @@ fn load(
         return Err(too_many_threads(gpu, job.entry, threads, most));
     }
     let accepted = parameters(gpu, kernel.function);
-    kernel.native = Some(match interface.listed() {
+    kernel.native = Some(match interface.declared_parameters() {
         Some(_) => {
             declared_params::check(job.entry, interface, accepted.as_deref())?;
             Native::Declared(DeclaredParams::new(gpu, driver, interface)?)

@@ -42,7 +42,7 @@ pub(crate) struct DeclaredParams {
 impl DeclaredParams {
     /// Prepares launches with this interface; an error if the driver is too old for its parameters.
     pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
-        let parameters = interface.listed().unwrap_or_default();
+        let parameters = interface.declared_parameters().unwrap_or_default();
         let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
         let encode = if has_maps { Some(find_encode(gpu, driver)?) } else { None };
         Ok(Self { interface: interface.clone(), encode })
@@ -86,7 +86,7 @@ pub(crate) fn check(
     interface: &NativeInterface,
     taken: Option<&[(usize, usize)]>,
 ) -> Result<()> {
-    let listed = interface.listed().unwrap_or_default();
+    let listed = interface.declared_parameters().unwrap_or_default();
     let sizes = |taken: &[(usize, usize)]| taken.iter().map(|(_, size)| *size).collect::<Vec<_>>();
     let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
     match taken.map(sizes) {
