@@ -29,7 +29,7 @@ pub struct Comparison {
 pub struct Difference {
     /// Index of the scalar in the buffer, without padding.
     pub index: u64,
-    /// Path within the variable, such as `[12].position.y`; empty if the variable is a scalar.
+    /// Path in the variable, such as `[12].position.y`; empty if the variable is a scalar.
     pub place: String,
     /// The value in the reference.
     pub expected: String,
@@ -40,7 +40,7 @@ pub struct Difference {
 }
 
 impl Comparison {
-    /// Whether no scalar differs by more than the tolerance.
+    /// Returns whether no scalar differs by more than the tolerance.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.first_difference.is_none()
@@ -83,7 +83,7 @@ pub fn compare(
     walk.result
 }
 
-/// A step of the path to a scalar.
+/// A segment of the path to a scalar.
 #[derive(Clone, Copy)]
 enum PathSegment<'a> {
     Member(&'a str),
@@ -134,8 +134,8 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, element: &'a TypeLayout, len: Option<u32>, stride: usize, at: usize) {
-        let room = self.expected.len().saturating_sub(at) / stride.max(1);
-        let len = len.map_or(room, |len| len as usize);
+        let available = self.expected.len().saturating_sub(at) / stride.max(1);
+        let len = len.map_or(available, |len| len as usize);
         let numbers = count(element);
         for i in 0..len {
             let start = at + i * stride;
@@ -158,20 +158,20 @@ impl<'a> Walk<'a> {
         if let Some((expected, found)) = both {
             let ulps = distance(scalar, expected, found);
             if ulps > 0 {
-                self.differs(scalar, expected, found, ulps);
+                self.record_difference(scalar, expected, found, ulps);
             }
         }
         self.index += 1;
     }
 
-    fn differs(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
+    fn record_difference(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
         self.result.different += 1;
         self.result.largest_ulps = self.result.largest_ulps.max(ulps);
-        let apart = difference(scalar, expected, found);
-        if let Some((apart, _)) = apart {
-            self.result.largest_difference = self.result.largest_difference.max(apart);
+        let difference = difference(scalar, expected, found);
+        if let Some((absolute, _)) = difference {
+            self.result.largest_difference = self.result.largest_difference.max(absolute);
         }
-        if !self.tolerance.allows(ulps, apart) && self.result.first_difference.is_none() {
+        if !self.tolerance.allows(ulps, difference) && self.result.first_difference.is_none() {
             self.result.first_difference = Some(Difference {
                 index: self.index,
                 place: self.place(),
@@ -184,9 +184,9 @@ impl<'a> Walk<'a> {
 
     fn place(&self) -> String {
         let mut place = String::new();
-        for step in &self.path {
+        for segment in &self.path {
             // Formatting to a string is infallible.
-            let _ = match step {
+            let _ = match segment {
                 PathSegment::Member(name) => write!(place, ".{name}"),
                 PathSegment::Element(i) => write!(place, "[{i}]"),
                 PathSegment::Component(i) => write!(place, ".{}", ["x", "y", "z", "w"][*i]),

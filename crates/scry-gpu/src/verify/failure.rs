@@ -1,21 +1,21 @@
-//! Whether two kernels fail for the same reason, for test case reduction.
+//! Compares the failures of two kernels, for test case reduction.
 
 use scry_ir::ShaderErrorKind;
 
 use crate::api::error::{DriverError, GpuError, UnsupportedError};
 
-/// Whether two errors have the same cause, as far as it is known: the same driver call, the same
-/// missing features, or the same kind of error.
+/// Returns whether two errors have the same cause, as far as it is known: the same driver call and
+/// code, the same missing features, or the same kind of error.
 ///
-/// Two refused sources never have the same cause, because most reductions of a kernel are refused
-/// for new reasons; two internal errors of the compiler always have.
+/// Two rejected sources never match, because most reductions of a kernel are rejected for new
+/// reasons; two internal compiler errors always match.
 ///
 /// ```
 /// use scry_gpu::{CompileOptions, Device, verify::is_same_failure};
 /// # if !Device::is_available() { return Ok::<(), scry_gpu::GpuError>(()); }
 /// let gpu = Device::auto()?;
-/// let refused = |source| gpu.compile(source).expect_err("this is no WGSL");
-/// assert!(!is_same_failure(&refused("fn f( {}"), &refused("fn g() -> {}")));
+/// let reject = |source| gpu.compile(source).expect_err("not valid WGSL");
+/// assert!(!is_same_failure(&reject("fn f( {}"), &reject("fn g() -> {}")));
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
 #[must_use]
@@ -25,9 +25,9 @@ pub fn is_same_failure(one: &GpuError, other: &GpuError) -> bool {
             [one, other].iter().all(|error| error.kind == ShaderErrorKind::Compiler)
         }
         (
-            GpuError::Driver(DriverError { call: one, code, .. }),
-            GpuError::Driver(DriverError { call, code: found, .. }),
-        ) => (one, code) == (call, found),
+            GpuError::Driver(DriverError { call: one_call, code: one_code, .. }),
+            GpuError::Driver(DriverError { call: other_call, code: other_code, .. }),
+        ) => (one_call, one_code) == (other_call, other_code),
         (
             GpuError::Unsupported(UnsupportedError { features: one, .. }),
             GpuError::Unsupported(UnsupportedError { features: other, .. }),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn shader(source: &str) -> GpuError {
-        scry_ir::Program::parse(source).err().expect("this is no WGSL").into()
+        scry_ir::Program::parse(source).err().expect("not valid WGSL").into()
     }
 
     #[test]
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn refused_sources_never_match() {
+    fn rejected_sources_never_match() {
         assert!(!is_same_failure(&shader("fn f( {}"), &shader("fn f( {}")));
-        let GpuError::Shader(mut error) = shader("fn f( {}") else { panic!("it is one") };
+        let GpuError::Shader(mut error) = shader("fn f( {}") else { panic!("not a shader error") };
         error.kind = ShaderErrorKind::Compiler;
-        let defect = GpuError::Shader(error);
-        assert!(is_same_failure(&defect, &defect.clone()));
+        let internal = GpuError::Shader(error);
+        assert!(is_same_failure(&internal, &internal.clone()));
     }
 }

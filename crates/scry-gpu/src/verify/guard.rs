@@ -18,34 +18,38 @@ const GUARD: usize = 1024;
 pub struct GuardedRun {
     /// The buffers that the kernel may write, after the run.
     pub outputs: Vec<Output>,
-    /// Bytes that changed illegally, one entry per region.
-    pub damage: Vec<Damage>,
+    /// Regions that the kernel may not write to but that changed.
+    pub corrupted: Vec<CorruptedRegion>,
     /// Whether the device's time limit ended the launch.
     pub timed_out: bool,
 }
 
-/// Bytes that changed although the kernel may not write to them.
+/// A region that changed although the kernel may not write to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct CorruptedRegion {
     /// The region, such as ``the bytes after `x` ``.
     pub region: String,
     /// Number of changed bytes.
     pub changed: usize,
-    /// Offset of the first changed byte in the region.
+    /// Offset of the first changed byte from the start of the region.
     pub first: usize,
     /// Its value before and after the launch.
     pub values: (u8, u8),
 }
 
-impl std::fmt::Display for Damage {
+impl std::fmt::Display for CorruptedRegion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { region, changed, first, values: (was, is) } = self;
-        write!(f, "{changed} of {region} changed, the first at {first}: {was:#04x} is {is:#04x}")
+        let Self { region, changed, first, values: (before, after) } = self;
+        write!(
+            f,
+            "{changed} of {region} changed, the first at offset {first}: {before:#04x} became \
+             {after:#04x}"
+        )
     }
 }
 
 /// Runs a kernel with each binding in the middle of a larger buffer, and reports bytes that changed
-/// outside the bindings, in read-only bindings, and behind the last whole element of runtime-sized
+/// outside the bindings, in read-only bindings, and past the last whole element of runtime-sized
 /// arrays.
 ///
 /// `buffers` are the initial contents, in the order of the bindings; `seed` determines the guard
@@ -60,7 +64,7 @@ impl std::fmt::Display for Damage {
 ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 ///     @compute @workgroup_size(1) fn main() { x[arrayLength(&x)] = 7u; }";
 /// let run = verify::run_guarded(&gpu, past_the_end, &[vec![0; 12]], &Launch::invocations(1), 1)?;
-/// assert!(run.damage.is_empty());
+/// assert!(run.corrupted.is_empty());
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
 ///
@@ -78,8 +82,8 @@ pub fn run_guarded(
     run_guarded_kernel(device, &kernel, buffers, launch, seed)
 }
 
-/// [`run_guarded`] of a compiled kernel, such as one of
-/// [`Device::compile_ir`](crate::Device::compile_ir).
+/// Runs a compiled kernel, such as one of [`Device::compile_ir`](crate::Device::compile_ir), as
+/// [`run_guarded`] does.
 ///
 /// ```
 /// use scry_gpu::{Device, Launch, verify};
@@ -91,7 +95,7 @@ pub fn run_guarded(
 /// )?;
 /// let launch = Launch::invocations(1);
 /// let run = verify::run_guarded_kernel(&gpu, &kernel, &[vec![0; 12]], &launch, 1)?;
-/// assert!(run.damage.is_empty());
+/// assert!(run.corrupted.is_empty());
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
 ///
@@ -104,12 +108,12 @@ pub fn run_guarded_kernel(
     launch: &Launch,
     seed: u64,
 ) -> Result<GuardedRun> {
-    let mut stream = seed;
-    let mut held = Vec::new();
+    let mut rng = seed;
+    let mut guarded = Vec::new();
     for content in buffers {
-        held.push(Guarded::new(device, content, &mut stream)?);
+        guarded.push(GuardedBuffer::new(device, content, &mut rng)?);
     }
-    let slices: Result<Vec<_>> = held.iter().map(Guarded::slice).collect();
+    let slices: Result<Vec<_>> = guarded.iter().map(GuardedBuffer::slice).collect();
     let slices = slices?;
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
     device.run(kernel, &bindings, launch.clone())?;
@@ -117,65 +121,68 @@ pub fn run_guarded_kernel(
         Err(GpuError::Timeout(_)) => true,
         other => other.map(|()| false)?,
     };
-    let mut run = GuardedRun { outputs: Vec::new(), damage: Vec::new(), timed_out };
-    for (nth, guarded) in held.iter().enumerate() {
-        guarded.inspect(kernel.interface(), nth, &mut run)?;
+    let mut run = GuardedRun { outputs: Vec::new(), corrupted: Vec::new(), timed_out };
+    for (nth, buffer) in guarded.iter().enumerate() {
+        buffer.inspect(kernel.interface(), nth, &mut run)?;
     }
     Ok(run)
 }
 
 /// A buffer with guard bytes, and an adjacent buffer that is not bound.
-struct Guarded {
-    before: Vec<u8>,
-    bound: UntypedBuffer,
+struct GuardedBuffer {
+    /// The initial bytes of `buffer`: guard bytes, the content, guard bytes.
+    initial: Vec<u8>,
+    buffer: UntypedBuffer,
+    /// Bytes of the content.
     len: usize,
+    /// The initial bytes of `adjacent`.
     canary: Vec<u8>,
-    beside: UntypedBuffer,
+    adjacent: UntypedBuffer,
 }
 
-impl Guarded {
-    fn new(device: &Device, content: &[u8], stream: &mut u64) -> Result<Self> {
-        let mut before = noise(stream, GUARD);
-        before.extend_from_slice(content);
-        before.extend(noise(stream, GUARD));
-        let canary = noise(stream, GUARD);
-        let bound = device.upload_bytes(None, &before)?;
-        let beside = device.upload_bytes(None, &canary)?;
-        Ok(Self { before, bound, len: content.len(), canary, beside })
+impl GuardedBuffer {
+    fn new(device: &Device, content: &[u8], rng: &mut u64) -> Result<Self> {
+        let mut initial = noise(rng, GUARD);
+        initial.extend_from_slice(content);
+        initial.extend(noise(rng, GUARD));
+        let canary = noise(rng, GUARD);
+        let buffer = device.upload_bytes(None, &initial)?;
+        let adjacent = device.upload_bytes(None, &canary)?;
+        Ok(Self { initial, buffer, len: content.len(), canary, adjacent })
     }
 
     fn slice(&self) -> Result<UntypedBuffer> {
-        self.bound.slice(GUARD..GUARD + self.len)
+        self.buffer.slice(GUARD..GUARD + self.len)
     }
 
-    /// Adds the buffer's output and damage to the result.
+    /// Adds the buffer's output and its corrupted regions to the result.
     fn inspect(&self, interface: &Interface, nth: usize, run: &mut GuardedRun) -> Result<()> {
-        let after = self.bound.download_bytes()?;
-        let beside = self.beside.download_bytes()?;
+        let after = self.buffer.download_bytes()?;
+        let adjacent = self.adjacent.download_bytes()?;
         let Some(binding) = interface.bindings.get(nth) else { return Ok(()) };
         let (name, end) = (&binding.name, GUARD + self.len);
-        let mut look = |region: String, was: &[u8], is: &[u8]| {
-            run.damage.extend(damage(region, was, is));
+        let mut compare = |region: String, before: &[u8], after: &[u8]| {
+            run.corrupted.extend(corruption(region, before, after));
         };
-        let mut part = |region: String, range: std::ops::Range<usize>| {
-            look(region, &self.before[range.clone()], &after[range]);
+        let mut compare_range = |region: String, range: std::ops::Range<usize>| {
+            compare(region, &self.initial[range.clone()], &after[range]);
         };
-        part(format!("the bytes before `{name}`"), 0..GUARD);
-        part(format!("the bytes after `{name}`"), end..self.before.len());
+        compare_range(format!("the bytes before `{name}`"), 0..GUARD);
+        compare_range(format!("the bytes after `{name}`"), end..self.initial.len());
         if binding.access.writes() {
             let used = GUARD + used_bytes(&binding.layout, self.len);
-            part(format!("the bytes of `{name}` behind its last element"), used..end);
+            compare_range(format!("the bytes of `{name}` past its last element"), used..end);
             let (layout, bytes) = (binding.layout.clone(), after[GUARD..end].to_vec());
             run.outputs.push(Output { name: name.clone(), layout, bytes });
         } else {
-            part(format!("the bytes of `{name}`, which is only read,"), GUARD..end);
+            compare_range(format!("the bytes of read-only `{name}`"), GUARD..end);
         }
-        look(format!("the bytes of a buffer beside `{name}`"), &self.canary, &beside);
+        compare(format!("the bytes of a buffer next to `{name}`"), &self.canary, &adjacent);
         Ok(())
     }
 }
 
-/// Returns the bytes of whole elements of a variable in a binding of `size` bytes.
+/// Returns the size of the whole elements of a variable in a binding of `size` bytes.
 fn used_bytes(layout: &TypeLayout, size: usize) -> usize {
     let array = |offset: usize, layout: &TypeLayout| match layout {
         TypeLayout::Array { len: None, stride, .. } => {
@@ -193,17 +200,19 @@ fn used_bytes(layout: &TypeLayout, size: usize) -> usize {
     used.unwrap_or(layout.fixed_size() as usize).min(size)
 }
 
-fn damage(region: String, was: &[u8], is: &[u8]) -> Option<Damage> {
-    let changed = || was.iter().zip(is).enumerate().filter(|(_, (was, is))| was != is);
-    let (first, (was, is)) = changed().next()?;
-    Some(Damage { region, changed: changed().count(), first, values: (*was, *is) })
+/// Returns the corruption of a region, if any byte differs.
+fn corruption(region: String, before: &[u8], after: &[u8]) -> Option<CorruptedRegion> {
+    let changed = || before.iter().zip(after).enumerate().filter(|(_, (old, new))| old != new);
+    let (first, (old, new)) = changed().next()?;
+    Some(CorruptedRegion { region, changed: changed().count(), first, values: (*old, *new) })
 }
 
-/// Returns pseudo-random bytes that a kernel is unlikely to write by chance.
-fn noise(stream: &mut u64, len: usize) -> Vec<u8> {
+/// Returns pseudo-random bytes, which a kernel is unlikely to write by chance: the upper bytes of
+/// Knuth's MMIX generator.
+fn noise(rng: &mut u64, len: usize) -> Vec<u8> {
     let mut next = || {
-        *stream = stream.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (*stream >> 56) as u8
+        *rng = rng.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (*rng >> 56) as u8
     };
     (0..len).map(|_| next()).collect()
 }
@@ -214,10 +223,10 @@ mod tests {
 
     #[test]
     fn changed_bytes_are_reported() {
-        assert_eq!(damage("x".into(), &[1, 2, 3], &[1, 2, 3]), None);
-        let found = damage("the bytes after `x`".into(), &[1, 2, 3, 4], &[1, 7, 3, 9]);
-        let text = "2 of the bytes after `x` changed, the first at 1: 0x02 is 0x07";
-        assert_eq!(found.map(|damage| damage.to_string()).as_deref(), Some(text));
+        assert_eq!(corruption("x".into(), &[1, 2, 3], &[1, 2, 3]), None);
+        let found = corruption("the bytes after `x`".into(), &[1, 2, 3, 4], &[1, 7, 3, 9]);
+        let text = "2 of the bytes after `x` changed, the first at offset 1: 0x02 became 0x07";
+        assert_eq!(found.map(|region| region.to_string()).as_deref(), Some(text));
     }
 
     #[test]
@@ -242,7 +251,7 @@ mod tests {
             @compute @workgroup_size(1) fn main() { y[x[0]] = 7u; y[x[0] + 1u] = 8u; }";
         let buffers = [3u32.to_le_bytes().to_vec(), vec![0; 12]];
         let run = run_guarded(&gpu, wgsl, &buffers, &Launch::invocations(1), 1).unwrap();
-        assert_eq!((run.damage, run.timed_out), (Vec::new(), false));
+        assert_eq!((run.corrupted, run.timed_out), (Vec::new(), false));
         assert_eq!(run.outputs.len(), 1);
     }
 }

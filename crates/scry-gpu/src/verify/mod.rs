@@ -35,7 +35,7 @@ use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
-pub use guard::{Damage, GuardedRun, run_guarded, run_guarded_kernel};
+pub use guard::{CorruptedRegion, GuardedRun, run_guarded, run_guarded_kernel};
 pub use tolerance::Tolerance;
 pub use ulps::FAR;
 
@@ -123,21 +123,22 @@ pub enum Verdict {
 }
 
 impl Work<'_> {
-    /// Runs the kernel on a device, with buffers of its own.
+    /// Runs the kernel on a device, in new buffers.
     ///
     /// # Errors
     /// As [`Device::compile`] and [`Device::run`].
     pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
         let kernel = device.compile_with(self.wgsl, self.options)?;
-        let held = self.contents.iter().map(|contents| contents.upload_to(device));
-        let held = held.collect::<Result<Vec<UntypedBuffer>>>()?;
-        let bindings: Vec<&dyn Binding> = held.iter().map(|held| held as &dyn Binding).collect();
+        let buffers = self.contents.iter().map(|contents| contents.upload_to(device));
+        let buffers = buffers.collect::<Result<Vec<UntypedBuffer>>>()?;
+        let bindings: Vec<&dyn Binding> =
+            buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
         device.run(&kernel, &bindings, self.launch.clone())?;
-        let declared = kernel.interface().bindings.iter().zip(&held);
+        let declared = kernel.interface().bindings.iter().zip(&buffers);
         let written = declared.filter(|(binding, _)| binding.access.writes());
-        let outputs = written.map(|(binding, held)| {
+        let outputs = written.map(|(binding, buffer)| {
             let (name, layout) = (binding.name.clone(), binding.layout.clone());
-            Ok(Output { name, layout, bytes: held.download_bytes()? })
+            Ok(Output { name, layout, bytes: buffer.download_bytes()? })
         });
         outputs.collect()
     }
@@ -146,7 +147,7 @@ impl Work<'_> {
     /// differ by `tolerance`: ULPs, or a [`Tolerance`].
     ///
     /// # Errors
-    /// As [`Work::run`], except for missing features and limits, which are a verdict.
+    /// As [`Work::run`], except for missing features and limits, which are [`Verdict::Unable`].
     pub fn verify(
         &self,
         device: &Device,
@@ -175,7 +176,7 @@ fn is_lacking(error: &GpuError) -> bool {
 /// Opens all devices, the reference first.
 ///
 /// # Errors
-/// As [`Device::open`], for a device that is listed but does not open.
+/// As [`Device::open`], if a listed device cannot be opened.
 pub fn devices() -> Result<Vec<Device>> {
     let infos = Device::list();
     let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
@@ -189,12 +190,12 @@ pub fn devices() -> Result<Vec<Device>> {
 /// must be equal, floats may differ by `tolerance`: ULPs, or a [`Tolerance`]. `contents` are the
 /// initial contents of the buffers, in the order of the bindings, outputs included.
 ///
-/// Devices that lack a feature for the kernel are listed on standard error, and so is a lone
-/// device, which has nothing to be compared with.
+/// Prints the devices that cannot run the kernel to standard error, or that there is only one
+/// device and nothing was compared.
 ///
 /// # Panics
-/// If devices disagree, with the device, the buffer, the path in it and both values; if the kernel
-/// is refused; or if there is no device.
+/// If devices disagree: the message has the device, the buffer, the path in it and both values.
+/// Also if the kernel is rejected, or if there is no device.
 #[track_caller]
 pub fn assert_backends_agree(
     wgsl: &str,
@@ -249,13 +250,13 @@ pub fn explain(
     let (name, comparison) = outputs.iter().find(|(_, comparison)| !comparison.agrees())?;
     let first = comparison.first_difference.as_ref()?;
     let Difference { index, place, expected, found, ulps } = first;
-    let apart = match *ulps {
+    let distance = match *ulps {
         FAR => String::new(),
         ulps => format!(", {ulps} units in the last place apart"),
     };
     Some(format!(
         "{} and {} disagree: {name}{place} (number {index}) is {expected} on the former, {found} \
-         on the latter{apart}; {} numbers of `{name}` differ",
+         on the latter{distance}; {} numbers of `{name}` differ",
         reference.info().title(),
         device.info().title(),
         comparison.different
@@ -272,8 +273,8 @@ mod tests {
         @compute @workgroup_size(1)
         fn main(@builtin(global_invocation_id) id: vec3u) { pairs[id.x].b += id.x; }";
 
-    /// The null device accepts kernels and computes nothing: it disagrees.
-    fn against_null(tolerance: u64, device: &str) -> Option<String> {
+    /// Compares a device with the null device, which does not execute kernels.
+    fn compare_with_null(tolerance: u64, device: &str) -> Option<String> {
         let devices = [Device::open("null").unwrap(), Device::open(device).unwrap()];
         let pairs = [0u8; 24];
         let (options, launch) = (CompileOptions::new(), Launch::invocations(3));
@@ -284,16 +285,16 @@ mod tests {
 
     #[test]
     fn disagreements_name_the_values() {
-        assert_eq!(against_null(0, "null"), None);
+        assert_eq!(compare_with_null(0, "null"), None);
         let Some(other) = Device::list().into_iter().next() else {
             eprintln!("skipped: no device is present");
             return;
         };
-        let text = against_null(u64::MAX - 1, &format!("{}:{}", other.backend, other.index));
-        let text = text.expect("one of the two computes nothing");
-        let what =
+        let text = compare_with_null(u64::MAX - 1, &format!("{}:{}", other.backend, other.index));
+        let text = text.expect("the null device computes nothing");
+        let expected =
             "pairs[1].b (number 3) is 0 on the former, 1 on the latter; 2 numbers of `pairs`";
-        assert!(text.contains(what), "{text}");
+        assert!(text.contains(expected), "{text}");
         assert!(text.starts_with("null:0"), "{text}");
     }
 }

@@ -29,11 +29,12 @@ impl Tolerance {
         Self { ulps: 0, atol, rtol }
     }
 
-    /// Whether values `ulps` ULPs apart agree. `apart` is their absolute difference and the
-    /// magnitude of the reference, if both are finite floats.
-    pub(super) fn allows(&self, ulps: u64, apart: Option<(f64, f64)>) -> bool {
-        let close = |(apart, expected): (f64, f64)| apart <= self.atol + self.rtol * expected;
-        ulps <= self.ulps || apart.is_some_and(close)
+    /// Returns whether values `ulps` ULPs apart agree. `difference` is their absolute difference
+    /// and the magnitude of the reference, if both are finite floats.
+    pub(super) fn allows(&self, ulps: u64, difference: Option<(f64, f64)>) -> bool {
+        let is_close =
+            |(absolute, expected): (f64, f64)| absolute <= self.atol + self.rtol * expected;
+        ulps <= self.ulps || difference.is_some_and(is_close)
     }
 }
 

@@ -102,8 +102,8 @@ fn problem(
         Ok(ran) => ran,
         Err(error) => return Some(("failure", error.to_string())),
     };
-    if let Some(damage) = ran.damage.first() {
-        return Some(("damage", damage.to_string()));
+    if let Some(region) = ran.corrupted.first() {
+        return Some(("damage", region.to_string()));
     }
     if ran.timed_out && !kernel.may_not_end() {
         return Some(("timeout", "a kernel whose loops all end did not".to_owned()));

@@ -85,8 +85,8 @@ fn outcome(hostile: &Hostile, device: &Device, seed: u64) -> Result<Outcome, Str
         return Err(problem);
     }
     match run(hostile, &program, device, seed) {
-        Ok(Some(ran)) => match ran.damage.first() {
-            Some(damage) => Err(damage.to_string()),
+        Ok(Some(ran)) => match ran.corrupted.first() {
+            Some(region) => Err(region.to_string()),
             None if ran.timed_out => Ok(Outcome::Ended),
             None => Ok(Outcome::Ran),
         },

@@ -68,8 +68,8 @@ impl Trial {
             }
             ran => ran?,
         };
-        if let Some(damage) = ran.damage.first() {
-            return Ok(wrong("damage", damage.to_string()));
+        if let Some(region) = ran.corrupted.first() {
+            return Ok(wrong("damage", region.to_string()));
         }
         if ran.timed_out {
             return Ok(match kernel.may_not_end() {
