@@ -1,8 +1,8 @@
 //! The disk cache of compiled kernels, one file each.
 //!
-//! A file is written under a temporary name and renamed, so that a reader finds the old entry, the
-//! new one or none, whenever the writer stops. An invalid file is a miss, and no failure here fails
-//! the job.
+//! A file is written under a temporary name and renamed: a reader finds the old entry, the new one
+//! or none, even if the writer is killed. An invalid file is a miss, and failures are logged but
+//! not returned.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,8 +17,7 @@ use super::location::{self, Location};
 use super::{DeviceIdentity, KernelKey, Kind, Variant, entries};
 use crate::core::logging;
 
-/// Maximum size in bytes of all files together, exceeded at most by the bytes stored since the last
-/// sweep.
+/// Maximum total size of the files in bytes; only files stored since the last sweep may exceed it.
 const SIZE_LIMIT: u64 = 256 << 20;
 /// Minimum interval between updates of an entry's time of use.
 const MARK_INTERVAL: Duration = Duration::from_secs(24 * 3600);
@@ -60,7 +59,7 @@ impl DiskCache {
                 folder,
                 identity: identity.key_part(),
                 limit,
-                // The first store of a process sweeps.
+                // Makes the first store sweep.
                 unswept: AtomicU64::new(limit),
             }),
             Err(problem) => {
@@ -114,8 +113,8 @@ impl DiskCache {
         self.folder.join(format!("{hash:032x}.{}", kind.extension()))
     }
 
-    /// Sweeps only after an eighth of the limit was stored: other processes store too, and an
-    /// estimate of the size is good enough.
+    /// Sweeps each time an eighth of the limit was stored. The total size is only estimated,
+    /// because other processes store too.
     fn sweep_if_due(&self, stored: u64) {
         let unswept = self.unswept.fetch_add(stored, Ordering::Relaxed);
         if unswept.saturating_add(stored) > self.limit / 8 {
@@ -138,7 +137,7 @@ fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Updates an entry's time of use, for the LRU order. May fail.
+/// Updates an entry's time of use, for the LRU order. Failures are only logged.
 fn mark_used(file: &File) {
     let modified = file.metadata().and_then(|metadata| metadata.modified());
     let Ok(age) = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default())
@@ -170,7 +169,7 @@ struct Temporary {
 impl Temporary {
     fn create(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Process ids are not unique: containers that share a folder have their own.
+        // Process ids are not unique: containers that share a folder have separate id spaces.
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = PROCESS.get_or_init(|| RandomState::new().hash_one(0));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ pub struct CacheEntry {
     pub device_folder: String,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// When the file was last written or used, to within a day.
+    /// Time at which the file was last written or used, accurate to a day.
     pub modified: SystemTime,
     /// The entry point, if one was named at compilation.
     pub entry_point: Option<String>,
@@ -57,7 +57,7 @@ pub fn entries() -> Vec<CacheEntry> {
 }
 
 /// Removes all kernels on disk, for all devices, and returns their number. Only the cache's own
-/// files are removed. Processes may use the cache meanwhile.
+/// files are removed. Other processes may use the cache at the same time.
 ///
 /// # Errors
 ///

@@ -9,9 +9,9 @@ use super::format::{self, MAX_FILE};
 use super::location;
 use crate::core::logging;
 
-/// Longer than any write takes: an older temporary file was abandoned by its writer.
-const ABANDONED: Duration = Duration::from_secs(3600);
-/// Minimum size that an entry counts, so that the number of entries is limited too.
+/// Age above which a temporary file counts as abandoned by its writer. No write takes that long.
+const ABANDONED_AGE: Duration = Duration::from_secs(3600);
+/// Minimum size charged for an entry, which limits the number of entries too.
 const MIN_ENTRY_SIZE: u64 = 16 << 10;
 
 /// The kind of a cache file.
@@ -40,30 +40,31 @@ impl Kind {
 
 /// A file of the cache.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct CacheFile {
     pub path: PathBuf,
     pub kind: Kind,
     pub bytes: u64,
     pub modified: SystemTime,
 }
 
-impl Stored {
+impl CacheFile {
     /// Returns the named entry point, if there is one.
     pub(crate) fn entry_point(&self) -> Option<String> {
-        let mut beginning = Vec::new();
+        let mut start = Vec::new();
         let file = File::open(&self.path).ok()?;
-        (&file).take(4096).read_to_end(&mut beginning).ok()?;
-        format::entry_point(&beginning)
+        (&file).take(4096).read_to_end(&mut start).ok()?;
+        format::entry_point(&start)
     }
 
-    fn weight(&self) -> u64 {
+    /// Returns the size charged against the limit.
+    fn charged_size(&self) -> u64 {
         self.bytes.max(MIN_ENTRY_SIZE)
     }
 }
 
 /// Returns all cache files below `root`, oldest first. Other files, links, and folders that could
 /// belong to another user are skipped.
-pub(crate) fn list(root: &Path) -> Vec<Stored> {
+pub(crate) fn list(root: &Path) -> Vec<CacheFile> {
     let mut found = Vec::new();
     device_folders(root).iter().for_each(|folder| found.append(&mut files(folder)));
     found.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
@@ -102,7 +103,7 @@ pub(super) fn sweep(root: &Path, limit: u64) {
     for file in list(root) {
         let abandoned = || {
             let age = SystemTime::now().duration_since(file.modified);
-            age.is_ok_and(|age| age > ABANDONED)
+            age.is_ok_and(|age| age > ABANDONED_AGE)
         };
         match file.kind {
             Kind::Temporary if abandoned() => remove(&file.path),
@@ -111,16 +112,16 @@ pub(super) fn sweep(root: &Path, limit: u64) {
             Kind::Entry | Kind::Translation => entries.push(file),
         }
     }
-    let mut sum: u64 = entries.iter().map(Stored::weight).sum();
-    if sum <= limit {
+    let mut total: u64 = entries.iter().map(CacheFile::charged_size).sum();
+    if total <= limit {
         return;
     }
     let (mut evicted, mut bytes) = (0, 0);
     for entry in entries {
-        if sum <= limit / 4 * 3 {
+        if total <= limit / 4 * 3 {
             break;
         }
-        sum -= entry.weight();
+        total -= entry.charged_size();
         remove(&entry.path);
         evicted += 1;
         bytes += entry.bytes;
@@ -149,7 +150,7 @@ fn device_folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-fn files(folder: &Path) -> Vec<Stored> {
+fn files(folder: &Path) -> Vec<CacheFile> {
     let mut files = Vec::new();
     for_each_item(folder, &mut |item| files.extend(stored(item)));
     files
@@ -162,15 +163,15 @@ fn for_each_item(folder: &Path, visit: &mut dyn FnMut(&DirEntry)) {
 }
 
 /// Returns a description of a file, if it is a cache file.
-fn stored(item: &DirEntry) -> Option<Stored> {
+fn stored(item: &DirEntry) -> Option<CacheFile> {
     let kind = kind_of(&item.file_name().to_string_lossy())?;
     // Does not follow a link.
     let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;
     let (path, bytes) = (item.path(), metadata.len());
-    Some(Stored { path, kind, bytes, modified: metadata.modified().ok()? })
+    Some(CacheFile { path, kind, bytes, modified: metadata.modified().ok()? })
 }
 
-/// Whether a name has the form of a [`DeviceIdentity`](super::DeviceIdentity) folder.
+/// Returns whether a name has the form of a [`DeviceIdentity`](super::DeviceIdentity) folder.
 fn is_device_folder(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
     let [vendor, device, driver] = parts[..] else {
@@ -188,12 +189,12 @@ fn kind_of(name: &str) -> Option<Kind> {
         _ => return None,
     };
     let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
-    let written = writer.is_some_and(|writer| writer.split('-').all(is_hex));
-    let fits = match kind {
-        Kind::Temporary => written,
+    let has_writer = writer.is_some_and(|writer| writer.split('-').all(is_hex));
+    let is_valid = match kind {
+        Kind::Temporary => has_writer,
         Kind::Entry | Kind::Translation => writer.is_none(),
     };
-    (fits && is_hex(hash) && hash.len() == 32).then_some(kind)
+    (is_valid && is_hex(hash) && hash.len() == 32).then_some(kind)
 }
 
 fn is_hex(text: &str) -> bool {

@@ -19,13 +19,13 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use super::{Digest, KernelKey, Variant};
 use crate::api::native::NativeSpec;
 
-/// Maximum size of a file in bytes.
+/// Maximum size of a file in bytes. A larger payload is not cached.
 pub(super) const MAX_FILE: u64 = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"\x89scry\r\n\x1a";
 const VERSION: u32 = 1;
-const HEADER: usize = 24;
-const CHECKSUM: usize = 16;
+const HEADER_SIZE: usize = 24;
+const CHECKSUM_SIZE: usize = 16;
 
 /// Serialises fields; different lists of fields never produce the same bytes.
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ impl Writer {
     }
 }
 
-/// Reads the output of [`Writer`]: metadata of generators, which only CUDA stores. Every function
-/// returns `None` at the end of the bytes.
+/// Reads the output of [`Writer`]: metadata of code generators, which only CUDA stores. Methods
+/// return `None` at the end of the bytes.
 #[cfg(feature = "cuda")]
 #[derive(Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
@@ -71,14 +71,15 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// Whether all bytes were read.
+    /// Returns whether all bytes were read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Returns a 128-bit hash that is the same on every machine and in every version of the compiler.
+/// Returns a 128-bit hash that is the same on every machine and for every compiler version.
 pub(super) fn hash(bytes: &[u8]) -> u128 {
+    // The keys are the ASCII codes of `scry-gpu` and `kernels!`.
     let mut hasher = SipHasher13::new_with_keys(0x7363_7279_2d67_7075, 0x6b65_726e_656c_7321);
     hasher.write(bytes);
     hasher.finish128().as_u128()
@@ -104,7 +105,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.number(key.overrides.len() as u64);
     for (name, bits) in &key.overrides {
         out.bytes(name.as_bytes());
-        bits.numbers().into_iter().for_each(|number| out.number(number));
+        bits.kind_and_bits().into_iter().for_each(|number| out.number(number));
     }
     out.bytes(&key.native.as_ref().map_or_else(Vec::new, NativeSpec::to_bytes));
     out.bytes(key.source.as_bytes());
@@ -113,7 +114,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
 
 /// Returns the file for `payload` under `key`, or `None` if it would be larger than [`MAX_FILE`].
 pub(super) fn encode(key: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
-    let size = HEADER + key.len() + CHECKSUM;
+    let size = HEADER_SIZE + key.len() + CHECKSUM_SIZE;
     let size = size.checked_add(payload.len())?;
     if size as u64 > MAX_FILE {
         return None;
@@ -133,14 +134,14 @@ pub(super) fn encode(key: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
 /// Returns the range of the payload stored under `key` in `file`. `None` if the file is invalid.
 pub(super) fn payload(file: &[u8], key: &[u8]) -> Option<Range<usize>> {
     let (key_length, payload_length) = lengths(file)?;
-    let start = HEADER.checked_add(key_length)?;
+    let start = HEADER_SIZE.checked_add(key_length)?;
     let end = start.checked_add(payload_length)?;
-    if payload_length == 0 || end.checked_add(CHECKSUM)? != file.len() {
+    if payload_length == 0 || end.checked_add(CHECKSUM_SIZE)? != file.len() {
         return None;
     }
     let (content, checksum) = file.split_at(end);
-    let sound = hash(content).to_le_bytes() == checksum && content[HEADER..start] == *key;
-    sound.then_some(start..end)
+    let is_valid = hash(content).to_le_bytes() == checksum && content[HEADER_SIZE..start] == *key;
+    is_valid.then_some(start..end)
 }
 
 /// Returns the lengths of key and payload, if the file has the cache's header.
@@ -157,11 +158,11 @@ fn lengths(file: &[u8]) -> Option<(usize, usize)> {
     Some((key, payload))
 }
 
-/// Returns the named entry point from the beginning of a file. For display: only verified to be
-/// text. `None` if none was named, or if the file is invalid.
-pub(super) fn entry_point(beginning: &[u8]) -> Option<String> {
-    lengths(beginning)?;
-    let key = beginning.get(HEADER..)?;
+/// Returns the named entry point from the first bytes of a file. For display: only verified to be
+/// UTF-8. `None` if none was named, or if the file is invalid.
+pub(super) fn entry_point(start: &[u8]) -> Option<String> {
+    lengths(start)?;
+    let key = start.get(HEADER_SIZE..)?;
     let (named, key) = key.split_first_chunk::<8>()?;
     let (length, key) = key.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;

@@ -14,8 +14,8 @@ pub(crate) struct DeviceIdentity {
 }
 
 impl DeviceIdentity {
-    /// Returns the identity of a device, or `None` if its driver does not report its build: code of
-    /// one driver must never be loaded by another.
+    /// Returns the identity of a device, or `None` if its driver does not report its build, because
+    /// code of one driver must never be loaded by another.
     pub(crate) fn of(info: &DeviceInfo) -> Option<Self> {
         Self::with_version(info, env!("CARGO_PKG_VERSION"))
     }
@@ -64,7 +64,7 @@ impl DeviceIdentity {
 /// Returns the host's instruction set extensions that compilers use.
 fn host_instructions() -> String {
     let mut found = String::new();
-    let mut note = |name: &str, present: bool| {
+    let mut add = |name: &str, present: bool| {
         if present {
             found.push_str(name);
             found.push(' ');
@@ -73,32 +73,32 @@ fn host_instructions() -> String {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        note("sse4.1", has!("sse4.1"));
-        note("sse4.2", has!("sse4.2"));
-        note("popcnt", has!("popcnt"));
-        note("avx", has!("avx"));
-        note("avx2", has!("avx2"));
-        note("fma", has!("fma"));
-        note("f16c", has!("f16c"));
-        note("bmi1", has!("bmi1"));
-        note("bmi2", has!("bmi2"));
-        note("avx512f", has!("avx512f"));
-        note("avx512bw", has!("avx512bw"));
-        note("avx512dq", has!("avx512dq"));
-        note("avx512vl", has!("avx512vl"));
-        note("avx512vnni", has!("avx512vnni"));
+        add("sse4.1", has!("sse4.1"));
+        add("sse4.2", has!("sse4.2"));
+        add("popcnt", has!("popcnt"));
+        add("avx", has!("avx"));
+        add("avx2", has!("avx2"));
+        add("fma", has!("fma"));
+        add("f16c", has!("f16c"));
+        add("bmi1", has!("bmi1"));
+        add("bmi2", has!("bmi2"));
+        add("avx512f", has!("avx512f"));
+        add("avx512bw", has!("avx512bw"));
+        add("avx512dq", has!("avx512dq"));
+        add("avx512vl", has!("avx512vl"));
+        add("avx512vnni", has!("avx512vnni"));
     }
     #[cfg(target_arch = "aarch64")]
     {
         use std::arch::is_aarch64_feature_detected as has;
-        note("dotprod", has!("dotprod"));
-        note("fp16", has!("fp16"));
-        note("lse", has!("lse"));
-        note("i8mm", has!("i8mm"));
-        note("bf16", has!("bf16"));
-        note("sve", has!("sve"));
-        note("sve2", has!("sve2"));
+        add("dotprod", has!("dotprod"));
+        add("fp16", has!("fp16"));
+        add("lse", has!("lse"));
+        add("i8mm", has!("i8mm"));
+        add("bf16", has!("bf16"));
+        add("sve", has!("sve"));
+        add("sve2", has!("sve2"));
     }
-    note(std::env::consts::OS, true);
+    add(std::env::consts::OS, true);
     found
 }

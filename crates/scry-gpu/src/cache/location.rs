@@ -1,9 +1,9 @@
 //! Location of the cache, and checks that no other user can write to it.
 //!
-//! Drivers execute cached code, so writing to a cache is running code as its reader. A folder is
-//! used only if it belongs to the user and others cannot write to it; the same is required of each
-//! file, checked on the open handle. On Windows the folder is in the user's profile, whose access
-//! control list excludes others.
+//! Drivers execute cached code, so a user who can write to a cache can run code as its readers. A
+//! folder is used only if it belongs to the user and others cannot write to it; the same is
+//! required of each file, checked on the open handle. On Windows the folder is in the user's
+//! profile, and the profile's access control list excludes others.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -59,7 +59,7 @@ pub(crate) fn root() -> Option<PathBuf> {
     }
 }
 
-/// Returns [`root`] within a given folder.
+/// Returns the [`root`] in a given folder.
 pub(super) fn root_in(base: &Path) -> PathBuf {
     base.join("scry-gpu")
 }
@@ -100,7 +100,7 @@ fn make_private(path: &Path) -> io::Result<()> {
 }
 
 fn private_builder() -> DirBuilder {
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "only unix has modes to set"))]
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has file modes"))]
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -108,7 +108,7 @@ fn private_builder() -> DirBuilder {
 }
 
 /// Returns an error if another user owns the folder, or its nearest existing parent, and could
-/// replace our folder. This also keeps a process run as root out of another user's home.
+/// replace the cache folder. Also prevents a process run as root from using another user's home.
 #[cfg(unix)]
 fn check_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -155,8 +155,8 @@ fn exposure(_: &Metadata) -> Option<String> {
 /// Returns the effective user id of this process.
 #[cfg(unix)]
 pub(super) fn user() -> u32 {
-    // SAFETY: the declaration is POSIX's: no argument, no failure, and a `uid_t`, which has 32 bits
-    // on every unix that Rust's standard library supports.
+    // SAFETY: the declaration matches POSIX: no argument, no failure, and `uid_t` has 32 bits on
+    // every Unix that Rust's standard library supports.
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }

@@ -63,8 +63,8 @@ impl<V> MemoryCache<V> {
 
     /// Returns the value of `key`; if absent, builds and inserts it.
     ///
-    /// Concurrent threads with the same key wait for the first one and get its value. If it fails
-    /// they all build for themselves: failures are not cached.
+    /// Concurrent threads with the same key wait for the first one and get its value. If it fails,
+    /// each of them builds: failures are not cached.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl<V> MemoryCache<V> {
         None
     }
 
-    /// Inserts a value, unless another thread inserted one first: then that one is returned.
+    /// Inserts and returns a value, or returns the one that another thread inserted first.
     fn insert(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
         let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
         let bucket = cached.bucket(hash);
@@ -125,7 +125,7 @@ impl<V> MemoryCache<V> {
         cached.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
         let evicted =
             if cached.entries.len() > self.capacity { cached.remove_oldest() } else { None };
-        // Dropped after the lock is released: freeing a kernel may take a while.
+        // Dropped after the lock is released: freeing a kernel may be slow.
         drop(cached);
         drop(evicted);
         value
@@ -160,7 +160,7 @@ impl<V> Entries<V> {
     }
 }
 
-/// The exclusive right to build for a hash, released on drop, also by a panic.
+/// The exclusive right to build for a hash, released on drop, including a panic's unwinding.
 struct BuildGuard<'a, V> {
     cache: &'a MemoryCache<V>,
     hash: u64,
@@ -184,7 +184,7 @@ fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     absorb(&mut state, key.entry.unwrap_or_default().as_bytes());
     for (name, value) in key.overrides {
         absorb(&mut state, name.as_bytes());
-        let [kind, bits] = ValueBits::from(*value).numbers();
+        let [kind, bits] = ValueBits::from(*value).kind_and_bits();
         state[0] = multiply_fold(state[0] ^ bits, MULTIPLIER ^ kind);
     }
     if let Some(native) = key.native {
@@ -194,7 +194,7 @@ fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     multiply_fold(state[0] ^ MULTIPLIER, state[1])
 }
 
-/// An odd constant with well-mixed bits: the fraction of the golden ratio.
+/// An odd constant with well-mixed bits: 2⁶⁴ divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes in bytes and their length, in two independent chains of multiplications.
@@ -218,7 +218,7 @@ fn absorb(state: &mut [u64; 2], bytes: &[u8]) {
     state[0] ^= bytes.len() as u64;
 }
 
-/// Returns the exclusive or of both halves of a product.
+/// Returns the exclusive or of the two halves of the 128-bit product.
 fn multiply_fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

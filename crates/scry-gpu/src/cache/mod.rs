@@ -1,7 +1,7 @@
 //! Caches of compiled kernels by full key: in memory, and on disk for later processes.
 //!
-//! Both caches compare whole keys. A hash only selects the bucket or file, so kernels with equal
-//! hashes are not confused.
+//! Both caches compare whole keys. A hash only selects the bucket or file: equal hashes are
+//! harmless.
 
 mod disk;
 pub mod disk_cache;
@@ -40,7 +40,7 @@ pub(crate) struct KernelKey {
     pub native: Option<NativeSpec>,
 }
 
-/// The value of an override by its bits, so that NaN equals itself and −0 differs from 0.
+/// The bits of an override's value: NaN equals itself, and −0 differs from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ValueBits {
     Bool(bool),
@@ -65,7 +65,7 @@ impl ValueBits {
     }
 
     /// Returns the kind of value, and its bits.
-    fn numbers(self) -> [u64; 2] {
+    fn kind_and_bits(self) -> [u64; 2] {
         match self {
             Self::Bool(value) => [1, value.into()],
             Self::Number(bits) => [0, bits],
@@ -84,11 +84,11 @@ pub(crate) struct Variant<'a> {
 
 /// The cached part of a compiled form of a kernel.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CUDA alone keeps translations"))]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA caches translations"))]
 pub(crate) enum Part<'a> {
     /// The driver's binary of this generated code, which is empty if the source itself is compiled.
-    /// A hash of the code is part of the key: a changed generator does not find binaries of its
-    /// former output, whatever the version of this crate.
+    /// A hash of the code is part of the key: after a change of the generator, binaries of its
+    /// former output are not found, even if the version of this crate is the same.
     Compiled(&'a [u8]),
     /// The driver's binary of code with this digest.
     CompiledFrom(Digest),
@@ -116,7 +116,7 @@ impl Part<'_> {
         match self {
             Self::Compiled(code) => Digest::of(code),
             Self::CompiledFrom(digest) => digest,
-            // No code is of this length.
+            // No code has this length.
             Self::Translation(generator) => Digest { length: u64::MAX, ..Digest::of(generator) },
         }
     }
@@ -130,7 +130,7 @@ impl Part<'_> {
     }
 }
 
-/// A [`KernelKey`] in borrowed parts, so that a lookup copies no source.
+/// A borrowed [`KernelKey`], which avoids a copy of the source for lookups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyRef<'a> {
     /// The source.
@@ -161,7 +161,7 @@ impl KeyRef<'_> {
         }
     }
 
-    /// Whether `key` is equal.
+    /// Returns whether `key` is equal.
     fn matches(self, key: &KernelKey) -> bool {
         self.checked == key.checked
             && self.entry == key.entry.as_deref()

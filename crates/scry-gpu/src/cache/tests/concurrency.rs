@@ -36,29 +36,29 @@ fn fault_38_killed_writers_leave_whole_entries() {
     }
     let mut random = Random(38);
     let mut replaced = false;
-    for _ in 0..if soak() { 10_000 } else { 25 } {
+    for _ in 0..if is_soak() { 10_000 } else { 25 } {
         let mut command = child("write until killed", folder.path(), "");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut lines = output.lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.ends_with("ready")), "the writer does not start");
+        assert!(lines.any(|line| line.ends_with("ready")), "the writer did not start");
         thread::sleep(Duration::from_micros(random.below(5000)));
         child.kill().unwrap();
         child.wait().unwrap();
         for index in 0..SHARED {
-            // A kill does not lose earlier writes, so there must be an entry.
-            let found = cache.load(&shared_key(index), PLAIN).expect("the entry is gone");
+            // Earlier writes survive a kill, so there must be an entry.
+            let found = cache.load(&shared_key(index), PLAIN).expect("the entry was lost");
             replaced |= version_of(&found, index) != 0;
         }
     }
-    assert!(replaced, "no writer came as far as its first store");
+    assert!(replaced, "no writer reached its first store");
 }
 
 /// Threads that store and load shared kernels and some of their own.
 pub(super) fn read_and_write(base: &Path) {
     let cache = open(base);
     let process = u64::from(std::process::id());
-    let iterations = if soak() { 2000 } else { 40 };
+    let iterations = if is_soak() { 2000 } else { 40 };
     thread::scope(|scope| {
         for thread in 0..4 {
             let cache = &cache;
@@ -70,9 +70,9 @@ pub(super) fn read_and_write(base: &Path) {
 fn store_and_load(cache: &DiskCache, writer: u64, iterations: u64) {
     let mut random = Random(writer);
     let own = SHARED + writer;
-    for turn in 0..iterations {
+    for iteration in 0..iterations {
         let index = random.below(SHARED);
-        let version = writer << 12 | turn;
+        let version = writer << 12 | iteration;
         cache.store(&shared_key(index), PLAIN, &payload(index, version));
         let found = cache.load(&shared_key(index), PLAIN).expect("no process removes entries");
         version_of(&found, index);
@@ -86,7 +86,7 @@ fn store_and_load(cache: &DiskCache, writer: u64, iterations: u64) {
 fn fault_39_concurrent_processes_read_whole_entries() {
     let folder = temporary_folder();
     let base = folder.path();
-    let count = if soak() { 16 } else { 3 };
+    let count = if is_soak() { 16 } else { 3 };
     thread::scope(|scope| {
         for _ in 0..count {
             scope.spawn(|| run_child(&mut child("read and write", base, "")));
@@ -102,7 +102,7 @@ fn fault_39_concurrent_processes_read_whole_entries() {
     let expected = count * 4 + 1..=count * 4 + SHARED as usize;
     assert!(expected.contains(&entries.len()), "{} entries", entries.len());
     let temporary = entries.iter().find(|file| file.kind != crate::cache::Kind::Entry);
-    assert!(temporary.is_none(), "left behind: {temporary:?}");
+    assert!(temporary.is_none(), "not removed: {temporary:?}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn fault_39_concurrent_threads_read_whole_entries() {
     thread::scope(|scope| {
         for writer in 0..16 {
             let cache = &cache;
-            scope.spawn(move || store_and_load(cache, writer, if soak() { 2000 } else { 20 }));
+            scope.spawn(move || store_and_load(cache, writer, if is_soak() { 2000 } else { 20 }));
         }
     });
 }

@@ -100,7 +100,7 @@ fn other_generated_code_is_a_miss() {
     let cache = open(folder.path());
     let key = key("@compute fn main() {}");
     cache.store(&key, PLAIN, b"payload");
-    // As by a changed generator in the same version of the crate.
+    // As if the generator had changed in the same version of the crate.
     for other in [&b"Generated"[..], b"generate", b"generated ", b""] {
         let changed = Variant { part: Part::Compiled(other), ..PLAIN };
         assert_eq!(cache.load(&key, changed), None);

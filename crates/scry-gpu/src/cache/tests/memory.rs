@@ -125,7 +125,7 @@ fn concurrent_builds_run_once() {
         let builds = AtomicUsize::new(0);
         let barrier = Barrier::new(16);
         let values: Vec<Arc<usize>> = thread::scope(|scope| {
-            let ask = || {
+            let lookup = || {
                 barrier.wait();
                 cache.get_or_build(key("a"), |key| {
                     assert_eq!(key.source, "a");
@@ -133,7 +133,7 @@ fn concurrent_builds_run_once() {
                     Ok::<_, ()>(builds.fetch_add(1, Ordering::Relaxed))
                 })
             };
-            let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(lookup)).collect();
             let values = threads.into_iter().map(|thread| thread.join().unwrap());
             values.map(|value| value.unwrap()).collect()
         });
@@ -148,11 +148,11 @@ fn fault_15_concurrent_failures_all_report() {
     let cache = MemoryCache::<()>::default();
     let barrier = Barrier::new(16);
     thread::scope(|scope| {
-        let ask = || {
+        let lookup = || {
             barrier.wait();
             cache.get_or_build(key("a"), |_| Err("bad"))
         };
-        let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(lookup)).collect();
         for thread in threads {
             assert_eq!(thread.join().unwrap(), Err("bad"));
         }
@@ -178,7 +178,7 @@ fn concurrent_keys_are_independent() {
     assert!(cache.len() <= 8);
 }
 
-/// The best of many rounds, since other programs run too.
+/// Takes the minimum of many rounds, because other programs run too.
 #[test]
 fn hits_take_at_most_a_microsecond() {
     let cache = MemoryCache::default();
@@ -198,7 +198,7 @@ fn hits_take_at_most_a_microsecond() {
         best = best.min(start.elapsed() / 50);
     }
     println!("a hit takes {best:?}");
-    // Without optimisation the arithmetic is some twenty times slower.
+    // Without optimisation the arithmetic is about 20 times slower.
     let limit = if cfg!(debug_assertions) { 20 } else { 1 };
     assert!(best <= Duration::from_micros(limit), "a hit takes {best:?}");
 }

@@ -77,10 +77,10 @@ fn native(language: Language) -> NativeSpec {
 }
 
 fn open(base: &Path) -> DiskCache {
-    DiskCache::open_in(base, &device_identity(), 256 << 20).expect("the folder is ours")
+    DiskCache::open_in(base, &device_identity(), 256 << 20).expect("the folder is private")
 }
 
-/// The variant for direct launches, compiled from the source itself.
+/// The variant for direct launches, compiled from generated code.
 const PLAIN: Variant<'_> = Variant { grid: GridSource::Native, part: Part::Compiled(b"generated") };
 /// The variant for linearised grids.
 const LINEARISED: Variant<'_> = Variant { grid: GridSource::Linearised, ..PLAIN };
@@ -112,8 +112,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether the long form of the tests is requested.
-fn soak() -> bool {
+/// Returns whether the long form of the tests is requested.
+fn is_soak() -> bool {
     std::env::var_os("SCRY_SOAK").is_some_and(|value| value == "1")
 }
 
@@ -148,7 +148,7 @@ fn payload(key: u64, version: u64) -> Vec<u8> {
     bytes
 }
 
-/// Returns the version of a payload, which must be unmixed and for `key`.
+/// Returns the version of a payload, which must be that of `key`, not a mix of several.
 fn version_of(found: &[u8], key: u64) -> u64 {
     let version = u64::from_le_bytes(found[8..16].try_into().unwrap());
     assert!(found == payload(key, version), "a mix of payloads for key {key}");
@@ -160,8 +160,8 @@ const CHILD: &str = "cache::tests::child_process";
 const CHILD_TASK: &str = "SCRY_CACHE_TEST_TASK";
 const CHILD_FOLDER: &str = "SCRY_CACHE_TEST_FOLDER";
 
-/// Returns a command that runs a task of [`child_process`] in this test binary; through a shell
-/// that runs `before` first, if that is not empty.
+/// Returns a command that runs a task of [`child_process`] in this test binary. If `before` is not
+/// empty, a shell runs it first.
 fn child(task: &str, folder: &Path, before: &str) -> Command {
     let binary = std::env::current_exe().unwrap();
     let mut command = if before.is_empty() {

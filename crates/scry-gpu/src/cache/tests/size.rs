@@ -26,8 +26,8 @@ fn least_recently_used_entries_are_evicted() {
         let age = Duration::from_secs(1000 - index);
         set_age(&path_of(&cache, &numbered(index), PLAIN), age);
         let files = entries::list(&location::root_in(folder.path()));
-        let sum: u64 = files.iter().map(|file| file.bytes).sum();
-        assert!(sum <= limit + limit / 4, "{sum} bytes are kept");
+        let total: u64 = files.iter().map(|file| file.bytes).sum();
+        assert!(total <= limit + limit / 4, "{total} bytes are kept");
     }
     assert_eq!(cache.load(&numbered(0), PLAIN), None);
     assert!(cache.load(&numbered(99), PLAIN).is_some());
@@ -86,7 +86,7 @@ fn fault_44_future_times_are_harmless() {
 fn clear_removes_only_listed_entries() {
     let folder = temporary_folder();
     let root = location::root_in(folder.path());
-    assert_eq!(crate::cache::clear(&root).unwrap(), 0, "there is nothing yet");
+    assert_eq!(crate::cache::clear(&root).unwrap(), 0, "the cache does not exist yet");
     let cache = open(folder.path());
     let mut unnamed = numbered(1);
     unnamed.entry = None;
@@ -114,5 +114,5 @@ fn clear_removes_only_listed_entries() {
         fs::remove_file(path).unwrap();
     }
     assert_eq!(crate::cache::clear(&root).unwrap(), 0);
-    assert!(!device.exists(), "an empty folder stays");
+    assert!(!device.exists(), "the empty folder was not removed");
 }

@@ -28,7 +28,7 @@ fn problem(base: &Path) -> String {
 #[test]
 fn fault_42_files_are_private_to_the_user() {
     let folder = temporary_folder();
-    let base = folder.path().join("made/on/the/way");
+    let base = folder.path().join("created/by/the/cache");
     let cache = open(&base);
     cache.store(&key("a"), PLAIN, b"payload");
     let path = path_of(&cache, &key("a"), PLAIN);
@@ -110,7 +110,7 @@ fn fault_42_foreign_files_are_not_used() {
 #[test]
 fn fault_42_root_spares_other_home_folders() {
     if user() != 0 {
-        assert!(!opens(Path::new("/")), "root's folders are root's");
+        assert!(!opens(Path::new("/")), "only root may use root's folders");
         return;
     }
     let home = temporary_folder();
@@ -282,14 +282,14 @@ fn fault_41_full_disks_warn_once() {
 pub(super) fn use_without_descriptors(base: &Path) {
     let cache = open(base);
     cache.store(&key("a"), PLAIN, b"payload");
-    let mut held = Vec::new();
+    let mut open_files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
-        held.push(file);
+        open_files.push(file);
     }
-    assert!(held.len() < 64, "the limit was not set");
+    assert!(open_files.len() < 64, "the limit was not set");
     assert_eq!(cache.load(&key("a"), PLAIN), None);
     cache.store(&key("b"), PLAIN, b"payload");
-    drop(held);
+    drop(open_files);
     assert!(cache.load(&key("a"), PLAIN).is_some());
     assert_eq!(cache.load(&key("b"), PLAIN), None);
     cache.store(&key("b"), PLAIN, b"payload");
