@@ -3,7 +3,7 @@
 #![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// The derive writes paths that begin with the crate's name.
+// The derive macro generates paths that start with `::scry_gpu`.
 #[cfg(test)]
 extern crate self as scry_gpu;
 
@@ -11,7 +11,7 @@ mod api;
 mod backend;
 #[cfg_attr(
     not(any(feature = "cuda", feature = "vulkan")),
-    expect(dead_code, reason = "only GPUs' drivers keep kernels on disk")
+    expect(dead_code, reason = "only GPU drivers cache kernels on disk")
 )]
 mod cache;
 mod core;

@@ -1,7 +1,7 @@
-//! Values that do nothing until they are used: dropping one by mistake is a warning.
+//! Doc tests that the compiler warns about unused values of `#[must_use]` types.
 
-/// What the examples begin with.
-macro_rules! before {
+/// The first lines of each doc test.
+macro_rules! preamble {
     () => {
         "#![deny(unused_must_use)]\n\
          use scry_gpu::*;\n\
@@ -12,12 +12,13 @@ macro_rules! before {
     };
 }
 
-/// For each expression two examples: left alone it is refused, and bound to a name it compiles.
+/// Defines two doc tests per expression: as a statement it must not compile, bound to a name it
+/// must.
 macro_rules! must_use {
     ($($name:ident: $value:literal;)*) => {
         $(
-            #[doc = concat!("```compile_fail\n", before!(), $value, ";\nOk(())\n}\n```\n")]
-            #[doc = concat!("```\n", before!(), "let _used = ", $value, ";\nOk(())\n}\n```\n")]
+            #[doc = concat!("```compile_fail\n", preamble!(), $value, ";\nOk(())\n}\n```\n")]
+            #[doc = concat!("```\n", preamble!(), "let _used = ", $value, ";\nOk(())\n}\n```\n")]
             struct $name;
         )*
     };

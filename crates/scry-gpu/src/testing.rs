@@ -1,5 +1,5 @@
-//! For tests of Scry and of programs that use it: devices that fail by plan, and a look at what a
-//! device was told to do. No part of the stable interface.
+//! Test devices: drivers with injected faults, and null devices that log the submitted work. Not
+//! part of the stable interface.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,23 +15,23 @@ use crate::backend::null::{Log, NullDriver};
 use crate::backend::shared::copy_kernel::COPY_KERNEL;
 use crate::core::command::{Command, Step};
 
-/// What the null device claims to be.
+/// Returns the properties of the null device.
 #[must_use]
 pub fn null_info() -> DeviceInfo {
     crate::backend::null::null_info()
 }
 
-/// Opens a device whose driver fails by plan.
+/// Opens a device with a driver that fails according to `plan`.
 ///
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
-    let everywhere = Found::of(&|kind| selector == "null" || kind != BackendKind::Null);
-    let inner = everywhere.open_selected(selector)?;
+    let found = Found::of(&|kind| selector == "null" || kind != BackendKind::Null);
+    let inner = found.open_selected(selector)?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }
 
-/// Opens a null device that claims to be `info`, and shows what it is told to do.
+/// Opens a null device with the properties `info`, and a log of the work submitted to it.
 #[must_use]
 pub fn observed(info: DeviceInfo) -> (Device, Observed) {
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -39,8 +39,8 @@ pub fn observed(info: DeviceInfo) -> (Device, Observed) {
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
-/// Opens a null device all of whose kernels report how a launch ended, as kernels do on drivers
-/// that may end one early. The launches of these numbers, counted from 0, report that they failed.
+/// Opens a null device with failure reports, as drivers have that may terminate a launch early. The
+/// launches with the indices `failing`, counted from 0, report a failure.
 #[must_use]
 pub fn reporting(info: DeviceInfo, failing: &[u64]) -> (Device, Observed) {
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -48,7 +48,7 @@ pub fn reporting(info: DeviceInfo, failing: &[u64]) -> (Device, Observed) {
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
-/// The device of [`reporting`], with a driver that fails by plan as well.
+/// Opens the device of [`reporting`], with a driver that also fails according to `plan`.
 #[must_use]
 pub fn reporting_with_faults(
     info: DeviceInfo,
@@ -61,16 +61,16 @@ pub fn reporting_with_faults(
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
-/// Has large copies within a device go through a kernel, or has them left to the driver, whatever
-/// is best for that kind of device.
+/// Selects how large copies within a device are executed, by a kernel or by the driver's copy
+/// command, and overrides the default of the device.
 pub fn copy_with_kernel(device: &Device, enabled: bool) {
     device.context.copier.enable(enabled, &COPY_KERNEL);
 }
 
-/// The work that a null device was given.
+/// A log of the work submitted to a null device.
 pub struct Observed(Log);
 
-/// How much work of each kind there was.
+/// Number of commands of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Launches.
@@ -79,18 +79,19 @@ pub struct Counts {
     pub copies: usize,
     /// Fills.
     pub fills: usize,
-    /// Barriers, those that make results visible to the host included.
+    /// Barriers, including those that make results visible to the host.
     pub barriers: usize,
 }
 
 impl Observed {
-    /// Whether the device's driver is gone: no handle of it or of anything made from it is left.
+    /// Returns whether the driver was dropped: no handle of the device, or of an object created
+    /// from it, exists.
     #[must_use]
     pub fn is_device_dropped(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Counts the work since the last call.
+    /// Counts the commands since the last call.
     #[must_use]
     pub fn take(&self) -> Counts {
         let mut counts = Counts::default();

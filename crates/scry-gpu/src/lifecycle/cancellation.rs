@@ -20,7 +20,7 @@ struct Cancellation {
 pub(crate) enum Reported {
     /// Those cancelled during the wait.
     DuringWait,
-    /// Also the submission that it waits for, whenever that was cancelled.
+    /// Also the submission that it waits for, no matter when that was cancelled.
     Any,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Reported {
 #[derive(Default)]
 pub(crate) struct Cancellations {
     list: Mutex<Vec<Cancellation>>,
-    /// Number of cancellations started; if it is zero, readers need not lock.
+    /// Number of cancellations started; if zero, readers skip the lock.
     started: AtomicUsize,
 }
 
@@ -42,8 +42,8 @@ impl Cancellations {
         if self.started.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
     }
 
-    /// Cancels the submissions up to `submission`; false if the driver cannot. They may have
-    /// finished, or another thread may have cancelled them, before this locks the list.
+    /// Cancels the submissions up to `submission`; returns false if the driver cannot. They may
+    /// have finished, or another thread may have cancelled them, before this locks the list.
     pub(crate) fn cancel(
         &self,
         driver: &dyn Driver,

@@ -1,9 +1,9 @@
-//! Process exit: drivers run their exit handlers while threads may still call them.
+//! Process exit: drivers run their exit handlers while other threads may still call them.
 //!
 //! The thread that calls `exit`, or returns from `main`, runs the exit handlers of libraries while
-//! other threads continue: their calls would reach a partly destroyed driver. So once exit begins,
-//! new calls are refused and calls in progress are waited for. Handlers run in reverse order of
-//! registration, so this one is registered after each opened device.
+//! other threads continue: their calls would reach a partly destroyed driver. Once exit begins,
+//! this module therefore rejects new calls and waits for calls in progress. Handlers run in reverse
+//! order of registration, so its handler is registered after each opened device.
 //!
 //! A forked child has a copy of this state, but none of its parent's threads: it counts its own
 //! calls, from zero.
@@ -23,7 +23,7 @@ use crate::core::driver::{
 };
 use crate::lifecycle::fork_guard::Process;
 
-/// How long exit waits for calls in progress. Waits are series of short calls.
+/// How long exit waits for calls in progress. A wait for the device consists of short calls.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason of the device loss after process exit began.
@@ -42,7 +42,7 @@ impl Gate {
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
     fn enter(&self) -> Option<Call<'_>> {
-        // First: forks are counted from here on.
+        // Before the call is counted: later forks must be detected.
         let process = Process::current();
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         let call = Call(self, process);
@@ -114,7 +114,7 @@ fn exited(info: &DeviceInfo) -> GpuError {
 fn register_exit_handler() {
     use std::ffi::c_int;
 
-    // SAFETY: the declaration is C's.
+    // SAFETY: the declaration matches the C standard.
     unsafe extern "C" {
         fn atexit(handler: extern "C" fn()) -> c_int;
     }
@@ -131,7 +131,7 @@ extern "C" fn close() {
     GATE.close(EXIT_TIMEOUT);
 }
 
-/// On other systems threads have ended before libraries are unloaded.
+/// On other systems all other threads have ended before libraries are unloaded.
 #[cfg(not(unix))]
 fn register_exit_handler() {}
 
@@ -148,7 +148,7 @@ impl Guarded {
         }
     }
 
-    /// Calls that return no error are skipped.
+    /// Calls the driver, or does nothing once the process is exiting.
     fn call_infallible(&self, work: impl FnOnce(&dyn Driver)) {
         if let Some(_call) = call() {
             work(&**self.inner);
@@ -156,7 +156,7 @@ impl Guarded {
     }
 }
 
-// A method left to its default would not reach the driver.
+// A default method would not call the driver.
 #[warn(clippy::missing_trait_methods)]
 impl Driver for Guarded {
     fn info(&self) -> &DeviceInfo {
@@ -192,12 +192,12 @@ impl Driver for Guarded {
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {
-        // No call to the driver's library.
+        // Does not call the driver's library.
         self.inner.copy_kernel()
     }
 
     fn indirect(&self) -> GridSource {
-        // No call to the driver's library.
+        // Does not call the driver's library.
         self.inner.indirect()
     }
 
@@ -222,7 +222,7 @@ impl Driver for Guarded {
     }
 
     fn can_block(&self) -> bool {
-        // No call to the driver's library.
+        // Does not call the driver's library.
         self.inner.can_block()
     }
 
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     #[cfg(all(unix, not(miri)))]
     fn forked_children_wait_for_own_calls() {
-        let _of_the_parent = call().unwrap();
+        let _parents_call = call().unwrap();
         // SAFETY: the child touches atomics, starts a thread and exits without returning.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork failed");
@@ -327,11 +327,11 @@ mod tests {
                 drop(own);
             });
             close();
-            // Waiting for the parent's call, which never ends here, would have taken the whole
-            // timeout.
-            let well = is_done.load(Ordering::Acquire) && start.elapsed() < EXIT_TIMEOUT;
+            // The parent's call never ends here: waiting for it would take the whole timeout.
+            let has_waited_for_own =
+                is_done.load(Ordering::Acquire) && start.elapsed() < EXIT_TIMEOUT;
             // SAFETY: exits the process.
-            unsafe { libc::_exit(i32::from(!well)) };
+            unsafe { libc::_exit(i32::from(!has_waited_for_own)) };
         }
         let mut status = 0;
         // SAFETY: `child` is a child of this process, and `status` outlives the call.

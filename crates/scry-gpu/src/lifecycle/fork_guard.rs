@@ -1,8 +1,8 @@
 //! Detects use of a device in a forked child.
 //!
 //! A driver does not survive `fork`: its threads do not exist in the child, and the state that it
-//! shares with the device belongs to the parent. So a device stores the number of forks before it
-//! was opened. Checking it costs a load, whereas a process id costs a system call.
+//! shares with the device is the parent's. A device therefore stores the number of forks before it
+//! was opened. Checking that costs a load, whereas getting the process id is a system call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,7 +24,7 @@ impl Process {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether this is called in a child that was forked since.
+    /// Returns whether the calling process is a later fork of this one.
     pub(crate) fn has_forked(self) -> bool {
         self.0 != FORKS.load(Ordering::Relaxed)
     }
@@ -38,7 +38,7 @@ fn count_forks() {
 
     type Handler = unsafe extern "C" fn();
 
-    // SAFETY: the declaration is POSIX's.
+    // SAFETY: the declaration matches POSIX.
     unsafe extern "C" {
         fn pthread_atfork(
             prepare: Option<Handler>,
@@ -51,7 +51,7 @@ fn count_forks() {
     /// child of a process with several threads.
     ///
     /// # Safety
-    /// No preconditions: the type is POSIX's.
+    /// No preconditions: `unsafe` only matches the declaration of `pthread_atfork`.
     unsafe extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
         crate::lifecycle::exit_guard::reset_after_fork();

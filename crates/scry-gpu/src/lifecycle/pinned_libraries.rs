@@ -1,10 +1,9 @@
 //! Libraries that must stay loaded until the process has exited.
 //!
-//! NVIDIA's driver (580) has threads for each open device, which run code of its core library. At
-//! exit another of its libraries unloads that one; a thread that wakes up before the process has
-//! ended then executes unmapped code: a segmentation fault, more likely the longer other libraries
-//! need to exit. Its devices are never destroyed (see the drop of `Gpu`), so its libraries are
-//! pinned instead.
+//! NVIDIA's driver (580) runs threads for each open device in its core library. At exit, another of
+//! its libraries unloads the core library: a thread that wakes up before the process has ended then
+//! executes unmapped code, a segmentation fault. Destroying the devices would stop the threads, but
+//! NVIDIA's devices are never destroyed (see the drop of `Gpu`), so the libraries are pinned.
 
 /// Keeps all loaded NVIDIA libraries loaded for the lifetime of the process.
 #[cfg(target_os = "linux")]
@@ -13,7 +12,7 @@ pub(crate) fn pin_nvidia_libraries() {
     libraries(&String::from_utf8_lossy(&maps), "nvidia").into_iter().for_each(pin);
 }
 
-/// On other systems the crash is not known to happen.
+/// Does nothing: the crash was not seen on other systems.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin_nvidia_libraries() {}
 
@@ -34,7 +33,7 @@ fn libraries<'m>(maps: &'m str, word: &str) -> Vec<&'m str> {
 fn pin(path: &str) {
     use libloading::os::unix::{Library, RTLD_LAZY};
 
-    /// `RTLD_NOLOAD`: only returns a library that is loaded already.
+    /// `RTLD_NOLOAD` of glibc: only returns a library that is loaded already.
     const NO_LOAD: std::ffi::c_int = 4;
     // SAFETY: the library is loaded already, so no initialiser runs.
     match unsafe { Library::open(Some(path), RTLD_LAZY | NO_LOAD) } {
@@ -52,8 +51,8 @@ mod tests {
         std::fs::read_to_string("/proc/self/maps").unwrap().contains(path)
     }
 
-    /// Copies a library under a name that contains `word`.
-    fn copied(folder: &std::path::Path, word: &str) -> String {
+    /// Copies a library to a file whose name contains `word`.
+    fn copy_library(folder: &std::path::Path, word: &str) -> String {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let from = libraries(&maps, "libgcc_s");
         let to = folder.join(format!("lib{word}.so")).to_str().unwrap().to_owned();
@@ -64,14 +63,14 @@ mod tests {
     #[test]
     fn pinned_libraries_stay_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let others = copied(folder.path(), "scry-other");
-        let nvidia = copied(folder.path(), "nvidia-scry");
+        let others = copy_library(folder.path(), "scry-other");
+        let nvidia = copy_library(folder.path(), "nvidia-scry");
         // SAFETY: both are copies of the compiler's runtime library.
         let opened = [&others, &nvidia].map(|path| unsafe { libloading::Library::new(path) });
         assert!(is_loaded(&others) && is_loaded(&nvidia));
         pin_nvidia_libraries();
         drop(opened);
-        assert!(!is_loaded(&others), "the test could not fail");
+        assert!(!is_loaded(&others), "dropping a library does not unload it here");
         assert!(is_loaded(&nvidia));
     }
 
