@@ -37,8 +37,8 @@ impl Emitter<'_> {
         match stmt {
             Stmt::Let(value) => self.inst(*value, rest),
             Stmt::Set(var, value) => self.assign(*var, *value),
-            Stmt::Store { place, values } => self.store(*place, values),
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::Store { place, values, .. } => self.store(*place, values),
+            Stmt::If { condition, then_block, else_block, .. } => {
                 self.if_(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, .. } => self.loop_(*label, body),

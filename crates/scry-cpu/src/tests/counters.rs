@@ -48,7 +48,7 @@ fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut
     b.open();
     otherwise(b);
     let else_block = b.close();
-    b.push(Stmt::If { condition: less, then_block: Vec::new(), else_block });
+    b.push(Stmt::If { condition: less, then_block: Vec::new(), else_block, at: None });
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn loops_with_uniform_and_divergent_exits() {
                     let (leave, stay) = (b.close(), Vec::new());
                     let (then_block, else_block) =
                         if turned { (leave, stay) } else { (stay, leave) };
-                    b.push(Stmt::If { condition, then_block, else_block });
+                    b.push(Stmt::If { condition, then_block, else_block, at: None });
                     bump(b, parts.result, 1);
                 });
             });

@@ -228,7 +228,7 @@ impl Scene {
         let condition = self.operand(Type::Bool);
         let then_block = self.inner(depth);
         let else_block = if self.random.chance(2) { self.inner(depth) } else { Vec::new() };
-        self.b.push(Stmt::If { condition, then_block, else_block });
+        self.b.push(Stmt::If { condition, then_block, else_block, at: None });
     }
 
     fn scope(&mut self, depth: u32) {

@@ -125,7 +125,7 @@ impl Scene {
         self.statements(5);
         let then_block = self.b.close();
         self.visible.truncate(visible);
-        self.b.push(Stmt::If { condition, then_block, else_block: Vec::new() });
+        self.b.push(Stmt::If { condition, then_block, else_block: Vec::new(), at: None });
     }
 
     fn statements(&mut self, count: u32) {

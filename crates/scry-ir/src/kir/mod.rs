@@ -141,14 +141,15 @@ impl Kir {
         &self.values[value.index()].inst
     }
 
-    /// Returns the position in the source of a statement that computes a value, or of a loop or
-    /// scope. `None` for other statements, and where it is unknown.
+    /// Returns the position in the source of a statement. `None` where it is unknown, and for
+    /// assignments, exits and barriers, which have none.
     #[must_use]
     pub fn position(&self, stmt: &Stmt) -> Option<Location> {
         match stmt {
             Stmt::Let(value) => self.source.value(*value),
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
-            _ => None,
+            Stmt::Store { at, .. } | Stmt::If { at, .. } => *at,
+            Stmt::Set(..) | Stmt::Leave(_) | Stmt::Barrier(_) => None,
         }
     }
 

@@ -111,7 +111,7 @@ impl Random {
             self.block(b, scene, depth + 1);
         }
         let else_block = b.close();
-        b.push(Stmt::If { condition, then_block, else_block });
+        b.push(Stmt::If { condition, then_block, else_block, at: None });
     }
 
     /// Adds a loop of a few iterations with its own counter, which is usually initialised.

@@ -1,6 +1,7 @@
 //! Statements, which are executed in order.
 
 use super::{Label, Place, Value, Var};
+use crate::Location;
 
 /// Statements, executed one after the other.
 pub type Block = Vec<Stmt>;
@@ -27,6 +28,8 @@ pub enum Stmt {
         place: Place,
         /// The values, all of the same type.
         values: Vec<Value>,
+        /// Position in the source, if known.
+        at: Option<Location>,
     },
     /// A branch.
     If {
@@ -36,6 +39,8 @@ pub enum Stmt {
         then_block: Block,
         /// Executed if the condition is false.
         else_block: Block,
+        /// Position in the source, if known.
+        at: Option<Location>,
     },
     /// Repeats a block until it is left.
     Loop {

@@ -37,7 +37,7 @@ pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
 /// have side effects.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
     let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
-    let Stmt::If { condition, then_block, else_block } = &body[test] else { return None };
+    let Stmt::If { condition, then_block, else_block, .. } = &body[test] else { return None };
     if !then_block.is_empty() || else_block.as_slice() != [Stmt::Leave(label)] {
         return None;
     }

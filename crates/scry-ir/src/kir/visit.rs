@@ -76,7 +76,7 @@ impl Stmt {
     pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
         match self {
             Self::Set(_, value) | Self::If { condition: value, .. } => visit(*value),
-            Self::Store { place, values } => {
+            Self::Store { place, values, .. } => {
                 if let Some(index) = place.index {
                     visit(index);
                 }
@@ -96,7 +96,7 @@ impl Stmt {
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
         match self {
             Self::Set(_, value) | Self::If { condition: value, .. } => visit(value),
-            Self::Store { place, values } => {
+            Self::Store { place, values, .. } => {
                 visit_any(&mut place.index, &mut visit);
                 for value in values {
                     visit(value);

@@ -47,7 +47,7 @@ impl Accesses {
         let mut found = Self::default();
         for_each_stmt(&kir.body, &mut |stmt| match stmt {
             Stmt::Let(value) => found.instruction(kir, kir.inst(*value), kir.ty(*value)),
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, .. } => {
                 let ty = values.first().map_or(Type::U32, |value| kir.ty(*value));
                 found.add(Kind::Store, constant(kir, *place), ty, values.len() as u32);
             }

@@ -38,8 +38,8 @@ impl Emitter<'_> {
                 self.body.line(line);
                 Ok(())
             }
-            Stmt::Store { place, values } => self.store(place, values),
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::Store { place, values, .. } => self.store(place, values),
+            Stmt::If { condition, then_block, else_block, .. } => {
                 self.choose(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, .. } => self.repeat(*label, body),
@@ -127,7 +127,7 @@ fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
     let Stmt::Scope { label: scope, body: inner } = &body[at] else { return None };
     let (before, behind) = (&body[..at], &body[at + 1..]);
     let (continuing, break_if) = match behind.split_last() {
-        Some((Stmt::If { condition, then_block, else_block }, others))
+        Some((Stmt::If { condition, then_block, else_block, .. }, others))
             if *then_block == [Stmt::Leave(label)] && else_block.is_empty() =>
         {
             (others, Some(*condition))

@@ -10,6 +10,11 @@ fn expected(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
     match stmt {
         Stmt::Loop { .. } => words(&["for", "while", "loop"]),
+        Stmt::If { .. } => words(&["if", "for", "while", "switch", "&&", "||", "break"]),
+        Stmt::Store { place, .. } => match place.space {
+            AddressSpace::Binding(nth) => vec![kir.buffers[nth as usize].name.clone()],
+            _ => Vec::new(),
+        },
         Stmt::Let(value) => match kir.inst(*value) {
             Inst::Load { place, .. } | Inst::Atomic { place, .. } => match place.space {
                 AddressSpace::Binding(nth) => vec![kir.buffers[nth as usize].name.clone()],
@@ -54,6 +59,9 @@ fn optimised_kernels_keep_the_right_lines() {
                         assert!(is_general(kir.inst(*value)), "{name}: {value}\n{shown}");
                     }
                     Stmt::Loop { label, .. } => assert!(at.is_some(), "{name}: {label}\n{shown}"),
+                    Stmt::Store { .. } | Stmt::If { .. } => {
+                        assert!(at.is_some(), "{name}: {stmt:?}\n{shown}");
+                    }
                     _ => {}
                 }
                 let Some(Location { line, column }) = at else { return };
@@ -88,6 +96,7 @@ fn root(x: f32) -> f32 {
         let at = kir.position(stmt).map(|Location { line, column }| (line, column));
         match stmt {
             Stmt::Loop { .. } => found.push(("loop", at)),
+            Stmt::Store { .. } => found.push(("store", at)),
             Stmt::Let(value) => match kir.inst(*value) {
                 Inst::Unary(UnaryOp::Sqrt, _) => found.push(("sqrt", at)),
                 Inst::Binary(BinaryOp::Add, ..) if kir.ty(*value).is_float() => {
@@ -104,6 +113,7 @@ fn root(x: f32) -> f32 {
         ("load", Some((8, 35))),
         ("add", Some((4, 9))),
         ("sqrt", Some((3, 12))),
+        ("store", Some((8, 9))),
     ];
     assert_eq!(found, expected, "{}", kir.with_positions());
 }
@@ -123,7 +133,7 @@ fn positions_parse_back() {
     assert!(verify(&huge.parse().unwrap()).is_err());
     for (line, error) in [
         ("%0: u32 = 1 @x", "expected a number in range, found `x`"),
-        ("leave kernel @1:2", "only values, loops and scopes have positions"),
+        ("leave kernel @1:2", "assignments, exits and barriers have no positions"),
     ] {
         let error = format!("line 2: {error}");
         let found = format!("kernel k [1, 1, 1]\n{line}").parse::<Kir>().unwrap_err();
@@ -157,4 +167,35 @@ fn lowering_errors_name_the_position() {
     assert_eq!(error.location.map(|at| at.line), Some(6), "{error}");
     let shown = error.with_label("gemm.wgsl").to_string();
     assert!(shown.contains("gemm.wgsl:6:") && shown.contains("&v[1]"), "{shown}");
+}
+
+/// Each branch has the position of its `if` or `switch`, not of what precedes it in the kernel.
+#[test]
+fn branches_have_positions() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+    if data[i] > 7u {
+        data[i] = 1u;
+        if data[i + 1u] > 8u { data[i] = 2u; } else { data[i] = 3u; }
+    }
+    switch data[i] {
+        case 1u: { data[i] = 10u; }
+        case 2u: { data[i + 2u] = 20u; }
+        default: { data[i + 3u] = 30u; }
+    }
+}";
+    let kir = lowered(&Program::parse(source).unwrap(), true);
+    let (mut branches, mut stores) = (Vec::new(), Vec::new());
+    for_each_stmt(&kir.body, &mut |stmt| {
+        let at = kir.position(stmt).map(|at| (at.line, at.column));
+        match stmt {
+            Stmt::If { .. } => branches.push(at),
+            Stmt::Store { .. } => stores.push(at),
+            _ => {}
+        }
+    });
+    let expected = [Some((3, 5)), Some((5, 9)), Some((7, 5)), Some((7, 5))];
+    assert_eq!(branches, expected, "{}", kir.with_positions());
+    let lines: Vec<_> = stores.iter().flatten().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [4, 5, 5, 8, 9, 10], "{}", kir.with_positions());
 }

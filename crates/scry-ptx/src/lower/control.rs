@@ -81,8 +81,8 @@ impl Lowering<'_> {
                 let (var, value) = (self.var(*var), self.value(*value));
                 self.b.assign(var, value);
             }
-            Stmt::Store { place, values } => self.store(place, values),
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::Store { place, values, .. } => self.store(place, values),
+            Stmt::If { condition, then_block, else_block, .. } => {
                 self.branch(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, finite } => {

@@ -78,7 +78,7 @@ impl Walk {
                     continue;
                 }
                 Stmt::Leave(label) if !together => vec![*label],
-                Stmt::If { condition, then_block, else_block } => {
+                Stmt::If { condition, then_block, else_block, .. } => {
                     let uniform = self.uniformity.value(*condition) == Variability::Uniform;
                     let together = together && uniform;
                     let mut inside = self.block(then_block, together);

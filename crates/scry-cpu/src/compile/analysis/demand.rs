@@ -31,7 +31,7 @@ impl Demand<'_> {
                     self.want(*value);
                 }
             }
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, .. } => {
                 self.index(place);
                 values.iter().for_each(|value| self.want(*value));
             }

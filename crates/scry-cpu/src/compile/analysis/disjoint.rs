@@ -24,7 +24,7 @@ pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
         }
     };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
-        Stmt::Store { place, values } => {
+        Stmt::Store { place, values, .. } => {
             let size = values.first().map_or(0, |value| kir.ty(*value).size());
             look(place, size * values.len() as u32);
         }

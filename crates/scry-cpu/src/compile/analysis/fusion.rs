@@ -142,7 +142,7 @@ impl Search<'_> {
                 }
                 Stmt::Let(value) => self.value(*value, &mut open),
                 Stmt::Set(..) => {}
-                Stmt::Store { place, values } => {
+                Stmt::Store { place, values, .. } => {
                     if let [value] = values.as_slice()
                         && self.is_streamable(place)
                         && open.contains(value)

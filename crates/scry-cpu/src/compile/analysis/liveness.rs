@@ -109,7 +109,7 @@ fn fuse(
     let here = std::ptr::from_ref(block).addr();
     for stmt in block {
         stmt.blocks().for_each(|inner| fuse(kir, uniformity, inner, products, live_ranges));
-        if let Stmt::If { condition, then_block, else_block } = stmt
+        if let Stmt::If { condition, then_block, else_block, .. } = stmt
             && live_ranges.uses[condition.index()] == 1
             && let Some(branch) =
                 exit_branches::exit_branch(kir, uniformity, [then_block, else_block])
@@ -169,7 +169,7 @@ impl Walk<'_> {
                 self.access(*var, block, true);
                 self.live_ranges.vars[var.index()].sets.push(self.position);
             }
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 self.block(then_block, block);
                 self.position += 1;
                 // The else block needs the condition again.

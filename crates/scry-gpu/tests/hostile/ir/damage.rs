@@ -114,7 +114,7 @@ fn replace(kir: &mut Kir, random: &mut Random) {
         2 => Stmt::Let(value),
         3 => {
             let place = Place::new(AddressSpace::Workgroup(0), Some(value), 4, 0);
-            Stmt::Store { place, values: vec![value; random.below(6)] }
+            Stmt::Store { place, values: vec![value; random.below(6)], at: None }
         }
         _ => Stmt::Set(Var(random.below(kir.vars.len()) as u32), value),
     };

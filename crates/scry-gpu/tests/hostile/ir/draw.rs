@@ -98,7 +98,7 @@ impl Draw {
             self.block(depth + 1);
             self.b.close()
         });
-        self.b.push(scry_gpu::kir::Stmt::If { condition, then_block, else_block });
+        self.b.push(scry_gpu::kir::Stmt::If { condition, then_block, else_block, at: None });
     }
 
     fn scope(&mut self, depth: usize) {

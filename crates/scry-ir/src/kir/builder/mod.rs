@@ -244,7 +244,7 @@ impl Builder {
         Var(self.kir.vars.len() as u32 - 1)
     }
 
-    /// Sets the position in the source of the values, loops and scopes that are added from now on.
+    /// Sets the position in the source of what is added from now on.
     ///
     /// ```
     /// use scry_ir::Location;
@@ -257,6 +257,11 @@ impl Builder {
     /// ```
     pub fn set_position(&mut self, at: Option<Location>) {
         self.at = at;
+    }
+
+    /// Returns the position in the source of what is added now.
+    pub(crate) fn position(&self) -> Option<Location> {
+        self.at
     }
 
     /// Returns the kernel built so far, without the statements of open blocks.

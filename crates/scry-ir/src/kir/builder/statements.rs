@@ -50,7 +50,7 @@ impl Builder {
     /// assert!(matches!(b.finish().body.last(), Some(Stmt::Store { .. })));
     /// ```
     pub fn store(&mut self, place: Place, values: Vec<Value>) {
-        self.push(Stmt::Store { place, values });
+        self.push(Stmt::Store { place, values, at: self.at });
     }
 
     /// Adds a barrier.
@@ -151,9 +151,10 @@ impl Builder {
         then_block: impl FnOnce(&mut Self),
         else_block: impl FnOnce(&mut Self),
     ) {
+        let at = self.at;
         let then_block = self.block(then_block);
         let else_block = self.block(else_block);
-        self.push(Stmt::If { condition, then_block, else_block });
+        self.push(Stmt::If { condition, then_block, else_block, at });
     }
 
     /// Adds a branch without an else block.

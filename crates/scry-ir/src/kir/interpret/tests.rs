@@ -111,7 +111,7 @@ fn matrices_are_multiplied() {
     kir.body.push(Stmt::Let(first));
     let place = Place::new(AddressSpace::Binding(out), Some(lane), 16, 0);
     let values = (0..4).map(|nth| Value(first.0 + nth)).collect();
-    kir.body.push(Stmt::Store { place, values });
+    kir.body.push(Stmt::Store { place, values, at: None });
     // Elements by row and column: a lane of `a` holds (lane / 4, lane % 4 * 2) and the next column.
     let mut expected = Vec::new();
     for lane in 0..32u32 {
@@ -268,7 +268,7 @@ fn divergent_barriers_are_errors() {
     let condition = b.binary(BinaryOp::Lt, id, three);
     let mut kir = b.finish();
     let then_block = vec![Stmt::Barrier(Barrier::Workgroup)];
-    kir.body.push(Stmt::If { condition, then_block, else_block: Vec::new() });
+    kir.body.push(Stmt::If { condition, then_block, else_block: Vec::new(), at: None });
     let error = Interpreter::new(&kir, Vec::new()).run([1; 3]).unwrap_err();
     assert_eq!(error.to_string(), "3 of 4 invocations of workgroup [0, 0, 0] arrive at a barrier");
 }

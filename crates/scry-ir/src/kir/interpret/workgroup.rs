@@ -123,7 +123,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                     self.vars[*lane as usize][var.index()] = self.get(*lane, *value)?;
                 }
             }
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, .. } => {
                 for lane in &active {
                     for (nth, value) in (0..).zip(values) {
                         let value = self.get(*lane, *value)?;
@@ -131,7 +131,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                     }
                 }
             }
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 let (mut holds, mut fails) = (Vec::new(), Vec::new());
                 for lane in active {
                     let chosen = self.get(lane, *condition)?.bits != 0;

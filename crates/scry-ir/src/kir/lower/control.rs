@@ -89,9 +89,10 @@ impl<'m> Lower<'m> {
             return Ok(());
         }
         let condition = self.scalar(condition)?;
+        let at = self.builder.position();
         let then_block = self.nested(then_block)?;
         let else_block = self.nested(else_block)?;
-        self.builder.push(Stmt::If { condition, then_block, else_block });
+        self.builder.push(Stmt::If { condition, then_block, else_block, at });
         Ok(())
     }
 

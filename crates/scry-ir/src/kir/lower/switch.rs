@@ -4,8 +4,8 @@ use naga::{Block, SwitchCase, SwitchValue};
 
 use super::Lower;
 use super::frame::{Expr, Targets};
-use crate::ShaderError;
 use crate::kir::{BinaryOp, Const, Label, Stmt, Value};
+use crate::{Location, ShaderError};
 
 /// Maximum nesting of arms; further ones follow one another, each leaving the switch.
 const NESTED: usize = 8;
@@ -24,14 +24,15 @@ impl<'m> Lower<'m> {
         cases: &'m [SwitchCase],
     ) -> Result<(), ShaderError> {
         let selector = self.scalar(selector)?;
+        let at = self.builder.position();
         let (arms, default) = arms(cases);
         let label = self.enter_scope()?;
         let next = self.frame.targets.last().and_then(|outer| outer.next);
         self.frame.targets.push(Targets { leave: label, next });
         if arms.len() <= NESTED {
-            self.nest(selector, &arms, &default)?;
+            self.nest(selector, &arms, &default, at)?;
         } else {
-            self.list(selector, &arms, &default, label)?;
+            self.list(selector, &arms, &default, label, at)?;
         }
         self.frame.targets.pop();
         self.exit_scope(label);
@@ -44,6 +45,7 @@ impl<'m> Lower<'m> {
         selector: Value,
         arms: &[Arm<'m>],
         default: &[&'m Block],
+        at: Option<Location>,
     ) -> Result<(), ShaderError> {
         let Some((first, rest)) = arms.split_first() else {
             return self.bodies(default);
@@ -53,9 +55,9 @@ impl<'m> Lower<'m> {
         self.bodies(&first.bodies)?;
         let then_block = self.exit();
         self.enter()?;
-        self.nest(selector, rest, default)?;
+        self.nest(selector, rest, default, at)?;
         let else_block = self.exit();
-        self.builder.push(Stmt::If { condition, then_block, else_block });
+        self.builder.push(Stmt::If { condition, then_block, else_block, at });
         Ok(())
     }
 
@@ -66,6 +68,7 @@ impl<'m> Lower<'m> {
         arms: &[Arm<'m>],
         default: &[&'m Block],
         label: Label,
+        at: Option<Location>,
     ) -> Result<(), ShaderError> {
         for arm in arms {
             let condition = self.is_one_of(selector, &arm.values);
@@ -73,7 +76,7 @@ impl<'m> Lower<'m> {
             self.bodies(&arm.bodies)?;
             self.leave(label);
             let then_block = self.exit();
-            self.builder.push(Stmt::If { condition, then_block, else_block: Vec::new() });
+            self.builder.push(Stmt::If { condition, then_block, else_block: Vec::new(), at });
         }
         self.bodies(default)
     }

@@ -69,9 +69,9 @@ impl Mutator<'_> {
                 self.operand(value, out)
             }
             Stmt::Let(value) => self.result(value, out),
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, at } => {
                 let values = values.into_iter().map(|value| self.wrong(value, out)).collect();
-                out.push(Stmt::Store { place, values });
+                out.push(Stmt::Store { place, values, at });
             }
             other => out.push(other),
         }

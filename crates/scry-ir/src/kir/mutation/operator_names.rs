@@ -12,7 +12,7 @@ pub(super) const MEMORY: &str = ".memory";
 pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     match stmt {
         Stmt::Let(value) => of_value(kir, *value),
-        Stmt::Store { place, values } => values
+        Stmt::Store { place, values, .. } => values
             .first()
             .map(|value| memory("store", place.space, kir.ty(*value)))
             .into_iter()

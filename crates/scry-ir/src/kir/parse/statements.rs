@@ -23,7 +23,7 @@ pub(super) struct Body {
     source: SourceMap,
 }
 
-const HAS_NO_POSITION: &str = "only values, loops and scopes have positions";
+const HAS_NO_POSITION: &str = "assignments, exits and barriers have no positions";
 
 /// Removes a position in the source from the end of a line.
 fn position(line: &str) -> Read<(&str, Option<Location>)> {
@@ -38,7 +38,7 @@ fn position(line: &str) -> Read<(&str, Option<Location>)> {
 
 /// A statement whose block is being read.
 enum Open {
-    If { condition: Value, then_block: Option<Block> },
+    If { condition: Value, then_block: Option<Block>, at: Option<Location> },
     Loop { label: Label, finite: bool },
     Scope(Label),
 }
@@ -53,9 +53,10 @@ impl Body {
                 Some(head) => self.open(head),
                 None => {
                     let (line, at) = position(line)?;
-                    let stmt = self.simple(line)?;
-                    match (&stmt, at) {
+                    let mut stmt = self.simple(line)?;
+                    match (&mut stmt, at) {
                         (Stmt::Let(value), Some(at)) => self.positions.push((*value, at)),
+                        (Stmt::Store { at: place, .. }, at) => *place = at,
                         (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
                         (_, None) => {}
                     }
@@ -91,7 +92,7 @@ impl Body {
         let (head, at) = position(head)?;
         let mut cursor = Cursor(head);
         let open = if cursor.take("if ") {
-            Open::If { condition: cursor.value()?, then_block: None }
+            Open::If { condition: cursor.value()?, then_block: None, at }
         } else {
             let label = self.label(&mut cursor)?;
             cursor.expect(": ")?;
@@ -102,12 +103,8 @@ impl Body {
                 other => return Err(format!("expected `loop` or `scope`, found `{other}`")),
             }
         };
-        match (&open, at) {
-            (Open::Loop { label, .. } | Open::Scope(label), Some(at)) => {
-                self.source.set_label(*label, at);
-            }
-            (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
-            (_, None) => {}
+        if let (Open::Loop { label, .. } | Open::Scope(label), Some(at)) = (&open, at) {
+            self.source.set_label(*label, at);
         }
         if self.open.len() == MAX_NESTING {
             return Err(format!("blocks are nested more than {MAX_NESTING} deep"));
@@ -132,11 +129,11 @@ impl Body {
         };
         let body = std::mem::replace(&mut self.block, before);
         self.block.push(match open {
-            Open::If { condition, then_block: None } => {
-                Stmt::If { condition, then_block: body, else_block: Vec::new() }
+            Open::If { condition, then_block: None, at } => {
+                Stmt::If { condition, then_block: body, else_block: Vec::new(), at }
             }
-            Open::If { condition, then_block: Some(then_block) } => {
-                Stmt::If { condition, then_block, else_block: body }
+            Open::If { condition, then_block: Some(then_block), at } => {
+                Stmt::If { condition, then_block, else_block: body, at }
             }
             Open::Loop { label, finite } => Stmt::Loop { label, body, finite },
             Open::Scope(label) => Stmt::Scope { label, body },
@@ -161,7 +158,7 @@ impl Body {
         } else if cursor.take("store ") {
             let place = cursor.place()?;
             cursor.expect(" = ")?;
-            Stmt::Store { place, values: cursor.values()? }
+            Stmt::Store { place, values: cursor.values()?, at: None }
         } else if cursor.take("leave kernel") {
             Stmt::Leave(Label::KERNEL)
         } else if cursor.take("leave ") {

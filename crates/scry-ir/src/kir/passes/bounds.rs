@@ -104,7 +104,7 @@ impl Bounds<'_> {
                 self.set_var(*var, range);
                 self.sets.push((*var, range));
             }
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 *condition = self.decided(*condition, out);
                 self.branch(*condition, then_block, else_block);
             }

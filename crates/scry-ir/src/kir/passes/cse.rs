@@ -133,7 +133,7 @@ impl Cse<'_> {
             }
             Stmt::Scope { ref mut body, .. } => self.scope(body),
             Stmt::Barrier(_) => self.memory.change_shared(),
-            Stmt::Store { place, ref values } => self.store(place, values),
+            Stmt::Store { place, ref values, .. } => self.store(place, values),
             Stmt::Set(..) | Stmt::Leave(_) => {}
         }
         out.push(stmt);

@@ -7,6 +7,7 @@
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
 use super::value_map::{ValueMap, diverges};
 use super::{algebraic, const_eval};
+use crate::Location;
 
 /// The simplified form of an instruction.
 pub(super) enum Simple {
@@ -52,10 +53,10 @@ impl Fold<'_> {
         match &mut stmt {
             Stmt::Let(value) => return self.value(*value),
             Stmt::Store { place, .. } => self.place(place),
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, at } => {
                 let (then_block, else_block) =
                     (std::mem::take(then_block), std::mem::take(else_block));
-                return self.branch(*condition, then_block, else_block);
+                return self.branch(*condition, then_block, else_block, *at);
             }
             _ => {
                 for block in stmt.blocks_mut() {
@@ -68,16 +69,22 @@ impl Fold<'_> {
         goes_on
     }
 
-    fn branch(&mut self, condition: Value, then_block: Block, else_block: Block) -> bool {
+    fn branch(
+        &mut self,
+        condition: Value,
+        then_block: Block,
+        else_block: Block,
+        at: Option<Location>,
+    ) -> bool {
         if let Some(constant) = self.kir.constant(condition) {
             return self.splice(if constant.bits == 0 { else_block } else { then_block });
         }
         if let Inst::Unary(UnaryOp::Not, inverse) = *self.kir.inst(condition) {
-            return self.branch(inverse, else_block, then_block);
+            return self.branch(inverse, else_block, then_block, at);
         }
         let (then_block, else_block) = (self.block(then_block), self.block(else_block));
         let goes_on = !(diverges(&then_block) && diverges(&else_block));
-        self.out.push(Stmt::If { condition, then_block, else_block });
+        self.out.push(Stmt::If { condition, then_block, else_block, at });
         goes_on
     }
 

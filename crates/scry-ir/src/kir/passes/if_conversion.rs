@@ -24,7 +24,7 @@ fn block(kir: &mut Kir, stmts: &mut Block) {
     for mut stmt in stmts.drain(..) {
         stmt.blocks_mut().for_each(|inner| block(kir, inner));
         match stmt {
-            Stmt::If { condition, then_block, else_block }
+            Stmt::If { condition, then_block, else_block, .. }
                 if is_small(kir, &then_block, &else_block) =>
             {
                 convert(kir, condition, &then_block, &else_block, &mut out);

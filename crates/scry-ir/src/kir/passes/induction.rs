@@ -83,7 +83,7 @@ struct Guard {
 /// Returns the first exit conditions of a loop's iterations.
 fn guards(body: &Block) -> Vec<Guard> {
     let guard = |(at, stmt): (usize, &Stmt)| match stmt {
-        Stmt::If { condition, then_block, else_block } => {
+        Stmt::If { condition, then_block, else_block, .. } => {
             let (ends, other) = (diverges(then_block), diverges(else_block));
             (ends || other).then_some(Guard { at, condition: *condition, holds: other })
         }

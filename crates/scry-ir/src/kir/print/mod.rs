@@ -128,7 +128,7 @@ impl Display for Line<'_> {
         match self.stmt {
             Stmt::Let(value) => self.kir.print_let(*value, f),
             Stmt::Set(var, value) => write!(f, "{var} = {value}"),
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, .. } => {
                 write!(f, "store {place} = ")?;
                 list(values, f)
             }

@@ -91,7 +91,7 @@ impl Walk<'_> {
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), Reached> {
         match stmt {
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 let varies = self.uniformity.value(*condition) != Variability::Uniform;
                 if varies {
                     self.conditions.push(*condition);

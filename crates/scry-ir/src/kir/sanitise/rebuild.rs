@@ -96,17 +96,18 @@ impl<'k> Rebuild<'k> {
         let copy = match stmt {
             Stmt::Let(value) => return self.compute(*value, out),
             Stmt::Set(var, value) => Stmt::Set(self.var(*var), self.value(*value)?),
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, at } => {
                 let values: Vec<Value> =
                     values.iter().map(|value| self.value(*value)).collect::<Result<_, _>>()?;
                 let ty = self.out.ty(values[0]);
                 let place = self.place(place, ty, values.len() as u32, out)?;
-                Stmt::Store { place, values }
+                Stmt::Store { place, values, at: *at }
             }
-            Stmt::If { condition, then_block, else_block } => Stmt::If {
+            Stmt::If { condition, then_block, else_block, at } => Stmt::If {
                 condition: self.value(*condition)?,
                 then_block: self.block(then_block)?,
                 else_block: self.block(else_block)?,
+                at: *at,
             },
             Stmt::Loop { label, body, finite: _ } => {
                 let label = self.label(*label);

@@ -110,7 +110,7 @@ impl Walk<'_, '_> {
                     self.assigned.push((self.position, *var));
                     partial.remove(*var);
                 }
-                Stmt::If { condition, then_block, else_block } => {
+                Stmt::If { condition, then_block, else_block, .. } => {
                     let divergent = self.flow.classes().value(*condition) != Variability::Uniform;
                     self.branch(divergent, [then_block, else_block], partial);
                 }

@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
                 let (ty, value) = (var_type(self.kir, *var)?, self.kir.ty(*value));
                 same(value, ty, &format!("{var}"))
             }
-            Stmt::Store { place, values } => memory::store(self.kir, place, values),
+            Stmt::Store { place, values, .. } => memory::store(self.kir, place, values),
             Stmt::If { condition, .. } => {
                 same(self.kir.ty(*condition), Type::Bool, "the condition")
             }

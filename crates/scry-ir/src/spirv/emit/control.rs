@@ -52,8 +52,8 @@ impl Emitter<'_> {
                 let (pointer, value) = (self.vars[var.index()], self.value(*value));
                 self.m.run(Op::Store, &[pointer, value]);
             }
-            Stmt::Store { place, values } => self.store(place, values)?,
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::Store { place, values, .. } => self.store(place, values)?,
+            Stmt::If { condition, then_block, else_block, .. } => {
                 self.branch(*condition, then_block, else_block)?;
             }
             Stmt::Loop { label, body, finite } => {

@@ -62,7 +62,7 @@ pub(super) fn workgroup_widths(emitter: &Emitter<'_>) -> Vec<u32> {
                 widen(place, kir.ty(*value), (*count).into());
             }
         }
-        Stmt::Store { place, values } => widen(place, kir.ty(values[0]), values.len()),
+        Stmt::Store { place, values, .. } => widen(place, kir.ty(values[0]), values.len()),
         _ => {}
     });
     for definition in &kir.values {

@@ -34,7 +34,7 @@ impl Emitter<'_> {
                 }
                 _ => {}
             },
-            Stmt::Store { place, values } => {
+            Stmt::Store { place, values, .. } => {
                 self.add_pieces(&mut views, place, self.ty(values[0]), values.len() as u32);
             }
             _ => {}

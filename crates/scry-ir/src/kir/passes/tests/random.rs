@@ -284,7 +284,7 @@ impl Random {
             self.block(depth + 1);
         }
         let else_block = self.b.close();
-        self.b.push(super::super::super::Stmt::If { condition, then_block, else_block });
+        self.b.push(super::super::super::Stmt::If { condition, then_block, else_block, at: None });
     }
 
     fn scope(&mut self, depth: u32) {

@@ -26,10 +26,10 @@ fn deepest_nesting_compiles_on_small_stacks() {
     let place = b.element(data, local);
     let mut kir = b.finish();
     let before = std::mem::take(&mut kir.body);
-    kir.body = vec![Stmt::Store { place, values: vec![local] }];
+    kir.body = vec![Stmt::Store { place, values: vec![local], at: None }];
     for _ in 0..990 {
         let then_block = std::mem::take(&mut kir.body);
-        kir.body = vec![Stmt::If { condition, then_block, else_block: Vec::new() }];
+        kir.body = vec![Stmt::If { condition, then_block, else_block: Vec::new(), at: None }];
     }
     kir.body.splice(0..0, before);
     let small = std::thread::Builder::new().stack_size(1 << 20);

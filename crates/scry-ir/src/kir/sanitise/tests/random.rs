@@ -72,7 +72,7 @@ impl Random {
         for_each_stmt_mut(&mut kir.body, &mut |_| count += 1);
         let (chosen, place, value) = (self.below(count), self.place(kir), self.value(kir));
         let stmt = match self.below(4) {
-            0 => Stmt::Store { place, values: vec![value; self.below(6)] },
+            0 => Stmt::Store { place, values: vec![value; self.below(6)], at: None },
             1 => Stmt::Set(Var(self.number()), value),
             2 => Stmt::Leave(Label(self.number())),
             _ => Stmt::Let(value),

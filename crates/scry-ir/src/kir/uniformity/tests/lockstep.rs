@@ -94,7 +94,7 @@ impl<'a> Alone<'a> {
         match stmt {
             Stmt::Let(value) => self.compute(*value),
             Stmt::Set(var, value) => self.vars[var.index()] = self.values[value.index()],
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 let holds = self.values[condition.index()] != 0;
                 return self.block(if holds { then_block } else { else_block });
             }
@@ -171,7 +171,7 @@ impl Together<'_> {
                 let uniform = self.uniformity.var(*var).class == Variability::Uniform;
                 write(&mut self.vars[var.index()], from, active, uniform, partial);
             }
-            Stmt::If { condition, then_block, else_block } => {
+            Stmt::If { condition, then_block, else_block, .. } => {
                 let condition = self.values[condition.index()];
                 let holds = lanes(active).filter(|lane| condition[*lane] != 0);
                 let holds = holds.fold(0, |set, lane| set | 1 << lane);

@@ -26,7 +26,7 @@ fn partial_assignment_read_by_all() {
         let mut blocks = [k.b.close(), Vec::new()];
         blocks.rotate_right(branch);
         let [then_block, else_block] = blocks;
-        k.b.push(Stmt::If { condition: k.differs, then_block, else_block });
+        k.b.push(Stmt::If { condition: k.differs, then_block, else_block, at: None });
         k.read();
         assert_eq!(k.fact(), (Varying, true));
     }

@@ -165,7 +165,11 @@ fn change_field(random: &mut Random, kir: &mut Kir) {
                 stride: random.number(),
                 offset: random.number(),
             };
-            kir.body.push(Stmt::Store { place, values: vec![Value(number); random.below(6)] });
+            kir.body.push(Stmt::Store {
+                place,
+                values: vec![Value(number); random.below(6)],
+                at: None,
+            });
         }
         6 => {
             let at = random.below(kir.body.len() + 1);

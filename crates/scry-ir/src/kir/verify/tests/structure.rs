@@ -91,7 +91,7 @@ fn long_statements_are_abbreviated() {
     let error = changed(|kir| {
         let values = vec![Value(4); 1000];
         let place = Place::new(AddressSpace::Binding(1), None, 0, 0);
-        kir.body.push(Stmt::Store { place, values });
+        kir.body.push(Stmt::Store { place, values, at: None });
     })
     .unwrap_err();
     assert!(error.len() < 400 && error.contains("…`: 1000 values are accessed"), "{error}");
@@ -141,7 +141,7 @@ fn a_value_is_visible_when_nested() {
         inside.0 = b.u32(1).0;
         let then_block = b.close();
         let else_block = vec![Stmt::Set(Var(0), inside)];
-        b.push(Stmt::If { condition, then_block, else_block });
+        b.push(Stmt::If { condition, then_block, else_block, at: None });
     });
 }
 
