@@ -38,7 +38,7 @@ pub enum Command {
     Check(Check),
     /// Show the interface of a kernel: buffers, immediates, overrides, workgroup size.
     Reflect(Reflect),
-    /// Translate a kernel to SPIR-V, PTX or WGSL.
+    /// Translate a kernel to SPIR-V, PTX, WGSL or kernel IR.
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
@@ -163,6 +163,8 @@ pub enum Target {
     Ptx,
     /// WGSL of the optimised kernel, with its bounds checks, as text.
     Wgsl,
+    /// The optimised kernel as kernel IR, with line and column in the WGSL file, as text.
+    Kir,
 }
 
 impl Target {
@@ -172,6 +174,7 @@ impl Target {
             Self::Spirv => "spirv",
             Self::Ptx => "ptx",
             Self::Wgsl => "wgsl",
+            Self::Kir => "kir",
         }
     }
 }

@@ -19,6 +19,9 @@ Environment:
   SCRY_DEVICE           device to use where --device is not given: cpu, vulkan:1, part of a name
   SCRY_CACHE_DIR        folder for compiled kernels; `off` disables the cache
   SCRY_VALIDATE         1 enables the Vulkan validation layer
+  SCRY_DEBUG            stages of compilation to print: kir, passes, spirv, ptx, wgsl; then `:` and
+                        names of kernels, if not all are meant
+  SCRY_DEBUG_DIR        folder for these stages, instead of standard error
   CUDA_VISIBLE_DEVICES  GPUs that the CUDA driver may use
   RUST_LOG              what is logged to standard error, such as scry=debug
   NO_COLOR              disables colours if it is not empty; CLICOLOR_FORCE=1 enables them, also
@@ -68,7 +71,8 @@ pub const EMIT_EXAMPLES: &str = "\
 Examples:
   scry emit saxpy.wgsl -o saxpy.spv
   scry emit saxpy.wgsl --target ptx --sm 90
-  scry emit saxpy.wgsl --target wgsl -o optimised.wgsl";
+  scry emit saxpy.wgsl --target wgsl -o optimised.wgsl
+  scry emit saxpy.wgsl --target kir";
 
 /// `scry cache`: examples.
 pub const CACHE_EXAMPLES: &str = "\

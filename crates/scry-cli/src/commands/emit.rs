@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use scry_ir::kir::KirOptions;
+use scry_ir::kir::{Kir, KirOptions};
 use scry_ir::{Outline, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
 use scry_ptx::PtxOptions;
 use serde_json::json;
@@ -39,6 +39,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
         Target::Spirv => spirv(&program, args)?,
         Target::Ptx => ptx(&program, args)?,
         Target::Wgsl => wgsl(&program, args)?,
+        Target::Kir => kir(&program, args)?,
     };
     let Some(output) = output else {
         report::print_bytes(&bytes)?;
@@ -57,7 +58,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
 fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
     let output = match (&args.output, args.target) {
         (Some(output), _) => output.clone(),
-        (None, Target::Ptx | Target::Wgsl) => PathBuf::from("-"),
+        (None, Target::Ptx | Target::Wgsl | Target::Kir) => PathBuf::from("-"),
         (None, Target::Spirv) => {
             return Err(Failure::usage(
                 "SPIR-V is binary; name a file with --output, or - for standard output",
@@ -102,6 +103,16 @@ fn wgsl(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         .and_then(|text| text)
         .map_err(|error| failed(args, &error))?;
     Ok(Emitted { bytes: text.into_bytes(), language: "WGSL".to_owned() })
+}
+
+fn kir(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+    let options = KirOptions { checked: !args.unchecked };
+    let print = |mut kir: Kir| {
+        kir.source.name = Some(args.file.display().to_string());
+        kir.with_positions().to_string()
+    };
+    let text = program.with_kir(&options, print).map_err(|error| failed(args, &error))?;
+    Ok(Emitted { bytes: text.into_bytes(), language: "kernel IR".to_owned() })
 }
 
 fn failed(args: &Emit, error: &ShaderError) -> Failure {

@@ -89,6 +89,24 @@ fn wgsl_is_a_kernel_again() {
 }
 
 #[test]
+fn kernel_ir_names_lines() {
+    let place = Workplace::without_driver();
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+@compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+    data[id.x] *= 2.0;
+}";
+    place.write("double.wgsl", source);
+    let piped = place.command(&["emit", "--target", "kir", "double.wgsl"]).output().unwrap();
+    assert!(piped.status.success());
+    let text = String::from_utf8(piped.stdout).unwrap();
+    assert!(text.starts_with("kernel double [64, 1, 1]\nsource double.wgsl\n"), "{text}");
+    assert!(text.contains("load binding0[") && text.contains(" @3:"), "{text}");
+    let file = ["emit", "--target", "kir", "double.wgsl", "-o", "double.kir"];
+    place.scry(&file).ends(0).says(&["double.kir", "bytes of kernel IR"]);
+    assert_eq!(place.read("double.kir"), text.as_bytes());
+}
+
+#[test]
 fn wgsl_lacks_64_bit_types() {
     let place = Workplace::without_driver();
     let source = "@group(0) @binding(0) var<storage, read_write> sums: array<f64>;
