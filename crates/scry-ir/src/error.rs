@@ -97,7 +97,7 @@ impl ShaderError {
 
 impl fmt::Display for ShaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let (None, Some(label)) = (self.location, &self.label) {
+        if let (true, Some(label)) = (self.rendered.is_empty(), &self.label) {
             write!(f, "{label}: ")?;
         }
         if self.rendered.is_empty() {

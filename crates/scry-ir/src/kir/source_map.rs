@@ -3,9 +3,26 @@
 //! They are in tables beside the kernel, which passes that do not create values never look at.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::types::{Label, Value};
 use crate::Location;
+
+/// A position for messages: `kernel.wgsl:5:13`, or `line 5, column 13` if the source has no name.
+pub(super) struct InSource<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) at: Location,
+}
+
+impl fmt::Display for InSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Location { line, column } = self.at;
+        match self.name {
+            Some(name) => write!(f, "{name}:{line}:{column}"),
+            None => write!(f, "line {line}, column {column}"),
+        }
+    }
+}
 
 /// Marks a missing position: lines are counted from 1.
 const NONE: Location = Location { line: 0, column: 0 };
@@ -48,6 +65,12 @@ impl SourceMap {
                 self.values.push(at);
             }
         }
+    }
+
+    /// Returns the position of a value for messages, if known.
+    pub(super) fn describe(&self, value: Value) -> Option<String> {
+        let name = self.name.as_deref();
+        self.value(value).map(|at| InSource { name, at }.to_string())
     }
 
     /// Returns the position of a loop or scope, if known.

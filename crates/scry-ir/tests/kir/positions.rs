@@ -150,6 +150,25 @@ fn verifier_errors_name_the_position() {
         "kernel k, line 5, column 13: `%1: u32 = not %0`: no `Not` takes f32 and gives u32"
     );
     assert_eq!(error.location, Some(Location { line: 5, column: 13 }));
+    let named: Kir = text.replace("]\n", "]\nsource script.txt\n").parse().unwrap();
+    let error = verify(&named).unwrap_err();
+    assert!(error.to_string().starts_with("kernel k, script.txt:5:13: `%1"), "{error}");
+}
+
+#[test]
+fn errors_of_built_kernels_have_positions() {
+    let kernel = |position: &str| -> Kir {
+        let body = "%0: u32 = local_id.x\n%1: u32 = 5\n";
+        format!("kernel k [64, 1, 1]\nsource query.sql\n{body}{position}").parse().unwrap()
+    };
+    let refused = |kir: &Kir| Program::from_kir(kir).err().unwrap().with_label("generated");
+    let error = refused(&kernel("%2: f32 = not %1 @3:7\n"));
+    assert_eq!(error.location, Some(Location { line: 3, column: 7 }));
+    let shown = error.to_string();
+    assert!(shown.starts_with("generated: kernel k, query.sql:3:7: `%2: f32 = not"), "{shown}");
+    let diverging = "%2: bool = lt %0, %1 @8:2\nif %2 {\nbarrier workgroup\n}\n";
+    let shown = refused(&kernel(diverging)).to_string();
+    assert!(shown.contains("`%2: bool = lt %0, %1` (query.sql:8:2) may differ"), "{shown}");
 }
 
 /// What only lowering refuses has a position and shows the line.

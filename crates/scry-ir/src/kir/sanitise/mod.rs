@@ -29,7 +29,10 @@ use crate::{Interface, ShaderError, ShaderErrorKind};
 /// [`Validation`](ShaderErrorKind::Validation) if the kernel breaks a rule.
 pub(crate) fn sanitise(kir: &Kir) -> Result<(Kir, Interface), ShaderError> {
     limits::check(kir)?;
-    verify(kir).map_err(|error| invalid(error.to_string()))?;
+    verify(kir).map_err(|error| {
+        let location = error.location;
+        ShaderError { location, ..invalid(error.to_string()) }
+    })?;
     let (mut safe, origins) = rebuild::rebuild(kir)?;
     divergence::check(&safe, &|value| origins.describe(kir, value))?;
     termination::mark_finite(&mut safe);

@@ -19,7 +19,11 @@ impl Origins {
     /// Returns the statement that computes a value, in the words of the original kernel.
     pub(super) fn describe(&self, kir: &Kir, value: Value) -> String {
         match self.0.get(value.index()).copied().flatten() {
-            Some(origin) => format!("`{}`", Line { kir, stmt: &Stmt::Let(origin) }),
+            Some(origin) => {
+                let at = kir.source.describe(origin);
+                let at = at.map(|at| format!(" ({at})")).unwrap_or_default();
+                format!("`{}`{at}", Line { kir, stmt: &Stmt::Let(origin) })
+            }
             None => "a constant".to_owned(),
         }
     }

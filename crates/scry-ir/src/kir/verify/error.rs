@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Location;
+use crate::kir::source_map::InSource;
 use crate::kir::{Type, Value};
 
 /// Maximum characters of a name or a statement in an error.
@@ -57,6 +58,10 @@ pub struct VerifyError {
     pub value: Option<Value>,
     /// Position in the source of the statement or, if it has none, of the value at fault, if known.
     pub location: Option<Location>,
+    /// Name of the source that `location` is in, if known ([`SourceMap::name`]).
+    ///
+    /// [`SourceMap::name`]: crate::kir::SourceMap::name
+    pub source: Option<String>,
     /// What is wrong.
     pub message: String,
 }
@@ -64,8 +69,8 @@ pub struct VerifyError {
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}", self.kernel)?;
-        if let Some(Location { line, column }) = self.location {
-            write!(f, ", line {line}, column {column}")?;
+        if let Some(at) = self.location {
+            write!(f, ", {}", InSource { name: self.source.as_deref(), at })?;
         }
         f.write_str(": ")?;
         if let Some(statement) = &self.statement {
@@ -104,6 +109,7 @@ impl Fault {
             position: None,
             statement: None,
             location: None,
+            source: None,
             value: self.value,
             message: self.message,
         }
@@ -133,7 +139,7 @@ pub(super) fn same(found: Type, expected: Type, what: &str) -> Result<(), Fault>
 }
 
 /// Prints a statement, without building the text of a very long one.
-fn abbreviated(statement: &dyn fmt::Display) -> String {
+pub(super) fn abbreviated(statement: &dyn fmt::Display) -> String {
     let mut text = Abbreviation(String::new());
     let complete = fmt::write(&mut text, format_args!("{statement}")).is_ok();
     if !complete {

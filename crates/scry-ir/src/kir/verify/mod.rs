@@ -13,7 +13,7 @@ mod tests;
 
 use std::slice;
 
-use self::error::{Fault, fault, same};
+use self::error::{Fault, abbreviated, fault, same};
 use super::print::Line;
 use super::{Inst, Kir, Label, Stmt, Type, Value, Var};
 
@@ -81,7 +81,9 @@ fn error_at(kir: &Kir, stmt: &Stmt, position: Option<usize>, fault: Fault) -> Ve
     let computed = if let Stmt::Let(value) = stmt { Some(*value) } else { None };
     let error = fault.at(&kir.name, position, &Line { kir, stmt }, computed);
     let of_value = || error.value.and_then(|value| kir.source.value(value));
-    VerifyError { location: kir.position(stmt).or_else(of_value), ..error }
+    let location = kir.position(stmt).or_else(of_value);
+    let source = kir.source.name.clone().map(|name| abbreviated(&name));
+    VerifyError { location, source, ..error }
 }
 
 struct Walk<'a> {
