@@ -142,7 +142,7 @@ impl Batch {
         })
     }
 
-    /// Adds a launch on behalf of the public function that errors name.
+    /// Adds a launch; errors name `function`, the public function.
     fn launch(
         &mut self,
         function: &'static str,
@@ -241,7 +241,7 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has another length,
+    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has a different length,
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "Batch::write";
@@ -295,8 +295,8 @@ impl Batch {
         Ok(Download::new(&self.context, copy, len, latest))
     }
 
-    /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so
-    /// that it can be reused.
+    /// Submits the batch and waits until it is done. Leaves the batch empty, even on failure;
+    /// it can be reused.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -315,7 +315,7 @@ impl Batch {
         self.submit_async().and_then(|ticket| ticket.wait()).in_function("Batch::submit")
     }
 
-    /// Submits the batch; does not wait. Leaves the batch empty, also on failure.
+    /// Submits the batch; does not wait. Leaves the batch empty, even on failure.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -333,7 +333,7 @@ impl Batch {
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
-    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing has run then.
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing was executed.
     pub fn submit_async(&mut self) -> Result<Ticket> {
         let (list, latest) = self.take();
         let submission = latest.submit(|| self.context.submit_list(list, false));
@@ -342,8 +342,8 @@ impl Batch {
     }
 
     /// Submits the batch, waits, and returns the time that each launch took on the device, in
-    /// order; launches without invocations do not count. Empty if the device has no timestamps.
-    /// Leaves the batch empty, also on failure.
+    /// order; launches without invocations are omitted. Empty if the device has no timestamps.
+    /// Leaves the batch empty, even on failure.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -377,7 +377,7 @@ impl Batch {
     }
 
     /// Prepares the batch for repeated execution. Each replay writes the data passed to
-    /// [`Batch::write`] again. Leaves the batch empty, also on failure.
+    /// [`Batch::write`] again. Leaves the batch empty, even on failure.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -409,7 +409,7 @@ impl Batch {
         Ok(Recording::new(&self.context, recorded, latest))
     }
 
-    /// Takes the commands out of the batch. Downloads keep the submission that they were added for.
+    /// Removes and returns the commands. Existing downloads keep referring to their submission.
     fn take(&mut self) -> (CommandList, LatestSubmission) {
         (std::mem::take(&mut self.list), std::mem::take(&mut self.latest))
     }

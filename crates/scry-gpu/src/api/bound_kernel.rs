@@ -15,7 +15,7 @@ use crate::{bf16, f16};
 
 /// A kernel with arguments that are set by name: see [`Kernel::bind`].
 ///
-/// The launch checks the names, so that calls of `set` can be chained.
+/// Names are checked by the launch rather than by `set`, which allows chaining.
 #[derive(Clone)]
 #[must_use = "nothing runs until `run` is called, or Batch::run_bound"]
 pub struct BoundKernel<'a> {
@@ -225,7 +225,7 @@ impl<'a> BoundKernel<'a> {
     ///
     /// # Errors
     /// [`GpuError::Argument`] if the kernel has no such name, a name is set twice or not at all, or
-    /// an argument does not fit; else as [`Device::run`](crate::Device::run). Nothing has run then.
+    /// an argument does not fit; otherwise as [`Device::run`](crate::Device::run).
     pub fn run(&self, launch: impl Into<Launch>) -> Result<()> {
         let context = self.kernel.device().context;
         const NAME: &str = "BoundKernel::run";
@@ -256,7 +256,7 @@ impl<'a> BoundKernel<'a> {
                     Access::Read => "read",
                     Access::ReadWrite => "read_write",
                 };
-                Err(self.left_out(&binding.name, &format!("{}, {access}", binding.layout)))
+                Err(self.not_set(&binding.name, &format!("{}, {access}", binding.layout)))
             }
         };
         let bindings = declared.iter().map(buffer).collect::<Result<Vec<_>>>()?;
@@ -279,13 +279,13 @@ impl<'a> BoundKernel<'a> {
 
     /// Finds the buffer, or the value, that was set under a name.
     fn find(&self, name: &str, is_buffer: bool) -> Option<&Kind<'a>> {
-        let hit = |(given, kind): &&(String, Given<'a>)| {
+        let is_match = |(given, kind): &&(String, Given<'a>)| {
             given == name && matches!(kind.0, Kind::Buffer(_)) == is_buffer
         };
-        self.given.iter().find(hit).map(|(_, given)| &given.0)
+        self.given.iter().find(is_match).map(|(_, given)| &given.0)
     }
 
-    /// Refuses names that the kernel does not have, or that were set twice.
+    /// Rejects names that the kernel does not have, or that were set twice.
     fn check_names(&self) -> Result<()> {
         let (buffers, values) = names(self.interface());
         for (index, (name, given)) in self.given.iter().enumerate() {
@@ -294,7 +294,7 @@ impl<'a> BoundKernel<'a> {
             let is_block = name == BLOCK && !values.is_empty();
             if !is_block && !own.contains(&name.as_str()) {
                 return Err(match other.contains(&name.as_str()) {
-                    true => self.mistaken(name, is_buffer),
+                    true => self.wrong_kind(name, is_buffer),
                     false => self.unknown(name, &[&**own, &**other].concat()),
                 });
             }
@@ -312,18 +312,19 @@ impl<'a> BoundKernel<'a> {
         Ok(())
     }
 
-    /// Returns the value of the kernel's immediates, if they were set or have to be.
-    fn values(&self, are_elsewhere: bool) -> Result<Option<GivenImmediates>> {
+    /// Returns the value of the kernel's immediates; `None` if the kernel has none, or if they are
+    /// set by the [`Launch`] only.
+    fn values(&self, launch_sets_them: bool) -> Result<Option<GivenImmediates>> {
         let Some(declared) = &self.interface().immediates else { return Ok(None) };
         let members: &[scry_ir::Member] = match &declared.layout {
             TypeLayout::Struct { members, .. } => members,
             _ => &[],
         };
-        let part = members.iter().find(|member| self.find(&member.name, false).is_some());
+        let set_member = members.iter().find(|member| self.find(&member.name, false).is_some());
         let is_member = members.iter().any(|member| member.name == declared.name);
         let named = self.find(&declared.name, false).filter(|_| !is_member);
         let block = self.find(BLOCK, false);
-        match (named.or(block), part) {
+        match (named.or(block), set_member) {
             (Some(Kind::Value(whole)), None) if named.is_none() || block.is_none() => {
                 Ok(Some(whole.clone()))
             }
@@ -332,9 +333,9 @@ impl<'a> BoundKernel<'a> {
                 "it is set as a whole and again",
                 "set its members or the whole, once",
             )),
-            (None, None) if are_elsewhere => Ok(None),
+            (None, None) if launch_sets_them => Ok(None),
             (None, None) if members.is_empty() => {
-                Err(self.left_out(&declared.name, &format!("{}, immediate", declared.layout)))
+                Err(self.not_set(&declared.name, &format!("{}, immediate", declared.layout)))
             }
             _ => self.assemble(declared, members).map(Some),
         }
@@ -349,14 +350,14 @@ impl<'a> BoundKernel<'a> {
         let mut bytes = vec![0; declared.layout.fixed_size() as usize];
         for member in members {
             let Some(Kind::Value(value)) = self.find(&member.name, false) else {
-                let what = format!("{}, member of `{}`", member.layout, declared.name);
-                return Err(self.left_out(&member.name, &what));
+                let description = format!("{}, member of `{}`", member.layout, declared.name);
+                return Err(self.not_set(&member.name, &description));
             };
             let of_member = Immediates { name: member.name.clone(), layout: member.layout.clone() };
             let given = (&value.layout, value.type_name, &*value.bytes);
             let part = check::immediate(self.interface(), &of_member, given)?;
-            let begin = member.offset as usize;
-            bytes[begin..begin + part.len()].copy_from_slice(&part);
+            let start = member.offset as usize;
+            bytes[start..start + part.len()].copy_from_slice(&part);
         }
         Ok(GivenImmediates { bytes, layout: ElementLayout::Opaque, type_name: "bytes" })
     }
@@ -376,7 +377,7 @@ impl<'a> BoundKernel<'a> {
         self.refuse(&format!("`{name}`"), &problem, &help)
     }
 
-    fn mistaken(&self, name: &str, is_buffer: bool) -> GpuError {
+    fn wrong_kind(&self, name: &str, is_buffer: bool) -> GpuError {
         let (problem, help) = match is_buffer {
             true => ("a buffer was given for an immediate", "give a number or an array"),
             false => ("a value was given for a binding", "give a buffer or a slice of one"),
@@ -384,8 +385,8 @@ impl<'a> BoundKernel<'a> {
         self.refuse(&format!("`{name}`"), problem, help)
     }
 
-    fn left_out(&self, name: &str, what: &str) -> GpuError {
-        let (argument, problem) = (format!("`{name}`"), format!("it was not set ({what})"));
+    fn not_set(&self, name: &str, description: &str) -> GpuError {
+        let (argument, problem) = (format!("`{name}`"), format!("it was not set ({description})"));
         self.refuse(&argument, &problem, &format!("add .set(\"{name}\", …)"))
     }
 

@@ -64,7 +64,7 @@ impl<T: Element> Buffer<T> {
         Ok(Self::over(DeviceBytes::upload_async(context, data.len(), &element, bytes).await?))
     }
 
-    /// Returns a buffer over bytes that hold elements of type `T`.
+    /// Returns a buffer of bytes that are elements of type `T`.
     pub(crate) fn over(bytes: DeviceBytes) -> Self {
         Self { bytes, element: PhantomData }
     }
@@ -124,7 +124,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has another length than the buffer.
+    /// [`GpuError::Range`] if `data` has a different length than the buffer.
     pub fn write(&self, data: &[T]) -> Result<()> {
         Slice::from(self).write_for("Buffer::write", data)
     }
@@ -163,13 +163,13 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
-    /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
+    /// [`GpuError::Kernel`] if a launch that may have written the elements did not complete.
     pub fn download(&self) -> Result<Vec<T>> {
         Slice::from(self).download().in_function("Buffer::download")
     }
 
-    /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] where
-    /// the slice's pages have been touched before.
+    /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] if
+    /// the slice's pages were accessed before.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -183,7 +183,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another length.
+    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has a different length.
     pub fn download_into(&self, out: &mut [T]) -> Result<()> {
         Slice::from(self).download_into_for("Buffer::download_into", out)
     }
@@ -294,7 +294,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it begins.
+    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it starts.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
         self.slice_for("Buffer::slice", range)
     }
@@ -335,8 +335,8 @@ impl<T: Element> Buffer<T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
-    /// a multiple of their alignment, as those of a [`Buffer::owned_slice`] may.
+    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
+    /// not aligned for the elements, as is possible for a [`Buffer::owned_slice`].
     pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
         let whole = (0, self.bytes.size);
         self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;

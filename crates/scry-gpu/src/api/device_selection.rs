@@ -11,11 +11,11 @@ use crate::lifecycle::exit_guard::{self, EXITING};
 /// The environment variable that selects the device of [`Device::auto`](crate::Device::auto).
 pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
 
-/// The help for a device that does not open.
+/// The help for a device that cannot be opened.
 const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
-/// Opens the device that a selector names. If it names a backend, the others are searched only
-/// where that backend has no such device, so that the error can list theirs.
+/// Opens the device that a selector names. If it names a backend, the others are searched only if
+/// that backend has no such device, to list their devices in the error.
 pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
         return Found::everywhere().open_selected(selector);
@@ -60,7 +60,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Searches every backend but the null one, which computes nothing and must be named.
+    /// Searches every backend except null, which executes nothing and must be selected by name.
     pub(crate) fn everywhere() -> Self {
         Self::of(&|kind| kind != BackendKind::Null)
     }
@@ -73,7 +73,7 @@ impl Found {
         for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
             let found_devices = match exit_guard::call() {
                 Some(_call) => (backend.find)(),
-                None => Err(ended()),
+                None => Err(exiting()),
             };
             match found_devices {
                 Ok(adapters) => found.adapters.extend(adapters),
@@ -92,13 +92,13 @@ impl Found {
         self.adapters.iter().map(|adapter| adapter.info().title())
     }
 
-    /// Opens the first device that opens.
+    /// Opens the first device that can be opened.
     pub(crate) fn open_first(self, selector: Option<&str>) -> Result<Box<dyn Driver>> {
-        let everything = 0..self.adapters.len();
-        self.open_one_of(everything.collect(), selector)
+        let all = 0..self.adapters.len();
+        self.open_one_of(all.collect(), selector)
     }
 
-    /// Opens the first device that a selector matches and that opens.
+    /// Opens the first device that a selector matches and that can be opened.
     pub(crate) fn open_selected(self, selector: &str) -> Result<Box<dyn Driver>> {
         let selected = (0..self.adapters.len())
             .filter(|&position| matches(selector, position, self.adapters[position].info()));
@@ -140,12 +140,12 @@ impl Found {
     }
 }
 
-/// Returns the reason while the process exits: no backend has a device any more.
-fn ended() -> Absence {
+/// Returns the absence of all devices while the process exits.
+fn exiting() -> Absence {
     Absence { reason: EXITING.to_owned(), help: "use devices before that".to_owned() }
 }
 
-/// Returns the reason for a backend that the build leaves out.
+/// Returns the attempt for a backend that is not part of the build.
 fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
     Attempt {
         backend,
@@ -155,7 +155,7 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
 }
 
 /// Returns the rank of a device in the order of preference: CUDA, then discrete, integrated and
-/// virtual GPUs, the CPU backend, and last other software. Equal ones keep their backend's order.
+/// virtual GPUs, the CPU backend, and last other software. Equal ranks keep the backend's order.
 fn rank(info: &DeviceInfo) -> u32 {
     match (info.backend, info.kind) {
         (BackendKind::Cuda, _) => 0,
@@ -210,11 +210,11 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
 pub(crate) fn devices_with(features: Features) -> String {
     let found = Found::everywhere();
     let infos = found.adapters.iter().map(|adapter| adapter.info());
-    let able: Vec<String> =
+    let capable: Vec<String> =
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
-    match able.as_slice() {
+    match capable.as_slice() {
         [] => "no device present has it; write the kernel without it".to_owned(),
-        able => format!("open a device that has it: {}", able.join(", ")),
+        capable => format!("open a device that has it: {}", capable.join(", ")),
     }
 }
 

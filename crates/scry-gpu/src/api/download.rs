@@ -14,7 +14,7 @@ use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::memory::Memory;
 
 /// Elements that a batch reads back.
-#[must_use = "elements are read back only to be received with `get`"]
+#[must_use = "the elements are available only through `get`"]
 pub struct Download<T> {
     context: Arc<Context>,
     /// `None` if there are no elements.
@@ -43,7 +43,7 @@ impl<T: Element> Download<T> {
     }
 
     /// Waits for the batch, or the latest replay of its recording, and returns the elements as they
-    /// were at that point of it.
+    /// were at that point of the batch.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -80,8 +80,8 @@ impl<T: Element> Download<T> {
         self.copy_out(copy)
     }
 
-    /// [`Download::get`] for tasks. No lock is held while it waits: a replay that was submitted
-    /// meanwhile is awaited as well.
+    /// Async form of [`Download::get`]. No lock is held while it waits: a replay that is submitted
+    /// in the meantime is awaited as well.
     pub(super) async fn read_async(&self) -> Result<Vec<T>> {
         let Some(copy) = &self.copy else { return Ok(Vec::new()) };
         let mut awaited = None;
@@ -97,7 +97,7 @@ impl<T: Element> Download<T> {
                     Completion::for_reading(&self.context, submission, copy.source).await?;
                     awaited = Some(submission);
                 }
-                // Another thread submits a replay, or waits for the lock to do so.
+                // Another thread is submitting a replay, or waiting for the lock to do so.
                 None => yield_now().await,
             }
         }

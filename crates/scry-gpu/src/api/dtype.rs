@@ -211,7 +211,7 @@ impl ElementType {
 }
 
 impl From<Option<DType>> for ElementType {
-    /// Converts `None` to bytes, which fit every type.
+    /// Converts `None` to untyped bytes, which fit every type.
     fn from(dtype: Option<DType>) -> Self {
         match dtype {
             Some(dtype) => {
@@ -227,7 +227,7 @@ impl From<Option<DType>> for ElementType {
 mod tests {
     use super::*;
 
-    fn agrees<T: Element>(dtype: DType) {
+    fn assert_agrees<T: Element>(dtype: DType) {
         let (of, typed) = (ElementType::of::<T>(), ElementType::from(Some(dtype)));
         assert_eq!(DType::of::<T>(), Some(dtype));
         assert!(of.is(&typed), "{of:?} {typed:?}");
@@ -237,18 +237,18 @@ mod tests {
 
     #[test]
     fn types_agree_with_elements() {
-        agrees::<u8>(DType::U8);
-        agrees::<i8>(DType::I8);
-        agrees::<u16>(DType::U16);
-        agrees::<i16>(DType::I16);
-        agrees::<half::f16>(DType::F16);
-        agrees::<half::bf16>(DType::BF16);
-        agrees::<u32>(DType::U32);
-        agrees::<i32>(DType::I32);
-        agrees::<f32>(DType::F32);
-        agrees::<u64>(DType::U64);
-        agrees::<i64>(DType::I64);
-        agrees::<f64>(DType::F64);
+        assert_agrees::<u8>(DType::U8);
+        assert_agrees::<i8>(DType::I8);
+        assert_agrees::<u16>(DType::U16);
+        assert_agrees::<i16>(DType::I16);
+        assert_agrees::<half::f16>(DType::F16);
+        assert_agrees::<half::bf16>(DType::BF16);
+        assert_agrees::<u32>(DType::U32);
+        assert_agrees::<i32>(DType::I32);
+        assert_agrees::<f32>(DType::F32);
+        assert_agrees::<u64>(DType::U64);
+        assert_agrees::<i64>(DType::I64);
+        assert_agrees::<f64>(DType::F64);
         assert!(!ElementType::of::<f32>().is(&ElementType::of::<u32>()));
         assert!(!ElementType::from(None).is(&ElementType::of::<u8>()));
     }

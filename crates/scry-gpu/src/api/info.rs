@@ -4,7 +4,7 @@ use std::fmt;
 
 use scry_ir::Features;
 
-/// The programming interface through which a device is driven.
+/// The driver interface of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -45,7 +45,7 @@ impl fmt::Display for BackendKind {
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum DeviceKind {
-    /// A GPU with memory of its own.
+    /// A GPU with its own memory.
     Discrete,
     /// A GPU that shares the host's memory.
     Integrated,
@@ -69,7 +69,7 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// A place on the PCI bus; written `0000:65:00.0`, by the feature `serde` too.
+/// An address on the PCI bus, displayed and serialized as `0000:65:00.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PciAddress {
     /// Domain.
@@ -96,8 +96,8 @@ impl fmt::Display for PciAddress {
 pub struct Limits {
     /// Bytes of one buffer.
     pub max_buffer_size: u64,
-    /// Bytes of one `var<storage>` binding: less than 4 GiB on every device. A larger buffer is
-    /// bound slice by slice, or as a whole to a kernel that is not WGSL.
+    /// Bytes of one `var<storage>` binding: less than 4 GiB on every device. A larger buffer
+    /// must be bound slice by slice, or as a whole to a kernel that is not WGSL.
     pub max_storage_binding_size: u64,
     /// Bytes of one `var<uniform>` binding: also less than 4 GiB.
     pub max_uniform_binding_size: u64,
@@ -107,7 +107,7 @@ pub struct Limits {
     pub max_uniform_bindings: u32,
     /// Invocations of a workgroup along x, y and z.
     pub max_workgroup_size: [u32; 3],
-    /// Invocations of a workgroup in all.
+    /// Invocations of a workgroup in total.
     pub max_workgroup_invocations: u32,
     /// Bytes of workgroup memory.
     pub max_workgroup_memory: u32,
@@ -177,7 +177,7 @@ pub struct DeviceInfo {
     /// Identity of the driver build.
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
     pub driver_uuid: Option<[u8; 16]>,
-    /// Place on the PCI bus.
+    /// Address on the PCI bus.
     pub pci: Option<PciAddress>,
     /// Driver name and version.
     pub driver: String,
@@ -190,7 +190,7 @@ pub struct DeviceInfo {
     pub multiprocessors: Option<u32>,
     /// Bytes of the device's own memory.
     pub memory: u64,
-    /// Bytes that this process may allocate at present, where the driver reports it.
+    /// Bytes that this process may currently allocate, where the driver reports it.
     pub memory_budget: Option<u64>,
     /// Invocations of a subgroup; where it varies, the size kernels are compiled for by default.
     pub subgroup_size: u32,

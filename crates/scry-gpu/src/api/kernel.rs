@@ -25,7 +25,7 @@ pub struct Kernel {
     label: Option<Arc<str>>,
 }
 
-/// How to compile a kernel.
+/// Options for the compilation of a kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CompileOptions {
     /// The entry point; `None` selects the only one.
@@ -72,8 +72,8 @@ impl CompileOptions {
     }
 
     /// Sets an override, by name or by decimal `@id`, to a `bool`, `i32`, `u32`, `f32` or `f64`.
-    /// Compilation refuses a value that the override's type cannot hold, and a name that the
-    /// source does not declare.
+    /// Compilation fails for a value that the override's type cannot represent, and for a name that
+    /// the source does not declare.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -99,9 +99,9 @@ impl CompileOptions {
         self
     }
 
-    /// Names the source, such as its file: errors about it say `blur.wgsl:5:5` instead of
-    /// `wgsl:5:5`, and errors about the kernel and its launches begin with `blur.wgsl:`. Kernels
-    /// that differ only in it are compiled once.
+    /// Sets the name of the source for errors, such as its file name: errors in the source have the
+    /// location `blur.wgsl:5:5` instead of `wgsl:5:5`, and errors of the kernel and its launches
+    /// start with `blur.wgsl:`. Kernels that differ only in the label are compiled once.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -172,8 +172,8 @@ impl Kernel {
         self.label.as_ref()
     }
 
-    /// Returns the kernel without its device, for caches of the device, where a handle of the
-    /// device would be a reference cycle.
+    /// Returns the kernel without its device, for caches of the device, in which a handle of
+    /// the device would be a reference cycle.
     pub(crate) fn without_device(self) -> Arc<CompiledKernel> {
         self.inner
     }
@@ -206,7 +206,7 @@ impl Kernel {
     }
 
     /// Compiles a program of the kernel IR, unless it is cached. Its key in caches is the text of
-    /// the kernel that runs.
+    /// the kernel with bounds checks.
     pub(crate) fn compile_ir(
         context: &Arc<Context>,
         program: Program,
@@ -266,7 +266,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Refuses a grid that needs linearisation, if the kernel is not WGSL.
+    /// Rejects a grid that needs linearisation, if the kernel is not WGSL.
     pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
         if self.inner.is_native() && grid.linearised.is_some() {
             return Err(launch::native_grid_too_large(
@@ -278,7 +278,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Refuses indirect launches, if the kernel is not WGSL.
+    /// Rejects indirect launches, if the kernel is not WGSL.
     pub(crate) fn check_indirect(&self) -> Result<()> {
         match self.inner.is_native() {
             true => Err(launch::native_kernel_indirect(self.interface())),
@@ -286,7 +286,7 @@ impl Kernel {
         }
     }
 
-    /// Refuses tensor maps among the immediates that exceed their buffers.
+    /// Rejects tensor maps in the immediates that exceed their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
         match &self.inner.key().native {
             Some(spec) if spec.interface.declared_parameters().is_some() => {
@@ -320,17 +320,17 @@ impl Kernel {
         }))
     }
 
-    /// Returns whether it is not WGSL.
+    /// Returns whether the source is not WGSL.
     pub(crate) fn is_native(&self) -> bool {
         self.inner.is_native()
     }
 }
 
-/// What precedes the text of a kernel in the IR in its key: no WGSL begins like this. The number is
-/// the version of the text.
+/// The prefix of kernel IR in cache keys. No WGSL source starts with it. The number is the version
+/// of the text format.
 const IR_PREFIX: &str = "\0kernel IR 1\n";
 
-/// Makes a program of a kernel in the IR.
+/// Creates a program from kernel IR.
 ///
 /// # Errors
 /// Those of [`Program::from_kir`], and for options that the kernel does not have.

@@ -7,8 +7,8 @@ use crate::core::handles::SubmissionIndex;
 
 /// The latest submission of a batch, if any, shared by the batch and its downloads.
 ///
-/// A replay overwrites the elements that an earlier one read back. So a download holds the read
-/// lock, submissions hold the write lock, and downloads wait for the latest submission.
+/// A replay overwrites the elements that an earlier one read back. Downloads therefore hold the
+/// read lock and wait for the latest submission; submissions hold the write lock.
 #[derive(Clone, Default)]
 pub(crate) struct LatestSubmission(Arc<RwLock<Option<SubmissionIndex>>>);
 

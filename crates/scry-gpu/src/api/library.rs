@@ -1,8 +1,8 @@
-//! The status of libraries that are opened when first needed.
+//! The status of libraries that are loaded on first use.
 
 use crate::backend;
 
-/// A library that only some calls need.
+/// The status of an optional library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryStatus {
     /// The vendor's name, such as `NVRTC`.
@@ -18,7 +18,7 @@ pub struct LibraryStatus {
 pub enum LibraryState {
     /// It was opened, and has the required functions.
     Found {
-        /// The file: a name where the system looked it up, otherwise a path.
+        /// The file name if the system's search path has the library, otherwise the path.
         file: String,
         /// The library's own version, such as `12.8`.
         version: String,
@@ -27,7 +27,7 @@ pub enum LibraryState {
     Absent {
         /// The names and folders that were tried, with the result of each.
         reason: String,
-        /// How to get it.
+        /// How to install it.
         help: String,
     },
 }

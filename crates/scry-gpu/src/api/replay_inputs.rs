@@ -30,7 +30,7 @@ pub struct ReplayInputs<'r> {
 /// A write to part of an allocation.
 struct Write {
     /// Offset of its data in [`ReplayInputs::bytes`].
-    begin: usize,
+    start: usize,
     memory: Arc<Memory>,
     span: BufferRange,
 }
@@ -57,10 +57,10 @@ impl<'r> ReplayInputs<'r> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
-    /// command of the recording uses the elements, or one overwrites some of them before they are
-    /// read, as a recorded [`Batch::write`](crate::Batch::write) does. [`GpuError::WrongDevice`].
-    /// An error leaves the inputs unchanged.
+    /// [`GpuError::Range`] if `data` has a different length, or if the data would have no effect:
+    /// no command of the recording uses the elements, or one overwrites some of them before they
+    /// are read, as a recorded [`Batch::write`](crate::Batch::write) does.
+    /// [`GpuError::WrongDevice`]. An error leaves the inputs unchanged.
     pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
         const NAME: &str = "ReplayInputs::write";
         dst.check_len(NAME, data.len())?;
@@ -68,7 +68,7 @@ impl<'r> ReplayInputs<'r> {
         let owner = (view.context, view.label);
         same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, span)) = view.bytes() {
-            let refused = |problem: &str, help: &str| {
+            let refuse = |problem: &str, help: &str| {
                 let (count, name) = (data.len(), quoted(view.label));
                 Err(GpuError::Range(RangeError {
                     operation: NAME,
@@ -80,27 +80,27 @@ impl<'r> ReplayInputs<'r> {
             match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
                 FirstUse::Read => {}
                 FirstUse::None => {
-                    return refused("does not use", "write elements that it reads");
+                    return refuse("does not use", "write elements that it reads");
                 }
                 FirstUse::Overwrite => {
-                    return refused(
+                    return refuse(
                         "overwrites, before it reads them, some of",
                         "leave the write, fill or copy of these elements out of the batch that \
                          is recorded, and write them for the first replay as well",
                     );
                 }
             }
-            let begin = self.bytes.len().next_multiple_of(ALIGNMENT);
-            self.bytes.resize(begin, 0);
+            let start = self.bytes.len().next_multiple_of(ALIGNMENT);
+            self.bytes.resize(start, 0);
             self.bytes.extend_from_slice(element::bytes_of(data));
-            self.writes.push(Write { begin, memory: memory.clone(), span });
+            self.writes.push(Write { start, memory: memory.clone(), span });
         }
         Ok(self)
     }
 
     /// Submits the writes and, after them, the recorded work, as [`Recording::replay`] does; does
     /// not wait. No other submission comes between the writes and the work. Leaves the inputs
-    /// empty, also on failure.
+    /// empty, even on failure.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -115,8 +115,8 @@ impl<'r> ReplayInputs<'r> {
     /// ```
     ///
     /// # Errors
-    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to copy the data
-    /// to; nothing has run then.
+    /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if staging memory for the data cannot be
+    /// allocated. After an error nothing was submitted.
     pub fn submit(&mut self) -> Result<Ticket> {
         let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
         capture(self.recording.context(), &bytes, &writes)
@@ -134,8 +134,8 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
     let size = bytes.len() as u64;
     let source = context.allocate(MemoryKind::Upload, size, "inputs of a replay")?;
     context.note_loss(context.driver.write(source.id(), 0, bytes))?;
-    for Write { begin, memory, span } in writes {
-        let (offset, size) = (source.whole().offset + *begin as u64, span.size);
+    for Write { start, memory, span } in writes {
+        let (offset, size) = (source.whole().offset + *start as u64, span.size);
         let src = BufferRange { memory: source.id(), offset, size };
         list.push(Command::Copy { src, dst: *span }, [&source, memory]);
     }

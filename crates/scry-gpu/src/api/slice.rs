@@ -97,12 +97,12 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has another length.
+    /// [`GpuError::Range`] if `data` has a different length.
     pub fn write(&self, data: &[T]) -> Result<()> {
         self.write_for("Slice::write", data)
     }
 
-    /// [`Slice::write`]; errors name `operation`.
+    /// Implements [`Slice::write`]; errors name `operation`.
     pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
         self.same_length(operation, data.len())?;
         device_bytes::write(self.view(), element::bytes_of(data)).in_function(operation)
@@ -146,7 +146,7 @@ impl<'a, T: Element> Slice<'a, T> {
         self.download_into_for("Slice::download_into", out)
     }
 
-    /// [`Slice::download_into`]; errors name `operation`.
+    /// Implements [`Slice::download_into`]; errors name `operation`.
     pub(crate) fn download_into_for(&self, operation: &'static str, out: &mut [T]) -> Result<()> {
         self.read(operation, out, Pages::Present)
     }
@@ -210,8 +210,8 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
-    /// a multiple of their alignment.
+    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
+    /// not aligned for the elements.
     pub fn view_as<U: Element>(&self) -> Result<Slice<'a, U>> {
         let element = ElementType::of::<U>();
         self.bytes.check_view("Slice::view_as", (self.start, self.byte_size()), &element)?;

@@ -10,7 +10,7 @@ use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 
 /// A submitted batch, which may still be running. Dropping a ticket does not stop the batch.
-#[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]
+#[must_use = "wait for the ticket, or drop it explicitly: the batch keeps running"]
 pub struct Ticket {
     context: Arc<Context>,
     /// `None` if the batch was empty.
@@ -43,8 +43,8 @@ impl Ticket {
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
     /// [`GpuError::Timeout`](crate::GpuError::Timeout) after the device's time limit,
-    /// [`GpuError::Kernel`](crate::GpuError::Kernel) if a launch of the batch did not run to its
-    /// end,
+    /// [`GpuError::Kernel`](crate::GpuError::Kernel) if a launch of the batch did not
+    /// complete,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted) after which it may be waited
     /// for again.
     pub fn wait(&self) -> Result<()> {

@@ -9,8 +9,8 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 
-/// A submission, and which of its launches are the caller's: the core adds internal ones, for
-/// copies and for indirect launches.
+/// A submission with timed launches. The core adds internal launches, for copies and for indirect
+/// launches, whose times are not returned.
 pub(crate) struct TimedSubmission {
     context: Arc<Context>,
     pub submission: SubmissionIndex,

@@ -50,7 +50,7 @@ impl UntypedBuffer {
         Self { bytes, element }
     }
 
-    /// Returns the number of elements; of bytes where the type is unknown.
+    /// Returns the number of elements, or of bytes if the type is unknown.
     ///
     /// ```
     /// # let gpu = scry_gpu::Device::open("cpu")?;
@@ -143,7 +143,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if `data` has another number of bytes than the buffer.
+    /// [`GpuError::Range`] if `data` and the buffer differ in size.
     pub fn write_bytes(&self, data: &[u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::write_bytes";
         self.same_size(NAME, data.len())?;
@@ -177,7 +177,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another size.
+    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has a different size.
     pub fn download_bytes_into(&self, out: &mut [u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::download_bytes_into";
         self.same_size(NAME, out.len())?;
@@ -251,7 +251,7 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it begins.
+    /// [`GpuError::Range`] if the range exceeds the buffer or ends before it starts.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
         let (start, end) = resolve("UntypedBuffer::slice", range, self.len(), self.label())?;
         let [start, size] = [start, end - start].map(|len| len as u64 * self.element.size);
@@ -273,8 +273,8 @@ impl UntypedBuffer {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
-    /// a multiple of their size.
+    /// [`GpuError::Range`] if the size is not a multiple of the element size, or if the start is
+    /// not a multiple of it.
     pub fn view_as(&self, dtype: impl Into<Option<DType>>) -> Result<Self> {
         let element = dtype.into().into();
         self.bytes.check_view("UntypedBuffer::view_as", (0, self.bytes.size), &element)?;

@@ -11,11 +11,11 @@ impl Device {
     /// Compiles a kernel that was built in the kernel IR, usually by a
     /// [`Builder`](crate::kir::Builder).
     ///
-    /// Launches are as safe as those of WGSL, whatever the kernel claims: its rules are verified,
-    /// every index is clamped to the last element in bounds, loops that are not proven to end can
-    /// be stopped, and barriers must be reached by all invocations of a workgroup
-    /// ([`kir`](crate::kir) has the rules). Caches find a kernel by its content. The kernel is
-    /// checked at each call: keep the [`Kernel`] to launch it often.
+    /// Launches are as safe as those of WGSL, even for an invalid kernel: the IR's rules are
+    /// verified, every index is clamped to the last element in bounds, loops that are not proven to
+    /// end can be stopped, and barriers must be reached by all invocations of a workgroup
+    /// ([`kir`](crate::kir) has the rules). Kernels are cached by content, but checked by each
+    /// call: keep the [`Kernel`] to launch it often.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -52,8 +52,8 @@ impl Device {
         self.compile_ir_labelled(kir, &CompileOptions::default()).in_function("Device::compile_ir")
     }
 
-    /// [`Device::compile_ir`] with options: a label. A kernel in the IR has no overrides, and one
-    /// entry point.
+    /// Compiles a kernel as [`Device::compile_ir`] does, with a label. A kernel in the IR has no
+    /// overrides and one entry point.
     ///
     /// ```
     /// use scry_gpu::kir::{Builder, Label};

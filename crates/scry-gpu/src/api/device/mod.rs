@@ -49,18 +49,18 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which reports for each backend what was
-    /// tried, why it has no device, and what would change that, or that `SCRY_DEVICE` matches none.
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists each backend with the reason
+    /// why it has no device, and help; or if `SCRY_DEVICE` matches no device.
     pub fn auto() -> Result<Self> {
         let selector = std::env::var_os(device_selection::VARIABLE).unwrap_or_default();
         let selector = selector.to_string_lossy();
         if !selector.trim().is_empty() {
             return Self::open(&selector).map_err(device_selection::from_variable);
         }
-        let device = Self::opened_by(|| Found::everywhere().open_first(None))?;
+        let device = Self::open_with(|| Found::everywhere().open_first(None))?;
         if device.info().kind == DeviceKind::Software {
-            static SAID: Once = Once::new();
-            SAID.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
+            static WARNED: Once = Once::new();
+            WARNED.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
         }
         Ok(device)
     }
@@ -79,7 +79,7 @@ impl Device {
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
         let found = || Found::of(&|wanted| wanted == kind);
-        Self::opened_by(|| found().open_first(Some(kind.name())))
+        Self::open_with(|| found().open_first(Some(kind.name())))
     }
 
     /// Opens the first device of the list that matches a selector: a backend (`vulkan`, `cpu`), a
@@ -102,10 +102,10 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
     pub fn open(selector: &str) -> Result<Self> {
-        Self::opened_by(|| device_selection::open(selector))
+        Self::open_with(|| device_selection::open(selector))
     }
 
-    fn opened_by(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
+    fn open_with(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
         let start = Instant::now();
         let device = open().map(Self::from_driver)?;
         logging::opened(device.info(), start.elapsed());
@@ -121,7 +121,7 @@ impl Device {
     /// for info in &devices {
     ///     println!("{info}");
     /// }
-    /// // Each can be opened by its place.
+    /// // Each can be opened by its index.
     /// let first = &devices[0];
     /// let gpu = Device::open(&format!("{}:{}", first.backend, first.index))?;
     /// assert_eq!(gpu.name(), first.name);
@@ -133,7 +133,8 @@ impl Device {
         found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
     }
 
-    /// Returns, for each backend of this build that has no device, the reason and the help.
+    /// Returns the reason and help for each backend without a device, including backends that are
+    /// not part of this build.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -163,7 +164,7 @@ impl Device {
         backend::BACKENDS.iter().map(|backend| backend.kind).collect()
     }
 
-    /// Returns whether there is any device.
+    /// Returns whether any device is present.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -218,7 +219,7 @@ impl Device {
         self.context.info.subgroup_size
     }
 
-    /// Returns the backend that drives it.
+    /// Returns its backend.
     #[must_use]
     pub fn backend_kind(&self) -> BackendKind {
         self.context.info.backend
@@ -282,8 +283,8 @@ impl Device {
     /// # Errors
     /// [`GpuError::Shader`](crate::GpuError::Shader) with the annotated source line;
     /// [`GpuError::Unsupported`](crate::GpuError::Unsupported) and
-    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks a feature or exceeds a
-    /// limit that the kernel needs.
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks a feature that the
+    /// kernel uses, or if the kernel exceeds a limit of the device.
     pub fn compile(&self, wgsl: &str) -> Result<Kernel> {
         let options = CompileOptions::default();
         Kernel::compile(&self.context, wgsl, &options, true).in_function("Device::compile")
@@ -411,8 +412,8 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) if the bindings do not fit the kernel,
-    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if there are too many invocations. Nothing
-    /// has run then.
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if there are too many invocations. The
+    /// kernel was not launched.
     pub fn run(
         &self,
         kernel: &Kernel,
@@ -454,7 +455,7 @@ impl Device {
         self.launch("Device::run_with_immediates", kernel, bindings, &launch)
     }
 
-    /// Runs a kernel on behalf of the public function that errors name.
+    /// Runs a kernel; errors name `function`, the public function.
     fn launch(
         &self,
         function: &'static str,

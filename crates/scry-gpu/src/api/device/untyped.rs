@@ -33,8 +33,8 @@ impl Device {
         Ok(UntypedBuffer::over(bytes, element))
     }
 
-    /// Copies bytes to a new buffer of elements of a type, in the byte order of the host, or of
-    /// bytes without a type (`None`). Returns once they are copied.
+    /// Copies bytes to a new buffer of elements of type `dtype`, in the byte order of the host;
+    /// without a type (`None`) the elements are bytes. Returns once `data` is copied.
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -46,7 +46,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Range`] if the bytes are not a whole number of elements; as [`Device::upload`].
+    /// [`GpuError::Range`] if the size is not a multiple of the element size; otherwise as
+    /// [`Device::upload`].
     pub fn upload_bytes(
         &self,
         dtype: impl Into<Option<DType>>,

@@ -24,7 +24,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
     /// [`GpuError::Timeout`](crate::GpuError::Timeout),
-    /// [`GpuError::Kernel`](crate::GpuError::Kernel) for a launch that did not run to its end,
+    /// [`GpuError::Kernel`](crate::GpuError::Kernel) for a launch that did not complete,
     /// unless an earlier call has reported it,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
     pub fn wait(&self) -> Result<()> {
@@ -41,8 +41,8 @@ impl Device {
     /// Sets the time limit of a wait, counted from its start. A wait that exceeds it fails with
     /// [`GpuError::Timeout`](crate::GpuError::Timeout).
     ///
-    /// The CPU device cancels the work that was waited for: running kernels stop, so that their
-    /// output is incomplete, and later ones do not start. All waits in progress for this work, or
+    /// The CPU device cancels the work that was waited for: running kernels stop with
+    /// incomplete output, and later ones do not start. All waits in progress for this work, or
     /// for later work, fail with the same error, and the device stays usable. CUDA cancels kernels
     /// with loops that are not proven to end: these poll for cancellation. Other kernels have half
     /// a second to finish. Vulkan cannot stop a running kernel; there, and where a CUDA kernel does
@@ -60,7 +60,7 @@ impl Device {
     ///     @compute @workgroup_size(1) fn spin() { loop { if flag[0] == 1u { break; } } }";
     /// gpu.dispatch(spin, &[&flag], 1)?;
     /// assert!(matches!(gpu.wait(), Err(GpuError::Timeout(_))));
-    /// gpu.set_time_limit(None); // the CPU device goes on
+    /// gpu.set_time_limit(None); // the CPU device remains usable
     /// assert_eq!(flag.download()?, [0]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
@@ -100,7 +100,7 @@ impl Device {
         self.context.interrupt();
     }
 
-    /// Returns the memory held by the device's buffers, staging included.
+    /// Returns the memory used by the device's buffers, including staging memory.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -116,8 +116,8 @@ impl Device {
         self.context.account.usage()
     }
 
-    /// Returns the free device memory in bytes, over all processes, of
-    /// [`DeviceInfo::memory`](crate::DeviceInfo::memory) in all. `None` where the backend does not
+    /// Returns the free device memory in bytes, over all processes, out of
+    /// [`DeviceInfo::memory`](crate::DeviceInfo::memory). `None` where the backend does not
     /// report it (all but CUDA).
     ///
     /// ```
@@ -138,8 +138,8 @@ impl Device {
         self.context.check_alive().and_then(|()| free()).in_function("Device::free_memory")
     }
 
-    /// Returns the number of launches submitted to the device since it was opened, those of replays
-    /// included.
+    /// Returns the number of launches submitted to the device since it was opened, including those
+    /// of replays.
     ///
     /// ```
     /// use scry_gpu::Device;

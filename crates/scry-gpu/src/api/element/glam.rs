@@ -11,7 +11,7 @@ use super::{Element, ElementLayout};
 macro_rules! elements {
     ($($ty:ident: $array:ty),* $(,)?) => {$(
         // SAFETY: all fields are numbers, and the assertion shows that nothing is between or
-        // after them: plain data, every pattern valid.
+        // after them: plain data, every bit pattern valid.
         unsafe impl Element for g::$ty {
             const LAYOUT: ElementLayout = {
                 assert!(size_of::<g::$ty>() == size_of::<$array>(), "the type has padding");

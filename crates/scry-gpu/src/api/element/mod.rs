@@ -28,11 +28,11 @@ pub use pod::PodElement;
 /// #[repr(C)]
 /// struct Particle {
 ///     position: [f32; 3],
-///     mass: f32, // fills the four bytes that WGSL leaves free behind a vec3
+///     mass: f32, // fills the four bytes that WGSL leaves unused after a vec3
 /// }
 /// ```
 ///
-/// The derive refuses, at compile time, types that cannot be copied byte for byte, such as those
+/// The derive rejects, at compile time, types that cannot be copied byte for byte, such as those
 /// with padding:
 ///
 /// ```compile_fail,E0080
@@ -41,7 +41,7 @@ pub use pod::PodElement;
 /// #[repr(C)]
 /// struct Pixel {
 ///     alpha: u8,
-///     color: u32, // three bytes before it are padding: spell them out as a field
+///     color: u32, // three bytes before it are padding: declare them as a field
 /// }
 /// ```
 ///
@@ -65,7 +65,7 @@ pub use pod::PodElement;
 ///   lowest byte of a word is the first in the buffer.
 /// - A buffer need not be a whole number of WGSL elements long: as in WebGPU `arrayLength` is
 ///   rounded down, and the kernel accesses none of the bytes after the last whole element. Seven
-///   `u8` bound to `array<u32>` are one word. One element at least is required.
+///   `u8` bound to `array<u32>` are one word. At least one element is required.
 /// - Types without a known layout ([`ElementLayout::Opaque`]) are checked for size and stride.
 ///
 /// # Types of other crates
@@ -73,7 +73,7 @@ pub use pod::PodElement;
 /// With the feature `glam`, vectors, quaternions and matrices of [glam](https://docs.rs/glam) are
 /// elements: each is the array of its numbers, a matrix by columns.
 ///
-/// | glam | as | fits, beside arrays of its scalar |
+/// | glam | as | fits, in addition to arrays of its scalar |
 /// | --- | --- | --- |
 /// | `Vec2`, `Vec4`, `Quat` | `[f32; 2]`, `[f32; 4]` | `vec2<f32>`, `vec4<f32>` |
 /// | `Vec3` | `[f32; 3]`, 12 bytes | `vec3<f32>` in structures, not `array<vec3<f32>>` |
@@ -91,7 +91,7 @@ pub use pod::PodElement;
 /// #[repr(C)]
 /// struct Light {
 ///     position: Vec3,
-///     power: f32, // fills the four bytes that WGSL leaves free behind a vec3
+///     power: f32, // fills the four bytes that WGSL leaves unused after a vec3
 /// }
 ///
 /// let gpu = Device::open("cpu")?;
@@ -127,7 +127,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     const LAYOUT: ElementLayout = ElementLayout::Opaque;
 }
 
-/// Structures that the derive refuses; its own messages are tested with the derive.
+/// Structures that the derive rejects; its own messages are tested with the derive.
 ///
 /// Padding at the end:
 ///
@@ -173,12 +173,12 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
 /// ```
 /// #[derive(Clone, Copy, scry_gpu::Element)]
 /// #[repr(C, align(16))]
-/// struct Taken([f32; 3], u32);
+/// struct Accepted([f32; 3], u32);
 ///
 /// #[derive(Clone, Copy, scry_gpu::Element)]
 /// #[repr(C)]
 /// pub(crate) struct Nested {
-///     pub r#type: [Taken; 2],
+///     pub r#type: [Accepted; 2],
 ///     rest: [u8; 16],
 /// }
 ///
@@ -263,57 +263,57 @@ impl fmt::Display for ElementLayout {
     }
 }
 
-// SAFETY: two bytes of plain data, every pattern a number.
+// SAFETY: two bytes of plain data, every bit pattern valid.
 unsafe impl Element for half::f16 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Float, 2);
 }
-// SAFETY: two bytes of plain data, every pattern a number.
+// SAFETY: two bytes of plain data, every bit pattern valid.
 unsafe impl Element for half::bf16 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Bfloat, 2);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for f32 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Float, 4);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for f64 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Float, 8);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for i8 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Sint, 1);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for i16 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Sint, 2);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for i32 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Sint, 4);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for i64 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Sint, 8);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for u8 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Uint, 1);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for u16 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Uint, 2);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for u32 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Uint, 4);
 }
-// SAFETY: plain data, every pattern a number.
+// SAFETY: plain data, every bit pattern valid.
 unsafe impl Element for u64 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Uint, 8);
 }
 
-// SAFETY: an array is its elements without gaps. An empty one is refused when it is compiled,
-// since every use of a buffer reads `LAYOUT`.
+// SAFETY: an array is its elements without gaps. An empty one does not compile, because every
+// use of a buffer reads `LAYOUT`.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: ElementLayout = {
         assert!(N > 0, "an empty array cannot be the element of a buffer");
@@ -335,16 +335,16 @@ pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
 pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     const { assert!(size_of::<T>() > 0, "an element of a buffer must have a size") }
     // SAFETY: the slice is writable for its size in bytes and borrowed exclusively, `Element` has
-    // no uninitialised bytes, and whatever bytes are written make valid values.
+    // no uninitialised bytes, and any bytes are valid values.
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
-/// Returns a vector of `len` zeros, whose pages the system provides on first touch.
+/// Returns a vector of `len` zeros. The system provides its pages on first access.
 ///
 /// # Panics
 /// If the host is out of memory, as for every vector.
 pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
-    let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of as many elements exists");
+    let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of this length exists");
     if layout.size() == 0 {
         return Vec::new();
     }
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_know_their_size() {
+    fn layouts_have_sizes() {
         assert_eq!(<[[half::f16; 3]; 5] as Element>::LAYOUT.size(), Some(30));
         assert_eq!(<i64 as Element>::LAYOUT.size(), Some(8));
         assert_eq!(ElementLayout::Opaque.size(), None);

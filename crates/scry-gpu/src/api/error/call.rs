@@ -1,14 +1,14 @@
-//! Errors whose cause is a call's arguments.
+//! Errors caused by the arguments of a call.
 
-use super::function::{Function, called};
-use super::label::{Label, labelled};
+use super::function::{Function, function_prefix};
+use super::label::{Label, label_prefix};
 
 type StaticStr = &'static str;
 
 error_structs! {
     /// An argument of a launch does not fit the kernel, or one of a function of the kernel library
     /// does not fit the others.
-    #[error("{}; help: {help}", misfit(.label, .kernel, .argument, .problem))]
+    #[error("{}; help: {help}", argument_problem(.label, .kernel, .argument, .problem))]
     ArgumentError {
         /// Returns the name of the kernel's source, if
         /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
@@ -16,7 +16,7 @@ error_structs! {
         /// Returns the entry point of the kernel, or the function that was called, such as
         /// `Kernels::matmul`.
         kernel: String,
-        /// Returns which argument it is, by WGSL name and place.
+        /// Returns the argument, by WGSL name and binding.
         argument: String,
         /// Returns what is wrong with the argument.
         problem: String,
@@ -28,8 +28,8 @@ error_structs! {
     #[error(
         "{}{}{what} is {requested}, but {device} is limited to {limit} ({limit_name}); help: \
          {help}",
-        labelled(.label),
-        called(.function)
+        label_prefix(.label),
+        function_prefix(.function)
     )]
     TooLargeError {
         /// Returns the name of the kernel's source, if the call compiles or launches a kernel and
@@ -39,7 +39,7 @@ error_structs! {
         function: Function,
         /// Returns what is too large.
         what: String,
-        /// Returns how large it is, with its unit.
+        /// Returns the requested size, with its unit.
         requested: String,
         /// Returns the name of the device.
         device: String,
@@ -65,7 +65,7 @@ error_structs! {
     /// The call would block a thread that must not block, such as the main thread of a browser.
     #[error(
         "{}{device} has unfinished work, and this thread must not block; help: {}",
-        called(.function),
+        function_prefix(.function),
         await_instead(.function.as_deref())
     )]
     WouldBlockError {
@@ -91,7 +91,7 @@ error_structs! {
     }
 }
 
-/// Functions that wait for the device, and those to await in their place.
+/// Functions that wait for the device, and the futures to await instead.
 const ASYNC_FUNCTIONS: [(&str, &str); 18] = [
     ("Batch::submit", "the ticket of Batch::submit_async"),
     ("Batch::submit_timed", "Batch::submit_timed_async"),
@@ -113,10 +113,10 @@ const ASYNC_FUNCTIONS: [(&str, &str); 18] = [
     ("UntypedBuffer::write_bytes", "UntypedBuffer::write_bytes_async"),
 ];
 
-/// Returns what to await in place of a function that would block.
+/// Returns the help for a function that would block: the future to await instead.
 fn await_instead(function: Option<&str>) -> String {
-    let known = ASYNC_FUNCTIONS.iter().find(|(blocking, _)| Some(*blocking) == function);
-    match known {
+    let found = ASYNC_FUNCTIONS.iter().find(|(blocking, _)| Some(*blocking) == function);
+    match found {
         Some((_, instead)) => format!("await {instead}"),
         None => "await Device::ready_async first".to_owned(),
     }
@@ -125,9 +125,9 @@ fn await_instead(function: Option<&str>) -> String {
 /// Joins the parts of the text: for a function, its path (which contains `::`, unlike an entry
 /// point), the argument as subject and the problem as predicate; for a kernel, its name and the
 /// argument before a colon.
-fn misfit(label: &Label, kernel: &str, argument: &str, problem: &str) -> String {
+fn argument_problem(label: &Label, kernel: &str, argument: &str, problem: &str) -> String {
     match kernel.contains("::") {
         true => format!("{kernel}: {argument} {problem}"),
-        false => format!("{}kernel `{kernel}`, {argument}: {problem}", labelled(label)),
+        false => format!("{}kernel `{kernel}`, {argument}: {problem}", label_prefix(label)),
     }
 }

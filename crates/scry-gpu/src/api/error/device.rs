@@ -1,9 +1,9 @@
-//! Errors whose cause is a device or its driver.
+//! Errors caused by a device or its driver.
 
 use std::time::Duration;
 
-use super::function::{Function, called};
-use super::label::{Label, labelled};
+use super::function::{Function, function_prefix};
+use super::label::{Label, label_prefix};
 
 type StaticStr = &'static str;
 
@@ -11,7 +11,7 @@ type StaticStr = &'static str;
 pub(crate) const DRIVER_FAILED: &str =
     "update the driver; if it still fails, report it with the output of `scry doctor`";
 
-/// The help for an error that no program should be able to cause.
+/// The help for internal errors, which no program should be able to cause.
 pub(crate) const DEFECT: &str =
     "report this defect of scry-gpu, with the kernel and the output of `scry doctor`";
 
@@ -20,7 +20,7 @@ error_structs! {
     #[error(
         "{}kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is \
          {limit}; help: {help}",
-        labelled(.label)
+        label_prefix(.label)
     )]
     KernelError {
         /// Returns the name of the kernel's source, if
@@ -43,7 +43,7 @@ error_structs! {
     /// The device has no memory left for an allocation.
     #[error(
         "{}{device} is out of memory: {requested} bytes asked for {label}; {detail}; help: {help}",
-        called(.function)
+        function_prefix(.function)
     )]
     OutOfMemoryError {
         /// Returns the function that was called, such as `Device::alloc`.
@@ -52,7 +52,7 @@ error_structs! {
         device: String,
         /// Returns the size of the allocation in bytes.
         requested: u64,
-        /// Returns what the memory was for.
+        /// Returns the purpose of the memory.
         label: String,
         /// Returns the current users of the memory.
         detail: String,
@@ -63,14 +63,14 @@ error_structs! {
     /// Work exceeded the time limit.
     #[error(
         "{}work on {device} did not finish within the time limit of {limit:?}; help: {help}",
-        called(.function)
+        function_prefix(.function)
     )]
     TimeoutError {
         /// Returns the function that was called, such as `Device::wait`.
         function: Function,
         /// Returns the name of the device.
         device: String,
-        /// Returns the limit in force.
+        /// Returns the time limit.
         limit: Duration,
         /// Returns what to do.
         help: String,
@@ -80,7 +80,7 @@ error_structs! {
     #[error(
         "{}the wait for {device} was interrupted by Device::interrupt, and the work continues; \
          help: wait again for its result",
-        called(.function)
+        function_prefix(.function)
     )]
     InterruptedError {
         /// Returns the function that was called, such as `Device::wait`.
@@ -89,10 +89,10 @@ error_structs! {
         device: String,
     }
 
-    /// The device is gone.
+    /// The device is lost.
     #[error(
         "{}{device} is lost: {reason}; help: drop it and open a new Device",
-        called(.function)
+        function_prefix(.function)
     )]
     DeviceLostError {
         /// Returns the function that was called, such as `Device::run`.
@@ -106,8 +106,8 @@ error_structs! {
     /// A driver call failed with an error code that has no variant of its own.
     #[error(
         "{}{}{call} failed on {device}: {code}{}help: {help}",
-        labelled(.label),
-        called(.function),
+        label_prefix(.label),
+        function_prefix(.function),
         separator(.code)
     )]
     DriverError {

@@ -1,4 +1,4 @@
-//! The function that was called, in errors that arise below it.
+//! The public function that was called, as errors name it.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,6 @@ use std::borrow::Cow;
 pub(super) type Function = Option<Cow<'static, str>>;
 
 /// Returns the prefix of an error text that names the function that was called.
-pub(super) fn called(function: &Function) -> String {
+pub(super) fn function_prefix(function: &Function) -> String {
     function.as_ref().map(|function| format!("{function}: ")).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! Errors whose cause is a kernel, or that a device cannot run it.
+//! Errors caused by a kernel, or by a device that cannot run it.
 
 use scry_ir::Features;
 
-use super::function::{Function, called};
-use super::label::{Label, labelled};
+use super::function::{Function, function_prefix};
+use super::label::{Label, label_prefix};
 use crate::api::native::Language;
 
 type StaticStr = &'static str;
@@ -12,8 +12,8 @@ error_structs! {
     /// The kernel uses features that the device lacks.
     #[error(
         "{}{}kernel `{kernel}` needs {features}, which {device} does not have; help: {help}",
-        labelled(.label),
-        called(.function)
+        label_prefix(.label),
+        function_prefix(.function)
     )]
     UnsupportedError {
         /// Returns the function that was called, such as `Device::compile`.
@@ -27,12 +27,12 @@ error_structs! {
         features: Features,
         /// Returns the name of the device.
         device: String,
-        /// Returns which of the devices present have the features, or that none has.
+        /// Returns the present devices that have the features, or a text that none has.
         help: String,
     }
 
     /// A kernel of the kernel library uses instructions that the device lacks.
-    #[error("{} needs {needed}, but {device} has {present}; help: {help}", who(.kernel))]
+    #[error("{} needs {needed}, but {device} has {present}; help: {help}", subject(.kernel))]
     CapabilityError {
         /// Returns the name of the kernel, or the function that was called, such as
         /// `Kernels::matmul`.
@@ -50,7 +50,7 @@ error_structs! {
     /// The kernel is not WGSL, and the device only runs WGSL.
     #[error(
         "{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
-        whose(.kernel)
+        subject_and_verb(.kernel)
     )]
     LanguageError {
         /// Returns the entry point of the kernel, or the function that was called, such as
@@ -67,7 +67,7 @@ error_structs! {
     /// A kernel that is not WGSL was refused by its compiler.
     #[error(
         "{}kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}",
-        called(.function)
+        function_prefix(.function)
     )]
     SourceError {
         /// Returns the function that was called, such as `Device::compile_ptx`.
@@ -85,13 +85,13 @@ error_structs! {
     }
 
     /// A library that the call needs cannot be opened or is too old.
-    #[error("{}{library} is not available: {problem}; help: {help}", called(.function))]
+    #[error("{}{library} is not available: {problem}; help: {help}", function_prefix(.function))]
     LibraryError {
         /// Returns the function that was called, such as `Device::cublas_matmul`.
         function: Function,
         /// Returns the name of the library.
         library: StaticStr,
-        /// Returns what was tried, and with which result.
+        /// Returns the attempts to open it, with their results.
         problem: String,
         /// Returns how to install it.
         help: String,
@@ -99,11 +99,12 @@ error_structs! {
 }
 
 /// Returns the subject of an error: a function, whose path contains `::`, or a kernel.
-pub(super) fn who(kernel: &str) -> String {
+fn subject(kernel: &str) -> String {
     if kernel.contains("::") { kernel.to_owned() } else { format!("kernel `{kernel}`") }
 }
 
-fn whose(kernel: &str) -> String {
+/// Returns [`subject`] with a verb, to be followed by "written in".
+fn subject_and_verb(kernel: &str) -> String {
     match kernel.contains("::") {
         true => format!("{kernel}: its kernels are"),
         false => format!("kernel `{kernel}` is"),

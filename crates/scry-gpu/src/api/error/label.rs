@@ -4,6 +4,6 @@
 pub(super) type Label = Option<String>;
 
 /// Returns the prefix of an error text that names a kernel's source.
-pub(super) fn labelled(label: &Label) -> String {
+pub(super) fn label_prefix(label: &Label) -> String {
     label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
 }

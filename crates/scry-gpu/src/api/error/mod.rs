@@ -38,7 +38,7 @@ pub enum ErrorKind {
     Device,
 }
 
-/// Why a call failed.
+/// The error of a failed call.
 ///
 /// Buffers that the failed call does not name keep their bytes, and the device still works, unless
 /// the error is [`GpuError::DeviceLost`].
@@ -78,7 +78,7 @@ pub enum GpuError {
     /// No device could be opened.
     NoDevice(NoDevice),
 
-    /// The WGSL source was refused; shows the line.
+    /// The WGSL source was rejected; the text shows the line.
     Shader(Box<ShaderError>),
 
     /// The kernel uses features that the device lacks.
@@ -90,7 +90,8 @@ pub enum GpuError {
     /// The kernel is not WGSL, and the device only runs WGSL.
     Language(LanguageError),
 
-    /// A kernel that is not WGSL was refused by its compiler; shows the compiler's messages.
+    /// A kernel that is not WGSL was rejected by its compiler; the text has the compiler's
+    /// messages.
     Source(SourceError),
 
     /// A library that the call needs cannot be opened or is too old.
@@ -99,8 +100,8 @@ pub enum GpuError {
     /// An argument of a launch does not fit the kernel.
     Argument(ArgumentError),
 
-    /// A kernel exceeds an undocumented limit of this driver: the kernel is refused, or a launch
-    /// was ended early. The output of such a launch is incomplete; the device still works.
+    /// A kernel exceeds an undocumented limit of this driver: the kernel is rejected, or a launch
+    /// was terminated early. The output of such a launch is incomplete; the device still works.
     Kernel(KernelError),
 
     /// A request exceeds a limit of the device.
@@ -130,7 +131,7 @@ pub enum GpuError {
     /// limit. Open a new one.
     DeviceLost(DeviceLostError),
 
-    /// A driver call failed with an error code that has no variant of its own.
+    /// A driver call failed with an error code that has no other variant.
     Driver(DriverError),
 }
 

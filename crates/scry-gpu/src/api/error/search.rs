@@ -12,12 +12,12 @@ error_structs! {
         backend: BackendKind,
         /// Returns why it has no device.
         reason: String,
-        /// Returns what would change that.
+        /// Returns the help: how to make it available.
         help: String,
     }
 }
 
-/// No device was found: what was asked for, and the result of each backend.
+/// No device was found. Has the selector, and the result of each backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDevice {
     pub(crate) selector: Option<String>,
@@ -27,7 +27,7 @@ pub struct NoDevice {
 }
 
 impl NoDevice {
-    /// Returns the selector, where one was given.
+    /// Returns the selector, if one was given.
     #[must_use]
     pub fn selector(&self) -> Option<&str> {
         self.selector.as_deref()
@@ -39,7 +39,7 @@ impl NoDevice {
         self.variable
     }
 
-    /// Returns what was tried, in order.
+    /// Returns the result of each backend, in the order of the search.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts

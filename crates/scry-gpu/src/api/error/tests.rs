@@ -13,7 +13,7 @@ fn range() -> GpuError {
 }
 
 fn shader() -> GpuError {
-    scry_ir::Program::parse("fn f( {}").err().expect("this is no WGSL").into()
+    scry_ir::Program::parse("fn f( {}").err().expect("not valid WGSL").into()
 }
 
 fn no_device() -> GpuError {
@@ -104,7 +104,7 @@ fn the_outermost_function_is_named() {
         error.to_string(),
         "Buffer::fill: GPU is lost: reset; help: drop it and open a new Device"
     );
-    assert_eq!(range().in_function("Buffer::fill"), range(), "it names its function by itself");
+    assert_eq!(range().in_function("Buffer::fill"), range(), "the function of a range error stays");
 }
 
 #[test]

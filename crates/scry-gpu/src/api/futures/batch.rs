@@ -7,8 +7,8 @@ use crate::api::error::{InFunction, Result};
 use crate::core::completion::Completion;
 
 impl Batch {
-    /// [`Batch::submit_timed`] for tasks: submits when first polled, and returns the device time of
-    /// each launch. Leaves the batch empty, also on failure.
+    /// Async form of [`Batch::submit_timed`]: submits when first polled, and returns the device
+    /// time of each launch. Leaves the batch empty, even on failure.
     ///
     /// ```
     /// use scry_gpu::Device;

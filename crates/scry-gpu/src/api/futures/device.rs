@@ -11,7 +11,7 @@ use crate::core::completion::Completion;
 use crate::core::offload::offload;
 
 impl Device {
-    /// [`Device::auto`] for tasks. Drivers are opened on another thread.
+    /// Async form of [`Device::auto`]. Drivers are opened on another thread.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -29,7 +29,7 @@ impl Device {
         offload(Self::auto).await
     }
 
-    /// [`Device::open`] for tasks. The driver is opened on another thread.
+    /// Async form of [`Device::open`]. The driver is opened on another thread.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -48,7 +48,7 @@ impl Device {
         offload(move || Self::open(&selector)).await
     }
 
-    /// [`Device::list`] for tasks. Drivers are loaded on another thread.
+    /// Async form of [`Device::list`]. Drivers are loaded on another thread.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -63,7 +63,7 @@ impl Device {
         offload(Self::list).await
     }
 
-    /// [`Device::compile`] for tasks: compiles the only entry point of a WGSL source on another
+    /// Async form of [`Device::compile`]: compiles the only entry point of a WGSL source on another
     /// thread. If the future is dropped the kernel is still compiled and cached.
     ///
     /// ```
@@ -86,7 +86,8 @@ impl Device {
         self.compile_with_async(wgsl, &options).await.in_function("Device::compile_async")
     }
 
-    /// [`Device::compile_with`] for tasks: compiles a WGSL source with overrides on another thread.
+    /// Async form of [`Device::compile_with`]: compiles a WGSL source with overrides on another
+    /// thread.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -111,7 +112,7 @@ impl Device {
         offload(compile).await.in_function("Device::compile_with_async")
     }
 
-    /// [`Device::compile_ir`] for tasks: checks a kernel built in the kernel IR at once, and
+    /// Async form of [`Device::compile_ir`]: checks a kernel built in the kernel IR at once, and
     /// compiles it on another thread.
     ///
     /// ```
@@ -135,8 +136,8 @@ impl Device {
         self.compile_ir_with_async(kir, &options).await.in_function("Device::compile_ir_async")
     }
 
-    /// [`Device::compile_ir_with`] for tasks: checks a kernel built in the kernel IR at once, and
-    /// compiles it on another thread.
+    /// Async form of [`Device::compile_ir_with`]: checks a kernel built in the kernel IR at once,
+    /// and compiles it on another thread.
     ///
     /// ```
     /// use scry_gpu::kir::Builder;
@@ -170,8 +171,8 @@ impl Device {
     /// Completes when the device accepts another submission without waiting.
     ///
     /// At most 256 submissions are unfinished at once; a call that submits one more waits for the
-    /// oldest. A task that submits without awaiting its results awaits this first. Other threads
-    /// may submit in between: then the call waits all the same.
+    /// oldest. A task that submits without awaiting the results should await this first. If other
+    /// threads submit in between, the call may still wait.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -191,12 +192,12 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// As [`Device::wait`], but for launches that failed.
+    /// As [`Device::wait`], except for failed launches.
     pub async fn ready_async(&self) -> Result<()> {
         room_in_flight(&self.context).await.in_function("Device::ready_async")
     }
 
-    /// [`Device::wait`] for tasks: completes when everything submitted so far is done.
+    /// Async form of [`Device::wait`]: completes when everything submitted so far is done.
     ///
     /// ```
     /// use scry_gpu::Device;

@@ -10,7 +10,7 @@ use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::device_bytes;
 
 impl Device {
-    /// [`Device::upload`] for tasks: copies a slice of any length to a new buffer.
+    /// Async form of [`Device::upload`]: copies a slice of any length to a new buffer.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -34,9 +34,9 @@ impl Device {
 }
 
 impl<T: Element> Buffer<T> {
-    /// [`Buffer::write`] for tasks: replaces all elements. Completes once `data` is copied; later
-    /// work sees it. Nothing is written before the future is first polled; a future dropped before
-    /// it completes may have written a part.
+    /// Async form of [`Buffer::write`]: replaces all elements. Completes once `data` is copied;
+    /// later work sees it. Nothing is written before the future is first polled; a future dropped
+    /// before it completes may have written a part.
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -58,7 +58,7 @@ impl<T: Element> Buffer<T> {
         Slice::from(self).write_async_for("Buffer::write_async", data).await
     }
 
-    /// [`Buffer::download`] for tasks: reads all elements, after all work submitted before the
+    /// Async form of [`Buffer::download`]: reads all elements, after all work submitted before the
     /// future is first polled.
     ///
     /// ```
@@ -83,7 +83,7 @@ impl<T: Element> Buffer<T> {
 }
 
 impl<T: Element> Slice<'_, T> {
-    /// [`Slice::write`] for tasks; see [`Buffer::write_async`].
+    /// Async form of [`Slice::write`]; see [`Buffer::write_async`].
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -111,7 +111,7 @@ impl<T: Element> Slice<'_, T> {
         written.in_function(operation)
     }
 
-    /// [`Slice::download`] for tasks; see [`Buffer::download_async`].
+    /// Async form of [`Slice::download`]; see [`Buffer::download_async`].
     ///
     /// ```
     /// use scry_gpu::Device;
@@ -138,7 +138,7 @@ impl<T: Element> Slice<'_, T> {
 }
 
 impl UntypedBuffer {
-    /// [`UntypedBuffer::write_bytes`] for tasks; see [`Buffer::write_async`].
+    /// Async form of [`UntypedBuffer::write_bytes`]; see [`Buffer::write_async`].
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -162,7 +162,7 @@ impl UntypedBuffer {
         Buffer::<u8>::over(self.bytes.clone()).write_async(data).await.in_function(NAME)
     }
 
-    /// [`UntypedBuffer::download_bytes`] for tasks; see [`Buffer::download_async`].
+    /// Async form of [`UntypedBuffer::download_bytes`]; see [`Buffer::download_async`].
     ///
     /// ```
     /// use scry_gpu::{DType, Device};
@@ -186,7 +186,7 @@ impl UntypedBuffer {
 }
 
 impl<T: Element> Download<T> {
-    /// [`Download::get`] for tasks: completes when the batch, or the latest replay of its
+    /// Async form of [`Download::get`]: completes when the batch, or the latest replay of its
     /// recording, is done. While it is pending the recording can be replayed again; then it
     /// completes with the elements of that replay.
     ///

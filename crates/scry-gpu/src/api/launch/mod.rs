@@ -14,11 +14,11 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// A number of invocations along x, y and z.
 ///
-/// Converts from a number, an array or a tuple; missing axes are 1. Where the number is not a
-/// multiple of the kernel's workgroup size the last workgroup runs in full, so kernels compare
-/// `global_invocation_id` with the length of their data.
+/// Converts from a number, an array or a tuple; missing axes are 1. If the number is not a
+/// multiple of the kernel's workgroup size, the last workgroup still runs in full, so kernels must
+/// compare `global_invocation_id` with the length of their data.
 ///
-/// The launch refuses negative numbers and those above 2³² − 1; the error shows the value.
+/// A launch fails for negative numbers and those above 2³² − 1; the error has the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invocations([i128; 3]);
 
@@ -110,8 +110,8 @@ impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
 pub(crate) enum LaunchSize {
     /// Specified by the caller.
     Known(GridSize),
-    /// The device reads the number of workgroups from memory. Boxed, so that launches of a known
-    /// size stay small.
+    /// The device reads the number of workgroups from memory. Boxed to keep launches of a
+    /// known size small.
     Indirect(Box<CountBuffer>),
 }
 
@@ -204,7 +204,7 @@ impl Launch {
     /// them, in the same [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
     ///
     /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
-    /// more than 2³² − 1 workgroups in all; there is no error then. All other counts run in full:
+    /// more than 2³² − 1 workgroups in total; this is not an error. All other counts run in full:
     /// grids above the device's limits are linearised.
     ///
     /// The counts are ordered like a binding that the kernel reads: the launch waits for earlier
@@ -216,7 +216,7 @@ impl Launch {
     /// # use scry_gpu::{Device, Launch};
     /// # fn main() -> Result<(), scry_gpu::GpuError> {
     /// let gpu = Device::open("cpu")?;
-    /// // Decides on the device how much there is to do.
+    /// // Computes the size of the next launch on the device.
     /// let plan = gpu.compile("
     ///     @group(0) @binding(0) var<storage, read> items: array<u32>;
     ///     @group(0) @binding(1) var<storage, read_write> counts: array<u32, 3>;
@@ -319,7 +319,7 @@ pub(crate) struct Grid {
     pub groups: [u32; 3],
     /// Workgroups as the device runs them.
     pub native: [u32; 3],
-    /// The parameters of the grid linearisation, if the two differ.
+    /// The parameters of the grid linearisation; `None` if both grids are the same.
     pub linearised: Option<LinearisedGrid>,
     /// True if an axis has no workgroups.
     pub empty: bool,
@@ -329,7 +329,7 @@ pub(crate) struct Grid {
 ///
 /// # Errors
 /// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than 2³² −
-/// 1 workgroups in all where the grid must be linearised.
+/// 1 workgroups in total if the grid must be linearised.
 pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
     let groups = match size {
         GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
@@ -340,11 +340,11 @@ pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> 
     }
     check_axes(interface, info, size, groups)?;
     let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
-    let most = info.limits.max_native_workgroups.map(|n| n.max(1));
-    if groups.iter().zip(most).all(|(n, most)| *n <= most) {
+    let max_native = info.limits.max_native_workgroups.map(|n| n.max(1));
+    if groups.iter().zip(max_native).all(|(n, max)| *n <= max) {
         return Ok(Grid { groups, native: groups, linearised: None, empty: false });
     }
-    let Some((native, params)) = linearise(groups, most) else {
+    let Some((native, params)) = linearise(groups, max_native) else {
         return Err(too_many_to_linearise(interface, info, groups));
     };
     Ok(Grid { groups, native, linearised: Some(params), empty: false })
@@ -368,7 +368,7 @@ fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]
     Ok(groups)
 }
 
-/// Refuses launches whose invocation indices do not fit a `vec3<u32>`.
+/// Rejects launches with invocation indices that do not fit in a `vec3<u32>`.
 fn check_axes(
     interface: &Interface,
     info: &DeviceInfo,
@@ -410,22 +410,22 @@ fn check_axes(
 
 /// Linearises a grid into rows of physical workgroups within the device's limits, all at least 1.
 /// `None` if the number of workgroups exceeds 32 bits, or the device's limits.
-fn linearise(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> {
+fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], LinearisedGrid)> {
     let [x, y, z] = groups.map(u64::from);
     let total = x.checked_mul(y)?.checked_mul(z)?;
     if total > u64::from(u32::MAX) {
         return None;
     }
-    let [most_width, most_height, most_depth] = most.map(u64::from);
-    // The fewest layers of the fewest rows, with the width evened out: then less than one workgroup
-    // per row is surplus.
-    let fewest_rows = total.div_ceil(most_width);
-    let depth = fewest_rows.div_ceil(most_height);
-    if depth > most_depth {
+    let [max_width, max_height, max_depth] = max_native.map(u64::from);
+    // As few layers and rows as possible, of equal width: less than one workgroup per row is
+    // excess.
+    let fewest_rows = total.div_ceil(max_width);
+    let depth = fewest_rows.div_ceil(max_height);
+    if depth > max_depth {
         return None;
     }
     let height = fewest_rows.div_ceil(depth);
-    // Row indices are 32-bit in the kernel, surplus rows included.
+    // Row indices are 32-bit in the kernel, including those of excess rows.
     u32::try_from(height * depth).ok()?;
     let width = total.div_ceil(height * depth);
     let rows = total.div_ceil(width);
@@ -450,14 +450,14 @@ pub(crate) fn native_grid_too_large(
     groups: [u32; 3],
 ) -> GpuError {
     let [x, y, z] = groups;
-    let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
+    let [max_x, max_y, max_z] = info.limits.max_native_workgroups;
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} × {y} × {z} workgroups"),
         device: info.name.clone(),
-        limit: format!("{most_x} × {most_y} × {most_z} of a kernel that is not WGSL"),
+        limit: format!("{max_x} × {max_y} × {max_z} of a kernel that is not WGSL"),
         limit_name: "max_native_workgroups",
         help: "spread the launch over another axis, let each invocation do several elements, \
                  or launch parts of the data one after the other"
@@ -481,8 +481,8 @@ pub(crate) fn native_kernel_indirect(interface: &Interface) -> GpuError {
 fn too_many_to_linearise(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
     let [x, y, z] = groups;
     let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
-    let most = info.limits.max_native_workgroups;
-    let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MAX_INVOCATIONS);
+    let max_native = info.limits.max_native_workgroups;
+    let capacity = max_native.iter().map(|n| u128::from(*n)).product::<u128>().min(MAX_INVOCATIONS);
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
@@ -490,8 +490,8 @@ fn too_many_to_linearise(interface: &Interface, info: &DeviceInfo, groups: [u32;
         requested: format!("{x} × {y} × {z} = {total} workgroups"),
         device: info.name.clone(),
         limit: format!(
-            "{room} workgroups in all, once an axis has more than the device's {} × {} × {}",
-            most[0], most[1], most[2]
+            "{capacity} workgroups in all, once an axis has more than the device's {} × {} × {}",
+            max_native[0], max_native[1], max_native[2]
         ),
         limit_name: "max_native_workgroups",
         help: "use larger workgroups, let each invocation do several elements, or launch parts \

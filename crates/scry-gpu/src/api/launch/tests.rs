@@ -1,4 +1,4 @@
-//! Grids: refused sizes, native grids, and linearised grids, which run each workgroup once.
+//! Grids: rejected sizes, native grids, and linearised grids, which run each workgroup once.
 
 use proptest::prelude::*;
 
@@ -77,10 +77,10 @@ fn negative_counts_are_refused() {
 
 #[test]
 fn axes_are_limited_to_32_bits() {
-    let most = u32::MAX;
-    assert_eq!(size([1, 1, 1], most).unwrap().groups, [most, 1, 1]);
-    assert_eq!(size([64, 1, 1], most - 63).unwrap().groups, [(1 << 26) - 1, 1, 1]);
-    let error = size([64, 1, 1], most).unwrap_err();
+    let max = u32::MAX;
+    assert_eq!(size([1, 1, 1], max).unwrap().groups, [max, 1, 1]);
+    assert_eq!(size([64, 1, 1], max - 63).unwrap().groups, [(1 << 26) - 1, 1, 1]);
+    let error = size([64, 1, 1], max).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` along x is 4294967295 invocations, 4294967296 in whole \
@@ -145,21 +145,22 @@ fn immediates_keep_their_bytes_and_type() {
 }
 
 proptest! {
-    /// Each workgroup is run by exactly one physical one, and few are surplus.
+    /// Exactly one physical workgroup runs each workgroup, and few are excess.
     #[test]
     fn linearised_grids_cover_workgroups_once(
         groups in prop::array::uniform3(1u32..40),
-        most in prop::array::uniform3(1u32..24),
+        max_native in prop::array::uniform3(1u32..24),
     ) {
         let total = groups.iter().product::<u32>() as usize;
-        let room = most.iter().product::<u32>() as usize;
-        let Some((native, params)) = linearise(groups, most) else {
+        let capacity = max_native.iter().product::<u32>() as usize;
+        let Some((native, params)) = linearise(groups, max_native) else {
             // Rows have one width: some capacity may be lost, but never a whole row.
-            prop_assert!(total.div_ceil(most[0] as usize) > (most[1] * most[2]) as usize);
+            let [width, height, depth] = max_native.map(|n| n as usize);
+            prop_assert!(total.div_ceil(width) > height * depth);
             return Ok(());
         };
-        prop_assert!(total <= room);
-        prop_assert!(native.iter().zip(most).all(|(n, most)| *n >= 1 && *n <= most));
+        prop_assert!(total <= capacity);
+        prop_assert!(native.iter().zip(max_native).all(|(n, max)| *n >= 1 && *n <= max));
         let mut hits = vec![0u32; total];
         for z in 0..native[2] {
             for y in 0..native[1] {
@@ -175,21 +176,22 @@ proptest! {
         prop_assert!(physical - total < (native[1] * native[2]) as usize);
     }
 
-    /// The same without enumeration: the first and last workgroups have the expected indices, and
-    /// no number overflows.
+    /// Checks large grids without enumeration: the first and last workgroups have the expected
+    /// indices, and no number overflows.
     #[test]
     fn large_grids_end_at_last_workgroup(
         total in prop_oneof![65536u32..=u32::MAX, u32::MAX - 70000..=u32::MAX, Just(u32::MAX)],
         axis in 0usize..3,
-        most in prop_oneof![
+        max_native in prop_oneof![
             Just([65535; 3]), Just([i32::MAX as u32, 65535, 65535]), Just([u32::MAX; 3]),
             prop::array::uniform3(2000u32..100_000),
         ],
     ) {
         let mut groups = [1; 3];
         groups[axis] = total;
-        let (native, params) = linearise(groups, most).expect("there is room for 8·10⁹");
-        prop_assert!(native.iter().zip(most).all(|(n, most)| *n >= 1 && *n <= most));
+        let (native, params) =
+            linearise(groups, max_native).expect("the capacity is at least 8·10⁹");
+        prop_assert!(native.iter().zip(max_native).all(|(n, max)| *n >= 1 && *n <= max));
         prop_assert_eq!([params.width, params.height], [native[0], native[1]]);
         let place = |flat: u32| {
             let row = flat / params.width;
@@ -199,8 +201,8 @@ proptest! {
             prop_assert!(place(flat)[2] < native[2]);
             prop_assert_eq!(workgroup_id(&params, place(flat)).map(|it| it[axis]), Some(flat));
         }
-        // No workgroup runs twice: all rows but the last are full, and that ends with the last
-        // workgroup.
+        // No workgroup runs twice: all rows except the last are full, and the last one ends with
+        // the last workgroup.
         let full = u64::from(params.rows - 1) * u64::from(params.width);
         prop_assert_eq!(full + u64::from(params.last_row), u64::from(total));
         prop_assert!(params.last_row >= 1 && params.last_row <= params.width);

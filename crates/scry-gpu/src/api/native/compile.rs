@@ -12,7 +12,7 @@ impl Device {
     ///
     /// The result runs like a WGSL kernel: the declaration is used to check arguments and to order
     /// commands. Grids are not linearised: one above
-    /// [`Limits::max_native_workgroups`](crate::Limits) is refused. Such kernels cannot be
+    /// [`Limits::max_native_workgroups`](crate::Limits) is rejected. Such kernels cannot be
     /// cancelled: if one is still running after the time limit, the device is lost.
     ///
     /// ```no_run
@@ -51,7 +51,7 @@ impl Device {
     /// let x = gpu.upload(&[1.0f32, 2.0, 3.0])?;
     /// let binding = NativeBinding::read_write("x", Scalar::F32).with_length();
     /// let interface = NativeInterface::new([binding], [64, 1, 1]);
-    /// // SAFETY: each thread touches one element, below the length that it is given.
+    /// // SAFETY: each thread accesses one element, below the length parameter.
     /// let twice = unsafe { gpu.compile_ptx(ptx, "twice", &interface)? };
     /// gpu.run(&twice, &[&x], 3)?;
     /// assert_eq!(x.download()?, [2.0, 4.0, 6.0]);
@@ -62,7 +62,8 @@ impl Device {
     /// # Errors
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends;
     /// [`GpuError::Source`](crate::GpuError::Source) with the assembler's messages;
-    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the kernel exceeds a limit of the
+    /// device.
     ///
     /// # Safety
     /// The kernel has the parameters that `interface` declares. With any arguments, it accesses
@@ -79,7 +80,7 @@ impl Device {
     }
 
     /// Compiles a kernel written in CUDA C, declared `extern "C" __global__`: on CUDA devices, with
-    /// NVIDIA's compiler library NVRTC, which is opened when it is first needed.
+    /// NVIDIA's compiler library NVRTC, which is loaded on first use.
     ///
     /// `bindings` are the kernel's buffers, or only their number; `block` is the number of threads
     /// of a block. [`NativeInterface`] describes the order of the parameters; for kernels with
@@ -101,7 +102,7 @@ impl Device {
     ///     NativeBinding::read("x", Scalar::F32),
     ///     NativeBinding::read_write("y", Scalar::F32).with_length(),
     /// ];
-    /// // SAFETY: each thread touches one element of both, below the length that it is given.
+    /// // SAFETY: each thread accesses one element of both, below the length parameter.
     /// let square = unsafe { gpu.compile_cuda(source, "square", bindings, [64, 1, 1])? };
     /// gpu.run(&square, &[&x, &y], 3)?;
     /// assert_eq!(y.download()?, [1.0, 4.0, 9.0]);
@@ -127,7 +128,8 @@ impl Device {
         compiled.in_function("Device::compile_cuda")
     }
 
-    /// [`Device::compile_cuda`] for a kernel that has immediates or dynamic shared memory.
+    /// Compiles a kernel as [`Device::compile_cuda`] does, with immediates or dynamic shared
+    /// memory.
     ///
     /// ```no_run
     /// use scry_gpu::{Buffer, Device, NativeBinding, NativeInterface, Scalar};

@@ -1,8 +1,8 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
 mod compile;
+pub(crate) mod cublas;
 mod language;
-pub(crate) mod multiply;
 pub(crate) mod parameters;
 mod tensor_map;
 #[cfg(test)]
@@ -12,9 +12,9 @@ use scry_ir::{
     Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar, TypeLayout,
 };
 
+pub use cublas::GemmElement;
+pub(crate) use cublas::Routine;
 pub use language::Language;
-pub use multiply::GemmElement;
-pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
@@ -124,7 +124,7 @@ impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
 /// 2. for each binding with a length ([`NativeBinding::with_length`]), in the same order, a
 ///    64-bit number of elements;
 /// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one structure
-///    or as parameters of its own for each field. The fields have C's layout, with alignments of at
+///    or as a separate parameter for each field. The fields have C's layout, with alignments of at
 ///    most 8 bytes.
 ///
 /// Kernels with other parameters, or with tensor maps, list them one by one:
@@ -147,8 +147,8 @@ pub struct NativeInterface {
     block: [u32; 3],
     immediates: u32,
     dynamic_shared: u32,
-    /// The parameters, where they are listed.
-    listed: Option<Vec<NativeParameter>>,
+    /// The parameters declared one by one, if they are.
+    declared: Option<Vec<NativeParameter>>,
     /// The bindings that are read before `griddepcontrol.wait`, if the kernel uses PDL.
     pdl_reads: Option<Vec<usize>>,
 }
@@ -158,7 +158,7 @@ impl NativeInterface {
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
         let bindings = bindings.into();
-        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, pdl_reads: None }
+        Self { bindings, block, immediates: 0, dynamic_shared: 0, declared: None, pdl_reads: None }
     }
 
     /// Declares the size of the immediates in bytes, a multiple of 4.
@@ -237,8 +237,8 @@ impl NativeInterface {
 
     /// Returns the size of all parameters in bytes.
     pub(crate) fn parameter_bytes(&self) -> usize {
-        if let Some(listed) = &self.listed {
-            return parameters::size(listed);
+        if let Some(declared) = &self.declared {
+            return parameters::size(declared);
         }
         let bindings = &self.bindings.0;
         let lengths = bindings.iter().filter(|binding| binding.length).count();
@@ -250,9 +250,9 @@ impl NativeInterface {
         self.bindings.0.len()
     }
 
-    /// Returns the parameters of a launch as bytes: `buffers` has an address and a size in bytes
-    /// for each binding.
-    pub(crate) fn parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
+    /// Encodes the parameters of a launch: `buffers` has an address and a size in bytes for each
+    /// binding.
+    pub(crate) fn encode_parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
         let mut block = Vec::with_capacity(16 * buffers.len() + immediates.len());
         for (address, _) in buffers {
             block.extend_from_slice(&address.to_ne_bytes());
@@ -272,7 +272,7 @@ fn opaque(name: &str, size: u32) -> TypeLayout {
     TypeLayout::Struct { name: name.to_owned(), members: Vec::<Member>::new(), size }
 }
 
-/// Returns whether a layout has no members or type, so that every host type fits.
+/// Returns whether a layout has no members or type: every host type fits.
 pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     match layout {
         TypeLayout::Struct { members, .. } => members.is_empty(),
@@ -281,7 +281,7 @@ pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
     }
 }
 
-/// The part of a native kernel's cache key besides source and entry point.
+/// Language and interface of a native kernel, which are part of its cache key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct NativeSpec {
     pub language: Language,
@@ -292,36 +292,36 @@ impl NativeSpec {
     /// Returns an injective encoding for cache keys.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let NativeInterface { bindings, block, immediates, dynamic_shared, listed, pdl_reads } =
+        let NativeInterface { bindings, block, immediates, dynamic_shared, declared, pdl_reads } =
             &self.interface;
         let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
         for number in block.iter().chain(&numbers) {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        text(&mut out, self.language.name());
+        push_text(&mut out, self.language.name());
         for NativeBinding { name, writes, element, length } in &bindings.0 {
-            text(&mut out, name);
-            text(&mut out, &element.map_or_else(String::new, |scalar| scalar.to_string()));
+            push_text(&mut out, name);
+            push_text(&mut out, &element.map_or_else(String::new, |scalar| scalar.to_string()));
             out.push(u8::from(*writes) | u8::from(*length) << 1);
         }
-        for parameter in listed.iter().flatten() {
-            text(&mut out, &format!("{parameter:?}"));
+        for parameter in declared.iter().flatten() {
+            push_text(&mut out, &format!("{parameter:?}"));
         }
-        out.push(u8::from(listed.is_some()));
+        out.push(u8::from(declared.is_some()));
         if let Some(pdl_reads) = pdl_reads {
-            text(&mut out, &format!("{pdl_reads:?}"));
+            push_text(&mut out, &format!("{pdl_reads:?}"));
         }
         out
     }
 }
 
 /// Appends the length of a text and the text.
-fn text(out: &mut Vec<u8>, text: &str) {
+fn push_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&(text.len() as u64).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Refuses arguments that are invalid on every driver.
+/// Rejects arguments that are invalid on every driver.
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
     let refuse = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {

@@ -1,9 +1,9 @@
-//! Parameters of native kernels that are listed one by one.
+//! Parameters of native kernels that are declared one by one.
 
 use super::{NativeInterface, TensorMap};
 use crate::api::error::{ArgumentError, GpuError, Result};
 
-/// Bytes of kernel parameters that every GPU supports.
+/// Maximum bytes of kernel parameters that every GPU supports: CUDA's limit before 12.1.
 const MAX_BYTES: usize = 4096;
 
 /// A parameter in the list of [`NativeInterface::with_parameters`].
@@ -22,7 +22,7 @@ pub enum NativeParameter {
 
 impl NativeParameter {
     /// Returns its size in the immediates in bytes.
-    pub(crate) const fn given(self) -> usize {
+    pub(crate) const fn immediate_size(self) -> usize {
         match self {
             Self::Pointer(_) => 0,
             Self::Word => 4,
@@ -63,29 +63,29 @@ impl NativeInterface {
     #[must_use]
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();
-        let bytes: usize = parameters.iter().map(|parameter| parameter.given()).sum();
-        // A size that does not fit is far above the limit, and rejected for that.
+        let bytes: usize = parameters.iter().map(|parameter| parameter.immediate_size()).sum();
+        // A size that does not fit in 32 bits is far above the limit, and rejected there.
         self.immediates = u32::try_from(bytes).unwrap_or(!3);
-        self.listed = Some(parameters);
+        self.declared = Some(parameters);
         self
     }
 
-    /// Returns the parameters, if they are listed.
+    /// Returns the parameters, if they are declared one by one.
     pub(crate) fn declared_parameters(&self) -> Option<&[NativeParameter]> {
-        self.listed.as_deref()
+        self.declared.as_deref()
     }
 }
 
 /// Returns the size of all parameters in bytes, each aligned.
-pub(super) fn size(listed: &[NativeParameter]) -> usize {
-    listed
+pub(super) fn size(parameters: &[NativeParameter]) -> usize {
+    parameters
         .iter()
         .fold(0, |end: usize, parameter| end.next_multiple_of(parameter.align()) + parameter.size())
 }
 
-/// Refuses lists that are invalid for every launch.
+/// Rejects declarations that are invalid for every launch.
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
-    let Some(listed) = interface.declared_parameters() else { return Ok(()) };
+    let Some(declared) = interface.declared_parameters() else { return Ok(()) };
     let refuse = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
@@ -96,15 +96,17 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
         }))
     };
     let count = interface.binding_count();
-    let strays = |parameter: &NativeParameter| parameter.binding().is_some_and(|at| at >= count);
-    if let Some(stray) = listed.iter().find(|parameter| strays(parameter)) {
+    let is_out_of_range =
+        |parameter: &NativeParameter| parameter.binding().is_some_and(|at| at >= count);
+    if let Some(parameter) = declared.iter().find(|parameter| is_out_of_range(parameter)) {
         let problem = format!(
-            "{stray:?} is out of range: the bindings are numbered from 0 and there are {count}"
+            "{parameter:?} is out of range: the bindings are numbered from 0 and there are {count}"
         );
         return refuse(problem, "declare the binding, or correct the index");
     }
-    if size(listed) > MAX_BYTES {
-        let problem = format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(listed));
+    if size(declared) > MAX_BYTES {
+        let problem =
+            format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(declared));
         return refuse(problem, "put some of them into a buffer");
     }
     if interface.bindings.0.iter().any(|binding| binding.length) {
@@ -114,15 +116,15 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     Ok(())
 }
 
-/// Rejects tensor maps among the immediates of a launch that exceed their buffers, whose sizes are
-/// in bytes.
+/// Rejects tensor maps in the immediates of a launch that exceed their buffers. `sizes` are the
+/// buffers' sizes in bytes.
 pub(crate) fn check_maps(
     kernel: &str,
     interface: &NativeInterface,
     immediates: &[u8],
     sizes: &[u64],
 ) -> Result<()> {
-    for (index, parameter, bytes) in given(interface, immediates) {
+    for (index, parameter, bytes) in with_immediates(interface, immediates) {
         let NativeParameter::Map(binding) = parameter else { continue };
         let map = TensorMap::from_bytes(bytes).ok_or("is not a valid tensor map".to_owned());
         let writes = interface.bindings.0[binding].writes;
@@ -140,15 +142,15 @@ pub(crate) fn check_maps(
     Ok(())
 }
 
-/// Returns each listed parameter with its index, and its bytes in the immediates.
-pub(crate) fn given<'a>(
+/// Returns each declared parameter with its index, and its bytes in the immediates.
+pub(crate) fn with_immediates<'a>(
     interface: &'a NativeInterface,
     immediates: &'a [u8],
 ) -> impl Iterator<Item = (usize, NativeParameter, &'a [u8])> {
     let mut rest = immediates;
     interface.declared_parameters().unwrap_or_default().iter().enumerate().map(
         move |(index, parameter)| {
-            let (bytes, after) = rest.split_at(parameter.given().min(rest.len()));
+            let (bytes, after) = rest.split_at(parameter.immediate_size().min(rest.len()));
             rest = after;
             (index, *parameter, bytes)
         },

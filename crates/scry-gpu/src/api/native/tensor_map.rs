@@ -30,7 +30,7 @@ impl TensorElement {
 /// The swizzle mode of a tile in shared memory, by its span in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
-    /// Not at all.
+    /// No swizzle.
     None,
     /// Within 32 bytes.
     B32,
@@ -44,7 +44,7 @@ impl TensorSwizzle {
     const ALL: [Self; 4] = [Self::None, Self::B32, Self::B64, Self::B128];
 
     /// Returns the maximum size of a tile along the first dimension in bytes.
-    const fn most(self) -> u64 {
+    const fn max_row_bytes(self) -> u64 {
         match self {
             Self::None => u64::MAX,
             Self::B32 => 32,
@@ -56,8 +56,8 @@ impl TensorSwizzle {
 
 /// A tensor map (`CUtensorMap`), with which TMA copies tiles of a buffer: a tensor of 2 to 5
 /// dimensions, innermost first, on GPUs of compute capability 9.0 and newer. Out-of-bounds elements
-/// of a tile read as zero and are not stored, except that stores of a line are rounded up to
-/// 16-byte chunks, the last of which is padded with zeros.
+/// of a tile read as zero and are not stored, except that stores of a row are rounded up to
+/// 16-byte chunks; the last chunk is padded with zeros.
 ///
 /// It contains no address: each launch encodes it for the buffer that is bound, and rejects a
 /// tensor that exceeds the limits below, or the buffer, with
@@ -84,11 +84,11 @@ impl TensorMap {
     pub(crate) const BYTES: usize = 128;
 
     /// Encodes the map for the immediates of a launch. Omits dimensions beyond the fifth, which the
-    /// launch refuses.
+    /// launch rejects.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 128] {
         let code = |index: Option<usize>| index.unwrap_or(usize::MAX) as u64;
-        // Larger counts are all refused as too large.
+        // All larger counts are rejected as too large.
         let count = |len: usize| len.min(0xff) as u64;
         let mut words = [0u64; 16];
         words[0] = count(self.dims.len())
@@ -130,14 +130,14 @@ impl TensorMap {
     }
 
     /// Checks the requirements of TMA, and the bounds of a buffer of the given number of bytes.
-    /// Stores are whole 16-byte chunks, with zeros after the last element of a line.
+    /// Stores are whole 16-byte chunks, with zeros after the last element of a row.
     pub(crate) fn check(&self, size: u64, writes: bool) -> Result<(), String> {
         self.check_shape()?;
-        let lines = self.dims[1..].iter().zip(&self.strides);
-        let last = lines.map(|(count, stride)| u128::from(count - 1) * u128::from(*stride));
-        let line = u128::from(self.dims[0]) * u128::from(self.element.size());
-        let line = if writes { line.next_multiple_of(16) } else { line };
-        let end = u128::from(self.offset) + last.sum::<u128>() + line;
+        let outer = self.dims[1..].iter().zip(&self.strides);
+        let last_row = outer.map(|(count, stride)| u128::from(count - 1) * u128::from(*stride));
+        let row = u128::from(self.dims[0]) * u128::from(self.element.size());
+        let row = if writes { row.next_multiple_of(16) } else { row };
+        let end = u128::from(self.offset) + last_row.sum::<u128>() + row;
         match (end > u128::from(size), writes) {
             (false, _) => Ok(()),
             (true, false) => Err(format!("it ends at byte {end} of a buffer of {size}")),
@@ -149,23 +149,24 @@ impl TensorMap {
     }
 
     fn check_shape(&self) -> Result<(), String> {
-        let each = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(what()) };
+        let require =
+            |ok: bool, problem: &dyn Fn() -> String| if ok { Ok(()) } else { Err(problem()) };
         let Self { offset, dims, strides, tile, .. } = self;
-        each(offset.is_multiple_of(16), &|| {
+        require(offset.is_multiple_of(16), &|| {
             format!("it begins at byte {offset}, which is not a multiple of 16")
         })?;
-        each(dims.iter().all(|n| (1..=1 << 32).contains(n)), &|| {
+        require(dims.iter().all(|n| (1..=1 << 32).contains(n)), &|| {
             format!("it has {dims:?} elements along its dimensions, each of 1 to 2^32")
         })?;
-        each(strides.iter().all(|n| n.is_multiple_of(16) && *n < 1 << 40), &|| {
+        require(strides.iter().all(|n| n.is_multiple_of(16) && *n < 1 << 40), &|| {
             format!("its strides are {strides:?} bytes, each a multiple of 16 below 2^40")
         })?;
-        each(tile.iter().all(|n| (1..=256).contains(n)), &|| {
+        require(tile.iter().all(|n| (1..=256).contains(n)), &|| {
             format!("a tile has {tile:?} elements along its dimensions, each of 1 to 256")
         })?;
-        let line = u64::from(tile[0]) * self.element.size();
-        each(line.is_multiple_of(16) && line <= self.swizzle.most(), &|| {
-            format!("a tile has lines of {line} bytes with the swizzle {:?}", self.swizzle)
+        let row = u64::from(tile[0]) * self.element.size();
+        require(row.is_multiple_of(16) && row <= self.swizzle.max_row_bytes(), &|| {
+            format!("a tile has rows of {row} bytes with the swizzle {:?}", self.swizzle)
         })
     }
 }
@@ -229,12 +230,12 @@ mod tests {
         let huge = TensorMap { dims: vec![1 << 32; 3], strides: vec![(1 << 40) - 16; 2], ..map() };
         assert!(
             huge.check(u64::MAX, false).unwrap_err().contains("it ends at byte"),
-            "it does not wrap"
+            "the end overflowed"
         );
     }
 
     #[test]
-    fn what_the_copy_engine_does_not_take_is_error() {
+    fn invalid_tensor_maps_are_rejected() {
         let error = |map: TensorMap| map.check(1 << 20, false).unwrap_err();
         assert!(error(TensorMap { offset: 8, ..map() }).contains("begins at byte 8"));
         assert!(error(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));

@@ -18,7 +18,7 @@ fn saxpy() -> NativeInterface {
     NativeInterface::new([x, y], [64, 2, 1]).immediates(8).dynamic_shared(256)
 }
 
-fn compiled(gpu: &Device, interface: &NativeInterface) -> Result<Kernel, GpuError> {
+fn compile(gpu: &Device, interface: &NativeInterface) -> Result<Kernel, GpuError> {
     // SAFETY: the null device runs nothing.
     unsafe { gpu.compile_ptx("anything", "saxpy", interface) }
 }
@@ -28,9 +28,9 @@ fn null() -> Device {
 }
 
 #[test]
-fn a_declared_interface_is_the_kernels() {
+fn declared_interface_is_reflected() {
     let gpu = null();
-    let kernel = compiled(&gpu, &saxpy()).unwrap();
+    let kernel = compile(&gpu, &saxpy()).unwrap();
     let interface = kernel.interface();
     assert_eq!((kernel.entry_point(), kernel.workgroup_size()), ("saxpy", [64, 2, 1]));
     let bindings: Vec<_> = interface
@@ -50,7 +50,7 @@ fn a_declared_interface_is_the_kernels() {
 #[test]
 fn launches_are_checked_against_the_declaration() {
     let gpu = null();
-    let kernel = compiled(&gpu, &saxpy()).unwrap();
+    let kernel = compile(&gpu, &saxpy()).unwrap();
     let (x, y) = (gpu.alloc::<f32>(8).unwrap(), gpu.alloc::<f32>(8).unwrap());
     let params = [0.5f32, 1.0];
     let good = Launch::invocations(8).immediates(&params);
@@ -72,9 +72,9 @@ fn launches_are_checked_against_the_declaration() {
 }
 
 #[test]
-fn buffers_of_undeclared_elements_take_any() {
+fn undeclared_element_types_match_any() {
     let gpu = null();
-    let kernel = compiled(&gpu, &NativeInterface::new(2, [32, 1, 1])).unwrap();
+    let kernel = compile(&gpu, &NativeInterface::new(2, [32, 1, 1])).unwrap();
     let (bytes, pairs) = (gpu.alloc::<u8>(7).unwrap(), gpu.alloc::<[f64; 2]>(3).unwrap());
     gpu.run(&kernel, &[&bytes, &pairs], 1).unwrap();
     // With only a number of bindings, all count as written.
@@ -86,7 +86,7 @@ fn native_launches_are_not_linearised() {
     let mut info = null_info();
     info.limits.max_native_workgroups = [16, 4, 4];
     let (gpu, log) = testing::observed(info);
-    let kernel = compiled(&gpu, &NativeInterface::new(1, [1, 1, 1])).unwrap();
+    let kernel = compile(&gpu, &NativeInterface::new(1, [1, 1, 1])).unwrap();
     let data = gpu.upload(&[1u32]).unwrap();
     gpu.run(&kernel, &[&data], 16).unwrap();
     let _ = log.take();
@@ -101,15 +101,15 @@ fn native_launches_are_not_linearised() {
 fn declarations_beyond_the_device_are_refused() {
     let gpu = null();
     let one = |block| NativeInterface::new(1, block);
-    let wide = compiled(&gpu, &one([2048, 1, 1]));
+    let wide = compile(&gpu, &one([2048, 1, 1]));
     assert!(matches!(wide, Err(GpuError::TooLarge(_))), "{wide:?}");
-    let none = compiled(&gpu, &one([0, 1, 1]));
+    let none = compile(&gpu, &one([0, 1, 1]));
     assert!(matches!(none, Err(GpuError::Argument(_))), "{none:?}");
-    let shared = compiled(&gpu, &one([1; 3]).dynamic_shared(1 << 20));
+    let shared = compile(&gpu, &one([1; 3]).dynamic_shared(1 << 20));
     assert!(matches!(shared, Err(GpuError::TooLarge(_))), "{shared:?}");
-    let odd = compiled(&gpu, &one([1; 3]).immediates(6)).unwrap_err();
+    let odd = compile(&gpu, &one([1; 3]).immediates(6)).unwrap_err();
     assert!(odd.to_string().contains("not a multiple of 4"), "{odd}");
-    let many = compiled(&gpu, &NativeInterface::new(1000, [1; 3]));
+    let many = compile(&gpu, &NativeInterface::new(1000, [1; 3]));
     assert!(matches!(many, Err(GpuError::TooLarge(_))), "{many:?}");
 }
 
@@ -131,18 +131,18 @@ fn overflowing_declarations_are_refused() {
         NativeInterface::new(1 << 16, [1; 3]),
     ];
     for interface in declared {
-        let error = compiled(&gpu, &interface).unwrap_err();
-        let is_usual = matches!(error, GpuError::TooLarge(_) | GpuError::Argument(_));
-        assert!(is_usual, "{interface:?}: {error}");
+        let error = compile(&gpu, &interface).unwrap_err();
+        let is_expected = matches!(error, GpuError::TooLarge(_) | GpuError::Argument(_));
+        assert!(is_expected, "{interface:?}: {error}");
     }
 }
 
 #[test]
 fn pdl_reads_must_be_read_only() {
     let gpu = null();
-    assert!(compiled(&gpu, &saxpy().pdl([0])).is_ok());
+    assert!(compile(&gpu, &saxpy().pdl([0])).is_ok());
     for at in [1, 2] {
-        let error = compiled(&gpu, &saxpy().pdl([0, at])).unwrap_err().to_string();
+        let error = compile(&gpu, &saxpy().pdl([0, at])).unwrap_err().to_string();
         assert!(error.contains("reads of pdl"), "{error}");
         assert!(error.contains(&format!("binding {at} of 2 is not read-only")), "{error}");
     }
@@ -185,7 +185,7 @@ fn derived_parameters_are_in_order() {
     let b = NativeBinding::read("b", Scalar::F32);
     let c = NativeBinding::read_write_bytes("c").with_length();
     let interface = NativeInterface::new([a, b, c], [1; 3]).immediates(4);
-    let block = interface.parameters(&[(0x10, 12), (0x20, 8), (0x30, 7)], &[1, 2, 3, 4]);
+    let block = interface.encode_parameters(&[(0x10, 12), (0x20, 8), (0x30, 7)], &[1, 2, 3, 4]);
     let (words, rest) = block.as_chunks::<8>();
     assert_eq!(
         words.iter().map(|w| u64::from_ne_bytes(*w)).collect::<Vec<_>>(),
@@ -195,7 +195,7 @@ fn derived_parameters_are_in_order() {
 }
 
 #[test]
-fn listed_parameters_have_c_layout() {
+fn declared_parameters_have_c_layout() {
     let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::Map(0)];
     let [word, long] = [NativeParameter::Word, NativeParameter::Long];
     let of = |list: &[NativeParameter]| {
@@ -224,10 +224,10 @@ fn keys_contain_the_whole_declaration() {
         of(NativeInterface { block: [64, 1, 2], ..saxpy() }),
         of(saxpy().pdl([])),
         of(saxpy().pdl([0])),
-        of(NativeInterface { listed: Some(Vec::new()), ..saxpy() }),
-        of(NativeInterface { listed: Some(vec![NativeParameter::Long]), ..saxpy() }),
-        of(NativeInterface { listed: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
-        of(NativeInterface { listed: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
+        of(NativeInterface { declared: Some(Vec::new()), ..saxpy() }),
+        of(NativeInterface { declared: Some(vec![NativeParameter::Long]), ..saxpy() }),
+        of(NativeInterface { declared: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
+        of(NativeInterface { declared: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
         of(NativeInterface { bindings: NativeBindings::from(2), ..saxpy() }),
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),
@@ -239,8 +239,8 @@ fn keys_contain_the_whole_declaration() {
         assert_ne!(other.to_bytes(), original.to_bytes(), "{other:?}");
     }
     let gpu = null();
-    let kernel = compiled(&gpu, &saxpy()).unwrap();
-    let (a, b) = (compiled(&gpu, &saxpy()).unwrap(), compiled(&gpu, &saxpy().immediates(12)));
+    let kernel = compile(&gpu, &saxpy()).unwrap();
+    let (a, b) = (compile(&gpu, &saxpy()).unwrap(), compile(&gpu, &saxpy().immediates(12)));
     assert_eq!(a.interface(), kernel.interface());
     assert_ne!(b.unwrap().interface(), kernel.interface());
 }
@@ -272,8 +272,8 @@ mod products {
             let error = gpu.cublas_matmul(&a, &b, &c, m, n, k).unwrap_err();
             assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
         }
-        let most = i32::MAX;
-        let error = gpu.cublas_matmul(&a, &b, &c, most, most, most).unwrap_err();
+        let max = i32::MAX;
+        let error = gpu.cublas_matmul(&a, &b, &c, max, max, max).unwrap_err();
         assert!(matches!(error, GpuError::Range(_)), "{error}");
         assert_eq!(log.take().dispatches, 0);
     }
@@ -380,8 +380,8 @@ mod products {
     #[test]
     fn each_routine_has_its_name() {
         for routine in [Routine::F32, Routine::Tf32, Routine::F16, Routine::Bf16] {
-            assert_eq!(Routine::named(routine.name()), Some(routine));
+            assert_eq!(Routine::from_name(routine.name()), Some(routine));
         }
-        assert_eq!(Routine::named("cublas"), None);
+        assert_eq!(Routine::from_name("cublas"), None);
     }
 }

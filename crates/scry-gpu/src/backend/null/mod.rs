@@ -161,7 +161,7 @@ impl Driver for NullDriver {
     }
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
-        if Routine::named(job.name).is_none() {
+        if Routine::from_name(job.name).is_none() {
             return Err(self.refuse("load_routine", format!("there is no routine `{}`", job.name)));
         }
         Ok(self.state().kernels.insert(job.interface.binding_count()))

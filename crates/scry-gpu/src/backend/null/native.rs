@@ -33,7 +33,7 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
         };
     }
     let immediates = vec![0; interface.immediate_bytes() as usize];
-    let block = interface.parameters(&vec![(0, 0); interface.binding_count()], &immediates);
+    let block = interface.encode_parameters(&vec![(0, 0); interface.binding_count()], &immediates);
     if block.len() != interface.parameter_bytes() {
         return Err(format!("kernel `{entry}` has {} bytes of parameters", block.len()));
     }

@@ -10,7 +10,7 @@ use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
 use crate::api::error::Result;
 use crate::api::launch::Count;
-use crate::api::native::{GemmElement, Routine, multiply};
+use crate::api::native::{GemmElement, Routine, cublas};
 
 /// The implementation of a matrix product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -173,7 +173,7 @@ impl Kernels {
         };
         // The sides of matrices in buffers are below 2^31.
         let sizes = sizes.map(|side| side as u32);
-        let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
+        let (kernel, launch) = cublas::product(&device.context, routine, sizes)?;
         Ok(PreparedOp::of_one(device, call, kernel, &buffers, launch))
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn load_routine(
 ) -> Result<Kernel> {
     let _current = gpu.current()?;
     let unknown = || gpu.refused("load_routine", format!("there is no routine `{}`", job.name));
-    let routine = Routine::named(job.name).ok_or_else(unknown)?;
+    let routine = Routine::from_name(job.name).ok_or_else(unknown)?;
     let native = Native::Product(blas.get(gpu, driver)?, routine);
     Ok(Kernel::without_code(gpu, native, Signature::of(job.interface)))
 }
@@ -323,7 +323,7 @@ impl Packed {
         immediates: &[u8],
     ) {
         let buffers: Vec<(u64, u64)> = bindings.iter().map(|it| (it.address, it.size)).collect();
-        let bytes = interface.parameters(&buffers, immediates);
+        let bytes = interface.encode_parameters(&buffers, immediates);
         self.size = bytes.len().min(most);
         self.words.clear();
         params::extend(&mut self.words, &bytes);

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use super::params::{Parameters, Range};
 use crate::api::error::{ArgumentError, GpuError, LibraryError, Result};
-use crate::api::native::parameters::given;
+use crate::api::native::parameters::with_immediates;
 use crate::api::native::{
     NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
 };
@@ -57,7 +57,7 @@ impl DeclaredParams {
         immediates: &[u8],
     ) -> Result<()> {
         parameters.clear();
-        for (_, parameter, bytes) in given(&self.interface, immediates) {
+        for (_, parameter, bytes) in with_immediates(&self.interface, immediates) {
             match parameter {
                 NativeParameter::Pointer(binding) => parameters.push(&[bindings[binding].address]),
                 NativeParameter::Word | NativeParameter::Long => parameters.push(&[word(bytes)]),

@@ -52,8 +52,8 @@ impl Routine {
         }
     }
 
-    /// Returns the routine of a name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Returns the routine with this name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|routine| routine.name() == name)
     }
 }
@@ -73,7 +73,7 @@ impl GemmElement for f16 {}
 impl GemmElement for bf16 {}
 
 /// Returns the most accurate routine for an element type.
-fn exact<T: GemmElement>() -> Routine {
+fn default_routine<T: GemmElement>() -> Routine {
     match T::LAYOUT {
         ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => Routine::Bf16,
         ElementLayout::Scalar(it) if it.width == 2 => Routine::F16,
@@ -83,7 +83,7 @@ fn exact<T: GemmElement>() -> Routine {
 
 /// Three matrices, and the sizes m, n and k.
 struct Matrices<'a, T> {
-    /// The public function that errors name.
+    /// The public function, for errors.
     operation: &'static str,
     a: &'a Buffer<T>,
     b: &'a Buffer<T>,
@@ -93,12 +93,12 @@ struct Matrices<'a, T> {
 
 /// Matrix products.
 impl Device {
-    /// Multiplies matrices with cuBLAS, which is opened when first needed, on CUDA devices: C = A ×
+    /// Multiplies matrices with cuBLAS, which is loaded on first use, on CUDA devices: C = A ×
     /// B, with A of m × k, B of k × n and C of m × n elements, all row-major and contiguous.
     ///
     /// `f32` is computed in f32, regardless of cuBLAS's environment variables; `f16` and `bf16` are
-    /// accumulated in f32 and rounded at the end. Buffers may be larger than the matrices. Where k
-    /// is 0, C becomes 0.
+    /// accumulated in f32 and rounded at the end. Buffers may be larger than the matrices. If k is
+    /// 0, C is filled with zeros.
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device};
@@ -116,8 +116,8 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::Range`] if a buffer is smaller than its matrix; [`GpuError::TooLarge`] for sizes
-    /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` is one of the others;
-    /// [`GpuError::Library`] without cuBLAS, and on devices of other backends.
+    /// beyond 2³¹ − 1; [`GpuError::Argument`] if `c` overlaps `a` or `b`, or a matrix is not
+    /// aligned; [`GpuError::Library`] without cuBLAS, and on devices of other backends.
     pub fn cublas_matmul<T: GemmElement>(
         &self,
         a: &Buffer<T>,
@@ -129,7 +129,7 @@ impl Device {
     ) -> Result<()> {
         let sizes = [m.count(), n.count(), k.count()];
         let operation = "Device::cublas_matmul";
-        self.multiply(exact::<T>(), &Matrices { operation, a, b, c, sizes })
+        self.multiply(default_routine::<T>(), &Matrices { operation, a, b, c, sizes })
     }
 
     /// [`Device::cublas_matmul`] on tensor cores in TF32, which rounds each operand's mantissa from
@@ -199,7 +199,7 @@ impl Batch {
         let operation = "Batch::cublas_matmul";
         let matrices = Matrices { operation, a, b, c, sizes };
         self.add(|context, list| {
-            append(context, list, exact::<T>(), &matrices).in_function(operation)
+            append(context, list, default_routine::<T>(), &matrices).in_function(operation)
         })
     }
 }
@@ -230,13 +230,17 @@ fn append<T: GemmElement>(
         return encode::fill(context, list, c.view(), &[0; 8][..size_of::<T>()]);
     }
     let views = [("a", a.view()), ("b", b.view()), ("c", c.view())];
-    views.iter().try_for_each(|view| aligned(context, operation, view))?;
-    views[..2].iter().try_for_each(|view| apart(operation, view, &views[2].1))?;
+    views.iter().try_for_each(|view| check_alignment(context, operation, view))?;
+    views[..2].iter().try_for_each(|view| check_disjoint(operation, view, &views[2].1))?;
     encode::dispatch(context, list, operation, &kernel, &[&a, &b, &c], &launch)
 }
 
 /// Checks that the device can bind the address of a matrix.
-fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) -> Result<()> {
+fn check_alignment(
+    context: &Context,
+    operation: &str,
+    (name, view): &(&str, View<'_>),
+) -> Result<()> {
     let multiple = context.info.binding_alignment.max(1);
     if view.offset.is_multiple_of(multiple) {
         return Ok(());
@@ -255,17 +259,17 @@ fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) 
 }
 
 /// Checks that an operand does not share bytes with the result.
-fn apart(operation: &str, (name, operand): &(&str, View<'_>), c: &View<'_>) -> Result<()> {
+fn check_disjoint(operation: &str, (name, operand): &(&str, View<'_>), c: &View<'_>) -> Result<()> {
     let (Some((_, operand)), Some((_, c))) = (operand.bytes(), c.bytes()) else { return Ok(()) };
-    let (begin, end) = (operand.offset.max(c.offset), operand.end().min(c.end()));
-    if operand.memory != c.memory || begin >= end {
+    let (start, end) = (operand.offset.max(c.offset), operand.end().min(c.end()));
+    if operand.memory != c.memory || start >= end {
         return Ok(());
     }
     Err(GpuError::Argument(ArgumentError {
         label: None,
         kernel: operation.to_owned(),
         argument: "`c`".to_owned(),
-        problem: format!("is written, but shares bytes {begin}..{end} of its memory with `{name}`"),
+        problem: format!("is written, but shares bytes {start}..{end} of its memory with `{name}`"),
         help: "pass buffers or slices that do not overlap".to_owned(),
     }))
 }
