@@ -6,9 +6,9 @@
 //!
 //! | kernel | invocations | tile of a workgroup | use it for |
 //! | --- | --- | --- | --- |
-//! | [`TILED_16X16`] | (n, m) | 16 × 16 | small products, reading |
-//! | [`COARSE_64X64`] | (⌈n/4⌉, ⌈m/4⌉) | 64 × 64 | m and n of some hundreds |
-//! | [`COARSE_8X8`] | (⌈n/8⌉, ⌈m/8⌉) | 128 × 128 | m and n of 2000 and more |
+//! | [`TILED_16X16`] | (n, m) | 16 × 16 | small products, or to read the source |
+//! | [`COARSE_64X64`] | (⌈n/4⌉, ⌈m/4⌉) | 64 × 64 | m and n of a few hundred |
+//! | [`COARSE_8X8`] | (⌈n/8⌉, ⌈m/8⌉) | 128 × 128 | m and n of at least 2000 |
 
 /// One element of C per invocation; launch (n, m) invocations.
 ///

@@ -2,8 +2,8 @@
 
 /// Squared Euclidean distances: `distances[i][j]` = Σ (`queries[i][c]` − `points[j][c]`)².
 ///
-/// Differences are squared directly, without expanding the square: distances of near points keep
-/// their precision, those of equal points are exactly 0, and none is negative.
+/// Differences are squared directly, without expanding the square: distances of close points
+/// lose no precision, those of equal points are exactly 0, and none is negative.
 ///
 /// Bindings: `queries: array<f32>` (n_q × d), `points: array<f32>` (n_t × d) and
 /// `distances: array<f32>` (n_q × n_t, written). Parameters, three `u32`: n_q, n_t, d. Each

@@ -3,9 +3,9 @@
 //! Two passes reduce any length. The first, launched with G workgroups, writes G results to
 //! `results`, one per workgroup; the second reduces them with one workgroup of the same kernel
 //! ([`SUM`] after [`DOT`], the scalar kernel after a `VEC4` one). A single pass with one workgroup
-//! is possible, but slower. G = ⌈length/2048⌉, at most 1024, occupies a large device. The order of
-//! the operations depends only on the length and on G, so equal launches produce equal bits. An
-//! empty vector reduces to the operation's neutral element.
+//! is possible, but slower. Recommended is G = ⌈length/2048⌉, at most 1024, which occupies a large
+//! device. The order of the operations depends only on the length and on G, so equal launches
+//! produce equal bits. An empty vector reduces to the operation's neutral element.
 //!
 //! Launch (G, 1, 1) explicit workgroups. No parameters.
 

@@ -1,5 +1,5 @@
-// Sums every column of a row-major matrix. A workgroup covers 32 neighbouring columns, which are
-// read along rows, and every num_workgroups.y-th run of 8 rows; it writes one row of partial sums.
+// Sums every column of a row-major matrix. A workgroup sums 32 adjacent columns over every
+// num_workgroups.y-th run of 8 rows, with coalesced reads, and writes one row of partial sums.
 
 struct Shape {
     rows: u32,

@@ -29,8 +29,8 @@ pub const SIGMOID_BACKWARD: &str =
 pub const TANH_BACKWARD: &str =
     concat!(include_str!("backward/tanh.cu"), include_str!("elementwise/binary.cu"));
 
-/// The sum of every column of a matrix, in G shares of the rows; launched by explicit workgroups,
-/// (⌈columns/32⌉, G, 1). Interface: [`of_matrix`].
+/// The sum of every column of a matrix, in G groups of rows; launch (⌈columns/32⌉, G, 1)
+/// explicit workgroups. Interface: [`of_matrix`].
 pub const REDUCE_COLS: &str = include_str!("reduce_cols.cu");
 
 /// The transpose of a matrix; launch (columns, ⌈rows/4⌉) invocations. Interface: [`of_matrix`].

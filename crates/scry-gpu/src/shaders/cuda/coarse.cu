@@ -1,7 +1,7 @@
 // C = A × B in tiles of TILE×TILE: 16×16 threads, each with PER×PER elements of C in registers.
-// Both operands are staged in shared memory, DEPTH of k at a time, double-buffered: the next stage
+// Both operands are staged in shared memory, DEPTH of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough. The rows and columns of a
-// thread are float4s 64 apart, so that adjacent threads read adjacent words.
+// thread are float4s 64 apart: adjacent threads read adjacent words.
 
 #define THREADS 256
 #define QUADS (PER / 4)
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
     const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
     unsigned m, unsigned n, unsigned k)
 {
-    // A is stored column by column; a float4 of padding avoids bank conflicts of its stores.
+    // A is stored column by column; a float4 of padding avoids bank conflicts of the stores.
     __shared__ float4 tile_a[2][DEPTH][TILE / 4 + 1];
     __shared__ float4 tile_b[2][DEPTH][TILE / 4];
     const unsigned lane = threadIdx.y * 16 + threadIdx.x;
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(
 
     for (unsigned step = 0; step <= steps; step++) {
         const unsigned stage = step & 1;
-        // The last step loads elements beyond k, which are zero and unused.
+        // The last step loads elements beyond K, which are zero and unused.
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const unsigned at = lane + i * THREADS;

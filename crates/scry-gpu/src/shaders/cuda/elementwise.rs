@@ -32,7 +32,7 @@ pub fn bias_add() -> NativeInterface {
     NativeInterface::new([read("x"), read("bias"), y], [256, 1, 1])
 }
 
-/// `y` = max(x, 0); a NaN stays one. Interface: [`unary(0)`](unary).
+/// `y` = max(x, 0); a NaN stays NaN. Interface: [`unary(0)`](unary).
 pub const RELU: &str =
     concat!(include_str!("elementwise/relu.cu"), include_str!("elementwise/unary.cu"));
 

@@ -1,6 +1,6 @@
 // Squared distances in tiles of 64×64: 256 threads, each with 4×4 distances in registers.
 // Coordinates are staged in shared memory, 16 at a time, coordinate-major. Differences are squared
-// directly: near points suffer no cancellation, and no distance is negative.
+// directly: close points suffer no cancellation, and no distance is negative.
 
 #define TILE 64
 #define DEPTH 16

@@ -1,4 +1,4 @@
-//! CUDA C sources of the same kernels, for
+//! CUDA C sources of the kernels in [`shaders`](crate::shaders), for
 //! [`Device::compile_cuda_with`](crate::Device::compile_cuda_with).
 //!
 //! Each constant is a complete source with one kernel, [`ENTRY`]. Bindings, parameters, results and

@@ -1,5 +1,5 @@
-// Sums every column of a row-major matrix. A block covers 32 neighbouring columns, which are read
-// along rows, and every gridDim.y-th run of 8 rows; it writes one row of partial sums.
+// Sums every column of a row-major matrix. A block sums 32 adjacent columns over every
+// gridDim.y-th run of 8 rows, with coalesced reads, and writes one row of partial sums.
 
 extern "C" __global__ void __launch_bounds__(256) kernel(
     const float *__restrict__ x, float *__restrict__ sums, unsigned rows, unsigned columns)

@@ -5,7 +5,7 @@
 //! invocation per four elements. Unary kernels bind `x` (read) and `y` (written), binary ones `a`,
 //! `b` (read) and `y` (written), which must be different buffers.
 
-/// `y` = max(x, 0); a NaN stays one.
+/// `y` = max(x, 0); a NaN stays NaN.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
 pub const RELU: &str = concat!(include_str!("relu.wgsl"), include_str!("unary.wgsl"));

@@ -1,5 +1,5 @@
 // C = A × B in tiles of 64×64: 256 invocations, each with 4×4 elements of C in registers.
-// Both operands are staged in workgroup memory, 16 of k at a time, double-buffered: the next stage
+// Both operands are staged in workgroup memory, 16 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough.
 
 const DEPTH: u32 = 16u;
@@ -38,19 +38,19 @@ fn main(
     tile_b[lane] = load_b(b_row, b_column);
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
-        let here = (step & 1u) * STAGE;
+        let current = (step & 1u) * STAGE;
         let next = (step + 1u) * DEPTH;
         let next_a = load_a(a_row, next + a_column);
         let next_b = load_b(next + b_row, b_column);
 
         for (var quad = 0u; quad < 4u; quad++) {
-            let rows = here + local.y * 16u + quad;
+            let rows = current + local.y * 16u + quad;
             let a0 = tile_a[rows];
             let a1 = tile_a[rows + 4u];
             let a2 = tile_a[rows + 8u];
             let a3 = tile_a[rows + 12u];
 
-            let columns = here + quad * 64u + local.x;
+            let columns = current + quad * 64u + local.x;
             let b0 = tile_b[columns];
             let b1 = tile_b[columns + 16u];
             let b2 = tile_b[columns + 32u];
@@ -60,8 +60,8 @@ fn main(
             c2 = accumulate(c2, a2, b0, b1, b2, b3);
             c3 = accumulate(c3, a3, b0, b1, b2, b3);
         }
-        tile_a[STAGE - here + lane] = next_a;
-        tile_b[STAGE - here + lane] = next_b;
+        tile_a[STAGE - current + lane] = next_a;
+        tile_b[STAGE - current + lane] = next_b;
     }
 
     let row = group.y * 64u + local.y * 4u;

@@ -1,10 +1,11 @@
 
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
-// Both operands are staged in workgroup memory, 8 of k at a time, double-buffered: the next stage
+// Both operands are staged in workgroup memory, 8 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough. A is stored column by
-// column, so that the eight rows of an invocation are adjacent; in every other four columns each 16
-// rows are swapped with the next 16, which avoids bank conflicts of the stores. The eight columns of
-// an invocation are two quads 64 apart, so that adjacent invocations read adjacent words.
+// column, so that the eight rows of an invocation are adjacent; in columns 4 to 7 of
+// a stage, blocks of 16 rows are swapped pairwise (an XOR swizzle), which avoids bank conflicts of
+// the stores. The eight columns of an invocation are two quads 64 apart, so that adjacent
+// invocations read adjacent words.
 
 const DEPTH: u32 = 8u;
 const COLUMN: u32 = 128u;
@@ -14,12 +15,13 @@ const STAGE_B: u32 = DEPTH * 32u;
 var<workgroup> tile_a: array<f32, 2u * STAGE_A>;
 var<workgroup> tile_b: array<vec4<f32>, 2u * STAGE_B>;
 
-// Returns the index of the first of eight rows in A's column of a stage.
-fn place_of(eight: u32, column: u32) -> u32 {
-    return (eight ^ ((column & 4u) / 2u)) * 8u;
+// Returns the swizzled index of the first row of a block of eight in a column of A's stage.
+fn swizzled_row(block: u32, column: u32) -> u32 {
+    return (block ^ ((column & 4u) / 2u)) * 8u;
 }
 
-fn keep_a(at: u32, value: vec4<f32>) {
+// Stores four elements of a row of A, one per column.
+fn store_tile_a(at: u32, value: vec4<f32>) {
     tile_a[at] = value.x;
     tile_a[at + COLUMN] = value.y;
     tile_a[at + 2u * COLUMN] = value.z;
@@ -36,7 +38,7 @@ fn main(
     // quad of each.
     let a_row = group.y * 128u + lane / 2u;
     let a_column = (lane % 2u) * 4u;
-    let a_place = a_column * COLUMN + place_of(lane / 16u, a_column) + (lane / 2u) % 8u;
+    let a_at = a_column * COLUMN + swizzled_row(lane / 16u, a_column) + (lane / 2u) % 8u;
     let b_row = lane / 32u;
     let b_column = group.x * 128u + (lane % 32u) * 4u;
     let steps = (shape.k + DEPTH - 1u) / DEPTH;
@@ -58,18 +60,18 @@ fn main(
     var right6 = vec4<f32>();
     var right7 = vec4<f32>();
 
-    keep_a(a_place, load_a(a_row, a_column));
+    store_tile_a(a_at, load_a(a_row, a_column));
     tile_b[lane] = load_b(b_row, b_column);
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
-        let here = step & 1u;
+        let current = step & 1u;
         let next = (step + 1u) * DEPTH;
         let next_a = load_a(a_row, next + a_column);
         let next_b = load_b(next + b_row, b_column);
 
         for (var depth = 0u; depth < DEPTH; depth++) {
-            let rows = here * STAGE_A + depth * COLUMN + place_of(local.y, depth);
-            let columns = here * STAGE_B + depth * 32u + local.x;
+            let rows = current * STAGE_A + depth * COLUMN + swizzled_row(local.y, depth);
+            let columns = current * STAGE_B + depth * 32u + local.x;
             let b0 = tile_b[columns];
             let b1 = tile_b[columns + 16u];
             let a0 = vec4(tile_a[rows + 0u]);
@@ -97,8 +99,8 @@ fn main(
             left7 = fma(a7, b0, left7);
             right7 = fma(a7, b1, right7);
         }
-        keep_a((1u - here) * STAGE_A + a_place, next_a);
-        tile_b[(1u - here) * STAGE_B + lane] = next_b;
+        store_tile_a((1u - current) * STAGE_A + a_at, next_a);
+        tile_b[(1u - current) * STAGE_B + lane] = next_b;
     }
 
     let row = group.y * 128u + local.y * 8u;

@@ -1,10 +1,10 @@
 // Squared distances in tiles of 64×64: 256 invocations, each with 4×4 distances in registers.
-// Coordinates are staged in workgroup memory, 16 at a time. Differences are squared directly: near
+// Coordinates are staged in workgroup memory, 16 at a time. Differences are squared directly: close
 // points suffer no cancellation, and no distance is negative.
 
 const DEPTH: u32 = 16u;
-// Quads from one point to the next in a tile: one of them is padding, so that adjacent
-// invocations read from different banks.
+// `vec4`s from one point to the next in a tile; one of them is padding, which avoids bank
+// conflicts.
 const PITCH: u32 = 5u;
 
 var<workgroup> tile_q: array<vec4<f32>, 320>;

@@ -1,4 +1,4 @@
-// Points of any number of dimensions, read one element at a time.
+// Points with any number of dimensions, read one element at a time.
 
 struct Shape {
     queries: u32,

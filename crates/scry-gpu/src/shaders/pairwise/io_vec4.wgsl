@@ -1,4 +1,4 @@
-// Points of a multiple of four dimensions.
+// Points with a multiple of four dimensions.
 
 struct Shape {
     queries: u32,

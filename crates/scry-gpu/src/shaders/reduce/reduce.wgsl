@@ -1,4 +1,4 @@
-// One result for each workgroup, over every num_workgroups.x-th run of 2048 values. The eight
+// Computes one result per workgroup, over every num_workgroups.x-th run of 2048 values. The eight
 // values of an invocation are 256 apart: loads are coalesced, and eight are in flight at once.
 
 const LANES: u32 = 256u;
@@ -33,12 +33,12 @@ fn main(
             total = combine(total, combine(low, high));
         }
     }
-    // The rest after the last whole run is distributed over the workgroups, a row each.
+    // Distributes the values after the last whole run over the workgroups, in rows of LANES values.
     let rest = n - runs * RUN;
     let rows = (rest + LANES - 1u) / LANES;
-    let turns = (rows + groups.x - 1u) / groups.x;
-    for (var turn = 0u; turn < turns; turn++) {
-        let row = turn * groups.x + group.x;
+    let row_rounds = (rows + groups.x - 1u) / groups.x;
+    for (var round = 0u; round < row_rounds; round++) {
+        let row = round * groups.x + group.x;
         let offset = row * LANES + lane;
         if row < rows && offset < rest {
             total = combine(total, load(runs * RUN + offset));

@@ -1,5 +1,5 @@
-// Transposes a row-major matrix in tiles of 32×32, so that global accesses are along rows on both
-// sides. The tile's row stride of 33 avoids bank conflicts.
+// Transposes a row-major matrix in tiles of 32×32, so that both loads and stores are
+// coalesced. The tile's row stride of 33 avoids bank conflicts.
 
 const TILE: u32 = 32u;
 const PITCH: u32 = 33u;

@@ -1,7 +1,7 @@
 #define PARAMETERS
 #define ARGUMENTS
 
-// The exponent is never positive, so that it never overflows.
+// The exponent is never positive, so the exponential cannot overflow.
 static __device__ __forceinline__ float apply(float x)
 {
     const float e = expf(-fabsf(x));
