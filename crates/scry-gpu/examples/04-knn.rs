@@ -1,6 +1,6 @@
 //! Recognises handwritten digits by their nearest neighbours.
 //!
-//! Leave-one-out: every digit is classified by the labels of the k other digits nearest to it. One
+//! Leave-one-out: every digit is classified by the labels of its k nearest other digits. One
 //! launch of a pairwise kernel from `scry_gpu::shaders` computes all distances.
 //!
 //!     cargo run --release -p scry-gpu --example 04-knn
@@ -27,9 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     for k in [1, 3, 5] {
         let predicted = knn::classify(&distances, &digits.labels, k);
-        let right = predicted.iter().zip(&digits.labels).filter(|(a, b)| a == b).count();
-        let accuracy = 100.0 * right as f64 / count as f64;
-        println!("k = {k}: {right} of {count} right, {accuracy:.2} %");
+        let correct = predicted.iter().zip(&digits.labels).filter(|(a, b)| a == b).count();
+        let accuracy = 100.0 * correct as f64 / count as f64;
+        println!("k = {k}: {correct} of {count} correct, {accuracy:.2} %");
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! One kernel for an expression that is known at run time only: kernels built in Rust.
+//! Builds one kernel in Rust for an expression that is only known at run time.
 //!
-//! The expression, such as `sqrt(x * x + y * y)`, is computed element by element, first by one
-//! kernel per operation, as an array library without fusion does, then by one kernel for all of it,
-//! which reads each input once and keeps intermediate results in registers.
+//! The expression, such as `sqrt(x * x + y * y)`, is computed element by element: first with one
+//! kernel per operation, as in an array library without fusion, then with one fused kernel, which
+//! reads each input once and keeps intermediate results in registers.
 //!
 //!     cargo run --release -p scry-gpu --example 05-fusion -- ["EXPRESSION" [ELEMENTS]]
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     println!("{text}, {count} elements on {}", gpu.name());
 
-    // Between 0 and 2, so that roots and logarithms are numbers.
+    // Between 0 and 2: square roots and logarithms are not NaN.
     let inputs: Vec<Buffer<f32>> = (1..=names.len() as u32)
         .map(|seed| random::random_f32(seed, count).into_iter().map(|x| x + 1.0).collect())
         .map(|data: Vec<f32>| gpu.upload(&data))
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (i, (a, b)) in result.download()?.into_iter().zip(expected.download()?).enumerate() {
         let is_close = a == b || a.is_nan() && b.is_nan() || (a - b).abs() < 1e-4 * (1.0 + b.abs());
         if !is_close {
-            return Err(format!("element {i}: {a} by one kernel, {b} by several").into());
+            return Err(format!("element {i}: {a} with one kernel, {b} with several").into());
         }
         largest = largest.max((a - b).abs());
     }

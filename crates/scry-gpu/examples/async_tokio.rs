@@ -1,5 +1,4 @@
-//! Serve many requests on few threads: each is a task of tokio that awaits the device, with a
-//! timeout.
+//! Serve many requests on few threads: each is a tokio task that awaits the device, with a timeout.
 //!
 //!     cargo run --release -p scry-gpu --example async_tokio
 
@@ -37,7 +36,7 @@ async fn run() -> Result<u64, Box<dyn Error>> {
         .collect();
     let mut sum = 0;
     for request in requests {
-        // A request that takes too long is dropped; its work on the device goes on.
+        // A request that takes too long is dropped; its work on the device continues.
         sum += u64::from(tokio::time::timeout(Duration::from_secs(30), request).await???);
     }
     println!("{REQUESTS} requests served by {}: the squares add up to {sum}", gpu.name());

@@ -1,5 +1,5 @@
 //! Steady-state throughput of saxpy, sum and matrix product: kernels are compiled, data is on the
-//! device, launches are recorded once and replayed. Every kernel's result is checked.
+//! device, and launches are recorded once and replayed. Every kernel's result is checked.
 //!
 //!     cargo run --release -p scry-gpu --example bench_compute -- [small|full]
 //!
@@ -25,7 +25,7 @@ const SAMPLES: usize = 30;
 struct Sizes {
     vectors: &'static [usize],
     matrices: &'static [usize],
-    /// Seconds that a replay should last, so that its overhead is negligible.
+    /// Target duration of a replay in seconds, long enough to make its overhead negligible.
     replay: f64,
 }
 
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// One launch: kernel, bindings, size.
 type Step<'a> = (&'a Kernel, Vec<&'a dyn Binding>, Launch);
 
-/// Measures one pass over `steps` by replays of many passes.
+/// Measures the time of one pass over `steps`, by replays of many passes.
 fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
     let record = |passes: u32| {
         let mut batch = gpu.batch();

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p scry-gpu --example bench_kernel -- [elements]
 //!
-//! A constant in the source changes in every run, so that the first compilation misses all caches.
-//! Times are wall time of launch and wait; the result is checked after each stage.
+//! A constant in the source changes in every run: the first compilation misses all caches. Times
+//! are wall-clock times of launch and wait; the result is checked after each stage.
 
 use std::env;
 use std::error::Error;

@@ -4,8 +4,8 @@
 //!
 //! Prints a line per second: memory in use by all processes, and by this process's buffers; clocks,
 //! load and power from NVML, NVIDIA's management library; launches of this process. `--busy` runs
-//! matrix products meanwhile. Ends after one line with `--once`, or after ten lines if the output
-//! is not a terminal.
+//! matrix products at the same time. Ends after one line with `--once`, or after ten lines if the
+//! output is not a terminal.
 
 use std::env;
 use std::error::Error;
@@ -61,13 +61,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Opens NVML for the device; prints why if that fails.
+/// Opens NVML for the device; prints the reason if that fails.
 fn open_nvml(gpu: &Device) -> Option<Nvml> {
     let pci = gpu.info().pci.map(|pci| pci.to_string()).unwrap_or_default();
-    Nvml::open(&pci).map_err(|why| println!("clocks are unknown: {why}")).ok()
+    Nvml::open(&pci).map_err(|error| println!("no clocks, load or power: {error}")).ok()
 }
 
-/// Waits for one period, and runs the work meanwhile, if any.
+/// Waits for one period; runs `work` during it, if there is any.
 fn wait_period(work: Option<&Work>, gpu: &Device) -> Result<()> {
     let end = Instant::now() + PERIOD;
     while let Some(work) = work.filter(|_| Instant::now() < end) {
@@ -91,19 +91,19 @@ struct Monitor {
 impl Monitor {
     fn line(&mut self) -> Result<String> {
         let total = self.gpu.info().memory;
-        let held = self.gpu.free_memory()?.map(|free| total - free.min(total));
-        let Sample { processors, memory, load, power } =
+        let used = self.gpu.free_memory()?.map(|free| total - free.min(total));
+        let Sample { sm_clock, memory_clock, load, power } =
             self.nvml.as_ref().map(Nvml::sample).unwrap_or_default();
         let text = |value: Option<u32>, unit: &str| {
             value.map_or_else(|| "?".to_owned(), |value| format!("{value} {unit}"))
         };
         Ok(format!(
             "{:<14}{:<12}{:<12}{:<13}{:<12}{:<8}{:<11}{:.0}",
-            held.map_or_else(|| "?".to_owned(), size),
+            used.map_or_else(|| "?".to_owned(), size),
             size(total),
             size(self.gpu.memory_usage().bytes),
-            text(processors, "MHz"),
-            text(memory, "MHz"),
+            text(sm_clock, "MHz"),
+            text(memory_clock, "MHz"),
             text(load, "%"),
             text(power.map(|milliwatts| milliwatts / 1000), "W"),
             self.rate()

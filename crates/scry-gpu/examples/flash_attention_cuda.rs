@@ -40,28 +40,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kernels = Kernels::new(&gpu)?;
     println!("{}, {BATCH} x {HEADS} heads of {length} rows of {COLUMNS}", gpu.name());
     let count = (BATCH * HEADS * length) as usize * COLUMNS;
-    let numbers =
+    let random =
         |seed| -> Vec<f16> { random_f32(seed, count).into_iter().map(f16::from_f32).collect() };
-    let data = [numbers(1), numbers(2), numbers(3)];
+    let data = [random(1), random(2), random(3)];
     let (q, k, v) = (gpu.upload(&data[0])?, gpu.upload(&data[1])?, gpu.upload(&data[2])?);
     let out = gpu.alloc::<f16>(count)?;
 
-    let plain = Attention::new([BATCH, HEADS], length, length, COLUMNS as u32, PtxType::F16);
-    for (name, attention) in [("all keys", plain), ("causal", plain.causal())] {
+    let full = Attention::new([BATCH, HEADS], length, length, COLUMNS as u32, PtxType::F16);
+    for (name, attention) in [("all keys", full), ("causal", full.causal())] {
         let prepared = kernels.attention(&attention, &[&q, &k, &v, &out])?;
         prepared.run()?;
-        let worst = worst(&attention, &data, &out)?;
+        let error = max_error(&attention, &data, &out)?;
         let time = time(&gpu, &prepared)?;
         let pairs =
             f64::from(length) * f64::from(length) / if attention.causal { 2.0 } else { 1.0 };
         let work = 4.0 * f64::from(BATCH * HEADS) * pairs * COLUMNS as f64;
         println!(
-            "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, maximum error {worst:.1e}, kernels {}",
+            "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, maximum error {error:.1e}, kernels {}",
             time.as_secs_f64() * 1e6,
             work / time.as_secs_f64() / 1e12,
             prepared.kernels().join(", ")
         );
-        if worst > 1e-2 {
+        if error > 1e-2 {
             return Err("the error is too large".into());
         }
     }
@@ -81,19 +81,24 @@ fn time(gpu: &Device, prepared: &PreparedOp<'_>) -> scry_gpu::Result<Duration> {
 }
 
 /// Returns the maximum error of some rows, among them the first and the last row of a head.
-fn worst(attention: &Attention, data: &[Vec<f16>; 3], out: &Buffer<f16>) -> scry_gpu::Result<f64> {
+fn max_error(
+    attention: &Attention,
+    data: &[Vec<f16>; 3],
+    out: &Buffer<f16>,
+) -> scry_gpu::Result<f64> {
     let length = attention.queries as usize;
     let (out, head) = (out.download()?, length * COLUMNS);
     let floats = |of: &[f16]| -> Vec<f32> { of.iter().map(|x| x.to_f32()).collect() };
-    let mut worst = 0.0f64;
+    let mut max = 0.0f64;
     for (nth, row) in [(0, 0), (7, length / 3), (63, length - 1)] {
-        let seen = if attention.causal { row + 1 } else { length };
+        let key_count = if attention.causal { row + 1 } else { length };
         let [q, k, v] = data.each_ref().map(|data| floats(&data[nth * head..][..head]));
-        let place = row * COLUMNS..(row + 1) * COLUMNS;
-        let want = attention_row(&q[place.clone()], &k[..seen * COLUMNS], &v[..seen * COLUMNS]);
-        let got = floats(&out[nth * head..][place]);
+        let range = row * COLUMNS..(row + 1) * COLUMNS;
+        let want =
+            attention_row(&q[range.clone()], &k[..key_count * COLUMNS], &v[..key_count * COLUMNS]);
+        let got = floats(&out[nth * head..][range]);
         let errors = got.iter().zip(want).map(|(got, want)| (f64::from(*got) - want).abs());
-        worst = errors.fold(worst, |worst, error| if error <= worst { worst } else { error });
+        max = errors.fold(max, |max, error| if error <= max { max } else { error });
     }
-    Ok(worst)
+    Ok(max)
 }

@@ -34,23 +34,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let q = random_f32(1, (QUERIES * COLUMNS) as usize);
     let k = random_f32(2, (KEYS * COLUMNS) as usize);
     let v = random_f32(3, (KEYS * COLUMNS) as usize);
-    let (on_q, on_k, on_v) = (gpu.upload(&q)?, gpu.upload(&k)?, gpu.upload(&v)?);
+    let (gpu_q, gpu_k, gpu_v) = (gpu.upload(&q)?, gpu.upload(&k)?, gpu.upload(&v)?);
     let out = gpu.alloc::<f32>(q.len())?;
 
     // One head of one batch.
     let attention = Attention::new([1, 1], QUERIES, KEYS, COLUMNS, PtxType::F32);
-    let prepared = kernels.simple_attention(&attention, &[&on_q, &on_k, &on_v, &out])?;
+    let prepared = kernels.simple_attention(&attention, &[&gpu_q, &gpu_k, &gpu_v, &out])?;
     prepared.run()?;
     let out = out.download()?;
 
     let columns = COLUMNS as usize;
-    let mut worst = 0.0f64;
+    let mut error = 0.0f64;
     for (q, got) in q.chunks_exact(columns).zip(out.chunks_exact(columns)) {
         for (got, want) in got.iter().zip(attention_row(q, &k, &v)) {
-            worst = worst.max((f64::from(*got) - want).abs());
+            error = error.max((f64::from(*got) - want).abs());
         }
     }
     println!("{} on {}", prepared.kernels().join(", "), gpu.name());
-    println!("{QUERIES} queries, {KEYS} keys: maximum error {worst:.1e}");
-    if worst < 1e-5 { Ok(()) } else { Err("the error is too large".into()) }
+    println!("{QUERIES} queries, {KEYS} keys: maximum error {error:.1e}");
+    if error < 1e-5 { Ok(()) } else { Err("the error is too large".into()) }
 }

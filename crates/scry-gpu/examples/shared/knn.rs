@@ -57,7 +57,7 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
     distances.download()
 }
 
-/// Classifies every point by its `k` nearest neighbours. Ties of distance go to the smaller index.
+/// Classifies every point by its `k` nearest neighbours. Ties are resolved to the smaller index.
 pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
     let rows = distances.chunks(labels.len()).enumerate();
     rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i]))).collect()
@@ -67,10 +67,10 @@ pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
 fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::with_capacity(k + 1);
     for (i, distance) in distances.iter().enumerate() {
-        // Points come in order of index, so that equal distances stay in that order.
-        let place = found.partition_point(|&other| distances[other] <= *distance);
-        if i != own && place < k {
-            found.insert(place, i);
+        // Points are visited in the order of indices, which equal distances keep.
+        let position = found.partition_point(|&other| distances[other] <= *distance);
+        if i != own && position < k {
+            found.insert(position, i);
             found.truncate(k);
         }
     }
@@ -86,7 +86,7 @@ fn vote(labels: impl Iterator<Item = u32>) -> u32 {
             None => counts.push((label, 1)),
         }
     }
-    let most = counts.iter().map(|(_, count)| *count).max();
-    let winner = counts.iter().find(|(_, count)| Some(*count) == most);
+    let max = counts.iter().map(|(_, count)| *count).max();
+    let winner = counts.iter().find(|(_, count)| Some(*count) == max);
     winner.expect("every point has at least one neighbour").0
 }

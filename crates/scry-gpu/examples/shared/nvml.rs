@@ -18,9 +18,9 @@ pub struct Nvml {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sample {
     /// SM clock in MHz.
-    pub processors: Option<u32>,
+    pub sm_clock: Option<u32>,
     /// Memory clock in MHz.
-    pub memory: Option<u32>,
+    pub memory_clock: Option<u32>,
     /// Percentage of the last sampling period in which a kernel was running.
     pub load: Option<u32>,
     /// Power in milliwatts.
@@ -30,13 +30,13 @@ pub struct Sample {
 /// `nvmlUtilization_t`.
 #[repr(C)]
 #[derive(Default)]
-struct Load {
+struct Utilization {
     kernels: c_uint,
     memory: c_uint,
 }
 
 impl Nvml {
-    /// Opens the GPU at a PCI address; the error says what is missing.
+    /// Opens the GPU at a PCI address.
     pub fn open(pci: &str) -> Result<Self, String> {
         let library = first_of(&NAMES)?;
         let mut device = std::ptr::null_mut();
@@ -60,8 +60,8 @@ impl Nvml {
     /// Returns the current state.
     pub fn sample(&self) -> Sample {
         Sample {
-            processors: self.clock(1),
-            memory: self.clock(2),
+            sm_clock: self.clock(1),
+            memory_clock: self.clock(2),
             load: self.load(),
             power: self.power(),
         }
@@ -91,8 +91,8 @@ impl Nvml {
     }
 
     fn load(&self) -> Option<u32> {
-        type Query = unsafe extern "C" fn(*mut c_void, *mut Load) -> c_int;
-        let mut value = Load::default();
+        type Query = unsafe extern "C" fn(*mut c_void, *mut Utilization) -> c_int;
+        let mut value = Utilization::default();
         // SAFETY: the signature is that of the library's header; `value` outlives the call.
         let code = unsafe {
             let query = self.library.get::<Query>(b"nvmlDeviceGetUtilizationRates\0").ok()?;
