@@ -13,7 +13,7 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input)?;
     check_generics(input)?;
     check_repr(input)?;
-    Ok(write(input, fields))
+    Ok(generate(input, fields))
 }
 
 fn fields(input: &DeriveInput) -> Result<&Fields> {
@@ -83,12 +83,12 @@ fn check_repr(input: &DeriveInput) -> Result<()> {
     ))
 }
 
-fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
+fn generate(input: &DeriveInput, fields: &Fields) -> TokenStream {
     let name = &input.ident;
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
     let bounds = fields.iter().map(|field| {
         let ty = &field.ty;
-        // The span of the field's type, so that the error points there.
+        // The span of the field's type is the location of the error.
         quote_spanned! { ty.span() => is_element::<#ty>(); }
     });
     let members: Vec<_> = fields.members().collect();
@@ -98,7 +98,7 @@ fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
          Add a field for them, such as `_pad: u32` or `_pad: [f32; 2]`; as in WGSL, where vec3 is \
          aligned to 16 bytes and structures are as long as a multiple of their alignment"
     );
-    let text = name.to_string();
+    let name_text = name.to_string();
     let assertion = quote_spanned! { name.span() =>
         const _: () = ::core::assert!(
             ::core::mem::size_of::<#name>() == #(::core::mem::size_of::<#types>())+*,
@@ -112,10 +112,10 @@ fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
             #assertion
 
             // SAFETY: a `repr(C)` structure without padding, as asserted above; each field is an
-            // element, so all bytes are, and is listed with its own offset.
+            // element, so every byte belongs to one, and is listed with its offset.
             unsafe impl ::scry_gpu::Element for #name {
                 const LAYOUT: ::scry_gpu::ElementLayout = ::scry_gpu::ElementLayout::Struct {
-                    name: #text,
+                    name: #name_text,
                     size: ::core::mem::size_of::<#name>(),
                     fields: &[#(::scry_gpu::Field {
                         name: #names,

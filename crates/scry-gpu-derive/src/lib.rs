@@ -12,8 +12,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// layout: when a buffer is bound, type and offset of each field are checked against the member of
 /// the same name in the kernel's `struct`.
 ///
-/// Refused at compile time: structures that are not `#[repr(C)]` or are packed, that have padding
-/// bytes, no fields, or parameters; enums and unions.
+/// Compile-time errors: structures that are packed or not `#[repr(C)]`, or that have padding bytes,
+/// generic parameters or no fields; enums and unions.
 ///
 /// Padding bytes of WGSL's layout must be explicit fields: `vec3<f32>` has a size of 12 bytes and
 /// an alignment of 16.
