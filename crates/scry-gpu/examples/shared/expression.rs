@@ -2,14 +2,14 @@
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
-/// Operations and operands of an expression, at most: evaluation is recursive.
+/// Maximum number of operands and signs of an expression: evaluation is recursive.
 const MAX_SIZE: usize = 200;
 
 /// An expression over inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
     Number(f32),
-    /// The input of this number.
+    /// The input with this index.
     Input(usize),
     Unary(UnaryOp, Box<Self>),
     Binary(BinaryOp, Box<Self>, Box<Self>),
@@ -66,7 +66,7 @@ impl Parser<'_> {
             Some('-') => Ok(Expression::Unary(UnaryOp::Neg, Box::new(self.factor()?))),
             Some(_) => {
                 let inner = self.sum()?;
-                self.closed(inner)
+                self.expect_closing(inner)
             }
             None => self.operand(),
         }
@@ -97,15 +97,15 @@ impl Parser<'_> {
     /// Parses the arguments of a function.
     fn call(&mut self, name: &str) -> Result<Expression, String> {
         let first = Box::new(self.sum()?);
-        let two = match name {
+        let binary = match name {
             "min" => Some(BinaryOp::Min),
             "max" => Some(BinaryOp::Max),
             _ => None,
         };
-        if let Some(op) = two {
+        if let Some(op) = binary {
             self.one_of(",").ok_or_else(|| self.expected("a second argument"))?;
             let second = Box::new(self.sum()?);
-            return self.closed(Expression::Binary(op, first, second));
+            return self.expect_closing(Expression::Binary(op, first, second));
         }
         let op = match name {
             "abs" => UnaryOp::Abs,
@@ -118,10 +118,10 @@ impl Parser<'_> {
             "tanh" => UnaryOp::Tanh,
             _ => return Err(format!("there is no function `{name}`")),
         };
-        self.closed(Expression::Unary(op, first))
+        self.expect_closing(Expression::Unary(op, first))
     }
 
-    fn closed(&mut self, inner: Expression) -> Result<Expression, String> {
+    fn expect_closing(&mut self, inner: Expression) -> Result<Expression, String> {
         self.one_of(")").map(|_| inner).ok_or_else(|| self.expected("`)`"))
     }
 

@@ -49,9 +49,10 @@ fn emit(b: &mut Builder, expression: &Expression, inputs: &[Value]) -> Value {
     }
 }
 
-/// One operation with its operands in buffers: those of the inputs, then a buffer per operation.
+/// One operation with its operands in buffers.
 pub struct Operation {
     expression: Expression,
+    /// Indices of buffers: the inputs, then the results of the operations.
     operands: Vec<usize>,
 }
 
@@ -60,13 +61,13 @@ pub fn operations(expression: &Expression, inputs: usize) -> Vec<Operation> {
     let mut found = Vec::new();
     let root = split(expression, inputs, &mut found);
     if found.is_empty() {
-        // A number or an input, which is copied.
+        // The expression is a number or an input: it is copied.
         found.push(root.operation(|operand| operand));
     }
     found
 }
 
-/// Where an operand of an operation is.
+/// An operand of an operation: a literal, or the index of a buffer.
 enum Operand {
     Number(f32),
     Buffer(usize),
@@ -84,7 +85,7 @@ impl Operand {
         match self {
             Self::Number(number) => Expression::Number(number),
             Self::Buffer(buffer) => {
-                // A buffer that is both operands is bound once.
+                // If both operands are the same buffer, it is bound once.
                 let known = operands.iter().position(|other| *other == buffer);
                 Expression::Input(known.unwrap_or_else(|| {
                     operands.push(buffer);

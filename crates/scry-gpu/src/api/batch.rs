@@ -110,7 +110,7 @@ impl Batch {
         self.launch("Batch::run_with_immediates", kernel, bindings, &launch)
     }
 
-    /// Adds a launch of a kernel whose arguments are set by name.
+    /// Adds a launch of a kernel with arguments set by name.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {

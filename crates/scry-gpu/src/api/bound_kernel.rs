@@ -1,4 +1,4 @@
-//! Kernels whose arguments are set by name.
+//! Kernels with arguments set by name.
 
 use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest};
 
@@ -105,7 +105,7 @@ impl GivenImmediates {
 }
 
 impl Kernel {
-    /// Starts a launch whose arguments are set by name: bindings, and the kernel's `var<immediate>`
+    /// Starts a launch with arguments set by name: bindings, and the kernel's `var<immediate>`
     /// or its members.
     ///
     /// ```

@@ -51,21 +51,21 @@ impl<T> Clone for Buffer<T> {
 impl<T: Element> Buffer<T> {
     pub(crate) fn allocate(context: &Arc<Context>, len: usize, label: &str) -> Result<Self> {
         let bytes = DeviceBytes::allocate(context, len, &ElementType::of::<T>(), label)?;
-        Ok(Self::over(bytes))
+        Ok(Self::from_bytes(bytes))
     }
 
-    pub(crate) fn uploaded(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+    pub(crate) fn from_slice(context: &Arc<Context>, data: &[T]) -> Result<Self> {
         let (element, bytes) = (ElementType::of::<T>(), element::bytes_of(data));
-        Ok(Self::over(DeviceBytes::upload(context, data.len(), &element, bytes)?))
+        Ok(Self::from_bytes(DeviceBytes::upload(context, data.len(), &element, bytes)?))
     }
 
-    pub(crate) async fn uploaded_async(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+    pub(crate) async fn from_slice_async(context: &Arc<Context>, data: &[T]) -> Result<Self> {
         let (element, bytes) = (ElementType::of::<T>(), element::bytes_of(data));
-        Ok(Self::over(DeviceBytes::upload_async(context, data.len(), &element, bytes).await?))
+        Ok(Self::from_bytes(DeviceBytes::upload_async(context, data.len(), &element, bytes).await?))
     }
 
     /// Returns a buffer of bytes that are elements of type `T`.
-    pub(crate) fn over(bytes: DeviceBytes) -> Self {
+    pub(crate) fn from_bytes(bytes: DeviceBytes) -> Self {
         Self { bytes, element: PhantomData }
     }
 
@@ -277,7 +277,7 @@ impl<T: Element> Buffer<T> {
     pub fn duplicate(&self) -> Result<Self> {
         const NAME: &str = "Buffer::duplicate";
         let copy = self.bytes.duplicate(NAME, &ElementType::of::<T>()).in_function(NAME)?;
-        Ok(Self::over(copy))
+        Ok(Self::from_bytes(copy))
     }
 
     /// Returns a part of the buffer, as a binding or for reading and writing.
@@ -340,7 +340,7 @@ impl<T: Element> Buffer<T> {
     pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
         let whole = (0, self.bytes.size);
         self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;
-        Ok(Buffer::over(self.bytes.clone()))
+        Ok(Buffer::from_bytes(self.bytes.clone()))
     }
 
     /// Returns the same elements with their type as a value, in a buffer that shares the memory.
@@ -355,7 +355,7 @@ impl<T: Element> Buffer<T> {
     /// ```
     #[must_use]
     pub fn untyped(&self) -> UntypedBuffer {
-        UntypedBuffer::over(self.bytes.clone(), ElementType::of::<T>())
+        UntypedBuffer::from_bytes(self.bytes.clone(), ElementType::of::<T>())
     }
 
     fn slice_for(

@@ -20,7 +20,7 @@ pub trait Elements: sealed::Sealed {
     type Kind;
 }
 
-/// Elements whose type is known at run time; see [`Elements::Kind`].
+/// Elements of a type that is only known at run time; see [`Elements::Kind`].
 #[derive(Debug, Clone, Copy)]
 pub enum Untyped {}
 

@@ -232,7 +232,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// ```
     #[must_use]
     pub fn to_owned_slice(&self) -> Buffer<T> {
-        Buffer::over(self.bytes.part(self.start, self.byte_size()))
+        Buffer::from_bytes(self.bytes.part(self.start, self.byte_size()))
     }
 
     /// Checks the length of host data; the error names `operation`.

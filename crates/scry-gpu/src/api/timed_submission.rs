@@ -1,4 +1,4 @@
-//! A submitted batch whose launches are timed.
+//! A submitted batch with timed launches.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Device memory whose element type is known at run time.
+//! Device memory with an element type that is only known at run time.
 
 use std::ops::RangeBounds;
 
@@ -12,8 +12,8 @@ use crate::core::encode;
 use crate::core::same_device::quoted;
 use crate::core::transfer::Pages;
 
-/// Elements in device memory whose type is only known at run time, for tensors, file formats and
-/// tools.
+/// Elements in device memory, of a type that is only known at run time, for tensors, file formats
+/// and tools.
 ///
 /// A handle like [`Buffer`]: clones, slices and views share the memory. As a kernel argument it is
 /// checked like a [`Buffer`] of the same elements. A buffer without a [`DType`] holds bytes of
@@ -46,7 +46,7 @@ pub struct UntypedBuffer {
 }
 
 impl UntypedBuffer {
-    pub(crate) fn over(bytes: DeviceBytes, element: ElementType) -> Self {
+    pub(crate) fn from_bytes(bytes: DeviceBytes, element: ElementType) -> Self {
         Self { bytes, element }
     }
 
@@ -162,7 +162,7 @@ impl UntypedBuffer {
     /// # Errors
     /// As [`Buffer::download`].
     pub fn download_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = Buffer::<u8>::over(self.bytes.clone()).download();
+        let bytes = Buffer::<u8>::from_bytes(self.bytes.clone()).download();
         bytes.in_function("UntypedBuffer::download_bytes")
     }
 
@@ -311,7 +311,7 @@ impl UntypedBuffer {
                 ),
             }));
         }
-        Ok(Buffer::over(self.bytes.clone()))
+        Ok(Buffer::from_bytes(self.bytes.clone()))
     }
 
     pub(crate) fn element_type(&self) -> ElementType {

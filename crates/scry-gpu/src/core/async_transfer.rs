@@ -1,8 +1,8 @@
 //! Asynchronous transfers between host slices and device memory.
 //!
 //! An upload leases slots of the staging ring only while it is polled: it copies a group of chunks,
-//! submits them, and awaits room for the next group. A download has memory of its own until it has
-//! arrived, because a future that is never polled again must not hold a slot that threads wait for.
+//! submits them, and awaits room for the next group. A download uses separate memory, because a
+//! future that is never polled again must not hold a slot that threads wait for.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,15 @@ use crate::core::readback_blocks::BLOCK;
 use crate::core::staging::SLOT;
 use crate::core::transfer::{self, MemoryRange, part};
 
-/// Chunks of one download that may be in flight at once.
+/// Maximum number of chunks of one download in flight.
 const MAX_CHUNKS_IN_FLIGHT: usize = 3;
 
-/// Chunks that an upload copies without yielding to other tasks: enough for several threads.
+/// Maximum number of chunks that an upload copies without yielding to other tasks. Enough for
+/// several host threads.
 const MAX_GROUP: usize = 8;
 
-/// Downloads of more bytes use a block, which may be larger but is kept for later ones.
-const SMALL: usize = 64 << 10;
+/// Downloads of more bytes use a block: possibly larger memory, but reused by later downloads.
+const MAX_UNPOOLED: usize = 64 << 10;
 
 /// Allocates memory. If the device is out of memory, retries once after all submitted work is done.
 pub(crate) async fn allocate(
@@ -72,7 +73,7 @@ pub(crate) async fn upload(
                     Completion::for_memory(context, submission).await?;
                     0
                 }
-                None => upload_through_own_memory(context, dst, *chunk).await?,
+                None => upload_without_ring(context, dst, *chunk).await?,
             },
             submitted => submitted,
         };
@@ -81,8 +82,8 @@ pub(crate) async fn upload(
     Ok(())
 }
 
-/// Copies one chunk while threads are copying into all slots of the ring; returns 1.
-async fn upload_through_own_memory(
+/// Uploads one chunk through new memory, if all slots of the ring are leased; returns 1.
+async fn upload_without_ring(
     context: &Arc<Context>,
     dst: MemoryRange<'_>,
     (chunk, index): (&[u8], u64),
@@ -134,12 +135,12 @@ pub(crate) async fn download(
 
 /// Returns readback memory of at least `size` ≤ [`BLOCK`] bytes.
 async fn readback_memory(context: &Arc<Context>, size: usize) -> Result<Arc<Memory>> {
-    if size > SMALL
+    if size > MAX_UNPOOLED
         && let Some(block) = context.staging.blocks.take()
     {
         return Ok(block);
     }
-    let size = if size > SMALL { BLOCK } else { size };
+    let size = if size > MAX_UNPOOLED { BLOCK } else { size };
     allocate(context, MemoryKind::Readback, size as u64, "download").await
 }
 

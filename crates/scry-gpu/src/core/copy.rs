@@ -23,7 +23,7 @@ use crate::core::encode;
 /// Bytes that an invocation copies: a `vec4<u32>`.
 const VECTOR_BYTES: u64 = 16;
 
-/// Maximum workgroups along x: below the limit of every GPU, so that no launch is linearised.
+/// Maximum workgroups along x. Below the limit of every GPU: no launch is linearised.
 const MAX_GROUPS_X: u64 = 32768;
 
 /// A copy that runs as a kernel.
@@ -84,7 +84,7 @@ fn part(view: View<'_>, start: u64, size: u64) -> View<'_> {
 /// the offsets are not aligned for bindings.
 fn max_copy_size(info: &DeviceInfo, offsets: [u64; 2]) -> Option<u64> {
     let unit = info.binding_alignment.max(VECTOR_BYTES);
-    // Less than 4 GiB, so that byte offsets in shaders fit in 32 bits.
+    // Less than 4 GiB: byte offsets in shaders have 32 bits.
     let bound = info.limits.max_storage_binding_size.min(u64::from(u32::MAX));
     let max_size = bound / unit * unit;
     let can_bind = offsets.iter().all(|offset| offset.is_multiple_of(unit));

@@ -111,7 +111,8 @@ impl DeviceState {
         ));
     }
 
-    /// Returns the pending futures; `None` in a forked child, where the lock may be held forever.
+    /// Returns the pending futures; `None` in a forked child, in which the lock may never be
+    /// released.
     pub(super) fn wakers_unless_forked(&self) -> Option<&Wakers> {
         (!self.has_forked()).then_some(&self.wakers)
     }

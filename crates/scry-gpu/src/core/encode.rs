@@ -128,14 +128,14 @@ pub(crate) fn write_bytes(
     dst: (&Arc<Memory>, BufferRange),
     bytes: &[u8],
 ) -> Result<()> {
-    let source = captured(context, bytes, "captured host data")?;
+    let source = capture(context, bytes, "captured host data")?;
     let src = BufferRange { size: dst.1.size, ..source.whole() };
     list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
     Ok(())
 }
 
-/// Copies host bytes to memory that the device can read.
-fn captured(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Memory>> {
+/// Copies host bytes to new memory that the device can read.
+fn capture(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Memory>> {
     let memory = context.allocate(MemoryKind::Upload, bytes.len() as u64, label)?;
     context.note_loss(context.driver.write(memory.id(), 0, bytes))?;
     Ok(memory)
@@ -318,7 +318,7 @@ fn choose_grid(
         }),
         Size::Direct(Grid { native, linearised: Some(linearised), .. }) => {
             let label = "parameters of a linearised grid";
-            let memory = captured(context, &linearised.to_bytes(), label)?;
+            let memory = capture(context, &linearised.to_bytes(), label)?;
             let params = Some(memory.whole());
             list.memories.push(memory);
             let source = GridSource::Linearised;

@@ -128,7 +128,7 @@ struct Failure {
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<Vec<Failure>>);
 
-/// The failures that a wait reports, besides that of the submission that it waits for.
+/// The failures that a wait reports, in addition to that of its submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureScope {
     /// None, including that of the submission: the caller does not wait for results.

@@ -9,7 +9,7 @@ use crate::core::driver::Driver;
 use crate::core::handles::{MemoryId, MemoryKind};
 
 /// An allocation of a driver. Submissions in flight keep it alive; it holds the driver but not the
-/// [`Context`](crate::core::context::Context), so that submissions never keep a device alive.
+/// [`Context`](crate::core::context::Context), because a submission must not keep a device alive.
 pub(crate) struct Memory {
     driver: Arc<dyn Driver>,
     account: Arc<Account>,
@@ -29,7 +29,7 @@ impl Memory {
         size: u64,
         label: &str,
     ) -> Result<Arc<Self>> {
-        // A multiple of 4 bytes, so that fills can zero any buffer.
+        // A multiple of 4 bytes, as fills require.
         let size = size.checked_next_multiple_of(4).unwrap_or(u64::MAX);
         let id = driver.allocate(kind, size, label)?;
         account.add(size);

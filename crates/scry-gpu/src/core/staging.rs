@@ -153,8 +153,8 @@ impl Ring {
         }
     }
 
-    /// Returns the submission whose end makes room; `None` if there is none, because the host is
-    /// still copying into or out of every slot, or because the allocation of a slot failed.
+    /// Returns the submission that frees room when it is done; `None` if there is none, because the
+    /// host is still copying into or out of every slot, or because the allocation of a slot failed.
     pub(crate) fn oldest(&self) -> Option<SubmissionIndex> {
         self.lock().oldest()
     }

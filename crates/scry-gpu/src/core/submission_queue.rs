@@ -487,8 +487,8 @@ impl SubmissionQueue {
         drop(done);
     }
 
-    /// Limits the submissions in flight. Called before a submission, so that an error of this wait
-    /// never refers to work that was submitted.
+    /// Limits the submissions in flight. Must be called before the submission: if this wait fails,
+    /// the caller's work was not submitted.
     fn make_room_in_flight(&self) -> Result<()> {
         self.check_alive()?;
         let (count, oldest) = {

@@ -262,7 +262,7 @@ impl Arrival<'_> {
 }
 
 /// Copies chunks to the host until there are no more. After a failure the remaining chunks are only
-/// released, so that no thread waits for them.
+/// released: no thread must wait for them.
 fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     let mut result = Ok(());
     while let Some(arrival) = arrivals.next() {
@@ -313,7 +313,7 @@ fn with_helpers(
 }
 
 /// Returns chunks of at most [`SLOT`] bytes with their offsets. The chunks of a large transfer end
-/// at multiples of that size in memory, so that no two threads wait for the same huge page.
+/// at multiples of that size in memory, which keeps threads from faulting on the same huge page.
 fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
     let first = match out.len() {
         ..=SLOT => 0,

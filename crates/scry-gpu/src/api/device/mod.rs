@@ -241,7 +241,7 @@ impl Device {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
-        Buffer::uploaded(&self.context, data).in_function("Device::upload")
+        Buffer::from_slice(&self.context, data).in_function("Device::upload")
     }
 
     /// Allocates a buffer of `len` elements, all bytes zero.

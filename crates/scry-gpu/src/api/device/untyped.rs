@@ -1,4 +1,4 @@
-//! Buffers of a device whose element type is known at run time.
+//! Buffers with element types that are only known at run time.
 
 use super::Device;
 use crate::api::dtype::DType;
@@ -6,7 +6,7 @@ use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::device_bytes::DeviceBytes;
 
-/// Buffers whose element type is known at run time.
+/// Buffers with element types that are only known at run time.
 impl Device {
     /// Allocates a buffer of `len` elements, all bytes zero. Without a type (`None`) the elements
     /// are bytes.
@@ -30,7 +30,7 @@ impl Device {
         let element = dtype.into().into();
         let bytes = DeviceBytes::allocate(&self.context, len, &element, "")
             .in_function("Device::alloc_untyped")?;
-        Ok(UntypedBuffer::over(bytes, element))
+        Ok(UntypedBuffer::from_bytes(bytes, element))
     }
 
     /// Copies bytes to a new buffer of elements of type `dtype`, in the byte order of the host;
@@ -66,6 +66,6 @@ impl Device {
         let element = dtype.into();
         let bytes = DeviceBytes::upload(&self.context, data.len() / each, &element, data)
             .in_function("Device::upload_bytes")?;
-        Ok(UntypedBuffer::over(bytes, element))
+        Ok(UntypedBuffer::from_bytes(bytes, element))
     }
 }

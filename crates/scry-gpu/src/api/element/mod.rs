@@ -18,8 +18,8 @@ pub use pod::PodElement;
 /// A type whose values can be copied to a device and back, byte for byte.
 ///
 /// Implemented for `f16`, `bf16`, `f32`, `f64`, the integers of 8 to 64 bits and arrays of
-/// elements. For structures there is a derive, which also defines [`Element::LAYOUT`], so that each
-/// field is checked against the kernel's `struct` at launch:
+/// elements. For structures there is a derive, which also defines [`Element::LAYOUT`]: launches
+/// check each field against the kernel's `struct`:
 ///
 /// ```
 /// use scry_gpu::Element;

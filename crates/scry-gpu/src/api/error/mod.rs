@@ -1,4 +1,4 @@
-//! Errors: one enum whose variants hold a struct each.
+//! Errors: one enum with a struct per variant.
 
 #[macro_use]
 mod structs;
@@ -43,7 +43,7 @@ pub enum ErrorKind {
 /// Buffers that the failed call does not name keep their bytes, and the device still works, unless
 /// the error is [`GpuError::DeviceLost`].
 ///
-/// Its `Debug` output is its text, so that a `main` which returns [`Result`] prints a readable
+/// `Debug` prints the same text as `Display`: a `main` that returns [`Result`] prints a readable
 /// error:
 ///
 /// ```no_run
@@ -54,8 +54,8 @@ pub enum ErrorKind {
 /// }
 /// ```
 ///
-/// Match the variants to react to an error. Each holds a struct, whose methods return the parts of
-/// the text:
+/// Match the variants to react to an error. Each holds a struct with methods that return the
+/// parts of the text:
 ///
 /// ```
 /// use scry_gpu::{Device, GpuError};

@@ -1,6 +1,6 @@
 //! The macro that declares the structs of errors.
 
-/// Declares error structs whose fields are private to the crate, each with an accessor.
+/// Declares error structs with fields that are private to the crate, and an accessor for each.
 ///
 /// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label` or a `Function`, and a
 /// copy for other types.

@@ -28,7 +28,7 @@ impl Device {
     /// # Errors
     /// As [`Device::upload`].
     pub async fn upload_async<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
-        let buffer = Buffer::uploaded_async(&self.context, data).await;
+        let buffer = Buffer::from_slice_async(&self.context, data).await;
         buffer.in_function("Device::upload_async")
     }
 }
@@ -159,7 +159,7 @@ impl UntypedBuffer {
     pub async fn write_bytes_async(&self, data: &[u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::write_bytes_async";
         self.same_size(NAME, data.len())?;
-        Buffer::<u8>::over(self.bytes.clone()).write_async(data).await.in_function(NAME)
+        Buffer::<u8>::from_bytes(self.bytes.clone()).write_async(data).await.in_function(NAME)
     }
 
     /// Async form of [`UntypedBuffer::download_bytes`]; see [`Buffer::download_async`].
@@ -180,7 +180,7 @@ impl UntypedBuffer {
     /// # Errors
     /// As [`UntypedBuffer::download_bytes`].
     pub async fn download_bytes_async(&self) -> Result<Vec<u8>> {
-        let bytes = Buffer::<u8>::over(self.bytes.clone()).download_async().await;
+        let bytes = Buffer::<u8>::from_bytes(self.bytes.clone()).download_async().await;
         bytes.in_function("UntypedBuffer::download_bytes_async")
     }
 }

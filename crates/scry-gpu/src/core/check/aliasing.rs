@@ -2,7 +2,7 @@
 
 use scry_ir::{Binding, Interface};
 
-use super::arguments::{bound_size, given};
+use super::arguments::{bound_size, describe_argument};
 use super::binding::{Argument, binding_name};
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::BufferRange;
@@ -39,7 +39,7 @@ pub(crate) fn overwritten_counts(
             return Err(GpuError::Argument(ArgumentError {
                 label: None,
                 kernel: interface.entry_point.clone(),
-                argument: given(binding, argument),
+                argument: describe_argument(binding, argument),
                 problem: format!(
                     "it shares bytes {begin} to {} of its buffer with the counts of \
                      Launch::indirect, and the kernel writes it",
@@ -80,7 +80,7 @@ fn refuse(
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: interface.entry_point.clone(),
-        argument: given(second, argument),
+        argument: describe_argument(second, argument),
         problem: format!(
             "it shares bytes {begin} to {} of its buffer with {}, and {writer}",
             end - 1,

@@ -198,7 +198,11 @@ fn limit(
     Err(GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
-        what: format!("kernel `{}`, {}", interface.entry_point, given(binding, argument)),
+        what: format!(
+            "kernel `{}`, {}",
+            interface.entry_point,
+            describe_argument(binding, argument)
+        ),
         requested: format!("{bound} bytes"),
         device: info.name.clone(),
         limit: format!("{limit} bytes"),
@@ -213,7 +217,7 @@ fn limit(
 }
 
 /// Formats a binding and the label of its argument for errors.
-pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
+pub(super) fn describe_argument(binding: &Binding, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
         return binding_name(binding);
     }
@@ -230,7 +234,7 @@ fn refuse(
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: interface.entry_point.clone(),
-        argument: given(binding, argument),
+        argument: describe_argument(binding, argument),
         problem,
         help,
     })

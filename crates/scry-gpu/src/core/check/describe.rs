@@ -17,7 +17,7 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     }
 }
 
-/// The error for element sizes neither of which divides the other.
+/// Returns the error for element sizes of which neither divides the other.
 pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let (rust, size, period) = (rust_name(host.layout, host.type_name), host.size, period(wgsl));
     let distance = if is_single(wgsl) {
@@ -48,7 +48,7 @@ fn sizes_help(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
     format!("use elements of {period} bytes, or change the declaration")
 }
 
-/// The error for the first difference between two types.
+/// Returns the error for the first difference between two types.
 pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     if let Some(mismatch) = moved(it, host) {
         return mismatch;
@@ -63,7 +63,7 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
     }
 }
 
-/// The error for a field at the offset of another member of the same type.
+/// Returns the error for a field at the offset of another member of the same type.
 fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!("field `{name}` is at byte {rust} in Rust, at byte {wgsl} in WGSL"),
@@ -71,7 +71,7 @@ fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     }
 }
 
-/// The error for a field whose offset differs from that of the member of the same name, if it does.
+/// Returns the error for a field with a different offset than the member of the same name, if any.
 fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     let member = it.member?;
     let mut layout = host.layout;
@@ -200,7 +200,7 @@ fn aligned(layout: &TypeLayout) -> String {
     format!("{layout} is aligned to {} bytes", alignment(layout))
 }
 
-/// Alignment of a type in bytes.
+/// Returns the alignment of a type in bytes.
 fn alignment(layout: &TypeLayout) -> u64 {
     let vector = |len: u8, width: u8| u64::from(width) * if len == 2 { 2 } else { 4 };
     match layout {
@@ -214,7 +214,7 @@ fn alignment(layout: &TypeLayout) -> u64 {
     }
 }
 
-/// The innermost array of a binding's type.
+/// Returns the innermost array of a binding's type.
 fn array_of(wgsl: &TypeLayout) -> &TypeLayout {
     match wgsl {
         TypeLayout::Struct { members, .. } => match members.last() {
@@ -225,7 +225,7 @@ fn array_of(wgsl: &TypeLayout) -> &TypeLayout {
     }
 }
 
-/// Returns the `vec3`, or the matrix with `vec3` columns, that a type is or that its elements are.
+/// Returns the type, or its element type, if that is a `vec3` or a matrix with `vec3` columns.
 fn vec3_in(wgsl: &TypeLayout) -> Option<&TypeLayout> {
     match wgsl {
         TypeLayout::Vector { len: 3, .. } | TypeLayout::Matrix { rows: 3, .. } => Some(wgsl),

@@ -56,8 +56,8 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
     if fits { Ok(()) } else { Err(describe::sizes(host, wgsl)) }
 }
 
-/// Returns whether the binding is an array of exactly this scalar type. Most launches bind such
-/// arrays, which then skip the walk.
+/// Returns whether the binding is an array of exactly this scalar type. Such arrays are
+/// the common case and skip the comparison.
 fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
     let (ElementLayout::Scalar(of), TypeLayout::Array { element, stride, .. }) =
         (host.layout, wgsl)
@@ -225,7 +225,7 @@ pub(super) enum Kind<'w> {
     /// A value that begins in padding of the WGSL type and extends beyond it, or a whole element
     /// that begins in padding.
     Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
-    /// A field whose offset differs from that of the member of the same name.
+    /// A field with a different offset than the member of the same name.
     Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
 

@@ -1,7 +1,7 @@
-//! Stages of compilations, printed for debugging: `SCRY_DEBUG` selects stages and kernels.
+//! Prints intermediate stages of compilations: `SCRY_DEBUG` selects stages and kernels.
 //!
-//! Output is for a person at a terminal and goes to standard error or to files, not to the log: it
-//! needs no logger. Without `SCRY_DEBUG` a compilation pays for one comparison.
+//! The output is for interactive debugging. It is written to standard error or to files rather than
+//! to the log, and needs no logger. Without `SCRY_DEBUG` it costs one comparison per compilation.
 
 mod output;
 mod settings;
@@ -24,13 +24,15 @@ use crate::core::driver::GridSource;
 pub(crate) struct Dump {
     output: &'static Output,
     kernel: String,
-    /// What precedes the extension of its files, and what follows the name in headings.
+    /// File name without the extension.
     file: String,
-    heading: String,
+    /// Variant of the kernel, appended to the stage in titles.
+    variant: String,
+    /// Stages printed so far.
     written: RefCell<Vec<Stage>>,
 }
 
-/// Returns where stages are printed, if any are.
+/// Returns the output of the process; `None` if `SCRY_DEBUG` selects no stage.
 fn process_output() -> Option<&'static Output> {
     static OUTPUT: OnceLock<Option<Output>> = OnceLock::new();
     let read = || {
@@ -45,47 +47,47 @@ fn process_output() -> Option<&'static Output> {
 }
 
 impl Dump {
-    /// Returns the output of a compilation that begins now, if the kernel is selected.
+    /// Starts the output of a compilation; `None` if the kernel is not selected.
     pub(crate) fn of(kernel: &str, grid: GridSource, checked: bool) -> Option<Self> {
         let output = process_output()?;
         let nth = output.select(kernel)?;
-        let mut heading = String::new();
+        let mut variant = String::new();
         if !checked {
-            heading.push_str(", unchecked");
+            variant.push_str(", unchecked");
         }
         match grid {
             GridSource::Native => {}
-            GridSource::Linearised => heading.push_str(", grid linearised"),
-            GridSource::Counts => heading.push_str(", indirect grid"),
+            GridSource::Linearised => variant.push_str(", grid linearised"),
+            GridSource::Counts => variant.push_str(", indirect grid"),
         }
         let mut file = output::file_name(kernel);
         if nth > 1 {
             let _ = write!(file, "-{nth}");
         }
-        Some(Self { output, kernel: kernel.to_owned(), file, heading, written: RefCell::default() })
+        Some(Self { output, kernel: kernel.to_owned(), file, variant, written: RefCell::default() })
     }
 
     /// Returns whether a stage is printed.
-    pub(crate) fn wants(&self, stage: Stage) -> bool {
+    pub(crate) fn is_selected(&self, stage: Stage) -> bool {
         self.output.settings.stages.contains(&stage)
     }
 
     /// Prints the stages that do not depend on the device.
     pub(crate) fn program(&self, program: &Program, checked: bool) {
         let options = KirOptions { checked };
-        if self.wants(Stage::Passes) {
+        if self.is_selected(Stage::Passes) {
             let text = passes(program, &options);
             self.text(Stage::Passes, "", &text.unwrap_or_else(|error| format!("{error}\n")));
         }
-        if self.wants(Stage::Kir) {
+        if self.is_selected(Stage::Kir) {
             let text = program.with_kir(&options, |kir| kir.with_positions().to_string());
             self.text(Stage::Kir, "", &text.unwrap_or_else(|error| format!("{error}\n")));
         }
-        if self.wants(Stage::Wgsl) {
+        if self.is_selected(Stage::Wgsl) {
             let text = program.with_kir(&options, |kir| kir.to_wgsl(program.interface()));
             match text.and_then(|text| text) {
                 Ok(text) => self.text(Stage::Wgsl, "", &text),
-                Err(error) => self.missing(Stage::Wgsl, &error.message),
+                Err(error) => self.note_missing(Stage::Wgsl, &error.message),
             }
         }
     }
@@ -93,7 +95,7 @@ impl Dump {
     /// Prints the SPIR-V.
     #[cfg(feature = "vulkan")]
     pub(crate) fn spirv(&self, words: &[u32]) {
-        if !self.wants(Stage::Spirv) {
+        if !self.is_selected(Stage::Spirv) {
             return;
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -103,23 +105,23 @@ impl Dump {
         }
     }
 
-    /// Prints PTX; `variant` distinguishes several of one compilation.
-    pub(crate) fn ptx(&self, variant: &str, text: &str) {
-        if self.wants(Stage::Ptx) {
-            self.text(Stage::Ptx, variant, text);
+    /// Prints PTX; `module` distinguishes several modules of one compilation.
+    pub(crate) fn ptx(&self, module: &str, text: &str) {
+        if self.is_selected(Stage::Ptx) {
+            self.text(Stage::Ptx, module, text);
         }
     }
 
-    /// Ends the output: says which stages the device did not have.
+    /// Ends the output: reports the selected stages that the device does not have.
     pub(crate) fn finish(&self, device: &str) {
         for stage in [Stage::Spirv, Stage::Ptx] {
-            if self.wants(stage) && !self.written.borrow().contains(&stage) {
+            if self.is_selected(stage) && !self.written.borrow().contains(&stage) {
                 let other = match stage {
                     Stage::Spirv => "Vulkan",
                     _ => "CUDA",
                 };
                 let name = stage.name();
-                self.missing(
+                self.note_missing(
                     stage,
                     &format!(
                         "{device} does not compile {name}; help: open a {other} device, or run \
@@ -130,23 +132,23 @@ impl Dump {
         }
     }
 
-    fn text(&self, stage: Stage, variant: &str, text: &str) {
+    fn text(&self, stage: Stage, module: &str, text: &str) {
         self.written.borrow_mut().push(stage);
-        let separator = if variant.is_empty() { "" } else { "." };
-        let name = format!("{}{separator}{variant}.{}", self.file, stage.extension());
+        let separator = if module.is_empty() { "" } else { "." };
+        let name = format!("{}{separator}{module}.{}", self.file, stage.extension());
         if !self.output.write_file(&name, text.as_bytes()) {
-            self.output.print(&self.title(stage, variant), text);
+            self.output.print(&self.title(stage, module), text);
         }
     }
 
-    fn title(&self, stage: Stage, variant: &str) -> String {
-        let Self { kernel, heading, .. } = self;
-        let separator = if variant.is_empty() { "" } else { ", " };
-        format!("kernel `{kernel}`, {}{heading}{separator}{variant}", stage.name())
+    fn title(&self, stage: Stage, module: &str) -> String {
+        let Self { kernel, variant, .. } = self;
+        let separator = if module.is_empty() { "" } else { ", " };
+        format!("kernel `{kernel}`, {}{variant}{separator}{module}", stage.name())
     }
 
-    fn missing(&self, stage: Stage, why: &str) {
-        output::note(&format!("{}: not available: {why}", self.title(stage, "")));
+    fn note_missing(&self, stage: Stage, reason: &str) {
+        output::note(&format!("{}: not available: {reason}", self.title(stage, "")));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where stages are printed: standard error, or files in a folder.
+//! Prints stages to standard error, or to files in a folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::settings::{FOLDER, STAGES, Settings};
 
-/// Kernels that are reported as not selected, at most.
+/// Maximum number of kernels that are reported as not selected.
 const MAX_SKIPPED: usize = 16;
 
-/// Characters of a file name before its extension, at most.
+/// Maximum length of a file name without its extension, in characters.
 const MAX_FILE_NAME: usize = 100;
 
 /// The output of a process.
@@ -23,7 +23,7 @@ pub(super) struct Output {
 
 #[derive(Default)]
 struct Seen {
-    /// Compilations by the name of their files.
+    /// Number of compilations by file name.
     compilations: BTreeMap<String, u32>,
     /// Names of kernels that are not selected.
     skipped: BTreeSet<String>,
@@ -34,8 +34,9 @@ impl Output {
         Self { settings, seen: Mutex::default(), folder_failed: AtomicBool::new(false) }
     }
 
-    /// Returns which compilation of a kernel begins, counted from 1; `None` if it is not selected.
-    /// The first kernels that are not selected are named, as help against mistyped names.
+    /// Returns the number of compilations of a kernel including this one; `None` if it is not
+    /// selected. Reports the first kernels that are not selected, which helps to find mistyped
+    /// names.
     pub(super) fn select(&self, kernel: &str) -> Option<u32> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if self.settings.selects(kernel) {
@@ -50,13 +51,13 @@ impl Output {
         None
     }
 
-    /// Prints text under a title. Threads do not mix.
+    /// Prints text under a title, in one write: the output of threads is not interleaved.
     pub(super) fn print(&self, title: &str, text: &str) {
         print(&format!("--- scry: {title} ---\n{}\n\n", text.trim_end()));
     }
 
-    /// Writes a file into the folder. Returns `false` if there is none, or if that fails, after a
-    /// note.
+    /// Writes a file into the folder. Returns `false` if no folder is set; prints a note and
+    /// returns `false` if the write fails.
     pub(super) fn write_file(&self, name: &str, bytes: &[u8]) -> bool {
         let Some(folder) = &self.settings.folder else { return false };
         if self.folder_failed.load(Ordering::Relaxed) {
@@ -82,7 +83,7 @@ impl Output {
     }
 }
 
-/// Writes a file at once: a reader sees the former one or the whole new one.
+/// Writes a file atomically: a reader sees the previous or the new content.
 fn write_file(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
@@ -95,15 +96,15 @@ pub(super) fn note(text: &str) {
     print(&format!("scry: {text}\n"));
 }
 
-/// Prints text at once. A closed standard error is no error.
+/// Prints text in one write. Ignores errors, such as a closed standard error.
 fn print(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Returns the name of a kernel's files: the kernel may have any name.
+/// Returns the file name for a kernel; other characters than ASCII letters and digits become `_`.
 pub(super) fn file_name(kernel: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = kernel.chars().take(MAX_FILE_NAME).map(plain).collect();
+    let replace = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = kernel.chars().take(MAX_FILE_NAME).map(replace).collect();
     if name.is_empty() { "kernel".to_owned() } else { name }
 }
 

@@ -47,7 +47,7 @@ impl Stage {
     }
 }
 
-/// What to print.
+/// The selected stages and kernels, and the output folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) stages: Vec<Stage>,
@@ -58,7 +58,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment of the process. The second value is a warning, if there is a mistake.
+    /// Reads the environment of the process. The second value is a warning, if the value is
+    /// invalid.
     pub(super) fn from_environment() -> (Self, Option<String>) {
         let value = std::env::var_os(STAGES).unwrap_or_default();
         let (mut settings, warning) = Self::parse(&value.to_string_lossy());
@@ -67,7 +68,7 @@ impl Settings {
         (settings, warning)
     }
 
-    /// Reads a value of `SCRY_DEBUG`. Unknown stages are left out, with a warning.
+    /// Parses a value of `SCRY_DEBUG`. Unknown stages are ignored with a warning.
     fn parse(value: &str) -> (Self, Option<String>) {
         let (stages, kernels) = value.split_once(':').unwrap_or((value, ""));
         let mut settings =
@@ -96,12 +97,12 @@ impl Settings {
         (settings, Some(format!("{STAGES}={value}: {problem}; help: {help}")))
     }
 
-    /// Whether any stage of any kernel is printed.
+    /// Returns whether any stage is selected.
     pub(super) fn is_enabled(&self) -> bool {
         !self.stages.is_empty()
     }
 
-    /// Whether stages of a kernel are printed.
+    /// Returns whether a kernel is selected.
     pub(super) fn selects(&self, kernel: &str) -> bool {
         self.kernels.is_empty() || self.kernels.iter().any(|name| name == kernel)
     }

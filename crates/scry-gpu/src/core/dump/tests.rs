@@ -111,7 +111,7 @@ fn kernels_built_in_rust_show_their_passes() {
 }
 
 #[test]
-fn mistakes_are_reported_once() {
+fn invalid_settings_are_reported_once() {
     let output = output("twice", &[("SCRY_DEBUG", "kri,ptx:twice")]);
     let warning = "scry: SCRY_DEBUG=kri,ptx:twice: unknown stage `kri`; help: ";
     assert_eq!(output.matches(warning).count(), 1, "{output}");
@@ -121,7 +121,7 @@ fn mistakes_are_reported_once() {
 }
 
 #[test]
-fn off_by_default() {
+fn nothing_is_printed_by_default() {
     for variables in [&[][..], &[("SCRY_DEBUG", "")], &[("SCRY_DEBUG_DIR", "/nowhere")]] {
         let output = output("twice", variables);
         assert!(!output.contains("scry: "), "{output}");
@@ -129,7 +129,7 @@ fn off_by_default() {
 }
 
 #[test]
-fn folders_get_a_file_per_stage() {
+fn each_stage_is_written_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
     let stages = [("SCRY_DEBUG", "kir,passes,wgsl"), ("SCRY_DEBUG_DIR", path.to_str().unwrap())];
@@ -162,7 +162,7 @@ fn folders_that_cannot_be_written_are_reported() {
 }
 
 #[test]
-fn threads_do_not_mix() {
+fn output_of_threads_is_not_interleaved() {
     let output = output("twice on every thread", &[("SCRY_DEBUG", "kir")]);
     for nth in 0..8 {
         let kir = block(&output, &format!("kernel `other{nth}`, kir"));

@@ -1,4 +1,4 @@
-//! Indirect launches, whose workgroup counts are in memory.
+//! Indirect launches: the workgroup counts are in memory.
 //!
 //! The driver decides who reads the counts ([`Driver::indirect`]). On devices where a native grid
 //! above the limits is undefined behaviour, the core inserts a small launch that reads the counts
