@@ -22,9 +22,9 @@ fn fields(input: &DeriveInput) -> Result<&Fields> {
         Err(Error::new_spanned(name, format!("`{name}` cannot be an `Element`: {what}")))
     };
     match &input.data {
-        Data::Enum(_) => refuse(
-            "not every bit pattern is a value of an enum; store its number in an integer field",
-        ),
+        Data::Enum(_) => {
+            refuse("not every bit pattern is a value of an enum; store it in an integer field")
+        }
         Data::Union(_) => refuse("a union may have uninitialised bytes; use a structure"),
         Data::Struct(data) if data.fields.is_empty() => {
             refuse("it has no fields, and a buffer needs elements of at least one byte")
@@ -41,8 +41,8 @@ fn check_generics(input: &DeriveInput) -> Result<()> {
     Err(Error::new_spanned(
         &input.generics,
         format!(
-            "`{name}` cannot be an `Element`: parameters are not supported, since its layout must \
-             be known here; write out the types, and no references"
+            "`{name}` cannot be an `Element`: generic parameters are not supported, because its \
+             layout must be known here; use concrete types, and no references"
         ),
     ))
 }
@@ -77,8 +77,8 @@ fn check_repr(input: &DeriveInput) -> Result<()> {
     Err(Error::new_spanned(
         name,
         format!(
-            "`{name}` cannot be an `Element`: without `#[repr(C)]` its fields may stand in any \
-             order; write `#[repr(C)]` above it"
+            "`{name}` cannot be an `Element`: without `#[repr(C)]` the order of its fields is \
+             unspecified; write `#[repr(C)]` above it"
         ),
     ))
 }
@@ -96,7 +96,7 @@ fn generate(input: &DeriveInput, fields: &Fields) -> TokenStream {
     let padding = format!(
         "`{name}` cannot be an `Element`: it has padding bytes, between its fields or at its end. \
          Add a field for them, such as `_pad: u32` or `_pad: [f32; 2]`; as in WGSL, where vec3 is \
-         aligned to 16 bytes and structures are as long as a multiple of their alignment"
+         aligned to 16 bytes and the size of a structure is a multiple of its alignment"
     );
     let name_text = name.to_string();
     let assertion = quote_spanned! { name.span() =>
@@ -199,8 +199,8 @@ mod tests {
                     a: f32,
                 }
             )),
-            "`Loose` cannot be an `Element`: without `#[repr(C)]` its fields may stand in any \
-             order; write `#[repr(C)]` above it"
+            "`Loose` cannot be an `Element`: without `#[repr(C)]` the order of its fields is \
+             unspecified; write `#[repr(C)]` above it"
         );
         assert!(
             refusal(&parse_quote!(
@@ -240,8 +240,8 @@ mod tests {
                     B,
                 }
             )),
-            "`Kind` cannot be an `Element`: not every bit pattern is a value of an enum; store its \
-             number in an integer field"
+            "`Kind` cannot be an `Element`: not every bit pattern is a value of an enum; store it \
+             in an integer field"
         );
         assert_eq!(
             refusal(&parse_quote!(#[repr(C)] union Word { f: f32, u: u32 })),
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn parameters_are_refused() {
-        let text = "`Of` cannot be an `Element`: parameters are not supported, since its layout \
-                    must be known here; write out the types, and no references";
+        let text = "`Of` cannot be an `Element`: generic parameters are not supported, because its \
+                    layout must be known here; use concrete types, and no references";
         assert_eq!(
             refusal(&parse_quote!(
                 #[repr(C)]

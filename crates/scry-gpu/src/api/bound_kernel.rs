@@ -330,7 +330,7 @@ impl<'a> BoundKernel<'a> {
             }
             (Some(_), _) => Err(self.refuse(
                 &format!("`{}`", declared.name),
-                "it is set as a whole and again",
+                "it is set as a whole and also by member or again",
                 "set its members or the whole, once",
             )),
             (None, None) if launch_sets_them => Ok(None),

@@ -125,7 +125,7 @@ impl Found {
                     };
                     self.attempts.push(Attempt {
                         backend: adapter.info().backend,
-                        reason: format!("{} did not open: {problem}", adapter.info().name),
+                        reason: format!("{} could not be opened: {problem}", adapter.info().name),
                         help,
                     });
                 }
@@ -142,14 +142,17 @@ impl Found {
 
 /// Returns the absence of all devices while the process exits.
 fn exiting() -> Absence {
-    Absence { reason: EXITING.to_owned(), help: "use devices before that".to_owned() }
+    Absence {
+        reason: EXITING.to_owned(),
+        help: "use devices only before the process exits".to_owned(),
+    }
 }
 
 /// Returns the attempt for a backend that is not part of the build.
 fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
     Attempt {
         backend,
-        reason: "this build leaves it out".to_owned(),
+        reason: "it is not part of this build".to_owned(),
         help: format!("build with the feature: cargo add scry-gpu --features {feature}"),
     }
 }
@@ -213,7 +216,7 @@ pub(crate) fn devices_with(features: Features) -> String {
     let capable: Vec<String> =
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
     match capable.as_slice() {
-        [] => "no device present has it; write the kernel without it".to_owned(),
+        [] => "no present device has it; write the kernel without it".to_owned(),
         capable => format!("open a device that has it: {}", capable.join(", ")),
     }
 }

@@ -316,7 +316,7 @@ impl Kernel {
             what: format!("kernel `{}`{of}", self.entry_point()),
             owner: self.inner.driver().info().name.clone(),
             user: context.info.name.clone(),
-            help: "compile it for the device that it is to run on".to_owned(),
+            help: "compile it with the Device that runs it".to_owned(),
         }))
     }
 

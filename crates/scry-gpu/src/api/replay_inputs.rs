@@ -68,11 +68,11 @@ impl<'r> ReplayInputs<'r> {
         let owner = (view.context, view.label);
         same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, span)) = view.bytes() {
-            let refuse = |problem: &str, help: &str| {
+            let refuse = |start: &str, end: &str, help: &str| {
                 let (count, name) = (data.len(), quoted(view.label));
                 Err(GpuError::Range(RangeError {
                     operation: NAME,
-                    problem: format!("the recording {problem} the {count} elements of {name}"),
+                    problem: format!("the recording {start} the {count} elements of {name}{end}"),
                     help: help.to_owned(),
                 }))
             };
@@ -80,11 +80,12 @@ impl<'r> ReplayInputs<'r> {
             match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
                 FirstUse::Read => {}
                 FirstUse::None => {
-                    return refuse("does not use", "write elements that it reads");
+                    return refuse("does not use", "", "write elements that it reads");
                 }
                 FirstUse::Overwrite => {
                     return refuse(
-                        "overwrites, before it reads them, some of",
+                        "overwrites some of",
+                        " before it reads them",
                         "leave the write, fill or copy of these elements out of the batch that \
                          is recorded, and write them for the first replay as well",
                     );

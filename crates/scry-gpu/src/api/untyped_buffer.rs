@@ -307,7 +307,7 @@ impl UntypedBuffer {
                 operation: NAME,
                 problem: format!("{} holds {holds}, not {wanted}", quoted(self.label())),
                 help: format!(
-                    "ask for {holds}, or reinterpret the bytes: view_as(None), then typed"
+                    "use typed::<{holds}>(), or reinterpret the bytes: view_as(None), then typed"
                 ),
             }));
         }

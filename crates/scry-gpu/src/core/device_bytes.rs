@@ -131,17 +131,17 @@ impl DeviceBytes {
         if !offset.is_multiple_of(align) {
             return refuse(
                 format!(
-                    "{name} begins at multiples of {align} bytes, but the view of {of} would begin \
-                     at byte {offset}"
+                    "{name} is aligned to {align} bytes, but the view of {of} starts at byte \
+                     {offset}"
                 ),
-                format!("begin the view at a multiple of {align} bytes, or copy the bytes"),
+                format!("start the view at a multiple of {align} bytes, or copy the bytes"),
             );
         }
         let rest = size % element.size;
         if rest != 0 {
             let each = element.size;
             return refuse(
-                format!("{size} bytes of {of} are not a whole number of {name} of {each} bytes"),
+                format!("{size} bytes of {of} are not a multiple of the {each} bytes of {name}"),
                 format!("view the first {} of them", size - rest),
             );
         }
@@ -192,7 +192,7 @@ pub(crate) fn resolve(
     Err(GpuError::Range(RangeError {
         operation,
         problem: format!("elements {start}..{end} of {}, which has {len}", quoted(label)),
-        help: format!("stay within 0..{len}, the end not before the start"),
+        help: format!("use a range within 0..{len} that does not end before its start"),
     }))
 }
 

@@ -262,7 +262,7 @@ fn role(kernel: &Kernel, nth: usize) -> String {
         Some(binding) => {
             format!("{} of kernel `{}`", check::binding_name(binding), interface.entry_point)
         }
-        None => format!("buffer {nth} of kernel `{}`, from 0", interface.entry_point),
+        None => format!("buffer {nth}, counted from 0, of kernel `{}`", interface.entry_point),
     }
 }
 

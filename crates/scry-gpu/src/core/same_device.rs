@@ -26,8 +26,8 @@ pub(crate) fn same_device(
         what: format!("{} ({})", quoted(label), role()),
         owner: owner.info.name.clone(),
         user: user.info.name.clone(),
-        help: "use it with the Device that made it (two opens of one device are two Devices; \
-                 clone the Device instead), or download and upload it"
+        help: "use it with the Device that created it (opening one device twice creates two \
+                 Devices; clone the Device instead), or copy the data by download and upload"
             .to_owned(),
     }))
 }

@@ -27,7 +27,7 @@ use crate::lifecycle::fork_guard::Process;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason of the device loss after process exit began.
-pub(crate) const EXITING: &str = "the process is exiting, and the driver with it";
+pub(crate) const EXITING: &str = "the process is exiting, and its drivers are shutting down";
 
 /// The gate of all calls to drivers with exit handlers.
 static GATE: Gate = Gate(AtomicUsize::new(0));

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// The reason of the device loss after a fork.
-pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child \
-     process, where Device::open must come after the fork";
+pub(crate) const FORKED: &str = "it was opened before a fork and cannot be used in the child \
+     process; open a device after the fork";
 
 /// A process, identified by its number of forks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -203,7 +203,7 @@ fn counts_accept_other_element_types() {
         let floats = succeed(typed.view_as(DType::F32));
         let launch = Launch::indirect(&floats);
         let refusal = refused(gpu.run(&counter.count, &[&counter.runs], launch));
-        assert_says(&refusal, &["counts of Launch::indirect", "it has elements of f32"]);
+        assert_says(&refusal, &["counts of Launch::indirect", "its element type is f32"]);
     });
 }
 

@@ -76,7 +76,8 @@ fn argument_errors_name_the_argument() {
         ),
         (
             good.clone().immediates(&[0u32; 2]),
-            "kernel `affine`, `params`: it is set as a whole and again; help: set its members or \
+            "kernel `affine`, `params`: it is set as a whole and also by member or again; help: \
+             set its members or \
              the whole, once",
         ),
     ];

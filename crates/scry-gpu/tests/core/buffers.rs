@@ -113,8 +113,8 @@ fn ranges_outside_are_refused() {
     let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
     assert_eq!(
         range_error(buffer.slice(3..5).map(|_| ())),
-        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; help: stay within 0..4, the end \
-         not before the start"
+        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; help: use a range within 0..4 \
+         that does not end before its start"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "it must be rejected")]
     let reversed = buffer.slice(3..2).map(|_| ());

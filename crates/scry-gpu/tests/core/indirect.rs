@@ -33,8 +33,8 @@ fn rejects_invalid_counts() {
     let expected = [
         "kernel `step`, counts of Launch::indirect (given buffer `two`): it has 8 bytes, and \
          three u32 have 12; help: give the workgroups along x, y and z",
-        "kernel `step`, counts of Launch::indirect (given buffer `floats`): it has elements of \
-         f32; help: give three u32: the workgroups along x, y and z",
+        "kernel `step`, counts of Launch::indirect (given buffer `floats`): its element type is \
+         f32, not u32; help: give three u32: the workgroups along x, y and z",
         "kernel `step`, counts of Launch::indirect (given buffer `bytes`): the slice begins at \
          byte 2; help: begin it at a multiple of 4 bytes",
         "kernel `step`, counts of Launch::indirect: it has 0 bytes, and three u32 have 12; help: \

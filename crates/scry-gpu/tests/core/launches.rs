@@ -42,15 +42,15 @@ fn rejects_objects_of_another_device() {
     assert_eq!(
         error.to_string(),
         "Device::run: kernel `step` belongs to null device, but was used with null device; help: \
-         compile it for the device that it is to run on"
+         compile it with the Device that runs it"
     );
     let kernel = gpu.compile(STEP).unwrap();
     let foreign = other.alloc::<u32>(8).unwrap().with_label("theirs");
     let refused = |what: &str| {
         format!(
             "{what} belongs to null device, but was used with null device; help: use it with the \
-             Device that made it (two opens of one device are two Devices; clone the Device \
-             instead), or download and upload it"
+             Device that created it (opening one device twice creates two Devices; clone the \
+             Device instead), or copy the data by download and upload"
         )
     };
     let binding = "buffer `theirs` (`output` at @group(0) @binding(1) of kernel `step`)";

@@ -100,8 +100,8 @@ fn inputs_without_effect_are_refused() {
     );
     assert_eq!(
         refused(write(3..8)),
-        "ReplayInputs::write: the recording overwrites, before it reads them, some of the 5 \
-         elements of buffer `a`; help: leave the write, fill or copy of these elements out of the \
+        "ReplayInputs::write: the recording overwrites some of the 5 elements of buffer `a` before \
+         it reads them; help: leave the write, fill or copy of these elements out of the \
          batch that is recorded, and write them for the first replay as well"
     );
     refused(write(0..8));

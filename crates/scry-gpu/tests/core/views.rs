@@ -100,28 +100,28 @@ fn rejects_views_that_do_not_fit() {
     let bytes = gpu.alloc::<u8>(30).unwrap().with_label("file");
     assert_eq!(
         refused(bytes.slice(2..6).unwrap().view_as::<u32>().map(|it| it.len())),
-        "Slice::view_as: u32 begins at multiples of 4 bytes, but the view of buffer `file` would \
-         begin at byte 2; help: begin the view at a multiple of 4 bytes, or copy the bytes"
+        "Slice::view_as: u32 is aligned to 4 bytes, but the view of buffer `file` starts at byte \
+         2; help: start the view at a multiple of 4 bytes, or copy the bytes"
     );
     assert_eq!(
         refused(bytes.view_as::<[f32; 3]>()),
-        "Buffer::view_as: 30 bytes of buffer `file` are not a whole number of [f32; 3] of 12 \
-         bytes; help: view the first 24 of them"
+        "Buffer::view_as: 30 bytes of buffer `file` are not a multiple of the 12 bytes of [f32; \
+         3]; help: view the first 24 of them"
     );
     assert_eq!(
         refused(bytes.untyped().view_as(DType::F64)),
-        "UntypedBuffer::view_as: 30 bytes of buffer `file` are not a whole number of f64 of 8 \
-         bytes; help: view the first 24 of them"
+        "UntypedBuffer::view_as: 30 bytes of buffer `file` are not a multiple of the 8 bytes of \
+         f64; help: view the first 24 of them"
     );
     assert_eq!(
         refused(bytes.owned_slice(7..31)),
-        "Buffer::owned_slice: elements 7..31 of buffer `file`, which has 30; help: stay within \
-         0..30, the end not before the start"
+        "Buffer::owned_slice: elements 7..31 of buffer `file`, which has 30; help: use a range \
+         within 0..30 that does not end before its start"
     );
     assert_eq!(
         refused(bytes.untyped().view_as(DType::U16).unwrap().slice(3..16)),
-        "UntypedBuffer::slice: elements 3..16 of buffer `file`, which has 15; help: stay within \
-         0..15, the end not before the start"
+        "UntypedBuffer::slice: elements 3..16 of buffer `file`, which has 15; help: use a range \
+         within 0..15 that does not end before its start"
     );
     // The view's offset in the memory counts, not its handle's.
     let odd = bytes.owned_slice(1..).unwrap();
@@ -207,15 +207,15 @@ fn rejects_views_of_another_type() {
     let buffer = gpu.alloc_untyped(DType::F32, 5).unwrap().with_label("w");
     assert_eq!(
         refused(buffer.typed::<u32>()),
-        "UntypedBuffer::typed: buffer `w` holds f32, not u32; help: ask for f32, or reinterpret \
-         the bytes: view_as(None), then typed"
+        "UntypedBuffer::typed: buffer `w` holds f32, not u32; help: use typed::<f32>(), or \
+         reinterpret the bytes: view_as(None), then typed"
     );
     refused(buffer.typed::<[f32; 4]>());
     assert_eq!(buffer.view_as(None).unwrap().typed::<u32>().unwrap().len(), 5);
     assert_eq!(
         refused(buffer.view_as(None).unwrap().typed::<[f32; 4]>()),
-        "UntypedBuffer::typed: 20 bytes of buffer `w` are not a whole number of [f32; 4] of 16 \
-         bytes; help: view the first 16 of them"
+        "UntypedBuffer::typed: 20 bytes of buffer `w` are not a multiple of the 16 bytes of [f32; \
+         4]; help: view the first 16 of them"
     );
     let words = gpu.alloc_untyped(DType::U32, 5).unwrap();
     assert_eq!(
@@ -225,7 +225,7 @@ fn rejects_views_of_another_type() {
     );
     assert_eq!(
         refused(gpu.upload_bytes(DType::U32, &[0; 7])),
-        "Device::upload_bytes: 7 bytes are not a whole number of u32 of 4 bytes; help: give \
+        "Device::upload_bytes: 7 bytes are not a multiple of the 4 bytes of u32; help: give \
          4 or 8 bytes"
     );
     assert_eq!(

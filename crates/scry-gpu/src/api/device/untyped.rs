@@ -59,7 +59,7 @@ impl Device {
             let (given, rest) = (data.len(), data.len() % each);
             return Err(GpuError::Range(RangeError {
                 operation: "Device::upload_bytes",
-                problem: format!("{given} bytes are not a whole number of {dtype} of {each} bytes"),
+                problem: format!("{given} bytes are not a multiple of the {each} bytes of {dtype}"),
                 help: format!("give {} or {} bytes", given - rest, given - rest + each),
             }));
         }

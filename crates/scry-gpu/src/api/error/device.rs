@@ -42,7 +42,8 @@ error_structs! {
 
     /// The device has no memory left for an allocation.
     #[error(
-        "{}{device} is out of memory: {requested} bytes asked for {label}; {detail}; help: {help}",
+        "{}{device} is out of memory: {requested} bytes requested for {label}; {detail}; help: \
+         {help}",
         function_prefix(.function)
     )]
     OutOfMemoryError {

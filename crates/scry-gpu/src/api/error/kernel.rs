@@ -64,9 +64,9 @@ error_structs! {
         help: String,
     }
 
-    /// A kernel that is not WGSL was refused by its compiler.
+    /// A kernel that is not WGSL was rejected by its compiler.
     #[error(
-        "{}kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}",
+        "{}kernel `{kernel}`: its {language} was rejected by {device}; help: {help}\n{log}",
         function_prefix(.function)
     )]
     SourceError {

@@ -129,7 +129,7 @@ fn source_and_library_errors_name_functions() {
     });
     assert_eq!(
         source.in_function("Device::compile_cuda").to_string(),
-        "Device::compile_cuda: kernel `square`: its CUDA C was refused by GPU; help: correct the \
+        "Device::compile_cuda: kernel `square`: its CUDA C was rejected by GPU; help: correct the \
          source; NVRTC 13.0 says\n1: error"
     );
 }

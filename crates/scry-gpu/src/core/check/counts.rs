@@ -31,7 +31,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     let expected = TypeLayout::Array { element: count, len: Some(3), stride: 4 };
     if types::buffer(&host, &expected).is_err() {
         return refuse(
-            format!("it has elements of {}", argument.element_name()),
+            format!("its element type is {}, not u32", argument.element_name()),
             "give three u32: the workgroups along x, y and z".into(),
         );
     }

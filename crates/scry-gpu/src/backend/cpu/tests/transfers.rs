@@ -124,9 +124,9 @@ fn out_of_memory_reports_allocated_bytes() {
     let error = driver.allocate(MemoryKind::Device, (1 << 19) + 1, "weights").unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, GpuError::OutOfMemory(_)), "{text}");
-    assert!(text.contains("524289 bytes asked for `weights`;"), "{text}");
+    assert!(text.contains("524289 bytes requested for `weights`;"), "{text}");
     let unnamed = driver.allocate(MemoryKind::Device, (1 << 19) + 1, "").unwrap_err().to_string();
-    assert!(unnamed.contains("524289 bytes asked for an unnamed buffer;"), "{unnamed}");
+    assert!(unnamed.contains("524289 bytes requested for an unnamed buffer;"), "{unnamed}");
     assert!(text.contains("buffers hold 524288 of 1048576 bytes"), "{text}");
     driver.free(held);
     driver.allocate(MemoryKind::Device, 1 << 20, "").unwrap();

@@ -72,7 +72,9 @@ impl Translation {
     /// Prints the PTX, if that is enabled. It is generated again if the translation is from the
     /// disk cache.
     pub(crate) fn dump(&self, gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<()> {
-        let Some(dump) = job.dump.filter(|dump| dump.wants(Stage::Ptx)) else { return Ok(()) };
+        let Some(dump) = job.dump.filter(|dump| dump.is_selected(Stage::Ptx)) else {
+            return Ok(());
+        };
         let variant = if bounded { "" } else { "unbounded" };
         match &self.text {
             Some(text) => dump.ptx(variant, text),
