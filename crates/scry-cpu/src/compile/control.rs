@@ -45,7 +45,7 @@ impl Emitter<'_> {
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
             // Lockstep execution: all lanes of a workgroup have arrived, or have returned.
-            Stmt::Barrier(_) => {}
+            Stmt::Barrier(..) => {}
         }
     }
 
@@ -262,7 +262,7 @@ impl Emitter<'_> {
 /// Returns whether lanes may diverge in a block, or leave it.
 fn may_diverge(block: &Block) -> bool {
     let stays = |stmt: &Stmt| {
-        matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))
+        matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(..))
     };
     !block.iter().all(stays)
 }

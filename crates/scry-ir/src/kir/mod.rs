@@ -142,14 +142,15 @@ impl Kir {
     }
 
     /// Returns the position in the source of a statement. `None` where it is unknown, and for
-    /// assignments, exits and barriers, which have none.
+    /// assignments and exits, which have none.
     #[must_use]
     pub fn position(&self, stmt: &Stmt) -> Option<Location> {
         match stmt {
             Stmt::Let(value) => self.source.value(*value),
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
             Stmt::Store { at, .. } | Stmt::If { at, .. } => *at,
-            Stmt::Set(..) | Stmt::Leave(_) | Stmt::Barrier(_) => None,
+            Stmt::Barrier(_, at) => *at,
+            Stmt::Set(..) | Stmt::Leave(_) => None,
         }
     }
 

@@ -67,10 +67,10 @@ impl SourceMap {
         }
     }
 
-    /// Returns the position of a value for messages, if known.
-    pub(super) fn describe(&self, value: Value) -> Option<String> {
+    /// Returns a position in parentheses after a space, for messages; empty if it is unknown.
+    pub(super) fn parenthesised(&self, at: Option<Location>) -> String {
         let name = self.name.as_deref();
-        self.value(value).map(|at| InSource { name, at }.to_string())
+        at.map(|at| format!(" ({})", InSource { name, at })).unwrap_or_default()
     }
 
     /// Returns the position of a loop or scope, if known.

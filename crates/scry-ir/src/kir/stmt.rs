@@ -60,6 +60,6 @@ pub enum Stmt {
     },
     /// Exits the enclosing loop or scope of this label. Always the last statement of its block.
     Leave(Label),
-    /// A barrier.
-    Barrier(Barrier),
+    /// A barrier, and its position in the source, if known.
+    Barrier(Barrier, Option<Location>),
 }

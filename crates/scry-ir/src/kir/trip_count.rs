@@ -164,7 +164,7 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
             _ => 1,
         },
         Stmt::Set(..) | Stmt::Loop { .. } | Stmt::Scope { .. } => 0,
-        Stmt::Store { .. } | Stmt::If { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => 1,
+        Stmt::Store { .. } | Stmt::If { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => 1,
     }
 }
 

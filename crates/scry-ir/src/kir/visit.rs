@@ -33,7 +33,7 @@ pub fn any_stmt(block: &[Stmt], condition: &mut impl FnMut(&Stmt) -> bool) -> bo
 #[must_use]
 pub fn needs_barriers(kir: &Kir, block: &[Stmt], nth: usize) -> [bool; 2] {
     let synchronises = |stmt: &Stmt| match stmt {
-        Stmt::Barrier(barrier) => *barrier == Barrier::Workgroup,
+        Stmt::Barrier(barrier, _) => *barrier == Barrier::Workgroup,
         Stmt::Let(value) => matches!(kir.inst(*value), Inst::WorkgroupUniformLoad { .. }),
         _ => false,
     };
@@ -88,7 +88,7 @@ impl Stmt {
             | Self::Loop { .. }
             | Self::Scope { .. }
             | Self::Leave(_)
-            | Self::Barrier(_) => {}
+            | Self::Barrier(..) => {}
         }
     }
 
@@ -106,7 +106,7 @@ impl Stmt {
             | Self::Loop { .. }
             | Self::Scope { .. }
             | Self::Leave(_)
-            | Self::Barrier(_) => {}
+            | Self::Barrier(..) => {}
         }
     }
 }
@@ -185,9 +185,9 @@ mod tests {
     fn body() -> Block {
         let repeat =
             Stmt::Loop { label: Label(2), body: vec![Stmt::Leave(Label(1))], finite: true };
-        let barrier = Stmt::Barrier(Barrier::Workgroup);
+        let barrier = Stmt::Barrier(Barrier::Workgroup, None);
         let scope = Stmt::Scope { label: Label(1), body: vec![barrier, repeat] };
-        vec![scope, Stmt::Barrier(Barrier::Subgroup)]
+        vec![scope, Stmt::Barrier(Barrier::Subgroup, None)]
     }
 
     fn kind(stmt: &Stmt) -> &'static str {
@@ -195,8 +195,8 @@ mod tests {
             Stmt::Scope { .. } => "scope",
             Stmt::Loop { .. } => "loop",
             Stmt::Leave(_) => "leave",
-            Stmt::Barrier(Barrier::Workgroup) => "workgroup",
-            Stmt::Barrier(Barrier::Subgroup) => "subgroup",
+            Stmt::Barrier(Barrier::Workgroup, _) => "workgroup",
+            Stmt::Barrier(Barrier::Subgroup, _) => "subgroup",
             _ => "other",
         }
     }

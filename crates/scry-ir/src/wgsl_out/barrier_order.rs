@@ -49,7 +49,7 @@ impl Order {
             self.statements += 1;
             let at = At { nth: self.statements, repeated };
             let space = match stmt {
-                Stmt::Barrier(Barrier::Workgroup) => {
+                Stmt::Barrier(Barrier::Workgroup, _) => {
                     self.barriers.push(at);
                     None
                 }

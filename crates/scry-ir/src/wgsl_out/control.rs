@@ -48,7 +48,7 @@ impl Emitter<'_> {
                 self.leave(*label);
                 Ok(())
             }
-            Stmt::Barrier(_) => {
+            Stmt::Barrier(..) => {
                 self.barrier();
                 Ok(())
             }

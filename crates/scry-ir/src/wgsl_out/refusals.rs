@@ -23,7 +23,7 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
     let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
     arrays.chain(kir.vars.iter().copied()).try_for_each(scalar)?;
     kir.values.iter().try_for_each(|definition| value(kir, definition))?;
-    if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup))) {
+    if any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _))) {
         return Err(not_in_wgsl("no subgroup barriers", "use workgroupBarrier() instead"));
     }
     let depth = 1 + kir.body.iter().map(depth).max().unwrap_or(0);

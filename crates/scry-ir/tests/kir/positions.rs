@@ -10,6 +10,7 @@ fn expected(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
     match stmt {
         Stmt::Loop { .. } => words(&["for", "while", "loop"]),
+        Stmt::Barrier(..) => words(&["Barrier"]),
         Stmt::If { .. } => words(&["if", "for", "while", "switch", "&&", "||", "break"]),
         Stmt::Store { place, .. } => match place.space {
             AddressSpace::Binding(nth) => vec![kir.buffers[nth as usize].name.clone()],
@@ -59,7 +60,7 @@ fn optimised_kernels_keep_the_right_lines() {
                         assert!(is_general(kir.inst(*value)), "{name}: {value}\n{shown}");
                     }
                     Stmt::Loop { label, .. } => assert!(at.is_some(), "{name}: {label}\n{shown}"),
-                    Stmt::Store { .. } | Stmt::If { .. } => {
+                    Stmt::Store { .. } | Stmt::If { .. } | Stmt::Barrier(..) => {
                         assert!(at.is_some(), "{name}: {stmt:?}\n{shown}");
                     }
                     _ => {}
@@ -133,7 +134,7 @@ fn positions_parse_back() {
     assert!(verify(&huge.parse().unwrap()).is_err());
     for (line, error) in [
         ("%0: u32 = 1 @x", "expected a number in range, found `x`"),
-        ("leave kernel @1:2", "assignments, exits and barriers have no positions"),
+        ("leave kernel @1:2", "assignments and exits have no positions"),
     ] {
         let error = format!("line 2: {error}");
         let found = format!("kernel k [1, 1, 1]\n{line}").parse::<Kir>().unwrap_err();
@@ -166,8 +167,9 @@ fn errors_of_built_kernels_have_positions() {
     assert_eq!(error.location, Some(Location { line: 3, column: 7 }));
     let shown = error.to_string();
     assert!(shown.starts_with("generated: kernel k, query.sql:3:7: `%2: f32 = not"), "{shown}");
-    let diverging = "%2: bool = lt %0, %1 @8:2\nif %2 {\nbarrier workgroup\n}\n";
+    let diverging = "%2: bool = lt %0, %1 @8:2\nif %2 {\nbarrier workgroup @9:4\n}\n";
     let shown = refused(&kernel(diverging)).to_string();
+    assert!(shown.contains("`barrier workgroup` (query.sql:9:4) is in control"), "{shown}");
     assert!(shown.contains("`%2: bool = lt %0, %1` (query.sql:8:2) may differ"), "{shown}");
 }
 

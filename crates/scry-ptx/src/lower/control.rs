@@ -93,7 +93,7 @@ impl Lowering<'_> {
             }
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
-            Stmt::Barrier(barrier) => self.barrier(stmt, *barrier),
+            Stmt::Barrier(barrier, _) => self.barrier(stmt, *barrier),
         }
     }
 

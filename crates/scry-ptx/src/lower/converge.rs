@@ -46,7 +46,7 @@ impl Convergence {
 
 /// Whether threads of a warp wait for each other.
 fn has_barrier(block: &Block) -> bool {
-    any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup)))
+    any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _)))
 }
 
 struct Walk {
@@ -69,7 +69,7 @@ impl Walk {
                     self.values[value.index()] = together;
                     continue;
                 }
-                Stmt::Barrier(_) => {
+                Stmt::Barrier(..) => {
                     // Facts about a loop's first iteration may be wrong for later ones.
                     self.barriers.retain(|other| !std::ptr::eq(*other, stmt));
                     if together {

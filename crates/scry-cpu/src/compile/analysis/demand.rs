@@ -40,7 +40,7 @@ impl Demand<'_> {
                     self.want(*condition);
                 }
             }
-            Stmt::Loop { .. } | Stmt::Scope { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => {}
+            Stmt::Loop { .. } | Stmt::Scope { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
         }
     }
 

@@ -190,7 +190,7 @@ impl Walk<'_> {
                 self.block(body, block);
                 self.position += 1;
             }
-            Stmt::Store { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => {}
+            Stmt::Store { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
         }
     }
 

@@ -110,7 +110,7 @@ fn replace(kir: &mut Kir, random: &mut Random) {
     let value = Value(random.below(kir.values.len()) as u32);
     let with = match random.below(6) {
         0 => Stmt::Leave(Label(random.below(kir.labels as usize) as u32)),
-        1 => Stmt::Barrier(random.one_of(&[Barrier::Workgroup, Barrier::Subgroup])),
+        1 => Stmt::Barrier(random.one_of(&[Barrier::Workgroup, Barrier::Subgroup]), None),
         2 => Stmt::Let(value),
         3 => {
             let place = Place::new(AddressSpace::Workgroup(0), Some(value), 4, 0);

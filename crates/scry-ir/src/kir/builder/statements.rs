@@ -11,8 +11,8 @@ impl Builder {
     /// use scry_ir::kir::{Barrier, Builder, Stmt};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
-    /// b.push(Stmt::Barrier(Barrier::Workgroup)); // as `barrier` does
-    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup)]);
+    /// b.push(Stmt::Barrier(Barrier::Workgroup, None)); // as `barrier` does
+    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup, None)]);
     /// ```
     #[inline(never)]
     pub fn push(&mut self, stmt: Stmt) {
@@ -60,10 +60,10 @@ impl Builder {
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// b.barrier(Barrier::Workgroup);
-    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup)]);
+    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup, None)]);
     /// ```
     pub fn barrier(&mut self, barrier: Barrier) {
-        self.push(Stmt::Barrier(barrier));
+        self.push(Stmt::Barrier(barrier, self.at));
     }
 
     /// Exits an enclosing loop or scope.

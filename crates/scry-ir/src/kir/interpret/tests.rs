@@ -267,7 +267,7 @@ fn divergent_barriers_are_errors() {
     let three = b.constant(Const::u32(3));
     let condition = b.binary(BinaryOp::Lt, id, three);
     let mut kir = b.finish();
-    let then_block = vec![Stmt::Barrier(Barrier::Workgroup)];
+    let then_block = vec![Stmt::Barrier(Barrier::Workgroup, None)];
     kir.body.push(Stmt::If { condition, then_block, else_block: Vec::new(), at: None });
     let error = Interpreter::new(&kir, Vec::new()).run([1; 3]).unwrap_err();
     assert_eq!(error.to_string(), "3 of 4 invocations of workgroup [0, 0, 0] arrive at a barrier");

@@ -149,8 +149,8 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 self.left[label.0 as usize].extend(active);
                 return Ok(Vec::new());
             }
-            Stmt::Barrier(Barrier::Subgroup) => {}
-            Stmt::Barrier(Barrier::Workgroup) => self.barrier(active.len())?,
+            Stmt::Barrier(Barrier::Subgroup, _) => {}
+            Stmt::Barrier(Barrier::Workgroup, _) => self.barrier(active.len())?,
         }
         Ok(active)
     }

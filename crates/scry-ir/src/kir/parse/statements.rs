@@ -23,7 +23,7 @@ pub(super) struct Body {
     source: SourceMap,
 }
 
-const HAS_NO_POSITION: &str = "assignments, exits and barriers have no positions";
+const HAS_NO_POSITION: &str = "assignments and exits have no positions";
 
 /// Removes a position in the source from the end of a line.
 fn position(line: &str) -> Read<(&str, Option<Location>)> {
@@ -56,7 +56,9 @@ impl Body {
                     let mut stmt = self.simple(line)?;
                     match (&mut stmt, at) {
                         (Stmt::Let(value), Some(at)) => self.positions.push((*value, at)),
-                        (Stmt::Store { at: place, .. }, at) => *place = at,
+                        (Stmt::Store { at: place, .. } | Stmt::Barrier(_, place), at) => {
+                            *place = at
+                        }
                         (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
                         (_, None) => {}
                     }
@@ -164,9 +166,9 @@ impl Body {
         } else if cursor.take("leave ") {
             Stmt::Leave(self.label(&mut cursor)?)
         } else if cursor.take("barrier workgroup") {
-            Stmt::Barrier(Barrier::Workgroup)
+            Stmt::Barrier(Barrier::Workgroup, None)
         } else if cursor.take("barrier subgroup") {
-            Stmt::Barrier(Barrier::Subgroup)
+            Stmt::Barrier(Barrier::Subgroup, None)
         } else {
             let var = cursor.var()?;
             cursor.expect(" = ")?;

@@ -132,7 +132,7 @@ impl Cse<'_> {
                 self.forget(first);
             }
             Stmt::Scope { ref mut body, .. } => self.scope(body),
-            Stmt::Barrier(_) => self.memory.change_shared(),
+            Stmt::Barrier(..) => self.memory.change_shared(),
             Stmt::Store { place, ref values, .. } => self.store(place, values),
             Stmt::Set(..) | Stmt::Leave(_) => {}
         }

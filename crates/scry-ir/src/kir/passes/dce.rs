@@ -171,7 +171,7 @@ impl Sweep<'_> {
                 stays
             }
             Stmt::Scope { body, .. } => !body.is_empty(),
-            Stmt::Loop { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => true,
+            Stmt::Loop { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => true,
         }
     }
 

@@ -138,8 +138,8 @@ impl Display for Line<'_> {
             Stmt::Scope { label, .. } => write!(f, "{label}: scope"),
             Stmt::Leave(Label::KERNEL) => f.write_str("leave kernel"),
             Stmt::Leave(label) => write!(f, "leave {label}"),
-            Stmt::Barrier(Barrier::Workgroup) => f.write_str("barrier workgroup"),
-            Stmt::Barrier(Barrier::Subgroup) => f.write_str("barrier subgroup"),
+            Stmt::Barrier(Barrier::Workgroup, _) => f.write_str("barrier workgroup"),
+            Stmt::Barrier(Barrier::Subgroup, _) => f.write_str("barrier subgroup"),
         }
     }
 }

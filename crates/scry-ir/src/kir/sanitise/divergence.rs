@@ -5,10 +5,10 @@
 //! after the branch, the loop or the scope.
 
 use super::invalid;
-use crate::ShaderError;
 use crate::kir::{
     Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
 };
+use crate::{Location, ShaderError};
 
 /// Checks a kernel; `describe` returns a value in the words of its author.
 ///
@@ -44,11 +44,12 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
     }
     while std::mem::take(&mut walk.changed) {
         walk.left.fill(None);
-        walk.block(&kir.body).map_err(|Reached { what, cause }| {
+        walk.block(&kir.body).map_err(|Reached { what, at, cause }| {
             let cause = cause.map_or_else(String::new, |cause| {
                 format!(": {} may differ between the invocations of a workgroup", describe(cause))
             });
-            invalid(format!("{what} is in control flow that is not uniform{cause}"))
+            let at = kir.source.parenthesised(at);
+            invalid(format!("{what}{at} is in control flow that is not uniform{cause}"))
         })?;
     }
     Ok(())
@@ -57,6 +58,8 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
 /// A statement that is reached by some invocations only, because of a condition.
 struct Reached {
     what: &'static str,
+    /// Its position in the source.
+    at: Option<Location>,
     cause: Option<Value>,
 }
 
@@ -82,7 +85,8 @@ impl Walk<'_> {
     fn block(&mut self, block: &Block) -> Result<(), Reached> {
         for stmt in block {
             if let (Some(what), Some(cause)) = (collective(self.kir, stmt), self.diverged()) {
-                return Err(Reached { what, cause });
+                let at = self.kir.position(stmt);
+                return Err(Reached { what, at, cause });
             }
             self.stmt(stmt)?;
         }
@@ -123,7 +127,7 @@ impl Walk<'_> {
                     self.left[label.0 as usize].get_or_insert(cause);
                 }
             }
-            Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_) => {}
+            Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(..) => {}
         }
         Ok(())
     }
@@ -153,8 +157,8 @@ impl Walk<'_> {
 /// Returns the name of a statement that all invocations have to reach together.
 fn collective(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
     match stmt {
-        Stmt::Barrier(Barrier::Workgroup) => Some("`barrier workgroup`"),
-        Stmt::Barrier(Barrier::Subgroup) => Some("`barrier subgroup`"),
+        Stmt::Barrier(Barrier::Workgroup, _) => Some("`barrier workgroup`"),
+        Stmt::Barrier(Barrier::Subgroup, _) => Some("`barrier subgroup`"),
         Stmt::Let(value) => match kir.inst(*value) {
             Inst::Subgroup(_) => Some("a subgroup operation"),
             Inst::MultiplyAdd { .. } => Some("a multiply-add of cooperative matrices"),

@@ -77,7 +77,7 @@ fn features(kir: &Kir) -> Features {
     for Definition { ty, inst } in &kir.values {
         used |= of_type(*ty) | of_inst(*ty, inst);
     }
-    let syncs = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup));
+    let syncs = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _));
     if any_stmt(&kir.body, &mut |stmt| syncs(stmt)) {
         used |= Features::SUBGROUPS;
     }

@@ -20,8 +20,7 @@ impl Origins {
     pub(super) fn describe(&self, kir: &Kir, value: Value) -> String {
         match self.0.get(value.index()).copied().flatten() {
             Some(origin) => {
-                let at = kir.source.describe(origin);
-                let at = at.map(|at| format!(" ({at})")).unwrap_or_default();
+                let at = kir.source.parenthesised(kir.source.value(origin));
                 format!("`{}`{at}", Line { kir, stmt: &Stmt::Let(origin) })
             }
             None => "a constant".to_owned(),
@@ -122,7 +121,7 @@ impl<'k> Rebuild<'k> {
                 Stmt::Scope { label, body: self.block(body)? }
             }
             Stmt::Leave(label) => Stmt::Leave(self.labels[label.0 as usize]),
-            Stmt::Barrier(barrier) => Stmt::Barrier(*barrier),
+            Stmt::Barrier(barrier, at) => Stmt::Barrier(*barrier, *at),
         };
         out.push(copy);
         Ok(())

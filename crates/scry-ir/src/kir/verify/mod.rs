@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
                 Err(fault(VerifyErrorKind::Control, "statements follow in the block"))
             }
             Stmt::Leave(label) => self.leave(*label),
-            Stmt::Barrier(_) => Ok(()),
+            Stmt::Barrier(..) => Ok(()),
         }
     }
 

@@ -64,7 +64,7 @@ impl Emitter<'_> {
             }
             Stmt::Scope { label, body } => self.scope(*label, body)?,
             Stmt::Leave(label) => self.leave(*label),
-            Stmt::Barrier(barrier) => self.barrier(*barrier),
+            Stmt::Barrier(barrier, _) => self.barrier(*barrier),
         }
         Ok(())
     }

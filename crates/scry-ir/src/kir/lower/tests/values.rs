@@ -146,7 +146,7 @@ fn uniform_loads_are_one_instruction_per_run() {
         .body
         .iter()
         .filter_map(|stmt| match stmt {
-            Stmt::Barrier(barrier) => Some(*barrier),
+            Stmt::Barrier(barrier, _) => Some(*barrier),
             _ => None,
         })
         .collect();
@@ -159,7 +159,7 @@ fn large_uniform_loads_stand_between_barriers() {
     let declarations = "var<workgroup> w: array<u32, 300>;";
     let body = "w[299] = data[0]; let all = workgroupUniformLoad(&w); out[0] = all[299];";
     let kir = lowered(&kernel(declarations, body), true);
-    let barriers = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Barrier(_))).count();
+    let barriers = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Barrier(..))).count();
     assert_eq!(barriers, 2);
     assert_eq!(run(declarations, body, &[3]), [3]);
 }

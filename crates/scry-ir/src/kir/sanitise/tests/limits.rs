@@ -52,7 +52,7 @@ fn large_kernels_are_refused() {
     large(&|kir| kir.workgroup = vec![Array { ty: Type::U32, len: u32::MAX }; 2]);
     large(&|kir| kir.locals = vec![Array { ty: Type::F64, len: u32::MAX }]);
     large(&|kir| kir.buffers = vec![kir.buffers[0].clone(); 2000]);
-    large(&|kir| kir.body = vec![Stmt::Barrier(crate::kir::Barrier::Workgroup); 1 << 20]);
+    large(&|kir| kir.body = vec![Stmt::Barrier(crate::kir::Barrier::Workgroup, None); 1 << 20]);
 }
 
 #[test]
