@@ -27,6 +27,7 @@ pub(crate) mod random;
 pub(crate) mod sanitise;
 mod source_map;
 mod stmt;
+pub(crate) mod termination;
 mod trip_count;
 mod types;
 mod uniformity;
@@ -39,6 +40,7 @@ pub use inst::{
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
+pub(crate) use lower::unoptimised;
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;

@@ -1,8 +1,9 @@
 //! Options of SPIR-V, and the grids of launches.
 
-use crate::kir::{Block, Kir, Stmt, any_stmt};
-use crate::program::Content;
-use crate::wgsl::naga::{guard, loops, nesting};
+use std::collections::HashSet;
+
+use crate::kir::{KirOptions, Label, Stmt, for_each_stmt, termination, unoptimised};
+use crate::wgsl::naga::guard;
 use crate::{Program, ShaderError, SpirvWorkarounds};
 
 /// Options of the SPIR-V writer.
@@ -45,8 +46,8 @@ pub struct ControlFlow {
     /// only evaluate the exit condition; `None` if no bound is known. It also holds for a group of
     /// invocations in lockstep.
     pub most_iterations: Option<u64>,
-    /// Nesting depth of conditions, or of loops if that is larger, with calls inlined, early
-    /// returns replaced by conditions, and the cases of a `switch` nested in each other.
+    /// Nesting depth of conditions and loops, with calls inlined, early returns replaced by
+    /// conditions, and the cases of a `switch` nested in each other.
     pub depth: u32,
 }
 
@@ -130,26 +131,43 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
+    /// As [`Program::to_kir`].
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
-        let module = match self.content() {
-            Content::Wgsl(inner) => &inner.module,
-            Content::Kir(built) => return guard::run(|| Ok(of_kir(&built.kir))),
-        };
+        let content = self.content();
         guard::run(|| {
-            let most_iterations = loops::most_iterations(module);
-            Ok(ControlFlow { most_iterations, depth: nesting::depth(module) })
+            let kir = unoptimised(content, &KirOptions { checked: true })?;
+            let most_iterations = termination::most_iterations(&kir);
+            Ok(ControlFlow { most_iterations, depth: depth(&kir.body, None) })
         })
     }
 }
 
-/// Measures the control flow of a kernel that was built in the kernel IR.
-fn of_kir(kir: &Kir) -> ControlFlow {
-    let loops = any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { .. }));
-    ControlFlow { most_iterations: (!loops).then_some(0), depth: depth(&kir.body) }
+/// Returns the nesting depth of a block, after a driver has replaced early exits by conditions
+/// around the following statements. `repeats` is the loop directly around the block, which drivers
+/// leave without that.
+fn depth(block: &[Stmt], repeats: Option<Label>) -> u32 {
+    let (mut most, mut conditions) = (0, 0);
+    for stmt in block {
+        let (own, inside) = match stmt {
+            Stmt::Loop { label, .. } => (1, Some(*label)),
+            Stmt::Scope { .. } => (0, repeats),
+            _ => (1, repeats),
+        };
+        let inner = stmt.blocks().map(|inner| own + depth(inner, inside)).max();
+        most = most.max(conditions + inner.unwrap_or(0));
+        conditions += u32::from(exits_early(stmt, repeats));
+    }
+    most
 }
 
-/// Returns the nesting depth of a block.
-fn depth(block: &Block) -> u32 {
-    block.iter().flat_map(Stmt::blocks).map(|inner| 1 + depth(inner)).max().unwrap_or(0)
+/// Returns whether a statement may leave anything around it but the loop directly around it.
+fn exits_early(stmt: &Stmt, repeats: Option<Label>) -> bool {
+    let mut inside: HashSet<Label> = repeats.into_iter().collect();
+    let mut left = Vec::new();
+    for_each_stmt(std::slice::from_ref(stmt), &mut |stmt| match stmt {
+        Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => drop(inside.insert(*label)),
+        Stmt::Leave(label) => left.push(*label),
+        _ => {}
+    });
+    left.iter().any(|label| !inside.contains(label))
 }

@@ -27,7 +27,7 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         reports_cut_loops: true,
     };
     program.to_spirv_with_naga(&options)?;
-    program.control_flow()?;
+    inlined(program.control_flow())?;
     inlined(program.to_spirv(&options))?;
     inlined(program.to_kir(&KirOptions { checked: true }))?;
     Ok(program)

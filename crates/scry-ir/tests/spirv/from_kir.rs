@@ -275,3 +275,20 @@ fn bool_scans_are_scans_of_words() {
         }
     }
 }
+
+#[test]
+fn early_exits_nest_following_statements() {
+    let depth = |body: &str| {
+        let source = format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ {body} }}"
+        );
+        parse("nested", &source).control_flow().unwrap().depth
+    };
+    let exits = |exit: &str| format!("if x[1] > 1u {{ x[0] = 1u; {exit} }} ").repeat(9);
+    assert_eq!(depth(&exits("")), 1);
+    assert_eq!(depth(&exits("return;")), 9);
+    // A driver leaves the loop directly around an exit without conditions.
+    assert_eq!(depth(&format!("loop {{ {} }}", exits("break;"))), 2);
+    assert_eq!(depth(&format!("loop {{ {} }}", exits("return;"))), 10);
+}

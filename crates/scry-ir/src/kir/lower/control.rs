@@ -103,8 +103,6 @@ impl<'m> Lower<'m> {
         continuing: &'m Block,
         break_if: Option<Expr>,
     ) -> Result<(), ShaderError> {
-        let finite = self.finite.get(&std::ptr::from_ref(body)).is_some_and(|finite| *finite);
-        let finite = finite || !self.checked;
         let shared = self.used_in(continuing, break_if);
         let label = self.builder.label();
         self.enter()?;
@@ -118,7 +116,7 @@ impl<'m> Lower<'m> {
         self.statements(continuing)?;
         self.break_if(break_if, label)?;
         let body = self.exit();
-        self.builder.push(Stmt::Loop { label, body, finite });
+        self.builder.push(Stmt::Loop { label, body, finite: !self.checked });
         Ok(())
     }
 

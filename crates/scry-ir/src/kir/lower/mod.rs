@@ -37,17 +37,16 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
-use naga::{Block, LocalVariable, Module, Span, Statement};
+use naga::{LocalVariable, Module, Span};
 
 use self::addressed_variables::IndexedVariables;
 use self::frame::{Frame, Operand};
 use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value, optimise, optimise_with};
+use super::{Builder, Const, Kir, Label, Value, optimise, optimise_with, termination};
 use crate::program::{Content, Inner};
-use crate::wgsl::naga::loops;
-use crate::wgsl::naga::{guard, handles};
+use crate::wgsl::naga::guard;
 use crate::wgsl::report::Report;
 use crate::wgsl::source_text::SourceText;
 use crate::{Interface, Program, ShaderError, ShaderErrorKind};
@@ -156,10 +155,11 @@ impl Program {
     ) -> Result<(), ShaderError> {
         let content = self.content();
         guard::run(|| {
-            let (name, mut kir) = match content {
-                Content::Wgsl(inner) => ("lower", lower(inner, options)?),
-                Content::Kir(built) => ("sanitise", built.sanitised.clone()),
+            let name = match content {
+                Content::Wgsl(_) => "lower",
+                Content::Kir(_) => "sanitise",
             };
+            let mut kir = unoptimised(content, options)?;
             visit(name, &kir);
             optimise_with(&mut kir, visit);
             Ok(())
@@ -174,8 +174,6 @@ struct Lower<'m> {
     interface: &'m Interface,
     types: Types<'m>,
     indexed: Rc<IndexedVariables>,
-    /// Whether each loop is proven to terminate, by its body.
-    finite: HashMap<*const Block, bool>,
     checked: bool,
     /// The workgroup size.
     size: [u32; 3],
@@ -204,12 +202,21 @@ struct Lower<'m> {
     line: usize,
 }
 
+/// Returns the kernel of a program, without optimisation.
+pub(crate) fn unoptimised(content: &Content, options: &KirOptions) -> Result<Kir, ShaderError> {
+    match content {
+        Content::Wgsl(inner) => lower(inner, options),
+        Content::Kir(built) => Ok(built.sanitised.clone()),
+    }
+}
+
 /// Lowers a program, without optimisation.
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
     lower.entry_point().map_err(|error| lower.placed(error))?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
+    termination::mark_finite(&mut kir);
     check_lowered(&kir)?;
     Ok(kir)
 }
@@ -261,7 +268,6 @@ impl<'m> Lower<'m> {
             interface,
             types: Types::new(module),
             indexed: Rc::new(IndexedVariables::new(module)),
-            finite: finite(module),
             checked: options.checked,
             size: entry.workgroup_size,
             builder: Builder::new(&interface.entry_point, entry.workgroup_size),
@@ -304,42 +310,6 @@ impl<'m> Lower<'m> {
             "the kernel has more than {MAX_WORK} instructions, those of the functions that it \
              calls counted with each call"
         )))
-    }
-}
-
-/// Returns whether each loop is proven to terminate, by its body.
-fn finite(module: &Module) -> HashMap<*const Block, bool> {
-    let mut found = HashMap::new();
-    for (function, verdicts) in handles::functions(module).iter().zip(loops::verdicts(module)) {
-        let mut verdicts = verdicts.into_iter();
-        judge(&function.body, &mut verdicts, &mut found);
-    }
-    found
-}
-
-/// Assigns the results to loops, in the order of the analysis.
-fn judge(
-    block: &Block,
-    verdicts: &mut std::vec::IntoIter<bool>,
-    found: &mut HashMap<*const Block, bool>,
-) {
-    for statement in block.iter() {
-        match statement {
-            Statement::Block(inner) => judge(inner, verdicts, found),
-            Statement::If { accept, reject, .. } => {
-                judge(accept, verdicts, found);
-                judge(reject, verdicts, found);
-            }
-            Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| judge(&case.body, verdicts, found));
-            }
-            Statement::Loop { body, continuing, .. } => {
-                found.insert(body, verdicts.next().unwrap_or(false));
-                judge(body, verdicts, found);
-                judge(continuing, verdicts, found);
-            }
-            _ => {}
-        }
     }
 }
 

@@ -14,7 +14,7 @@ mod if_conversion;
 mod induction;
 mod licm;
 mod order_facts;
-mod range;
+pub(in crate::kir) mod range;
 mod renumber;
 mod simplify_control;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::super::{BinaryOp, Builtin, Const, Inst, Kir, Type, UnaryOp, Value};
 
 /// The integers from `lo` to `hi`, both included; empty if `lo > hi`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(in crate::kir) struct Range {
     pub lo: i64,
     pub hi: i64,
 }
@@ -76,12 +76,17 @@ impl Range {
 }
 
 /// Returns whether intervals of a type are tracked.
-pub(super) fn is_tracked(ty: Type) -> bool {
+pub(in crate::kir) fn is_tracked(ty: Type) -> bool {
     ty == Type::Bool || (ty.is_integer() && ty.bits() <= 32)
 }
 
 /// Returns the interval of an instruction's result, from those of its operands.
-pub(super) fn of(kir: &Kir, ty: Type, inst: &Inst, get: &mut dyn FnMut(Value) -> Range) -> Range {
+pub(in crate::kir) fn of(
+    kir: &Kir,
+    ty: Type,
+    inst: &Inst,
+    get: &mut dyn FnMut(Value) -> Range,
+) -> Range {
     if !is_tracked(ty) {
         return Range::ANY;
     }
@@ -179,7 +184,7 @@ fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
 }
 
 /// Returns the interval of `a - b`, if `a >= b`.
-pub(super) fn difference(ty: Type, a: Range, b: Range) -> Range {
+pub(in crate::kir) fn difference(ty: Type, a: Range, b: Range) -> Range {
     if !is_tracked(ty) || a.is_empty() || b.is_empty() {
         return Range::full(ty);
     }

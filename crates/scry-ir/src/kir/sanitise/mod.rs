@@ -3,20 +3,19 @@
 //! Claims of the author count for nothing: minimum sizes of buffers and `finite` loops are dropped
 //! and derived again. `limits` bounds the size of the kernel, before anything recurses over it;
 //! [`verify`](super::verify()) checks the rules of the IR; `rebuild` and `places` copy the kernel
-//! with a clamp for every index; `termination` finds loops that certainly end; `divergence` refuses
-//! barriers that only some invocations reach; `interface` derives what launches are checked
-//! against.
+//! with a clamp for every index; [`termination`](super::termination) proves that loops end;
+//! `divergence` refuses barriers that only some invocations reach; `interface` derives what
+//! launches are checked against.
 
 mod divergence;
 mod interface;
 mod limits;
 mod places;
 mod rebuild;
-mod termination;
 #[cfg(test)]
 mod tests;
 
-use super::{Kir, verify};
+use super::{Kir, termination, verify};
 use crate::{Interface, ShaderError, ShaderErrorKind};
 
 /// Returns a kernel that computes the same and is safe to run, and its interface.

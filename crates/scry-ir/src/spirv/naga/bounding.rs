@@ -15,7 +15,7 @@ type Expr = Handle<Expression>;
 
 /// Bounds the loops whose verdict is false. There is one list of verdicts for each function and
 /// then for each entry point, in the order of
-/// [`loops::verdicts`](crate::wgsl::naga::loops::verdicts).
+/// [`loops::verdicts`](crate::spirv::naga::loops::verdicts).
 pub(crate) fn apply(module: &mut Module, verdicts: &[Vec<bool>]) {
     let u32 = module
         .types
@@ -119,7 +119,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     use super::*;
-    use crate::wgsl::naga::loops;
+    use crate::spirv::naga::loops;
 
     /// Bounds the unproven loops of a kernel; the number of counters, after validation.
     fn counters(body: &str) -> usize {

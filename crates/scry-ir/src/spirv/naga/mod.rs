@@ -11,6 +11,7 @@ pub(crate) mod divisions;
 pub(crate) mod fold;
 pub(crate) mod initial;
 pub(crate) mod integers;
+pub(crate) mod loops;
 pub(crate) mod mixes;
 pub(crate) mod numbers;
 pub(crate) mod operations;

@@ -8,10 +8,11 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::program::Content;
+use crate::spirv::naga::loops;
 use crate::spirv::naga::{
     bools, bounding, cut_loops, fold, initial, integers, mixes, pointers, shifts, widen,
 };
-use crate::wgsl::naga::{cooperative, guard, loops};
+use crate::wgsl::naga::{cooperative, guard};
 use crate::wgsl::validate;
 use crate::{
     Features, Interface, Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds,

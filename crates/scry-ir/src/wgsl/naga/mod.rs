@@ -13,6 +13,4 @@ pub(crate) mod diagnostics;
 pub(crate) mod guard;
 pub(crate) mod handles;
 pub(crate) mod indices;
-pub(crate) mod loops;
-pub(crate) mod nesting;
 pub(crate) mod scan;

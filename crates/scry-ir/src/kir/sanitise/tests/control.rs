@@ -57,6 +57,7 @@ fn counting_loops_end() {
     assert!(ends(counting(Le, Some(100), Add, 1)));
     assert!(ends(counting(Gt, None, Sub, 1)));
     assert!(ends(counting(Gt, Some(3), Sub, 4)));
+    assert!(ends(counting(Ne, None, Add, 1)));
     // These may wrap around.
     assert!(!ends(counting(Le, None, Add, 1)));
     assert!(!ends(counting(Lt, None, Add, 2)));
@@ -66,7 +67,7 @@ fn counting_loops_end() {
     // These count in the other direction, or not.
     assert!(!ends(counting(Lt, None, Sub, 1)));
     assert!(!ends(counting(Lt, None, Add, 0)));
-    assert!(!ends(counting(Ne, None, Add, 1)));
+    assert!(!ends(counting(Ne, None, Add, 2)));
     assert!(!ends(counting(Lt, None, BinaryOp::Mul, 2)));
 }
 

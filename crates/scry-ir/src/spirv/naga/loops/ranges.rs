@@ -2,8 +2,15 @@
 
 use naga::{BinaryOperator, Expression, Literal, MathFunction, TypeInner};
 
-use super::progress::Range;
 use super::{Expr, Prover};
+use crate::kir::termination::counter::Range;
+
+impl Range {
+    /// Returns whether every value of `self` is one of `other`.
+    fn fits(self, other: Self) -> bool {
+        other.min <= self.min && self.max <= other.max
+    }
+}
 
 impl Prover<'_> {
     /// The value of an integer constant.

@@ -7,21 +7,16 @@
 //! simply not proven.
 
 mod facts;
-mod progress;
 mod ranges;
-#[cfg(test)]
-mod tests;
-mod turns;
 
 use std::cell::Cell;
 
+use crate::kir::termination::counter::{Counter, Keep, Range, Step};
 use facts::{Facts, continues, exits, straight_line};
 use naga::{
     BinaryOperator, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, LocalVariable,
     Module, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
-use progress::{Counter, Keep, Range, Step};
-pub(crate) use turns::most_iterations;
 
 type Expr = Handle<Expression>;
 type Local = Handle<LocalVariable>;
@@ -30,7 +25,7 @@ type Local = Handle<LocalVariable>;
 /// Outer loops come before the loops inside them.
 pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
     let judge = |function, kernel| {
-        let prover = Prover { module, function, kernel, counts: false };
+        let prover = Prover { module, function, kernel };
         let mut found = Vec::new();
         prover.block(&function.body, false, &mut found);
         found
@@ -51,8 +46,6 @@ struct Prover<'a> {
     function: &'a Function,
     /// The workgroup size, in an entry point.
     kernel: Option<[u32; 3]>,
-    /// Whether iterations are counted.
-    counts: bool,
 }
 
 /// A loop statement, and what stands before it in its block.
@@ -105,7 +98,7 @@ impl<'a> Prover<'a> {
                         before: &block[..at],
                         nested,
                     };
-                    found.push(self.turns(&this).is_some());
+                    found.push(self.ends(&this));
                     self.block(body, true, found);
                     self.block(continuing, true, found);
                 }
@@ -114,8 +107,8 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// The most iterations of a loop, if it surely ends: `u64::MAX` if they are not counted.
-    fn turns(&self, this: &Loop<'a>) -> Option<u64> {
+    /// True if a loop surely ends.
+    fn ends(&self, this: &Loop<'a>) -> bool {
         let mut facts = Facts::default();
         facts.add(self.function, this.body);
         facts.add(self.function, this.continuing);
@@ -127,10 +120,10 @@ impl<'a> Prover<'a> {
         let mut conditions = Vec::new();
         for statement in &turn.straight {
             match statement {
-                Statement::Break | Statement::Return { .. } | Statement::Kill => return Some(0),
+                Statement::Break | Statement::Return { .. } | Statement::Kill => return true,
                 Statement::If { condition, accept, reject } => {
                     let value = match (exits(accept), exits(reject)) {
-                        (true, true) => return Some(0),
+                        (true, true) => return true,
                         (true, false) => false,
                         (false, true) => true,
                         (false, false) => continue,
@@ -143,11 +136,7 @@ impl<'a> Prover<'a> {
         if let Some(condition) = this.break_if {
             self.imply(&turn, condition, false, &mut conditions);
         }
-        let turns = |condition| self.ends_by(this, &turn, condition);
-        if self.counts {
-            return conditions.into_iter().filter_map(turns).min();
-        }
-        conditions.into_iter().find_map(turns)
+        conditions.into_iter().any(|condition| self.ends_by(this, &turn, condition))
     }
 
     /// Collects what else holds when `expression` is `value` at its test.
@@ -228,16 +217,18 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// The most iterations of a loop that ends because `condition` fails at last.
-    fn ends_by(&self, this: &Loop<'a>, turn: &Turn<'a>, condition: Condition) -> Option<u64> {
+    /// True if a loop ends because `condition` fails at last.
+    fn ends_by(&self, this: &Loop<'a>, turn: &Turn<'a>, condition: Condition) -> bool {
         let Expression::Binary { op, left, right } =
             self.function.expressions[condition.expression]
         else {
-            return None;
+            return false;
         };
-        let keep = keep(op, condition.value)?;
-        self.counter_ends(this, turn, left, keep, right)
-            .or_else(|| self.counter_ends(this, turn, right, keep.mirrored(), left))
+        let Some(keep) = keep(op, condition.value) else { return false };
+        let ends = self
+            .counter_ends(this, turn, left, keep, right)
+            .or_else(|| self.counter_ends(this, turn, right, keep.mirrored(), left));
+        ends == Some(true)
     }
 
     fn counter_ends(
@@ -247,7 +238,7 @@ impl<'a> Prover<'a> {
         counter: Expr,
         keep: Keep,
         bound: Expr,
-    ) -> Option<u64> {
+    ) -> Option<bool> {
         let local = self.loaded_local(counter)?;
         if !turn.facts.evaluates(counter)
             || turn.facts.stores(local) != 1
@@ -260,18 +251,15 @@ impl<'a> Prover<'a> {
         let step = self.step(turn, local, all)?;
         let start = match step {
             Step::Multiply(_) => self.start(this, local),
-            _ if self.counts => self.start(this, local),
             _ => None,
         };
-        let known = self.range(bound, all);
-        let mut bound = known;
+        let mut bound = self.range(bound, all);
         if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
             // Any fixed bound will do, and this one stands still.
             bound = Range::exactly(bound.min);
         }
         let counter = Counter { all, step, start };
-        let most = if self.counts { counter.turns(keep, known) } else { None };
-        counter.ends(keep, bound).then(|| most.unwrap_or(u64::MAX))
+        Some(counter.ends(keep, bound))
     }
 
     /// Every value of a local's type, if that is an integer.
