@@ -25,8 +25,9 @@ pub struct SpirvOptions {
     /// [`LinearisedGrid`], is bound after the last one of the interface.
     pub linearised: bool,
     /// Workarounds for defects of the driver. Of these, only
-    /// [`EXPAND_SIGNS`](SpirvWorkarounds::EXPAND_SIGNS) concerns SPIR-V from the kernel IR, which
-    /// has none of the instructions that the others replace; naga's writer needs all of them.
+    /// [`EXPAND_SIGNS`](SpirvWorkarounds::EXPAND_SIGNS) and
+    /// [`EXPAND_TANH`](SpirvWorkarounds::EXPAND_TANH) concern SPIR-V from the kernel IR, which has
+    /// none of the instructions that the others replace.
     pub workarounds: SpirvWorkarounds,
     /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
     /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word

@@ -26,19 +26,23 @@ bitflags::bitflags! {
         /// `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong bits
         /// where the word is uniform.
         const EXPAND_BIT_FIELDS = 1 << 5;
+        /// `tanh` of numbers whose result rounds to -1 or 1 is their sign, for drivers that divide
+        /// infinities there. Not for naga's writer.
+        const EXPAND_TANH = 1 << 6;
     }
 }
 
 impl SpirvWorkarounds {
     /// Returns the names of the rewrites in the set, for tools.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        const NAMES: [(SpirvWorkarounds, &str); 6] = [
+        const NAMES: [(SpirvWorkarounds, &str); 7] = [
             (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
             (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "workgroup-bool-as-u32"),
             (SpirvWorkarounds::STORE_INITIAL_VECTORS, "store-initial-vectors"),
             (SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS, "split-vector-divisions"),
             (SpirvWorkarounds::EXPAND_SIGNS, "expand-signs"),
             (SpirvWorkarounds::EXPAND_BIT_FIELDS, "expand-bit-fields"),
+            (SpirvWorkarounds::EXPAND_TANH, "expand-tanh"),
         ];
         NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
     }

@@ -15,6 +15,9 @@ const NVIDIA: DriverId = DriverId::NVIDIA_PROPRIETARY;
 /// Mesa's lavapipe, the software driver on llvmpipe.
 const LAVAPIPE: DriverId = DriverId::MESA_LLVMPIPE;
 
+/// Google's software driver, which Chromium contains.
+const SWIFTSHADER: DriverId = DriverId::GOOGLE_SWIFTSHADER;
+
 /// The workaround for a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fix {
@@ -65,7 +68,7 @@ pub(super) const DEPTH_MARGIN: u32 = 2;
 
 const FOUND: &str = "crates/scry-gpu/tests/random/found.rs";
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 11] = [
     Row {
         fix: Fix::ReportCutLoops,
         driver: LAVAPIPE,
@@ -142,6 +145,15 @@ const ROWS: [Row; 10] = [
         name: "expand-bit-fields",
         reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
         test: (FOUND, "fields_lie_at_their_offset"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::EXPAND_TANH),
+        driver: SWIFTSHADER,
+        fixed_in: None,
+        tried: "5.0.0",
+        name: "expand-tanh",
+        reason: "Tanh of a number whose exponential overflows is NaN",
+        test: ("crates/scry-conformance/src/cases/accuracy/mod.rs", "hyperbolic_functions"),
     },
     Row {
         fix: Fix::ReuseDevices,
@@ -256,8 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn spirv_rewrites_are_for_nvidia() {
-        assert_eq!(Workarounds::matching(NVIDIA, "580.65.06").spirv(), SpirvWorkarounds::all());
+    fn spirv_is_rewritten_for_the_driver() {
+        let nvidia = Workarounds::matching(NVIDIA, "580.65.06").spirv();
+        let swiftshader = Workarounds::matching(SWIFTSHADER, "SwiftShader driver-5.0.0").spirv();
+        assert_eq!(nvidia, SpirvWorkarounds::all() - SpirvWorkarounds::EXPAND_TANH);
+        assert_eq!(swiftshader, SpirvWorkarounds::EXPAND_TANH);
         let lavapipe = Workarounds::matching(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)");
         assert!(lavapipe.spirv().is_empty());
         assert!(lavapipe.has(Fix::ReportCutLoops) && !lavapipe.has(Fix::ReuseDevices));

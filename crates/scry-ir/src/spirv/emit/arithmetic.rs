@@ -36,7 +36,7 @@ impl Emitter<'_> {
     /// Emits `-x`, which wraps. With [`SpirvWorkarounds::EXPAND_SIGNS`] the driver must not
     /// recognise a negation: it complements all bits but the sign, and adds the difference.
     pub(super) fn negated(&mut self, ty: Type, id: Id) -> Id {
-        if !self.expands_signs() {
+        if !self.expands(SpirvWorkarounds::EXPAND_SIGNS) {
             let zero = self.int(ty, 0);
             return self.op(Op::ISub, ty, &[zero, id]);
         }
@@ -46,14 +46,15 @@ impl Emitter<'_> {
         self.op(Op::IAdd, ty, &[complement, rest])
     }
 
-    fn expands_signs(&self) -> bool {
-        self.options.workarounds.contains(SpirvWorkarounds::EXPAND_SIGNS)
+    /// Returns whether the driver needs a workaround.
+    pub(super) fn expands(&self, workaround: SpirvWorkarounds) -> bool {
+        self.options.workarounds.contains(workaround)
     }
 
     /// Emits `a - b`. A driver may find a 16-bit `a` to be zero later.
     fn difference(&mut self, ty: Type, a: Value, [left, right]: [Id; 2]) -> Id {
         let is_zero = self.kir.constant(a) == Some(Const::zero(ty));
-        if self.expands_signs() && (is_zero || ty.bits() == 16) {
+        if self.expands(SpirvWorkarounds::EXPAND_SIGNS) && (is_zero || ty.bits() == 16) {
             let negated = self.negated(ty, right);
             return self.op(Op::IAdd, ty, &[left, negated]);
         }
@@ -62,7 +63,7 @@ impl Emitter<'_> {
 
     /// Emits the sign of a float, as choices with [`SpirvWorkarounds::EXPAND_SIGNS`].
     pub(super) fn float_sign(&mut self, ty: Type, id: Id) -> Result<Id> {
-        if !self.expands_signs() {
+        if !self.expands(SpirvWorkarounds::EXPAND_SIGNS) {
             return self.float_function(GlslStd450Op::FSign, ty, &[id]);
         }
         let sign_bit = 1 << (ty.bits() - 1);

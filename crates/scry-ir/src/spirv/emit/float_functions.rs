@@ -4,8 +4,8 @@ use spirv::{Decoration, GlslStd450Op, Op};
 
 use super::module::Id;
 use super::{Emitter, Result, not_covered};
-use crate::kir::{Type, UnaryOp, Value};
-use crate::{Features, ShaderError, ShaderErrorKind};
+use crate::kir::{Const, Type, UnaryOp, Value};
+use crate::{Features, ShaderError, ShaderErrorKind, SpirvWorkarounds};
 
 impl Emitter<'_> {
     /// A function of one float.
@@ -15,6 +15,7 @@ impl Emitter<'_> {
         match op {
             UnaryOp::Neg => Ok(self.op(Op::FNegate, ty, &[id])),
             UnaryOp::Sign => self.float_sign(ty, id),
+            UnaryOp::Tanh if self.expands(SpirvWorkarounds::EXPAND_TANH) => self.tanh(ty, id),
             UnaryOp::IsNan => Ok(self.op(Op::IsNan, Type::Bool, &[id])),
             UnaryOp::IsInf => Ok(self.op(Op::IsInf, Type::Bool, &[id])),
             UnaryOp::QuantizeF16 => Ok(self.op(Op::QuantizeToF16, ty, &[id])),
@@ -25,6 +26,22 @@ impl Emitter<'_> {
                 None => not_covered(op, ty),
             },
         }
+    }
+
+    /// Emits `tanh(x)`, as the sign of `x` where that is the rounded result.
+    fn tanh(&mut self, ty: Type, id: Id) -> Result<Id> {
+        // The result is 1 from 9.01 in `f32`, and from 4.5 in `f16`.
+        let saturated = match ty {
+            Type::F16 => 0x4900,
+            _ => u64::from(10f32.to_bits()),
+        };
+        let saturated = self.constant(Const { ty, bits: saturated });
+        let result = self.float_function(GlslStd450Op::Tanh, ty, &[id])?;
+        let magnitude = self.float_function(GlslStd450Op::FAbs, ty, &[id])?;
+        let sign = self.float_sign(ty, id)?;
+        // False for NaN.
+        let is_large = self.op(Op::FOrdGreaterThan, Type::Bool, &[magnitude, saturated]);
+        Ok(self.op(Op::Select, ty, &[is_large, sign, result]))
     }
 
     /// A function of `GLSL.std.450`, most of which there are for 16 and 32 bits only.
