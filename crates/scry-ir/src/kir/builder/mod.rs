@@ -244,7 +244,8 @@ impl Builder {
         Var(self.kir.vars.len() as u32 - 1)
     }
 
-    /// Sets the position in the source of what is added from now on.
+    /// Sets the position in the source of what is added from now on. Errors show it, with the
+    /// name of the source if the finished kernel has one ([`SourceMap::name`] of `Kir::source`).
     ///
     /// ```
     /// use scry_ir::Location;
