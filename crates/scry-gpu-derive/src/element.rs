@@ -18,16 +18,16 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
 
 fn fields(input: &DeriveInput) -> Result<&Fields> {
     let name = &input.ident;
-    let refuse = |what: &str| {
+    let reject = |what: &str| {
         Err(Error::new_spanned(name, format!("`{name}` cannot be an `Element`: {what}")))
     };
     match &input.data {
         Data::Enum(_) => {
-            refuse("not every bit pattern is a value of an enum; store it in an integer field")
+            reject("not every bit pattern is a value of an enum; store it in an integer field")
         }
-        Data::Union(_) => refuse("a union may have uninitialised bytes; use a structure"),
+        Data::Union(_) => reject("a union may have uninitialised bytes; use a structure"),
         Data::Struct(data) if data.fields.is_empty() => {
-            refuse("it has no fields, and a buffer needs elements of at least one byte")
+            reject("it has no fields, and a buffer needs elements of at least one byte")
         }
         Data::Struct(data) => Ok(&data.fields),
     }
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal(input: &DeriveInput) -> String {
+    fn rejection(input: &DeriveInput) -> String {
         implement(input).unwrap_err().to_string()
     }
 
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_in_any_order_are_refused() {
+    fn fields_in_any_order_are_rejected() {
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 struct Loose {
                     a: f32,
                 }
@@ -203,7 +203,7 @@ mod tests {
              unspecified; write `#[repr(C)]` above it"
         );
         assert!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(transparent)]
                 struct Loose(f32);
             ))
@@ -212,17 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn packed_structures_are_refused() {
+    fn packed_structures_are_rejected() {
         let text = "`Tight` cannot be an `Element`: WGSL has no packed structures; remove `packed`";
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C, packed)]
                 struct Tight(u8, u32);
             )),
             text
         );
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C, packed(2))]
                 struct Tight(u8, u32);
             )),
@@ -231,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_of_types_are_refused() {
+    fn other_kinds_of_types_are_rejected() {
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(u32)]
                 enum Kind {
                     A,
@@ -244,11 +244,11 @@ mod tests {
              in an integer field"
         );
         assert_eq!(
-            refusal(&parse_quote!(#[repr(C)] union Word { f: f32, u: u32 })),
+            rejection(&parse_quote!(#[repr(C)] union Word { f: f32, u: u32 })),
             "`Word` cannot be an `Element`: a union may have uninitialised bytes; use a structure"
         );
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C)]
                 struct Nothing;
             )),
@@ -258,11 +258,11 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_refused() {
+    fn parameters_are_rejected() {
         let text = "`Of` cannot be an `Element`: generic parameters are not supported, because its \
                     layout must be known here; use concrete types, and no references";
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C)]
                 struct Of<T> {
                     x: T,
@@ -271,7 +271,7 @@ mod tests {
             text
         );
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C)]
                 struct Of<'a> {
                     x: &'a u32,
@@ -280,7 +280,7 @@ mod tests {
             text
         );
         assert_eq!(
-            refusal(&parse_quote!(
+            rejection(&parse_quote!(
                 #[repr(C)]
                 struct Of<const N: usize> {
                     x: [u32; N],

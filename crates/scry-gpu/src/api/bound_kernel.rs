@@ -262,7 +262,7 @@ impl<'a> BoundKernel<'a> {
         let bindings = declared.iter().map(buffer).collect::<Result<Vec<_>>>()?;
         if let Some(values) = self.values(launch.immediates.is_some())? {
             if launch.immediates.is_some() {
-                return Err(self.refuse(
+                return Err(self.reject(
                     "immediates",
                     "they are set by name and by the Launch",
                     "set them in one of the two",
@@ -302,7 +302,7 @@ impl<'a> BoundKernel<'a> {
                 earlier == name && matches!(it.0, Kind::Buffer(_)) == is_buffer
             };
             if self.given[..index].iter().any(is_same) {
-                return Err(self.refuse(
+                return Err(self.reject(
                     &format!("`{name}`"),
                     "it is set twice",
                     "set each name once",
@@ -328,7 +328,7 @@ impl<'a> BoundKernel<'a> {
             (Some(Kind::Value(whole)), None) if named.is_none() || block.is_none() => {
                 Ok(Some(whole.clone()))
             }
-            (Some(_), _) => Err(self.refuse(
+            (Some(_), _) => Err(self.reject(
                 &format!("`{}`", declared.name),
                 "it is set as a whole and also by member or again",
                 "set its members or the whole, once",
@@ -374,7 +374,7 @@ impl<'a> BoundKernel<'a> {
                      out"
             .to_owned(),
         };
-        self.refuse(&format!("`{name}`"), &problem, &help)
+        self.reject(&format!("`{name}`"), &problem, &help)
     }
 
     fn wrong_kind(&self, name: &str, is_buffer: bool) -> GpuError {
@@ -382,15 +382,15 @@ impl<'a> BoundKernel<'a> {
             true => ("a buffer was given for an immediate", "give a number or an array"),
             false => ("a value was given for a binding", "give a buffer or a slice of one"),
         };
-        self.refuse(&format!("`{name}`"), problem, help)
+        self.reject(&format!("`{name}`"), problem, help)
     }
 
     fn not_set(&self, name: &str, description: &str) -> GpuError {
         let (argument, problem) = (format!("`{name}`"), format!("it was not set ({description})"));
-        self.refuse(&argument, &problem, &format!("add .set(\"{name}\", …)"))
+        self.reject(&argument, &problem, &format!("add .set(\"{name}\", …)"))
     }
 
-    fn refuse(&self, argument: &str, problem: &str, help: &str) -> GpuError {
+    fn reject(&self, argument: &str, problem: &str, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
             label: self.kernel.label().map(|label| label.to_string()),
             kernel: self.interface().entry_point.clone(),

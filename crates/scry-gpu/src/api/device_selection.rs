@@ -53,7 +53,7 @@ fn backend_of(selector: &str) -> Option<BackendKind> {
     [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
 }
 
-/// Every device present, in order of preference, and why the other backends have none.
+/// Every device present, in order of preference, and the reasons of backends without a device.
 pub(crate) struct Found {
     pub adapters: Vec<Box<dyn Adapter>>,
     pub attempts: Vec<Attempt>,

@@ -204,9 +204,10 @@ impl ElementType {
     }
 
     /// Returns whether the types are the same. Opaque types are compared by name.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        let is_same = self.layout == other.layout && self.size == other.size;
-        is_same && (!matches!(self.layout, ElementLayout::Opaque) || self.name == other.name)
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let has_same_layout = self.layout == other.layout && self.size == other.size;
+        has_same_layout
+            && (!matches!(self.layout, ElementLayout::Opaque) || self.name == other.name)
     }
 }
 
@@ -230,7 +231,7 @@ mod tests {
     fn assert_agrees<T: Element>(dtype: DType) {
         let (of, typed) = (ElementType::of::<T>(), ElementType::from(Some(dtype)));
         assert_eq!(DType::of::<T>(), Some(dtype));
-        assert!(of.is(&typed), "{of:?} {typed:?}");
+        assert!(of.is_same(&typed), "{of:?} {typed:?}");
         assert_eq!((of.align, dtype.size()), (typed.align, size_of::<T>()));
         assert_eq!(dtype.to_string(), dtype.scalar().to_string());
     }
@@ -249,8 +250,8 @@ mod tests {
         assert_agrees::<u64>(DType::U64);
         assert_agrees::<i64>(DType::I64);
         assert_agrees::<f64>(DType::F64);
-        assert!(!ElementType::of::<f32>().is(&ElementType::of::<u32>()));
-        assert!(!ElementType::from(None).is(&ElementType::of::<u8>()));
+        assert!(!ElementType::of::<f32>().is_same(&ElementType::of::<u32>()));
+        assert!(!ElementType::from(None).is_same(&ElementType::of::<u8>()));
     }
 
     #[test]

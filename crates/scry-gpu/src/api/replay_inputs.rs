@@ -68,7 +68,7 @@ impl<'r> ReplayInputs<'r> {
         let owner = (view.context, view.label);
         same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, span)) = view.bytes() {
-            let refuse = |start: &str, end: &str, help: &str| {
+            let reject = |start: &str, end: &str, help: &str| {
                 let (count, name) = (data.len(), quoted(view.label));
                 Err(GpuError::Range(RangeError {
                     operation: NAME,
@@ -80,10 +80,10 @@ impl<'r> ReplayInputs<'r> {
             match recorded.map_or(FirstUse::None, |recorded| recorded.first_use(span)) {
                 FirstUse::Read => {}
                 FirstUse::None => {
-                    return refuse("does not use", "", "write elements that it reads");
+                    return reject("does not use", "", "write elements that it reads");
                 }
                 FirstUse::Overwrite => {
-                    return refuse(
+                    return reject(
                         "overwrites some of",
                         " before it reads them",
                         "leave the write, fill or copy of these elements out of the batch that \

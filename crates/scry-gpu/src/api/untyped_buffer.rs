@@ -299,9 +299,9 @@ impl UntypedBuffer {
     pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
         const NAME: &str = "UntypedBuffer::typed";
         let wanted = ElementType::of::<T>();
-        if self.element.is(&None.into()) {
+        if self.element.is_same(&None.into()) {
             self.bytes.check_view(NAME, (0, self.bytes.size), &wanted)?;
-        } else if !self.element.is(&wanted) {
+        } else if !self.element.is_same(&wanted) {
             let (holds, wanted) = (self.element.rust_name(), wanted.rust_name());
             return Err(GpuError::Range(RangeError {
                 operation: NAME,
@@ -338,7 +338,7 @@ pub(crate) fn same_elements(
     (from, from_type): (&str, &ElementType),
     (to, to_type): (&str, &ElementType),
 ) -> Result<()> {
-    if from_type.is(to_type) {
+    if from_type.is_same(to_type) {
         return Ok(());
     }
     let (from, to) = (quoted(from), quoted(to));

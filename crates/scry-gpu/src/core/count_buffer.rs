@@ -62,7 +62,7 @@ impl CountBuffer {
             size: self.size,
         };
         let counts = check::counts(interface, &argument)?;
-        let memory = self.memory.as_ref().expect("the check refuses empty buffers");
+        let memory = self.memory.as_ref().expect("the check rejects empty buffers");
         Ok((memory, counts))
     }
 }

@@ -125,11 +125,11 @@ impl DeviceBytes {
         (start, size): (u64, u64),
         element: &ElementType,
     ) -> Result<()> {
-        let refuse = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
+        let reject = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
         let (name, of) = (element.rust_name(), quoted(&self.label));
         let (align, offset) = (element.align, self.offset + start);
         if !offset.is_multiple_of(align) {
-            return refuse(
+            return reject(
                 format!(
                     "{name} is aligned to {align} bytes, but the view of {of} starts at byte \
                      {offset}"
@@ -140,7 +140,7 @@ impl DeviceBytes {
         let rest = size % element.size;
         if rest != 0 {
             let each = element.size;
-            return refuse(
+            return reject(
                 format!("{size} bytes of {of} are not a multiple of the {each} bytes of {name}"),
                 format!("view the first {} of them", size - rest),
             );

@@ -24,11 +24,11 @@ pub(crate) use crate::core::handles::{
 /// Describes the failure that a launch of a kernel reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureReport {
-    /// What happened to the launch.
+    /// The problem, as the predicate of a sentence about the launch.
     pub problem: String,
     /// The limit of the driver that caused the failure.
     pub limit: String,
-    /// How to avoid it.
+    /// The help text.
     pub help: String,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct CompileJob<'a> {
     /// The kernel's key in caches, and the disk cache, if enabled.
     pub key: &'a KernelKey,
     pub cache: Option<&'a DiskCache>,
-    /// Where generated code is printed for debugging, if it is.
+    /// The output of generated code for debugging, if the kernel is selected.
     pub dump: Option<&'a Dump>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) trait Driver: Send + Sync {
     /// Compiles a native kernel. Its grids are never linearised; the immediate block of each launch
     /// has the interface's size.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
-        Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
+        Err(native::language_error(job.entry, job.spec.language, &self.info().title()))
     }
 
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.

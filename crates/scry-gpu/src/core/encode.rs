@@ -207,7 +207,7 @@ fn append(
     let extra = usize::from(params.is_some()) + usize::from(reports.is_some());
     let mut bound = Vec::with_capacity(bindings.len() + extra);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
-        let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
+        let (memory, whole) = given.view().bytes().expect("the check rejects empty arguments");
         let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
         list.keep(memory);
         bound.push(BoundBuffer { span, writes: binding.access.writes() });

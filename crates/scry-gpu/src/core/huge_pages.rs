@@ -32,7 +32,7 @@ fn advise(memory: &mut [u8]) {
     let whole = &mut memory[before..];
     let length = whole.len() / PAGE * PAGE;
     // SAFETY: the range is within the memory borrowed here. The advice changes neither contents nor
-    // access rights, and may be refused without harm.
+    // access rights, and may be rejected without harm.
     unsafe { madvise(whole.as_mut_ptr().cast(), length, MADV_HUGEPAGE) };
 }
 

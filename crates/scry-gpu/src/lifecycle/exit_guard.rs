@@ -32,7 +32,7 @@ pub(crate) const EXITING: &str = "the process is exiting, and its drivers are sh
 /// The gate of all calls to drivers with exit handlers.
 static GATE: Gate = Gate(AtomicUsize::new(0));
 
-/// The number of calls in progress; the highest bit is set once new calls are refused.
+/// The number of calls in progress; the highest bit is set once new calls are rejected.
 struct Gate(AtomicUsize);
 
 /// A call in progress, and the process that counts it.
@@ -49,7 +49,7 @@ impl Gate {
         (before & Self::CLOSED == 0).then_some(call)
     }
 
-    /// Refuses new calls, and waits for those in progress; false after `timeout`.
+    /// Rejects new calls, and waits for those in progress; false after `timeout`.
     fn close(&self, timeout: Duration) -> bool {
         self.0.fetch_or(Self::CLOSED, Ordering::AcqRel);
         let start = Instant::now();
@@ -275,12 +275,12 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn closed_gates_refuse_calls() {
+    fn closed_gates_reject_calls() {
         let gate = Gate(AtomicUsize::new(0));
         drop((gate.enter().unwrap(), gate.enter().unwrap()));
         assert!(gate.close(Duration::ZERO));
         assert!(gate.enter().is_none() && gate.enter().is_none());
-        assert!(gate.close(Duration::ZERO), "refused calls are not waited for");
+        assert!(gate.close(Duration::ZERO), "rejected calls are not waited for");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn zero_on_any_axis_is_empty() {
 }
 
 #[test]
-fn negative_counts_are_refused() {
+fn negative_counts_are_rejected() {
     let error = size([64, 1, 1], (0, -4)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -116,7 +116,7 @@ fn one_workgroup_more_is_linearised() {
 }
 
 #[test]
-fn workgroups_beyond_32_bits_are_refused() {
+fn workgroups_beyond_32_bits_are_rejected() {
     let error = workgroups([1, 1, 1], [65536, 65536, 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -128,7 +128,7 @@ fn workgroups_beyond_32_bits_are_refused() {
 }
 
 #[test]
-fn grids_beyond_the_device_are_refused() {
+fn grids_beyond_the_device_are_rejected() {
     assert_eq!(linearise([9, 1, 1], [2, 2, 2]), None);
     assert!(linearise([8, 1, 1], [2, 2, 2]).is_some());
     assert_eq!(linearise([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0, [1, u32::MAX, 1]);

@@ -323,7 +323,7 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
 
 /// Rejects arguments that are invalid on every driver.
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
-    let refuse = |argument: &str, problem: String, help: &str| {
+    let reject = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: entry.to_owned(),
@@ -335,29 +335,29 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
     if entry.is_empty() || entry.contains(|c: char| c.is_control() || c.is_whitespace()) {
         let help = "give the name of a kernel as the source spells it (in CUDA C, one that is \
                       declared extern \"C\")";
-        return refuse("entry point", format!("{entry:?} is not a name"), help);
+        return reject("entry point", format!("{entry:?} is not a name"), help);
     }
     if let Some(at) = source.find('\0') {
         let problem = format!("byte {at} of the source is 0, which would end it");
-        return refuse("source", problem, "remove the zero bytes");
+        return reject("source", problem, "remove the zero bytes");
     }
     parameters::validate(entry, &spec.interface)?;
     let bindings = &spec.interface.bindings.0;
     let mut pdl_reads = spec.interface.pdl_reads().unwrap_or_default().iter();
     if let Some(at) = pdl_reads.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
         let problem = format!("binding {at} of {} is not read-only", bindings.len());
-        return refuse("reads of pdl", problem, "pass indices of read-only bindings, from 0");
+        return reject("reads of pdl", problem, "pass indices of read-only bindings, from 0");
     }
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {
         let problem = format!("{bytes} bytes, which is not a multiple of 4");
-        return refuse("immediates", problem, "pad the structure");
+        return reject("immediates", problem, "pad the structure");
     }
     Ok(())
 }
 
 /// Returns the error of a driver that only runs WGSL.
-pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuError {
+pub(crate) fn language_error(kernel: &str, language: Language, device: &str) -> GpuError {
     GpuError::Language(LanguageError {
         kernel: kernel.to_owned(),
         language,

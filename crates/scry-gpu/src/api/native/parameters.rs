@@ -86,7 +86,7 @@ pub(super) fn size(parameters: &[NativeParameter]) -> usize {
 /// Rejects declarations that are invalid for every launch.
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let Some(declared) = interface.declared_parameters() else { return Ok(()) };
-    let refuse = |problem: String, help: &str| {
+    let reject = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: entry.to_owned(),
@@ -102,16 +102,16 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
         let problem = format!(
             "{parameter:?} is out of range: the bindings are numbered from 0 and there are {count}"
         );
-        return refuse(problem, "declare the binding, or correct the index");
+        return reject(problem, "declare the binding, or correct the index");
     }
     if size(declared) > MAX_BYTES {
         let problem =
             format!("{} bytes, above the limit of {MAX_BYTES} per launch", size(declared));
-        return refuse(problem, "put some of them into a buffer");
+        return reject(problem, "put some of them into a buffer");
     }
     if interface.bindings.0.iter().any(|binding| binding.length) {
         let problem = "bindings have `with_length`, which a list of parameters excludes".to_owned();
-        return refuse(problem, "list the lengths as `Long`, and pass them with each launch");
+        return reject(problem, "list the lengths as `Long`, and pass them with each launch");
     }
     Ok(())
 }

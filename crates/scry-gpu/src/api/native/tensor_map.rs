@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_encodings_are_refused() {
+    fn invalid_encodings_are_rejected() {
         assert_eq!(TensorMap::from_bytes(&[0; 128]), None);
         assert_eq!(TensorMap::from_bytes(&[0xff; 128]), None);
         assert_eq!(TensorMap::from_bytes(&map().to_bytes()[1..]), None);

@@ -98,7 +98,7 @@ fn native_launches_are_not_linearised() {
 }
 
 #[test]
-fn declarations_beyond_the_device_are_refused() {
+fn declarations_beyond_the_device_are_rejected() {
     let gpu = null();
     let one = |block| NativeInterface::new(1, block);
     let wide = compile(&gpu, &one([2048, 1, 1]));
@@ -114,7 +114,7 @@ fn declarations_beyond_the_device_are_refused() {
 }
 
 #[test]
-fn overflowing_declarations_are_refused() {
+fn overflowing_declarations_are_rejected() {
     let gpu = null();
     let one = |block| NativeInterface::new(1, block);
     let words = |count: usize| vec![NativeParameter::Word; count];
@@ -149,7 +149,7 @@ fn pdl_reads_must_be_read_only() {
 }
 
 #[test]
-fn invalid_sources_and_names_are_refused() {
+fn invalid_sources_and_names_are_rejected() {
     let gpu = null();
     let interface = NativeInterface::new(1, [1; 3]);
     let with = |source: &str, entry: &str| {
@@ -279,7 +279,7 @@ mod products {
     }
 
     #[test]
-    fn overlapping_results_are_refused() {
+    fn overlapping_results_are_rejected() {
         let gpu = null();
         let (a, b) = (gpu.alloc::<f16>(4).unwrap(), gpu.alloc::<f16>(4).unwrap());
         gpu.cublas_matmul(&a, &a, &b, 2, 2, 2).unwrap();
@@ -308,7 +308,7 @@ mod products {
             gpu.cublas_matmul_tf32(&x, &y, &unaligned, 2, 2, 3),
             gpu.batch().cublas_matmul(&x, &y, &z, 4, 2, 1).map(|_| ()),
         ]
-        .map(|refused| refused.unwrap_err().to_string());
+        .map(|rejected| rejected.unwrap_err().to_string());
         let order = "pass m, n and k in this order: rows of c, columns of c, reduction dimension";
         assert_eq!(
             texts,

@@ -131,7 +131,7 @@ fn fault_37_wrong_payloads_are_misses() {
 }
 
 #[test]
-fn fault_37_empty_payloads_are_refused() {
+fn fault_37_empty_payloads_are_rejected() {
     let fixture = fixture();
     fixture.cache.store(&fixture.key, LINEARISED, &[]);
     assert!(!path_of(&fixture.cache, &fixture.key, LINEARISED).exists());

@@ -120,7 +120,7 @@ fn fault_42_root_spares_other_home_folders() {
 }
 
 #[test]
-fn fault_41_links_to_folders_are_refused() {
+fn fault_41_links_to_folders_are_rejected() {
     let target = temporary_folder();
     let folder = temporary_folder();
     let root = root_in(folder.path());
@@ -168,7 +168,7 @@ fn fault_37_named_pipes_are_misses() {
 }
 
 #[test]
-fn fault_41_other_file_types_are_refused() {
+fn fault_41_other_file_types_are_rejected() {
     let folder = temporary_folder();
     let file = folder.path().join("file");
     File::create(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Refuses bindings that alias the same bytes if the kernel writes one of them: a data race.
+//! Rejects bindings that alias the same bytes if the kernel writes one of them: a data race.
 
 use scry_ir::{Binding, Interface};
 
@@ -7,7 +7,7 @@ use super::binding::{Argument, binding_name};
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::BufferRange;
 
-/// Refuses bindings that overlap where at least one is written.
+/// Rejects bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     // Quadratic, because bindings are few and a launch must not allocate here.
     let pairs = || interface.bindings.iter().zip(arguments);
@@ -17,7 +17,7 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
             if written && argument.memory == other.memory {
                 let (begin, end) = common(binding, argument, other_binding, other);
                 if begin < end {
-                    return Err(refuse(interface, [other_binding, binding], argument, begin, end));
+                    return Err(reject(interface, [other_binding, binding], argument, begin, end));
                 }
             }
         }
@@ -25,7 +25,7 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
     Ok(())
 }
 
-/// Refuses bindings that are written and overlap the workgroup counts of an indirect launch.
+/// Rejects bindings that are written and overlap the workgroup counts of an indirect launch.
 pub(crate) fn overwritten_counts(
     interface: &Interface,
     arguments: &[Argument<'_>],
@@ -65,7 +65,7 @@ fn common(
     (a_argument.offset.max(b_argument.offset), end(a, a_argument).min(end(b, b_argument)))
 }
 
-fn refuse(
+fn reject(
     interface: &Interface,
     [first, second]: [&Binding; 2],
     argument: &Argument<'_>,

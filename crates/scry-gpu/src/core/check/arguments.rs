@@ -59,7 +59,7 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
             ),
             None => mismatch.help,
         };
-        return Err(refuse(interface, binding, argument, mismatch.problem, help));
+        return Err(reject(interface, binding, argument, mismatch.problem, help));
     }
     Ok(())
 }
@@ -142,16 +142,16 @@ fn extent(
     binding: &Binding,
     argument: &Argument<'_>,
 ) -> Result<()> {
-    let refuse =
-        |problem: String, help: String| Err(refuse(interface, binding, argument, problem, help));
+    let reject =
+        |problem: String, help: String| Err(reject(interface, binding, argument, problem, help));
     if argument.size == 0 {
-        return refuse(
+        return reject(
             "the buffer is empty, but a binding needs at least one element".into(),
             "skip the launch if there is no data, or launch 0 invocations".into(),
         );
     }
     if !argument.offset.is_multiple_of(info.binding_alignment.max(1)) {
-        return refuse(
+        return reject(
             format!("the slice begins at byte {}", argument.offset),
             format!(
                 "on {} bindings begin at multiples of {} bytes; copy the slice to a buffer of \
@@ -160,13 +160,13 @@ fn extent(
             ),
         );
     }
-    size(argument, binding, refuse)
+    size(argument, binding, reject)
 }
 
 fn size(
     argument: &Argument<'_>,
     binding: &Binding,
-    refuse: impl Fn(String, String) -> Result<()>,
+    reject: impl Fn(String, String) -> Result<()>,
 ) -> Result<()> {
     let given = argument.size;
     let needed = binding.layout.min_binding_size();
@@ -174,7 +174,7 @@ fn size(
         return Ok(());
     }
     let elements = needed.div_ceil(argument.element_size.max(1));
-    refuse(
+    reject(
         format!("{given} bytes were given, but {} needs at least {needed}", binding.layout),
         format!("give at least {elements} elements of {}", argument.element_name()),
     )
@@ -224,7 +224,7 @@ pub(super) fn describe_argument(binding: &Binding, argument: &Argument<'_>) -> S
     format!("{} (given buffer `{}`)", binding_name(binding), argument.label)
 }
 
-fn refuse(
+fn reject(
     interface: &Interface,
     binding: &Binding,
     argument: &Argument<'_>,

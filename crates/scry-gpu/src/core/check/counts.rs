@@ -13,7 +13,7 @@ use crate::core::command::{BufferRange, Groups};
 /// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
 /// offset is not a multiple of 4 bytes.
 pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<BufferRange> {
-    let refuse = |problem: String, help: String| {
+    let reject = |problem: String, help: String| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: interface.entry_point.clone(),
@@ -30,7 +30,7 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     let count = Box::new(TypeLayout::Scalar(Scalar::U32));
     let expected = TypeLayout::Array { element: count, len: Some(3), stride: 4 };
     if types::buffer(&host, &expected).is_err() {
-        return refuse(
+        return reject(
             format!("its element type is {}, not u32", argument.element_name()),
             "give three u32: the workgroups along x, y and z".into(),
         );
@@ -38,14 +38,14 @@ pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<B
     let memory = match argument.memory {
         Some(memory) if argument.size >= Groups::SIZE => memory,
         _ => {
-            return refuse(
+            return reject(
                 format!("it has {} bytes, and three u32 have {}", argument.size, Groups::SIZE),
                 "give the workgroups along x, y and z".into(),
             );
         }
     };
     if !argument.offset.is_multiple_of(4) {
-        return refuse(
+        return reject(
             format!("the slice begins at byte {}", argument.offset),
             "begin it at a multiple of 4 bytes".into(),
         );

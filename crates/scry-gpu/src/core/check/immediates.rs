@@ -24,7 +24,7 @@ pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Res
         (Some(declared), None) => Err(missing(declared)),
         (Some(declared), Some(given)) => block(declared, given),
     };
-    block.map_err(|refusal| refuse(interface, refusal))
+    block.map_err(|rejection| reject(interface, rejection))
 }
 
 /// Checks the value of one member of the immediates. Returns its bytes.
@@ -36,10 +36,10 @@ pub(crate) fn immediate(
     member: &Immediates,
     given: Given<'_>,
 ) -> Result<Vec<u8>> {
-    block(member, given).map_err(|refusal| refuse(interface, refusal))
+    block(member, given).map_err(|rejection| reject(interface, rejection))
 }
 
-fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
+fn reject(interface: &Interface, (argument, mismatch): Rejection) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: interface.entry_point.clone(),
@@ -49,10 +49,10 @@ fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
     })
 }
 
-/// The refused argument and the reason.
-type Refusal = (String, Mismatch);
+/// The rejected argument and the reason.
+type Rejection = (String, Mismatch);
 
-fn unwanted(len: usize) -> Refusal {
+fn unwanted(len: usize) -> Rejection {
     let mismatch = Mismatch {
         problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
         help: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
@@ -60,7 +60,7 @@ fn unwanted(len: usize) -> Refusal {
     ("immediates".into(), mismatch)
 }
 
-fn missing(declared: &Immediates) -> Refusal {
+fn missing(declared: &Immediates) -> Rejection {
     let mismatch = Mismatch {
         problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
         help: "launch with run_with_immediates, or set them on the Launch".into(),
@@ -69,14 +69,17 @@ fn missing(declared: &Immediates) -> Refusal {
 }
 
 /// Checks the bytes of a declared block and pads them.
-fn block(declared: &Immediates, (layout, type_name, bytes): Given<'_>) -> Result<Vec<u8>, Refusal> {
+fn block(
+    declared: &Immediates,
+    (layout, type_name, bytes): Given<'_>,
+) -> Result<Vec<u8>, Rejection> {
     let wgsl = &declared.layout;
-    let refused = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
+    let rejected = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
     let host = Host { layout, size: bytes.len() as u64, type_name };
-    types::value(&host, wgsl).map_err(refused)?;
+    types::value(&host, wgsl).map_err(rejected)?;
     let (whole, used) = (wgsl.fixed_size(), used(wgsl));
     if host.size != whole && host.size != used {
-        return Err(refused(size(host.size, declared, whole, used)));
+        return Err(rejected(size(host.size, declared, whole, used)));
     }
     let mut block = bytes.to_vec();
     block.resize(usize::try_from(whole).expect("types are smaller than 4 GiB"), 0);

@@ -90,7 +90,7 @@ impl Kernels {
     pub fn new(device: &Device) -> Result<Self> {
         let info = device.info();
         let machine = machine(info)
-            .ok_or_else(|| native::refusal("Kernels::new", Language::Ptx, &info.title()))?;
+            .ok_or_else(|| native::language_error("Kernels::new", Language::Ptx, &info.title()))?;
         let shared = Shared {
             device: device.clone(),
             machine,

@@ -2,10 +2,9 @@
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
 // Both operands are staged in workgroup memory, 8 of K at a time, double-buffered: the next stage
 // is loaded while one is multiplied, so one barrier per step is enough. A is stored column by
-// column, so that the eight rows of an invocation are adjacent; in columns 4 to 7 of
-// a stage, blocks of 16 rows are swapped pairwise (an XOR swizzle), which avoids bank conflicts of
-// the stores. The eight columns of an invocation are two quads 64 apart, so that adjacent
-// invocations read adjacent words.
+// column: the eight rows of an invocation are adjacent. In columns 4 to 7 of a stage, blocks of 16
+// rows are swapped pairwise (an XOR swizzle), which avoids bank conflicts of the stores. The eight
+// columns of an invocation are two quads 64 apart: adjacent invocations read adjacent words.
 
 const DEPTH: u32 = 8u;
 const COLUMN: u32 = 128u;

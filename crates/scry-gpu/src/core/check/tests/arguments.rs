@@ -13,7 +13,7 @@ fn doubling() -> Interface {
     ])
 }
 
-fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
+fn rejection(interface: &Interface, arguments: &[Argument<'_>]) -> String {
     check(interface, &device(), arguments).unwrap_err().to_string()
 }
 
@@ -29,15 +29,15 @@ fn matching_arguments_are_accepted() {
 fn wrong_buffer_count_names_the_expected() {
     let [a, b, c] = memories();
     assert_eq!(
-        refusal(&doubling(), &[buffer::<f32>(a, 4)]),
+        rejection(&doubling(), &[buffer::<f32>(a, 4)]),
         "kernel `main`, buffers: the kernel uses 2, but 1 was given; help: in order, give `input` \
          at @group(0) @binding(0): array<f32>, read; `output` at @group(0) @binding(1): \
          array<f32>, read_write"
     );
     let three = [a, b, c].map(|memory| buffer::<f32>(memory, 4));
-    assert!(refusal(&doubling(), &three).contains("the kernel uses 2, but 3 were given"));
+    assert!(rejection(&doubling(), &three).contains("the kernel uses 2, but 3 were given"));
     assert_eq!(
-        refusal(&kernel(Vec::new()), &three[..1]),
+        rejection(&kernel(Vec::new()), &three[..1]),
         "kernel `main`, buffers: the kernel uses 0, but 1 was given; help: give none"
     );
 }
@@ -49,7 +49,7 @@ fn wrong_element_type_is_named() {
     let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
     let argument = Argument { label: "data", ..buffer::<f32>(a, 4) };
     assert_eq!(
-        refusal(&interface, &[argument]),
+        rejection(&interface, &[argument]),
         "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \
          but array<u32> is made of u32; help: give data of type u32, or change the declaration"
     );
@@ -64,7 +64,7 @@ fn swapped_buffers_are_recognised() {
         binding(1, "values", Access::Read, f32s()),
     ]);
     assert_eq!(
-        refusal(&interface, &[buffer::<f32>(a, 4), buffer::<u32>(b, 4)]),
+        rejection(&interface, &[buffer::<f32>(a, 4), buffer::<u32>(b, 4)]),
         "kernel `main`, `keys` at @group(0) @binding(0): the data is f32, but array<u32> is made \
          of u32; help: it fits `values`: buffers are given in the order of the bindings"
     );
@@ -72,11 +72,11 @@ fn swapped_buffers_are_recognised() {
 
 /// Fault 17.
 #[test]
-fn too_small_buffer_is_refused() {
+fn too_small_buffer_is_rejected() {
     let [a] = memories();
     let interface = kernel(vec![uniform(0, "m", mat(4, 4))]);
     assert_eq!(
-        refusal(&interface, &[buffer::<[f32; 4]>(a, 3)]),
+        rejection(&interface, &[buffer::<[f32; 4]>(a, 3)]),
         "kernel `main`, `m` at @group(0) @binding(0): 48 bytes were given, but mat4x4<f32> needs \
          at least 64; help: give at least 4 elements of [f32; 4]"
     );
@@ -93,7 +93,7 @@ fn runtime_sized_arrays_are_rounded_down() {
     check(&interface, &device(), &[buffer::<f32>(a, 6)]).unwrap();
     assert_eq!([16, 24, 31, 32, 47].map(|size| bound_size(&pixels, size)), [16, 16, 16, 32, 32]);
     assert_eq!(
-        refusal(&interface, &[buffer::<f32>(a, 3)]),
+        rejection(&interface, &[buffer::<f32>(a, 3)]),
         "kernel `main`, `pixels` at @group(0) @binding(0): 12 bytes were given, but \
          array<vec4<f32>> needs at least 16; help: give at least 4 elements of f32"
     );
@@ -104,7 +104,7 @@ fn runtime_sized_arrays_are_rounded_down() {
     assert_eq!([32, 39, 40, 51, 52].map(|size| bound_size(&list, size)), [32, 32, 40, 40, 52]);
     let packed = kernel(vec![binding(0, "words", Access::Read, u32s())]);
     check(&packed, &device(), &[buffer::<u8>(a, 7)]).unwrap();
-    assert!(refusal(&packed, &[buffer::<u8>(a, 3)]).contains("needs at least 4"));
+    assert!(rejection(&packed, &[buffer::<u8>(a, 3)]).contains("needs at least 4"));
 }
 
 /// Bytes that no kernel accesses do not count as overlap.
@@ -117,17 +117,17 @@ fn trailing_bytes_never_overlap() {
     ]);
     let second = Argument { offset: 32, ..buffer::<f32>(a, 4) };
     check(&interface, &device(), &[buffer::<f32>(a, 11), second.clone()]).unwrap();
-    let text = refusal(&interface, &[buffer::<f32>(a, 12), second]);
+    let text = rejection(&interface, &[buffer::<f32>(a, 12), second]);
     assert!(text.contains("it shares bytes 32 to 47"), "{text}");
 }
 
 /// Fault 17.
 #[test]
-fn unaligned_slice_is_refused() {
+fn unaligned_slice_is_rejected() {
     let [a, b] = memories();
     let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
     assert_eq!(
-        refusal(&doubling(), &[odd, buffer::<f32>(b, 4)]),
+        rejection(&doubling(), &[odd, buffer::<f32>(b, 4)]),
         "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; help: on \
          Test GPU bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, \
          or pad the data"
@@ -141,7 +141,7 @@ fn empty_buffer_needs_an_empty_launch() {
     let [a, b] = memories();
     let arguments = [buffer::<f32>(a, 0), buffer::<f32>(b, 4)];
     assert_eq!(
-        refusal(&doubling(), &arguments),
+        rejection(&doubling(), &arguments),
         "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, but a binding \
          needs at least one element; help: skip the launch if there is no data, or launch 0 \
          invocations"
@@ -169,25 +169,25 @@ fn only_native_kernels_bind_4_gib() {
     native_arguments(&doubling(), &boundless, &whole).unwrap();
     native_arguments(&doubling(), &device(), &whole).unwrap();
     let types = [(f32s(), true), (array(fixed(f32s(), 3, 4), 12), true), (vec(4), false)];
-    for (layout, refused) in types {
+    for (layout, rejected) in types {
         let all = kernel(vec![binding(0, "all", Access::ReadWrite, layout)]);
         let given = [buffer::<f32>(a, 3 * BOUNDARY)];
-        assert_eq!(check(&all, &boundless, &given).is_err(), refused);
+        assert_eq!(check(&all, &boundless, &given).is_err(), rejected);
     }
 }
 
 #[test]
-fn bindings_beyond_the_limits_are_refused() {
+fn bindings_beyond_the_limits_are_rejected() {
     let [a, b] = memories();
     let arguments = [buffer::<f32>(a, (1 << 18) + 1), buffer::<f32>(b, 4)];
     assert_eq!(
-        refusal(&doubling(), &arguments),
+        rejection(&doubling(), &arguments),
         "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU is limited \
          to 1048576 bytes (max_storage_binding_size); help: launch on slices of the buffer, one \
          after the other"
     );
     let table = kernel(vec![uniform(0, "table", fixed(vec(4), 5000, 16))]);
-    let error = refusal(&table, &[buffer::<[f32; 4]>(a, 5000)]);
+    let error = rejection(&table, &[buffer::<[f32; 4]>(a, 5000)]);
     assert!(
         error.ends_with("(max_uniform_binding_size); help: declare it as var<storage, read>"),
         "{error}"
@@ -208,7 +208,7 @@ fn fixed_type_limits_the_bound_size() {
 fn written_buffer_is_bound_only_once() {
     let [a] = memories();
     assert_eq!(
-        refusal(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
+        rejection(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
         "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its buffer \
          with `input` at @group(0) @binding(0), and the kernel writes `output`; help: give buffers \
          or slices that do not overlap, or declare one binding for both"
@@ -225,6 +225,6 @@ fn slices_may_touch_but_not_overlap() {
     let part = |offset, len| Argument { offset, ..buffer::<f32>(a, len) };
     check(&doubling(), &device(), &[part(0, 16), part(64, 16)]).unwrap();
     check(&doubling(), &device(), &[part(64, 16), part(0, 16)]).unwrap();
-    let error = refusal(&doubling(), &[part(64, 16), part(48, 5)]);
+    let error = rejection(&doubling(), &[part(64, 16), part(48, 5)]);
     assert!(error.contains("shares bytes 64 to 67 of its buffer with `input`"), "{error}");
 }

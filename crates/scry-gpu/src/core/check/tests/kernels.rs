@@ -6,7 +6,7 @@ use super::*;
 use crate::api::element::{ElementLayout, bytes_of};
 use crate::core::check::{immediates, kernel_limits};
 
-fn refusal(interface: &Interface) -> String {
+fn rejection(interface: &Interface) -> String {
     kernel_limits(interface, &device(), |_| unreachable!("nothing is unsupported"))
         .unwrap_err()
         .to_string()
@@ -19,8 +19,8 @@ fn give<T: Element>(interface: &Interface, value: T) -> Result<Vec<u8>, String> 
 
 /// Fault 11.
 #[test]
-fn workgroups_beyond_the_limits_are_refused() {
-    let sized = |size| refusal(&Interface { workgroup_size: size, ..kernel(Vec::new()) });
+fn workgroups_beyond_the_limits_are_rejected() {
+    let sized = |size| rejection(&Interface { workgroup_size: size, ..kernel(Vec::new()) });
     assert_eq!(
         sized([1, 1, 65]),
         "kernel `main`, @workgroup_size along z is 65, but Test GPU is limited to 64 \
@@ -45,33 +45,33 @@ fn workgroups_beyond_the_limits_are_refused() {
 
 /// Fault 11.
 #[test]
-fn too_much_workgroup_memory_is_refused() {
+fn too_much_workgroup_memory_is_rejected() {
     assert_eq!(
-        refusal(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
+        rejection(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
         "kernel `main`, workgroup memory is 40000 bytes, but Test GPU is limited to 32768 bytes \
          (max_workgroup_memory); help: make its var<workgroup> arrays smaller"
     );
 }
 
 #[test]
-fn excessive_bindings_are_refused() {
+fn excessive_bindings_are_rejected() {
     let storage = (0..9).map(|i| binding(i, "x", Access::Read, f32s())).collect();
     assert_eq!(
-        refusal(&kernel(storage)),
+        rejection(&kernel(storage)),
         "kernel `main`, number of var<storage> bindings is 9, but Test GPU is limited to 8 \
          (max_storage_bindings); help: put several arrays into one buffer"
     );
     let uniforms = (0..5).map(|i| uniform(i, "x", vec(4))).collect();
-    assert!(refusal(&kernel(uniforms)).contains("number of var<uniform> bindings is 5"));
+    assert!(rejection(&kernel(uniforms)).contains("number of var<uniform> bindings is 5"));
     assert_eq!(
-        refusal(&kernel(vec![uniform(0, "table", fixed(vec(4), 4097, 16))])),
+        rejection(&kernel(vec![uniform(0, "table", fixed(vec(4), 4097, 16))])),
         "kernel `main`, `table` at @group(0) @binding(0) is 65552 bytes, but Test GPU is limited \
          to 65536 bytes (max_uniform_binding_size); help: declare it as var<storage, read>"
     );
 }
 
 #[test]
-fn types_of_4_gib_are_refused() {
+fn types_of_4_gib_are_rejected() {
     let mut boundless = device();
     boundless.limits.max_storage_binding_size = u64::MAX;
     let of = |len| {
@@ -89,10 +89,10 @@ fn types_of_4_gib_are_refused() {
 }
 
 #[test]
-fn large_immediates_are_refused() {
+fn large_immediates_are_rejected() {
     let block = fixed(vec(4), 9, 16);
     assert_eq!(
-        refusal(&kernel_with_immediates("params", block)),
+        rejection(&kernel_with_immediates("params", block)),
         "kernel `main`, `params` (var<immediate>) is 144 bytes, but Test GPU is limited to 128 \
          bytes (max_immediates); help: move parameters to a var<uniform> buffer"
     );

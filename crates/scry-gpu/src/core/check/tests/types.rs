@@ -20,7 +20,7 @@ fn result<T: Element>(wgsl: &TypeLayout) -> Result<(), Mismatch> {
     compare(&host, wgsl)
 }
 
-fn refusal<T: Element>(wgsl: &TypeLayout) -> String {
+fn rejection<T: Element>(wgsl: &TypeLayout) -> String {
     let Mismatch { problem, help } = result::<T>(wgsl).unwrap_err();
     format!("{problem}; {help}")
 }
@@ -54,7 +54,7 @@ fn other_scalars_do_not_match() {
     assert!(!fits::<u8>(&f32s()));
     assert!(!fits::<bf16>(&array(scalar(ScalarKind::Float, 2), 2)));
     assert_eq!(
-        refusal::<f64>(&f32s()),
+        rejection::<f64>(&f32s()),
         "the data is f64, but array<f32> is made of f32; give data of type f32, or change the \
          declaration"
     );
@@ -86,13 +86,13 @@ fn vec3_needs_elements_of_16_bytes() {
     assert!(fits::<[f32; 4]>(&wgsl));
     assert!(fits::<[[f32; 4]; 2]>(&wgsl));
     assert_eq!(
-        refusal::<[f32; 3]>(&wgsl),
+        rejection::<[f32; 3]>(&wgsl),
         "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec3<f32>> are 16 bytes \
          apart (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
          declare array<f32> and index it by 3 * i"
     );
     assert_eq!(
-        refusal::<f32>(&wgsl),
+        rejection::<f32>(&wgsl),
         "array<vec3<f32>> leaves bytes 12 to 15 unused, where the data has f32: vec3<f32> is \
          aligned to 16 bytes; use larger elements, such as [f32; 4] for vec3<f32>, or change the \
          declaration"
@@ -104,7 +104,7 @@ fn vec3_needs_elements_of_16_bytes() {
 #[test]
 fn one_size_must_divide_the_other() {
     assert_eq!(
-        refusal::<[f32; 3]>(&array(vec(4), 16)),
+        rejection::<[f32; 3]>(&array(vec(4), 16)),
         "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
          apart; use elements of 16 bytes, or change the declaration"
     );
@@ -125,9 +125,9 @@ fn misplaced_field_is_named() {
     }
     let message = "field `color` is at byte 12 in Rust, at byte 16 in WGSL: vec3<f32> is aligned \
                    to 16 bytes; add a padding field of 4 bytes before it";
-    assert_eq!(refusal::<Vertex>(&array(vertex(), 32)), message);
-    assert_eq!(refusal::<Vertex>(&vertex()), message);
-    assert_eq!(refusal::<[Vertex; 4]>(&array(vertex(), 32)), message);
+    assert_eq!(rejection::<Vertex>(&array(vertex(), 32)), message);
+    assert_eq!(rejection::<Vertex>(&vertex()), message);
+    assert_eq!(rejection::<[Vertex; 4]>(&array(vertex(), 32)), message);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn misplaced_renamed_field_is_named() {
     #[repr(C)]
     struct Vertex([f32; 3], [f32; 3], [f32; 2]);
     assert_eq!(
-        refusal::<Vertex>(&array(vertex(), 32)),
+        rejection::<Vertex>(&array(vertex(), 32)),
         "field `1` begins at byte 12, but WGSL leaves bytes 12 to 15 unused: vec3<f32> is aligned \
          to 16 bytes; add a padding field of 4 bytes before it"
     );
@@ -171,17 +171,17 @@ fn missing_trailing_padding_is_reported() {
         &[("at", 0, vec(2)), ("weight", 8, TypeLayout::Scalar(Scalar::F32))],
     );
     assert_eq!(
-        refusal::<Point>(&array(wgsl.clone(), 16)),
+        rejection::<Point>(&array(wgsl.clone(), 16)),
         "Point is 12 bytes long in Rust, but the elements of array<Point> are 16 bytes apart; \
          add a padding field of 4 bytes at the end of the Rust struct"
     );
     assert_eq!(
-        refusal::<Point>(&wgsl),
+        rejection::<Point>(&wgsl),
         "Point is 12 bytes long in Rust, but Point is 16 bytes long in WGSL; add a padding field \
          of 4 bytes at the end of the Rust struct"
     );
     assert_eq!(
-        refusal::<Point>(&fixed(wgsl, 4, 16)),
+        rejection::<Point>(&fixed(wgsl, 4, 16)),
         "Point is 12 bytes long in Rust, but the elements of array<Point, 4> are 16 bytes apart; \
          add a padding field of 4 bytes at the end of the Rust struct"
     );
@@ -215,7 +215,7 @@ fn field_of_wrong_type_is_named() {
     }
     let members = [("position", 0, vec(3)), ("mass", 12, TypeLayout::Scalar(Scalar::F32))];
     assert_eq!(
-        refusal::<Particle>(&array(structure("Particle", 16, &members), 16)),
+        rejection::<Particle>(&array(structure("Particle", 16, &members), 16)),
         "in Rust field `id` at byte 12 is made of i32, in WGSL `mass` at byte 12 is f32; declare \
          the same fields on both sides, in the same order"
     );
@@ -223,7 +223,7 @@ fn field_of_wrong_type_is_named() {
     assert!(fits::<[f32; 4]>(&array(structure("Particle", 16, &members), 16)));
     assert!(fits::<f32>(&array(structure("Particle", 16, &members), 16)));
     assert_eq!(
-        refusal::<u32>(&array(structure("Particle", 16, &members), 16)),
+        rejection::<u32>(&array(structure("Particle", 16, &members), 16)),
         "in Rust u32 has u32 at byte 0, in WGSL `position` at byte 0 is vec3<f32>; declare the \
          same fields on both sides, in the same order"
     );
@@ -231,7 +231,7 @@ fn field_of_wrong_type_is_named() {
 
 /// Fields of one type differ only in their names.
 #[test]
-fn reordered_fields_are_refused() {
+fn reordered_fields_are_rejected() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Swapped {
@@ -243,8 +243,8 @@ fn reordered_fields_are_refused() {
     let message = "field `b` is at byte 0 in Rust, at byte 4 in WGSL; put the fields in the same \
                    order on both sides, or give one another name";
     for wgsl in [wgsl(), array(wgsl(), 8), fixed(wgsl(), 3, 8)] {
-        assert_eq!(refusal::<Swapped>(&wgsl), message);
-        assert_eq!(refusal::<[Swapped; 2]>(&wgsl), message);
+        assert_eq!(rejection::<Swapped>(&wgsl), message);
+        assert_eq!(rejection::<[Swapped; 2]>(&wgsl), message);
     }
     let outer = structure("Outer", 12, &[("b", 0, f()), ("pairs", 4, wgsl())]);
     #[derive(Clone, Copy, Element)]
@@ -253,9 +253,9 @@ fn reordered_fields_are_refused() {
         b: f32,
         pairs: Swapped,
     }
-    assert!(refusal::<Outer>(&outer).starts_with("field `b` is at byte 4 in Rust, at byte 8"));
+    assert!(rejection::<Outer>(&outer).starts_with("field `b` is at byte 4 in Rust, at byte 8"));
     let list = structure("List", 8, &[("a", 0, f()), ("b", 4, f()), ("more", 8, array(f(), 4))]);
-    assert!(refusal::<Swapped>(&list).starts_with("field `b` is at byte 0 in Rust, at byte 4"));
+    assert!(rejection::<Swapped>(&list).starts_with("field `b` is at byte 0 in Rust, at byte 4"));
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn inner_structures_are_checked_too() {
     };
     assert!(fits::<Outer>(&array(outer(Scalar::F32), 20)));
     assert_eq!(
-        refusal::<Outer>(&array(outer(Scalar::U32), 20)),
+        rejection::<Outer>(&array(outer(Scalar::U32), 20)),
         "in Rust field `b` at byte 8 is made of f32, in WGSL `b` at byte 8 is u32; declare the \
          same fields on both sides, in the same order"
     );
@@ -354,7 +354,7 @@ fn opaque_elements_are_checked_for_size() {
     assert!(fits::<Opaque<1>>(&f32s()) && fits::<Opaque<4>>(&array(vertex(), 32)));
     assert!(fits::<Opaque<9>>(&vertex()));
     assert_eq!(
-        refusal::<Opaque<3>>(&array(vec(4), 16)),
+        rejection::<Opaque<3>>(&array(vec(4), 16)),
         "Opaque<3> is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
          apart; use elements of 16 bytes, or change the declaration"
     );
@@ -369,13 +369,13 @@ fn glam_types_match_as_documented() {
     assert!(fits::<Vec3>(&f32s()) && fits::<Mat3>(&f32s()));
     assert!(fits::<Mat2>(&array(mat(2, 2), 16)) && fits::<Mat4>(&array(mat(4, 4), 64)));
     assert_eq!(
-        refusal::<Vec3>(&array(vec(3), 16)),
+        rejection::<Vec3>(&array(vec(3), 16)),
         "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec3<f32>> are 16 bytes \
          apart (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
          declare array<f32> and index it by 3 * i"
     );
     let bytes = "[[f32; 3]; 3] is 36 bytes long in Rust, but";
-    assert!(refusal::<Mat3>(&array(mat(3, 3), 48)).starts_with(bytes));
+    assert!(rejection::<Mat3>(&array(mat(3, 3), 48)).starts_with(bytes));
 }
 
 /// Errors name a wrapper with the type in it, without paths.
@@ -385,7 +385,7 @@ fn pod_elements_are_checked_for_size() {
     use crate::PodElement;
     assert!(fits::<PodElement<[u64; 2]>>(&array(vec(3), 16)));
     assert_eq!(
-        refusal::<PodElement<[u8; 12]>>(&array(vec(3), 16)),
+        rejection::<PodElement<[u8; 12]>>(&array(vec(3), 16)),
         "PodElement<[u8; 12]> is 12 bytes long in Rust, but the elements of array<vec3<f32>> are \
          16 bytes apart (vec3<f32> is aligned to 16 bytes); use elements of 16 bytes, or change \
          the declaration"
