@@ -18,7 +18,7 @@ pub struct Cli {
     /// Print one JSON document instead of text.
     #[arg(long, global = true)]
     pub json: bool,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -30,7 +30,7 @@ pub enum Command {
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::DEVICES_EXAMPLES)]
     Devices(OnDevice),
-    /// Say for each backend which devices it has, or why it has none and what helps.
+    /// Report the devices of each backend, or why it has none, and test each device.
     #[command(help_template = help::TEMPLATE)]
     #[command(before_help = help::DOCTOR_EXAMPLES, after_help = help::DOCTOR)]
     Doctor(OnDevice),
@@ -147,7 +147,7 @@ pub struct Emit {
     /// File to write, or `-` for standard output, which is the default for text.
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Leave out bounds checks and loop bounds.
+    /// Omit bounds checks and loop bounds.
     #[arg(long)]
     pub unchecked: bool,
     #[command(flatten)]
@@ -205,7 +205,7 @@ pub struct Run {
     pub limit: TimeLimit,
 }
 
-/// How long a kernel may run.
+/// The limit of a kernel's run time.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TimeLimit {
     /// Fail if the kernel runs longer than TIME on a device: `500ms`, `60s`, `2m`.
@@ -213,7 +213,7 @@ pub struct TimeLimit {
     pub time_limit: Option<Duration>,
 }
 
-/// What a kernel is given.
+/// The data that a kernel runs on.
 #[derive(Debug, Args)]
 pub struct Data {
     /// Data for the buffer NAME, which the kernel only reads; can be repeated.
@@ -297,12 +297,12 @@ pub struct Fuzz {
     /// With --hostile: number of kernels for each child process.
     #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = at_least_one)]
     pub batch: u64,
-    /// Longest time for making a kernel with a problem smaller; with --hostile, also the longest
-    /// time without a sign of life after which a child process is ended: `60s`, `2m`.
+    /// Time limit for minimising a kernel with a problem; with --hostile, a child process is also
+    /// killed after this time without progress: `60s`, `2m`.
     #[arg(long, visible_alias = "time-limit", value_name = "TIME")]
     #[arg(default_value = "60s", value_parser = seconds)]
     pub timeout: Duration,
-    /// Internal: be such a child process.
+    /// Internal: run as such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
 }

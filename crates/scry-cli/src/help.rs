@@ -113,7 +113,7 @@ Examples:
 /// `scry run`: notes.
 pub const RUN: &str = "\
 A SOURCE is one of
-  FILE.npy            array of numbers or bools, in either order
+  FILE.npy            array of numbers or bools, in C or Fortran order
   FILE.npz:ARRAY      array of an archive; without ARRAY the one called NAME, or the only one
   FILE.png            for array<u32>: RGBA, 8 bits each, R in the low byte;
                       for array<f32>: grey, 0 to 1; for array<vec4<f32>>: RGBA, 0 to 1
@@ -142,7 +142,7 @@ With --repeat the buffers are set to the given data before each run. The times a
 device's timestamps, or without them of the wall clock; the output says which.
 
 With --json the document has the first 1024 values of each output that is made of one type of
-number, and `values_truncated` if there are more; not a number and infinities are text.
+number, and `values_truncated` if there are more; NaN and infinities are strings.
 
 Exit codes: 0 done, 1 the work failed, 2 bad usage.";
 
@@ -164,13 +164,13 @@ generated from --seed:
   runtime-sized arrays   the number of elements of the first input; without one 4096, 64x64 or
                          16x16x16, by the number of axes of the workgroup
   floats                 from [0, 1)
-  integers               from their whole range; 64 in uniform buffers, immediates and overrides
-                         without a default, since these are usually sizes
+  integers               from their whole range; 64 in uniform buffers, immediates (--push) and
+                         overrides without a default, since these are usually sizes
 Without -n there is one invocation for each element of the output, or else of the runtime-sized
 arrays.
 
 WGSL allows most floating-point functions an error of some units in the last place: use --ulps.
-Where terms of either sign are added up, the error is a fraction of the terms, not of the sum: use
+Where a sum cancels (terms of both signs), the error is relative to the terms, not to the sum: use
 --atol and --rtol. Floats agree if --ulps allows their difference, or --atol and --rtol do.
 
 Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
@@ -185,11 +185,11 @@ Examples:
 /// `scry fuzz`: notes.
 pub const FUZZ: &str = "\
 Random, well-defined kernels run on every device and are compared with the reference: the CPU, or
-without it the first device. A kernel on which a device disagrees is made as small as possible, and
-written to the folder with its data and a `scry verify` command line that shows the difference.
+without it the first device. A kernel on which a device disagrees is minimised, and written to the
+folder with its data and a `scry verify` command line that shows the difference.
 
 With --hostile the kernels index out of bounds and loop without end. None may change a byte outside
-of its bindings, crash its process or run longer than the time limit; results are compared where
-they are defined. Vulkan cannot cancel launches: there, loops that may not end are left out.
+of its bindings, crash its process or run longer than --timeout; results are compared where they are
+defined. Vulkan cannot cancel launches: loops that may not terminate are omitted there.
 
 Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";

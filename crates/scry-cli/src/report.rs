@@ -1,4 +1,4 @@
-//! The end of a command: report, failure, exit code, and panics as defects.
+//! The result of a command: report, failure, exit code, and panics as bugs.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,9 +19,9 @@ const JSON_VERSION: u32 = 1;
 /// The result of a command.
 #[derive(Debug)]
 pub struct Report {
-    /// For people: whole lines.
+    /// The text output, in whole lines.
     pub text: String,
-    /// For programs: the `result` of the JSON document.
+    /// The `result` of the JSON document.
     pub json: Value,
     /// False if the command ran, but found a problem.
     pub ok: bool,
@@ -39,20 +39,20 @@ impl Report {
 pub enum Failure {
     /// The command line is invalid: exit code 2.
     Usage(String),
-    /// The work failed: exit code 1.
-    Work(String),
-    /// A shader is refused.
+    /// A file, a device or a kernel failed: exit code 1.
+    Runtime(String),
+    /// A shader was rejected.
     Shader(Box<Refusal>),
-    /// The reader has closed standard output.
-    Unread,
+    /// The reader of standard output has closed the pipe.
+    BrokenPipe,
 }
 
-/// A refused shader.
+/// A rejected shader.
 #[derive(Debug)]
 pub struct Refusal {
-    /// For people.
+    /// The message.
     text: String,
-    /// True if options of the command line would help: bad usage.
+    /// True if other command-line options would help: exit code 2.
     usage: bool,
     file: String,
     /// The entry of `scry check --json`.
@@ -62,15 +62,15 @@ pub struct Refusal {
 impl Failure {
     /// Returns the failure of a file: the path comes first.
     pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
-        Self::Work(format!("{}: {problem}", path.display()))
+        Self::Runtime(format!("{}: {problem}", path.display()))
     }
 
-    /// Returns the failure of a refused shader in a file.
+    /// Returns the failure of a rejected shader in a file.
     pub fn shader(path: &Path, error: &ShaderError) -> Self {
         Self::refusal(path, error, None)
     }
 
-    /// Returns the failure of a refused shader; with a hint at options that would help it is bad
+    /// Returns the failure of a rejected shader; with a hint at options that would help, it is bad
     /// usage.
     pub fn refusal(path: &Path, error: &ShaderError, hint: Option<String>) -> Self {
         let mut text = diagnosis(path, error).trim_end().to_owned();
@@ -91,18 +91,18 @@ impl Failure {
     /// Returns the message.
     pub fn into_text(self) -> String {
         match self {
-            Self::Usage(text) | Self::Work(text) => text,
+            Self::Usage(text) | Self::Runtime(text) => text,
             Self::Shader(refusal) => refusal.text,
-            Self::Unread => String::new(),
+            Self::BrokenPipe => String::new(),
         }
     }
 
     fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Work(_) => 1,
+            Self::Runtime(_) => 1,
             Self::Shader(refusal) => 1 + u8::from(refusal.usage),
-            Self::Unread => 0,
+            Self::BrokenPipe => 0,
         }
     }
 
@@ -110,24 +110,24 @@ impl Failure {
         match self {
             Self::Usage(_) => "usage",
             Self::Shader(refusal) if refusal.usage => "usage",
-            Self::Work(_) | Self::Shader(_) | Self::Unread => "work",
+            Self::Runtime(_) | Self::Shader(_) | Self::BrokenPipe => "work",
         }
     }
 
     /// Returns the message.
     pub fn message(&self) -> &str {
         match self {
-            Self::Usage(text) | Self::Work(text) => text,
+            Self::Usage(text) | Self::Runtime(text) => text,
             Self::Shader(refusal) => &refusal.text,
-            Self::Unread => "",
+            Self::BrokenPipe => "",
         }
     }
 
-    /// Returns the problems of a refused shader, as in `scry check --json`.
+    /// Returns the problems of a rejected shader, as in `scry check --json`.
     pub fn problems(&self) -> Vec<Value> {
         match self {
             Self::Shader(refusal) => vec![refusal.problem.clone()],
-            Self::Usage(_) | Self::Work(_) | Self::Unread => Vec::new(),
+            Self::Usage(_) | Self::Runtime(_) | Self::BrokenPipe => Vec::new(),
         }
     }
 }
@@ -137,14 +137,14 @@ impl From<GpuError> for Failure {
         if let GpuError::Shader(error) = &error {
             // The rendered text already has the heading that is added to every message.
             let text = error.to_string();
-            return Self::Work(text.strip_prefix("error: ").unwrap_or(&text).to_owned());
+            return Self::Runtime(text.strip_prefix("error: ").unwrap_or(&text).to_owned());
         }
         match error.kind() {
             // Exceeding a limit of the device is not an error of the command line.
             ErrorKind::Usage if !matches!(error, GpuError::TooLarge(_)) => {
                 Self::Usage(error.to_string())
             }
-            _ => Self::Work(error.to_string()),
+            _ => Self::Runtime(error.to_string()),
         }
     }
 }
@@ -202,17 +202,17 @@ pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) ->
     } else {
         match outcome {
             Ok(report) => print(&report.text),
-            Err(Failure::Unread) => Ok(()),
+            Err(Failure::BrokenPipe) => Ok(()),
             Err(failure) => {
-                complain(failure.message());
+                print_error(failure.message());
                 Ok(())
             }
         }
     };
     match written {
-        Ok(()) | Err(Failure::Unread) => ExitCode::from(code),
+        Ok(()) | Err(Failure::BrokenPipe) => ExitCode::from(code),
         Err(failure) => {
-            complain(failure.message());
+            print_error(failure.message());
             ExitCode::from(1)
         }
     }
@@ -252,8 +252,8 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
 
 fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
-        Err(error) => Err(Failure::Work(format!("standard output: {error}"))),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::BrokenPipe),
+        Err(error) => Err(Failure::Runtime(format!("standard output: {error}"))),
         Ok(()) => Ok(()),
     }
 }
@@ -286,14 +286,14 @@ pub fn note(text: &str) {
     };
 }
 
-fn complain(message: &str) {
+fn print_error(message: &str) {
     note(&format!("error: {message}"));
 }
 
 /// The location and the message of the last panic.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Runs the program; a panic is reported as a defect, without the runtime's panic text.
+/// Runs the program; a panic is reported as a bug, without the runtime's panic text.
 pub fn guard(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();
@@ -310,9 +310,9 @@ pub fn guard(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode
     }));
     panic::catch_unwind(program).unwrap_or_else(|_| {
         let detail = PANIC.lock().ok().and_then(|mut last| last.take());
-        complain(&format!(
-            "this is a defect of scry, not of your input: {}\n  \
-             please report it with the command line and the files that led to it",
+        print_error(&format!(
+            "this is a bug in scry: {}\n  \
+             please report it with the command line and the input files",
             detail.as_deref().unwrap_or("no message")
         ));
         ExitCode::from(1)
@@ -349,7 +349,7 @@ mod tests {
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("defect of scry, not of your input: the cat is out"), "{said}");
+        assert!(said.contains("bug in scry: the cat is out"), "{said}");
         assert!(said.contains("report.rs:"), "the place is named: {said}");
         assert!(!said.contains("panicked"), "{said}");
     }

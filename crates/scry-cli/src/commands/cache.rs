@@ -14,7 +14,7 @@ use crate::report::{Failure, Report};
 
 /// The devices that use the cache.
 const USERS: &str = "Vulkan and CUDA devices store the kernels that their drivers compile, the CPU \
-                     device and Mesa's lavapipe store none";
+                     device and Mesa's lavapipe do not";
 
 /// Lists or deletes the kernels.
 pub fn run(action: Cache) -> Result<Report, Failure> {
@@ -25,8 +25,8 @@ pub fn run(action: Cache) -> Result<Report, Failure> {
         Cache::Ls => Ok(list(&folder, &disk_cache::entries())),
         Cache::Clear => {
             let folder = folder.display().to_string();
-            let removed =
-                disk_cache::clear().map_err(|error| Failure::Work(format!("{folder}: {error}")))?;
+            let removed = disk_cache::clear()
+                .map_err(|error| Failure::Runtime(format!("{folder}: {error}")))?;
             Ok(Report::new(
                 format!("removed {removed} compiled kernels from {folder}\n"),
                 json!({ "folder": folder, "removed": removed }),
@@ -45,7 +45,7 @@ fn without_folder(action: Cache) -> Report {
         Some(value) => {
             ("disabled", format!("the cache is disabled: {VARIABLE}={}", value.display()))
         }
-        None => ("no-home-folder", "there is no cache: no home folder is known".to_owned()),
+        None => ("no-home-folder", "there is no cache: the home folder is unknown".to_owned()),
     };
     let help = match because {
         "disabled" => format!("unset {VARIABLE}, or set it to a folder"),

@@ -112,8 +112,8 @@ fn problem(path: &Path, error: ShaderError) -> Problem {
     Problem::Shader(error.with_label(path.display().to_string()))
 }
 
-/// Prefixes a text with the file's name, unless it has it already, as errors about kernels do.
-fn of_file(path: &Path, text: String) -> String {
+/// Prefixes a text with the file's name, unless it starts with it, as errors about kernels do.
+fn with_file(path: &Path, text: String) -> String {
     let file = format!("{}: ", path.display());
     if text.starts_with(&file) { text } else { file + &text }
 }
@@ -131,7 +131,7 @@ fn check_kernel(
         let options = compile_options(path, options);
         device.compile_with(source, &options).map_err(|error| match error {
             GpuError::Shader(error) => Problem::Shader(*error),
-            other => Problem::Other(of_file(path, other.to_string())),
+            other => Problem::Other(with_file(path, other.to_string())),
         })?;
     }
     Ok(program.interface().entry_point.clone())
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_named_once() {
+    fn file_prefix_is_added_once() {
         let path = Path::new("k.wgsl");
-        let named = of_file(path, "k.wgsl: kernel `main` needs f64".to_owned());
+        let named = with_file(path, "k.wgsl: kernel `main` needs f64".to_owned());
         assert_eq!(named, "k.wgsl: kernel `main` needs f64");
-        assert_eq!(of_file(path, "the device is lost".to_owned()), "k.wgsl: the device is lost");
+        assert_eq!(with_file(path, "the device is lost".to_owned()), "k.wgsl: the device is lost");
     }
 }

@@ -10,29 +10,29 @@ use super::{devices, libraries};
 use crate::args::OnDevice;
 use crate::report::{Failure, Report};
 
-/// The environment variables that affect Scry and the drivers below it.
+/// The environment variables that affect Scry and the drivers that it loads.
 const VARIABLES: [(&str, &str); 16] = [
-    ("RUST_LOG", "which log lines are shown: `scry=debug`, or `scry::kernel=debug`"),
-    ("SCRY_DEVICE", "the device to run on, a selector"),
+    ("RUST_LOG", "the log filter: `scry=debug`, or `scry::kernel=debug`"),
+    ("SCRY_DEVICE", "the selector of the default device"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
     ("SCRY_VALIDATE_LOG", "the file that validation messages go to"),
-    ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader looks at"),
+    ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader considers"),
     ("VK_ICD_FILENAMES", "the older name of VK_DRIVER_FILES"),
     ("VK_ADD_DRIVER_FILES", "more Vulkan drivers"),
     ("VK_LOADER_DRIVERS_SELECT", "which Vulkan drivers the loader uses"),
     ("VK_LOADER_DRIVERS_DISABLE", "which Vulkan drivers the loader leaves out"),
     ("VK_INSTANCE_LAYERS", "Vulkan layers to load, such as validation"),
     ("MESA_VK_DEVICE_SELECT", "the device that Mesa lists first"),
-    ("CUDA_VISIBLE_DEVICES", "the devices that CUDA shows"),
-    ("CUDA_PATH", "where NVIDIA's toolkit is: NVRTC and cuBLAS are looked for there too"),
+    ("CUDA_VISIBLE_DEVICES", "the GPUs that CUDA may use, in this order"),
+    ("CUDA_PATH", "folder of the CUDA toolkit; NVRTC and cuBLAS are searched there too"),
     ("CUDA_HOME", "another name of CUDA_PATH"),
-    ("LD_LIBRARY_PATH", "where libraries are looked for first"),
+    ("LD_LIBRARY_PATH", "folders in which libraries are searched first"),
 ];
 
-/// The rule for the default device.
-const PREFERENCE: &str = "discrete GPUs are preferred to integrated and virtual ones, these to \
-                          Scry's own CPU device, and that to other software, such as Mesa's";
+/// The rule by which the default device is chosen.
+const PREFERENCE: &str = "order of preference: discrete GPU, integrated or virtual GPU, Scry's CPU \
+                          device, other software devices (such as Mesa's lavapipe)";
 
 /// The result of one device.
 struct Examined {
@@ -44,12 +44,12 @@ struct Examined {
 
 /// The default device of programs.
 enum Chosen {
-    /// The first that opens.
+    /// The first device that opens.
     First(DeviceInfo),
-    /// The one that `SCRY_DEVICE` selects.
+    /// The device that `SCRY_DEVICE` selects.
     ByVariable(String, DeviceInfo),
-    /// `SCRY_DEVICE` selects no device, or one that cannot be opened, with the error.
-    None(GpuError),
+    /// `SCRY_DEVICE` selects no device, or one that cannot be opened.
+    Failed(GpuError),
 }
 
 /// Examines all backends, or only the selected device.
@@ -71,7 +71,7 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
     Ok(Report {
         text: text(&devices, chosen.as_ref(), &absent, &libraries),
         json: to_json(&devices, chosen.as_ref(), &absent, &libraries),
-        ok: sound && !faulty && !matches!(chosen, Some(Chosen::None(_))),
+        ok: sound && !faulty && !matches!(chosen, Some(Chosen::Failed(_))),
     })
 }
 
@@ -99,7 +99,7 @@ fn self_test(device: &Device) -> Option<String> {
     }
 }
 
-fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+fn variables_set() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     VARIABLES.into_iter().filter_map(|(name, meaning)| {
         let value = std::env::var_os(name)?;
         Some((name, meaning, value.to_string_lossy().into_owned()))
@@ -116,19 +116,19 @@ fn chosen(devices: &[Examined]) -> Option<Chosen> {
     }
     Some(match Device::auto() {
         Ok(device) => Chosen::ByVariable(selector.into_owned(), device.info().clone()),
-        Err(error) => Chosen::None(error),
+        Err(error) => Chosen::Failed(error),
     })
 }
 
 fn chosen_text(chosen: &Chosen) -> String {
     match chosen {
         Chosen::First(DeviceInfo { backend, index, name, .. }) => {
-            format!("unless told otherwise, {backend}:{index} is used ({name})\n    {PREFERENCE}\n")
+            format!("default device: {backend}:{index} ({name})\n    {PREFERENCE}\n")
         }
         Chosen::ByVariable(selector, DeviceInfo { backend, index, name, .. }) => {
             format!("SCRY_DEVICE={selector} selects {backend}:{index} ({name})\n")
         }
-        Chosen::None(error) => format!("{error}\n"),
+        Chosen::Failed(error) => format!("{error}\n"),
     }
 }
 
@@ -150,8 +150,8 @@ fn text(
         text += &devices::workarounds(info);
     }
     // Omitted for a single device.
-    let said = |chosen: &&Chosen| !matches!(chosen, Chosen::First(_)) || devices.len() > 1;
-    text += &chosen.filter(said).map(chosen_text).unwrap_or_default();
+    let is_shown = |chosen: &&Chosen| !matches!(chosen, Chosen::First(_)) || devices.len() > 1;
+    text += &chosen.filter(is_shown).map(chosen_text).unwrap_or_default();
     for attempt in absent {
         let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
         let _ = writeln!(text, "{backend}  no device: {reason}\n    help: {help}");
@@ -163,11 +163,11 @@ fn text(
         }
         None => text.push_str("compiled kernels are not kept: the cache is off\n"),
     }
-    let mut variables = in_force().peekable();
+    let mut variables = variables_set().peekable();
     if variables.peek().is_none() {
         text.push_str("no environment variable of Scry or of its drivers is set\n");
     } else {
-        text.push_str("environment variables in force:\n");
+        text.push_str("environment variables:\n");
     }
     for (name, meaning, value) in variables {
         let _ = writeln!(text, "    {name}={value}  ({meaning})");
@@ -199,8 +199,8 @@ fn to_json(
         Some(Chosen::First(info) | Chosen::ByVariable(_, info)) => {
             (Some(format!("{}:{}", info.backend, info.index)), None)
         }
-        Some(Chosen::None(error)) => (None, Some(error.to_string())),
-        // With --device that one was opened.
+        Some(Chosen::Failed(error)) => (None, Some(error.to_string())),
+        // With --device, the selected device was opened.
         None => {
             let opened = devices.iter().find(|examined| examined.opened);
             (opened.map(|it| format!("{}:{}", it.info.backend, it.info.index)), None)
@@ -208,7 +208,7 @@ fn to_json(
     };
     let folder = scry_gpu::disk_cache::directory();
     let environment: serde_json::Map<String, Value> =
-        in_force().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
+        variables_set().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
     json!({
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
         "preferred": preferred,

@@ -26,7 +26,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
     if let Some(output) = &output {
         if file::same(output, &args.file) {
             return Err(Failure::usage(format!(
-                "-o {}: this is the source; it would be overwritten",
+                "-o {}: the output would overwrite the source file",
                 output.display()
             )));
         }
@@ -66,9 +66,9 @@ fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
         }
     };
     match (output == Path::new("-"), json) {
-        (true, true) => Err(Failure::usage(
-            "-o - and --json both want standard output; give -o the name of a file",
-        )),
+        (true, true) => {
+            Err(Failure::usage("-o - and --json both write to standard output; give -o a file"))
+        }
         (true, false) => Ok(None),
         (false, _) => Ok(Some(output)),
     }

@@ -22,7 +22,7 @@ pub fn capability_text(info: &DeviceInfo) -> Option<String> {
     info.compute_capability.map(|[major, minor]| format!("{major}.{minor}"))
 }
 
-/// Returns lines on each library.
+/// Formats the libraries, each with its state.
 pub fn text(libraries: &[LibraryStatus]) -> String {
     let mut text = String::new();
     for LibraryStatus { name, needed_by, state } in libraries {
@@ -33,8 +33,7 @@ pub fn text(libraries: &[LibraryStatus]) -> String {
             }
             LibraryState::Absent { reason, help } => writeln!(
                 text,
-                "{name}  not available: {reason}\n    needed by {needed_by}, and by nothing \
-                 else\n    help: {help}"
+                "{name}  not available: {reason}\n    needed only by {needed_by}\n    help: {help}"
             ),
         };
     }
@@ -102,8 +101,8 @@ mod tests {
     fn absent_libraries_show_reason_and_help() {
         let (reason, help) = ("none of a, b was found".to_owned(), "install it".to_owned());
         let absent = library(LibraryState::Absent { reason, help });
-        let expected = "NVRTC  not available: none of a, b was found\n    needed by \
-                        Device::compile_cuda, and by nothing else\n    help: install it\n";
+        let expected = "NVRTC  not available: none of a, b was found\n    needed only by \
+                        Device::compile_cuda\n    help: install it\n";
         assert_eq!(text(std::slice::from_ref(&absent)), expected);
         let document = to_json(&absent);
         assert_eq!(document["found"], false);

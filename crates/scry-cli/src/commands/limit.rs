@@ -10,7 +10,7 @@ use scry_gpu::{Device, GpuError};
 use crate::args::TimeLimit;
 use crate::report::{Failure, note};
 
-/// The time until the first notice; each further one is due after twice the time.
+/// The time until the first notice; the interval doubles with each notice.
 const FIRST: Duration = Duration::from_secs(5);
 
 impl TimeLimit {
@@ -19,12 +19,12 @@ impl TimeLimit {
         device.set_time_limit(self.time_limit);
     }
 
-    /// Returns the failure of a kernel. An expired limit is shown as the user typed it.
+    /// Returns the failure of a kernel. An exceeded time limit is shown as the user typed it.
     pub fn failure(&self, error: GpuError, kernel: &str, device: &Device) -> Failure {
         match (&error, self.time_limit) {
-            (GpuError::Timeout { .. }, Some(limit)) => Failure::Work(format!(
+            (GpuError::Timeout { .. }, Some(limit)) => Failure::Runtime(format!(
                 "kernel `{kernel}` did not finish on {} within --time-limit {}; help: look for a \
-                 loop that does not end, or give a longer --time-limit",
+                 loop that does not terminate, or give a longer --time-limit",
                 device.info().name,
                 humantime::format_duration(limit)
             )),
@@ -33,14 +33,14 @@ impl TimeLimit {
     }
 }
 
-/// Reports on a terminal, from time to time, that work continues; ends when dropped.
+/// Prints periodic notices to a terminal that an operation is still running; stops when dropped.
 pub struct Notice {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Notice {
-    /// Starts notices of work on `what`. Silent if standard error is not a terminal.
+    /// Starts notices about the operation `what`, unless standard error is not a terminal.
     pub fn start(what: &str, limit: Option<&TimeLimit>) -> Self {
         if !io::stderr().is_terminal() {
             return Self { stop: None, thread: None };

@@ -27,14 +27,14 @@ use crate::report::{self, Failure, Report};
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misread(&error),
+        Err(error) => return clap_error(&error),
     };
     let name = cli.command.name();
     report::finish(name, cli.json, dispatch(cli.command, cli.json))
 }
 
 /// Prints help, the version, or the error of the command line.
-fn misread(error: &clap::Error) -> ExitCode {
+fn clap_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
         let text = text.trim().trim_start_matches("error: ");
@@ -66,7 +66,7 @@ fn read_source(path: &Path) -> Result<String, Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::file(path, format!("it is not WGSL text: byte {at} is not UTF-8"))
+        Failure::file(path, format!("not valid WGSL: byte {at} is not UTF-8"))
     })
 }
 
@@ -90,7 +90,8 @@ fn compile_options(path: &Path, options: Options) -> CompileOptions {
     CompileOptions { entry, overrides, label: Some(path.display().to_string()) }
 }
 
-/// Returns the failure of a refused source. It is bad usage if another --entry or --set would help.
+/// Returns the failure for a rejected source. It is bad usage if another --entry or --set would
+/// help.
 fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
     let hint = match error.kind {
         ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_fitting_units() {
+    fn sizes_have_binary_units() {
         assert_eq!(size_text(0), "0 bytes");
         assert_eq!(size_text(1023), "1023 bytes");
         assert_eq!(size_text(1536), "1.5 KiB");

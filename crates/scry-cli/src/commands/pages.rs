@@ -79,10 +79,10 @@ fn page(command: &Command) -> Result<(String, String), Failure> {
     let notes: Vec<String> = parts.into_iter().flatten().map(ToString::to_string).collect();
     let command = command.clone().before_help("").after_help(notes.join("\n\n"));
     let rendered = clap_mangen::Man::new(command).render(&mut page);
-    rendered.map_err(|error| Failure::Work(format!("the man page {title}: {error}")))?;
+    rendered.map_err(|error| Failure::Runtime(format!("the man page {title}: {error}")))?;
     Ok((title, text(page)?))
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).map_err(|error| Failure::Work(error.to_string()))
+    String::from_utf8(bytes).map_err(|error| Failure::Runtime(error.to_string()))
 }

@@ -24,7 +24,8 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
         }
         entry => vec![entry.clone()],
     };
-    // Layouts are shown with the assumed value; the override itself is shown without one.
+    // An override without a default is assumed to be 1, so that layouts can be computed; the
+    // override itself is listed as `must be set`.
     let (mut overrides, _) = outline.assume(&args.selection.set);
     let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
     let unknown: Vec<_> = unknown.cloned().collect();

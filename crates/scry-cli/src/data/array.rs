@@ -16,11 +16,11 @@ impl Shape {
         self.0.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim))
     }
 
-    /// Returns the bytes of elements of `size` bytes.
+    /// Returns the size in bytes of an array with elements of `size` bytes.
     pub fn bytes(&self, size: u64) -> Result<usize, Failure> {
         let bytes = self.count().and_then(|count| count.checked_mul(size));
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
-            Failure::Usage(format!("an array of {self} elements is larger than memory can be"))
+            Failure::Usage(format!("an array of {self} elements exceeds the address space"))
         })
     }
 
@@ -82,22 +82,22 @@ impl Bytes {
 
     /// Appends zero bytes up to a length of `len`.
     pub fn grow(&mut self, len: usize) -> Result<(), Failure> {
-        // Systems overcommit memory, and kill the process when it touches too much. The available
-        // memory excludes existing allocations.
+        // Linux overcommits memory, and kills a process that touches too much. MemAvailable
+        // excludes existing allocations.
         let more = len.saturating_sub(self.len);
         if more > UNCHECKED
             && let Some(available) = available_memory()
             && more as u64 > available
         {
-            return Err(Failure::Work(format!(
-                "there is no host memory for an array of {len} bytes: {available} bytes are \
+            return Err(Failure::Runtime(format!(
+                "out of host memory: an array needs {len} bytes, and {available} bytes are \
                  available; help: use less data"
             )));
         }
         let count = len.div_ceil(8);
         self.words.try_reserve_exact(count.saturating_sub(self.words.len())).map_err(|_| {
-            Failure::Work(format!(
-                "there is no host memory for an array of {len} bytes; help: use less data"
+            Failure::Runtime(format!(
+                "out of host memory: an array needs {len} bytes; help: use less data"
             ))
         })?;
         self.words.resize(count, 0);
@@ -126,7 +126,7 @@ impl Bytes {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
-    /// Returns the bytes as values, without an incomplete last one.
+    /// Returns the bytes as values; an incomplete last value is left out.
     pub fn values<T: Value>(&self) -> &[T] {
         &bytemuck::cast_slice(&self.words)[..self.len / size_of::<T>()]
     }
@@ -154,7 +154,7 @@ pub struct Array {
     pub bytes: Bytes,
 }
 
-/// Writes the first values of an array as text.
+/// Formats the first values of an array.
 pub fn preview(dtype: Dtype, bytes: &Bytes) -> String {
     dtype.visit(Preview(bytes))
 }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn no_array_is_larger_than_memory() {
         for len in [1 << 45, usize::MAX] {
-            let Err(Failure::Work(told)) = Bytes::zeroed(len) else { panic!("{len} bytes") };
+            let Err(Failure::Runtime(told)) = Bytes::zeroed(len) else { panic!("{len} bytes") };
             assert!(told.contains(&format!("{len} bytes")) && told.contains("help: "), "{told}");
         }
         if cfg!(target_os = "linux") {

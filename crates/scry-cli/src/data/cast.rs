@@ -9,7 +9,7 @@ use crate::report::Failure;
 /// Converts an array like NumPy's `astype`, but refuses values that the type cannot represent.
 ///
 /// # Errors
-/// [`Failure::Work`] if a value is out of range, or there is no memory for the copy.
+/// [`Failure::Runtime`] if a value is out of range, or the allocation of the copy fails.
 pub fn cast(array: &Array, to: Dtype) -> Result<Array, Failure> {
     let bytes = Bytes::zeroed(array.shape.bytes(to.size() as u64)?)?;
     let bytes = array.dtype.visit(From { array, to, bytes })?;
@@ -41,21 +41,21 @@ impl<S: Value> Visitor for To<'_, S> {
     type Output = Result<Bytes, Failure>;
 
     fn visit<T: Value>(mut self) -> Self::Output {
-        let (mut lost, mut first) = (0u64, None);
+        let (mut out_of_range, mut first) = (0u64, None);
         let values = self.array.bytes.values::<S>();
         for (at, (out, value)) in self.bytes.values_mut::<T>().iter_mut().zip(values).enumerate() {
             match T::from_number(value.number()) {
                 Some(converted) => *out = converted,
                 None => {
-                    lost += 1;
+                    out_of_range += 1;
                     first.get_or_insert((at, *value));
                 }
             }
         }
         let Some((at, value)) = first else { return Ok(self.bytes) };
         let Array { dtype, shape, .. } = self.array;
-        Err(Failure::Work(format!(
-            "{lost} of {} {dtype} values are out of range; the first is {} at {:?}",
+        Err(Failure::Runtime(format!(
+            "{out_of_range} of {} {dtype} values are out of range; the first is {} at {:?}",
             values.len(),
             value.text(),
             index(at as u64, shape)
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn out_of_range_values_are_located() {
         let from = array(&[1.0, 2.0, 3.0, 256.0, -1.0, f64::NAN], &[2, 3]);
-        let Err(Failure::Work(told)) = cast(&from, Dtype::U8) else { panic!("they do not fit") };
+        let Err(Failure::Runtime(told)) = cast(&from, Dtype::U8) else { panic!("they do not fit") };
         assert_eq!(told, "3 of 6 f64 values are out of range; the first is 256.0 at [1, 0]");
     }
 

@@ -23,13 +23,13 @@ pub enum Dtype {
 }
 
 /// The element types of buffers.
-const OF_BUFFERS: [Dtype; 7] =
+const BUFFER_TYPES: [Dtype; 7] =
     [Dtype::F16, Dtype::F32, Dtype::F64, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
-/// The element types that only files have.
-const OF_FILES: [Dtype; 5] = [Dtype::Bool, Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16];
+/// The element types of files that buffers do not support.
+const FILE_ONLY_TYPES: [Dtype; 5] = [Dtype::Bool, Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16];
 
-/// A value between two conversions, wide enough for all types.
+/// A value of any element type: the intermediate of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// An integer or a bool.
@@ -40,8 +40,8 @@ pub enum Number {
 
 /// The Rust type of an element type.
 pub trait Value: bytemuck::Pod {
-    /// Draws a value: floats uniformly from [0, 1), integers uniformly from their whole range.
-    fn random(random: &mut fastrand::Rng) -> Self;
+    /// Generates a value: floats uniformly from [0, 1), integers uniformly from their whole range.
+    fn random(rng: &mut fastrand::Rng) -> Self;
 
     /// Returns the value as a [`Number`].
     fn number(self) -> Number;
@@ -82,7 +82,7 @@ impl Dtype {
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        OF_BUFFERS.into_iter().chain(OF_FILES)
+        BUFFER_TYPES.into_iter().chain(FILE_ONLY_TYPES)
     }
 
     /// Returns the type of a name, as WGSL or NumPy spells it.
@@ -91,13 +91,13 @@ impl Dtype {
     }
 
     /// Returns the element type of buffers of that name.
-    pub fn of_buffers_named(name: &str) -> Option<Self> {
-        Self::named(name).filter(|dtype| OF_BUFFERS.contains(dtype))
+    pub fn buffer_type_named(name: &str) -> Option<Self> {
+        Self::named(name).filter(|dtype| BUFFER_TYPES.contains(dtype))
     }
 
     /// Returns the names of the element types of buffers, for messages.
     pub fn buffer_names() -> String {
-        OF_BUFFERS.map(Self::name).join(", ")
+        BUFFER_TYPES.map(Self::name).join(", ")
     }
 
     /// Returns all names, for messages.
@@ -126,7 +126,7 @@ impl Dtype {
     /// Returns the code of the type in a .npy header, such as `<f4`.
     pub fn npy_code(self) -> String {
         let order = if self.size() == 1 { '|' } else { '<' };
-        let kind = match self.float_or_sign() {
+        let kind = match self.signedness() {
             _ if self == Self::Bool => 'b',
             None => 'f',
             Some(true) => 'i',
@@ -152,11 +152,11 @@ impl Dtype {
 
     /// Returns whether it is a float type.
     pub fn is_float(self) -> bool {
-        self.float_or_sign().is_none()
+        self.signedness().is_none()
     }
 
     /// Returns the signedness of an integer type; `None` for floats.
-    fn float_or_sign(self) -> Option<bool> {
+    fn signedness(self) -> Option<bool> {
         match self {
             Self::F16 | Self::F32 | Self::F64 => None,
             Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some(true),
@@ -165,8 +165,8 @@ impl Dtype {
     }
 
     /// Returns the bits of magnitude: those of an integer, or of a float's significand.
-    fn digits(self) -> usize {
-        match (self, self.float_or_sign()) {
+    fn significant_bits(self) -> usize {
+        match (self, self.signedness()) {
             (Self::Bool, _) => 1,
             (Self::F16, _) => 11,
             (Self::F32, _) => 24,
@@ -182,8 +182,8 @@ impl Dtype {
         if self == other {
             return true;
         }
-        let fits = self.digits() <= other.digits() && other != Self::Bool;
-        match (self.float_or_sign(), other.float_or_sign()) {
+        let fits = self.significant_bits() <= other.significant_bits() && other != Self::Bool;
+        match (self.signedness(), other.signedness()) {
             (_, None) | (Some(false), Some(_)) | (Some(true), Some(true)) => fits,
             (None, Some(_)) | (Some(true), Some(false)) => false,
         }
@@ -245,8 +245,8 @@ pub fn shortest(value: f64, wgsl: &str) -> f64 {
 pub struct Bool(u8);
 
 impl Value for Bool {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        Self(random.u8(0..2))
+    fn random(rng: &mut fastrand::Rng) -> Self {
+        Self(rng.u8(0..2))
     }
 
     fn number(self) -> Number {
@@ -273,8 +273,8 @@ fn truncated(number: Number) -> Option<i128> {
 macro_rules! integers {
     ($($ty:ident)*) => {$(
         impl Value for $ty {
-            fn random(random: &mut fastrand::Rng) -> Self {
-                random.$ty(..)
+            fn random(rng: &mut fastrand::Rng) -> Self {
+                rng.$ty(..)
             }
 
             fn number(self) -> Number {
@@ -302,9 +302,9 @@ fn in_range<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
 }
 
 impl Value for f16 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        // A multiple of 2^-11 is exact: rounding an f32 might give 1.
-        Self::from_f32(random.u16(0..2048).into()) / Self::from_f32(2048.0)
+    fn random(rng: &mut fastrand::Rng) -> Self {
+        // A multiple of 2^-11 is exact. A random f32 could round up to 1.
+        Self::from_f32(rng.u16(0..2048).into()) / Self::from_f32(2048.0)
     }
 
     fn number(self) -> Number {
@@ -320,7 +320,7 @@ impl Value for f16 {
     }
 
     fn text(self) -> String {
-        // Five digits always suffice; the smallest sufficient number is used.
+        // Five significant digits always suffice; the fewest that round-trip are used.
         let wide = self.to_f32();
         let texts = (0..5).map(|digits| format!("{wide:.digits$e}"));
         let same = |text: &String| text.parse().is_ok_and(|f: f32| Self::from_f32(f) == self);
@@ -332,8 +332,8 @@ impl Value for f16 {
 macro_rules! floats {
     ($($ty:ident)*) => {$(
         impl Value for $ty {
-            fn random(random: &mut fastrand::Rng) -> Self {
-                random.$ty()
+            fn random(rng: &mut fastrand::Rng) -> Self {
+                rng.$ty()
             }
 
             fn number(self) -> Number {

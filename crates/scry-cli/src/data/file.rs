@@ -1,4 +1,4 @@
-//! Output files: checked before the work, written atomically after it.
+//! Output files: checked before a run, and written atomically after it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
 
-/// Refuses a path that cannot be written, before the work is done. An existing file is opened for
+/// Returns an error if a path cannot be written. An existing file is opened for
 /// writing and not changed; a missing one is created and removed again.
 ///
 /// # Errors
-/// [`Failure::Work`] if the path is a folder, or cannot be written.
+/// [`Failure::Runtime`] if the path is a folder, or cannot be written.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::file(path, "it is a folder; give the name of a file"));
@@ -49,13 +49,13 @@ fn target(path: &Path) -> PathBuf {
     path
 }
 
-/// Returns whether both paths lead to the same file, through any links.
+/// Returns whether both paths are the same file once links are resolved.
 pub fn same(a: &Path, b: &Path) -> bool {
     resolved(a) == resolved(b)
 }
 
-/// Writes a file atomically: to a temporary file beside it, which is then renamed. Pipes and
-/// devices are written in place.
+/// Writes a file atomically: to a temporary file in the same folder, which is then renamed. Pipes
+/// and devices are written in place.
 pub fn write(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
@@ -80,7 +80,7 @@ pub fn write(
         builder.permissions(usual);
     }
     let mut temporary = match builder.tempfile_in(folder_of(target)) {
-        // The file may be written, but its folder may not.
+        // The file is writable, but its folder is not.
         Err(_) if existing.is_some() => return in_place(fill),
         temporary => temporary.map_err(failed)?,
     };

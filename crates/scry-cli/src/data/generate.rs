@@ -11,7 +11,7 @@ pub enum Generator {
     Zeros,
     /// `ones`.
     Ones,
-    /// `arange`: each value is its position, in row-major order.
+    /// `arange`: each value is its index, in row-major order.
     Arange,
     /// `rand`: seeded random values.
     Random,
@@ -34,8 +34,8 @@ impl Generator {
 /// run differ, and the values of a buffer do not depend on the other bindings.
 ///
 /// # Errors
-/// [`Failure::Usage`] if a position is out of the type's range, [`Failure::Work`] if there is no
-/// memory.
+/// [`Failure::Usage`] if an index is out of the type's range, [`Failure::Runtime`] if the
+/// allocation fails.
 pub fn make(
     generator: Generator,
     dtype: Dtype,
@@ -44,24 +44,26 @@ pub fn make(
     name: &str,
 ) -> Result<Array, Failure> {
     let len = shape.bytes(dtype.size() as u64)?;
-    let last = Number::Int(i128::from(shape.count().unwrap_or(u64::MAX).saturating_sub(1)));
-    if generator == Generator::Arange && !dtype.visit(Has(last)) {
-        return Err(Failure::Usage(format!("{shape} positions are out of the range of {dtype}")));
+    let last = shape.count().unwrap_or(u64::MAX).saturating_sub(1);
+    if generator == Generator::Arange && !dtype.visit(Fits(Number::Int(last.into()))) {
+        return Err(Failure::Usage(format!(
+            "arange: the last index {last} is out of range for {dtype}"
+        )));
     }
-    let random = self::generator(seed, name);
-    let bytes = dtype.visit(Fill { generator, bytes: Bytes::zeroed(len)?, random });
+    let rng = rng(seed, name);
+    let bytes = dtype.visit(Fill { generator, bytes: Bytes::zeroed(len)?, rng });
     Ok(Array { dtype, shape, bytes })
 }
 
 /// Returns the random number generator of a buffer's values.
-pub fn generator(seed: u64, name: &str) -> fastrand::Rng {
+pub fn rng(seed: u64, name: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed ^ fnv1a(name.as_bytes()))
 }
 
 struct Fill {
     generator: Generator,
     bytes: Bytes,
-    random: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 impl Visitor for Fill {
@@ -74,16 +76,16 @@ impl Visitor for Fill {
             Generator::Zeros => {}
             Generator::Ones => values.fill(number(1)),
             Generator::Arange => values.iter_mut().zip(0..).for_each(|(v, at)| *v = number(at)),
-            Generator::Random => values.fill_with(|| T::random(&mut self.random)),
+            Generator::Random => values.fill_with(|| T::random(&mut self.rng)),
         }
         self.bytes
     }
 }
 
-/// Returns whether a type can represent a number.
-struct Has(Number);
+/// Checks whether a type can represent a number.
+struct Fits(Number);
 
-impl Visitor for Has {
+impl Visitor for Fits {
     type Output = bool;
 
     fn visit<T: Value>(self) -> bool {
@@ -113,12 +115,12 @@ mod tests {
         let made = |generator, dtype| make(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
         assert_eq!(made(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
         assert_eq!(made(Generator::Arange, Dtype::I64).bytes.values::<i64>(), [0, 1, 2, 3, 4, 5]);
-        let halves = made(Generator::Arange, Dtype::F16);
-        assert_eq!(halves.bytes.values::<f16>()[5], f16::from_f32(5.0));
+        let f16s = made(Generator::Arange, Dtype::F16);
+        assert_eq!(f16s.bytes.values::<f16>()[5], f16::from_f32(5.0));
     }
 
     #[test]
-    fn positions_out_of_range_are_refused() {
+    fn arange_out_of_range_is_refused() {
         let count = |dtype, count| make(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
         assert!(count(Dtype::F16, 65_505).is_ok());
         assert!(matches!(count(Dtype::F16, 65_600), Err(Failure::Usage(_))));

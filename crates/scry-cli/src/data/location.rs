@@ -50,7 +50,7 @@ impl Location {
     /// Parses `FILE`, `FILE.npz:ARRAY`, `FORMAT:FILE`, or `-` instead of a file.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if the format is not known, or an archive has no name.
+    /// [`Failure::Usage`] if the format is unknown, or the name of the file or array is missing.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let explicit = text.split_once(':').and_then(|(name, rest)| {
             let format = ALL.into_iter().find(|format| format.name() == name)?;
@@ -79,8 +79,8 @@ impl Location {
         let path = PathBuf::from(file);
         let format = format.or_else(|| Format::of(&path)).ok_or_else(|| {
             Failure::Usage(format!(
-                "{file}: the format is not known; the name must end in .npy, .npz, .png or .bin, \
-                 or say it as in npy:{file}"
+                "{file}: unknown format; the name must end in .npy, .npz, .png or .bin, or \
+                 start with the format, as in npy:{file}"
             ))
         })?;
         Ok(Self { path: Some(path), format, member })

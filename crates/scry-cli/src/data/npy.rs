@@ -15,15 +15,15 @@ use crate::report::Failure;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit, in bytes.
 const MAX_HEADER: u32 = 10_000;
-/// Maximum brackets in a header, at each of which the parser may recurse: those of the dictionary,
-/// of the shape, and of structured types.
+/// Maximum number of brackets in a header, since the parser may recurse at each. An array of
+/// numbers has two: the dictionary's and the shape's.
 const MAX_BRACKETS: usize = 200;
 /// NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
 /// Bytes of the first read if the size of a file is unknown.
 const FIRST_PART: usize = 1 << 20;
 
-/// The problem of a file, to which the caller adds the path.
+/// The description of a file's problem, to which the caller adds the path.
 pub type Problem = String;
 
 /// Reads an array. `size` is that of the whole file in bytes, if known.
@@ -32,13 +32,13 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     let Header { dtype, big_endian, fortran, shape } = Header::parse(&text)?;
     let len = shape.bytes(dtype.size() as u64).map_err(Failure::into_text)?;
     if size.is_some_and(|size| size < len as u64) {
-        return Err(cut_short(&shape, dtype));
+        return Err(truncated(&shape, dtype));
     }
     let mut bytes =
         Bytes::zeroed(if size.is_some() { len } else { 0 }).map_err(Failure::into_text)?;
     let read = |file: &mut _, part: &mut [u8]| {
         Read::read_exact(file, part).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
+            io::ErrorKind::UnexpectedEof => truncated(&shape, dtype),
             _ => error.to_string(),
         })
     };
@@ -50,7 +50,7 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
         read(&mut file, &mut bytes.as_mut_slice()[had..])?;
     }
     if file.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
-        return Err(format!("there is more in the file than the {shape} {dtype} of its header"));
+        return Err(format!("the file has more data than the {shape} {dtype} of its header"));
     }
     if big_endian {
         bytes.as_mut_slice().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
@@ -97,7 +97,7 @@ impl Visitor for Transpose<'_> {
     fn visit<T: Value>(self) -> Self::Output {
         let mut to = Bytes::zeroed(self.from.len())?;
         let from = self.from.values::<T>();
-        // Dimensions of length 1 have no order; there are at most 64 others.
+        // Dimensions of length 1 do not affect the order.
         let dims: Vec<usize> =
             self.shape.0.iter().map(|dim| *dim as usize).filter(|dim| *dim != 1).collect();
         let strides: Vec<usize> = dims
@@ -122,8 +122,8 @@ impl Visitor for Transpose<'_> {
     }
 }
 
-fn cut_short(shape: &Shape, dtype: Dtype) -> Problem {
-    format!("the file is cut short: its header says {shape} {dtype}")
+fn truncated(shape: &Shape, dtype: Dtype) -> Problem {
+    format!("the file is truncated: its header declares {shape} {dtype}")
 }
 
 /// Returns the text of the header, with a checked length.
@@ -145,18 +145,20 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
         1 => 2,
         2 | 3 => 4,
         version => {
-            return Err(format!("version {version} of .npy is unknown, 1 to 3 are known"));
+            return Err(format!("version {version} of .npy is not supported, only 1 to 3 are"));
         }
     };
     let mut len = [0; 4];
     fill(&mut len[..width])?;
     let len = u32::from_le_bytes(len);
     if len > MAX_HEADER {
-        return Err(format!("the header of {len} bytes is not that of an array of numbers"));
+        return Err(format!(
+            "the header of {len} bytes exceeds NumPy's limit of {MAX_HEADER} bytes"
+        ));
     }
     let mut text = vec![0; len as usize];
     fill(&mut text)?;
-    String::from_utf8(text).map_err(|_| "the header is not text".to_owned())
+    String::from_utf8(text).map_err(|_| "the header is not UTF-8".to_owned())
 }
 
 /// The contents of the header.
@@ -197,7 +199,7 @@ impl Header {
             Python::String(code) => element(code)?,
             Python::List(_) => {
                 return Err(
-                    "the array has named fields; save each field as an array of its own".into()
+                    "the array has named fields; save each field as a separate array".into()
                 );
             }
             _ => return Err(damaged()),
@@ -212,7 +214,7 @@ fn element(code: &str) -> Result<(Dtype, bool), Problem> {
     let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
         format!(
             "elements of type `{code}` are not supported, {} are; \
-             convert with `array.astype(\"float32\")` or alike",
+             convert them, for example with `array.astype(\"float32\")`",
             Dtype::names()
         )
     })?;
@@ -287,8 +289,8 @@ mod tests {
             (file(&header("'<c8'", "False", "(2,)"), &[0; 16]), "`<c8`"),
             (file(&header("'|O'", "False", "(2,)"), &[0; 16]), "`|O`"),
             (file(&header("[('a', '<f4')]", "False", "(2,)"), &[0; 8]), "named fields"),
-            (file(&header("'<f4'", "False", "(2,)"), &[0; 7]), "cut short"),
-            (file(&header("'<f4'", "False", "(2,)"), &[0; 9]), "more in the file"),
+            (file(&header("'<f4'", "False", "(2,)"), &[0; 7]), "truncated"),
+            (file(&header("'<f4'", "False", "(2,)"), &[0; 9]), "the file has more data"),
             (file("{'descr': '<f4'}", &[]), "damaged"),
             (file(&header("'<f4'", "False", "(-1,)"), &[]), "damaged"),
             (file(&header("'<f4'", "False", "(1e3,)"), &[]), "damaged"),
@@ -314,7 +316,7 @@ mod tests {
         };
         // The header claims more than the memory of any host.
         let problem = read(&file(&header(1 << 48), &[0; 100])[..], None).unwrap_err();
-        assert!(problem.contains("cut short"), "{problem}");
+        assert!(problem.contains("truncated"), "{problem}");
         let count = 3 * FIRST_PART / 4 + 5;
         let values: Vec<u8> = (0..4 * count).map(|i| i as u8).collect();
         let array = read(&file(&header(count), &values)[..], None).unwrap();

@@ -53,8 +53,8 @@ fn choose(names: &[String], member: Option<&str>, preferred: &str) -> Result<Str
         (None, [only]) => Ok(only.clone()),
         (None, _) => find(preferred).cloned().ok_or_else(|| {
             format!(
-                "which of its arrays? Name one after a colon, as in FILE.npz:{preferred}; \
-                     there are {}",
+                "the archive has several arrays; choose one after a colon, as in \
+                 FILE.npz:{preferred}; there are {}",
                 listed()
             )
         }),
@@ -173,10 +173,7 @@ mod tests {
         assert!(file.len() > DATA / 1100, "deflate makes at most 1032 bytes of one");
         let read_bytes = std::cell::Cell::new(0);
         let problem = read(Counted(Cursor::new(&file), &read_bytes), None, "x").unwrap_err();
-        assert_eq!(
-            problem,
-            "array `x.npy`: there is more in the file than the 16 u8 of its header"
-        );
+        assert_eq!(problem, "array `x.npy`: the file has more data than the 16 u8 of its header");
         assert!(read_bytes.get() < file.len() / 2, "{} of {}", read_bytes.get(), file.len());
     }
 
@@ -189,13 +186,13 @@ mod tests {
         let directory = at(&file);
         file[directory..directory + 4].copy_from_slice(&0xffff_0000u32.to_le_bytes());
         let problem = read(Cursor::new(&file), None, "x").unwrap_err();
-        assert!(problem.contains("cut short"), "{problem}");
+        assert!(problem.contains("truncated"), "{problem}");
         // The size is bounded by that of the compressed bytes.
         let mut file = compressed(Shape(vec![1 << 31]), 1 << 20);
         let directory = at(&file);
         file[directory..directory + 4].copy_from_slice(&0xffff_0000u32.to_le_bytes());
         let problem = read(Cursor::new(&file), None, "x").unwrap_err();
-        assert!(problem.contains("cut short"), "{problem}");
+        assert!(problem.contains("truncated"), "{problem}");
     }
 
     #[test]
@@ -228,6 +225,6 @@ mod tests {
         npy::write(&mut writer, Dtype::U8, &Shape(vec![1 << 40]), &[0; 100]).unwrap();
         writer.finish().unwrap();
         let problem = read(Cursor::new(file.into_inner()), None, "x").unwrap_err();
-        assert!(problem.contains("cut short"), "{problem}");
+        assert!(problem.contains("truncated"), "{problem}");
     }
 }

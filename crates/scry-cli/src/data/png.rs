@@ -17,7 +17,7 @@ pub struct Image {
     pub height: u32,
     channels: usize,
     /// True if a sample is two bytes, the high one first.
-    deep: bool,
+    is_16_bit: bool,
     samples: Bytes,
 }
 
@@ -34,7 +34,7 @@ pub enum Pixels {
 
 impl Pixels {
     /// Returns the representation for elements of type `dtype` with the inner dimensions `inner`.
-    pub fn suiting(dtype: Option<Dtype>, inner: &[u64]) -> Option<Self> {
+    pub fn for_elements(dtype: Option<Dtype>, inner: &[u64]) -> Option<Self> {
         match (dtype?, inner) {
             (Dtype::U32, []) => Some(Self::Packed),
             (Dtype::F32, []) => Some(Self::Grey),
@@ -59,7 +59,7 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     check(header, size, available_memory().unwrap_or(u64::MAX))?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
     // The expanded size: a bit of the file may become four bytes.
-    let size = reader.output_buffer_size().ok_or("the image is larger than memory can be")?;
+    let size = reader.output_buffer_size().ok_or("the image exceeds the address space")?;
     let mut samples = Bytes::zeroed(size).map_err(Failure::into_text)?;
     let frame = reader.next_frame(samples.as_mut_slice()).map_err(|error| error.to_string())?;
     samples.truncate(frame.buffer_size());
@@ -67,7 +67,7 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
         width: frame.width,
         height: frame.height,
         channels: frame.color_type.samples(),
-        deep: frame.bit_depth == BitDepth::Sixteen,
+        is_16_bit: frame.bit_depth == BitDepth::Sixteen,
         samples,
     })
 }
@@ -79,7 +79,7 @@ fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     let pixels = u64::from(width) * u64::from(height);
     if pixels > MAX_PIXELS {
         return Err(format!(
-            "the image has {width}x{height} pixels, and at most {MAX_PIXELS} are read from a PNG; \
+            "the image has {width}x{height} pixels, but at most {MAX_PIXELS} are supported; \
              help: cut it into parts, or save its pixels as .npy"
         ));
     }
@@ -88,15 +88,15 @@ fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     let most = size.saturating_mul(MAX_RATIO);
     if bytes > most {
         return Err(format!(
-            "its header says {width}x{height} pixels of {bits} bits, which are {bytes} bytes, but \
-             the {size} bytes of the file cannot hold more than {most}; help: the file is damaged \
-             or cut short, get it again"
+            "its header declares {width}x{height} pixels of {bits} bits, which are {bytes} bytes, \
+             but the {size} bytes of the file decompress to at most {most}; help: the file is \
+             damaged or truncated, get it again"
         ));
     }
     let expanded = pixels * expanded_bytes(color_type, bit_depth);
     if expanded > available {
         return Err(format!(
-            "its {width}x{height} pixels are {expanded} bytes in memory, of which {available} are \
+            "its {width}x{height} pixels need {expanded} bytes of memory, and {available} are \
              available; help: cut it into parts"
         ));
     }
@@ -138,11 +138,11 @@ impl Image {
 
     /// Calls `put` for each pixel with its elements of `out` and its R, G, B and A, from 0 to 1.
     fn fill<T, const N: usize>(&self, out: &mut [T], put: impl Fn(&mut [T; N], [f32; 4])) {
-        let width = self.channels * if self.deep { 2 } else { 1 };
+        let width = self.channels * if self.is_16_bit { 2 } else { 1 };
         let pixels = self.samples.as_slice().chunks_exact(width);
         for (place, pixel) in out.chunks_exact_mut(N).zip(pixels) {
             let sample = |i: usize| {
-                if self.deep {
+                if self.is_16_bit {
                     f32::from(u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]])) / 65535.0
                 } else {
                     f32::from(pixel[i]) / 255.0
@@ -165,7 +165,7 @@ fn to_byte(value: f32) -> u8 {
 }
 
 /// Converts 0 … 1 to 0 … 65535 in the same way.
-fn to_deep(value: f32) -> [u8; 2] {
+fn to_16_bit(value: f32) -> [u8; 2] {
     ((f64::from(value).clamp(0.0, 1.0) * 65535.0).round() as u16).to_be_bytes()
 }
 
@@ -197,7 +197,7 @@ pub fn write(
     let samples: Vec<u8> = match (pixels, depth) {
         (Pixels::Packed, _) => bytes.values::<u32>().iter().flat_map(|p| p.to_le_bytes()).collect(),
         (_, Depth::Eight) => values.iter().map(|value| to_byte(*value)).collect(),
-        (_, Depth::Sixteen) => values.iter().flat_map(|value| to_deep(*value)).collect(),
+        (_, Depth::Sixteen) => values.iter().flat_map(|value| to_16_bit(*value)).collect(),
     };
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&samples)?;
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!(packed(&rgba), [0x0403_0201]);
         let alpha = encoded(ColorType::GrayscaleAlpha, Eight, 1, 1, &[9, 8]);
         assert_eq!(packed(&alpha), [0x0809_0909]);
-        let deep = encoded(ColorType::Rgb, Sixteen, 1, 1, &[0x80, 0, 0xff, 0xff, 0, 0]);
-        assert_eq!(packed(&deep), [0xff00_ff80]);
+        let is_16_bit = encoded(ColorType::Rgb, Sixteen, 1, 1, &[0x80, 0, 0xff, 0xff, 0, 0]);
+        assert_eq!(packed(&is_16_bit), [0xff00_ff80]);
         let palette = encoded(ColorType::Indexed, Eight, 2, 1, &[0, 1]);
         assert_eq!(packed(&palette), [0xff1e_140a, 0x8000_00ff]);
     }
@@ -286,8 +286,8 @@ mod tests {
         let grey = rgb.array(Pixels::Grey).unwrap();
         assert_eq!(grey.shape, Shape(vec![1, 3]));
         assert_eq!(grey.bytes.values::<f32>(), [0.299, 0.587, 0.114]);
-        let deep = encoded(ColorType::Grayscale, BitDepth::Sixteen, 1, 1, &[0x12, 0x34]);
-        let grey = deep.array(Pixels::Grey).unwrap();
+        let is_16_bit = encoded(ColorType::Grayscale, BitDepth::Sixteen, 1, 1, &[0x12, 0x34]);
+        let grey = is_16_bit.array(Pixels::Grey).unwrap();
         assert_eq!(grey.bytes.values::<f32>(), [4660.0 / 65535.0]);
     }
 
@@ -306,7 +306,7 @@ mod tests {
             write(&mut file, (pixels, Depth::Sixteen), [256, 256], &array.bytes).unwrap();
             assert_eq!(read(file).unwrap().array(pixels).unwrap(), array, "{pixels:?}");
         }
-        let odd = [-1.0, 0.5, 9.0, f32::NAN, f32::INFINITY].map(to_deep).map(u16::from_be_bytes);
+        let odd = [-1.0, 0.5, 9.0, f32::NAN, f32::INFINITY].map(to_16_bit).map(u16::from_be_bytes);
         assert_eq!(odd, [0, 32768, 65535, 0, 65535]);
     }
 
@@ -321,11 +321,14 @@ mod tests {
         let palette = |available| checked(ColorType::Indexed, BitDepth::One, available);
         assert_eq!(palette(1 << 30), Ok(()), "a picture of one colour may be so small");
         let problem = palette((1 << 30) - 1).unwrap_err();
-        assert!(problem.contains("16384x16384 pixels are 1073741824 bytes in memory"), "{problem}");
+        assert!(
+            problem.contains("16384x16384 pixels need 1073741824 bytes of memory"),
+            "{problem}"
+        );
         let grey = |available| checked(ColorType::Grayscale, BitDepth::One, available);
         assert!(grey(1 << 29).is_ok() && grey((1 << 29) - 1).is_err());
-        let deep = |available| checked(ColorType::Grayscale, BitDepth::Sixteen, available);
-        assert!(deep(1 << 30).is_ok() && deep((1 << 30) - 1).is_err());
+        let sixteen = |available| checked(ColorType::Grayscale, BitDepth::Sixteen, available);
+        assert!(sixteen(1 << 30).is_ok() && sixteen((1 << 30) - 1).is_err());
     }
 
     #[test]
@@ -365,10 +368,10 @@ mod tests {
             told.contains("16384x16384 pixels of 32 bits, which are 1073741824 bytes"),
             "{told}"
         );
-        assert!(told.contains("bytes of the file cannot hold more than"), "{told}");
+        assert!(told.contains("bytes of the file decompress to at most"), "{told}");
         for (width, height) in [(30000, 30000), (u32::MAX >> 1, u32::MAX >> 1), (1 << 28, 2)] {
             let told = claims(ColorType::Rgba, width, height);
-            assert!(told.contains(&format!("{width}x{height} pixels, and at most")), "{told}");
+            assert!(told.contains(&format!("{width}x{height} pixels, but at most")), "{told}");
         }
         let told = claims(ColorType::Rgba, 8, 8);
         assert!(!told.contains("help"), "the text of the decoder: {told}");

@@ -19,7 +19,7 @@ use crate::report::Failure;
 pub enum Source {
     /// A file, or standard input.
     File(Location),
-    /// `zeros:TYPE:SHAPE` and the like.
+    /// `zeros:TYPE:SHAPE` and the other generators.
     Generated(Generator, Dtype, Shape),
 }
 
@@ -34,7 +34,7 @@ pub enum Loaded {
     Image(Image),
     /// Bytes without type or shape.
     Raw(Bytes),
-    /// A stream of such bytes, still unread: the kernel's type limits their number.
+    /// An unread stream of bytes without type or shape: the kernel's type limits their number.
     Stream(Stream),
 }
 
@@ -46,7 +46,7 @@ impl Stream {
     /// the limit.
     ///
     /// # Errors
-    /// The system's message, or one that the host is out of memory.
+    /// Returns the system's message, or that host memory is exhausted.
     pub fn read(mut self, limit: u64) -> Result<Option<Bytes>, String> {
         read_to_end(&mut self.0, limit)
     }
@@ -59,12 +59,12 @@ impl fmt::Debug for Stream {
 }
 
 impl Source {
-    /// Parses `zeros:…` and the like, or a location.
+    /// Parses a generator such as `zeros:…`, or a location.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         if let Some((name, rest)) = text.split_once(':')
             && let Some(generator) = Generator::named(name)
         {
-            let (dtype, shape) = generated(rest, text)?;
+            let (dtype, shape) = parse_generated(rest, text)?;
             return Ok(Self::Generated(generator, dtype, shape));
         }
         Location::parse(text).map(Self::File)
@@ -97,13 +97,13 @@ impl Source {
     }
 }
 
-fn generated(rest: &str, whole: &str) -> Result<(Dtype, Shape), Failure> {
+fn parse_generated(rest: &str, whole: &str) -> Result<(Dtype, Shape), Failure> {
     let Some((dtype, shape)) = rest.split_once(':') else {
         return Err(Failure::Usage(format!(
             "`{whole}`: type and shape are missing, as in zeros:u32:1000x10"
         )));
     };
-    let dtype = Dtype::of_buffers_named(dtype).ok_or_else(|| {
+    let dtype = Dtype::buffer_type_named(dtype).ok_or_else(|| {
         Failure::Usage(format!("`{whole}`: the type is one of {}", Dtype::buffer_names()))
     })?;
     Ok((dtype, shape.parse()?))
@@ -125,8 +125,8 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
                  data to a file",
             ));
         }
-        let problem = |problem: String| Failure::Work(format!("standard input: {problem}"));
-        return decode(io::stdin().lock(), location, name).map_err(problem);
+        let problem = |problem: String| Failure::Runtime(format!("standard input: {problem}"));
+        return load_stream(io::stdin().lock(), location, name).map_err(problem);
     };
     let failed = |problem: String| Failure::file(path, problem);
     let file = File::open(path).map_err(|error| Failure::file(path, error))?;
@@ -135,7 +135,7 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
         return Err(Failure::file(path, "it is a folder, not a file"));
     }
     if !meta.is_file() {
-        return decode(file, location, name).map_err(failed);
+        return load_stream(file, location, name).map_err(failed);
     }
     let size = meta.len();
     let loaded = match location.format {
@@ -151,7 +151,7 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
 }
 
 /// Reads a stream: standard input, a pipe or a device.
-fn decode(
+fn load_stream(
     mut stream: impl Read + 'static,
     location: &Location,
     name: &str,
@@ -162,13 +162,13 @@ fn decode(
         Format::Npz => b"PK",
         Format::Png => b"\x89PNG",
     };
-    // A stream in another format may be endless.
+    // The magic number is checked first: a stream in another format may be endless.
     let mut start = Vec::new();
-    let mut first = stream.by_ref().take(magic.len() as u64);
-    first.read_to_end(&mut start).map_err(|error| error.to_string())?;
+    let mut prefix = stream.by_ref().take(magic.len() as u64);
+    prefix.read_to_end(&mut start).map_err(|error| error.to_string())?;
     let rest: &mut dyn Read = if start == magic { &mut stream } else { &mut io::empty() };
     let bytes = read_to_end(&mut start.chain(rest), u64::MAX)?;
-    let bytes = bytes.ok_or("it is larger than memory can be")?;
+    let bytes = bytes.ok_or("it exceeds the address space")?;
     let (size, whole) = (bytes.len() as u64, Cursor::new(bytes.as_slice()));
     match location.format {
         Format::Png => png::read(whole, size).map(Loaded::Image),
@@ -177,13 +177,13 @@ fn decode(
 }
 
 fn read_exactly(mut file: File, size: u64) -> Result<Bytes, String> {
-    let len = usize::try_from(size).map_err(|_| "it is larger than memory can be".to_owned())?;
+    let len = usize::try_from(size).map_err(|_| "it exceeds the address space".to_owned())?;
     let mut bytes = Bytes::zeroed(len).map_err(Failure::into_text)?;
     file.read_exact(bytes.as_mut_slice()).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
-/// Reads to the end while there is memory; `None` if there are more than `limit` bytes.
+/// Reads to the end, and fails if memory is exhausted; `None` if there are more than `limit` bytes.
 fn read_to_end(stream: &mut impl Read, limit: u64) -> Result<Option<Bytes>, String> {
     const FIRST_PART: usize = 1 << 16;
     let capacity = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
@@ -252,7 +252,7 @@ mod tests {
             [("npz", "not an .npz"), ("png", "PNG signature"), ("npy", "not a .npy")]
         {
             let location = Location::parse(&format!("{format}:-")).unwrap();
-            let refused = decode(io::repeat(0), &location, "x").unwrap_err();
+            let refused = load_stream(io::repeat(0), &location, "x").unwrap_err();
             assert!(refused.contains(problem), "{refused}");
         }
     }

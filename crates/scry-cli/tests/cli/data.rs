@@ -135,11 +135,11 @@ fn archives_hold_several_arrays() {
     let narrow = copy(&["--in", "src=o.npz:count", "--out", "dst"]);
     place.scry(&narrow).ends(0).says(&["[0.0, 1.0, 2.0]"]);
     let unclear = place.scry(&copy(&["--in", "src=o.npz", "--out", "dst"])).ends(1);
-    unclear.says(&["o.npz: which of its arrays?", "y, count"]);
+    unclear.says(&["o.npz: the archive has several arrays", "y, count"]);
     let unknown = place.scry(&copy(&["--in", "src=o.npz:z", "--out", "dst"])).ends(1);
     unknown.says(&["o.npz: there is no array `z`, only y, count"]);
     let twice = ["--out", "y=o.npz:a", "--out", "n=o.npz:a"];
-    place.scry(&[&two[..], &twice].concat()).ends(2).says(&["two outputs go to one file"]);
+    place.scry(&[&two[..], &twice].concat()).ends(2).says(&["write to the same file"]);
     // Without a name, the array that is named like the buffer.
     place.scry(&copy(&["--in", "src=arange:f32:2", "--out", "dst=p.npz:src"])).ends(0);
     place.scry(&copy(&["--in", "src=p.npz", "--out", "dst"])).ends(0).says(&["[0.0, 1.0]"]);
@@ -148,7 +148,7 @@ fn archives_hold_several_arrays() {
     bad.says(&["bad.npz: it is not an .npz file"]);
 }
 
-/// Bytes come from a stream that does not end.
+/// The input is an endless stream.
 #[cfg(unix)]
 #[test]
 fn endless_streams_are_refused() {
@@ -190,9 +190,9 @@ fn standard_streams_are_files() {
     let short = with_stdin(&place, &copy(&["--in", "src=-", "--out", "dst=-"]), &file[..130]);
     assert_eq!((short.status.code(), short.stdout.as_slice()), (Some(1), &[][..]));
     let said = String::from_utf8(short.stderr).unwrap();
-    assert!(said.contains("standard input: the file is cut short"), "{said}");
+    assert!(said.contains("standard input: the file is truncated"), "{said}");
     let json = copy(&["--in", "src=ones:f32:1", "--out", "dst=-", "--json"]);
-    place.scry(&json).ends(2).says(&["--json both want standard output"]);
+    place.scry(&json).ends(2).says(&["--json both write to standard output"]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn outputs_are_written_through_links() {
         assert_eq!(place.read(real), npy("<f4", "(1,)", &floats(&[1.0])));
     }
     let read = ["--in", "src=real.npy", "--out", "dst=link.npy"];
-    place.scry(&copy(&read)).ends(2).says(&["also read"]);
+    place.scry(&copy(&read)).ends(2).says(&["is also an input"]);
 }
 
 /// Depth, colour type and samples of an image.

@@ -87,13 +87,13 @@ fn the_folder_is_checked_first() {
 }
 
 #[test]
-fn the_timeout_ends_shrinking() {
+fn timeout_ends_minimisation() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--seeds", "1", "--device", "null", "--timeout"];
     place.scry(&[&arguments[..], &["1ms"]].concat()).ends(1);
     let large = place.read("scry-fuzz/0.wgsl").len();
     place.scry(&[&arguments[..], &["10m"]].concat()).ends(1);
-    assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is made smaller");
+    assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is minimised");
 }
 
 /// The system kills each process that has used a second of CPU time.
@@ -115,7 +115,7 @@ fn a_crashed_child_is_reported() {
     let problem = &row["problems"][0];
     let what = problem["what"].as_str().expect("one problem was found");
     assert_eq!(problem["kind"], "crash", "{document}");
-    assert!(what.contains("the process ended with signal") && what.contains("XCPU"), "{what}");
+    assert!(what.contains("the process exited with signal") && what.contains("XCPU"), "{what}");
     let seed = problem["seed"].as_u64().expect("the kernel's seed");
     assert_eq!(row["kernels"], seed + 1, "the seeds begin with 0: {document}");
     let source = String::from_utf8(place.read(&format!("scry-fuzz/{seed}.wgsl"))).unwrap();

@@ -89,7 +89,7 @@ fn workarounds_are_shown_with_their_reason() {
 fn doctor_tests_each_device() {
     let name = "doctor_tests_each_device";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
-    let told = ["vulkan:0", "cpu:0", "works", "unless told otherwise", "SCRY_CACHE_DIR="];
+    let told = ["vulkan:0", "cpu:0", "works", "default device: ", "SCRY_CACHE_DIR="];
     place.scry(&["doctor"]).ends(0).says(&told);
     let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).ends(0).json();
     assert_eq!(document["result"]["devices"][0]["works"], true);

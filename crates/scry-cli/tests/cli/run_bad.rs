@@ -73,7 +73,7 @@ fn other_data_types_are_refused() {
     refused(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
     let empty = ["--in", "x=zeros:f32:0", "-n", "8"];
     refused(&place, &[&empty, &Y, &PUSH], &["the buffer is empty"]);
-    let words = ["--shape x", "a shape of its own"];
+    let words = ["--shape x", "has its own shape"];
     refused(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
 }
 
@@ -94,8 +94,8 @@ fn directions_are_not_mixed_up() {
     let place = place();
     refused(&place, &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH], &["does not write `x`"]);
     refused(&place, &[&X, &["--in", "y=zeros:f32:8"], &PUSH], &["writes `y`", "--inout"]);
-    refused(&place, &[&X, &X, &Y, &PUSH], &["`x`", "twice"]);
-    refused(&place, &[&X, &Y, &Y, &PUSH], &["--out y", "twice"]);
+    refused(&place, &[&X, &X, &Y, &PUSH], &["buffer `x` has two inputs"]);
+    refused(&place, &[&X, &Y, &Y, &PUSH], &["--out y is repeated"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_stream_holds_one_array() {
          @compute @workgroup_size(1) fn main() { x[0] = 1; y[0] = 2; }",
     );
     let outputs = ["--out", "x=-", "--out", "y=bin:-", "--shape", "x=1", "--shape", "y=1"];
-    refused(&place, &[&outputs], &["two outputs go to one file: - and -"]);
+    refused(&place, &[&outputs], &["- and - write to the same file"]);
 }
 
 #[test]
@@ -121,17 +121,20 @@ fn what_is_read_is_never_written() {
     place.write("y.npy", &file);
     let x = ["--in", "x=x.npy"];
     for output in ["y=x.npy", "y=./x.npy"] {
-        refused(&place, &[&x, &["--out", output], &PUSH], &["also read"]);
+        refused(&place, &[&x, &["--out", output], &PUSH], &["is also an input"]);
     }
     let inout = ["--inout", "y=y.npy", "--out", "y=y.npy"];
-    refused(&place, &[&x, &inout, &PUSH], &["also read"]);
+    refused(&place, &[&x, &inout, &PUSH], &["is also an input"]);
     assert_eq!((place.read("x.npy"), place.read("y.npy")), (file.clone(), file));
     place.write(
         "k2.wgsl",
         KERNEL.replace("read> x", "read_write> x").replace("y[id.x] =", "x[id.x] = 1.0; y[id.x] ="),
     );
     let both = ["run", "k2.wgsl", "--out", "x=o.bin", "--out", "y=./o.bin", "--shape", "x=1"];
-    place.scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat()).ends(2).says(&["one file"]);
+    place
+        .scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat())
+        .ends(2)
+        .says(&["write to the same file"]);
 }
 
 #[test]
@@ -168,13 +171,13 @@ fn unclear_invocation_counts_are_refused() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);
-    refused(&place, &[&X, &Y, &PUSH], &["how many invocations", "-n"]);
+    refused(&place, &[&X, &Y, &PUSH], &["cannot infer the number of invocations", "-n"]);
     let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
     place.write("k.wgsl", source);
     refused(&place, &[&X, &Y, &PUSH], &["2-D", "-n WIDTHxHEIGHT"]);
     let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
     place.write("k.wgsl", alone);
-    refused(&place, &[&Y, &PUSH], &["how large", "--shape y="]);
+    refused(&place, &[&Y, &PUSH], &["its shape cannot be inferred", "--shape y="]);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl HostileKernel {
 
     /// Returns whether it has a loop that may not terminate: then a timeout is a valid result.
     #[must_use]
-    pub fn may_not_end(&self) -> bool {
+    pub fn may_not_terminate(&self) -> bool {
         self.endless
     }
 }

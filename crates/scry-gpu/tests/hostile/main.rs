@@ -105,7 +105,7 @@ fn problem(
     if let Some(region) = ran.corrupted.first() {
         return Some(("damage", region.to_string()));
     }
-    if ran.timed_out && !kernel.may_not_end() {
+    if ran.timed_out && !kernel.may_not_terminate() {
         return Some(("timeout", "a kernel whose loops all end did not".to_owned()));
     }
     difference(kernel, &ran, device, reference).map(|text| ("difference", text))
@@ -161,7 +161,7 @@ fn devices_survive_endless_kernels() {
         let gpu = gpu.unwrap_or_else(|error| panic!("{error}"));
         gpu.set_time_limit(Some(LIMIT));
         let endless = (0..).map(|seed| kernel(seed, scry_fuzz::Features::default(), rules(&gpu)));
-        let endless = endless.filter(HostileKernel::may_not_end).take(20);
+        let endless = endless.filter(HostileKernel::may_not_terminate).take(20);
         let ended = endless.filter(|kernel| run(kernel, &gpu).expect("no error").timed_out);
         assert!(ended.count() > 0, "no kernel of 20 was endless");
         let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });

@@ -83,7 +83,7 @@ fn hostile_kernels_stay_within_their_memory() {
         let compared = kernel.comparable() != Comparable::Nothing;
         let how = How { compared, ..How::drawn(seed) };
         match run(&work(kernel.case()), &how) {
-            Ok(Outcome::Stopped) if !kernel.may_not_end() => {
+            Ok(Outcome::Stopped) if !kernel.may_not_terminate() => {
                 Err(Problem::Endless("it was asked to end, but should end by itself".to_owned()))
             }
             ran => ran,

@@ -7,29 +7,29 @@ use scry_fuzz::{Case, RandomKernel, shrink};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
-use super::progress::{Progress, Shrinking, shrinking_text};
+use super::progress::{Minimising, Progress, minimising_text};
 
-/// Maximum candidates of a search for a smaller kernel.
+/// Maximum number of candidates of a minimisation.
 const ATTEMPTS: usize = 3000;
 
-/// What is wrong.
+/// A problem of a kernel on a device.
 pub enum Problem {
     /// The results differ.
     Difference(String),
     /// The kernel was refused, or a device does not support it.
     Refused(GpuError),
-    /// A defect that caused a panic.
+    /// Running the kernel panicked: a bug of scry.
     Panic,
 }
 
 impl Problem {
-    /// What is wrong, for people.
+    /// Describes the problem.
     pub fn text(&self) -> String {
         match self {
             Self::Difference(text) => text.clone(),
             Self::Refused(GpuError::Shader(error)) => format!("the kernel is refused: {error}"),
             Self::Refused(error) => format!("a device refuses the kernel: {error}"),
-            Self::Panic => "a defect of scry: running the kernel ends in a panic".to_owned(),
+            Self::Panic => "bug in scry: running the kernel panicked".to_owned(),
         }
     }
 
@@ -41,10 +41,10 @@ impl Problem {
     }
 }
 
-/// The time limit and the progress of a search for a smaller kernel.
+/// The parameters of a minimisation.
 pub struct Search<'a> {
     pub seed: u64,
-    /// Its maximum time.
+    /// The maximum time.
     pub limit: Duration,
     pub progress: &'a Progress,
 }
@@ -61,10 +61,10 @@ pub fn try_one(
         return Some((problem, kernel.case()));
     }
     let Search { seed, limit, progress } = *search;
-    let mut shrinking = Shrinking::new(limit);
-    progress.activity(shrinking_text(seed, 0));
+    let mut limit = Minimising::new(limit);
+    progress.activity(minimising_text(seed, 0));
     let small = shrink(kernel, ATTEMPTS, |smaller| {
-        if !shrinking.goes_on(|tried| progress.activity(shrinking_text(seed, tried))) {
+        if !limit.try_next(|tried| progress.activity(minimising_text(seed, tried))) {
             return false;
         }
         let found = self::problem(&smaller.case(), reference, device);
@@ -77,7 +77,7 @@ pub fn try_one(
 }
 
 fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
-    let ran = catch_unwind(AssertUnwindSafe(|| compared(case, reference, device)));
+    let ran = catch_unwind(AssertUnwindSafe(|| compare_results(case, reference, device)));
     match ran {
         Ok(Ok(Verdict::Ran(outputs))) => {
             explain(&outputs, reference, device).map(Problem::Difference)
@@ -87,7 +87,7 @@ fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> 
     }
 }
 
-fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
+fn compare_results(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
     let mut launch = Launch::workgroups(case.groups);
     if let Some(bytes) = &case.immediates {
         launch = launch.immediate_bytes(bytes.clone());

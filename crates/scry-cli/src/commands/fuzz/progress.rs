@@ -64,26 +64,26 @@ impl Progress {
     }
 }
 
-/// The time limit and the progress of a search for a smaller kernel with the same problem.
-pub(super) struct Shrinking {
+/// The time limit and the progress of a minimisation.
+pub(super) struct Minimising {
     end: Option<Instant>,
     tried: u64,
     shown: Instant,
 }
 
-impl Shrinking {
+impl Minimising {
     /// The time between two reports.
     const PERIOD: Duration = Duration::from_secs(1);
 
-    /// Starts a search.
+    /// Starts the clock.
     pub fn new(limit: Duration) -> Self {
         let now = Instant::now();
         // A limit beyond the clock's range means no limit.
         Self { end: now.checked_add(limit), tried: 0, shown: now }
     }
 
-    /// Counts a candidate. Returns false if the time is up.
-    pub fn goes_on(&mut self, report: impl FnOnce(u64)) -> bool {
+    /// Counts a candidate; returns false once the time limit has expired.
+    pub fn try_next(&mut self, report: impl FnOnce(u64)) -> bool {
         let now = Instant::now();
         if self.end.is_some_and(|end| now >= end) {
             return false;
@@ -97,9 +97,9 @@ impl Shrinking {
     }
 }
 
-/// Returns the text of a search that has tried some candidates.
-pub(super) fn shrinking_text(seed: u64, tried: u64) -> String {
-    format!("seed {seed}: making the kernel smaller, {tried} candidates tried")
+/// Formats the progress of a minimisation.
+pub(super) fn minimising_text(seed: u64, tried: u64) -> String {
+    format!("seed {seed}: minimising the kernel, {tried} candidates tried")
 }
 
 #[cfg(test)]
@@ -107,20 +107,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shrinking_ends_in_time() {
-        let mut none = Shrinking::new(Duration::ZERO);
-        assert!(!none.goes_on(|_| ()));
-        let mut endless = Shrinking::new(Duration::MAX);
-        assert!(endless.goes_on(|_| ()));
+    fn minimising_ends_in_time() {
+        let mut none = Minimising::new(Duration::ZERO);
+        assert!(!none.try_next(|_| ()));
+        let mut endless = Minimising::new(Duration::MAX);
+        assert!(endless.try_next(|_| ()));
     }
 
     #[test]
-    fn shrinking_reports_each_second() {
-        let mut search = Shrinking::new(Duration::MAX);
-        assert!(search.goes_on(|tried| panic!("{tried} is too early")));
-        search.shown -= Shrinking::PERIOD;
+    fn minimising_reports_each_second() {
+        let mut search = Minimising::new(Duration::MAX);
+        assert!(search.try_next(|tried| panic!("{tried} is too early")));
+        search.shown -= Minimising::PERIOD;
         let mut reported = None;
-        assert!(search.goes_on(|tried| reported = Some(tried)));
+        assert!(search.try_next(|tried| reported = Some(tried)));
         assert_eq!(reported, Some(2));
     }
 }

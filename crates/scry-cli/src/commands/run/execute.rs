@@ -42,7 +42,7 @@ pub fn execute(
         launch = launch.immediate_bytes(bytes.clone());
     }
     let runs = Runs { device, kernel: &kernel, plan: &plan, buffers: &buffers, launch };
-    let times = runs.all(args)?;
+    let times = runs.run_all(args)?;
 
     let start = Instant::now();
     let invocations = plan.invocations;
@@ -77,7 +77,7 @@ fn refused(path: &Path, error: GpuError) -> Failure {
     }
 }
 
-/// The launch, which is run once or repeatedly.
+/// A launch that is run once or repeatedly.
 struct Runs<'a> {
     device: &'a Device,
     kernel: &'a Kernel,
@@ -87,8 +87,8 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Runs the kernel as often as `args` specify, each time on the original data.
-    fn all(&self, args: &Run) -> Result<Repeated, Failure> {
+    /// Runs the kernel `--repeat` times, each time on the original data.
+    fn run_all(&self, args: &Run) -> Result<Repeated, Failure> {
         let info = self.device.info();
         let what = format!("kernel `{}` on {}", self.kernel.entry_point(), info.name);
         let _notice = Notice::start(&what, Some(&args.limit));
@@ -98,7 +98,7 @@ impl Runs<'_> {
                 self.restore()?;
             }
             args.limit.set(self.device);
-            let time = self.once().map_err(|error| {
+            let time = self.run_once().map_err(|error| {
                 args.limit.failure(error, self.kernel.entry_point(), self.device)
             })?;
             self.device.set_time_limit(None);
@@ -108,7 +108,7 @@ impl Runs<'_> {
     }
 
     /// Runs the kernel; returns the time, and whether the device measured it.
-    fn once(&self) -> Result<(Duration, bool), GpuError> {
+    fn run_once(&self) -> Result<(Duration, bool), GpuError> {
         let bindings: Vec<&dyn Binding> =
             self.buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
         let mut batch = self.device.batch();
@@ -134,7 +134,7 @@ impl Runs<'_> {
     }
 }
 
-/// Untyped, since the plan has checked the types.
+/// Uploads the initial content. The buffer is untyped, since the plan has checked the types.
 fn upload(device: &Device, planned: &Planned) -> Result<UntypedBuffer, Failure> {
     let buffer = match &planned.data.bytes {
         Some(bytes) => device.upload_bytes(None, bytes.as_slice())?,

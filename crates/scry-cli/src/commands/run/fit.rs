@@ -26,8 +26,8 @@ impl Data {
     }
 }
 
-/// Converts loaded data to a slot. `shape` is that of `--shape`; `typed` is the data's option as
-/// typed; `converted` is true if `--cast` permits changes of values.
+/// Converts loaded data to the buffer's type. `shape` is that of `--shape`; `typed` is the option
+/// as typed; `converted` is true if `--cast` permits lossy conversions.
 pub fn fit(
     slot: &Slot,
     loaded: Loaded,
@@ -37,7 +37,7 @@ pub fn fit(
 ) -> Result<Data, Failure> {
     if shape.is_some() && !matches!(loaded, Loaded::Raw(_) | Loaded::Stream(_)) {
         return Err(Failure::usage(format!(
-            "--shape {}: `{typed}` has a shape of its own; only outputs and .bin inputs take one",
+            "--shape {}: `{typed}` has its own shape; only outputs and .bin inputs accept --shape",
             slot.name
         )));
     }
@@ -50,7 +50,7 @@ pub fn fit(
             Data::zeros(slot, shape)
         }
         Loaded::Image(image) => {
-            let pixels = Pixels::suiting(slot.dtype, &slot.inner).ok_or_else(|| {
+            let pixels = Pixels::for_elements(slot.dtype, &slot.inner).ok_or_else(|| {
                 Failure::usage(format!(
                     "`{typed}`: an image fits array<u32> (RGBA, 8 bits each), array<f32> (grey) \
                      and array<vec4<f32>> (RGBA), but `{}` is {}",
@@ -78,7 +78,7 @@ fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Resu
         (None, Some(shape)) => (shape.bytes(slot.unit())? as u64, format!("`{name}: {type_text}`")),
         (None, None) => (MAX_BINDING, "a buffer of a kernel".to_owned()),
     };
-    let bytes = stream.read(limit).map_err(|e| Failure::Work(format!("`{typed}`: {e}")))?;
+    let bytes = stream.read(limit).map_err(|e| Failure::Runtime(format!("`{typed}`: {e}")))?;
     bytes.ok_or_else(|| {
         Failure::usage(format!(
             "`{typed}` has more than the {limit} bytes of {holder}; help: end the stream there, \
@@ -105,7 +105,7 @@ fn with_type(slot: &Slot, array: Array, typed: &str, converted: bool) -> Result<
 
 fn out_of_range(slot: &Slot, failure: Failure, typed: &str, wanted: Dtype) -> Failure {
     let (name, text) = (&slot.name, failure.into_text());
-    Failure::Work(format!("`{typed}` with --cast {name}={wanted}: {text}"))
+    Failure::Runtime(format!("`{typed}` with --cast {name}={wanted}: {text}"))
 }
 
 /// Refuses a type with values that the kernel's type cannot represent.
@@ -165,10 +165,10 @@ fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
             }
         }
         Extent::Runtime if !bytes.is_multiple_of(*stride) => {
-            return wrong(format!("elements are {stride} bytes, which does not divide them"));
+            return wrong(format!("this is not a multiple of the element size of {stride} bytes"));
         }
         Extent::Tail(offset) if bytes <= *offset => {
-            return wrong(format!("the members before the array take {offset} bytes alone"));
+            return wrong(format!("the members before the array alone are {offset} bytes"));
         }
         Extent::Runtime | Extent::Tail(_) => {}
     }

@@ -20,32 +20,34 @@ pub fn invocations(
     let outputs: Vec<&Planned> =
         buffers.iter().filter(|b| b.output.is_some()).filter(sized).collect();
     let written: Vec<&Planned> = buffers.iter().filter(|b| b.slot.written).filter(sized).collect();
-    let deciding = if outputs.is_empty() { written } else { outputs };
-    let mut decided: Option<(&str, [u64; 3])> = None;
-    for planned in deciding {
+    let candidates = if outputs.is_empty() { written } else { outputs };
+    let mut inferred: Option<(&str, [u64; 3])> = None;
+    for planned in candidates {
         let name = planned.slot.name.as_str();
-        let count = of_shape(name, &planned.elements(), workgroup_size)?;
-        match decided {
+        let count = from_shape(name, &planned.elements(), workgroup_size)?;
+        match inferred {
             Some((first, other)) if other != count => {
                 return Err(Failure::usage(format!(
-                    "how many invocations? `{first}` suggests {}, `{name}` {}; say with -n",
+                    "cannot infer the number of invocations: `{first}` suggests {}, `{name}` {}; \
+                     set it with -n",
                     text(other),
                     text(count)
                 )));
             }
-            _ => decided = Some((name, count)),
+            _ => inferred = Some((name, count)),
         }
     }
-    decided.map(|(_, count)| count).ok_or_else(|| {
+    inferred.map(|(_, count)| count).ok_or_else(|| {
         Failure::usage(
-            "how many invocations? No output has a length that would tell; say with -n, \
-             such as -n 1000 or -n 512x512",
+            "cannot infer the number of invocations: no output has a known length; set it with \
+             -n, such as -n 1000 or -n 512x512",
         )
     })
 }
 
-/// Returns one invocation for each element of an array.
-fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u64; 3], Failure> {
+/// Returns the invocations along x, y and z, one per element: the shape reversed (last dimension
+/// = x).
+fn from_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u64; 3], Failure> {
     let axes = match workgroup_size {
         [_, 1, 1] => 1,
         [_, _, 1] => 2,
@@ -59,8 +61,8 @@ fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u
     if elements.0.len() != axes {
         let example = if axes == 2 { "WIDTHxHEIGHT" } else { "XxYxZ" };
         return Err(Failure::usage(format!(
-            "how many invocations? The workgroup is {axes}-D, but `{name}` has the shape \
-             {elements}; say with -n {example}, or give `{name}` {axes} dimensions"
+            "cannot infer the number of invocations: the workgroup is {axes}-D, but `{name}` has \
+             the shape {elements}; set it with -n {example}, or give `{name}` {axes} dimensions"
         )));
     }
     for (axis, dim) in count.iter_mut().zip(elements.0.iter().rev()) {
@@ -78,7 +80,8 @@ pub fn text([x, y, z]: [u64; 3]) -> String {
     }
 }
 
-/// Formats it with its total: `1000 invocations`, `64 wide × 48 high = 3072 invocations`.
+/// Formats a number of invocations with its total: `1000 invocations`,
+/// `64 wide × 48 high = 3072 invocations`.
 pub fn launch_text(count: [u64; 3]) -> String {
     let total = count.iter().try_fold(1u64, |total, axis| total.checked_mul(*axis));
     match (&count[1..], total) {
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn shapes_become_axes_in_reverse() {
-        let count = |dims: &[u64], workgroup| of_shape("x", &Shape(dims.to_vec()), workgroup);
+        let count = |dims: &[u64], workgroup| from_shape("x", &Shape(dims.to_vec()), workgroup);
         assert_eq!(count(&[1000], [64, 1, 1]).unwrap(), [1000, 1, 1]);
         assert_eq!(count(&[10, 20], [64, 1, 1]).unwrap(), [200, 1, 1]);
         assert_eq!(count(&[480, 640], [16, 16, 1]).unwrap(), [640, 480, 1]);

@@ -28,7 +28,7 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let request = Request::new(&args.data, &args.outputs, &[&args.file])?;
     if json && request.uses_stdout() {
         return Err(Failure::usage(
-            "an output to - and --json both want standard output; give the output a file",
+            "an output to - and --json both write to standard output; give the output a file",
         ));
     }
     let source = read_source(&args.file)?;
@@ -38,7 +38,7 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let sizes = image_sizes(&outline, &loaded, &args.selection);
     let options = options(&args.selection, sizes);
     let program = Program::with_options(&source, &options).map_err(|error| {
-        misnamed(&request, &source, &outline, &args.selection)
+        misspelt_buffer(&request, &source, &outline, &args.selection)
             .unwrap_or_else(|| refused(&args.file, &outline, &error))
     })?;
     let plan = plan::make(&request, loaded, program.interface())?;
@@ -55,9 +55,9 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Returns the failure of a misspelt name on the command line. Such a name is the cause where an
-/// override gets no value from an image: `--in scr=photo.png` does not set `src_width`.
-pub(super) fn misnamed(
+/// Checks whether compilation failed because of a misspelt buffer name, and returns that error:
+/// with `--in scr=photo.png`, `src_width` is never set.
+pub(super) fn misspelt_buffer(
     request: &Request,
     source: &str,
     outline: &Outline,

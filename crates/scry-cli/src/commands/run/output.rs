@@ -14,7 +14,7 @@ use crate::report::{self, Failure};
 /// Writes every output that has a file. The arrays of one archive are written together.
 ///
 /// # Errors
-/// [`Failure::Work`] if values are out of the range of the output type, or a file cannot be
+/// [`Failure::Runtime`] if values are out of the range of the output type, or a file cannot be
 /// written.
 pub fn save(finished: &[Finished]) -> Result<(), Failure> {
     let files: Vec<(&Location, Ready<'_>)> = finished
@@ -23,20 +23,20 @@ pub fn save(finished: &[Finished]) -> Result<(), Failure> {
         .map(|(location, finished)| Ok((location, Ready::new(location, finished)?)))
         .collect::<Result<_, Failure>>()?;
     for (i, (location, ready)) in files.iter().enumerate() {
-        let same = |(other, _): &&(&Location, Ready<'_>)| together(location, other);
+        let same = |(other, _): &&(&Location, Ready<'_>)| is_same_file(location, other);
         if files[..i].iter().any(|other| same(&other)) {
             continue;
         }
         let archive: Vec<&Ready<'_>> = files.iter().filter(same).map(|(_, ready)| ready).collect();
         let encode = &mut |out: &mut dyn Write| match location.format {
-            Format::Npz => archived(out, &archive),
+            Format::Npz => write_archive(out, &archive),
             _ => ready.encode(out, location.format),
         };
         match &location.path {
             Some(path) => file::write(path, encode)?,
             None => {
                 let mut bytes = Vec::new();
-                encode(&mut bytes).map_err(|error| Failure::Work(error.to_string()))?;
+                encode(&mut bytes).map_err(|error| Failure::Runtime(error.to_string()))?;
                 report::print_bytes(&bytes)?;
             }
         }
@@ -45,7 +45,7 @@ pub fn save(finished: &[Finished]) -> Result<(), Failure> {
 }
 
 /// Returns whether both are the same output, or arrays of one archive.
-fn together(a: &Location, b: &Location) -> bool {
+fn is_same_file(a: &Location, b: &Location) -> bool {
     let archives = a.format == Format::Npz && b.format == Format::Npz;
     match (&a.path, &b.path) {
         (Some(one), Some(other)) if archives => file::same(one, other),
@@ -53,20 +53,20 @@ fn together(a: &Location, b: &Location) -> bool {
     }
 }
 
-fn archived(out: &mut dyn Write, outputs: &[&Ready<'_>]) -> io::Result<()> {
+fn write_archive(out: &mut dyn Write, outputs: &[&Ready<'_>]) -> io::Result<()> {
     let members: Vec<Member<'_>> = outputs
         .iter()
         .map(|ready| {
             let name = ready.location.member.as_deref().unwrap_or(&ready.planned.slot.name);
             let (shape, bytes) = (&ready.planned.data.shape, ready.bytes.as_slice());
-            Ok(Member { name, dtype: ready.dtype.ok_or_else(unfit)?, shape, bytes })
+            Ok(Member { name, dtype: ready.dtype.ok_or_else(format_mismatch)?, shape, bytes })
         })
         .collect::<io::Result<_>>()?;
     npz::write(out, &members)
 }
 
-/// Returns an error for a case that the checks before the run exclude.
-fn unfit() -> io::Error {
+/// Returns an error that [`plan::make`](super::plan::make) has already excluded.
+fn format_mismatch() -> io::Error {
     io::Error::other("the format does not fit the data")
 }
 
@@ -90,7 +90,7 @@ impl<'a> Ready<'a> {
         let (shape, bytes) = (planned.data.shape.clone(), finished.bytes.clone());
         let array = cast::cast(&Array { dtype: from, shape, bytes }, to).map_err(|failure| {
             let (name, problem) = (&planned.slot.name, failure.into_text());
-            Failure::Work(format!("--out {name}={location} with --cast {name}={to}: {problem}"))
+            Failure::Runtime(format!("--out {name}={location} with --cast {name}={to}: {problem}"))
         })?;
         Ok(ready(Some(to), Cow::Owned(array.bytes)))
     }
@@ -100,16 +100,17 @@ impl<'a> Ready<'a> {
         match format {
             Format::Bin => out.write_all(self.bytes.as_slice()),
             Format::Npy | Format::Npz => {
-                let dtype = self.dtype.ok_or_else(unfit)?;
+                let dtype = self.dtype.ok_or_else(format_mismatch)?;
                 npy::write(out, dtype, &data.shape, self.bytes.as_slice())
             }
             Format::Png => {
-                let pixels = Pixels::suiting(slot.dtype, &slot.inner).ok_or_else(unfit)?;
+                let pixels =
+                    Pixels::for_elements(slot.dtype, &slot.inner).ok_or_else(format_mismatch)?;
                 let depth = match output.as_ref().and_then(|output| output.cast) {
                     Some(Dtype::U16) => Depth::Sixteen,
                     _ => Depth::Eight,
                 };
-                let size = self.planned.image_size().ok_or_else(unfit)?;
+                let size = self.planned.image_size().ok_or_else(format_mismatch)?;
                 png::write(out, (pixels, depth), size, &self.bytes).map_err(io::Error::other)
             }
         }
@@ -122,7 +123,7 @@ pub struct NotFinite {
     pub count: u64,
     /// Index of the first, outermost dimension first.
     pub index: Vec<u64>,
-    /// The first.
+    /// The first such value, as text.
     value: String,
 }
 
@@ -163,10 +164,10 @@ impl Visitor for Search<'_> {
     type Output = Option<NotFinite>;
 
     fn visit<T: Value>(self) -> Self::Output {
-        let lost = |value: &T| matches!(value.number(), Number::Float(f) if !f.is_finite());
+        let is_lost = |value: &T| matches!(value.number(), Number::Float(f) if !f.is_finite());
         let values = self.bytes.values::<T>();
-        let first = values.iter().position(lost)?;
-        let count = values[first..].iter().filter(|value| lost(value)).count() as u64;
+        let first = values.iter().position(is_lost)?;
+        let count = values[first..].iter().filter(|value| is_lost(value)).count() as u64;
         let index = cast::index(first as u64, self.shape);
         Some(NotFinite { count, index, value: values[first].text() })
     }

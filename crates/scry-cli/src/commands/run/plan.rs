@@ -38,7 +38,7 @@ impl Plan {
     /// Refuses buffers above the device's limits.
     ///
     /// # Errors
-    /// [`Failure::Work`] with the requested shape, before the kernel is compiled.
+    /// [`Failure::Runtime`] with the requested shape, before the kernel is compiled.
     pub fn refuse_too_large(&self, device: &Device) -> Result<(), Failure> {
         let (info, limit) = (device.info(), device.info().limits.max_buffer_size);
         let too_large = |planned: &&Planned| planned.data.len as u64 > limit;
@@ -46,7 +46,7 @@ impl Plan {
             return Ok(());
         };
         let elements = slot.dtype.map_or(slot.type_text.clone(), |dtype| dtype.to_string());
-        Err(Failure::Work(format!(
+        Err(Failure::Runtime(format!(
             "`{}` is {} of {elements}, {} bytes, but {} holds at most {limit} bytes in a buffer \
              (max_buffer_size); help: split the data over several runs",
             slot.name, data.shape, data.len, info.name
@@ -55,12 +55,12 @@ impl Plan {
 }
 
 impl Planned {
-    /// Returns the dimensions in elements of the kernel's array.
+    /// Returns the shape, counted in elements of the kernel's array.
     pub fn elements(&self) -> Shape {
         self.slot.elements(&self.data.shape)
     }
 
-    /// Returns width and height as an image.
+    /// Returns width and height in pixels if the buffer is two-dimensional.
     pub fn image_size(&self) -> Option<[u32; 2]> {
         match self.elements().0[..] {
             [height, width] => Some([u32::try_from(width).ok()?, u32::try_from(height).ok()?]),
@@ -69,7 +69,7 @@ impl Planned {
     }
 }
 
-/// Makes the plan.
+/// Returns the plan of a launch.
 pub fn make(
     request: &Request,
     loaded: Vec<(String, Loaded)>,
@@ -117,7 +117,7 @@ pub fn make(
         (invocations, _) => invocations?,
     };
     let immediates = match &request.immediates {
-        Some(made_up) => Some(made_up.clone()),
+        Some(generated) => Some(generated.clone()),
         None => push::bytes(&request.pushes, interface.immediates.as_ref())?,
     };
     Ok(Plan { buffers, invocations, immediates })
@@ -144,7 +144,7 @@ pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Fa
     Ok(())
 }
 
-/// Refuses conversions without effect.
+/// Refuses `--cast` to a type that neither the buffer nor its output file supports.
 fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
     for (name, dtype) in &request.casts {
         let Some(slot) = slots.iter().find(|slot| slot.name == *name) else { continue };
@@ -161,13 +161,13 @@ fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
             (true, _) => {}
             (false, None) => {
                 return wrong(format!(
-                    "`{name}` is {}, so its data is converted to {wanted} alone; \
+                    "`{name}` is {}, so its data can only be converted to {wanted}; \
                      write --cast {name}={wanted}",
                     slot.type_text
                 ));
             }
             (false, Some(_)) if request.cast_of_output(slot) != Some(*dtype) => {
-                return wrong("an output is written as one type".to_owned());
+                return wrong(format!("`{name}` has two output casts; give one"));
             }
             (false, Some(_)) => {}
         }
@@ -218,7 +218,7 @@ fn listing(request: &Request, interface: &Interface) -> String {
     table(&rows, "  ").trim_end().to_owned()
 }
 
-/// Refuses options that would lose a result, or return data that the kernel does not write.
+/// Refuses options that would discard a result, or save data that the kernel does not write.
 fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
     let name = &slot.name;
     let input = request.input(name);
@@ -253,8 +253,8 @@ fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Da
     let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
     let Some(shape) = shape else {
         return Err(Failure::usage(format!(
-            "--out {}: how large is it? There is no input whose shape it could take; \
-             say with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
+            "--out {}: its shape cannot be inferred, because there is no input; \
+             set it with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
             slot.name, slot.name, slot.name
         )));
     };
@@ -278,7 +278,7 @@ fn check_format(planned: &Planned) -> Result<(), Failure> {
             slot.name,
             slot.type_text
         )),
-        Format::Png => match (Pixels::suiting(slot.dtype, &slot.inner), cast) {
+        Format::Png => match (Pixels::for_elements(slot.dtype, &slot.inner), cast) {
             (None, _) => wrong(format!(
                 "a .png holds array<u32>, array<f32> or array<vec4<f32>>, but `{}` is {}; \
                  write a .npy or .bin file",
@@ -293,7 +293,7 @@ fn check_format(planned: &Planned) -> Result<(), Failure> {
                 wrong(format!("a .png has samples of u8 or u16, not {dtype}"))
             }
             _ if planned.image_size().is_none() => wrong(format!(
-                "a .png has two dimensions, but the shape is {}; say --shape {}=HEIGHTxWIDTH, \
+                "a .png has two dimensions, but the shape is {}; set --shape {}=HEIGHTxWIDTH, \
                  or write a .npy file",
                 data.shape, slot.name
             )),

@@ -47,9 +47,9 @@ pub fn bytes(
             )));
         };
         if !std::mem::replace(&mut missing[at], false) {
-            return Err(Failure::usage(format!("--push {name} is given twice")));
+            return Err(Failure::usage(format!("--push {name} is repeated")));
         }
-        put(&leaves[at], text, &mut bytes)?;
+        encode_leaf(&leaves[at], text, &mut bytes)?;
     }
     let missing = leaves.iter().zip(missing).filter_map(|(leaf, missing)| missing.then_some(leaf));
     let missing = listed(missing);
@@ -96,7 +96,7 @@ fn collect(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32)
     leaves.push(Leaf { name, type_text: layout.to_string(), scalar, offsets });
 }
 
-fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
+fn encode_leaf(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let wrong = |problem: String| Failure::usage(format!("--push {}={text}: {problem}", leaf.name));
     if parts.len() != leaf.offsets.len() {
@@ -119,11 +119,11 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
 
 /// Parses a number of the type, and returns its bytes.
 fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
-    let none = || format!("`{text}` is not a number of type {scalar}");
+    let invalid = || format!("`{text}` is not a number of type {scalar}");
     if scalar.kind == ScalarKind::Float {
-        return float(text, scalar.width).ok_or_else(none)?.map_err(|largest| {
+        return float(text, scalar.width).ok_or_else(invalid)?.map_err(|largest| {
             format!(
-                "`{text}` is not a finite {scalar}, of which the largest is {largest}; WGSL lets \
+                "`{text}` is not a finite {scalar} (the largest is {largest}); WGSL lets \
                  devices assume that floats are finite"
             )
         });
@@ -136,7 +136,7 @@ fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => digits.parse::<u64>(),
     };
-    let value = sign * i128::from(value.map_err(|_| none())?);
+    let value = sign * i128::from(value.map_err(|_| invalid())?);
     let bits = 8 * u32::from(scalar.width);
     let range = match scalar.kind {
         ScalarKind::Sint => -(1i128 << (bits - 1))..1i128 << (bits - 1),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_has_the_variables_name() {
+    fn scalar_uses_the_variable_name() {
         assert_eq!(push("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
         assert_eq!(push("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
         assert_eq!(push("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn members_go_to_their_offsets() {
+    fn members_are_stored_at_their_offsets() {
         let given =
             [("m", "5,6,7,8"), ("n", "2"), ("inner.v", "3,4"), ("inner.k", "-1"), ("a", "1")];
         let bytes = push("P", &given).unwrap();
@@ -218,10 +218,7 @@ mod tests {
         let unknown = push("f32", &[("q", "1")]).unwrap_err();
         assert!(unknown.contains("`p` (f32)"), "{unknown}");
         let large = push("f32", &[("p", "1e999")]).unwrap_err();
-        assert!(
-            large.contains("`1e999` is not a finite f32, of which the largest is 3.4"),
-            "{large}"
-        );
+        assert!(large.contains("`1e999` is not a finite f32 (the largest is 3.4"), "{large}");
         let range = push("u32", &[("p", "4294967296")]).unwrap_err();
         assert!(range.contains("out of the range of u32, 0 to 4294967295"), "{range}");
         for (ty, value) in [
@@ -238,6 +235,6 @@ mod tests {
         ] {
             assert!(push(ty, &[("p", value)]).is_err(), "{ty} {value}");
         }
-        assert!(push("f32", &[("p", "1"), ("p", "2")]).unwrap_err().contains("twice"));
+        assert!(push("f32", &[("p", "1"), ("p", "2")]).unwrap_err().contains("is repeated"));
     }
 }

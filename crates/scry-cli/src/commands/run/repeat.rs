@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 pub struct Repeated {
     /// Shortest first.
     sorted: Vec<Duration>,
-    /// True if the device measured the times; else they are from the submission to the end of the
-    /// wait.
+    /// True if the device measured the times; false if they are wall-clock times from submission to
+    /// completion.
     pub on_device: bool,
 }
 
 impl Repeated {
-    /// Creates it from the times of all runs, in any order, each with whether the device measured
-    /// it.
+    /// Creates it from the times of all runs, each with true if the device measured it.
     pub fn new(times: &[(Duration, bool)]) -> Self {
         let mut sorted: Vec<Duration> = times.iter().map(|(time, _)| *time).collect();
         sorted.sort();

@@ -9,7 +9,7 @@ use crate::args::{Counts, Data};
 use crate::data::{Dtype, Format, Loaded, Location, Shape, Source, file};
 use crate::report::Failure;
 
-/// The request of the user.
+/// The data and outputs that the user requested.
 pub struct Request {
     /// `--in` and `--inout`.
     pub inputs: Vec<Input>,
@@ -133,19 +133,19 @@ impl Request {
         let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         if let Some(name) = repeated(&inputs) {
             return Err(Failure::usage(format!(
-                "`{name}` is given data twice; --in and --inout take each buffer once"
+                "buffer `{name}` has two inputs; give one --in or --inout per buffer"
             )));
         }
         let outputs: Vec<&str> = self.outputs.iter().map(|output| output.name.as_str()).collect();
         if let Some(name) = repeated(&outputs) {
-            return Err(Failure::usage(format!("--out {name} is given twice")));
+            return Err(Failure::usage(format!("--out {name} is repeated")));
         }
         let streams =
             self.inputs.iter().filter(|input| input.source.as_ref().is_some_and(Source::is_stdin));
         let streams: Vec<String> = streams.map(|input| format!("`{}`", input.name)).collect();
         if streams.len() > 1 {
             return Err(Failure::usage(format!(
-                "{} are all to be read from standard input, which holds one of them",
+                "{} would all be read from standard input, which can supply only one",
                 streams.join(", ")
             )));
         }
@@ -164,7 +164,7 @@ impl Request {
         for (i, file) in files.iter().enumerate() {
             if let Some(other) = files[..i].iter().find(|other| overwrites(file, other)) {
                 return Err(Failure::usage(format!(
-                    "two outputs go to one file: {other} and {file}; several arrays fit in an .npz"
+                    "{other} and {file} write to the same file; only an .npz holds several arrays"
                 )));
             }
             let Some(path) = &file.path else {
@@ -180,7 +180,7 @@ impl Request {
             let is_shader = shaders.iter().any(|shader| file::same(path, shader));
             if is_shader || read.any(|read| file::same(path, read)) {
                 return Err(Failure::usage(format!(
-                    "--out {file}: this file is also read; give the output a name of its own"
+                    "--out {file}: this file is also an input; choose another output file"
                 )));
             }
             file::check_writable(path)?;
@@ -207,7 +207,7 @@ fn casts(args: &Data) -> Result<Vec<(String, Dtype)>, Failure> {
             Failure::usage(format!("--cast {name}={text}: the type is one of {names}"))
         })?;
         if casts.contains(&(name.clone(), dtype)) {
-            return Err(Failure::usage(format!("--cast {name}={text} is given twice")));
+            return Err(Failure::usage(format!("--cast {name}={text} is repeated")));
         }
         casts.push((name.clone(), dtype));
     }
@@ -219,7 +219,7 @@ fn shapes(args: &Data) -> Result<HashMap<String, Shape>, Failure> {
     for (name, text) in &args.shapes {
         let shape = text.parse().map_err(|failure| about(failure, "--shape", name))?;
         if shapes.insert(name.clone(), shape).is_some() {
-            return Err(Failure::usage(format!("--shape {name} is given twice")));
+            return Err(Failure::usage(format!("--shape {name} is repeated")));
         }
     }
     Ok(shapes)

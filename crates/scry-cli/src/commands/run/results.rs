@@ -21,7 +21,7 @@ pub struct Results {
     pub invocations: [u64; 3],
     /// The outputs.
     pub finished: Vec<Finished>,
-    /// The times of its parts.
+    /// The times of the phases.
     pub times: Times,
     /// The times of the runs, with `--repeat`.
     pub repeated: Option<Repeated>,
@@ -35,7 +35,7 @@ pub struct Finished {
     pub bytes: Bytes,
 }
 
-/// The times of a run's parts; none includes another.
+/// The times of a run's phases, which do not overlap.
 pub struct Times {
     /// Compilation from WGSL to a kernel of the device.
     pub compile: Duration,
@@ -43,8 +43,8 @@ pub struct Times {
     pub upload: Duration,
     /// The kernel; with `--repeat` the median.
     pub gpu: Duration,
-    /// True if the device measured `gpu`; else it is the time from submission to the end of the
-    /// wait.
+    /// True if the device measured `gpu`; false if it is the wall-clock time from submission to
+    /// completion.
     pub on_device: bool,
     /// Download of the outputs.
     pub download: Duration,
@@ -57,14 +57,16 @@ impl Results {
         output::save(&self.finished)
     }
 
-    /// Returns the report; the times go to standard error if `wanted`.
-    pub fn report(&self, device: &Device, wanted: bool) -> Report {
-        if wanted {
+    /// Returns the report; the times are printed to standard error if `with_times`.
+    pub fn report(&self, device: &Device, with_times: bool) -> Report {
+        if with_times {
             report::note(self.times.text().trim_end());
         }
         let info = device.info();
         if info.backend == BackendKind::Null {
-            report::note("note: the null device computes nothing; these are not the results");
+            report::note(
+                "note: the null device runs no kernels: outputs are not the kernel's results",
+            );
         }
         let selector = format!("{}:{}", info.backend, info.index);
         let launch = grid::launch_text(self.invocations);

@@ -6,9 +6,9 @@ use crate::data::{Dtype, Shape};
 
 /// A buffer of the kernel, and the host arrays that fit it.
 ///
-/// The shape of such an array counts scalars: `array<vec4<f32>>` holds 1000×4 values of f32, of
-/// which `inner` is the ×4. Where the kernel's type has scalars of several types, the shape counts
-/// elements of the kernel's array instead, and there is no `dtype`.
+/// The shape of a host array counts scalars: 1000 elements of `array<vec4<f32>>` have the shape
+/// 1000×4, and `inner` is `[4]`. If the kernel's type mixes scalar types, the shape counts elements
+/// of the kernel's array instead, and there is no `dtype`.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// Name of the variable.
@@ -19,7 +19,7 @@ pub struct Slot {
     pub written: bool,
     /// True for `var<uniform>`.
     pub uniform: bool,
-    /// The one type of all scalars.
+    /// The type of all scalars; `None` if the buffer mixes several.
     pub dtype: Option<Dtype>,
     /// Stride of the kernel's array in bytes; the size if it is not an array.
     pub stride: u64,
@@ -74,7 +74,7 @@ impl Slot {
         }
     }
 
-    /// Returns the bytes of a unit of shapes.
+    /// Returns the size in bytes of what a shape counts: a scalar, or an element.
     pub fn unit(&self) -> u64 {
         self.dtype.map_or(self.stride, |dtype| dtype.size() as u64)
     }
@@ -100,7 +100,7 @@ impl Slot {
     }
 }
 
-/// Returns the scalar type of a type, if all its scalars have the same.
+/// Returns the scalar type of a type, unless it mixes several.
 fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
     match layout {
         TypeLayout::Scalar(scalar)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_arrays_of_the_host() {
+    fn wgsl_types_map_to_host_arrays() {
         use Dtype::{F32, U32};
         use Extent::{Fixed, Runtime, Tail};
         type Case<'a> = (&'a str, &'a str, Option<Dtype>, u64, &'a [u64], Extent);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_leave_out_the_inner_dimensions() {
+    fn elements_exclude_inner_dimensions() {
         let slot = slot("var<storage, read_write> x: array<vec4f>", "x[0] = vec4f();");
         assert_eq!(slot.elements(&Shape(vec![30, 20, 4])), Shape(vec![30, 20]));
         assert_eq!(slot.elements(&Shape(vec![1000])), Shape(vec![250]));

@@ -6,7 +6,7 @@ use scry_ir::{
 
 use crate::commands::run::request::{Input, Request};
 use crate::commands::run::slot::{Extent, Slot};
-use crate::data::generate::generator;
+use crate::data::generate::rng;
 use crate::data::{Bytes, Loaded, Shape};
 use crate::report::Failure;
 
@@ -44,7 +44,7 @@ pub fn fill(
         request.inputs.push(Input {
             name: binding.name.clone(),
             source: None,
-            typed: format!("data made up for {}", binding.name),
+            typed: format!("generated data for {}", binding.name),
             inout: slot.written,
         });
     }
@@ -109,8 +109,8 @@ fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<B
     };
     let mut bytes = Bytes::zeroed(len)?;
     let parameter = binding.ty == BufferBindingType::Uniform;
-    let mut filling = Filling { random: generator(seed, &binding.name), parameter };
-    filling.fill(&binding.layout, bytes.as_mut_slice());
+    let mut filler = Filler { rng: rng(seed, &binding.name), parameter };
+    filler.fill(&binding.layout, bytes.as_mut_slice());
     Ok(bytes)
 }
 
@@ -118,18 +118,18 @@ fn content(binding: &Binding, slot: &Slot, shape: &Shape, seed: u64) -> Result<B
 fn immediates(interface: &Interface, seed: u64) -> Option<Vec<u8>> {
     let immediates = interface.immediates.as_ref()?;
     let mut bytes = vec![0; usize::try_from(immediates.layout.fixed_size()).ok()?];
-    let mut filling = Filling { random: generator(seed, &immediates.name), parameter: true };
-    filling.fill(&immediates.layout, &mut bytes);
+    let mut filler = Filler { rng: rng(seed, &immediates.name), parameter: true };
+    filler.fill(&immediates.layout, &mut bytes);
     Some(bytes)
 }
 
-/// Random numbers in the layout of a type; padding is not changed.
-struct Filling {
-    random: fastrand::Rng,
+/// Fills memory in the layout of a type with random numbers; padding is not changed.
+struct Filler {
+    rng: fastrand::Rng,
     parameter: bool,
 }
 
-impl Filling {
+impl Filler {
     fn fill(&mut self, layout: &TypeLayout, bytes: &mut [u8]) {
         match layout {
             TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => self.number(*scalar, bytes),
@@ -159,16 +159,16 @@ impl Filling {
     }
 
     fn number(&mut self, scalar: Scalar, bytes: &mut [u8]) {
-        let fraction = self.random.u32(0..1 << 11);
+        let fraction = self.rng.u32(0..1 << 11);
         let number = match (scalar.kind, scalar.width) {
             // Multiples of 2^-11 are exact in every float type.
             (ScalarKind::Float, 2) => {
                 half::f16::from_f32(fraction as f32 / 2048.0).to_bits().into()
             }
-            (ScalarKind::Float, 4) => self.random.f32().to_bits().into(),
-            (ScalarKind::Float, _) => self.random.f64().to_bits(),
+            (ScalarKind::Float, 4) => self.rng.f32().to_bits().into(),
+            (ScalarKind::Float, _) => self.rng.f64().to_bits(),
             _ if self.parameter => PARAMETER,
-            _ => self.random.u64(..),
+            _ => self.rng.u64(..),
         };
         let width = usize::from(scalar.width);
         if let Some(bytes) = bytes.get_mut(..width) {

@@ -19,15 +19,15 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    /// Sets the time limit of the devices.
+    /// Sets the time limit of each device.
     pub fn new((reference, others): (Device, Vec<Device>), limit: TimeLimit) -> Self {
         others.iter().chain([&reference]).for_each(|device| limit.set(device));
         Self { reference, others, limit, lost: None }
     }
 
-    /// Refuses to run a kernel once a device is permanently lost.
+    /// Returns an error once a lost device could not be reopened: no further kernel is run.
     pub fn check(&self) -> Result<(), Failure> {
-        self.lost.clone().map_or(Ok(()), |why| Err(Failure::Work(why)))
+        self.lost.clone().map_or(Ok(()), |why| Err(Failure::Runtime(why)))
     }
 
     /// Reopens the devices that were lost in the kernels of `path`.
@@ -39,7 +39,7 @@ impl Devices {
             if !matches!(device.wait(), Err(GpuError::DeviceLost(_))) {
                 continue;
             }
-            match reopened(device, self.limit) {
+            match reopen(device, self.limit) {
                 Ok(opened) => *device = opened,
                 Err(_) => {
                     let title = verdicts::title(device);
@@ -56,9 +56,9 @@ const PROBE: &str = "\
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @compute @workgroup_size(1) fn probe() { x[0] = 1u; }";
 
-/// Reopens a device; an error if the previous kernel still occupies it, so that any other kernel
-/// would exceed the time limit too.
-fn reopened(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
+/// Reopens a device. Fails if the previous kernel still occupies it: any other kernel would exceed
+/// the time limit too.
+fn reopen(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
     let info = device.info();
     let opened = Device::open(&format!("{}:{}", info.backend, info.index))?;
     limit.set(&opened);

@@ -12,10 +12,10 @@ use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
 
 use self::lost::Devices;
-use self::verdicts::{Tried, Verified};
+use self::verdicts::{DeviceResult, Verified};
 use super::limit::Notice;
 use super::run::plan::{self, Plan, Planned};
-use super::run::{image_sizes, misnamed, request::Request};
+use super::run::{image_sizes, misspelt_buffer, request::Request};
 use super::{compile_options, open, options, read_source, refused};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
@@ -46,7 +46,7 @@ pub fn run(args: &Verify) -> Result<Report, Failure> {
 pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     let mut present = verify::devices()?;
     if present.is_empty() {
-        // Returns the error if there is none.
+        // `open` returns the error that explains why.
         open(None)?;
     }
     let reference = present.remove(0);
@@ -64,23 +64,23 @@ pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     }
     if present.is_empty() {
         let only = verdicts::title(&reference);
-        return Err(Failure::Work(format!(
-            "there is nothing to compare: {only} is the only device; help: `scry doctor` says what \
-             would bring another"
+        return Err(Failure::Runtime(format!(
+            "there is nothing to compare: {only} is the only device; help: `scry doctor` says why \
+             other backends have none"
         )));
     }
     Ok((reference, present))
 }
 
-/// Verifies every kernel of a file. A problem of one of several files is part of the report; that
-/// of the only file ends the command.
+/// Verifies every kernel of a file. With several files, a failure is part of the report; with one
+/// file, it ends the command.
 fn verify_file(
     args: &Verify,
     path: &Path,
     devices: &mut Devices,
 ) -> Result<Vec<Verified>, Failure> {
-    let noted = |outcome: Result<Verified, Failure>| match outcome {
-        Err(Failure::Unread) => Err(Failure::Unread),
+    let report_failure = |outcome: Result<Verified, Failure>| match outcome {
+        Err(Failure::BrokenPipe) => Err(Failure::BrokenPipe),
         Err(failure) if args.files.len() > 1 => Ok(Verified::failed(path, failure)),
         outcome => outcome,
     };
@@ -90,7 +90,7 @@ fn verify_file(
     });
     let (source, outline) = match read {
         Ok(read) => read,
-        Err(failure) => return Ok(vec![noted(Err(failure))?]),
+        Err(failure) => return Ok(vec![report_failure(Err(failure))?]),
     };
     let all = outline.entry_points.iter().cloned().map(Some).collect();
     let entries: Vec<Option<String>> = match &args.selection.entry {
@@ -104,7 +104,7 @@ fn verify_file(
         if outcome.is_err() {
             devices.reopen_lost(path);
         }
-        noted(outcome)
+        report_failure(outcome)
     });
     verified.collect()
 }
@@ -129,14 +129,14 @@ fn verify_kernel(
     options.entry = entry;
     options.overrides.extend(fill::overrides(outline, &options.overrides));
     let program = Program::with_options(source, &options).map_err(|error| {
-        misnamed(&request, source, outline, &args.selection)
+        misspelt_buffer(&request, source, outline, &args.selection)
             .unwrap_or_else(|| refused(path, outline, &error))
     })?;
     fill::fill(&mut request, &mut loaded, program.interface(), args.data.seed)?;
     let plan = plan::make(&request, loaded, program.interface())?;
     let kernel = program.interface().entry_point.clone();
     let nothing = |why: &str| {
-        let why = format!("kernel `{kernel}` {why}, so that there is nothing to compare");
+        let why = format!("kernel `{kernel}` {why}: there is nothing to compare");
         Err(Failure::file(path, why))
     };
     if !plan.buffers.iter().any(|planned| planned.slot.written) {
@@ -146,8 +146,11 @@ fn verify_kernel(
         return nothing("has no invocations");
     }
     let options = compile_options(path, options);
-    let tried = compare(args, &kernel, source, &options, &plan, devices)?;
-    if tried.iter().any(|tried| matches!(&tried.verdict, Verdict::Ran(it) if numbers(it) == 0)) {
+    let device_results = compare(args, &kernel, source, &options, &plan, devices)?;
+    if device_results
+        .iter()
+        .any(|it| matches!(&it.verdict, Verdict::Ran(out) if value_count(out) == 0))
+    {
         return nothing("writes only buffers without elements");
     }
     Ok(Verified {
@@ -155,13 +158,13 @@ fn verify_kernel(
         kernel,
         invocations: plan.invocations,
         reference: Some(devices.reference.clone()),
-        tried,
+        device_results,
         problem: None,
     })
 }
 
 /// Returns the number of compared values.
-fn numbers(outputs: &[(String, Comparison)]) -> u64 {
+fn value_count(outputs: &[(String, Comparison)]) -> u64 {
     outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
 }
 
@@ -173,7 +176,7 @@ fn compare(
     options: &CompileOptions,
     plan: &Plan,
     devices: &Devices,
-) -> Result<Vec<Tried>, Failure> {
+) -> Result<Vec<DeviceResult>, Failure> {
     let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
     let contents: Vec<Bytes<'_>> = contents.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
@@ -189,13 +192,13 @@ fn compare(
         let _notice = notice(reference);
         work.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
     };
-    let tried = others.iter().map(|device| {
+    let results = others.iter().map(|device| {
         let _notice = notice(device);
         let verdict = work.verify(device, &expected, tolerance);
         let verdict = verdict.map_err(|error| args.limit.failure(error, kernel, device))?;
-        Ok(Tried { device: device.clone(), verdict })
+        Ok(DeviceResult { device: device.clone(), verdict })
     });
-    tried.collect()
+    results.collect()
 }
 
 fn content(planned: &Planned) -> Vec<u8> {

@@ -19,14 +19,14 @@ pub struct Verified {
     pub invocations: [u64; 3],
     /// The device that the others are compared with.
     pub reference: Option<Device>,
-    /// The others.
-    pub tried: Vec<Tried>,
+    /// The results of the other devices.
+    pub device_results: Vec<DeviceResult>,
     /// The reason why nothing could be compared.
     pub problem: Option<Failure>,
 }
 
 /// The result of one device.
-pub struct Tried {
+pub struct DeviceResult {
     pub device: Device,
     pub verdict: Verdict,
 }
@@ -51,7 +51,7 @@ impl Verified {
             kernel: String::new(),
             invocations: [0; 3],
             reference: None,
-            tried: Vec::new(),
+            device_results: Vec::new(),
             problem: Some(failure),
         }
     }
@@ -59,11 +59,13 @@ impl Verified {
     /// Returns whether at least one device ran the kernel, and all that did agree with the
     /// reference.
     pub fn agrees(&self) -> bool {
-        self.ran() && self.tried.iter().all(Tried::agrees)
+        self.ran() && self.device_results.iter().all(DeviceResult::agrees)
     }
 
     fn ran(&self) -> bool {
-        self.tried.iter().any(|tried| matches!(tried.verdict, Verdict::Ran(_)))
+        self.device_results
+            .iter()
+            .any(|device_results| matches!(device_results.verdict, Verdict::Ran(_)))
     }
 
     /// Formats the result for people.
@@ -80,10 +82,11 @@ impl Verified {
         let verdict = match (self.agrees(), self.ran()) {
             (true, _) => "agrees",
             (false, true) => "DISAGREES",
-            (false, false) => "NOT COMPARED, since no device can run it",
+            (false, false) => "NOT COMPARED: no device can run it",
         };
         let launch = grid::launch_text(self.invocations);
-        let rows: Vec<Vec<String>> = self.tried.iter().flat_map(Tried::rows).collect();
+        let rows: Vec<Vec<String>> =
+            self.device_results.iter().flat_map(DeviceResult::rows).collect();
         format!(
             "{path}: {verdict}: {}, {launch}, compared with {}\n{}",
             self.kernel,
@@ -101,12 +104,12 @@ impl Verified {
             "problems": self.problem.as_ref().map_or_else(Vec::new, Failure::problems),
             "kernel": self.kernel,
             "invocations": self.invocations,
-            "devices": self.tried.iter().map(Tried::to_json).collect::<Vec<_>>(),
+            "devices": self.device_results.iter().map(DeviceResult::to_json).collect::<Vec<_>>(),
         })
     }
 }
 
-impl Tried {
+impl DeviceResult {
     fn agrees(&self) -> bool {
         match &self.verdict {
             Verdict::Ran(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),

@@ -31,7 +31,7 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
             Some(what) => keep(args, &name, what, &kernel)?,
-            None if tried(args, &name, &trial, &kernel)? => {}
+            None if run_one(args, &name, &trial, &kernel)? => {}
             None => break,
         }
     }
@@ -41,7 +41,12 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
 /// Runs a kernel; one with a problem is minimised and saved. Returns false if the device may be
 /// lost: a kernel that still runs may prevent this process from reopening the device, so another
 /// process is needed.
-fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &HostileKernel) -> Result<bool, Failure> {
+fn run_one(
+    args: &Fuzz,
+    name: &str,
+    trial: &Trial,
+    kernel: &HostileKernel,
+) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;
     let (kind, what) = match trial.outcome(kernel) {
@@ -52,8 +57,8 @@ fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &HostileKernel) -> Resu
             // Saved first, since the steps below may crash or hang.
             keep(args, name, &text(&problem), kernel)?;
             say(&Event::found(seed, problem.kind, problem.what.clone()))?;
-            // If the parent has exited, the next line for it ends the search.
-            let report = |tried| drop(say(&Event::Shrinking { seed, tried }));
+            // If the parent has exited, `say` in the next iteration of `run` returns an error.
+            let report = |tried| drop(say(&Event::Minimising { seed, tried }));
             let small = trial.smallest(kernel, &problem, args.timeout, report);
             keep(args, name, &text(&problem), &small)?;
             (problem.kind, problem.what)
@@ -78,5 +83,5 @@ fn keep(args: &Fuzz, name: &str, what: &str, kernel: &HostileKernel) -> Result<(
 fn say(event: &Event) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let said = writeln!(out, "{}", event.line()).and_then(|()| out.flush());
-    said.map_err(|_| Failure::Unread)
+    said.map_err(|_| Failure::BrokenPipe)
 }

@@ -7,7 +7,7 @@ mod trial;
 use serde_json::{Value, json};
 
 use self::process::{Batch, Death, End, Event};
-use super::progress::{Progress, shrinking_text};
+use super::progress::{Progress, minimising_text};
 use super::table;
 use crate::args::Fuzz;
 use crate::report::{Failure, Report};
@@ -23,7 +23,7 @@ struct Row {
     /// Kernels that lost the device in a finite loop that exceeded the time limit.
     long: u64,
     problems: Vec<Problem>,
-    /// Whether possibly endless loops are omitted.
+    /// Whether loops that may not terminate are omitted.
     tame: bool,
 }
 
@@ -46,7 +46,7 @@ const KINDS: [(&str, &str); 6] = [
     ("crash", "crashes"),
 ];
 
-/// Runs the kernels on each device; fails if one has a problem.
+/// Runs the kernels on each device; the report is of failure if any has a problem.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let mut selectors = args.devices.clone();
     if selectors.is_empty() {
@@ -63,7 +63,7 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
         match ran {
             Ok(()) => {}
             // Report the results so far.
-            Err(Failure::Work(text)) if rows.iter().any(|row| row.kernels > 0) => {
+            Err(Failure::Runtime(text)) if rows.iter().any(|row| row.kernels > 0) => {
                 stopped = Some(format!("{selector}: {text}"));
                 break;
             }
@@ -100,8 +100,8 @@ impl Row {
                 self.tame = tame;
             }
             Event::Begun(_) => {}
-            Event::Found(problem) => progress.activity(shrinking_text(problem.seed, 0)),
-            Event::Shrinking { seed, tried } => progress.activity(shrinking_text(seed, tried)),
+            Event::Found(problem) => progress.activity(minimising_text(problem.seed, 0)),
+            Event::Minimising { seed, tried } => progress.activity(minimising_text(seed, tried)),
             Event::Ended(problem) => {
                 self.kernels += 1;
                 progress.activity(String::new());
@@ -116,7 +116,7 @@ impl Row {
         }
     }
 
-    /// Records the death of a child, and the seeds that reproduce it.
+    /// Records the crash or hang of a child, and the seeds that reproduce it.
     fn note_death(
         &mut self,
         batch: &Batch<'_>,
@@ -126,7 +126,8 @@ impl Row {
         let Death { mut problem, in_kernel, kept } = death;
         let seed = problem.seed;
         if !kept {
-            problem.what = format!("{}; {}", problem.what, batch.narrowed(seed, progress)?);
+            problem.what =
+                format!("{}; {}", problem.what, batch.minimal_seed_range(seed, progress)?);
             batch.keep(seed, &format!("{}: {}", problem.kind, problem.what))?;
         }
         if in_kernel {
@@ -168,15 +169,15 @@ fn report(args: &Fuzz, rows: &[Row], stopped: Option<String>) -> Report {
     text.push_str(&table(&lines, ""));
     for row in rows.iter().filter(|row| row.tame) {
         text.push_str(&format!(
-            "{}: rule `endless`: loops that may not end are left out, because launches cannot be \
-             cancelled there\n",
+            "{}: rule `endless`: loops that may not terminate are omitted, because launches cannot \
+             be cancelled\n",
             row.device
         ));
     }
     for row in rows.iter().filter(|row| row.long > 0) {
         text.push_str(&format!(
-            "{}: rule `long`: {} kernels outlasted the time limit in a loop that is proven to end, \
-             which is not interrupted; each took a process\n",
+            "{}: rule `long`: {} kernels exceeded the time limit in a loop that is proven to \
+             terminate, which is not cancelled; each ended its process\n",
             row.device, row.long
         ));
     }

@@ -15,7 +15,7 @@ use crate::report::{Failure, printable};
 
 /// A message of a child: one line.
 pub(super) enum Event {
-    /// The device, and whether possibly endless loops are omitted for it.
+    /// The device; `tame` if loops that may not terminate are omitted for it.
     Device {
         name: String,
         tame: bool,
@@ -23,12 +23,12 @@ pub(super) enum Event {
     Begun(u64),
     /// A problem, before its kernel is minimised.
     Found(Problem),
-    /// The number of candidates for a smaller kernel that were tried so far.
-    Shrinking {
+    /// Progress of the minimiser: the number of candidates tried so far.
+    Minimising {
         seed: u64,
         tried: u64,
     },
-    /// The end of a kernel; the kind is `ok`, or that of a problem.
+    /// A kernel has finished; the kind is `ok`, or that of a problem.
     Ended(Problem),
 }
 
@@ -50,7 +50,7 @@ impl Event {
         let value = match self {
             Self::Device { name, tame } => json!({ "device": name, "tame": tame }),
             Self::Begun(seed) => json!({ "begun": seed }),
-            Self::Shrinking { seed, tried } => json!({ "shrinking": seed, "tried": tried }),
+            Self::Minimising { seed, tried } => json!({ "minimising": seed, "tried": tried }),
             Self::Found(it) => problem(it, true),
             Self::Ended(it) => problem(it, false),
         };
@@ -64,8 +64,8 @@ impl Event {
         if let Some(seed) = value["begun"].as_u64() {
             return Some(Self::Begun(seed));
         }
-        if let Some(seed) = value["shrinking"].as_u64() {
-            return Some(Self::Shrinking { seed, tried: value["tried"].as_u64()? });
+        if let Some(seed) = value["minimising"].as_u64() {
+            return Some(Self::Minimising { seed, tried: value["tried"].as_u64()? });
         }
         if let Some(name) = text("device") {
             return Some(Self::Device { name, tame: value["tame"].as_bool().unwrap_or(false) });
@@ -76,18 +76,18 @@ impl Event {
     }
 }
 
-/// The end of a child.
+/// How a child ended.
 pub(super) enum End {
     /// It exited after this number of kernels: all of the batch, or those up to one that needs
     /// another process.
     Done(u64),
-    /// It died in a kernel, or after its last one.
+    /// It crashed or hung in a kernel, or after its last one.
     Died(Death),
 }
 
-/// The end of a child that died.
+/// A crash or hang of a child.
 pub(super) struct Death {
-    /// The kernel that it ran, or the last one that ended.
+    /// What happened, with the seed of the running kernel, or of the last one that finished.
     pub problem: Problem,
     /// False if the child has reported the end of that kernel.
     pub in_kernel: bool,
@@ -112,22 +112,22 @@ impl Reported {
             Event::Ended(problem) => {
                 *self = Self { ended: Some(problem.seed), ..Self::default() };
             }
-            Event::Device { .. } | Event::Shrinking { .. } => {}
+            Event::Device { .. } | Event::Minimising { .. } => {}
         }
     }
 
-    /// Returns the death of the child, with its cause `how`; `None` if it has not started any
+    /// Describes the crash or hang of the child, caused by `how`; `None` if it has not started any
     /// kernel.
     fn death(&self, kind: &str, how: &str) -> Option<Death> {
         let problem = |seed, what| Problem { kind: kind.to_owned(), seed, what };
         let (problem, in_kernel, kept) = match (&self.found, self.running, self.ended) {
             (Some(found), ..) => {
-                let what = format!("{}; while it was made smaller {how}", found.what);
+                let what = format!("{}; while it was being minimised, {how}", found.what);
                 (Problem { what, ..found.clone() }, true, true)
             }
             (None, Some(seed), _) => (problem(seed, how.to_owned()), true, false),
             (None, None, Some(seed)) => {
-                (problem(seed, format!("after the kernel had ended {how}")), false, false)
+                (problem(seed, format!("after the kernel had finished, {how}")), false, false)
             }
             (None, None, None) => return None,
         };
@@ -161,55 +161,57 @@ impl Batch<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        let status = child.wait().map_err(|error| lost(&error))?;
+        let status = child.wait().map_err(|error| spawn_failed(&error))?;
         self.ended(&reported, status, &errors.join().unwrap_or_default())
     }
 
-    /// Returns the end of a child that exited with `status`; `said` is its standard error.
-    fn ended(&self, reported: &Reported, status: ExitStatus, said: &str) -> Result<End, Failure> {
+    /// Returns the end of a child that exited with `status`; `stderr` is its standard error.
+    fn ended(&self, reported: &Reported, status: ExitStatus, stderr: &str) -> Result<End, Failure> {
         if status.success() && reported.running.is_none() {
             let done = reported.ended.map_or(self.count, |seed| seed - self.first + 1);
             return Ok(End::Done(done));
         }
-        let how = format!("the process ended with {status}{}", last(said));
+        let how = format!("the process exited with {status}{}", last(stderr));
         let death = reported.death("crash", &how);
         death.map(End::Died).ok_or_else(|| {
-            Failure::Work(format!("a child process did not come to its first kernel: {how}"))
+            Failure::Runtime(format!("a child process exited before its first kernel: {how}"))
         })
     }
 
     fn hung(&self, child: &mut Child, reported: &Reported) -> Result<End, Failure> {
         // It may have exited already.
         let _ = child.kill();
-        child.wait().map_err(|error| lost(&error))?;
+        child.wait().map_err(|error| spawn_failed(&error))?;
         let limit = humantime::format_duration(self.args.timeout);
-        let death = reported.death("hang", &format!("the process did nothing for {limit}"));
+        let death = reported.death("hang", &format!("the process made no progress for {limit}"));
         death.map(End::Died).ok_or_else(|| {
-            Failure::Work(format!("a child process did not come to its first kernel in {limit}"))
+            Failure::Runtime(format!(
+                "a child process hung before its first kernel: no progress for {limit}"
+            ))
         })
     }
 
-    /// Returns the seeds that reproduce a problem: only the kernel's, or some before it too. Starts
-    /// no run after the time limit.
-    pub fn narrowed(&self, seed: u64, progress: &Progress) -> Result<String, Failure> {
+    /// Describes which seeds up to `seed` reproduce a problem: the range is doubled until they do,
+    /// or until the time limit.
+    pub fn minimal_seed_range(&self, seed: u64, progress: &Progress) -> Result<String, Failure> {
         let start = Instant::now();
         let mut back = 0;
         loop {
             let first = seed.saturating_sub(back).max(self.first);
-            let fewer = Batch { first, count: seed - first + 1, ..*self };
-            progress.activity(format!("seed {seed}: again with the seeds from {first}"));
-            if let End::Died(_) = fewer.run(&mut |_| {})? {
+            let batch = Batch { first, count: seed - first + 1, ..*self };
+            progress.activity(format!("seed {seed}: retrying with the seeds from {first}"));
+            if let End::Died(_) = batch.run(&mut |_| {})? {
                 return Ok(match seed - first {
-                    0 => "it does so alone".to_owned(),
-                    _ => format!("it needs the seeds {first} to {seed}"),
+                    0 => "it reproduces with this seed alone".to_owned(),
+                    _ => format!("it reproduces with the seeds {first} to {seed}"),
                 });
             }
             if first == self.first {
-                return Ok(format!("it did not happen again with the seeds {first} to {seed}"));
+                return Ok(format!("it does not reproduce with the seeds {first} to {seed}"));
             }
             if start.elapsed() >= self.args.timeout {
                 return Ok(format!(
-                    "it did not happen again in time, with the seeds {first} to {seed}"
+                    "it did not reproduce within the time limit, with the seeds {first} to {seed}"
                 ));
             }
             back = (2 * back).max(1);
@@ -219,11 +221,11 @@ impl Batch<'_> {
     /// Writes the kernel of a seed and its data, without running it.
     pub fn keep(&self, seed: u64, what: &str) -> Result<(), Failure> {
         let mut child = self.spawn(seed, 1, &format!("keep {what}"))?;
-        child.wait().map(|_| ()).map_err(|error| lost(&error))
+        child.wait().map(|_| ()).map_err(|error| spawn_failed(&error))
     }
 
     fn spawn(&self, first: u64, count: u64, mode: &str) -> Result<Child, Failure> {
-        let this = std::env::current_exe().map_err(|error| lost(&error))?;
+        let this = std::env::current_exe().map_err(|error| spawn_failed(&error))?;
         let (first, count) = (first.to_string(), count.to_string());
         let mut command = Command::new(this);
         command.args(["fuzz", "--hostile", "--first", &first, "--seeds", &count]);
@@ -232,12 +234,12 @@ impl Batch<'_> {
         command.args(["--child", &printable(mode), "--output"]);
         command.arg(&self.args.output);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(|error| lost(&error))
+        command.spawn().map_err(|error| spawn_failed(&error))
     }
 }
 
-fn lost(error: &std::io::Error) -> Failure {
-    Failure::Work(format!("a child process cannot be run: {error}"))
+fn spawn_failed(error: &std::io::Error) -> Failure {
+    Failure::Runtime(format!("cannot run a child process: {error}"))
 }
 
 fn events(child: &mut Child) -> mpsc::Receiver<Event> {
@@ -269,8 +271,8 @@ fn errors(child: &mut Child) -> thread::JoinHandle<String> {
 }
 
 /// Returns the last line of a process's output.
-fn last(said: &str) -> String {
-    said.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default()
+fn last(stderr: &str) -> String {
+    stderr.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -283,7 +285,7 @@ mod tests {
             Event::Device { name: "cpu:0".into(), tame: true },
             Event::Begun(u64::MAX),
             Event::found(7, "damage", "a \"quote\"\nand a line"),
-            Event::Shrinking { seed: 7, tried: 9 },
+            Event::Minimising { seed: 7, tried: 9 },
             Event::ended(7, "crash", "a \"quote\"\nand a line"),
         ];
         for event in events {
@@ -325,19 +327,19 @@ mod tests {
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("crash", 5));
         assert!(!death.in_kernel && !death.kept);
         let what = &death.problem.what;
-        assert!(what.starts_with("after the kernel had ended the process ended with signal"));
+        assert!(what.starts_with("after the kernel had finished, the process exited with signal"));
         assert!(what.ends_with(": Segmentation fault"), "{what}");
-        let Err(Failure::Work(text)) = after_a_signal(&[]) else { panic!("nothing was run") };
-        assert!(text.contains("did not come to its first kernel"), "{text}");
+        let Err(Failure::Runtime(text)) = after_a_signal(&[]) else { panic!("nothing was run") };
+        assert!(text.contains("exited before its first kernel"), "{text}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_crash_while_shrinking_keeps_problems() {
+    fn a_crash_while_minimising_keeps_problems() {
         let events = [Event::Begun(6), Event::found(6, "damage", "4 of the bytes after `x`")];
         let death = after_a_signal(&events).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("damage", 6));
         assert!(death.in_kernel && death.kept);
-        assert!(death.problem.what.starts_with("4 of the bytes after `x`; while it was made"));
+        assert!(death.problem.what.starts_with("4 of the bytes after `x`; while it was being"));
     }
 }

@@ -9,16 +9,16 @@ use scry_gpu::{BackendKind, Device, GpuError, Launch};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, Stmt, any_stmt};
 
-use super::super::progress::Shrinking;
+use super::super::progress::Minimising;
 
 /// Time limit of kernels that may loop forever.
 const LIMIT: Duration = Duration::from_millis(200);
-/// Time limit of finite kernels: other processes may occupy the device for long.
+/// Time limit of finite kernels. It is long, because other processes may occupy the device.
 const LONG_LIMIT: Duration = Duration::from_secs(20);
-/// Maximum candidates of a search for a smaller kernel.
+/// Maximum number of candidates of a minimisation.
 const ATTEMPTS: usize = 2000;
-/// Maximum time of that search.
-const SHRINKING: Duration = Duration::from_secs(20);
+/// Maximum time of a minimisation.
+const MINIMISE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A problem of a kernel on a device.
 pub(super) struct Problem {
@@ -44,25 +44,26 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Possibly endless loops need a device whose launches can be cancelled.
+    /// Returns which kernels this device can run: loops that may not terminate need launches that
+    /// can be cancelled.
     pub fn rules(&self) -> Rules {
         Rules { endless: self.device.backend_kind() != BackendKind::Vulkan }
     }
 
     /// Runs a kernel.
     pub fn outcome(&self, kernel: &HostileKernel) -> Outcome {
-        let ran = catch_unwind(AssertUnwindSafe(|| self.ran(kernel)));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_and_check(kernel)));
         match ran {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => wrong("refused", error.to_string()),
-            Err(_) => wrong("crash", "running the kernel ends in a panic".into()),
+            Err(_) => wrong("crash", "running the kernel panicked".into()),
         }
     }
 
-    fn ran(&self, kernel: &HostileKernel) -> Result<Outcome, GpuError> {
-        let ran = match self.limited(kernel) {
+    fn run_and_check(&self, kernel: &HostileKernel) -> Result<Outcome, GpuError> {
+        let ran = match self.run_limited(kernel) {
             Err(GpuError::DeviceLost(_))
-                if kernel.may_not_end() && has_unpolled_loop(&kernel.case().source) =>
+                if kernel.may_not_terminate() && has_unpolled_loop(&kernel.case().source) =>
             {
                 return Ok(Outcome::Long);
             }
@@ -72,29 +73,34 @@ impl Trial {
             return Ok(wrong("damage", region.to_string()));
         }
         if ran.timed_out {
-            return Ok(match kernel.may_not_end() {
-                true => self.after_the_end(),
-                false => wrong("timeout", "all its loops end, but the kernel did not".into()),
+            return Ok(match kernel.may_not_terminate() {
+                true => self.check_after_cancellation(),
+                false => wrong(
+                    "timeout",
+                    "all its loops terminate, but the kernel did not finish".into(),
+                ),
             });
         }
         let difference = self.difference(kernel, &ran)?;
         Ok(difference.map_or(Outcome::Right, |what| wrong("difference", what)))
     }
 
-    fn limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
-        let limit = if kernel.may_not_end() { LIMIT } else { LONG_LIMIT };
+    fn run_limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
+        let limit = if kernel.may_not_terminate() { LIMIT } else { LONG_LIMIT };
         let cancels = self.rules().endless;
         self.device.set_time_limit(cancels.then_some(limit));
         run(kernel, &self.device)
     }
 
-    /// After a cancellation the device must still work.
-    fn after_the_end(&self) -> Outcome {
+    /// Checks that the device still works after a cancellation.
+    fn check_after_cancellation(&self) -> Outcome {
         let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
-        match self.limited(&tame) {
+        match self.run_limited(&tame) {
             Ok(ran) if !ran.timed_out => Outcome::Ended,
-            Ok(_) => wrong("timeout", "after a kernel that was ended no other one ends".into()),
-            Err(error) => wrong("timeout", format!("after a kernel that was ended: {error}")),
+            Ok(_) => {
+                wrong("timeout", "the kernel was cancelled, and the next one did not finish".into())
+            }
+            Err(error) => wrong("timeout", format!("after the kernel was cancelled: {error}")),
         }
     }
 
@@ -133,20 +139,21 @@ impl Trial {
         limit: Duration,
         mut report: impl FnMut(u64),
     ) -> HostileKernel {
-        let mut shrinking = Shrinking::new(limit.min(SHRINKING));
+        let mut time = Minimising::new(limit.min(MINIMISE_LIMIT));
         shrink(kernel, ATTEMPTS, |smaller| {
             let is_like = |outcome| match outcome {
                 Outcome::Wrong(found) => found.kind == problem.kind,
                 Outcome::Right | Outcome::Ended | Outcome::Long => false,
             };
             problem.kind != "refused"
-                && shrinking.goes_on(&mut report)
+                && time.try_next(&mut report)
                 && is_like(self.outcome(smaller))
         })
     }
 }
 
-/// Returns whether a kernel has a loop that is proven to terminate.
+/// Returns whether a kernel has a loop that is proven to terminate, which does not poll for
+/// cancellation.
 fn has_unpolled_loop(source: &str) -> bool {
     let kir = Program::parse(source).and_then(|it| it.to_kir(&KirOptions { checked: true }));
     kir.is_ok_and(|kir| {
