@@ -25,7 +25,7 @@ pub(crate) struct MemoryCache<V> {
 
 #[derive(Debug)]
 struct Entries<V> {
-    /// Sorted by hash. Collisions are rare.
+    /// Sorted by hash; entries with equal hashes are adjacent.
     entries: Vec<Entry<V>>,
 }
 

@@ -114,8 +114,8 @@ impl CommandList {
         for command in &self.commands {
             let overwritten = command.overwrites();
             command.for_each_access(|access, writes| {
-                let touches = |(begin, end): &(u64, u64)| {
-                    access.memory == span.memory && access.offset < *end && *begin < access.end()
+                let touches = |(start, end): &(u64, u64)| {
+                    access.memory == span.memory && access.offset < *end && *start < access.end()
                 };
                 if found == FirstUse::Overwrite || !untouched.iter().any(touches) {
                     return;
@@ -124,8 +124,8 @@ impl CommandList {
                     true => FirstUse::Overwrite,
                     false => FirstUse::Read,
                 };
-                let rest = |(begin, end): (u64, u64)| {
-                    [(begin, end.min(access.offset)), (begin.max(access.end()), end)]
+                let rest = |(start, end): (u64, u64)| {
+                    [(start, end.min(access.offset)), (start.max(access.end()), end)]
                 };
                 untouched = untouched.drain(..).flat_map(rest).filter(|(a, b)| a < b).collect();
             });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::core::handles::SubmissionIndex;
 
-/// Time for which the watcher polls without pauses if one future is pending.
+/// Duration for which the watcher polls without pauses if one future is pending.
 const SPIN: Duration = Duration::from_micros(80);
 
 /// Minimum and maximum pause between two polls of the watcher. A pause is 1/16 of the time since

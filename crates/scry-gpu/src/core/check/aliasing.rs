@@ -7,7 +7,7 @@ use super::binding::{Argument, binding_name};
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::BufferRange;
 
-/// Rejects bindings that overlap where at least one is written.
+/// Rejects overlapping bindings if at least one of them is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     // Quadratic, because bindings are few and a launch must not allocate here.
     let pairs = || interface.bindings.iter().zip(arguments);
@@ -15,9 +15,9 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
         for (other_binding, other) in pairs().take(index) {
             let written = binding.access.writes() || other_binding.access.writes();
             if written && argument.memory == other.memory {
-                let (begin, end) = common(binding, argument, other_binding, other);
-                if begin < end {
-                    return Err(reject(interface, [other_binding, binding], argument, begin, end));
+                let (start, end) = overlap(binding, argument, other_binding, other);
+                if start < end {
+                    return Err(reject(interface, [other_binding, binding], argument, start, end));
                 }
             }
         }
@@ -34,14 +34,14 @@ pub(crate) fn overwritten_counts(
     let pairs = interface.bindings.iter().zip(arguments);
     for (binding, argument) in pairs.filter(|(binding, _)| binding.access.writes()) {
         let end = argument.offset.saturating_add(bound_size(binding, argument.size));
-        let (begin, end) = (argument.offset.max(counts.offset), end.min(counts.end()));
-        if argument.memory == Some(counts.memory) && begin < end {
+        let (start, end) = (argument.offset.max(counts.offset), end.min(counts.end()));
+        if argument.memory == Some(counts.memory) && start < end {
             return Err(GpuError::Argument(ArgumentError {
                 label: None,
                 kernel: interface.entry_point.clone(),
                 argument: describe_argument(binding, argument),
                 problem: format!(
-                    "it shares bytes {begin} to {} of its buffer with the counts of \
+                    "it shares bytes {start} to {} of its buffer with the counts of \
                      Launch::indirect, and the kernel writes it",
                     end - 1
                 ),
@@ -52,8 +52,8 @@ pub(crate) fn overwritten_counts(
     Ok(())
 }
 
-/// Returns the bytes (begin, end) in which both ranges overlap; empty if begin ≥ end.
-fn common(
+/// Returns the overlap of two bound ranges as (start, end) in bytes; empty if start ≥ end.
+fn overlap(
     a: &Binding,
     a_argument: &Argument<'_>,
     b: &Binding,
@@ -69,7 +69,7 @@ fn reject(
     interface: &Interface,
     [first, second]: [&Binding; 2],
     argument: &Argument<'_>,
-    begin: u64,
+    start: u64,
     end: u64,
 ) -> GpuError {
     let writer = match (first.access.writes(), second.access.writes()) {
@@ -82,7 +82,7 @@ fn reject(
         kernel: interface.entry_point.clone(),
         argument: describe_argument(second, argument),
         problem: format!(
-            "it shares bytes {begin} to {} of its buffer with {}, and {writer}",
+            "it shares bytes {start} to {} of its buffer with {}, and {writer}",
             end - 1,
             binding_name(first)
         ),

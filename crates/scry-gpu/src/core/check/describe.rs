@@ -56,8 +56,8 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
     match it.kind {
         Kind::Scalar { rust, wgsl: wanted, at } => scalar(it, host, wgsl, (rust, wanted, at)),
         Kind::Unused { is_element: true, .. } if holds_struct(host.layout) => sizes(host, wgsl),
-        Kind::Unused { begin, end, is_element, value_at } => {
-            unused(it, host, wgsl, (begin, end), value_at, is_element)
+        Kind::Unused { start, end, is_element, value_at } => {
+            unused(it, host, wgsl, (start, end), value_at, is_element)
         }
         Kind::Moved { name, rust, wgsl } => renamed(name, rust, wgsl),
     }
@@ -162,7 +162,7 @@ fn unused(
     it: &Difference<'_>,
     host: &Host<'_>,
     wgsl: &TypeLayout,
-    (begin, end): (u64, u64),
+    (start, end): (u64, u64),
     value_at: u64,
     is_element: bool,
 ) -> Mismatch {
@@ -172,7 +172,7 @@ fn unused(
         .map(|member| &member.layout)
         .or_else(|| vec3_in(wgsl))
         .map_or_else(String::new, |it| format!(": {}", aligned(it)));
-    let gap = format!("bytes {begin} to {}", end - 1);
+    let gap = format!("bytes {start} to {}", end - 1);
     match it.field {
         Some((field, at)) if at == value_at => Mismatch {
             problem: format!(

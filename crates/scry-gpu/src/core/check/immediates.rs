@@ -77,7 +77,7 @@ fn block(
     let rejected = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
     let host = Host { layout, size: bytes.len() as u64, type_name };
     types::value(&host, wgsl).map_err(rejected)?;
-    let (whole, used) = (wgsl.fixed_size(), used(wgsl));
+    let (whole, used) = (wgsl.fixed_size(), used_size(wgsl));
     if host.size != whole && host.size != used {
         return Err(rejected(size(host.size, declared, whole, used)));
     }
@@ -99,15 +99,15 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
     Mismatch { problem, help }
 }
 
-/// Returns the bytes up to the end of the last scalar.
-fn used(layout: &TypeLayout) -> u64 {
+/// Returns the size up to the end of the last scalar.
+fn used_size(layout: &TypeLayout) -> u64 {
     match layout {
         _ if is_opaque(layout) => layout.fixed_size(),
         TypeLayout::Struct { members, .. } => {
-            members.last().map_or(0, |member| u64::from(member.offset) + used(&member.layout))
+            members.last().map_or(0, |member| u64::from(member.offset) + used_size(&member.layout))
         }
         TypeLayout::Array { element, len: Some(len), stride } if *len > 0 => {
-            u64::from(len - 1) * u64::from(*stride) + used(element)
+            u64::from(len - 1) * u64::from(*stride) + used_size(element)
         }
         TypeLayout::Matrix { columns, rows, scalar, stride } => {
             u64::from(columns - 1) * u64::from(*stride) + u64::from(rows * scalar.width)

@@ -158,8 +158,8 @@ impl Part<'_> {
         match *self.layout {
             ElementLayout::Struct { fields, .. } => {
                 let field = fields.iter().find(|field| {
-                    let begin = field.offset as u64;
-                    begin <= inside && inside + len <= begin + field.size as u64
+                    let start = field.offset as u64;
+                    start <= inside && inside + len <= start + field.size as u64
                 })?;
                 let (size, offset) = (field.size as u64, field.offset as u64);
                 let child = Self {
@@ -224,7 +224,7 @@ pub(super) enum Kind<'w> {
     Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
     /// A value that begins in padding of the WGSL type and extends beyond it, or a whole element
     /// that begins in padding.
-    Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
+    Unused { value_at: u64, start: u64, end: u64, is_element: bool },
     /// A field with a different offset than the member of the same name.
     Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
@@ -274,11 +274,11 @@ fn compare<'w>(
             let names_compared = std::mem::replace(&mut part.names_compared, true);
             let mut end = at;
             for member in members {
-                let begin = at + u64::from(member.offset);
-                let context = Some((member, part.base + begin));
-                check_padding(part, end, begin, context)?;
-                compare(part, begin, &member.layout, context)?;
-                end = begin + member.layout.fixed_size();
+                let start = at + u64::from(member.offset);
+                let context = Some((member, part.base + start));
+                check_padding(part, end, start, context)?;
+                compare(part, start, &member.layout, context)?;
+                end = start + member.layout.fixed_size();
             }
             if wgsl.runtime_array().is_some() {
                 return compare_names(
@@ -348,9 +348,9 @@ impl Repeat {
         let stride = u64::from(self.stride).max(1);
         let count = part.period / gcd(part.period, stride);
         for index in 0..self.len.map_or(count, |len| count.min(len.into())) {
-            let begin = at + index * stride;
-            compare(begin)?;
-            check_padding(part, begin + self.used, begin + stride, context)?;
+            let start = at + index * stride;
+            compare(start)?;
+            check_padding(part, start + self.used, start + stride, context)?;
         }
         Ok(())
     }
@@ -383,20 +383,20 @@ fn compare_scalar<'w>(
     })
 }
 
-/// Checks the bytes from `begin` to `end`, which are padding in WGSL.
+/// Checks the bytes from `start` to `end`, which are padding in WGSL.
 fn check_padding<'w>(
     part: Part<'_>,
-    begin: u64,
+    start: u64,
     end: u64,
     context: Context<'w>,
 ) -> Result<(), Difference<'w>> {
-    if begin >= end {
+    if start >= end {
         return Ok(());
     }
-    let elements_begin = part.is_element && begin.next_multiple_of(part.period) < end;
-    let found = match elements_begin {
-        true => Some((part, begin.next_multiple_of(part.period))),
-        false => extending_beyond(part, begin, end),
+    let element_starts = part.is_element && start.next_multiple_of(part.period) < end;
+    let found = match element_starts {
+        true => Some((part, start.next_multiple_of(part.period))),
+        false => extending_beyond(part, start, end),
     };
     let Some((value, value_at)) = found else {
         return Ok(());
@@ -404,10 +404,10 @@ fn check_padding<'w>(
     Err(Difference {
         kind: Kind::Unused {
             value_at,
-            begin: part.base + begin,
+            start: part.base + start,
             end: part.base + end,
             is_element: value.field.is_none() && !matches!(value.layout, ElementLayout::Scalar(_))
-                || elements_begin,
+                || element_starts,
         },
         field: value.field,
         member: context.map(|(member, _)| member),
@@ -415,19 +415,19 @@ fn check_padding<'w>(
     })
 }
 
-/// Returns the outermost value that begins at `begin` or later and extends beyond `end`, with its
+/// Returns the outermost value that begins at `start` or later and extends beyond `end`, with its
 /// offset in bytes from the start of the element. Only values that contain the last byte before
 /// `end` qualify.
-fn extending_beyond<'a>(part: Part<'a>, begin: u64, end: u64) -> Option<(Part<'a>, u64)> {
+fn extending_beyond<'a>(part: Part<'a>, start: u64, end: u64) -> Option<(Part<'a>, u64)> {
     let (mut part, mut last) = (part, end - 1);
-    let (begin, end) = (part.base + begin, part.base + end);
+    let (start, end) = (part.base + start, part.base + end);
     loop {
         let inside = last % part.period;
         let value_at = part.base + (last - inside);
         if inside >= part.size || value_at + part.size <= end {
             return None;
         }
-        if value_at >= begin {
+        if value_at >= start {
             return Some((part, value_at));
         }
         (part, last) = part.child(last, 1)?;

@@ -61,9 +61,9 @@ fn agrees(rust: &ElementLayout, wgsl: &TypeLayout) -> bool {
     let limit = wgsl.fixed_size() + 2 * stride * bytes.len() as u64;
     let mut scalars = BTreeMap::new();
     wgsl_scalars(wgsl, 0, limit, &mut scalars);
-    scalars.iter().all(|(begin, scalar)| {
-        let same = (0..scalar.width).all(|i| at(begin + u64::from(i)) == (*scalar, i));
-        let packed = || (0..4).all(|i| at(begin + i).0.width < 4);
+    scalars.iter().all(|(start, scalar)| {
+        let same = (0..scalar.width).all(|i| at(start + u64::from(i)) == (*scalar, i));
+        let packed = || (0..4).all(|i| at(start + i).0.width < 4);
         same || (*scalar == Scalar::U32 && packed())
     })
 }
