@@ -89,7 +89,7 @@ impl ShaderError {
     #[must_use]
     pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
         let label = report::one_line(label.as_ref());
-        self.rendered = report::relabel(&self.rendered, self.label.as_deref(), &label);
+        self.rendered = report::rename_source(&self.rendered, self.label.as_deref(), &label);
         self.label = Some(label);
         self
     }

@@ -1,4 +1,4 @@
-//! Whether a kernel computes with 16-bit floats.
+//! Finds out whether a kernel needs a device with 16-bit floats.
 //!
 //! The packing functions of WGSL convert to `F16` and `U16` also in kernels that do not enable
 //! `f16`, on devices without 16-bit types. Code generators then represent an `F16` or `U16` by a
@@ -6,7 +6,7 @@
 
 use super::{Inst, Kir, Stmt, Type, Value, for_each_stmt};
 
-/// Whether the kernel computes with 16-bit floats, rather than only packing them.
+/// Returns whether the kernel computes with 16-bit floats: false if it only packs or unpacks them.
 pub(crate) fn needs_f16(kir: &Kir) -> bool {
     let is_half = |value: Value| kir.ty(value) == Type::F16;
     let mut needed = kir.workgroup.iter().chain(&kir.locals).any(|array| array.ty == Type::F16);

@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// A message whose error sources are the notes, as naga's renderer prints them.
+/// An error with the notes as its chain of `source()`, which naga's renderer prints.
 #[derive(Debug)]
 struct Cause {
     text: String,
@@ -122,8 +122,7 @@ const MARK: &str = "┌─ ";
 /// The name of an unnamed source.
 const UNNAMED: &str = "wgsl";
 
-/// Returns the rendered text with that location in its heading, which otherwise has the earliest
-/// label.
+/// Replaces the location in the heading, where naga puts the earliest label's.
 fn with_location(text: &str, location: Location) -> String {
     let mark = format!("{MARK}{UNNAMED}:");
     let Some((before, after)) = text.split_once(&mark) else {
@@ -134,7 +133,7 @@ fn with_location(text: &str, location: Location) -> String {
 }
 
 /// Replaces the name of the source in the heading of a rendered text.
-pub(crate) fn relabel(text: &str, old: Option<&str>, new: &str) -> String {
+pub(crate) fn rename_source(text: &str, old: Option<&str>, new: &str) -> String {
     // The message is the first line, the heading the next.
     let Some((message, rest)) = text.split_once('\n') else {
         return text.to_owned();
@@ -184,7 +183,7 @@ fn location(span: Span, source: &str) -> Location {
     }
 }
 
-/// Returns whether a line of a span is too long to show, or there are too many lines.
+/// Returns whether a line that the span touches is longer than [`LONG_LINE`].
 fn has_long_line(span: Span, source: &str) -> bool {
     let Some(range) = span.to_range() else {
         return false;

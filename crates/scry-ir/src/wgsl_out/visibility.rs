@@ -1,11 +1,12 @@
-//! Values that are used outside the braces that compute them.
+//! Finds values that are used outside the WGSL block that computes them.
 //!
-//! A value of a scope without an earlier exit is visible after it; in WGSL the scope becomes a
-//! block of its own, so that such a value needs a variable.
+//! In the kernel IR, a value computed in a `Scope` before any exit from it dominates the code after
+//! the scope, and may be used there. In WGSL the scope is a block, so such a value must be declared
+//! as a `var` outside.
 
 use crate::kir::{Block, Inst, Kir, Stmt, Value};
 
-/// For each value, whether it is used outside the block that computes it and the blocks within.
+/// Returns for each value whether it is used outside the block that computes it.
 pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
     let mut walk = Walk {
         kir,
@@ -20,9 +21,9 @@ pub(super) fn escaping(kir: &Kir) -> Vec<bool> {
 
 struct Walk<'a> {
     kir: &'a Kir,
-    /// Numbers of the blocks around, the outermost first.
+    /// Indices of the enclosing blocks, the outermost first.
     open: Vec<usize>,
-    /// By number of a block.
+    /// By index of the block.
     depth_of_block: Vec<usize>,
     /// The block that computes each value so far.
     block_of: Vec<Option<usize>>,

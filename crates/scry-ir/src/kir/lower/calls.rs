@@ -2,7 +2,7 @@
 
 use naga::{Block, Function, Handle, LocalVariable, Statement};
 
-use super::addressed_variables::FunctionVariables;
+use super::dynamic_indexing::FunctionVariables;
 use super::frame::{Expr, Frame, Operand};
 use super::pointers::{Pointer, Root};
 use super::types::Ty;

@@ -36,7 +36,7 @@ impl Lower<'_> {
                 self.global_expression(self.module.constants[constant].init)
             }
             Expression::ZeroValue(ty) => self.zero(self.types.of(ty)?),
-            Expression::Compose { ty, ref components } => self.composed(ty, components),
+            Expression::Compose { ty, ref components } => self.lower_compose(ty, components),
             Expression::Splat { size, value } => {
                 super::constants::splat(&self.operand(value)?, size)
             }
@@ -52,16 +52,17 @@ impl Lower<'_> {
             }
             Expression::Access { base, index } => self.access(base, index),
             Expression::AccessIndex { base, index } => self.access_index(base, index),
-            Expression::Load { pointer } => self.loaded(handle, pointer),
+            Expression::Load { pointer } => self.lower_load(handle, pointer),
             Expression::ArrayLength(array) => {
                 let array = self.pointer(array)?;
                 Ok(Operand::Values([self.length(&array)?].into()))
             }
-            _ => Ok(Operand::Values(self.computed(handle)?.into())),
+            _ => Ok(Operand::Values(self.lower_operation(handle)?.into())),
         }
     }
 
-    fn composed(
+    /// Lowers a constructor of a vector, matrix, array or structure.
+    fn lower_compose(
         &mut self,
         ty: naga::Handle<naga::Type>,
         components: &[Expr],
@@ -71,7 +72,7 @@ impl Lower<'_> {
     }
 
     /// Lowers a load, without a copy if its only use is the store that follows.
-    fn loaded(&mut self, handle: Expr, pointer: Expr) -> Result<Operand, ShaderError> {
+    fn lower_load(&mut self, handle: Expr, pointer: Expr) -> Result<Operand, ShaderError> {
         let pointer = self.pointer(pointer)?;
         if self.frame.moved == Some(handle) { self.view(pointer) } else { self.load(&pointer) }
     }
@@ -81,7 +82,7 @@ impl Lower<'_> {
     }
 
     /// Lowers an operator or a builtin function.
-    fn computed(&mut self, handle: Expr) -> Result<Vec<Value>, ShaderError> {
+    fn lower_operation(&mut self, handle: Expr) -> Result<Vec<Value>, ShaderError> {
         match *self.frame.expression(handle) {
             Expression::Unary { op, expr } => {
                 let a = self.argument(expr)?;
@@ -108,7 +109,7 @@ impl Lower<'_> {
                 let shaped: Vec<_> = arguments.iter().map(shaped).collect();
                 math::math(&mut self.builder, fun, &shaped)
             }
-            Expression::As { expr, kind, convert } => self.converted(expr, kind, convert),
+            Expression::As { expr, kind, convert } => self.lower_cast(expr, kind, convert),
             Expression::CooperativeLoad { data, .. } => {
                 self.cooperative_load(self.ty(handle)?, data)
             }
@@ -119,7 +120,8 @@ impl Lower<'_> {
         }
     }
 
-    fn converted(
+    /// Lowers a conversion, or a bitcast if `width` is `None`.
+    fn lower_cast(
         &mut self,
         expr: Expr,
         kind: ScalarKind,
@@ -136,8 +138,8 @@ impl Lower<'_> {
     }
 }
 
-/// The error for an unsupported expression. Textures, ray queries etc. have been refused by the
-/// validator.
+/// Returns the error for an unsupported expression. Textures, ray queries etc. have been refused by
+/// the validator.
 fn refusal(expression: &Expression) -> ShaderError {
     ShaderError::compiler(match expression {
         Expression::CallResult(_)
@@ -145,9 +147,11 @@ fn refusal(expression: &Expression) -> ShaderError {
         | Expression::WorkGroupUniformLoadResult { .. }
         | Expression::SubgroupBallotResult
         | Expression::SubgroupOperationResult { .. } => {
-            "a result is used before its statement".into()
+            "the result of a call, atomic or subgroup operation is used before the statement that \
+             produces it"
+                .into()
         }
-        Expression::Override(_) => "an override has no value".into(),
-        _ => "an expression that kernels do not have".into(),
+        Expression::Override(_) => "unresolved override".into(),
+        _ => "unsupported expression".into(),
     })
 }

@@ -4,7 +4,6 @@
 //! statements; lowered values are kept in the frame of their function.
 
 mod access;
-mod addressed_variables;
 mod atomics;
 mod calls;
 mod componentwise;
@@ -12,6 +11,7 @@ mod constants;
 mod control;
 mod convert;
 mod cooperative;
+mod dynamic_indexing;
 mod element_type;
 mod entry;
 mod expressions;
@@ -39,7 +39,7 @@ use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
 use naga::{LocalVariable, Module, Span};
 
-use self::addressed_variables::IndexedVariables;
+use self::dynamic_indexing::IndexedVariables;
 use self::frame::{Frame, Operand};
 use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};

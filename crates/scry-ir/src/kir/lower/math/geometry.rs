@@ -34,12 +34,17 @@ fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
 
 /// Products are rounded before they are subtracted, so that parallel vectors result in zero.
 pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
-    let mut component = |i: usize, j: usize| difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
+    let mut component =
+        |i: usize, j: usize| unfused_difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
     [component(1, 2), component(2, 0), component(0, 1)]
 }
 
-/// `x[0] * x[1] - y[0] * y[1]`.
-pub(super) fn difference_of_products(b: &mut Builder, x: [Value; 2], y: [Value; 2]) -> Value {
+/// Emits `x[0] * x[1] - y[0] * y[1]`, not contracted to FMA: both products are rounded.
+pub(super) fn unfused_difference_of_products(
+    b: &mut Builder,
+    x: [Value; 2],
+    y: [Value; 2],
+) -> Value {
     let x = b.binary(BinaryOp::Mul, x[0], x[1]);
     let y = b.binary(BinaryOp::Mul, y[0], y[1]);
     b.binary(BinaryOp::Sub, x, y)
@@ -94,7 +99,7 @@ fn refract(
 ) -> Option<Vec<Value>> {
     let (cosine, ratio) = (dot(b, normal, incident)?, *ratio.values.first()?);
     let zero = number(b, b.ty(cosine), 0.0);
-    let k = transmitted(b, cosine, ratio);
+    let k = refracted_cosine_squared(b, cosine, ratio);
     let reflected = b.binary(BinaryOp::Lt, k, zero);
     let root = b.unary(UnaryOp::Sqrt, k);
     let along_normal = b.fma(ratio, cosine, root);
@@ -106,12 +111,13 @@ fn refract(
     }))
 }
 
-/// Returns `k`, the square of the cosine of the refracted direction.
-fn transmitted(b: &mut Builder, cosine: Value, ratio: Value) -> Value {
+/// Returns the square of the cosine of the refracted direction, negative for total internal
+/// reflection.
+fn refracted_cosine_squared(b: &mut Builder, cosine: Value, ratio: Value) -> Value {
     let one = number(b, b.ty(cosine), 1.0);
     let square = b.binary(BinaryOp::Mul, cosine, cosine);
-    let sine = b.binary(BinaryOp::Sub, one, square);
-    let ratio_square = b.binary(BinaryOp::Mul, ratio, ratio);
-    let bent = b.binary(BinaryOp::Mul, ratio_square, sine);
-    b.binary(BinaryOp::Sub, one, bent)
+    let sine_squared = b.binary(BinaryOp::Sub, one, square);
+    let ratio_squared = b.binary(BinaryOp::Mul, ratio, ratio);
+    let refracted_sine_squared = b.binary(BinaryOp::Mul, ratio_squared, sine_squared);
+    b.binary(BinaryOp::Sub, one, refracted_sine_squared)
 }

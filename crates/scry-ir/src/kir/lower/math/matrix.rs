@@ -2,7 +2,7 @@
 
 use naga::MathFunction as F;
 
-use super::geometry::{cross, difference_of_products};
+use super::geometry::{cross, unfused_difference_of_products};
 use crate::kir::lower::componentwise::sum_of_products;
 use crate::kir::lower::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, Value};
@@ -30,7 +30,7 @@ fn transpose(values: &[Value], rows: usize) -> Vec<Value> {
 
 fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
     match *values {
-        [x0, x1, y0, y1] => Some(difference_of_products(b, [x0, y1], [y0, x1])),
+        [x0, x1, y0, y1] => Some(unfused_difference_of_products(b, [x0, y1], [y0, x1])),
         [x0, x1, x2, y0, y1, y2, z0, z1, z2] => {
             let area = cross(b, [y0, y1, y2], [z0, z1, z2]);
             sum_of_products(b, &mut [x0, x1, x2].iter().zip(&area))
@@ -63,5 +63,5 @@ fn minors(b: &mut Builder, m: &[Value; 16], left: usize, rows: &[(usize, usize)]
 /// The determinant of two rows of the two columns that begin at `left`.
 fn minor(b: &mut Builder, m: &[Value; 16], left: usize, (i, j): (usize, usize)) -> Value {
     let right = left + 4;
-    difference_of_products(b, [m[left + i], m[right + j]], [m[right + i], m[left + j]])
+    unfused_difference_of_products(b, [m[left + i], m[right + j]], [m[right + i], m[left + j]])
 }

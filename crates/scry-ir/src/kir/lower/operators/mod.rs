@@ -15,7 +15,7 @@ pub(crate) fn unary(
     op: UnaryOperator,
     a: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
-    no_composite(&format!("{op:?}"), &[a])?;
+    reject_aggregate(&format!("{op:?}"), &[a])?;
     let op = match op {
         UnaryOperator::Negate => UnaryOp::Neg,
         UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => UnaryOp::Not,
@@ -23,14 +23,14 @@ pub(crate) fn unary(
     Ok(each_unary(b, op, a))
 }
 
-/// Lowers a binary operator. Both operands of `&&` and `||` have been computed.
+/// Lowers a binary operator. `&&` and `||` do not short-circuit here: both operands are evaluated.
 pub(crate) fn binary(
     b: &mut Builder,
     op: BinaryOperator,
     left: Shaped<'_>,
     right: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
-    no_composite(&format!("{op:?}"), &[left, right])?;
+    reject_aggregate(&format!("{op:?}"), &[left, right])?;
     match op {
         BinaryOperator::Multiply => Ok(multiply(b, left, right)),
         BinaryOperator::ShiftLeft => Ok(shift(b, BinaryOp::Shl, left, right)),
@@ -73,7 +73,8 @@ fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> 
     }
 }
 
-/// Shift amounts are modulo the width, for which an amount of any type has enough bits.
+/// Shifts of the kernel IR take the amount modulo the bit width, so converting it to `u32` loses
+/// nothing.
 fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
     each(b, [left, right], &|b, [left, right]| {
         let amount = b.convert(Type::U32, right);
@@ -88,7 +89,7 @@ pub(crate) fn select(
     if_true: Shaped<'_>,
     if_false: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
-    no_composite("select", &[condition, if_true, if_false])?;
+    reject_aggregate("select", &[condition, if_true, if_false])?;
     Ok(each(b, [condition, if_true, if_false], &|b, [c, x, y]| b.select(c, x, y)))
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn relational(
     fun: RelationalFunction,
     a: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
-    no_composite(&format!("{fun:?}"), &[a])?;
+    reject_aggregate(&format!("{fun:?}"), &[a])?;
     Ok(match fun {
         RelationalFunction::All => reduce(b, BinaryOp::And, a.values),
         RelationalFunction::Any => reduce(b, BinaryOp::Or, a.values),
@@ -111,8 +112,9 @@ fn reduce(b: &mut Builder, op: BinaryOp, values: &[Value]) -> Vec<Value> {
     values.iter().copied().reduce(|x, y| b.binary(op, x, y)).into_iter().collect()
 }
 
-/// The validator rejects structures and arrays here.
-fn no_composite(what: &str, args: &[Shaped<'_>]) -> Result<(), ShaderError> {
+/// Returns an internal error if an operand is a structure or array: the validator has rejected
+/// those already.
+fn reject_aggregate(what: &str, args: &[Shaped<'_>]) -> Result<(), ShaderError> {
     if args.iter().all(|arg| arg.shape.component().is_some()) {
         return Ok(());
     }

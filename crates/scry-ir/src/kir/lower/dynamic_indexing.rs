@@ -1,5 +1,5 @@
-//! Finds variables that are indexed by computed values: they need memory, the others become
-//! registers.
+//! Finds dynamically indexed variables: these stay in memory, the others are promoted to registers
+//! (as by LLVM's mem2reg and SROA).
 
 use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
 
@@ -13,13 +13,13 @@ enum Base {
     Global(Handle<GlobalVariable>),
 }
 
-/// The indexed variables of a function, by pointer argument and by local variable.
+/// The dynamically indexed variables of a function, by pointer argument and by local variable.
 pub(super) struct FunctionVariables {
     pub arguments: Vec<bool>,
     pub locals: Vec<bool>,
 }
 
-/// The indexed variables of a module.
+/// The dynamically indexed variables of a module.
 pub(super) struct IndexedVariables {
     /// By function; the entry point is the last.
     pub functions: Vec<FunctionVariables>,
