@@ -51,6 +51,8 @@ macro_rules! each_test {
             cooperative_matrices: products_in_every_type_and_layout tiles_of_large_matrices
                 sums_and_multiples_of_elements missing_lanes_count_as_zero
                 out_of_bounds_matrices_stay_inside rejects_invalid_matrix_products;
+            cooperative_matrix_edges: matrix_elements_outside_read_zero
+                matrix_elements_outside_stay;
             divergence: continuing_blocks_see_body_variables switches_in_loops_in_switches
                 returns_from_nested_callees arrays_written_on_different_ways;
             driver_faults: negated_f16_vectors_of_a_uniform

@@ -14,6 +14,7 @@ pub(crate) mod control;
 pub(crate) mod conversions;
 pub(crate) mod cooperation;
 pub(crate) mod cooperative_matrices;
+pub(crate) mod cooperative_matrix_edges;
 pub(crate) mod divergence;
 pub(crate) mod driver_faults;
 pub(crate) mod exact_floats;

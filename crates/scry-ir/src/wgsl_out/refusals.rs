@@ -20,6 +20,10 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
              the interface of the program that the kernel was lowered from"
         )));
     }
+    // Before the types: bounds checks of matrices in memory have 64-bit integers.
+    if kir.values.iter().any(|value| matches!(value.inst, Inst::MultiplyAdd { .. })) {
+        return Err(cooperative_matrices());
+    }
     let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
     arrays.chain(kir.vars.iter().copied()).try_for_each(scalar)?;
     kir.values.iter().try_for_each(|definition| value(kir, definition))?;
@@ -72,6 +76,14 @@ fn scalar(ty: Type) -> Check {
     }
 }
 
+fn cooperative_matrices() -> ShaderError {
+    lacks(
+        Features::COOPERATIVE_MATRIX,
+        "cooperative matrices",
+        "emit PTX, or multiply tiles in workgroup memory",
+    )
+}
+
 fn sixteen_bits() -> ShaderError {
     lacks(Features::I16, "16-bit integers (i16, u16)", OTHER_TARGETS)
 }
@@ -79,11 +91,7 @@ fn sixteen_bits() -> ShaderError {
 fn value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
     scalar(*ty)?;
     match inst {
-        Inst::MultiplyAdd { .. } => Err(lacks(
-            Features::COOPERATIVE_MATRIX,
-            "cooperative matrices",
-            "emit PTX, or multiply tiles in workgroup memory",
-        )),
+        Inst::MultiplyAdd { .. } => Err(cooperative_matrices()),
         Inst::Atomic { .. } if *ty == Type::F32 => Err(lacks(
             Features::F32_ATOMICS,
             "atomics of floats (atomic<f32>)",

@@ -3,14 +3,17 @@
 //! A matrix of 8 rows has 2 scalars per lane, one of 16 rows has 8, in the layout of
 //! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). Element-wise operations apply to each
 //! scalar; loads and stores access elements whose indices depend on the lane.
+//!
+//! Elements outside of the array read as zero and are not stored. A test of the last element, which
+//! is the same in all lanes, decides between accesses without and with a test of each element.
 
 use naga::{CooperativeData, CooperativeRole, Expression};
 
 use super::Lower;
 use super::frame::{Expr, Operand};
-use super::pointers::{Pointer, Root};
+use super::pointers::{ElementIndex, Pointer, Root};
 use super::types::Ty;
-use crate::kir::{AddressSpace, BinaryOp, Builtin, Const, Type, Value};
+use crate::kir::{AddressSpace, BinaryOp, Builtin, Const, Place, Stmt, Type, Value, Var};
 use crate::{ShaderError, ShaderErrorKind};
 
 /// N and K of one instruction, which are half of those of the larger matrices.
@@ -33,6 +36,34 @@ struct LaneOrigin {
     column: Value,
 }
 
+/// A load or store of a matrix.
+struct Access {
+    origin: MatrixOrigin,
+    role: CooperativeRole,
+    /// Scalars per lane.
+    count: u32,
+    /// Rows, and columns.
+    size: u32,
+    /// Number of the lane's first row or column, and the position in it.
+    major: Value,
+    minor: Value,
+}
+
+/// Whether all elements of a matrix are inside of its array.
+enum Inside {
+    Always,
+    Never,
+    /// If this `Bool` is true, which is the same in all lanes.
+    If(Value),
+}
+
+/// One scalar of a lane in memory.
+struct Element {
+    place: Place,
+    /// Whether it is inside of the array; `None` if it is known to be.
+    inside: Option<Value>,
+}
+
 /// Offset of the `nth` scalar of a lane from the first one, in rows and columns.
 fn offset(role: CooperativeRole, nth: u32) -> [u32; 2] {
     let (next, second, last) = (nth & 1, (nth >> 1 & 1) * STEP, (nth >> 2) * STEP);
@@ -43,52 +74,104 @@ fn offset(role: CooperativeRole, nth: u32) -> [u32; 2] {
 }
 
 impl Lower<'_> {
-    /// Lowers a load of a matrix.
+    /// Lowers a load of a matrix. Elements outside of the array are zero.
     pub(super) fn cooperative_load(
         &mut self,
         ty: Ty,
         data: CooperativeData,
     ) -> Result<Vec<Value>, ShaderError> {
-        let origin = self.origin(data)?;
-        let mut values = Vec::new();
-        self.for_each_element(ty, &origin, &mut |this, element| {
-            let place = this.place(&element, origin.ty)?;
-            values.extend(this.builder.load(origin.ty, place, 1));
+        let access = self.matrix_access(ty, data)?;
+        let condition = match self.inside(&access)? {
+            Inside::Always => return self.load_elements(&access, false),
+            Inside::Never => return self.load_elements(&access, true),
+            Inside::If(condition) => condition,
+        };
+        let ty = access.origin.ty;
+        let vars: Vec<Var> = (0..access.count).map(|_| self.builder.var(ty)).collect();
+        self.branch_on(condition, &mut |this, checked| {
+            let values = this.load_elements(&access, checked)?;
+            vars.iter().zip(values).for_each(|(var, value)| this.builder.set(*var, value));
             Ok(())
         })?;
-        Ok(values)
+        Ok(vars.into_iter().map(|var| self.builder.get(var)).collect())
     }
 
-    /// Lowers a store of a matrix.
+    /// Lowers a store of a matrix. Elements outside of the array are not stored.
     pub(super) fn cooperative_store(
         &mut self,
         target: Expr,
         data: CooperativeData,
     ) -> Result<(), ShaderError> {
         let values = self.values(target)?;
-        let origin = self.origin(data)?;
-        let mut values = values.iter();
-        self.for_each_element(self.ty(target)?, &origin, &mut |this, element| {
-            let place = this.place(&element, origin.ty)?;
-            this.builder.store(place, values.next().copied().into_iter().collect());
-            Ok(())
+        let access = self.matrix_access(self.ty(target)?, data)?;
+        match self.inside(&access)? {
+            Inside::Always => self.store_elements(&access, &values, false),
+            Inside::Never => self.store_elements(&access, &values, true),
+            Inside::If(condition) => self.branch_on(condition, &mut |this, checked| {
+                this.store_elements(&access, &values, checked)
+            }),
+        }
+    }
+
+    /// Adds a branch: `fill` adds the unchecked accesses for a matrix that is inside of its array,
+    /// and the checked ones for another.
+    fn branch_on(
+        &mut self,
+        condition: Value,
+        fill: &mut dyn FnMut(&mut Self, bool) -> Result<(), ShaderError>,
+    ) -> Result<(), ShaderError> {
+        let at = self.builder.position();
+        self.enter()?;
+        fill(self, false)?;
+        let then_block = self.exit();
+        self.enter()?;
+        fill(self, true)?;
+        let else_block = self.exit();
+        self.builder.push(Stmt::If { condition, then_block, else_block, at });
+        Ok(())
+    }
+
+    fn load_elements(&mut self, access: &Access, checked: bool) -> Result<Vec<Value>, ShaderError> {
+        let ty = access.origin.ty;
+        let mut values = Vec::with_capacity(access.count as usize);
+        self.for_each_element(access, checked, &mut |this, element| {
+            let value = this.builder.load(ty, element.place, 1)[0];
+            values.push(match element.inside {
+                None => value,
+                Some(inside) => {
+                    let zero = this.constant(Const::zero(ty));
+                    this.builder.select(inside, value, zero)
+                }
+            });
+        })?;
+        Ok(values)
+    }
+
+    fn store_elements(
+        &mut self,
+        access: &Access,
+        values: &[Value],
+        checked: bool,
+    ) -> Result<(), ShaderError> {
+        let mut values = values.iter().copied();
+        self.for_each_element(access, checked, &mut |this, element| {
+            let value = values.next().into_iter().collect();
+            match element.inside {
+                None => this.builder.store(element.place, value),
+                Some(inside) => this.builder.if_then(inside, |b| b.store(element.place, value)),
+            }
         })
     }
 
-    /// Calls `visit` with a pointer to each element of a lane.
+    /// Calls `visit` with each element of a lane.
     fn for_each_element(
         &mut self,
-        ty: Ty,
-        origin: &MatrixOrigin,
-        visit: &mut dyn FnMut(&mut Self, Pointer) -> Result<(), ShaderError>,
+        access: &Access,
+        checked: bool,
+        visit: &mut dyn FnMut(&mut Self, Element),
     ) -> Result<(), ShaderError> {
-        let Ty::Cooperative { role, .. } = ty else {
-            return Err(ShaderError::compiler("a cooperative access to no matrix".into()));
-        };
-        let count = self.types.scalars(ty) as u32;
+        let &Access { ref origin, role, count, major, minor, .. } = access;
         self.spend(count as usize)?;
-        let LaneOrigin { row, column } = self.lane_origin(role);
-        let (major, minor) = if origin.row_major { (row, column) } else { (column, row) };
         let lines = self.builder.binary(BinaryOp::Mul, major, origin.stride);
         let first = self.builder.binary(BinaryOp::Add, origin.index, lines);
         let first = self.builder.binary(BinaryOp::Add, first, minor);
@@ -96,11 +179,79 @@ impl Lower<'_> {
             let [rows, columns] = offset(role, nth);
             let (lines, along) = if origin.row_major { (rows, columns) } else { (columns, rows) };
             let index = self.further(first, origin.stride, lines, along);
-            let at = self.bounded(&origin.array, index)?;
+            let (at, inside) = if checked {
+                let lines = self.further_line(major, lines);
+                let position = self.exact_index(origin, lines, minor, along);
+                let len = self.wide_length(&origin.array)?;
+                let inside = self.builder.binary(BinaryOp::Lt, position, len);
+                (self.bounded(&origin.array, index)?, Some(inside))
+            } else {
+                (ElementIndex::Value(index), None)
+            };
             let element = self.element_of(origin.array, at)?;
-            visit(self, element)?;
+            let place = self.place(&element, origin.ty)?;
+            visit(self, Element { place, inside });
         }
         Ok(())
+    }
+
+    /// Returns whether all elements of a matrix are inside of its array.
+    fn inside(&mut self, access: &Access) -> Result<Inside, ShaderError> {
+        if !self.checked {
+            return Ok(Inside::Always);
+        }
+        let (origin, edge) = (&access.origin, access.size - 1);
+        let len = self.types.element(origin.array.ty)?.len;
+        let constant = |value| self.builder.kir().constant(value).map(|known| known.bits);
+        let (stride, index) = (constant(origin.stride), constant(origin.index));
+        let (Some(len), Some(stride)) = (len, stride) else {
+            let edge = self.constant(Const::u32(edge));
+            let last = self.exact_index(origin, edge, edge, 0);
+            let len = self.wide_length(&origin.array)?;
+            return Ok(Inside::If(self.builder.binary(BinaryOp::Lt, last, len)));
+        };
+        // The greatest index at which a matrix is inside.
+        let most = u64::from(len).checked_sub(1 + u64::from(edge) * (stride + 1));
+        Ok(match (most, index) {
+            (None, _) => Inside::Never,
+            (Some(most), Some(index)) if index <= most => Inside::Always,
+            (Some(_), Some(_)) => Inside::Never,
+            (Some(most), None) => {
+                let most = self.constant(Const::u32(most as u32));
+                Inside::If(self.builder.binary(BinaryOp::Le, origin.index, most))
+            }
+        })
+    }
+
+    /// Returns `index + line * stride + position + along` as a `U64`, which cannot overflow.
+    fn exact_index(
+        &mut self,
+        origin: &MatrixOrigin,
+        line: Value,
+        position: Value,
+        along: u32,
+    ) -> Value {
+        let along = self.constant(Const::u32(along));
+        let position = self.builder.binary(BinaryOp::Add, position, along);
+        let [index, line, stride, position] = [origin.index, line, origin.stride, position]
+            .map(|value| self.builder.convert(Type::U64, value));
+        let lines = self.builder.binary(BinaryOp::Mul, line, stride);
+        let start = self.builder.binary(BinaryOp::Add, index, lines);
+        self.builder.binary(BinaryOp::Add, start, position)
+    }
+
+    fn further_line(&mut self, line: Value, by: u32) -> Value {
+        let by = self.constant(Const::u32(by));
+        self.builder.binary(BinaryOp::Add, line, by)
+    }
+
+    /// Returns the length of an array as a `U64`.
+    fn wide_length(&mut self, array: &Pointer) -> Result<Value, ShaderError> {
+        let len = match self.types.element(array.ty)?.len {
+            Some(len) => self.constant(Const::u32(len)),
+            None => self.length(array)?,
+        };
+        Ok(self.builder.convert(Type::U64, len))
     }
 
     /// Adds a number of strides and a number of elements to an index.
@@ -112,6 +263,17 @@ impl Lower<'_> {
         }
         let lines = self.times(stride, lines);
         self.builder.binary(BinaryOp::Add, index, lines)
+    }
+
+    fn matrix_access(&mut self, ty: Ty, data: CooperativeData) -> Result<Access, ShaderError> {
+        let Ty::Cooperative { role, large, .. } = ty else {
+            return Err(ShaderError::compiler("a cooperative access to no matrix".into()));
+        };
+        let origin = self.origin(data)?;
+        let LaneOrigin { row, column } = self.lane_origin(role);
+        let (major, minor) = if origin.row_major { (row, column) } else { (column, row) };
+        let (count, size) = (self.types.scalars(ty) as u32, if large { 2 * STEP } else { STEP });
+        Ok(Access { origin, role, count, size, major, minor })
     }
 
     /// Returns the row and column of a lane's first scalar.

@@ -2,7 +2,7 @@
 
 use super::lowered;
 use super::{clamps, count};
-use crate::kir::{Inst, Kir, Stmt, optimise};
+use crate::kir::{Inst, Kir, Stmt, for_each_stmt, optimise};
 
 /// A kernel that copies a matrix from workgroup memory to a buffer of unknown length.
 fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
@@ -23,6 +23,21 @@ fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
     kir
 }
 
+/// Counts statements of a kind, also those in branches.
+fn statements(kir: &Kir, is_counted: fn(&Stmt) -> bool) -> usize {
+    let mut count = 0;
+    for_each_stmt(&kir.body, &mut |stmt| count += usize::from(is_counted(stmt)));
+    count
+}
+
+fn branches(kir: &Kir) -> usize {
+    statements(kir, |stmt| matches!(stmt, Stmt::If { .. }))
+}
+
+fn stores(kir: &Kir) -> usize {
+    statements(kir, |stmt| matches!(stmt, Stmt::Store { .. }))
+}
+
 #[test]
 fn in_bounds_elements_are_not_clamped() {
     let both = clamps(&copy("coop_mat16x16", 256, "1u", true));
@@ -35,10 +50,20 @@ fn in_bounds_elements_are_not_clamped() {
 }
 
 #[test]
+fn matrices_are_tested_once() {
+    // The store, of unknown place, and its two elements if it is not inside.
+    assert_eq!(branches(&copy("coop_mat8x8", 120, "0u", true)), 1 + 2);
+    assert_eq!(branches(&copy("coop_mat8x8", 120, "1u", true)), 1 + 2, "never inside");
+    assert_eq!(branches(&copy("coop_mat8x8", 256, "u32(out[0])", true)), 2 + 2, "the load as well");
+    assert_eq!(branches(&copy("coop_mat8x8", 256, "s & 15", true)), 1 + 2, "always inside");
+    assert_eq!(branches(&copy("coop_mat8x8", 120, "1u", false)), 0);
+}
+
+#[test]
 fn lanes_hold_parts_of_matrices() {
-    let stores = |kir: &Kir| kir.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).count();
-    assert_eq!(stores(&copy("coop_mat8x8", 256, "0u", true)), 1 + 2);
-    assert_eq!(stores(&copy("coop_mat16x16", 256, "0u", true)), 1 + 8);
+    assert_eq!(stores(&copy("coop_mat8x8", 256, "0u", false)), 1 + 2);
+    assert_eq!(stores(&copy("coop_mat16x16", 256, "0u", false)), 1 + 8);
+    assert_eq!(stores(&copy("coop_mat16x16", 256, "0u", true)), 1 + 2 * 8, "with tests, without");
 }
 
 #[test]
