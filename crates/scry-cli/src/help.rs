@@ -190,6 +190,6 @@ folder with its data and a `scry verify` command line that shows the difference.
 
 With --hostile the kernels index out of bounds and loop without end. None may change a byte outside
 of its bindings, crash its process or run longer than --timeout; results are compared where they are
-defined. Vulkan cannot cancel launches: loops that may not terminate are omitted there.
+defined. Where launches cannot be cancelled, loops that may not terminate are omitted.
 
 Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";

@@ -82,6 +82,7 @@ fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         linearised: false,
         workarounds: SpirvWorkarounds::empty(),
         reports_cut_loops: false,
+        polls: false,
     };
     let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -11,8 +11,8 @@ use crate::api::error::{
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId, MemoryKind,
-    NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
+    MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 
 /// The kind of an injected fault.
@@ -223,14 +223,14 @@ impl Driver for FaultDriver {
         Ok(true)
     }
 
-    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         match self.plan.fault {
             Fault::Hang if self.plan.has_failed() => return Ok(None),
             Fault::Endless => {}
             _ => return self.inner.cancel(submission),
         }
         let ended = self.plan.ended.fetch_max(submission.0, Ordering::Relaxed);
-        Ok(Some(SubmissionIndex(ended + 1)))
+        Ok(Some(Cancelled { first: SubmissionIndex(ended + 1), last: submission }))
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

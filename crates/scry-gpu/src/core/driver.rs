@@ -21,6 +21,14 @@ pub(crate) use crate::core::handles::{
     SubmissionIndex,
 };
 
+/// Submissions that were ended early, first and last included; none of them if `first` is beyond
+/// `last`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cancelled {
+    pub(crate) first: SubmissionIndex,
+    pub(crate) last: SubmissionIndex,
+}
+
 /// Describes the failure that a launch of a kernel reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureReport {
@@ -189,11 +197,10 @@ pub(crate) trait Driver: Send + Sync {
         Ok(false)
     }
 
-    /// Cancels the unfinished submissions up to `submission`, and waits until they have ended.
-    /// Returns the first of them, or one after `submission` if all had completed; `None` if running
-    /// work cannot be cancelled. The device remains usable. Launches are skipped, transfers are
-    /// not.
-    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+    /// Ends the unfinished submissions up to `submission`, and returns when they have ended; later
+    /// submissions may be ended too. Returns which were ended; `None` if running work cannot be
+    /// ended. The device remains usable. Launches are skipped, transfers are not.
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         let _ = submission;
         Ok(None)
     }

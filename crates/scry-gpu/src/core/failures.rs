@@ -159,6 +159,10 @@ impl Failures {
         let done = drain();
         for (submission, readback) in done.iter().filter_map(readback) {
             let Some(error) = readback.failure(queue) else { continue };
+            // Its waits report the time limit.
+            if queue.cancellations.include(submission) {
+                continue;
+            }
             log::error!("{error}");
             if failures.len() == MAX_REMEMBERED {
                 failures.remove(0);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::error::Result;
-use crate::core::driver::{Driver, SubmissionIndex};
+use crate::core::driver::{Cancelled, Driver, SubmissionIndex};
 
 /// Submissions that were cancelled together.
 struct Cancellation {
@@ -53,13 +53,19 @@ impl Cancellations {
         let mut list = self.lock();
         // Before any thread can observe the cancellation.
         self.started.fetch_add(1, Ordering::Release);
-        let Some(first) = driver.cancel(submission)? else {
+        let Some(Cancelled { first, last }) = driver.cancel(submission)? else {
             return Ok(false);
         };
-        if first <= submission {
-            list.push(Cancellation { first, last: submission, limit });
+        if first <= last {
+            list.push(Cancellation { first, last, limit });
         }
         Ok(true)
+    }
+
+    /// Whether a finished submission was cancelled.
+    pub(crate) fn include(&self, submission: SubmissionIndex) -> bool {
+        let was_cancelled = |it: &Cancellation| it.first <= submission && submission <= it.last;
+        self.started.load(Ordering::Acquire) > 0 && self.lock().iter().any(was_cancelled)
     }
 
     /// Returns the exceeded time limit if a wait for `submission` that began after `known`
@@ -102,6 +108,10 @@ mod tests {
             limit,
         });
         assert_eq!(cancellations.count(), 1);
+        assert_eq!(
+            [2, 3, 5, 6].map(|at| cancellations.include(SubmissionIndex(at))),
+            [false, true, true, false]
+        );
         // Waits in progress, for the cancelled submissions or later ones.
         assert_eq!(
             [2, 3, 5, 6, 9].map(|at| fails(at, 0, Reported::Any)),

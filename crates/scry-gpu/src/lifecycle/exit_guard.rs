@@ -18,8 +18,8 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId,
+    MemoryId, MemoryKind, NativeJob, RecordingId, RoutineJob, SubmissionIndex, Work,
 };
 use crate::lifecycle::fork_guard::Process;
 
@@ -238,7 +238,7 @@ impl Driver for Guarded {
         self.call(|driver| driver.notify(submission, waker))
     }
 
-    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         self.call(|driver| driver.cancel(submission))
     }
 

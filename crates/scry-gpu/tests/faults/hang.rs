@@ -74,7 +74,8 @@ fn hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
     (gpu, kernel, buffer)
 }
 
-/// Returns whether the device supports cancellation, after which it stays usable.
+/// Returns whether the device skips the remaining workgroups of a cancelled launch. GPUs start all
+/// of them, which is too many of them here.
 fn can_end_work(gpu: &Device) -> bool {
     gpu.backend_kind() == BackendKind::Cpu
 }
@@ -175,6 +176,49 @@ fn fault_23_practically_endless_loops() {
     let source = format!("{SPIN}{source}");
     let name = "hang::fault_23_practically_endless_loops";
     in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
+}
+
+#[test]
+fn fault_23_endless_loops_are_cancelled() {
+    let with_barriers = "
+        var<workgroup> found: u32;
+        @compute @workgroup_size(64)
+        fn spin(@builtin(local_invocation_index) index: u32) {
+            while true {
+                if index == 0u { found = atomicLoad(&go[0]); }
+                if workgroupUniformLoad(&found) != 0u { break; }
+                workgroupBarrier();
+            }
+        }";
+    let name = "hang::fault_23_endless_loops_are_cancelled";
+    in_child_alone(name, PATIENCE, || {
+        let with_barriers = format!("{SPIN}{with_barriers}");
+        for gpu in one_of_each() {
+            for source in [endless("true"), endless("index == 13u"), with_barriers.clone()] {
+                endless_loop_is_cancelled(&gpu, &source);
+            }
+        }
+    });
+}
+
+/// Every backend cancels endless loops of a launch of moderate size, and the device stays usable.
+fn endless_loop_is_cancelled(shared: &Device, source: &str) {
+    let gpu = opened_again(shared);
+    let buffer = gpu.upload(&[0u32; 64]).unwrap();
+    let kernel = gpu.compile(source).unwrap();
+    let limit = Duration::from_millis(200);
+    gpu.set_time_limit(Some(limit));
+    gpu.run(&kernel, &[&buffer], Launch::workgroups([8192, 1, 1])).unwrap();
+    let (result, took) = timed(|| gpu.wait());
+    assert!(matches!(result, Err(GpuError::Timeout(_))), "{gpu:?}: {result:?}");
+    assert!(took >= limit && took < limit + GRACE, "{gpu:?}: {took:?}");
+    gpu.set_time_limit(None);
+    check_works(&gpu);
+    buffer.write(&[7; 64]).unwrap();
+    assert_eq!(buffer.download().unwrap(), [7; 64]);
+    // This kernel ends once the word is written.
+    gpu.run(&kernel, &[&buffer], 64).unwrap();
+    gpu.wait().unwrap();
 }
 
 #[test]

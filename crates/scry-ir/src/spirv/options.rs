@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::kir::{KirOptions, Label, Stmt, for_each_stmt, termination, unoptimised};
+use crate::kir::{KirOptions, Label, Stmt, any_stmt, for_each_stmt, termination, unoptimised};
 use crate::wgsl::naga::guard;
 use crate::{Program, ShaderError, SpirvWorkarounds};
 
@@ -33,11 +33,20 @@ pub struct SpirvOptions {
     /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
     /// is 1 after a launch in which an invocation could not have entered two more iterations.
     pub reports_cut_loops: bool,
+    /// Makes loops that are not proven to end poll a stop word, and end once it is not 0: an
+    /// additional storage buffer of [`SpirvOptions::STOP_SIZE`] bytes is bound after all others.
+    /// Kernels with barriers in such loops need as many bytes of workgroup memory more. Without it,
+    /// or if the kernel is not checked, such loops end after 2^64 iterations at most. Useful for
+    /// kernels with [`ControlFlow::may_not_end`].
+    pub polls: bool,
 }
 
 impl SpirvOptions {
     /// Size in bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
     pub const CUT_LOOPS_SIZE: u32 = 16;
+
+    /// Size in bytes of the buffer of [`SpirvOptions::polls`].
+    pub const STOP_SIZE: u32 = 4;
 }
 
 /// Measures of a kernel's control flow, for drivers that limit it.
@@ -50,6 +59,8 @@ pub struct ControlFlow {
     /// Nesting depth of conditions and loops, with calls inlined, early returns replaced by
     /// conditions, and the cases of a `switch` nested in each other.
     pub depth: u32,
+    /// Whether the kernel has loops that are not proven to end.
+    pub may_not_end: bool,
 }
 
 /// The grid of a linearised launch, in the layout of the kernel's uniform buffer.
@@ -138,7 +149,9 @@ impl Program {
         guard::run(|| {
             let kir = unoptimised(content, &KirOptions { checked: true })?;
             let most_iterations = termination::most_iterations(&kir);
-            Ok(ControlFlow { most_iterations, depth: depth(&kir.body, None) })
+            let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
+            let may_not_end = any_stmt(&kir.body, &mut |stmt| is_unproven(stmt));
+            Ok(ControlFlow { most_iterations, depth: depth(&kir.body, None), may_not_end })
         })
     }
 }

@@ -25,6 +25,7 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         linearised: false,
         workarounds: SpirvWorkarounds::all(),
         reports_cut_loops: true,
+        polls: false,
     };
     program.to_spirv_with_naga(&options)?;
     inlined(program.control_flow())?;

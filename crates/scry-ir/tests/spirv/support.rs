@@ -16,6 +16,7 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     linearised: false,
     workarounds: SpirvWorkarounds::empty(),
     reports_cut_loops: false,
+    polls: false,
 };
 
 /// The same with all workarounds.
@@ -65,6 +66,7 @@ pub fn every_option() -> Vec<SpirvOptions> {
                     SpirvWorkarounds::empty()
                 },
                 reports_cut_loops: bits & 16 != 0,
+                polls: version == (1, 5),
             });
         }
     }

@@ -136,19 +136,70 @@ fn cut_loop_report_is_last_binding() {
                 validate(&reporting).unwrap_or_else(|e| panic!("{name}: {e}"));
             }
             let [plain, reporting] = [plain, reporting].map(|words| load(&words));
-            let slots = |module: &rspirv::dr::Module| {
-                let slots = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
-                    Some(rspirv::dr::Operand::Decoration(spirv::Decoration::Binding)) => {
-                        Some(it.operands[2].unwrap_literal_bit32())
-                    }
-                    _ => None,
-                });
-                slots.max().map_or(0, |last| last + 1)
-            };
-            let bindings = program.interface().bindings.len() as u32 + u32::from(linearised);
-            assert_eq!((slots(&reporting), slots(&plain)), (bindings + 1, bindings), "{name}");
+            let slots = |module| bindings(module).into_iter().max().map_or(0, |last| last + 1);
+            let own = program.interface().bindings.len() as u32 + u32::from(linearised);
+            assert_eq!((slots(&reporting), slots(&plain)), (own + 1, own), "{name}");
             let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
             assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");
         }
     }
+}
+
+#[test]
+fn only_loops_without_proof_poll() {
+    let validates = have_validator("polls");
+    let mut polling = 0;
+    for (name, source) in sources(&corpus("")) {
+        let program = parse(&name, &source);
+        for reports_cut_loops in [false, true] {
+            let with = |polls| {
+                let options = SpirvOptions { reports_cut_loops, polls, ..CHECKED };
+                program.to_spirv(&options).unwrap()
+            };
+            let (plain, polled) = (with(false), with(true));
+            if validates {
+                validate(&polled).unwrap_or_else(|e| panic!("{name}: {e}"));
+            }
+            if !program.control_flow().unwrap().may_not_end {
+                assert!(plain == polled, "{name}: its loops are proven to end");
+                continue;
+            }
+            polling += 1;
+            let stop = bindings(&load(&polled));
+            let expected = program.interface().bindings.len() + usize::from(reports_cut_loops);
+            assert_eq!(stop.iter().max(), Some(&(expected as u32)), "{name}");
+        }
+    }
+    assert!(polling > 0, "the corpus has kernels with such loops");
+}
+
+#[test]
+fn loops_with_barriers_are_left_together() {
+    let source = |barrier: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage, read> limit: array<u32>;
+             @compute @workgroup_size(64)
+             fn main() {{ for (var i = 0u; i != limit[0]; i += 3u) {{ {barrier} }} }}"
+        )
+    };
+    let count = |source: &str, op: Op| {
+        let options = SpirvOptions { polls: true, ..CHECKED };
+        let words = parse("polls", source).to_spirv(&options).unwrap();
+        code(&load(&words)).filter(|i| i.class.opcode == op).count()
+    };
+    let [plain, with] = [source(""), source("workgroupBarrier();")];
+    assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&plain, op)), [0, 1]);
+    // Two more barriers, between which the invocations agree.
+    assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&with, op)), [3, 2]);
+}
+
+/// Returns the bindings that a module declares.
+fn bindings(module: &rspirv::dr::Module) -> Vec<u32> {
+    let bindings = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
+        Some(rspirv::dr::Operand::Decoration(spirv::Decoration::Binding)) => {
+            Some(it.operands[2].unwrap_literal_bit32())
+        }
+        _ => None,
+    });
+    bindings.collect()
 }

@@ -43,10 +43,11 @@ impl Device {
     ///
     /// The CPU device cancels the work that was waited for: running kernels stop with
     /// incomplete output, and later ones do not start. All waits in progress for this work, or
-    /// for later work, fail with the same error, and the device stays usable. CUDA cancels kernels
-    /// with loops that are not proven to end: these poll for cancellation. Other kernels have half
-    /// a second to finish. Vulkan cannot stop a running kernel; there, and where a CUDA kernel does
-    /// not finish, the device is lost, and later calls fail at once.
+    /// for later work, fail with the same error, and the device stays usable. CUDA and Vulkan
+    /// cancel kernels with loops that are not proven to end: these poll for cancellation. Vulkan
+    /// also cancels work submitted later. Other kernels have half a second to finish; where one
+    /// does not, and on GPUs without device memory that the host can write, the device is lost, and
+    /// later calls fail at once.
     ///
     /// ```
     /// use std::time::Duration;

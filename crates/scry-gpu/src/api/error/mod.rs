@@ -119,8 +119,8 @@ pub enum GpuError {
     /// The device has no memory left for an allocation.
     OutOfMemory(OutOfMemoryError),
 
-    /// Work exceeded the time limit. The CPU device cancels it and stays usable; where the backend
-    /// cannot stop a kernel, the device is lost, and later calls return [`GpuError::DeviceLost`].
+    /// Work exceeded the time limit. The device cancels it and stays usable; if a kernel cannot be
+    /// stopped, the device is lost, and later calls return [`GpuError::DeviceLost`].
     Timeout(TimeoutError),
 
     /// A wait was interrupted by [`Device::interrupt`](crate::Device::interrupt); the work

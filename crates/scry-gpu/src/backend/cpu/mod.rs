@@ -29,7 +29,7 @@ use crate::api::error::{DEFECT, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
+    Adapter, Cancelled, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
     MemoryMark, RecordingId, RecordingMark, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
@@ -194,8 +194,9 @@ impl Driver for CpuDriver {
         Ok(true)
     }
 
-    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
-        Ok(self.queue.cancel(submission.0)?.map(SubmissionIndex))
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
+        let first = self.queue.cancel(submission.0)?;
+        Ok(first.map(|first| Cancelled { first: SubmissionIndex(first), last: submission }))
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

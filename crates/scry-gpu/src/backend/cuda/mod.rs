@@ -42,8 +42,8 @@ use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob,
-    RecordingId, RecordingMark, RoutineJob, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, GridSource, KernelId, MemoryId, MemoryKind,
+    NativeJob, RecordingId, RecordingMark, RoutineJob, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -192,8 +192,9 @@ impl Driver for CudaDriver {
         self.queue.wait(submission.0, timeout)
     }
 
-    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<SubmissionIndex>> {
-        Ok(self.queue.cancel(submission.0)?.map(SubmissionIndex))
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
+        let first = self.queue.cancel(submission.0)?;
+        Ok(first.map(|first| Cancelled { first: SubmissionIndex(first), last: submission }))
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

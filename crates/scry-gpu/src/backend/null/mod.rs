@@ -148,6 +148,7 @@ impl Driver for NullDriver {
             linearised: job.grid == GridSource::Linearised,
             workarounds: SpirvWorkarounds::all(),
             reports_cut_loops: self.failing.is_some(),
+            polls: true,
         })?;
         let hidden =
             usize::from(job.grid == GridSource::Linearised) + usize::from(self.failing.is_some());

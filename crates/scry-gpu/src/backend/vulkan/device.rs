@@ -36,6 +36,9 @@ pub(super) struct Gpu {
     pub(super) prefers_sets: bool,
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
+    /// Whether there is memory for the stop word that the device reads fast and the host writes.
+    /// Other host memory serves about one read per microsecond, too few for all subgroups of a GPU.
+    pub(super) can_poll: bool,
     pub(super) writer: SpirvWriter,
     extensions: Extensions,
     names: Option<ext::debug_utils::Device>,
@@ -84,6 +87,7 @@ impl Gpu {
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),
+            can_poll: shares_memory(instance, *physical),
             writer,
             extensions: *extensions,
             names,
@@ -177,6 +181,16 @@ impl Drop for Gpu {
         // the driver has waited for its work.
         unsafe { self.raw.destroy_device(None) };
     }
+}
+
+/// Whether a device has local memory that is host-visible and coherent.
+fn shares_memory(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
+    // SAFETY: the physical device belongs to the instance.
+    let all = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
+    let wanted = vk::MemoryPropertyFlags::DEVICE_LOCAL
+        | vk::MemoryPropertyFlags::HOST_VISIBLE
+        | vk::MemoryPropertyFlags::HOST_COHERENT;
+    all.memory_types_as_slice().iter().any(|ty| ty.property_flags.contains(wanted))
 }
 
 /// Returns an unused device that was opened earlier from this physical device.

@@ -16,8 +16,11 @@ mod queue;
 mod tests;
 mod workarounds;
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
+
+use ash::vk;
+use scry_ir::SpirvOptions;
 
 pub use self::compile::SpirvWriter;
 use self::device::Gpu;
@@ -35,8 +38,8 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId, MemoryId,
-    MemoryKind, RecordingId, RecordingMark, SubmissionIndex, Work,
+    Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId,
+    MemoryId, MemoryKind, RecordingId, RecordingMark, SubmissionIndex, Work,
 };
 use crate::core::id::Slots;
 
@@ -55,6 +58,9 @@ struct VulkanDriver {
     queue: Queue,
     recordings: RwLock<Slots<RecordingMark, Commands>>,
     kernels: RwLock<Kernels>,
+    /// The stop word that kernels poll, once there is such a kernel. Not 0 only while submissions
+    /// are being cancelled.
+    stop: OnceLock<Block>,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
     timeline: Timeline,
@@ -67,6 +73,7 @@ impl VulkanDriver {
             queue: Queue::new(&gpu),
             recordings: RwLock::default(),
             kernels: RwLock::default(),
+            stop: OnceLock::new(),
             blocks: RwLock::default(),
             heap: Heap::new(&gpu),
             timeline: Timeline::new(&gpu)?,
@@ -82,7 +89,20 @@ impl VulkanDriver {
     /// Calls `work` with the tables, which stay unchanged during the call.
     fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
-        work(Tables { blocks: &blocks, kernels: &kernels })
+        let stop = self.stop.get().map_or(vk::Buffer::null(), |stop| stop.buffer);
+        work(Tables { blocks: &blocks, kernels: &kernels, stop })
+    }
+
+    /// Allocates the stop word, unless there is one.
+    fn make_stop_word(&self) -> Result<()> {
+        if self.stop.get().is_none() {
+            let size = SpirvOptions::STOP_SIZE.into();
+            let stop = self.heap.allocate(MemoryKind::Upload, size, "stop word")?;
+            stop.signal(0)?;
+            // Another thread may have been faster.
+            drop(self.stop.set(stop));
+        }
+        Ok(())
     }
 }
 
@@ -117,6 +137,9 @@ impl Driver for VulkanDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
         let kernel = compile::compile(&self.gpu, job)?;
+        if kernel.polls {
+            self.make_stop_word()?;
+        }
         Ok(write(&self.kernels).insert(kernel))
     }
 
@@ -174,6 +197,14 @@ impl Driver for VulkanDriver {
 
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.timeline.wait(submission.0, timeout)
+    }
+
+    fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
+        self.gpu.check_alive()?;
+        match self.stop.get() {
+            Some(stop) => self.queue.cancel(&self.timeline, submission, stop),
+            None => Ok(None),
+        }
     }
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {

@@ -20,7 +20,7 @@ use scry_ir::{Program, ShaderError};
 use scry_ptx::{PtxOptions, Target, translate};
 
 use self::random::Random;
-use super::{LIMIT, number};
+use super::number;
 
 /// Default number of kernels on the processor, and on other devices.
 const SEEDS: [u64; 2] = [400, 100];
@@ -134,7 +134,7 @@ fn interpreted(hostile: &Hostile, program: &Program) -> Option<String> {
     }
 }
 
-/// Runs a kernel between guard bytes; `None` if it might not end on a device that cannot end it.
+/// Runs a kernel between guard bytes; `None` if it might not end on a device that cannot cancel it.
 fn run(
     hostile: &Hostile,
     program: &Program,
@@ -163,7 +163,7 @@ fn ir_kernels_write_only_their_bindings() {
         let [cpu, other] = SEEDS;
         let default = if device.backend_kind() == BackendKind::Cpu { cpu } else { other };
         let endless = super::can_cancel(&device);
-        device.set_time_limit(endless.then_some(LIMIT));
+        device.set_time_limit(endless.then_some(super::limit(&device)));
         let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
         let count = number("SCRY_FUZZ_SEEDS").unwrap_or(default);
         let mut outcomes = Vec::new();

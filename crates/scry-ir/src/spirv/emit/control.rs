@@ -119,7 +119,11 @@ impl Emitter<'_> {
         self.go(top);
         self.begin(top);
         if !finite && self.options.checked {
-            self.count_down(merge);
+            if self.options.polls {
+                self.poll(body, merge);
+            } else {
+                self.count_down(merge);
+            }
         }
         self.constructs.push(Construct { label, is_loop: true, merge, passing: Vec::new() });
         self.block(body)?;

@@ -19,6 +19,7 @@ mod float_functions;
 mod loop_report;
 mod memory;
 mod module;
+mod poll;
 mod state;
 mod subgroups;
 mod uniforms;
@@ -68,6 +69,7 @@ impl Program {
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::default(),
     ///     reports_cut_loops: false,
+    ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let words = program.to_spirv(&options)?;
@@ -109,6 +111,7 @@ impl Kir {
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::empty(),
     ///     reports_cut_loops: false,
+    ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let kir = program.to_kir(&KirOptions { checked: true })?;
@@ -156,6 +159,8 @@ struct Emitter<'k> {
     constructs: Vec<Construct>,
     /// The variable that says that a label is being left, by label; 0 if there is none.
     leaving: Vec<Id>,
+    /// The polls of loops that are not proven to end.
+    polling: poll::Poll,
     /// Whether the current block has its terminator.
     terminated: bool,
     /// Whether the device has 16-bit floats, and 16-bit integers. Otherwise their values are
@@ -183,6 +188,7 @@ impl<'k> Emitter<'k> {
             builtins: Vec::new(),
             constructs: Vec::new(),
             leaving: vec![0; kir.labels as usize],
+            polling: poll::Poll::default(),
             terminated: false,
             native_f16: interface.features.contains(Features::F16) || needs_f16(kir),
             native_u16: interface.features.contains(Features::I16),

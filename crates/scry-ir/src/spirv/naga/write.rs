@@ -32,6 +32,7 @@ impl Program {
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::all(),
     ///     reports_cut_loops: false,
+    ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let words = program.to_spirv_with_naga(&options)?;
@@ -69,6 +70,7 @@ fn write(
         })?;
         bindings.push(params);
     }
+    // Its own loop bounds end loops: the buffer of `polls` stays unused.
     if options.reports_cut_loops {
         bindings.push(cut_loops::report(module.to_mut()));
     }

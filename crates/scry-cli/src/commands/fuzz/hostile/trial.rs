@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scry_fuzz::hostile::{Comparable, HostileKernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
-use scry_gpu::{BackendKind, Device, GpuError, Launch};
+use scry_gpu::{BackendKind, Device, DeviceKind, GpuError, Launch};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, Stmt, any_stmt};
 
@@ -45,9 +45,24 @@ pub(super) struct Trial {
 
 impl Trial {
     /// Returns which kernels this device can run: loops that may not terminate need launches that
-    /// can be cancelled.
+    /// can be cancelled, which naga's SPIR-V writer does not support.
     pub fn rules(&self) -> Rules {
-        Rules { endless: self.device.backend_kind() != BackendKind::Vulkan }
+        let is_naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
+        Rules { endless: self.device.backend_kind() != BackendKind::Vulkan || !is_naga }
+    }
+
+    /// Returns the time limit of kernels that may loop forever. Software drivers of Vulkan compile
+    /// kernels during their first launch, which cannot be cancelled.
+    fn limit(&self) -> Duration {
+        match self.device.backend_kind() {
+            BackendKind::Vulkan if self.device.info().kind == DeviceKind::Software => LONG_LIMIT,
+            _ => LIMIT,
+        }
+    }
+
+    /// Whether the driver ends long loops, and reports that.
+    fn cuts_loops(&self) -> bool {
+        self.device.info().workarounds.iter().any(|it| it.name == "report-cut-loops")
     }
 
     /// Runs a kernel.
@@ -66,6 +81,9 @@ impl Trial {
                 if kernel.may_not_terminate() && has_unpolled_loop(&kernel.case().source) =>
             {
                 return Ok(Outcome::Long);
+            }
+            Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.cuts_loops() => {
+                return Ok(self.check_after_cancellation());
             }
             ran => ran?,
         };
@@ -86,7 +104,7 @@ impl Trial {
     }
 
     fn run_limited(&self, kernel: &HostileKernel) -> Result<GuardedRun, GpuError> {
-        let limit = if kernel.may_not_terminate() { LIMIT } else { LONG_LIMIT };
+        let limit = if kernel.may_not_terminate() { self.limit() } else { LONG_LIMIT };
         let cancels = self.rules().endless;
         self.device.set_time_limit(cancels.then_some(limit));
         run(kernel, &self.device)

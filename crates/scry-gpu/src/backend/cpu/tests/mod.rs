@@ -14,7 +14,9 @@ use super::compile::Kernel;
 use super::{CpuDriver, info, write};
 use crate::api::error::{GpuError, Result};
 use crate::core::command::{BoundBuffer, BufferRange, Command, Dispatch, Groups, Role, Step};
-use crate::core::driver::{Driver, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work};
+use crate::core::driver::{
+    Cancelled, Driver, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 

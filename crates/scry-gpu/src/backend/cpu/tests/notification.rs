@@ -49,7 +49,7 @@ fn each_waker_is_woken_once() {
     }
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!((first.get(), second.get()), (0, 0));
-    assert_eq!(driver.cancel(hung), Ok(Some(hung)));
+    assert_eq!(driver.cancel(hung), Ok(Some(Cancelled { first: hung, last: hung })));
     driver.finish(filled);
     second.wait_for(2);
     assert_eq!((first.get(), second.get()), (1, 2));

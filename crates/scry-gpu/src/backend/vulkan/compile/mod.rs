@@ -30,7 +30,10 @@ pub(super) struct Kernel {
     pub(super) template: vk::DescriptorUpdateTemplate,
     /// Whether bindings are push descriptors rather than descriptor sets.
     pub(super) pushes: bool,
+    /// Bindings of a launch: all but the stop word.
     pub(super) bindings: usize,
+    /// Whether the last binding is the stop word, which loops poll.
+    pub(super) polls: bool,
     /// Bytes of the immediate block; rounded up to 32-bit words in the pipeline layout.
     pub(super) immediates: usize,
     /// The meaning of the failure report in the last binding, if the kernel has one.
@@ -44,13 +47,20 @@ pub(super) struct Source<'a> {
     pub(super) entry: &'a str,
     pub(super) bindings: &'a [vk::DescriptorType],
     pub(super) immediates: usize,
+    /// Whether the last binding is the stop word.
+    pub(super) polls: bool,
 }
 
 /// Compiles a program, through the disk cache if there is one.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
-    let report = report(gpu, job.program)?;
-    let options = spirv_options(gpu, job, report.is_some());
+    let flow = job.program.control_flow()?;
+    let report = report(gpu, job.program, flow)?;
+    let options = SpirvOptions {
+        reports_cut_loops: report.is_some(),
+        polls: polls(gpu, job, flow),
+        ..spirv_options(gpu, job)
+    };
     let spirv = gpu.writer.write(job.program, &options)?;
     if let Some(dump) = job.dump {
         dump.spirv(&spirv);
@@ -59,8 +69,9 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let source = Source {
         spirv: &spirv,
         entry: &interface.entry_point,
-        bindings: &descriptor_types(job.program, job.grid, report.is_some()),
+        bindings: &descriptor_types(job.program, &options),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
+        polls: options.polls,
     };
     let mut kernel = match job.cache {
         Some(disk) => compile_cached(gpu, job, disk, &source)?,
@@ -94,13 +105,13 @@ fn compile_cached(
 ///
 /// # Errors
 /// [`GpuError::Kernel`] if control flow nests more deeply than the driver supports.
-fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<FailureReport>>> {
+fn report(gpu: &Gpu, program: &Program, flow: ControlFlow) -> Result<Option<Arc<FailureReport>>> {
     let [cuts_loops, drops_conditions] =
         [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
     if !(cuts_loops || drops_conditions) {
         return Ok(None);
     }
-    let ControlFlow { most_iterations, depth } = program.control_flow()?;
+    let ControlFlow { most_iterations, depth, .. } = flow;
     if drops_conditions && depth + DEPTH_MARGIN > MAX_DEPTH {
         return Err(too_deep(gpu, program, depth));
     }
@@ -140,7 +151,19 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
     })
 }
 
-fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> SpirvOptions {
+/// Whether loops of a kernel poll the stop word. Unchecked kernels may do anything, and one that
+/// needs all workgroup memory or all bindings has no room for the word.
+fn polls(gpu: &Gpu, job: &CompileJob<'_>, flow: ControlFlow) -> bool {
+    let (interface, limits) = (job.program.interface(), &gpu.info.limits);
+    let memory = u64::from(interface.workgroup_memory) + u64::from(SpirvOptions::STOP_SIZE);
+    let is_storage = |ty: &BufferBindingType| *ty == BufferBindingType::Storage;
+    let bindings = interface.bindings.iter().filter(|binding| is_storage(&binding.ty)).count();
+    let has_room = memory <= u64::from(limits.max_workgroup_memory)
+        && bindings < limits.max_storage_bindings as usize;
+    flow.may_not_end && job.checked && gpu.can_poll && has_room
+}
+
+fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
     let newest = gpu.version >= vk::API_VERSION_1_3 && gpu.has_dot_product;
     SpirvOptions {
         // SPIR-V 1.6 has instructions for packed dot products.
@@ -149,20 +172,21 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> Sp
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
         linearised: job.grid == GridSource::Linearised,
         workarounds: gpu.workarounds.spirv(),
-        reports_cut_loops,
+        reports_cut_loops: false,
+        polls: false,
     }
 }
 
-fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<vk::DescriptorType> {
+fn descriptor_types(program: &Program, options: &SpirvOptions) -> Vec<vk::DescriptorType> {
     let declared = program.interface().bindings.iter();
     let declared = declared.map(|binding| match binding.ty {
         BufferBindingType::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         BufferBindingType::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    let grid_params =
-        (grid == GridSource::Linearised).then_some(vk::DescriptorType::UNIFORM_BUFFER);
-    let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
-    declared.chain(grid_params).chain(report).collect()
+    let grid_params = options.linearised.then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let hidden = [options.reports_cut_loops, options.polls];
+    let hidden = hidden.into_iter().filter(|has| *has);
+    declared.chain(grid_params).chain(hidden.map(|_| vk::DescriptorType::STORAGE_BUFFER)).collect()
 }
 
 /// Whether a blob begins with the pipeline cache header of this device and driver.
@@ -223,7 +247,8 @@ impl Kernel {
             set_layout: vk::DescriptorSetLayout::null(),
             template: vk::DescriptorUpdateTemplate::null(),
             pushes: few && gpu.push.is_some() && !gpu.prefers_sets,
-            bindings: source.bindings.len(),
+            bindings: source.bindings.len() - usize::from(source.polls),
+            polls: source.polls,
             immediates: source.immediates,
             report: None,
             gpu: Arc::clone(gpu),

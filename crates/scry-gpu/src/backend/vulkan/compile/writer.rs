@@ -112,6 +112,7 @@ mod tests {
             linearised: false,
             workarounds: scry_ir::SpirvWorkarounds::empty(),
             reports_cut_loops: false,
+            polls: false,
         };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
         let [naga, kir] = [SpirvWriter::Naga, SpirvWriter::Kir]

@@ -5,6 +5,7 @@ mod buffer_cache;
 mod free_ranges;
 
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
@@ -290,6 +291,17 @@ impl Block {
         // SAFETY: `mapped` checked that the range is within the mapping, which outlives `self`; by
         // the driver's contract nothing else accesses the range meanwhile.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
+        Ok(())
+    }
+
+    /// Writes the first word, which kernels may be reading.
+    pub(super) fn signal(&self, word: u32) -> Result<()> {
+        let start = self.mapped(MemoryKind::Upload, "cancel", 0, size_of::<u32>())?;
+        // SAFETY: `mapped` checked that the word is within the mapping, which outlives `self`; a
+        // buffer's memory is aligned to 16 bytes, and the host accesses it only here, atomically.
+        let shared = unsafe { AtomicU32::from_ptr(start.cast()) };
+        // Unlike a store, an exchange does not stay in a write-combining buffer.
+        shared.swap(word, Ordering::SeqCst);
         Ok(())
     }
 

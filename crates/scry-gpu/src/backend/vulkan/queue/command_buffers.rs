@@ -111,7 +111,7 @@ impl DescriptorSets {
         loop {
             let fresh = self.current == self.pools.len();
             if fresh {
-                self.grow(kernel.bindings)?;
+                self.grow(kernel.bindings + usize::from(kernel.polls))?;
             }
             let info = vk::DescriptorSetAllocateInfo::default()
                 .descriptor_pool(self.pools[self.current])

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use ash::vk;
+use scry_ir::SpirvOptions;
 
 use super::command_buffers::Commands;
 use super::timing::Timer;
@@ -28,6 +29,8 @@ pub(crate) type Kernels = Slots<KernelMark, Kernel>;
 pub(crate) struct Tables<'a> {
     pub(crate) blocks: &'a Blocks,
     pub(crate) kernels: &'a Kernels,
+    /// The buffer of the stop word; null before a kernel polls it.
+    pub(crate) stop: vk::Buffer,
 }
 
 /// Number of descriptor sets of a command buffer that can be reused. Programs that swap buffers
@@ -236,11 +239,11 @@ impl<'a> Encoder<'a> {
         dispatch: &'s Dispatch,
         cached_sets: &mut SetCache<'s>,
     ) -> Result<()> {
-        if dispatch.bindings.is_empty() {
+        if dispatch.bindings.is_empty() && !kernel.polls {
             return Ok(());
         }
         if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
-            let infos = self.infos(&dispatch.bindings)?;
+            let infos = self.infos(kernel, &dispatch.bindings)?;
             let (commands, template) = (self.commands.buffer, kernel.template);
             // SAFETY: the template reads one info per binding of the kernel, and there are as
             // many; their buffers are alive.
@@ -280,7 +283,7 @@ impl<'a> Encoder<'a> {
         bindings: &[BoundBuffer],
     ) -> Result<vk::DescriptorSet> {
         let set = self.commands.sets.allocate(kernel)?;
-        let infos = self.infos(bindings)?;
+        let infos = self.infos(kernel, bindings)?;
         // SAFETY: the template reads one info per binding of the kernel, and there are as many;
         // their buffers are alive. No command uses the set yet.
         unsafe { self.gpu.raw.update_descriptor_set_with_template(set, kernel.template, infos) };
@@ -288,7 +291,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the bindings as templates read them, valid until the next call.
-    fn infos(&mut self, bindings: &[BoundBuffer]) -> Result<*const c_void> {
+    fn infos(&mut self, kernel: &Kernel, bindings: &[BoundBuffer]) -> Result<*const c_void> {
         self.bindings.clear();
         for BoundBuffer { span, .. } in bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
@@ -297,6 +300,10 @@ impl<'a> Encoder<'a> {
                 .offset(span.offset)
                 .range(span.size);
             self.bindings.push(info);
+        }
+        if kernel.polls {
+            let stop = vk::DescriptorBufferInfo::default().buffer(self.tables.stop);
+            self.bindings.push(stop.range(SpirvOptions::STOP_SIZE.into()));
         }
         Ok(self.bindings.as_ptr().cast())
     }

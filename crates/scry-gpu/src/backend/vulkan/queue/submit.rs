@@ -12,9 +12,12 @@ use super::timeline::Timeline;
 use super::timing::Timer;
 use crate::api::error::{GpuError, Result};
 use crate::api::info::DeviceKind;
+use crate::backend::shared::cancellation::{CANCEL_TIMEOUT, first_unreached, wait_one_by_one};
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::lock;
+use crate::backend::vulkan::memory::Block;
 use crate::core::command::{Command, Step};
+use crate::core::driver::{Cancelled, SubmissionIndex};
 
 /// Steps of the first submission: encoding 128 takes about ten times as long as a submission.
 const CHUNK: usize = 128;
@@ -211,6 +214,32 @@ impl Queue {
         submitted.map_err(|code| self.gpu.failed("vkQueueSubmit", code))?;
         state.last = value;
         Ok(value)
+    }
+
+    /// Cancels the submissions up to one, and all later ones: one stop word serves all kernels.
+    /// Nothing is submitted until they have ended; `None` if they do not end.
+    pub(crate) fn cancel(
+        &self,
+        timeline: &Timeline,
+        submission: SubmissionIndex,
+        stop: &Block,
+    ) -> Result<Option<Cancelled>> {
+        let state = lock(&self.state);
+        let before = timeline.poll()?;
+        let cancelled = |last| {
+            let first = SubmissionIndex(first_unreached(before, last));
+            Some(Cancelled { first, last: SubmissionIndex(last) })
+        };
+        if before >= submission.0 {
+            return Ok(cancelled(submission.0));
+        }
+        stop.signal(1)?;
+        let wait = || timeline.wait(state.last, CANCEL_TIMEOUT);
+        if !wait_one_by_one(before, wait, || timeline.poll())? {
+            return Ok(None);
+        }
+        stop.signal(0)?;
+        Ok(cancelled(state.last))
     }
 
     /// Returns the device time of each dispatch of a finished timed submission.

@@ -1,5 +1,6 @@
 //! Tests of the driver's methods on the first Vulkan device.
 
+mod cancellation;
 mod kernels;
 mod memory;
 mod no_device;

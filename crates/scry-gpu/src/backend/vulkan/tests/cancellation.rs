@@ -1,0 +1,109 @@
+//! Cancellation of kernels that do not terminate.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::core::driver::{Cancelled, KernelId, SubmissionIndex};
+
+/// A kernel that loops until its buffer contains 7.
+const ENDLESS: &str = "
+    @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
+    @compute @workgroup_size(64)
+    fn endless() {
+        while atomicLoad(&data[0]) != 7u { atomicAdd(&data[1], 1u); }
+        atomicAdd(&data[2], 1u);
+    }";
+
+/// The same with barriers in the loop.
+const ENDLESS_WITH_BARRIERS: &str = "
+    @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
+    var<workgroup> found: u32;
+    @compute @workgroup_size(64)
+    fn endless(@builtin(local_invocation_index) index: u32) {
+        while true {
+            if index == 0u { found = atomicLoad(&data[0]); }
+            if workgroupUniformLoad(&found) == 7u { break; }
+            workgroupBarrier();
+            atomicAdd(&data[1], 1u);
+        }
+        workgroupBarrier();
+        atomicAdd(&data[2], 1u);
+    }";
+
+/// Workgroups of an endless launch. Mesa's software driver ends loops after 65535 iterations, so
+/// that it takes many of them to keep it busy.
+const GROUPS: u32 = 4096;
+
+/// A step that launches a kernel on `data`, and on a failure report if it has one.
+fn launch(driver: &VulkanDriver, kernel: KernelId, data: MemoryId, groups: u32) -> Step {
+    let report = driver.report(kernel).map(|_| driver.uploaded(&[0; 4]));
+    let mut bindings = vec![(span(data, 12), true)];
+    bindings.extend(report.map(|report| (span(report, 16), true)));
+    dispatch(kernel, &bindings, [groups, 1, 1])
+}
+
+fn submitted(driver: &VulkanDriver, steps: &[Step]) -> SubmissionIndex {
+    driver.submit(Work::Once(steps), false).unwrap()
+}
+
+/// Cancels up to a submission, quickly.
+fn ended(driver: &VulkanDriver, submission: SubmissionIndex) -> Option<Cancelled> {
+    let start = Instant::now();
+    let ended = driver.cancel(submission).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    ended
+}
+
+#[test]
+fn cancellation_keeps_the_device_usable() {
+    for driver in drivers() {
+        for source in [ENDLESS, ENDLESS_WITH_BARRIERS] {
+            cancellation_keeps_usable(&driver, source);
+        }
+    }
+}
+
+fn cancellation_keeps_usable(driver: &VulkanDriver, source: &str) {
+    let kernel = driver.compiled(source, GridSource::Native);
+    let data = driver.uploaded(&[0; 3]);
+    let endless = launch(driver, kernel, data, GROUPS);
+    let marked = span(driver.device_memory(4), 4);
+    for pattern in 1..4 {
+        let mark = run(Command::Fill { dst: marked, pattern });
+        let submission = submitted(driver, &[endless.clone(), full_barrier(), mark]);
+        assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
+        let cancelled = Cancelled { first: submission, last: submission };
+        assert_eq!(ended(driver, submission), Some(cancelled));
+        assert!(driver.wait(submission, Duration::ZERO).unwrap());
+        assert_eq!(driver.words(marked), [pattern], "transfers are made all the same");
+    }
+    // The same kernel ends by itself, and the loop is entered again.
+    driver.done(&[run(Command::Fill { dst: span(data, 12), pattern: 7 })]);
+    driver.done(&[launch(driver, kernel, data, 2)]);
+    assert_eq!(driver.words(span(data, 12)), [7, 7, 7 + 128]);
+}
+
+#[test]
+fn later_submissions_are_cancelled_too() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compiled(ENDLESS, GridSource::Native);
+    let endless = launch(&driver, kernel, driver.uploaded(&[0; 3]), GROUPS);
+    let first = submitted(&driver, std::slice::from_ref(&endless));
+    let last = submitted(&driver, &[full_barrier(), endless]);
+    assert_eq!(ended(&driver, first), Some(Cancelled { first, last }));
+    let none = Cancelled { first: SubmissionIndex(last.0 + 1), last };
+    assert_eq!(ended(&driver, last), Some(none));
+}
+
+#[test]
+fn replays_are_cancelled() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compiled(ENDLESS, GridSource::Native);
+    let steps = [launch(&driver, kernel, driver.uploaded(&[0; 3]), GROUPS)];
+    let recording = driver.record(&steps).unwrap();
+    for _ in 0..3 {
+        let first = driver.submit(Work::Replay(recording), false).unwrap();
+        assert!(!driver.wait(first, Duration::from_millis(20)).unwrap());
+        assert_eq!(ended(&driver, first), Some(Cancelled { first, last: first }));
+    }
+}
