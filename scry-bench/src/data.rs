@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 
-/// `n` numbers, none of them zero, between -1 and 1: multiples of 2⁻⁹, so that sums of thousands
-/// of them are exact and results can be compared bit for bit.
+/// Returns `n` non-zero numbers between -1 and 1. They are multiples of 2⁻⁹: sums of thousands of
+/// them are exact, and results can be compared bit for bit.
 pub fn random(seed: u32, n: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {
@@ -16,12 +16,12 @@ pub fn random(seed: u32, n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Fails at the first element that differs from `want`.
+/// Returns an error for the first element that differs from `want`.
 pub fn check(what: &str, got: &[f32], want: impl Fn(usize) -> f32) -> Result<()> {
     for (i, got) in got.iter().enumerate() {
         let want = want(i);
         if *got != want {
-            bail!("{what}: element {i} is {got}, it should be {want}");
+            bail!("{what}: element {i} is {got}, expected {want}");
         }
     }
     Ok(())
@@ -42,6 +42,6 @@ mod tests {
     #[test]
     fn a_wrong_element_is_named() {
         let error = check("sum", &[1.0, 2.0], |_| 1.0).unwrap_err();
-        assert_eq!(error.to_string(), "sum: element 1 is 2, it should be 1");
+        assert_eq!(error.to_string(), "sum: element 1 is 2, expected 1");
     }
 }

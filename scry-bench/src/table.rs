@@ -1,26 +1,26 @@
-//! The table that is printed, and whether all goals are reached.
+//! The printed table, and its goals.
 
 /// A goal for the ratio of times, the peer's over ours.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// Nothing.
+    /// No goal.
     None,
     /// Minimum ratio.
     AtLeast(f64),
 }
 
-/// Goals so far.
+/// A printed table, with the goals reached and missed so far.
 #[derive(Default)]
 pub struct Table {
     reached: usize,
     missed: Vec<String>,
 }
 
-/// One line: what is measured, ours and the peer's seconds.
+/// A row: the measurement, our time and the peer's.
 pub struct Row<'a> {
-    /// What, with its size.
+    /// The name of the measurement, with its size.
     pub name: &'a str,
-    /// How fast ours is, such as `41.2 TFLOP/s`; empty if only the time matters.
+    /// Our rate, such as `41.2 TFLOP/s`; empty if only the time is of interest.
     pub rate: String,
     /// Our seconds.
     pub ours: f64,
@@ -66,7 +66,7 @@ impl Table {
         println!("{line}  {verdict}");
     }
 
-    /// Prints the sum; true if all goals are reached.
+    /// Prints the number of goals reached and missed; returns true if all are reached.
     pub fn finish(self) -> bool {
         println!("\n{} goals reached, {} missed", self.reached, self.missed.len());
         self.missed.iter().for_each(|row| println!("  {row}"));
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// Seconds in the unit that suits them.
+/// Formats seconds with a suitable unit.
 fn readable(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.2} µs", s * 1e6),

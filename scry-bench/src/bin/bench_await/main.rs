@@ -1,4 +1,4 @@
-//! Futures beside blocking calls of the same device: what a task pays for awaiting. See README.md.
+//! Compares futures with blocking calls on the same device: the cost of awaiting. See README.md.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Executor {
     ) -> Result<T> {
         match self {
             Self::Pollster => pollster::block_on(future),
-            // As a task, so that the threads of the runtime run it.
+            // Spawned as a task: the threads of the runtime run it.
             Self::Tokio(runtime) => runtime.block_on(async { tokio::spawn(future).await? }),
         }
     }

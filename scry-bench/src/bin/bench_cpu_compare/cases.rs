@@ -24,7 +24,7 @@ pub struct Case {
     pub goals: Goals,
     /// Its data; small with `true`.
     pub make: fn(bool) -> Job,
-    /// The same as a plain Rust loop, where there is one.
+    /// The same as a plain Rust loop, if there is one.
     pub host: Option<fn(&Job) -> anyhow::Result<Host>>,
 }
 

@@ -17,7 +17,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The loop that does what the kernel of `job` does.
+    /// Returns the loop equivalent to the kernel of `job`.
     pub fn saxpy(job: &Job) -> Result<Self> {
         match job.data.as_slice() {
             [Data::F32(x), Data::F32(y)] => Ok(Self { x: x.clone(), y: y.clone(), rounds: 0 }),

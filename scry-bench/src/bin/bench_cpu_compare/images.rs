@@ -128,7 +128,7 @@ fn heat<'a>(ours: &'a Device, shape: &str) -> Result<[Timed<'a>; 2]> {
     Ok([ours, host])
 }
 
-/// Fails unless one batch computes what the loop computes, but for roundings.
+/// Returns an error unless one batch gives the loop's results, except for rounding.
 fn check_heat(ours: &Device, source: &str, shape: &str, image: &[f32]) -> Result<()> {
     let (mut now, mut next) = (image.to_vec(), image.to_vec());
     for _ in 0..STEPS {

@@ -18,7 +18,7 @@ pub enum Data {
     U32(Vec<u32>),
 }
 
-/// What a launch does, for a rate.
+/// The work of a launch, for a rate.
 #[derive(Clone, Copy)]
 pub enum Work {
     /// Bytes that it reads and writes.
@@ -134,7 +134,7 @@ impl<'a> Bound<'a> {
         Ok(start.elapsed().as_secs_f64() / f64::from(self.repetitions))
     }
 
-    /// How often it was launched, and what the last binding holds.
+    /// Returns the number of launches, and the contents of the last binding.
     pub fn finish(self) -> Result<(u32, Data)> {
         let result = match self.buffers.last().expect("every kernel has a result") {
             Memory::F32(buffer) => Data::F32(buffer.download()?),

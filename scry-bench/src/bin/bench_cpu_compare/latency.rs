@@ -63,7 +63,7 @@ fn compile_and_launch(device: &Device, round: usize) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The mean of many launches of nothing, each with its wait.
+/// Returns the mean time of many empty launches, each followed by a wait.
 fn empty_dispatch(device: &Device, _: usize) -> Result<f64> {
     let kernel = device.compile(include_str!("kernels/empty.wgsl"))?;
     let start = Instant::now();

@@ -33,7 +33,7 @@ struct Arguments {
     /// Measurements of each number.
     #[arg(long, default_value_t = 5, value_name = "N")]
     samples: usize,
-    /// Run one kernel on the CPU device for some seconds, for a profiler, and compare nothing.
+    /// Run one kernel on the CPU device for some seconds, for a profiler, without any comparison.
     #[arg(long, value_name = "NAME")]
     profile_only: Option<String>,
     /// Duration of `--profile-only`.

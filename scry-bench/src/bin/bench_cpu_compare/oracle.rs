@@ -20,7 +20,7 @@ fn words(data: &Data) -> Result<&[u32]> {
     }
 }
 
-/// `y + rounds · a · x`: multiples of 2⁻¹⁰ below 2¹³, so that nothing is rounded.
+/// `y + rounds · a · x`: multiples of 2⁻¹⁰ below 2¹³, so no operation rounds.
 pub fn saxpy(x: Vec<f32>, y: Vec<f32>) -> Check {
     Box::new(move |rounds, got| {
         data::check("saxpy", floats(got)?, |i| y[i] + rounds as f32 * (FACTOR * x[i]))

@@ -1,4 +1,4 @@
-//! The published f32 matrix products beside cuBLAS, which PyTorch calls, and beside Vulkan.
+//! The published f32 matrix products, compared with cuBLAS (called by PyTorch) and with Vulkan.
 
 use anyhow::{Result, ensure};
 use scry_gpu::{Buffer, Device, Kernel, Launch, shaders::matmul};

@@ -11,7 +11,7 @@ use scry_bench::table::{Goal, Row};
 /// Adds one to each element.
 const INCREMENT: &str = include_str!("../../kernels/increment.wgsl");
 
-/// Launches in a recording, each of which needs the one before.
+/// Launches in a recording, each dependent on the previous one.
 const NODES: usize = 1000;
 
 /// Trips and replays in a measurement.

@@ -34,7 +34,7 @@ struct Arguments {
     /// The Python that has PyTorch.
     #[arg(long, default_value = "python3")]
     python: String,
-    /// Be a process that compiles one kernel, and print the seconds that takes.
+    /// Compile one kernel in this process, and print the seconds.
     #[arg(long, hide = true)]
     compile_child: bool,
 }

@@ -7,7 +7,7 @@ use crate::{Bench, median};
 use scry_bench::data;
 use scry_bench::table::{Goal, Row};
 
-/// Elements: a multiple of everything, and a multiple of nothing.
+/// Numbers of elements: a power of two, and one that is not a multiple of the vector width.
 const LENGTHS: [usize; 2] = [1 << 27, (1 << 27) + 3];
 
 /// Launches in a measurement.
@@ -19,7 +19,7 @@ const COPY: &str = include_str!("../../kernels/copy_vec4.wgsl");
 /// Workgroups of the first pass of a sum.
 const SUM_GROUPS: u32 = 1024;
 
-/// What is measured: our name and PyTorch's, and bytes moved for an element.
+/// The measurements: our name, PyTorch's name, and bytes moved per element.
 const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
 
 /// The kernels and their buffers.

@@ -1,4 +1,4 @@
-//! Attention beside PyTorch's, which uses cuDNN's or its own flash attention where it can.
+//! Attention, compared with PyTorch's (cuDNN's or its own flash attention, where supported).
 
 use anyhow::{Result, ensure};
 use scry_gpu::cuda::kernels::{Attention, PreparedOp, PtxType};
@@ -49,7 +49,7 @@ fn compare<T: Number>(bench: &mut Bench, case: &Case, element: PtxType) -> Resul
     let name = format!("attention {} {batch}x{heads}x{rows}x{columns}{how}", T::NAME);
     let numbers = shape.iter().map(|n| *n as usize).chain([usize::from(causal)]).collect();
     let peer = (format!("attention {}", T::NAME), numbers);
-    // Half of the scores are not needed where it is causal.
+    // Causal attention needs half of the scores.
     let share = if causal { 0.5 } else { 1.0 };
     let bytes = 4 * count * size_of::<T>();
     let work = 4.0 * count as f64 * f64::from(rows) * share;

@@ -1,5 +1,5 @@
-//! Launches one after the other, as they follow in a model: recorded, each waiting for the one
-//! before, with alternating weights that together exceed the caches.
+//! Chains of dependent launches, as in a model: recorded, with alternating weights that together
+//! exceed the caches.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use scry_gpu::cuda::kernels::PreparedOp;
 use crate::Bench;
 use crate::clock::median;
 
-/// Approximate launches of a chain: the start and the end of a replay hardly matter.
+/// Approximate number of launches of a chain: enough to hide the start and the end of a replay.
 const LAUNCHES: usize = 400;
 
 impl Bench {
@@ -31,8 +31,8 @@ impl Bench {
     }
 }
 
-/// Seconds of one replay, of several one after the other: a wait takes a fraction of a millisecond
-/// too long.
+/// Returns the mean seconds of a replay, over several: the latency of the wait is a fraction of a
+/// millisecond.
 pub fn replay(recording: &Recording) -> Result<f64> {
     const REPLAYS: u32 = 4;
     let start = Instant::now();

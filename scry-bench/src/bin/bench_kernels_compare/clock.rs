@@ -1,9 +1,9 @@
-//! Time of a computation on the device: a small one with nothing of its operands in the
-//! caches, a large one with what the same computation left there.
+//! Device time of an operation: with cold caches if it is small, and with the cache contents that
+//! its previous run left if it is large.
 //!
-//! One submission fills more memory than the caches hold, or computes the same before, and
-//! computes: the host hands the launches over while the device is still busy, so that none of its
-//! time is in what events around each launch say.
+//! One submission first flushes the caches by a fill, or runs the operation several times, and then
+//! runs the operation to be measured. The host submits while the device is still busy, and so the
+//! events around each launch exclude host time.
 
 use anyhow::{Context as _, Result};
 use scry_gpu::cuda::kernels::PreparedOp;
@@ -11,44 +11,44 @@ use scry_gpu::{Buffer, Device};
 
 use scry_bench::torch::Torch;
 
-/// Bytes of a fill.
+/// Bytes of the fill that flushes the caches: more than the L2 cache has.
 const FLUSHED: usize = 256 << 20;
 
-/// Operands and results of fewer bytes would still be cached at the next use.
+/// Operations with fewer bytes of operands and results may find them cached.
 const SMALL: usize = 60_000_000;
 
-/// Computations before the one that is measured, where nothing is flushed.
-const BEFORE: usize = 4;
+/// Warm-up runs before the measured one if the caches are not flushed.
+const WARM_UPS: usize = 4;
 
-/// Seconds from the end of a launch to the begin of one that waits for it, on an H200: events that
-/// stand around each do not tell.
+/// Seconds from the end of a launch to the start of a dependent one, on an H200. Events around each
+/// launch do not include it.
 const GAP: f64 = 1e-6;
 
-/// Contents of the caches when a computation begins.
+/// The state of the caches when an operation starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
-    /// None of its memory.
+    /// Cold: none of its operands are cached.
     Flushed,
-    /// The memory of the previous run of the same computation.
+    /// As after the previous run of the same operation.
     Used,
 }
 
 impl Caches {
-    /// How a computation with `bytes` of operands and results is measured.
+    /// Returns the state in which an operation with `bytes` of operands and results is measured.
     pub fn of(bytes: usize) -> Self {
         if bytes < SMALL { Self::Flushed } else { Self::Used }
     }
 
-    /// The rule as text.
+    /// Describes the rule.
     pub fn rule() -> String {
         let (small, flush) = (SMALL / 1_000_000, FLUSHED >> 20);
         format!(
-            "caches: flushed, by a fill of {flush} MiB, before operands and results of less than \
-             {small} MB;\nlarger ones were used {BEFORE} times by the same computation right before"
+            "caches: flushed by a fill of {flush} MiB if operands and results are smaller than \
+             {small} MB;\nelse warmed by {WARM_UPS} runs of the same operation"
         )
     }
 
-    /// Whether the other way to measure may give another result for `bytes`.
+    /// Returns whether the state of the caches may affect an operation with `bytes`.
     pub fn matter(bytes: usize) -> bool {
         bytes < FLUSHED
     }
@@ -62,36 +62,36 @@ impl Caches {
     }
 }
 
-/// Times computations.
+/// Measures operations.
 pub struct Clock {
     device: Device,
     flush: Buffer<u32>,
 }
 
 impl Clock {
-    /// On a device.
+    /// Creates a clock for a device.
     pub fn new(device: &Device) -> Result<Self> {
         Ok(Self { device: device.clone(), flush: device.alloc(FLUSHED / size_of::<u32>())? })
     }
 
-    /// Seconds of one computation.
+    /// Returns the seconds of one operation.
     pub fn seconds(&self, prepared: &PreparedOp<'_>, caches: Caches) -> Result<f64> {
         let mut batch = self.device.batch();
-        let before = match caches {
+        let warm_ups = match caches {
             Caches::Flushed => 0,
-            Caches::Used => BEFORE,
+            Caches::Used => WARM_UPS,
         };
         if caches == Caches::Flushed {
             batch.fill(&self.flush, 1)?;
         }
-        (0..=before).try_for_each(|_| prepared.add_to(&mut batch))?;
+        (0..=warm_ups).try_for_each(|_| prepared.add_to(&mut batch))?;
         let times = batch.submit_timed()?;
-        let times = &times[times.len() - times.len() / (before + 1)..];
+        let times = &times[times.len() - times.len() / (warm_ups + 1)..];
         let gaps = times.len().saturating_sub(1) as f64;
         Ok(times.iter().map(|time| time.as_secs_f64()).sum::<f64>() + gaps * GAP)
     }
 
-    /// Median of `count` interleaved measurements of ours and of the peer.
+    /// Returns the medians of `samples` interleaved measurements, ours and the peer's.
     pub fn compare(
         &self,
         prepared: &PreparedOp<'_>,

@@ -1,4 +1,4 @@
-//! Products of matrices beside cuBLAS, which PyTorch calls, and by cuBLAS through our own device.
+//! Matrix products, compared with cuBLAS as called by PyTorch and through our own device.
 
 use anyhow::{Result, ensure};
 use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, PreparedOp};
@@ -138,9 +138,9 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
 }
 
 impl Bench {
-    /// Measures, and prints a row; `work` is what a unit of the rate counts, and `bytes` those of
-    /// operands and results. Where caches matter that are not flushed, another row says how long
-    /// it takes if they are.
+    /// Measures an operation, and prints a row; `work` is the numerator of the rate, and `bytes`
+    /// the size of operands and results. Where warm caches matter, another row has the time with
+    /// flushed caches.
     pub fn row(
         &mut self,
         name: &str,

@@ -1,5 +1,5 @@
-//! The kernel library for NVIDIA GPUs beside PyTorch, which calls cuBLAS, cuDNN and kernels of
-//! its own. See README.md.
+//! Compares the kernel library for NVIDIA GPUs with PyTorch, which calls cuBLAS, cuDNN and its own
+//! kernels. See README.md.
 
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,10 +28,10 @@ struct Arguments {
     /// Only this part: gemm, rows, attention or quant; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Draws shapes for the parts that have them, instead of those that have goals.
+    /// Use random shapes where a part supports them, instead of the shapes with goals.
     #[arg(long)]
     shapes: bool,
-    /// What shapes are drawn with; another number each time unless given.
+    /// Seed of the random shapes; by default a new one for each run.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Measurements of each number.

@@ -1,5 +1,5 @@
-//! Quantised matrices times a vector, beside the speed at which our own device copies: reading the
-//! weights is all that takes time.
+//! Quantised matrix times vector, compared with the copy bandwidth of our own device: the operation
+//! is bound by the read of the weights.
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;

@@ -1,4 +1,4 @@
-//! Softmax and layer norm beside PyTorch's.
+//! Softmax and layer norm, compared with PyTorch's.
 
 use anyhow::{Result, ensure};
 use scry_gpu::Buffer;

@@ -1,5 +1,5 @@
-//! Every performance claim of scry-gpu beside its peers, in one run: wgpu 30 and, in builds with
-//! the feature `scry-gpu-01`, scry-gpu 0.1.0. See README.md for what the numbers mean.
+//! Compares scry-gpu with its peers for every performance claim, in one run: wgpu 30 and, with the
+//! feature `scry-gpu-01`, scry-gpu 0.1.0. README.md explains the numbers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

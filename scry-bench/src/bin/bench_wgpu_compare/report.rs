@@ -1,4 +1,4 @@
-//! What was measured: a table for people, goals that pass or fail, and JSON lines.
+//! The results: a table, goals that pass or fail, and JSON lines.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::stats::Summary;
 
-/// Tolerance for noise on software devices, where nothing may be slower than wgpu.
+/// Tolerance for noise on software devices, where no result may be slower than wgpu.
 const SOFTWARE: f64 = 1.05;
 
 /// The subject of a comparison.
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub bench: &'a str,
     /// Size, as text.
     pub size: &'a str,
-    /// Bytes moved, where a speed says more than a time.
+    /// Bytes moved, for results shown as a bandwidth.
     pub bytes: Option<f64>,
     /// The goal for our time.
     pub rule: Rule,
@@ -28,7 +28,7 @@ pub struct Subject<'a> {
 /// How our time may compare with wgpu's.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// The ratio is reported, nothing is asked.
+    /// The ratio is reported, without a goal.
     Report,
     /// On software devices it may not be longer.
     NotSlower,
@@ -39,9 +39,9 @@ pub enum Rule {
 /// A bound on a number.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// It is no more.
+    /// At most this number.
     AtMost(f64),
-    /// It is no less.
+    /// At least this number.
     AtLeast(f64),
 }
 

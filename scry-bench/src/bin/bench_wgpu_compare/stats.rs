@@ -23,7 +23,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sorts and picks; `None` of nothing.
+    /// Returns the summary of the measurements; `None` if there are none.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let samples = values.len();
@@ -40,7 +40,7 @@ impl Summary {
 }
 
 /// Interleaves the measurements of all peers: one of each, then the next of each. `once` returns
-/// its measurement, in seconds, or `None` where a peer has no such call.
+/// its measurement, in seconds, or `None` if the peer does not support the operation.
 pub fn interleaved(
     peers: &mut [Box<dyn Peer>],
     samples: usize,
@@ -58,7 +58,7 @@ pub fn interleaved(
     Ok(measured.into_iter().map(Summary::of).collect())
 }
 
-/// Processor time that the calling thread has used so far.
+/// Returns the CPU time of the calling thread so far.
 #[cfg(unix)]
 pub fn thread_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -1,4 +1,4 @@
-//! Peers: libraries that execute WGSL, behind one trait.
+//! Peers: libraries that execute WGSL, as implementations of one trait.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct Span {
     pub buffer: BufferId,
     /// The first element.
     pub start: usize,
-    /// How many.
+    /// The number of elements.
     pub len: usize,
 }
 
@@ -42,33 +42,33 @@ pub struct Span {
 pub enum Step {
     /// A launch of a kernel.
     Launch {
-        /// What to run.
+        /// The kernel.
         kernel: KernelId,
         /// Bindings 0, 1, … of group 0: at most two.
         bindings: Vec<Span>,
         /// Workgroups along x and y.
         groups: [u32; 2],
-        /// The immediate, where the kernel has one.
+        /// The immediate, if the kernel has one.
         immediate: Option<f32>,
     },
     /// A copy between two buffers.
     Copy {
-        /// Read.
+        /// The source.
         from: Span,
-        /// Written.
+        /// The destination.
         to: Span,
     },
 }
 
-/// Processor time of the calling thread.
+/// CPU time of the calling thread.
 pub struct HostTime {
     /// Until the steps are recorded.
     pub record: Duration,
-    /// Until they are recorded and handed to the device.
+    /// Until they are recorded and submitted to the device.
     pub submit: Duration,
 }
 
-/// A library. Where it has no call for something, the answer is `None`.
+/// A library. Methods return `None` for operations that it does not support.
 pub trait Peer {
     /// Name and version.
     fn name(&self) -> &'static str;
@@ -94,18 +94,17 @@ pub trait Peer {
     /// Reads a buffer into a new vector.
     fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>>;
 
-    /// Prepares what is not part of recording: bind groups, for instance. `chained` says that each
-    /// step needs what the one before wrote; otherwise they may run at once.
+    /// Prepares objects that are not part of recording, such as bind groups. If `chained`, each
+    /// step depends on the previous one; otherwise the steps may run concurrently.
     fn plan(&mut self, steps: &[Step], chained: bool) -> Result<Option<PlanId>>;
 
     /// Records the steps afresh, submits them, and waits.
     fn run(&mut self, plan: PlanId) -> Result<()>;
 
-    /// As [`Peer::run`]; returns the processor time of the calling thread
-    /// before it waited.
+    /// Like [`Peer::run`]; returns the CPU time of the calling thread before it waited.
     fn record(&mut self, plan: PlanId) -> Result<HostTime>;
 
-    /// As [`Peer::run`], with steps recorded only once; returns the processor time of the calling
+    /// Like [`Peer::run`], with steps recorded only once; returns the CPU time of the calling
     /// thread before it waited.
     fn replay(&mut self, plan: PlanId) -> Result<Option<Duration>>;
 }
@@ -120,11 +119,11 @@ impl<T> Table<T> {
     }
 
     fn get(&self, index: usize) -> &T {
-        self.0[index].as_ref().expect("scenarios use nothing after they free it")
+        self.0[index].as_ref().expect("scenarios do not use freed objects")
     }
 
     fn get_mut(&mut self, index: usize) -> &mut T {
-        self.0[index].as_mut().expect("scenarios use nothing after they free it")
+        self.0[index].as_mut().expect("scenarios do not use freed objects")
     }
 
     fn remove(&mut self, index: usize) -> Option<T> {

@@ -10,7 +10,7 @@ use crate::stats::thread_time;
 
 /// One device and its objects.
 pub struct Scry01 {
-    // Freed in this order: what belongs to the device before the device.
+    // Dropped in this order: the device last.
     plans: Table<Plan>,
     buffers: Table<Buffer<f32>>,
     kernels: Table<Kernel>,

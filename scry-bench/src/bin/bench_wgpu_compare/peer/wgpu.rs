@@ -1,4 +1,4 @@
-//! wgpu, on Vulkan, with all that the adapter has, bind groups made ahead.
+//! wgpu on Vulkan, with all features and limits of the adapter, and bind groups created in advance.
 
 use std::future::Future;
 use std::pin::pin;

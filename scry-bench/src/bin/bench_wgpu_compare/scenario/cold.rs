@@ -21,7 +21,7 @@ const LEN: usize = 1024;
 const GOAL: f64 = 1.05;
 /// Processes of each that fill the disk caches.
 const WARM_UP: usize = 2;
-/// What a child prints once its result is right.
+/// The line that a child prints once its result is correct.
 const DONE: &str = "right";
 
 /// Measures processes of this program, each with one peer.
@@ -60,7 +60,7 @@ fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f6
     Ok(seconds)
 }
 
-/// Executes in such a process.
+/// Runs in the child process.
 pub fn child(peer: &str, selector: &str, device: &str) -> Result<()> {
     match peer {
         "scry-gpu" => first_result(Scry::new(Device::open(selector)?)),

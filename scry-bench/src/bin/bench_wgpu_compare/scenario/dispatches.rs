@@ -56,7 +56,7 @@ fn in_one_buffer(peer: &mut dyn Peer, buffer: BufferId, shape: Shape) -> Result<
     Ok((0..COUNT).map(launch).collect())
 }
 
-/// An even number of launches, so that the last one writes `buffer`.
+/// The number of launches is even: the last one writes `buffer`.
 fn ping_pong(peer: &mut dyn Peer, buffer: BufferId, input: &[f32]) -> Result<Vec<Step>> {
     let (kernel, other) = (peer.compile(SUCCESSOR)?, peer.upload(input)?);
     let [ping, pong] = [buffer, other].map(|buffer| Span { buffer, start: 0, len: LEN });

@@ -16,7 +16,7 @@ mod saxpy;
 mod source;
 mod transfer;
 
-/// A scenario: its name for `--only`, its heading, and what it does.
+/// A scenario: its name for `--only`, its heading, and its function.
 pub struct Scenario {
     /// For the command line.
     pub name: &'static str,
@@ -69,7 +69,7 @@ pub const SCENARIOS: &[Scenario] = &[
 pub struct Bench {
     /// Ours first, then wgpu unless it is left out.
     pub peers: Vec<Box<dyn Peer>>,
-    /// Where results go.
+    /// The destination of the results.
     pub report: Report,
     /// Small sizes, for software devices.
     pub quick: bool,
@@ -105,7 +105,7 @@ impl Bench {
         self.peers.iter_mut().map(|peer| make(peer.as_mut())).collect()
     }
 
-    /// Frees what the peers hold.
+    /// Frees the objects of the peers.
     pub fn clear(&mut self) {
         self.peers.iter_mut().for_each(|peer| peer.clear());
     }

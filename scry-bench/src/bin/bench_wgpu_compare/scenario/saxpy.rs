@@ -8,9 +8,9 @@ use crate::report::{Goal, Rule, Subject};
 use scry_bench::data;
 use scry_bench::kernels::{COPY_VEC4, SAXPY, SAXPY_VEC4, WORKGROUP};
 
-/// Bytes that the buffers of one size have together at least, so that no cache holds them.
+/// Minimum total size in bytes of the buffers of a case: more than the caches hold.
 const COLD: usize = 256 << 20;
-/// Bytes moved by one measurement at least, so that its launch does not show.
+/// Minimum bytes moved by a measurement: enough to hide the launch overhead.
 const WORK: usize = 96 << 30;
 /// The same on software devices.
 const QUICK_WORK: usize = 48 << 20;
@@ -78,7 +78,7 @@ fn copies(
     x: &[f32],
     plan: fn(&Pairs) -> Option<PlanId>,
 ) -> Result<Option<f64>> {
-    // The result of an earlier copy must not pass for that of this one.
+    // The result of an earlier copy must not be mistaken for that of this one.
     for (peer, saxpy) in bench.peers.iter_mut().zip(all.iter().map(|own| own.saxpy)) {
         saxpy.map_or(Ok(()), |saxpy| peer.run(saxpy))?;
     }

@@ -14,7 +14,7 @@ use scry_bench::kernels::INCREMENT;
 /// GB/s of transfers of 1 GiB.
 const UPLOAD_GOAL: f64 = 45.0;
 const DOWNLOAD_GOAL: f64 = 40.0;
-/// The same, into memory that the system has yet to provide.
+/// The same, into memory that the system has not yet mapped.
 const FRESH_GOAL: f64 = 30.0;
 
 /// Bytes that one measurement transfers, within limits.
@@ -25,7 +25,7 @@ const QUICK: [(&str, usize); 3] = [("4 KiB", 4 << 10), ("1 MiB", 1 << 20), ("16 
 
 /// Data of one size on both sides.
 struct Transfer {
-    /// What is sent, one after the other, so that a transfer that did not happen shows.
+    /// The data of alternating transfers, which makes a missing transfer visible.
     sources: [Vec<f32>; 2],
     /// Touched memory to read into.
     out: Vec<f32>,
@@ -41,8 +41,8 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         let sources = [data::random(7, n), data::random(8, n)];
         let held = bench.each(|peer| Ok((peer.upload(&sources[0])?, 0)))?;
         let mut transfer = Transfer { sources, out: vec![f32::NAN; n], held };
-        // After a turn of another library the processor has slowed down, so one measurement is of
-        // several transfers.
+        // The CPU clock may have dropped while another library ran, so a measurement covers several
+        // transfers.
         let times = (REPEATED / bytes).clamp(3, 30);
         let up =
             bench.compare(subject, times, |_, peer| several(times, || transfer.upload(peer)))?;
