@@ -7,7 +7,7 @@ use scry_gpu::{CompileOptions, DType, Features, Launch};
 use crate::outputs::Outputs;
 use crate::ty::{Ty, pack};
 
-/// A kernel with its inputs, and what must be in its buffers afterwards.
+/// A kernel with its inputs and its expected results.
 ///
 /// ```
 /// use scry_conformance::{Case, Data, run};
@@ -23,7 +23,7 @@ use crate::ty::{Ty, pack};
 /// assert!(run(&gpu, &case).unwrap().skipped.is_empty());
 /// ```
 pub struct Case {
-    /// Distinguishes it from the other cases of its test.
+    /// The name, unique within the test.
     pub name: String,
     /// The kernel in WGSL.
     pub source: String,
@@ -34,17 +34,17 @@ pub struct Case {
     /// Contents of the buffers before the first launch.
     pub buffers: Vec<Data>,
     /// The kernel's arguments, in order. Bytes of buffers outside of them must stay unchanged.
-    pub bindings: Vec<Bound>,
+    pub bindings: Vec<BufferBinding>,
     /// Launches in order; without any the kernel is only compiled.
     pub launches: Vec<Work>,
     /// Contents of bindings after the launches, each value with its tolerance.
     pub expected: Vec<Expected>,
     /// Whether compiling or launching must fail, or may.
     pub failure: Failure,
-    /// What the case needs of a device.
+    /// The features that the case needs.
     pub needs: Needs,
-    /// What a missing operation of the driver's compiler means.
-    pub lacking: Lacking,
+    /// What to do if the driver's compiler does not implement an operation.
+    pub on_unsupported_op: OnUnsupportedOp,
 }
 
 /// The contents of a buffer.
@@ -57,15 +57,15 @@ pub struct Data {
 
 /// The initial bytes of a buffer.
 pub enum Content {
-    /// These, uploaded.
+    /// Uploaded bytes.
     Bytes(Vec<u8>),
-    /// This many elements, allocated and not written.
+    /// An allocation of this many elements, which the host does not write.
     Zeros(usize),
 }
 
-/// A range of a buffer.
+/// A buffer, or a byte range of one, bound as a kernel argument.
 #[derive(Clone)]
-pub struct Bound {
+pub struct BufferBinding {
     /// The buffer's index.
     pub buffer: usize,
     /// The bytes; `None` is the whole buffer.
@@ -74,10 +74,10 @@ pub struct Bound {
 
 /// A launch.
 pub enum Work {
-    /// Its size is given by the host.
+    /// The host specifies the size.
     Direct(Launch),
-    /// Its workgroup counts are read from a buffer; with the bytes of its immediates.
-    Indirect(Bound, Option<Vec<u8>>),
+    /// The device reads the workgroup counts from a buffer; with the bytes of the immediates.
+    Indirect(BufferBinding, Option<Vec<u8>>),
 }
 
 /// Contents of a binding after the launches.
@@ -102,7 +102,7 @@ pub enum Expected {
     Holds(Property),
 }
 
-/// Checks the contents of all bindings; the error says what is wrong.
+/// Checks the contents of all bindings; the error describes the violation.
 pub type Property = Box<dyn Fn(&Outputs) -> Result<(), String>>;
 
 /// An expected value and its tolerance.
@@ -116,15 +116,16 @@ pub enum Want {
     Near(f64, f64),
     /// A number with at most this absolute error: the number, the error.
     Within(f64, f64),
-    /// Bits that differ by at most this much from these, as integers.
-    Steps(u64, u64),
+    /// A bit pattern within this distance of the expected one, both as integers: the pattern, the
+    /// distance.
+    BitsWithin(u64, u64),
     /// A number in a range, ends included.
     Between(f64, f64),
-    /// Any.
+    /// Any value.
     Any,
 }
 
-/// Whether an error is expected. The parts must be in its text.
+/// Whether an error is expected. Its text must contain the given parts.
 pub enum Failure {
     /// None may occur.
     Never,
@@ -137,7 +138,7 @@ pub enum Failure {
     Limit(Vec<String>),
 }
 
-/// Features that a case needs, and what it does on a device without them.
+/// The features that a case needs, and its behaviour on devices without them.
 #[derive(Clone, Default)]
 pub struct Needs {
     /// The features.
@@ -149,16 +150,17 @@ pub struct Needs {
     pub skip: Option<String>,
 }
 
-/// What it means if the driver's compiler lacks an operation on types beyond WGSL's.
+/// What to do if the driver's compiler does not implement an operation on types beyond WGSL's:
+/// fail, skip, or split the case.
 #[derive(Default)]
-pub enum Lacking {
-    /// The case fails.
+pub enum OnUnsupportedOp {
+    /// Fail the case.
     #[default]
-    Fails,
-    /// The case is skipped.
-    Skips,
-    /// These cases, which are parts of it, are run instead.
-    Splits(Box<dyn Fn() -> Vec<Case>>),
+    Fail,
+    /// Skip the case.
+    Skip,
+    /// Run these parts of the case instead.
+    Split(Box<dyn Fn() -> Vec<Case>>),
 }
 
 impl Data {
@@ -172,7 +174,7 @@ impl Data {
         Self { content: Content::Bytes(bytes), dtype: None }
     }
 
-    /// Floats, which bind to the types of `f32`.
+    /// Floats, which bind to `f32` and to its vectors, matrices and arrays.
     pub fn floats(floats: &[f32]) -> Self {
         Self::bytes(floats.iter().flat_map(|x| x.to_ne_bytes()).collect()).typed(DType::F32)
     }
@@ -187,7 +189,7 @@ impl Data {
         Self { content: Content::Zeros(len), dtype: Some(dtype) }
     }
 
-    /// The same with an element type, which the kernel's type is compared with.
+    /// Sets the element type, which must match the kernel's type.
     pub fn typed(self, dtype: DType) -> Self {
         Self { dtype: Some(dtype), ..self }
     }
@@ -201,7 +203,7 @@ impl Data {
     }
 }
 
-impl Bound {
+impl BufferBinding {
     /// A whole buffer.
     pub fn whole(buffer: usize) -> Self {
         Self { buffer, bytes: None }
@@ -227,7 +229,7 @@ impl Case {
             expected: Vec::new(),
             failure: Failure::Never,
             needs: Needs::default(),
-            lacking: Lacking::Fails,
+            on_unsupported_op: OnUnsupportedOp::Fail,
         }
     }
 
@@ -240,7 +242,7 @@ impl Case {
 
     /// Adds a buffer, and binds it whole.
     pub fn buffer(mut self, data: Data) -> Self {
-        self.bindings.push(Bound::whole(self.buffers.len()));
+        self.bindings.push(BufferBinding::whole(self.buffers.len()));
         self.buffers.push(data);
         self
     }
@@ -300,9 +302,9 @@ impl Case {
         self
     }
 
-    /// Expects an error whose text has each part.
-    pub fn refused(mut self, says: &[&str]) -> Self {
-        self.failure = Failure::Always(says.iter().map(|part| (*part).to_owned()).collect());
+    /// Expects an error with each part in its text.
+    pub fn refused(mut self, parts: &[&str]) -> Self {
+        self.failure = Failure::Always(parts.iter().map(|part| (*part).to_owned()).collect());
         self
     }
 

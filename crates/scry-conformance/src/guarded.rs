@@ -2,7 +2,7 @@
 
 use scry_gpu::{DeviceInfo, Launch};
 
-use crate::case::{Bound, Case, Data};
+use crate::case::{BufferBinding, Case, Data};
 
 /// The word around the bound range, which must stay unchanged.
 const CANARY: u32 = 0xcafe_f00d;
@@ -13,7 +13,7 @@ pub fn guarded(gpu: &DeviceInfo, name: String, source: &str, bindings: &[&[u32]]
     launch_guarded(gpu, name, source, bindings, Launch::workgroups([1, 1, 1]))
 }
 
-/// As [`guarded`], with another launch.
+/// Like [`guarded`], with another launch.
 pub fn launch_guarded(
     gpu: &DeviceInfo,
     name: String,
@@ -29,15 +29,16 @@ pub fn launch_guarded(
     for words in bindings {
         let all = [&vec![CANARY; start][..], words, &[CANARY; 67]].concat();
         let part = 4 * start..4 * (start + words.len());
-        case.bindings.push(Bound::part(case.buffers.len(), part));
+        case.bindings.push(BufferBinding::part(case.buffers.len(), part));
         case.buffers.push(Data::words(&all));
         case.buffers.push(neighbour());
     }
     case
 }
 
-/// Indices out of the bounds of `len` elements: next to them, -1, sign changes, and where an index
-/// times 4, 8, 12, 16 or 32 bytes wraps around 2^32 to the first elements.
+/// Returns indices out of the bounds of `len` elements: just past the end, -1, near the sign bit,
+/// and such that the byte offset wraps around 2^32 to the first elements (strides of 4 to 64
+/// bytes).
 pub fn wrong_indices(len: u32) -> Vec<u32> {
     let mut indices = vec![len, len + 1, 2 * len + 3, 1000, 1 << 20, i32::MAX as u32];
     indices.extend([1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX]);

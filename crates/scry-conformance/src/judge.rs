@@ -1,10 +1,10 @@
-//! Compares what a device did with what a case expects.
+//! Compares the results of a device with those that a case expects.
 
 use std::fmt;
 
 use scry_gpu::{Device, GpuError};
 
-use crate::case::{Bound, Case, Expected, Failure, Lacking, Want};
+use crate::case::{BufferBinding, Case, Expected, Failure, OnUnsupportedOp, Want};
 use crate::outputs::Outputs;
 use crate::ty::Ty;
 
@@ -20,7 +20,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// What a runner found besides right results.
+/// Notes of a runner on a case that passed.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Cases, or parts of them, that were not run: each with the reason.
@@ -40,11 +40,11 @@ pub(crate) struct Attempt {
 pub(crate) enum Verdict {
     Passed,
     Skipped(String),
-    /// Runs these instead.
+    /// Continues with these cases instead.
     Split(Vec<Case>),
 }
 
-/// Returns why a device skips a case.
+/// Returns the reason if a device skips a case.
 pub(crate) fn reason_to_skip(gpu: &Device, case: &Case) -> Option<String> {
     let missing = case.needs.features.difference(gpu.info().features);
     let lacks = || format!("the device has no {missing}");
@@ -62,29 +62,34 @@ pub(crate) fn judge(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verd
 fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, String> {
     let missing = case.needs.features.difference(gpu.info().features);
     if !missing.is_empty() {
-        let error = attempt.error.as_ref().ok_or("a kernel without its features was accepted")?;
+        let error = attempt
+            .error
+            .as_ref()
+            .ok_or("the device accepted a kernel that needs missing features")?;
         let GpuError::Unsupported(unsupported) = error else {
-            return Err(format!("not an error of features: {error}"));
+            return Err(format!("expected an error of missing features, got: {error}"));
         };
         let names_all = unsupported.features().contains(missing);
         let parts = ["main", &missing.to_string(), gpu.name()].map(str::to_owned);
         return match names_all {
-            true => says(error, &parts)
+            true => contains_parts(error, &parts)
                 .map(|()| Verdict::Skipped(format!("refused as it must be: no {missing}"))),
             false => Err(format!("{missing} is missing in: {error}")),
         };
     }
     match (&attempt.error, &case.failure) {
         (None, Failure::Always(parts)) => {
-            return Err(format!("this should have been rejected, with {parts:?}"));
+            return Err(format!("the kernel was accepted; expected an error with {parts:?}"));
         }
-        (Some(error), Failure::Always(parts)) => says(error, parts)?,
+        (Some(error), Failure::Always(parts)) => contains_parts(error, parts)?,
         // Refused by the compiler, not at a launch.
-        (Some(error), Failure::Allowed(parts)) if attempt.buffers.is_none() => says(error, parts)?,
-        (Some(error @ GpuError::Kernel(_)), Failure::Limit(parts)) => {
-            return says(error, parts).map(|()| Verdict::Passed);
+        (Some(error), Failure::Allowed(parts)) if attempt.buffers.is_none() => {
+            contains_parts(error, parts)?
         }
-        (Some(error), _) => return lacking(case, error),
+        (Some(error @ GpuError::Kernel(_)), Failure::Limit(parts)) => {
+            return contains_parts(error, parts).map(|()| Verdict::Passed);
+        }
+        (Some(error), _) => return unexpected_error(case, error),
         (None, _) => {}
     }
     let Some(buffers) = &attempt.buffers else { return Ok(Verdict::Passed) };
@@ -92,25 +97,28 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
     if want.is_some() && size != want {
         return Err(format!("the workgroup size is {size:?}, not {want:?}"));
     }
-    unbound_bytes(case, buffers)?;
-    let bound = |bound: &Bound| part(&buffers[bound.buffer], bound).to_vec();
+    check_unbound_bytes(case, buffers)?;
+    let bound = |bound: &BufferBinding| part(&buffers[bound.buffer], bound).to_vec();
     let outputs = Outputs(case.bindings.iter().map(bound).collect());
     case.expected.iter().try_for_each(|expected| compare(expected, &outputs))?;
     Ok(Verdict::Passed)
 }
 
-/// An error that no case expects, unless a driver's compiler may lack the operation.
-fn lacking(case: &Case, error: &GpuError) -> Result<Verdict, String> {
+/// Judges an error that the case does not expect: it fails, unless the driver's compiler may lack
+/// the operation.
+fn unexpected_error(case: &Case, error: &GpuError) -> Result<Verdict, String> {
     let text = error.to_string();
-    match &case.lacking {
+    match &case.on_unsupported_op {
         _ if !text.contains("the shader compiler failed") => Err(text),
-        Lacking::Fails => Err(text),
-        Lacking::Skips => Ok(Verdict::Skipped("the device's compiler lacks it".to_owned())),
-        Lacking::Splits(parts) => Ok(Verdict::Split(parts())),
+        OnUnsupportedOp::Fail => Err(text),
+        OnUnsupportedOp::Skip => {
+            Ok(Verdict::Skipped("the driver's compiler does not implement it".to_owned()))
+        }
+        OnUnsupportedOp::Split(parts) => Ok(Verdict::Split(parts())),
     }
 }
 
-fn says(error: &GpuError, parts: &[String]) -> Result<(), String> {
+fn contains_parts(error: &GpuError, parts: &[String]) -> Result<(), String> {
     let text = error.to_string();
     match parts.iter().find(|part| !text.contains(*part)) {
         Some(part) => Err(format!("`{part}` is missing in: {text}")),
@@ -118,18 +126,19 @@ fn says(error: &GpuError, parts: &[String]) -> Result<(), String> {
     }
 }
 
-fn part<'b>(bytes: &'b [u8], bound: &Bound) -> &'b [u8] {
+fn part<'b>(bytes: &'b [u8], bound: &BufferBinding) -> &'b [u8] {
     bound.bytes.clone().map_or(bytes, |range| &bytes[range])
 }
 
 /// Fails if bytes outside of all bindings changed.
-fn unbound_bytes(case: &Case, buffers: &[Vec<u8>]) -> Result<(), String> {
+fn check_unbound_bytes(case: &Case, buffers: &[Vec<u8>]) -> Result<(), String> {
     for (index, (data, after)) in case.buffers.iter().zip(buffers).enumerate() {
-        let bound: Vec<&Bound> = case.bindings.iter().filter(|it| it.buffer == index).collect();
+        let bound: Vec<&BufferBinding> =
+            case.bindings.iter().filter(|it| it.buffer == index).collect();
         if bound.iter().any(|it| it.bytes.is_none()) {
             continue;
         }
-        let is_bound = |at: usize| bound.iter().any(|it| part_contains(it, at));
+        let is_bound = |at: usize| bound.iter().any(|it| range_contains(it, at));
         let before = data.initial();
         let changed = (0..after.len()).find(|at| before[*at] != after[*at] && !is_bound(*at));
         if let Some(at) = changed {
@@ -139,14 +148,14 @@ fn unbound_bytes(case: &Case, buffers: &[Vec<u8>]) -> Result<(), String> {
     Ok(())
 }
 
-fn part_contains(bound: &Bound, at: usize) -> bool {
+fn range_contains(bound: &BufferBinding, at: usize) -> bool {
     bound.bytes.as_ref().is_some_and(|range| range.contains(&at))
 }
 
 fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
     match expected {
-        Expected::Bytes(binding, want) => differ(*binding, outputs.bytes(*binding), want),
-        Expected::Words(binding, want) => differ(*binding, &outputs.words(*binding), want),
+        Expected::Bytes(binding, want) => check_equal(*binding, outputs.bytes(*binding), want),
+        Expected::Words(binding, want) => check_equal(*binding, &outputs.words(*binding), want),
         Expected::Values { binding, ty, wants, describe } => {
             let got = outputs.values(*binding, *ty, wants.len());
             if got.len() != wants.len() {
@@ -161,18 +170,22 @@ fn compare(expected: &Expected, outputs: &Outputs) -> Result<(), String> {
     }
 }
 
-fn differ<T: PartialEq + fmt::Debug>(binding: usize, got: &[T], want: &[T]) -> Result<(), String> {
+fn check_equal<T: PartialEq + fmt::Debug>(
+    binding: usize,
+    got: &[T],
+    want: &[T],
+) -> Result<(), String> {
     if got == want {
         return Ok(());
     }
-    let differ = got.iter().zip(want).position(|(got, want)| got != want);
-    let at = differ.unwrap_or_else(|| got.len().min(want.len()));
+    let first = got.iter().zip(want).position(|(got, want)| got != want);
+    let at = first.unwrap_or_else(|| got.len().min(want.len()));
     let (got, want) = (&got[at..got.len().min(at + 16)], &want[at..want.len().min(at + 16)]);
     Err(format!("binding {binding} has {got:?} from element {at} on, not {want:?}"))
 }
 
 impl Want {
-    /// Returns whether bits of a type are as wanted.
+    /// Returns whether the bits of a value satisfy the expectation.
     pub(crate) fn holds(self, ty: Ty, got: u64) -> bool {
         let number = || ty.float(got);
         match self {
@@ -180,7 +193,7 @@ impl Want {
             Self::Number(want) => number() == want,
             Self::Near(want, ulps) => (number() - want).abs() <= ulps * ty.ulp(want),
             Self::Within(want, error) => (number() - want).abs() <= error,
-            Self::Steps(bits, most) => got.abs_diff(bits) <= most,
+            Self::BitsWithin(bits, most) => got.abs_diff(bits) <= most,
             Self::Between(low, high) => low <= number() && number() <= high,
             Self::Any => true,
         }

@@ -2,8 +2,8 @@
 //!
 //! A [`Test`] is a list of [`Case`]s: kernels with their inputs and expected results, computed on
 //! the host from the rules of the language, never taken from a device. [`run()`] checks a case with
-//! calls that block, [`run_async`] with calls that are awaited: a test program and a web page run
-//! the same list. Nothing here needs threads, processes or files.
+//! blocking calls, [`run_async`] with asynchronous ones: a test program and a web page run the same
+//! list. Nothing here needs threads, processes or files.
 //!
 //! ```
 //! use scry_conformance::{find, run, run_async};
@@ -36,7 +36,8 @@ mod typed;
 use scry_gpu::DeviceInfo;
 
 pub use case::{
-    Bound, Case, Content, Data, Expected, Failure, Lacking, Needs, Property, Want, Work,
+    BufferBinding, Case, Content, Data, Expected, Failure, Needs, OnUnsupportedOp, Property, Want,
+    Work,
 };
 pub use judge::{Mismatch, Report};
 pub use outputs::Outputs;
@@ -55,11 +56,11 @@ pub struct Test {
     pub cases: fn(&DeviceInfo) -> Cases,
 }
 
-/// The cases of a test, computed one after the other.
+/// The cases of a test, computed lazily.
 pub struct Cases(Box<dyn Iterator<Item = Case>>);
 
 impl Cases {
-    /// Makes a list of cases that are computed when they are run.
+    /// Creates a lazy list of cases.
     pub fn new(cases: impl Iterator<Item = Case> + 'static) -> Self {
         Self(Box::new(cases))
     }

@@ -12,7 +12,7 @@ use crate::guarded::{all_indices, guarded};
 pub struct Place {
     /// Declarations; storage at group 0, binding 0 is `data`.
     pub declarations: &'static str,
-    /// Statements before, such as those that fill a variable with the words of `data`.
+    /// Statements before the accesses, such as those that copy the words of `data` to a variable.
     pub before: &'static str,
     pub write: &'static str,
     pub read: &'static str,
@@ -47,12 +47,12 @@ impl Place {
         )
     }
 
-    /// Tries every index; word `i` of `data` is `1000 + i` before.
+    /// Tests every index; word `i` of `data` is initially `1000 + i`.
     pub fn check(self, gpu: &DeviceInfo) -> Vec<Case> {
         self.check_where(gpu, Features::empty())
     }
 
-    /// As [`Place::check`], on devices that have some features.
+    /// Like [`Place::check`], on devices that have some features.
     pub fn check_where(self, gpu: &DeviceInfo, features: Features) -> Vec<Case> {
         let case = |index| {
             let case = self.case(gpu, index).needs(features);
@@ -61,7 +61,7 @@ impl Place {
         all_indices(self.len).into_iter().map(case).collect()
     }
 
-    /// Tests every index where the write copies several words, perhaps from another element.
+    /// Tests every index for writes that copy several words, possibly from another element.
     pub fn check_known(self, gpu: &DeviceInfo) -> Vec<Case> {
         let before = self.before();
         let case = |index| {
@@ -76,12 +76,12 @@ impl Place {
         all_indices(self.len).into_iter().map(case).collect()
     }
 
-    /// The words of `data` before.
+    /// Returns the initial words of `data`.
     fn before(&self) -> Vec<u32> {
         (0..self.words).map(|i| 1000 + i).collect()
     }
 
-    /// One index, without expected results.
+    /// Returns the case of one index, without expected results.
     pub fn case(&self, gpu: &DeviceInfo, index: u32) -> Case {
         let name = format!("`{}` with index {index:#x}", self.write);
         guarded(gpu, name, &self.kernel(), &[&self.before(), &[index], &[7, 7]])

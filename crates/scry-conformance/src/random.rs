@@ -1,13 +1,13 @@
-//! Numbers for inputs, the same for the same seed.
+//! Deterministic pseudo-random inputs.
 
-/// Words, the same for the same seed.
+/// Pseudo-random words from a seed.
 pub struct Words(pub u32);
 
 impl Iterator for Words {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
-        // A Weyl sequence through a mixer.
+        // A Weyl sequence (golden-ratio increment), mixed by a 32-bit finaliser.
         self.0 = self.0.wrapping_add(0x9e37_79b9);
         let mut word = self.0;
         word = (word ^ (word >> 16)).wrapping_mul(0x21f0_aaad);

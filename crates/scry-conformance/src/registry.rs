@@ -18,14 +18,14 @@ macro_rules! each_test {
                 atomics_keep_neighbouring_words;
             barriers: sums_of_workgroups_of_every_size barriers_order_first_and_last_invocation
                 barriers_within_uniform_control_flow uniform_loads_of_every_type
-                workgroups_after_an_early_end rejects_barriers_in_divergent_control_flow;
+                workgroups_after_early_returns rejects_barriers_in_divergent_control_flow;
             between_types: integers_to_every_type floats_to_every_type bits_as_every_type
                 truth_values;
             bindings: uniform_scalars_arrays_and_matrices groups_and_numbers_with_gaps many_bindings
                 rejects_one_binding_too_many slices_as_bindings rejects_unaligned_slices
                 rejects_bindings_overlapping_written_ones rejects_wrong_binding_counts_and_sizes;
             bits: counting fields bit_fields_of_uniform_words bit_positions_of_possible_zeros
-                packed_bytes packed_fractions unpacked_fractions packed_halves;
+                packed_bytes packed_fractions unpacked_fractions packed_f16s;
             bounds: fault_21_runtime_arrays_of_scalars fault_21_runtime_arrays_of_vectors
                 fault_21_runtime_arrays_of_structures_and_arrays
                 fault_22_fixed_arrays_and_vectors_in_buffers fault_22_matrices_in_buffers
@@ -54,7 +54,7 @@ macro_rules! each_test {
             cooperative_matrix_edges: matrix_elements_outside_read_zero
                 matrix_elements_outside_stay;
             divergence: continuing_blocks_see_body_variables switches_in_loops_in_switches
-                returns_from_nested_callees arrays_written_on_different_ways;
+                returns_from_nested_callees arrays_written_on_different_paths;
             driver_faults: negated_f16_vectors_of_a_uniform
                 scaled_matrices_with_subnormal_elements;
             exact_floats: arithmetic_of_every_width comparisons_of_every_width
@@ -66,19 +66,19 @@ macro_rules! each_test {
                 bits_of_floats_pass_through_buffers;
             indirect: every_invocation_runs_exactly_once invalid_counts_run_nothing
                 workgroup_memory_with_early_returns counts_may_share_a_read_buffer
-                immediates_and_uniforms_beside_counts;
+                immediates_and_uniforms_with_counts;
             integers: arithmetic_of_every_width comparisons_of_every_width bits_of_every_width;
             launches: each_invocation_exactly_once every_way_to_set_the_size zero_axis_runs_nothing
                 linearised_launches_keep_every_id linearised_launches_support_workgroup_memory
                 rejects_invocation_ids_beyond_u32;
             layouts: vec3_is_aligned_like_vec4 nested_arrays_and_structures attributes_move_members
                 member_alignment_aligns_the_structure matrix_columns_have_vector_stride;
-            limits: long_loops_end_or_fail loops_of_neighbours_count_together;
+            limits: long_loops_finish_or_fail divergent_loops_share_one_limit;
             matrices: every_shape_of_every_type;
             memory: variables_are_zero_initialised loop_variables_are_reinitialised;
             memory_types: workgroup_arrays_of_every_type private_and_function_arrays_hold_types
                 variables_of_every_type vectors_in_storage_of_every_type
-                uniform_buffers_of_every_type immediates_of_every_type truth_values_in_memory
+                uniform_buffers_of_every_type immediates_of_every_type bools_in_memory
                 bools_in_workgroup_memory;
             parameters: overrides_by_name_and_by_id override_errors_name_the_override
                 scalar_immediates rejects_undeclared_immediates

@@ -1,14 +1,14 @@
-//! The two runners: one blocks, one awaits.
+//! The two runners of cases: blocking and asynchronous.
 
 use scry_gpu::{Binding, Device, GpuError, Kernel, Launch, Result, UntypedBuffer};
 
-use crate::case::{Bound, Case, Content, Data, Work};
+use crate::case::{BufferBinding, Case, Content, Data, Work};
 use crate::judge::{Attempt, Mismatch, Report, Verdict, judge, reason_to_skip};
 
-/// Runs a case on a device with calls that block.
+/// Runs a case on a device with blocking calls.
 ///
 /// # Errors
-/// [`Mismatch`] if the device does something other than the case expects.
+/// [`Mismatch`] if the device does not do what the case expects.
 pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     let mut report = Report::default();
     if let Some(reason) = reason_to_skip(gpu, case) {
@@ -22,10 +22,10 @@ pub fn run(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     Ok(report)
 }
 
-/// Runs a case on a device with calls that are awaited, for targets that cannot block.
+/// Runs a case on a device with asynchronous calls, for targets that cannot block.
 ///
 /// # Errors
-/// [`Mismatch`] if the device does something other than the case expects.
+/// [`Mismatch`] if the device does not do what the case expects.
 pub async fn run_async(gpu: &Device, case: &Case) -> std::result::Result<Report, Mismatch> {
     let mut report = Report::default();
     if let Some(reason) = reason_to_skip(gpu, case) {
@@ -95,12 +95,12 @@ fn launch(gpu: &Device, case: &Case, kernel: &Kernel, buffers: &[UntypedBuffer])
 
 async fn attempt_async(gpu: &Device, case: &Case) -> Attempt {
     match gpu.compile_with_async(&case.source, &case.options).await {
-        Ok(kernel) => launched_async(gpu, case, &kernel).await.unwrap_or_else(Attempt::failed),
+        Ok(kernel) => run_kernel_async(gpu, case, &kernel).await.unwrap_or_else(Attempt::failed),
         Err(error) => Attempt::failed(error),
     }
 }
 
-async fn launched_async(gpu: &Device, case: &Case, kernel: &Kernel) -> Result<Attempt> {
+async fn run_kernel_async(gpu: &Device, case: &Case, kernel: &Kernel) -> Result<Attempt> {
     let mut buffers = Vec::new();
     for data in &case.buffers {
         buffers.push(upload_async(gpu, data).await?);
@@ -140,7 +140,7 @@ fn bind(case: &Case, buffers: &[UntypedBuffer]) -> Result<Vec<UntypedBuffer>> {
     case.bindings.iter().map(|bound| slice(bound, buffers)).collect()
 }
 
-fn slice(bound: &Bound, buffers: &[UntypedBuffer]) -> Result<UntypedBuffer> {
+fn slice(bound: &BufferBinding, buffers: &[UntypedBuffer]) -> Result<UntypedBuffer> {
     let buffer = &buffers[bound.buffer];
     match &bound.bytes {
         Some(bytes) => buffer.view_as(None)?.slice(bytes.clone())?.view_as(buffer.dtype()),

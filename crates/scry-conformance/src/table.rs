@@ -10,27 +10,27 @@ use crate::ty::Ty;
 /// An expression over `a` and `b` of type `u32`, and its value on the host.
 pub type Row = (&'static str, fn(u32, u32) -> u32);
 
-/// How much a word may differ from the host's.
+/// The permitted difference from the word computed on the host.
 #[derive(Debug, Clone, Copy)]
 pub enum Tolerance {
-    /// Not at all.
+    /// None.
     Exact,
-    /// As an integer, by at most this much.
-    Steps(u64),
-    /// As an `f32`, in the sign of a zero.
+    /// By at most this much, as integers.
+    BitsWithin(u64),
+    /// The sign of a zero `f32`.
     SameFloat,
 }
 
 impl Tolerance {
-    /// The type as which words are compared.
+    /// Returns the type by which words are compared.
     fn ty(self) -> Ty {
         if let Self::SameFloat = self { Ty::F32 } else { Ty::U32 }
     }
 
-    fn around(self, word: u32) -> Want {
+    fn want(self, word: u32) -> Want {
         match self {
             Self::Exact => Want::Bits(word.into()),
-            Self::Steps(most) => Want::Steps(word.into(), most),
+            Self::BitsWithin(most) => Want::BitsWithin(word.into(), most),
             Self::SameFloat => Want::Number(f32::from_bits(word).into()),
         }
     }
@@ -43,55 +43,57 @@ pub fn table<S: AsRef<str>>(
     rows: &[(S, impl Fn(u32, u32) -> u32)],
     pairs: &[[u32; 2]],
 ) -> Vec<Case> {
-    in_all_ways("", prelude, rows, pairs, Tolerance::Exact)
+    cases("", prelude, rows, pairs, Tolerance::Exact)
 }
 
-/// As [`table`], with a tolerance.
+/// Like [`table`], with a tolerance.
 pub fn table_within<S: AsRef<str>>(
     tolerance: Tolerance,
     prelude: &str,
     rows: &[(S, impl Fn(u32, u32) -> u32)],
     pairs: &[[u32; 2]],
 ) -> Vec<Case> {
-    in_all_ways("", prelude, rows, pairs, tolerance)
+    cases("", prelude, rows, pairs, tolerance)
 }
 
 /// Evaluates every expression, which may call `functions`, for every pair of words `x` and `y`.
 pub fn function_table(functions: &str, rows: &[Row], pairs: &[[u32; 2]]) -> Vec<Case> {
-    in_all_ways(functions, "", rows, pairs, Tolerance::Exact)
+    cases(functions, "", rows, pairs, Tolerance::Exact)
 }
 
-fn in_all_ways<S: AsRef<str>>(
+fn cases<S: AsRef<str>>(
     declarations: &str,
     prelude: &str,
     rows: &[(S, impl Fn(u32, u32) -> u32)],
     pairs: &[[u32; 2]],
     tolerance: Tolerance,
 ) -> Vec<Case> {
-    let case = |way: Way| {
+    let case = |assignment: Assignment| {
         let names = rows.iter().map(|(expression, _)| expression.as_ref().to_owned());
         let (names, pairs_of): (Vec<String>, _) = (names.collect(), pairs.to_vec());
         let values = |(index, pair): (usize, &[u32; 2])| {
             let [x, y] = *pair;
-            let hosts = rows.iter().map(|(_, host)| host);
-            hosts.map(|host| way.want(index, tolerance, || host(x, y))).collect::<Vec<_>>()
+            let expected = rows.iter().map(|(_, host)| host);
+            expected
+                .map(|host| assignment.want(index, tolerance, || host(x, y)))
+                .collect::<Vec<_>>()
         };
         let wants = pairs.iter().enumerate().flat_map(values).collect();
         let words = vec![u32::MAX; pairs.len() * rows.len()];
-        Case::new(format!("{way:?}"), kernel(way, declarations, prelude, rows))
+        Case::new(format!("{assignment:?}"), kernel(assignment, declarations, prelude, rows))
             .words(&[pairs.as_flattened(), &words])
-            .launch(way.launch(pairs.len()))
+            .launch(assignment.launch(pairs.len()))
             .expect_wants(1, tolerance.ty(), wants, move |at| {
                 let (row, column) = (at / names.len(), at % names.len());
                 format!("{} of {:x?}", names[column], pairs_of[row])
             })
     };
-    [Way::Varying, Way::Uniform, Way::Masked].map(case).into()
+    [Assignment::Varying, Assignment::Uniform, Assignment::Masked].map(case).into()
 }
 
 /// How pairs are assigned to invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Assignment {
     /// A different pair for each invocation.
     Varying,
     /// The same pair for all invocations of a workgroup.
@@ -100,12 +102,12 @@ enum Way {
     Masked,
 }
 
-impl Way {
+impl Assignment {
     /// Returns the expected value of a row: the initial one if it is not written.
     fn want(self, index: usize, tolerance: Tolerance, host: impl Fn() -> u32) -> Want {
         match self == Self::Masked && index % 5 >= 3 {
             true => Want::Bits(u32::MAX.into()),
-            false => tolerance.around(host()),
+            false => tolerance.want(host()),
         }
     }
 
@@ -127,9 +129,14 @@ impl Way {
     }
 }
 
-/// A kernel that evaluates each expression for the pair of words of its invocation.
-fn kernel<S: AsRef<str>, H>(way: Way, directives: &str, prelude: &str, rows: &[(S, H)]) -> String {
-    let [size, row, condition] = way.parts();
+/// Returns a kernel that evaluates each expression for the pair of words of its invocation.
+fn kernel<S: AsRef<str>, H>(
+    assignment: Assignment,
+    directives: &str,
+    prelude: &str,
+    rows: &[(S, H)],
+) -> String {
+    let [size, row, condition] = assignment.parts();
     let mut source = format!(
         "{directives}
         @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use scry_gpu::{BackendKind, DeviceInfo, Launch};
 
 use crate::Cases;
-use crate::case::{Case, Data, Lacking, Want};
+use crate::case::{Case, Data, OnUnsupportedOp, Want};
 use crate::ty::{NUMBERS, Ty, directives, pack};
 
 /// Computes the expected result of an expression over `a`, `b` (of the type) and `s` (a `u32`),
@@ -31,7 +31,7 @@ impl Row {
         Self { expression: expression.into(), result, oracle: Box::new(oracle) }
     }
 
-    /// A condition: 1 if it is true.
+    /// Creates a row for a condition, which is 1 if true.
     pub fn holds(
         expression: impl std::fmt::Display,
         oracle: impl Fn(u64, u64) -> bool + 'static,
@@ -43,12 +43,12 @@ impl Row {
 
 /// Returns whether a device skips a case: `frexp` of 16- and 64-bit floats, for which naga writes
 /// an exponent type that SPIR-V does not allow.
-pub fn is_left_out(gpu: &DeviceInfo, ty: &str, expression: &str) -> bool {
+pub fn is_skipped(gpu: &DeviceInfo, ty: &str, expression: &str) -> bool {
     gpu.backend == BackendKind::Vulkan && ty != "f32" && expression.contains("frexp(")
 }
 
-/// The case that names an expression which [`is_left_out`].
-pub fn left_out(ty: &str, expression: &str) -> Case {
+/// Returns the skipped case of an expression for which [`is_skipped`] holds.
+pub fn skipped_case(ty: &str, expression: &str) -> Case {
     Case::skipped(format!("{expression} of {ty}"), "naga's SPIR-V of it is invalid")
 }
 
@@ -74,7 +74,7 @@ const SOURCES: [Source; 5] =
     [Source::Varying, Source::UniformFirst, Source::UniformSecond, Source::Uniform, Source::Affine];
 
 impl Source {
-    /// Statements that define the operands.
+    /// Returns the statements that define the operands.
     fn prelude(self, ty: &str) -> String {
         let [i, j] = match self {
             Self::Varying => ["lane", "(lane + group.x) % 32u"],
@@ -91,7 +91,7 @@ impl Source {
         format!("let a = first[{i}]; let b = second[{j}]; let s = third[{j}];")
     }
 
-    /// The same on the host.
+    /// Returns the operands of an invocation, computed on the host.
     fn operands(self, operands: &Operands, lane: u32, group: u32) -> (u64, u64, u32) {
         let (i, j) = match self {
             Self::Varying => (lane, (lane + group) % N),
@@ -119,30 +119,30 @@ pub struct Operands {
 }
 
 /// The value of a variable in inactive invocations.
-const UNTOUCHED: u32 = 7;
+const INITIAL: u32 = 7;
 
 /// Evaluates each expression with all kinds of operands on devices that support the types.
 pub fn expressions(gpu: &DeviceInfo, operands: Operands, rows: Vec<Row>) -> Cases {
     let name = operands.ty.name();
-    let (left, rows): (Vec<_>, Vec<_>) =
-        rows.into_iter().partition(|row| is_left_out(gpu, &name, &row.expression));
-    let left = left.into_iter().map(move |row| left_out(&name, &row.expression));
+    let (skipped, rows): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| is_skipped(gpu, &name, &row.expression));
+    let skipped = skipped.into_iter().map(move |row| skipped_case(&name, &row.expression));
     let operands = Rc::new(operands);
     let mut groups: Vec<Vec<Row>> = NUMBERS.iter().map(|_| Vec::new()).collect();
     for row in rows {
-        let place = NUMBERS.iter().position(|ty| *ty == row.result).expect("a type of numbers");
-        groups[place].push(row);
+        let group = NUMBERS.iter().position(|ty| *ty == row.result).expect("a type of numbers");
+        groups[group].push(row);
     }
     let groups = groups.into_iter().filter(|rows| !rows.is_empty()).map(Rc::new);
     let cases = groups.flat_map(move |rows| {
         let operands = Rc::clone(&operands);
-        let ways = SOURCES.into_iter().flat_map(|source| [(source, false), (source, true)]);
-        ways.map(move |way| case(&operands, &rows, way, 0..rows.len()))
+        let variants = SOURCES.into_iter().flat_map(|source| [(source, false), (source, true)]);
+        variants.map(move |variant| case(&operands, &rows, variant, 0..rows.len()))
     });
-    Cases::new(left.chain(cases))
+    Cases::new(skipped.chain(cases))
 }
 
-/// The cases of each type.
+/// Returns the cases of each type.
 pub fn for_types(
     gpu: &DeviceInfo,
     types: &'static [Ty],
@@ -152,12 +152,12 @@ pub fn for_types(
     Cases::new(types.iter().flat_map(move |ty| cases(&gpu, *ty)))
 }
 
-/// Whether an invocation is active.
-fn takes_part(lane: u32, group: u32) -> bool {
+/// Returns whether an invocation is active in a masked case.
+fn is_active(lane: u32, group: u32) -> bool {
     (lane ^ group) % 3 != 1
 }
 
-/// Some of the expressions in one kernel.
+/// Returns a case that evaluates the rows of `range` in one kernel.
 fn case(
     operands: &Rc<Operands>,
     all: &Rc<Vec<Row>>,
@@ -168,8 +168,8 @@ fn case(
     let result = rows[0].result;
     let len = (N * N) as usize * rows.len();
     let bytes = len * result.bits() as usize / 8;
-    let of_one = if let [row] = &rows[..] { &row.expression } else { "" };
-    let name = format!("{of_one} {} to {}, {source:?}, masked {masked}", ty.name(), result.name());
+    let single = if let [row] = &rows[..] { &row.expression } else { "" };
+    let name = format!("{single} {} to {}, {source:?}, masked {masked}", ty.name(), result.name());
     let mut case = Case::new(name.trim(), kernel(ty, result, &rows, source, masked))
         .words(&[&pack(ty, &operands.first), &pack(ty, &operands.second), &operands.third])
         .buffer(Data::words(&vec![u32::MAX; bytes.div_ceil(4)]))
@@ -188,11 +188,11 @@ fn case(
     // A device's compiler need not support all operations on extension types.
     if [ty, result].iter().any(|ty| !STANDARD.contains(ty)) {
         let (operands, all) = (Rc::clone(operands), Rc::clone(all));
-        case.lacking = match range.len() {
-            1 => Lacking::Skips,
-            _ => Lacking::Splits(Box::new(move || {
-                let alone = |nth| self::case(&operands, &all, (source, masked), nth..nth + 1);
-                range.clone().map(alone).collect()
+        case.on_unsupported_op = match range.len() {
+            1 => OnUnsupportedOp::Skip,
+            _ => OnUnsupportedOp::Split(Box::new(move || {
+                let single = |nth| self::case(&operands, &all, (source, masked), nth..nth + 1);
+                range.clone().map(single).collect()
             })),
         };
     }
@@ -202,13 +202,13 @@ fn case(
 /// Types whose operations every compiler supports.
 const STANDARD: [Ty; 4] = [Ty::I32, Ty::U32, Ty::F16, Ty::F32];
 
-/// The expected results, by invocation and expression.
+/// Returns the expected results, by invocation and expression.
 fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Vec<Want> {
     let of_invocation = |index: u32| {
         let (lane, group) = (index % N, index / N);
         let (a, b, s) = source.operands(operands, lane, group);
-        rows.iter().enumerate().map(move |(nth, row)| match masked && !takes_part(lane, group) {
-            true => untouched(row.result, nth),
+        rows.iter().enumerate().map(move |(nth, row)| match masked && !is_active(lane, group) {
+            true => inactive_result(row.result, nth),
             false => (row.oracle)(a, b, s),
         })
     };
@@ -216,8 +216,8 @@ fn wants(operands: &Operands, rows: &[&Row], source: Source, masked: bool) -> Ve
 }
 
 /// The expected result of inactive invocations: the buffer's or the variable's initial value.
-fn untouched(result: Ty, nth: usize) -> Want {
-    let bits = if nth.is_multiple_of(2) { result.wrap(-1) } else { result.whole(UNTOUCHED) };
+fn inactive_result(result: Ty, nth: usize) -> Want {
+    let bits = if nth.is_multiple_of(2) { result.wrap(-1) } else { result.whole(INITIAL) };
     Want::Bits(bits)
 }
 
@@ -236,7 +236,7 @@ fn kernel(ty: Ty, result: Ty, rows: &[&Row], source: Source, masked: bool) -> St
             @builtin(workgroup_id) group: vec3<u32>,
         ) {{
             let base = (group.x * 32u + lane) * {}u;
-            let takes_part = (lane ^ group.x) % 3u != 1u;
+            let is_active = (lane ^ group.x) % 3u != 1u;
             {}\n",
         directives(&[ty, result]),
         result.name(),
@@ -247,9 +247,9 @@ fn kernel(ty: Ty, result: Ty, rows: &[&Row], source: Source, masked: bool) -> St
         let Row { expression, .. } = row;
         let line = match (masked, nth % 2) {
             (false, _) => format!("out[base + {nth}u] = {expression};"),
-            (true, 0) => format!("if takes_part {{ out[base + {nth}u] = {expression}; }}"),
+            (true, 0) => format!("if is_active {{ out[base + {nth}u] = {expression}; }}"),
             (true, _) => format!(
-                "var v{nth} = {}({UNTOUCHED}); if takes_part {{ v{nth} = {expression}; }}
+                "var v{nth} = {}({INITIAL}); if is_active {{ v{nth} = {expression}; }}
                 out[base + {nth}u] = v{nth};",
                 result.name()
             ),

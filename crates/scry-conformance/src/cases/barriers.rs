@@ -147,7 +147,7 @@ pub(crate) fn uniform_loads_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     NUMBERS.map(case).into()
 }
 
-pub(crate) fn workgroups_after_an_early_end(_: &DeviceInfo) -> Case {
+pub(crate) fn workgroups_after_early_returns(_: &DeviceInfo) -> Case {
     // Some invocations return before the others continue: no barrier follows.
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;

@@ -8,7 +8,7 @@ use crate::random::Words;
 use crate::ty::{FLOATS, INTEGERS, NUMBERS, Ty};
 use crate::typed::{Operands, Row, expressions, for_types};
 
-/// Corners of the type, and of those that it may be converted to.
+/// Corner cases of the type, and of the types that it is converted to.
 fn operands(ty: Ty) -> Operands {
     let first: Vec<u64> = if ty.is_float() { floats(ty) } else { integers(ty) };
     let second = first.iter().rev().copied().collect();
@@ -60,7 +60,7 @@ fn bounds(from: Ty, to: Ty) -> (i128, i128) {
     (most(value_bits), if from == Ty::F16 { least.max(-65504) } else { least })
 }
 
-/// WGSL: what a number is in another type.
+/// Converts a number to another type as WGSL does.
 fn converted(from: Ty, to: Ty, bits: u64) -> Want {
     match (from.is_float(), to.is_float()) {
         // WGSL has one width of integers, so no rule for the sign of those that become wider.
@@ -87,8 +87,8 @@ fn converted(from: Ty, to: Ty, bits: u64) -> Want {
     }
 }
 
-/// WGSL: the number itself where there is such a float, else one of its two neighbours; beyond the
-/// greatest it is left open.
+/// WGSL: the number itself if it is representable, else either neighbour; unspecified beyond the
+/// greatest finite float.
 fn in_reach(to: Ty, number: f64) -> Want {
     if to == Ty::F16 && number.abs() > 65504.0 {
         return Want::Any;

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use scry_gpu::{DType, DeviceInfo, Launch};
 
-use crate::case::{Bound, Case, Data};
+use crate::case::{BufferBinding, Case, Data};
 use crate::ty::Ty;
 
-/// Words that bind to types of `u32` alone.
+/// Words that bind only to types of `u32`.
 fn words(words: &[u32]) -> Data {
     Data::words(words).typed(DType::U32)
 }
@@ -41,7 +41,8 @@ pub(crate) fn uniform_scalars_arrays_and_matrices(_: &DeviceInfo) -> Case {
     dispatch("", source, buffers, 1).expect_words(3, vec![1000, 1005, 1010, 2, 5, 8])
 }
 
-/// By group, then by binding number; bindings that the entry point does not use are omitted.
+/// Arguments are ordered by group, then by binding number, without bindings that the entry point
+/// does not use.
 pub(crate) fn groups_and_numbers_with_gaps(_: &DeviceInfo) -> Case {
     let source = "
         @group(3) @binding(7) var<storage, read_write> out: array<u32>;
@@ -137,7 +138,7 @@ const COPY: &str = "
 /// [`COPY`] between two parts of a buffer, in words.
 fn copy(name: &str, words: &[u32], parts: [Range<usize>; 2], size: usize) -> Case {
     let mut case = dispatch(name, COPY, vec![self::words(words)], size);
-    case.bindings = parts.map(|part| Bound::part(0, 4 * part.start..4 * part.end)).into();
+    case.bindings = parts.map(|part| BufferBinding::part(0, 4 * part.start..4 * part.end)).into();
     case
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn rejects_unaligned_slices(gpu: &DeviceInfo) -> Case {
     }
     let buffers = vec![words(&[5; 64]), Data::zeros(DType::U32, 64)];
     let mut case = dispatch("", COPY, buffers, 8);
-    case.bindings[0] = Bound::part(0, 4..36);
+    case.bindings[0] = BufferBinding::part(0, 4..36);
     case.refused(&["input", "4", &alignment.to_string()]).expect_words(1, vec![0; 64])
 }
 
@@ -187,7 +188,7 @@ pub(crate) fn rejects_bindings_overlapping_written_ones(gpu: &DeviceInfo) -> Vec
         @group(0) @binding(2) var<storage, read_write> c: array<u32>;
         @compute @workgroup_size(1) fn main() { c[0] = a[0] + b[0]; }";
     let mut readers = dispatch("readers", sum, vec![words(&fives), Data::zeros(DType::U32, 1)], 1);
-    readers.bindings = [0, 0, 1].map(Bound::whole).into();
+    readers.bindings = [0, 0, 1].map(BufferBinding::whole).into();
     let adjacent = [0..step * 4, back.clone()];
     let copied = 5 + step as u32 * 4 * 1000;
     vec![

@@ -233,10 +233,10 @@ pub(crate) fn unpacked_fractions(_: &DeviceInfo) -> Vec<Case> {
         }),
     ];
     // WGSL allows 3 ULP.
-    table_within(Tolerance::Steps(3), "", &CASES, &pairs())
+    table_within(Tolerance::BitsWithin(3), "", &CASES, &pairs())
 }
 
-pub(crate) fn packed_halves(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn packed_f16s(_: &DeviceInfo) -> Vec<Case> {
     const CASES: [Row; 3] = [
         ("bitcast<u32>(unpack2x16float(x).x)", |x, _| f16::from_bits(x as u16).to_f32().to_bits()),
         ("bitcast<u32>(unpack2x16float(x).y)", |x, _| {

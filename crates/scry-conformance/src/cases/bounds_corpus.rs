@@ -31,7 +31,7 @@ fn for_each_index(
     indices.into_iter().map(case).collect()
 }
 
-/// Returns which words differ; an error unless those became `new`.
+/// Returns the indices of the words that changed; an error if one did not become `new`.
 fn changed(before: &[u32], after: &[u32], new: u32) -> Result<Vec<usize>, String> {
     let differ = |i: &usize| before[*i] != after[*i];
     let places: Vec<usize> = (0..before.len()).filter(differ).collect();

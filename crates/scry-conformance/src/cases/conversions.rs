@@ -91,7 +91,7 @@ pub(crate) fn integers_to_floats(_: &DeviceInfo) -> Vec<Case> {
     let mut pairs: Vec<[u32; 2]> = Words(6).take(200).map(|word| [word, 0]).collect();
     pairs.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0xff_ffff].map(|word| [word, 0]));
     let mut cases = table("", &EXACT, &pairs);
-    cases.extend(table_within(Tolerance::Steps(1), "", &ROUNDED, &pairs));
+    cases.extend(table_within(Tolerance::BitsWithin(1), "", &ROUNDED, &pairs));
     cases
 }
 

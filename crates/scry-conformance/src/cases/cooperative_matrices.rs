@@ -9,7 +9,7 @@ use crate::case::{Case, Data, Want};
 use crate::guarded::guarded;
 use crate::ty::Ty;
 
-/// What a device without cooperative matrices lacks.
+/// The feature that the error names on devices without cooperative matrices.
 const NEEDS: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
 
 /// The layout of consecutive matrices in memory.
@@ -32,7 +32,7 @@ impl Layout {
         self.start + matrix * self.step + line * self.stride + along
     }
 
-    /// Returns `array[…], stride` of the matrix with the number `which`, an expression.
+    /// Returns the arguments `array[…], stride` of matrix number `which`, a WGSL expression.
     fn arguments(&self, array: &str, which: &str) -> String {
         format!("&{array}[{}u + ({which}) * {}u], {}u", self.start, self.step, self.stride)
     }
@@ -99,7 +99,7 @@ const TYPES: [(Ty, Ty); 3] = [(Ty::F16, Ty::F16), (Ty::F16, Ty::F32), (Ty::F32, 
 const GROUPS: usize = 3;
 const SUBGROUPS: usize = 2;
 
-/// A kernel on the matrices, and the expected last ones.
+/// A kernel on the matrices, and the expected contents of the last ones.
 fn case(name: String, source: String, data: [&Matrices; 3], want: &[f64]) -> Case {
     let wants = want.iter().map(|want| Want::Number(*want)).collect();
     data.into_iter()

@@ -266,7 +266,7 @@ fn change(p: &mut u32, y: u32) -> bool {
     p.is_multiple_of(2)
 }
 
-pub(crate) fn arrays_written_on_different_ways(_: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn arrays_written_on_different_paths(_: &DeviceInfo) -> Vec<Case> {
     let functions = "
         fn f0(x: u32, y: u32) -> u32 {
             var seen: array<u32, 8>;

@@ -3,13 +3,13 @@
 use scry_gpu::{DType, DeviceInfo};
 
 use super::launches::launch_of;
-use crate::case::{Bound, Case, Data, Work};
+use crate::case::{BufferBinding, Case, Data, Work};
 
-/// Adds a launch whose counts are in a buffer of their own.
+/// Adds a launch with its counts in a separate buffer.
 fn indirect(mut case: Case, counts: [u32; 3]) -> Case {
     let buffer = case.buffers.len();
     case.buffers.push(Data::words(&counts).typed(DType::U32));
-    case.launches.push(Work::Indirect(Bound::whole(buffer), None));
+    case.launches.push(Work::Indirect(BufferBinding::whole(buffer), None));
     case
 }
 
@@ -124,14 +124,14 @@ pub(crate) fn counts_may_share_a_read_buffer(_: &DeviceInfo) -> Vec<Case> {
             .buffer(Data::words(&words).typed(DType::U32))
             .buffer(Data::zeros(DType::U32, 1))
             .expect_words(1, vec![sum]);
-        let counts = Bound::part(0, 4 * start..4 * (start + 3));
+        let counts = BufferBinding::part(0, 4 * start..4 * (start + 3));
         case.launches.push(Work::Indirect(counts, None));
         case
     };
     [0, 1, 5, 63, 130, 297].map(case).into()
 }
 
-pub(crate) fn immediates_and_uniforms_beside_counts(_: &DeviceInfo) -> Case {
+pub(crate) fn immediates_and_uniforms_with_counts(_: &DeviceInfo) -> Case {
     let source = "
         struct Params { a: u32, b: u32 }
         @group(0) @binding(0) var<uniform> scale: u32;
@@ -147,6 +147,6 @@ pub(crate) fn immediates_and_uniforms_beside_counts(_: &DeviceInfo) -> Case {
         .expect_words(1, (0..10).map(|n| if n < 8 { 3 * n + 50 } else { 0 }).collect());
     case.buffers.push(Data::words(&[4, 1, 1]).typed(DType::U32));
     let immediates = [70u32, 20].iter().flat_map(|word| word.to_ne_bytes()).collect();
-    case.launches.push(Work::Indirect(Bound::whole(2), Some(immediates)));
+    case.launches.push(Work::Indirect(BufferBinding::whole(2), Some(immediates)));
     case
 }

@@ -4,13 +4,13 @@ use scry_gpu::{DType, DeviceInfo, Launch};
 
 use crate::case::{Case, Data, Failure};
 
-/// On a device whose driver aborts long loops an error is as right as the result.
-fn right_or_cut(gpu: &DeviceInfo, case: Case) -> Case {
+/// Accepts an error instead of the result on devices with a driver that terminates long loops.
+fn finishes_or_fails(gpu: &DeviceInfo, case: Case) -> Case {
     if !gpu.workarounds.iter().any(|it| it.name == "report-cut-loops") {
         return case;
     }
-    let says = ["kernel `main`", &gpu.driver, "the launch", "65535", "CPU"];
-    Case { failure: Failure::Limit(says.map(str::to_owned).into()), ..case }
+    let parts = ["kernel `main`", &gpu.driver, "the launch", "65535", "CPU"];
+    Case { failure: Failure::Limit(parts.map(str::to_owned).into()), ..case }
 }
 
 /// A kernel of nested loops in four bind groups; `bounds` has their iteration counts.
@@ -41,15 +41,15 @@ fn nested(bounds: [u32; 2]) -> Case {
         .expect_words(3, vec![sum; 100])
 }
 
-pub(crate) fn long_loops_end_or_fail(gpu: &DeviceInfo) -> Vec<Case> {
-    // The device stays usable.
-    vec![nested([200, 300]), right_or_cut(gpu, nested([300, 300])), nested([20, 30])]
+pub(crate) fn long_loops_finish_or_fail(gpu: &DeviceInfo) -> Vec<Case> {
+    // The last case checks that the device is still usable.
+    vec![nested([200, 300]), finishes_or_fails(gpu, nested([300, 300])), nested([20, 30])]
 }
 
-pub(crate) fn loops_of_neighbours_count_together(gpu: &DeviceInfo) -> Vec<Case> {
+pub(crate) fn divergent_loops_share_one_limit(gpu: &DeviceInfo) -> Vec<Case> {
     let source = "
         @group(0) @binding(0) var<storage, read> bounds: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> turns: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> iterations: array<u32>;
         @compute @workgroup_size(8)
         fn main(@builtin(global_invocation_id) id: vec3u) {
             var i = 0u;
@@ -58,7 +58,7 @@ pub(crate) fn loops_of_neighbours_count_together(gpu: &DeviceInfo) -> Vec<Case> 
             } else {
                 loop { if i * 3u >= bounds[id.x] * 3u { break; } i++; if i > 9999999u { i = 1u; } }
             }
-            turns[id.x] = i;
+            iterations[id.x] = i;
         }";
     let case = |most: u32| {
         Case::new(format!("{most} iterations"), source)
@@ -67,5 +67,5 @@ pub(crate) fn loops_of_neighbours_count_together(gpu: &DeviceInfo) -> Vec<Case> 
             .launch(Launch::invocations(8))
             .expect_words(1, vec![most; 8])
     };
-    vec![case(30_000), right_or_cut(gpu, case(40_000))]
+    vec![case(30_000), finishes_or_fails(gpu, case(40_000))]
 }

@@ -47,7 +47,7 @@ const LOOK: &str = "
         out[id.x] = bits;
     }";
 
-/// In turn, several times.
+/// Alternates the two kernels several times.
 pub(crate) fn variables_are_zero_initialised(_: &DeviceInfo) -> Vec<Case> {
     let case = |name: &str, source: &str, word: u32| {
         let launch = Launch::workgroups([40, 1, 1]);

@@ -212,7 +212,7 @@ pub(crate) fn immediates_of_every_type(_: &DeviceInfo) -> Vec<Case> {
     NUMBERS.into_iter().filter(|ty| ty.bits() != 16).map(case).collect()
 }
 
-pub(crate) fn truth_values_in_memory(_: &DeviceInfo) -> Case {
+pub(crate) fn bools_in_memory(_: &DeviceInfo) -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;

@@ -3,7 +3,7 @@
 
 use scry_gpu::{DType, DeviceInfo, Launch};
 
-use crate::case::{Bound, Case, Data, Expected};
+use crate::case::{BufferBinding, Case, Data, Expected};
 
 /// A structure that ends in a runtime-sized array, or the array alone.
 struct Shape {
@@ -99,7 +99,8 @@ pub(crate) fn trailing_bytes_may_be_bound_elsewhere(gpu: &DeviceInfo) -> Case {
         }";
     let step = (gpu.binding_alignment as usize / 4).max(4);
     let mut case = Case::new("", source).buffer(Data::zeros(DType::U32, 2 * step));
-    case.bindings = vec![Bound::part(0, 0..4 * (step + 3)), Bound::part(0, 4 * step..8 * step)];
+    case.bindings =
+        vec![BufferBinding::part(0, 0..4 * (step + 3)), BufferBinding::part(0, 4 * step..8 * step)];
     let mut a = vec![1; step];
     a.extend([2; 3]);
     case.launch(Launch::invocations(1)).expect_words(0, a).expect_words(1, vec![2; step])

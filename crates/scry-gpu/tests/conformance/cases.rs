@@ -97,7 +97,7 @@ fn runners_notice_values_beyond_tolerance() {
         Want::Bits(bits),
         Want::Number(2.0),
         Want::Near(next, 1.0),
-        Want::Steps(bits + 2, 2),
+        Want::BitsWithin(bits + 2, 2),
         Want::Between(2.0, 3.0),
         Want::Within(2.5, 0.5),
         Want::Any,
@@ -108,7 +108,7 @@ fn runners_notice_values_beyond_tolerance() {
         Want::Bits(bits + 1),
         Want::Number(next),
         Want::Near(next, 0.5),
-        Want::Steps(bits + 2, 1),
+        Want::BitsWithin(bits + 2, 1),
         Want::Between(next, 3.0),
         Want::Within(2.5, 0.25),
     ] {
@@ -128,7 +128,7 @@ fn runners_notice_wrong_properties() {
 #[test]
 fn runners_notice_missing_and_wrong_errors() {
     let accepted = doubled().launch(Launch::invocations(3)).refused(&["x"]);
-    assert_noticed(&accepted, "this should have been rejected");
+    assert_noticed(&accepted, "the kernel was accepted");
     let missing = Case::new("nothing is bound", doubled().source).launch(Launch::invocations(3));
     assert_noticed(&missing, "the kernel uses 1, but none was given");
     let other = Case::new("another reason", missing.source).refused(&["no such text"]);

@@ -87,7 +87,7 @@ fn kernel(rows: &[Row]) -> String {
     source + "}"
 }
 
-/// Numbers between -40 and 40 with more bits than an `f32`; some integers, some halves.
+/// Numbers between -40 and 40 with more bits than an `f32`; some integers, some multiples of 0.5.
 fn inputs() -> Vec<[f64; 3]> {
     let mut words = Words(12);
     let mut next = || f64::from(words.next().expect("the sequence is infinite"));

@@ -7,7 +7,7 @@ use scry_gpu::f16;
 use super::range::{F16, Format};
 use crate::random::Words;
 
-/// Numbers at which functions change; those that overflow a format are omitted.
+/// Special numbers and corner cases of the functions, without those that overflow the format.
 const SPECIAL: [f64; 24] = [
     0.0,
     1.0,

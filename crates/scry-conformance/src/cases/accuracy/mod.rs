@@ -17,7 +17,7 @@ pub(crate) use double::{f64_functions_missing_in_spirv, f64_operators_and_functi
 use crate::Cases;
 use crate::case::{Case, Want};
 use crate::ty::Ty;
-use crate::typed::{is_left_out, left_out};
+use crate::typed::{is_skipped, skipped_case};
 
 const COUNT: usize = 3000;
 
@@ -54,16 +54,16 @@ fn allowed(row: &Row, format: Format, input: [f64; 3]) -> Range {
     (1..8).map(flushed).fold(as_given, Range::or)
 }
 
-/// The functions that a device does not leave out, in one kernel; and those that it does.
+/// Returns one kernel of the functions that the device supports, and skipped cases of the others.
 fn cases(gpu: &DeviceInfo, format: Format, rows: &[Row]) -> Vec<Case> {
     let (left, rows): (Vec<Row>, Vec<Row>) =
-        rows.iter().copied().partition(|row| is_left_out(gpu, format.name, row.wgsl));
+        rows.iter().copied().partition(|row| is_skipped(gpu, format.name, row.wgsl));
     let inputs = inputs::inputs(format, COUNT);
     let words: Vec<u32> = inputs.as_flattened().iter().map(|x| (*x as f32).to_bits()).collect();
     let results = inputs.iter().flat_map(|input| rows.iter().map(|row| want(row, format, *input)));
     let results: Vec<Want> = results.collect();
     let (out, source) = (vec![u32::MAX; results.len()], kernel(format, &rows));
-    let mut cases: Vec<Case> = left.iter().map(|row| left_out(format.name, row.wgsl)).collect();
+    let mut cases: Vec<Case> = left.iter().map(|row| skipped_case(format.name, row.wgsl)).collect();
     let case = Case::new(format.name, source)
         .words(&[&words, &out])
         .launch(Launch::invocations(inputs.len()))
@@ -81,7 +81,7 @@ fn want(row: &Row, format: Format, input: [f64; 3]) -> Want {
     if range.is_any() { Want::Any } else { Want::Between(range.low, range.high) }
 }
 
-/// As `f32`, and as `f16` where it is supported.
+/// Returns the cases for `f32`, and for `f16` where it is supported.
 fn both(gpu: &DeviceInfo, rows: &'static [Row]) -> Cases {
     let gpu = gpu.clone();
     Cases::new([F32, F16].into_iter().flat_map(move |format| cases(&gpu, format, rows)))
