@@ -103,7 +103,10 @@ impl Counter {
                 }
             }
             Step::Multiply(factor) => {
-                self.start.is_some_and(|start| start >= 1)
+                // The first step may precede the first test. From zero the counter does not change.
+                let first = self.start.filter(|start| *start >= 1);
+                let first = first.and_then(|start| start.checked_mul(factor));
+                first.is_some_and(|first| first <= self.all.max)
                     && self.rises(keep, bound, |last| last.checked_mul(factor))
             }
             Step::Divide => self.shrinks(keep, bound, Range::exactly(0)),
@@ -150,15 +153,20 @@ impl Counter {
     /// Returns an upper bound of the iterations of a loop that [`Counter::ends`] by this test;
     /// `None` if none is known.
     pub(crate) fn iterations(self, keep: Keep, bound: Range) -> Option<u64> {
-        let least = self.start.unwrap_or(self.all.min);
-        let greatest = self.start.unwrap_or(self.all.max);
+        // The first step may precede the first test, and wrap.
+        let wraps = |start: i128| match self.step {
+            Step::Add(step) => !(self.all.min..=self.all.max).contains(&(start + step)),
+            _ => false,
+        };
+        let start = self.start.filter(|start| !wraps(*start));
+        let (least, greatest) = (start.unwrap_or(self.all.min), start.unwrap_or(self.all.max));
         let (distance, step) = match (self.step, keep) {
             (Step::Add(step), Keep::Less) => (bound.max - least, step),
             (Step::Add(step), Keep::LessEqual) => (bound.max - least + 1, step),
             (Step::Add(step), Keep::Greater) => (greatest - bound.min, -step),
             (Step::Add(step), Keep::GreaterEqual) => (greatest - bound.min + 1, -step),
             (Step::Add(step), Keep::NotEqual) => {
-                let start = self.start.filter(|_| bound.min == bound.max)?;
+                let start = start.filter(|_| bound.min == bound.max)?;
                 // In the other direction the counter has every other value first.
                 (Some((bound.min - start) * step.signum()).filter(|distance| *distance >= 0)?, 1)
             }

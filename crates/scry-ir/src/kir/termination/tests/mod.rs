@@ -1,5 +1,7 @@
 //! Loops that must be proven, and loops that must not.
 
+mod random;
+
 use crate::Program;
 use crate::kir::{Kir, KirOptions, Stmt, for_each_stmt, unoptimised};
 
@@ -132,6 +134,10 @@ fn growing_by_factors() {
     unproven("for (var s = 1u; s < n; s <<= 1u) { data[s] = s; }");
     unproven("for (var s = 1u; s < 0xf0000000u; s *= 3u) { data[s] = s; }");
     unproven("for (var s = -1; s < 256; s *= 2) { data[s] = 1u; }");
+    // The step before the first test results in zero.
+    unproven("var s = 0x80000000u; loop { s *= 2u; if s >= 100u { break; } }");
+    unproven("var s = 0x80000000u; loop { s <<= 1u; if s >= 100u { break; } }");
+    proven("var s = 0x40000000u; loop { s *= 2u; if s >= 100u { break; } }");
     // In the second iteration s starts at the value that the first one left.
     assert_eq!(
         judge("var s = 1u; for (var i = 0u; i < 4u; i++) { while (s < 9u) { s *= 2u; } s = 0u; }"),
