@@ -77,7 +77,7 @@ const ROWS: [Row; 11] = [
         name: "report-cut-loops",
         reason: "it ends all loops of an invocation after 65535 iterations in total, counted for \
                  all invocations of a vector, and continues after them",
-        test: ("crates/scry-conformance/src/cases/limits.rs", "long_loops_end_or_fail"),
+        test: ("crates/scry-conformance/src/cases/limits.rs", "long_loops_finish_or_fail"),
     },
     Row {
         fix: Fix::RefuseDeepNesting,
