@@ -40,7 +40,7 @@ pub use inst::{
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
-pub(crate) use lower::unoptimised;
+pub(crate) use lower::{optimised, unoptimised};
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;

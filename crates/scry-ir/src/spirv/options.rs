@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::kir::{KirOptions, Label, Stmt, any_stmt, for_each_stmt, termination, unoptimised};
+use crate::kir::{Kir, KirOptions, Label, Stmt, any_stmt, for_each_stmt, termination, unoptimised};
 use crate::wgsl::naga::guard;
 use crate::{Program, ShaderError, SpirvWorkarounds};
 
@@ -148,11 +148,20 @@ impl Program {
         let content = self.content();
         guard::run(|| {
             let kir = unoptimised(content, &KirOptions { checked: true })?;
-            let most_iterations = termination::most_iterations(&kir);
-            let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
-            let may_not_end = any_stmt(&kir.body, &mut |stmt| is_unproven(stmt));
-            Ok(ControlFlow { most_iterations, depth: depth(&kir.body, None), may_not_end })
+            Ok(ControlFlow::of(&kir))
         })
+    }
+}
+
+impl ControlFlow {
+    /// Measures a kernel before its optimisation.
+    pub(super) fn of(kir: &Kir) -> Self {
+        let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
+        Self {
+            most_iterations: termination::most_iterations(kir),
+            depth: depth(&kir.body, None),
+            may_not_end: any_stmt(&kir.body, &mut |stmt| is_unproven(stmt)),
+        }
     }
 }
 

@@ -125,10 +125,7 @@ impl Program {
                 Content::Wgsl(inner) => inner,
                 Content::Kir(built) => return Ok(work(built.kir.clone())),
             };
-            let mut kir = lower(inner, options)?;
-            optimise(&mut kir);
-            check_lowered(&kir)?;
-            Ok(work(kir))
+            Ok(work(optimised(lower(inner, options)?)?))
         })
     }
 
@@ -208,6 +205,13 @@ pub(crate) fn unoptimised(content: &Content, options: &KirOptions) -> Result<Kir
         Content::Wgsl(inner) => lower(inner, options),
         Content::Kir(built) => Ok(built.sanitised.clone()),
     }
+}
+
+/// Optimises a lowered kernel.
+pub(crate) fn optimised(mut kir: Kir) -> Result<Kir, ShaderError> {
+    optimise(&mut kir);
+    check_lowered(&kir)?;
+    Ok(kir)
 }
 
 /// Lowers a program, without optimisation.

@@ -29,9 +29,9 @@ use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
 
 use self::module::{Id, Module};
 use self::state::{Arrays, Construct, Views, Words};
-use super::SpirvOptions;
+use super::{ControlFlow, SpirvOptions};
 use crate::kir::half_floats::needs_f16;
-use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value};
+use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value, optimised, unoptimised};
 use crate::program::Content;
 use crate::wgsl::naga::{cooperative, guard};
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
@@ -81,15 +81,57 @@ impl Program {
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
     /// for `f16` and `f32` only, and for cooperative matrices. Otherwise as [`Program::to_kir`].
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>> {
+        let (words, _) = self.to_spirv_for(options.checked, |_| Ok::<_, ShaderError>(*options))?;
+        Ok(words)
+    }
+
+    /// Writes the program as [`Program::to_spirv`] does, with options that depend on its control
+    /// flow, and returns them too. The program is lowered once.
+    ///
+    /// ```
+    /// use scry_ir::{Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+    ///
+    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
+    /// let (_, options) = program.to_spirv_for(true, |flow| {
+    ///     Ok::<_, ShaderError>(SpirvOptions {
+    ///         version: (1, 3),
+    ///         checked: true,
+    ///         native_workgroup_zeroing: false,
+    ///         linearised: false,
+    ///         workarounds: SpirvWorkarounds::default(),
+    ///         reports_cut_loops: false,
+    ///         polls: flow.may_not_end,
+    ///     })
+    /// })?;
+    /// assert!(!options.polls, "there is no loop");
+    /// # Ok::<(), ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Program::to_spirv`], and those of `choose`.
+    pub fn to_spirv_for<E: From<ShaderError> + Send>(
+        &self,
+        checked: bool,
+        choose: impl FnOnce(ControlFlow) -> Result<SpirvOptions, E> + Send,
+    ) -> Result<(Vec<u32>, SpirvOptions), E> {
         // The kernel IR has them in the layout of NVIDIA's tensor cores.
         if let Content::Wgsl(inner) = self.content()
             && cooperative::used(&inner.module)
         {
-            return Err(without_cooperative_matrices());
+            return Err(without_cooperative_matrices().into());
         }
-        let interface = self.interface();
-        self.with_kir(&KirOptions { checked: options.checked }, |kir| {
-            kir.to_spirv(interface, options)
+        let (content, interface) = (self.content(), self.interface());
+        guard::run(|| {
+            let kir = unoptimised(content, &KirOptions { checked })?;
+            let options = match choose(ControlFlow::of(&kir)) {
+                Ok(options) => options,
+                Err(error) => return Ok(Err(error)),
+            };
+            let words = match content {
+                Content::Wgsl(_) => emit(&optimised(kir)?, interface, &options)?,
+                Content::Kir(built) => emit(&built.kir, interface, &options)?,
+            };
+            Ok(Ok((words, options)))
         })?
     }
 }

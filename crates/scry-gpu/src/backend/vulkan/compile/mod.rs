@@ -54,14 +54,16 @@ pub(super) struct Source<'a> {
 /// Compiles a program, through the disk cache if there is one.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
-    let flow = job.program.control_flow()?;
-    let report = report(gpu, job.program, flow)?;
-    let options = SpirvOptions {
-        reports_cut_loops: report.is_some(),
-        polls: polls(gpu, job, flow),
-        ..spirv_options(gpu, job)
-    };
-    let spirv = gpu.writer.write(job.program, &options)?;
+    let CompileJob { program, checked, grid, .. } = *job;
+    let mut report = None;
+    let (spirv, options) = gpu.writer.write(program, checked, |flow| {
+        report = failure_report(gpu, program, flow)?;
+        Ok(SpirvOptions {
+            reports_cut_loops: report.is_some(),
+            polls: checked && polls(gpu, program, flow),
+            ..spirv_options(gpu, checked, grid)
+        })
+    })?;
     if let Some(dump) = job.dump {
         dump.spirv(&spirv);
     }
@@ -105,7 +107,11 @@ fn compile_cached(
 ///
 /// # Errors
 /// [`GpuError::Kernel`] if control flow nests more deeply than the driver supports.
-fn report(gpu: &Gpu, program: &Program, flow: ControlFlow) -> Result<Option<Arc<FailureReport>>> {
+fn failure_report(
+    gpu: &Gpu,
+    program: &Program,
+    flow: ControlFlow,
+) -> Result<Option<Arc<FailureReport>>> {
     let [cuts_loops, drops_conditions] =
         [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
     if !(cuts_loops || drops_conditions) {
@@ -151,26 +157,26 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
     })
 }
 
-/// Whether loops of a kernel poll the stop word. Unchecked kernels may do anything, and one that
-/// needs all workgroup memory or all bindings has no room for the word.
-fn polls(gpu: &Gpu, job: &CompileJob<'_>, flow: ControlFlow) -> bool {
-    let (interface, limits) = (job.program.interface(), &gpu.info.limits);
+/// Returns whether loops of a checked kernel poll the stop word. One that needs all workgroup
+/// memory or all bindings has no room for the word.
+fn polls(gpu: &Gpu, program: &Program, flow: ControlFlow) -> bool {
+    let (interface, limits) = (program.interface(), &gpu.info.limits);
     let memory = u64::from(interface.workgroup_memory) + u64::from(SpirvOptions::STOP_SIZE);
     let is_storage = |ty: &BufferBindingType| *ty == BufferBindingType::Storage;
     let bindings = interface.bindings.iter().filter(|binding| is_storage(&binding.ty)).count();
     let has_room = memory <= u64::from(limits.max_workgroup_memory)
         && bindings < limits.max_storage_bindings as usize;
-    flow.may_not_end && job.checked && gpu.can_poll && has_room
+    flow.may_not_end && gpu.can_poll && has_room
 }
 
-fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
+fn spirv_options(gpu: &Gpu, checked: bool, grid: GridSource) -> SpirvOptions {
     let newest = gpu.version >= vk::API_VERSION_1_3 && gpu.has_dot_product;
     SpirvOptions {
         // SPIR-V 1.6 has instructions for packed dot products.
         version: if newest { (1, 6) } else { (1, 5) },
-        checked: job.checked,
+        checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
-        linearised: job.grid == GridSource::Linearised,
+        linearised: grid == GridSource::Linearised,
         workarounds: gpu.workarounds.spirv(),
         reports_cut_loops: false,
         polls: false,

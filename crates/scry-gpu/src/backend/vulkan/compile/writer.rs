@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use scry_ir::{Program, SpirvOptions};
+use scry_ir::{ControlFlow, Program, SpirvOptions};
 
 use crate::api::error::Result;
 
@@ -65,13 +65,22 @@ impl SpirvWriter {
         opened
     }
 
-    /// Writes a program.
-    pub(crate) fn write(self, program: &Program, options: &SpirvOptions) -> Result<Vec<u32>> {
-        Ok(match self {
-            Self::Kir => program.to_spirv(options)?,
+    /// Writes a program, with the options that `choose` returns for its control flow; returns them
+    /// too.
+    pub(crate) fn write(
+        self,
+        program: &Program,
+        checked: bool,
+        choose: impl FnOnce(ControlFlow) -> Result<SpirvOptions> + Send,
+    ) -> Result<(Vec<u32>, SpirvOptions)> {
+        match self {
+            Self::Kir => program.to_spirv_for(checked, choose),
             #[cfg(feature = "naga-spirv")]
-            Self::Naga => program.to_spirv_with_naga(options)?,
-        })
+            Self::Naga => {
+                let options = choose(program.control_flow()?)?;
+                Ok((program.to_spirv_with_naga(&options)?, options))
+            }
+        }
     }
 }
 
@@ -116,7 +125,7 @@ mod tests {
         };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
         let [naga, kir] = [SpirvWriter::Naga, SpirvWriter::Kir]
-            .map(|writer| writer.write(&program, &OPTIONS).unwrap());
+            .map(|writer| writer.write(&program, true, |_| Ok(OPTIONS)).unwrap().0);
         assert_ne!(naga, kir);
     }
 }
