@@ -19,6 +19,7 @@ use spirv::Op;
 /// #     linearised: false,
 /// #     workarounds: SpirvWorkarounds::default(),
 /// #     reports_cut_loops: false,
+/// #     polls: false,
 /// # };
 /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
 /// let text = spirv_text(&program.to_spirv(&options)?);
