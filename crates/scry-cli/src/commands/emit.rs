@@ -81,7 +81,7 @@ fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         native_workgroup_zeroing: false,
         linearised: false,
         workarounds: SpirvWorkarounds::empty(),
-        reports_cut_loops: false,
+        reports_aborted_loops: false,
         polls: false,
     };
     let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;

@@ -72,7 +72,10 @@ fn workarounds_are_shown_with_their_reason() {
             let workarounds = device["workarounds"].as_array().unwrap();
             let driver = device["driver"].as_str().unwrap();
             if driver.contains("llvmpipe") {
-                assert!(workarounds.iter().any(|it| it["name"] == "report-cut-loops"), "{driver}");
+                assert!(
+                    workarounds.iter().any(|it| it["name"] == "report-aborted-loops"),
+                    "{driver}"
+                );
             }
             assert!(device["backend"] == "vulkan" || workarounds.is_empty(), "{driver}");
             for workaround in workarounds {

@@ -6,7 +6,7 @@ use crate::case::{Case, Data, Failure};
 
 /// Accepts an error instead of the result on devices with a driver that terminates long loops.
 fn finishes_or_fails(gpu: &DeviceInfo, case: Case) -> Case {
-    if !gpu.workarounds.iter().any(|it| it.name == "report-cut-loops") {
+    if !gpu.workarounds.iter().any(|it| it.name == "report-aborted-loops") {
         return case;
     }
     let parts = ["kernel `main`", &gpu.driver, "the launch", "65535", "CPU"];

@@ -130,7 +130,7 @@ impl Limits {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Workaround {
-    /// Name of the workaround, such as `report-cut-loops`.
+    /// Name of the workaround, such as `report-aborted-loops`.
     pub name: &'static str,
     /// The defect of the driver.
     pub reason: &'static str,

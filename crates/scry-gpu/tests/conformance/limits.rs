@@ -13,7 +13,7 @@ fn has(gpu: &Device, workaround: &str) -> bool {
 fn right_or_cut(gpu: &Device, result: Result<Vec<u32>>, expected: &[u32], launch: &str) {
     match result {
         Ok(words) => assert_eq!(words, expected, "{}", gpu.name()),
-        Err(error @ GpuError::Kernel(_)) if has(gpu, "report-cut-loops") => {
+        Err(error @ GpuError::Kernel(_)) if has(gpu, "report-aborted-loops") => {
             let driver = &gpu.info().driver;
             assert_says(&error.to_string(), &["kernel `main`", driver, launch, "65535", "CPU"]);
         }

@@ -291,7 +291,7 @@ fn ends_or_times_out(source: &str, invocations: u32) {
         gpu.run(&kernel, &[&buffer], invocations).unwrap();
         let (result, took) = timed(|| gpu.wait());
         println!("{gpu:?}: {result:?} after {took:?}");
-        let cuts = gpu.info().workarounds.iter().any(|it| it.name == "report-cut-loops");
+        let cuts = gpu.info().workarounds.iter().any(|it| it.name == "report-aborted-loops");
         let is_told = match &result {
             Ok(()) | Err(GpuError::Timeout(_)) => true,
             Err(GpuError::Kernel(_)) => cuts,

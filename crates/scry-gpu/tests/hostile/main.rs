@@ -75,8 +75,8 @@ fn limit(device: &Device) -> Duration {
     }
 }
 
-fn cuts_loops(device: &Device) -> bool {
-    device.info().workarounds.iter().any(|it| it.name == "report-cut-loops")
+fn aborts_loops(device: &Device) -> bool {
+    device.info().workarounds.iter().any(|it| it.name == "report-aborted-loops")
 }
 
 fn rules(device: &Device) -> Rules {
@@ -115,7 +115,7 @@ fn problem(
     let ran = match run(kernel, device) {
         Ok(ran) => ran,
         // The driver ended the loops before the time limit did.
-        Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && cuts_loops(device) => {
+        Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && aborts_loops(device) => {
             return None;
         }
         Err(error) => return Some(("failure", error.to_string())),
@@ -182,7 +182,7 @@ fn devices_survive_endless_kernels() {
         let endless = endless.filter(HostileKernel::may_not_terminate).take(20);
         let has_ended = |kernel: &HostileKernel| match run(kernel, &gpu) {
             Ok(ran) => ran.timed_out,
-            Err(GpuError::Kernel(_)) if cuts_loops(&gpu) => true,
+            Err(GpuError::Kernel(_)) if aborts_loops(&gpu) => true,
             Err(error) => panic!("{error}"),
         };
         assert!(endless.filter(has_ended).count() > 0, "no kernel of 20 was endless");

@@ -29,10 +29,10 @@ pub struct SpirvOptions {
     /// [`EXPAND_TANH`](SpirvWorkarounds::EXPAND_TANH) concern SPIR-V from the kernel IR, which has
     /// none of the instructions that the others replace.
     pub workarounds: SpirvWorkarounds,
-    /// Makes the kernel report loops that a driver ended early: an additional storage buffer of
-    /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
-    /// is 1 after a launch in which an invocation could not have entered two more iterations.
-    pub reports_cut_loops: bool,
+    /// Makes the kernel report loops that a driver aborted: an additional storage buffer of
+    /// [`SpirvOptions::ABORTED_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first
+    /// word is 1 after a launch in which an invocation could not have entered two more iterations.
+    pub reports_aborted_loops: bool,
     /// Makes loops that are not proven to end poll a stop word, and end once it is not 0: an
     /// additional storage buffer of [`SpirvOptions::STOP_SIZE`] bytes is bound after all others.
     /// Kernels with barriers in such loops need as many bytes of workgroup memory more. Without it,
@@ -42,8 +42,8 @@ pub struct SpirvOptions {
 }
 
 impl SpirvOptions {
-    /// Size in bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
-    pub const CUT_LOOPS_SIZE: u32 = 16;
+    /// Size in bytes of the buffer of [`SpirvOptions::reports_aborted_loops`].
+    pub const ABORTED_LOOPS_SIZE: u32 = 16;
 
     /// Size in bytes of the buffer of [`SpirvOptions::polls`].
     pub const STOP_SIZE: u32 = 4;

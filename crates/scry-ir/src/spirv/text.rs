@@ -18,7 +18,7 @@ use spirv::Op;
 /// #     native_workgroup_zeroing: false,
 /// #     linearised: false,
 /// #     workarounds: SpirvWorkarounds::default(),
-/// #     reports_cut_loops: false,
+/// #     reports_aborted_loops: false,
 /// #     polls: false,
 /// # };
 /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;

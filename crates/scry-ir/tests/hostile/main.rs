@@ -24,7 +24,7 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         native_workgroup_zeroing: false,
         linearised: false,
         workarounds: SpirvWorkarounds::all(),
-        reports_cut_loops: true,
+        reports_aborted_loops: true,
         polls: false,
     };
     program.to_spirv_with_naga(&options)?;

@@ -15,7 +15,7 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     native_workgroup_zeroing: true,
     linearised: false,
     workarounds: SpirvWorkarounds::empty(),
-    reports_cut_loops: false,
+    reports_aborted_loops: false,
     polls: false,
 };
 
@@ -65,7 +65,7 @@ pub fn every_option() -> Vec<SpirvOptions> {
                 } else {
                     SpirvWorkarounds::empty()
                 },
-                reports_cut_loops: bits & 16 != 0,
+                reports_aborted_loops: bits & 16 != 0,
                 polls: version == (1, 5),
             });
         }

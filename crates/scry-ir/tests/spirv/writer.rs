@@ -122,13 +122,13 @@ fn writing_time_is_linear_in_length() {
 }
 
 #[test]
-fn cut_loop_report_is_last_binding() {
-    let validates = have_validator("cut loops");
+fn aborted_loop_report_is_last_binding() {
+    let validates = have_validator("aborted loops");
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
         for linearised in [false, true] {
-            let with = |reports_cut_loops| {
-                let options = SpirvOptions { linearised, reports_cut_loops, ..CHECKED };
+            let with = |reports_aborted_loops| {
+                let options = SpirvOptions { linearised, reports_aborted_loops, ..CHECKED };
                 program.to_spirv(&options).unwrap()
             };
             let (plain, reporting) = (with(false), with(true));
@@ -151,9 +151,9 @@ fn only_loops_without_proof_poll() {
     let mut polling = 0;
     for (name, source) in sources(&corpus("")) {
         let program = parse(&name, &source);
-        for reports_cut_loops in [false, true] {
+        for reports_aborted_loops in [false, true] {
             let with = |polls| {
-                let options = SpirvOptions { reports_cut_loops, polls, ..CHECKED };
+                let options = SpirvOptions { reports_aborted_loops, polls, ..CHECKED };
                 program.to_spirv(&options).unwrap()
             };
             let (plain, polled) = (with(false), with(true));
@@ -166,7 +166,7 @@ fn only_loops_without_proof_poll() {
             }
             polling += 1;
             let stop = bindings(&load(&polled));
-            let expected = program.interface().bindings.len() + usize::from(reports_cut_loops);
+            let expected = program.interface().bindings.len() + usize::from(reports_aborted_loops);
             assert_eq!(stop.iter().max(), Some(&(expected as u32)), "{name}");
         }
     }

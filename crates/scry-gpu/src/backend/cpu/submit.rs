@@ -131,7 +131,7 @@ impl Queue {
             }
             std::hint::spin_loop();
         }
-        shared.sleep(number, timeout.saturating_sub(start.elapsed()))
+        shared.wait_blocking(number, timeout.saturating_sub(start.elapsed()))
     }
 
     /// Wakes `waker` once a submission is done, or the device is lost.
@@ -311,7 +311,7 @@ impl Shared {
     }
 
     /// Sleeps until a submission is done; false after `timeout`.
-    fn sleep(&self, number: u64, timeout: Duration) -> Result<bool> {
+    fn wait_blocking(&self, number: u64, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         let mut state = self.lock();
         let worker = state.thread.as_ref().map(|thread| thread.thread().id());

@@ -147,7 +147,7 @@ impl Driver for NullDriver {
             native_workgroup_zeroing: false,
             linearised: job.grid == GridSource::Linearised,
             workarounds: SpirvWorkarounds::all(),
-            reports_cut_loops: self.failing.is_some(),
+            reports_aborted_loops: self.failing.is_some(),
             polls: true,
         })?;
         let hidden =

@@ -122,7 +122,7 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     let extensions = Extensions::query(instance, physical)
         .map_err(|code| format!("{name} does not list its extensions: {}", error::explain(code)))?;
     let features = FeatureChain::query(instance, physical, &extensions, version);
-    if !features.has_timelines() {
+    if !features.has_timeline_semaphores() {
         return Err(format!("{name} has no timeline semaphores"));
     }
     let (queue_family, valid_bits) =
@@ -132,7 +132,7 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     let workarounds = Workarounds::matching(properties.v12.driver_id, &driver_info);
     let mut info = info(instance, physical, &properties, &features, &extensions);
     info.workarounds = workarounds.described();
-    if workarounds.has(Fix::ReportCutLoops) {
+    if workarounds.has(Fix::ReportAbortedLoops) {
         // Kernels with a failure report have one storage buffer more than their source declares.
         let most = &mut info.limits.max_storage_bindings;
         *most = most.saturating_sub(1);

@@ -24,7 +24,7 @@ pub(super) enum Fix {
     /// Write the SPIR-V differently.
     Spirv(SpirvWorkarounds),
     /// Kernels whose loops may be long report if the driver ended them early, and the launch fails.
-    ReportCutLoops,
+    ReportAbortedLoops,
     /// Refuse kernels that nest more deeply than [`MAX_DEPTH`].
     RefuseDeepNesting,
     /// Reuse an opened device instead of destroying it.
@@ -58,7 +58,7 @@ pub(super) const MAX_ITERATIONS: u64 = 65_535;
 
 /// Of these, iterations that the kernel does not execute itself: those of the driver, which zeroes
 /// workgroup memory, and those of the check for loops that were ended early.
-pub(super) const OWN_ITERATIONS: u64 = 4096;
+pub(super) const RESERVED_ITERATIONS: u64 = 4096;
 
 /// Nested conditions, or nested loops, for which lavapipe has execution masks.
 pub(super) const MAX_DEPTH: u32 = 80;
@@ -70,11 +70,11 @@ const FOUND: &str = "crates/scry-gpu/tests/random/found.rs";
 
 const ROWS: [Row; 11] = [
     Row {
-        fix: Fix::ReportCutLoops,
+        fix: Fix::ReportAbortedLoops,
         driver: LAVAPIPE,
         fixed_in: None,
         tried: "22.3.6",
-        name: "report-cut-loops",
+        name: "report-aborted-loops",
         reason: "it ends all loops of an invocation after 65535 iterations in total, counted for \
                  all invocations of a vector, and continues after them",
         test: ("crates/scry-conformance/src/cases/limits.rs", "long_loops_finish_or_fail"),
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(swiftshader, SpirvWorkarounds::EXPAND_TANH);
         let lavapipe = Workarounds::matching(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)");
         assert!(lavapipe.spirv().is_empty());
-        assert!(lavapipe.has(Fix::ReportCutLoops) && !lavapipe.has(Fix::ReuseDevices));
+        assert!(lavapipe.has(Fix::ReportAbortedLoops) && !lavapipe.has(Fix::ReuseDevices));
     }
 
     #[test]

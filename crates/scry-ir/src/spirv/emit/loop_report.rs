@@ -1,4 +1,4 @@
-//! The report that the driver ended loops early; `naga/cut_loops.rs` says how it works.
+//! The report that the driver ended loops early; `naga/aborted_loops.rs` says how it works.
 
 use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
 

@@ -68,7 +68,7 @@ impl Program {
     ///     native_workgroup_zeroing: false,
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::default(),
-    ///     reports_cut_loops: false,
+    ///     reports_aborted_loops: false,
     ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
@@ -99,7 +99,7 @@ impl Program {
     ///         native_workgroup_zeroing: false,
     ///         linearised: false,
     ///         workarounds: SpirvWorkarounds::default(),
-    ///         reports_cut_loops: false,
+    ///         reports_aborted_loops: false,
     ///         polls: flow.may_not_end,
     ///     })
     /// })?;
@@ -152,7 +152,7 @@ impl Kir {
     ///     native_workgroup_zeroing: true,
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::empty(),
-    ///     reports_cut_loops: false,
+    ///     reports_aborted_loops: false,
     ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
@@ -244,7 +244,7 @@ impl<'k> Emitter<'k> {
             self.m.label(label);
         }
         let mut main = self.m.end_function();
-        if self.options.reports_cut_loops {
+        if self.options.reports_aborted_loops {
             main = self.with_loop_report(main);
         }
         let name = &self.interface.entry_point;

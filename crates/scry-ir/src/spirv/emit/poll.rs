@@ -110,7 +110,7 @@ impl Emitter<'_> {
         self.m.decorate_member(block, 0, Decoration::Offset, &[0]);
         self.m.decorate_member(block, 0, Decoration::Volatile, &[]);
         let variable = self.m.global(StorageClass::StorageBuffer, block, None);
-        let hidden = [self.options.linearised, self.options.reports_cut_loops].map(u32::from);
+        let hidden = [self.options.linearised, self.options.reports_aborted_loops].map(u32::from);
         let binding = self.interface.bindings.len() as u32 + hidden.iter().sum::<u32>();
         self.bind(variable, binding);
         self.m.name(variable, "stop");

@@ -2,11 +2,11 @@
 //!
 //! Behind the feature `naga-spirv`, for comparisons with `emit`. All of it goes when naga goes.
 
+pub(crate) mod aborted_loops;
 pub(crate) mod bits;
 pub(crate) mod bools;
 pub(crate) mod bounding;
 pub(crate) mod bytes;
-pub(crate) mod cut_loops;
 pub(crate) mod divisions;
 pub(crate) mod fold;
 pub(crate) mod initial;

@@ -10,7 +10,7 @@ use naga::{Module, ResourceBinding};
 use crate::program::Content;
 use crate::spirv::naga::loops;
 use crate::spirv::naga::{
-    bools, bounding, cut_loops, fold, initial, integers, mixes, pointers, shifts, widen,
+    aborted_loops, bools, bounding, fold, initial, integers, mixes, pointers, shifts, widen,
 };
 use crate::wgsl::naga::{cooperative, guard};
 use crate::wgsl::validate;
@@ -31,7 +31,7 @@ impl Program {
     ///     native_workgroup_zeroing: false,
     ///     linearised: false,
     ///     workarounds: SpirvWorkarounds::all(),
-    ///     reports_cut_loops: false,
+    ///     reports_aborted_loops: false,
     ///     polls: false,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
@@ -71,8 +71,8 @@ fn write(
         bindings.push(params);
     }
     // Its own loop bounds end loops: the buffer of `polls` stays unused.
-    if options.reports_cut_loops {
-        bindings.push(cut_loops::report(module.to_mut()));
+    if options.reports_aborted_loops {
+        bindings.push(aborted_loops::report(module.to_mut()));
     }
     let changed = match &module {
         Cow::Owned(changed) => Some(revalidate(changed)?),

@@ -61,8 +61,8 @@ impl Trial {
     }
 
     /// Whether the driver ends long loops, and reports that.
-    fn cuts_loops(&self) -> bool {
-        self.device.info().workarounds.iter().any(|it| it.name == "report-cut-loops")
+    fn aborts_loops(&self) -> bool {
+        self.device.info().workarounds.iter().any(|it| it.name == "report-aborted-loops")
     }
 
     /// Runs a kernel.
@@ -82,7 +82,7 @@ impl Trial {
             {
                 return Ok(Outcome::Long);
             }
-            Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.cuts_loops() => {
+            Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && self.aborts_loops() => {
                 return Ok(self.check_after_cancellation());
             }
             ran => ran?,

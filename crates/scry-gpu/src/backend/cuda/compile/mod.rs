@@ -282,7 +282,7 @@ impl Drop for Kernel {
             return;
         }
         let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: by the driver's contract no unfinished submission uses the kernel.
+        // SAFETY: by the contract of `Driver` no unfinished submission uses the kernel.
         let code = unsafe { (self.gpu.api.module_unload)(self.module) };
         if let Err(error) = self.gpu.check("cuModuleUnload", code) {
             log::error!("cuda: a kernel was not unloaded: {error}");

@@ -289,7 +289,7 @@ impl Block {
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
         // SAFETY: `mapped` checked that the range is within the allocation, which lives as long as
-        // `self`; by the driver's contract nothing else accesses the range meanwhile.
+        // `self`; by the contract of `Driver` nothing else accesses the range meanwhile.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
         Ok(())
     }

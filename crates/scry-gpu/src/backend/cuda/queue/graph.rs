@@ -35,7 +35,7 @@ pub(crate) struct Graph {
 impl Graph {
     /// Launches the graph.
     pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: by the driver's contract, the graph and the memory that it uses live until its
+        // SAFETY: by the contract of `Driver`, the graph and the memory that it uses live until its
         // work is finished.
         self.exec.map_or(Ok(()), |exec| unsafe { stream.launch(exec) })
     }

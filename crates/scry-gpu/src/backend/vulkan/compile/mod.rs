@@ -12,7 +12,7 @@ pub(super) use self::writer::NoWriter;
 pub use self::writer::SpirvWriter;
 use super::device::Gpu;
 use super::probe::CacheIdentity;
-use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
+use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, RESERVED_ITERATIONS};
 use crate::api::element;
 use crate::api::error::{GpuError, KernelError, Result};
 use crate::cache::{DiskCache, Part, Variant};
@@ -59,7 +59,7 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let (spirv, options) = gpu.writer.write(program, checked, |flow| {
         report = failure_report(gpu, program, flow)?;
         Ok(SpirvOptions {
-            reports_cut_loops: report.is_some(),
+            reports_aborted_loops: report.is_some(),
             polls: checked && polls(gpu, program, flow),
             ..spirv_options(gpu, checked, grid)
         })
@@ -112,17 +112,17 @@ fn failure_report(
     program: &Program,
     flow: ControlFlow,
 ) -> Result<Option<Arc<FailureReport>>> {
-    let [cuts_loops, drops_conditions] =
-        [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
-    if !(cuts_loops || drops_conditions) {
+    let [aborts_loops, drops_conditions] =
+        [Fix::ReportAbortedLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
+    if !(aborts_loops || drops_conditions) {
         return Ok(None);
     }
     let ControlFlow { most_iterations, depth, .. } = flow;
     if drops_conditions && depth + DEPTH_MARGIN > MAX_DEPTH {
         return Err(too_deep(gpu, program, depth));
     }
-    let is_short = |most: u64| most <= MAX_ITERATIONS - OWN_ITERATIONS;
-    let reports = cuts_loops && !most_iterations.is_some_and(is_short);
+    let is_short = |most: u64| most <= MAX_ITERATIONS - RESERVED_ITERATIONS;
+    let reports = aborts_loops && !most_iterations.is_some_and(is_short);
     Ok(reports.then(|| {
         let lanes = gpu.info.subgroup_size;
         Arc::new(FailureReport {
@@ -178,7 +178,7 @@ fn spirv_options(gpu: &Gpu, checked: bool, grid: GridSource) -> SpirvOptions {
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
         linearised: grid == GridSource::Linearised,
         workarounds: gpu.workarounds.spirv(),
-        reports_cut_loops: false,
+        reports_aborted_loops: false,
         polls: false,
     }
 }
@@ -190,7 +190,7 @@ fn descriptor_types(program: &Program, options: &SpirvOptions) -> Vec<vk::Descri
         BufferBindingType::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
     let grid_params = options.linearised.then_some(vk::DescriptorType::UNIFORM_BUFFER);
-    let hidden = [options.reports_cut_loops, options.polls];
+    let hidden = [options.reports_aborted_loops, options.polls];
     let hidden = hidden.into_iter().filter(|has| *has);
     declared.chain(grid_params).chain(hidden.map(|_| vk::DescriptorType::STORAGE_BUFFER)).collect()
 }
@@ -366,8 +366,8 @@ impl Drop for Kernel {
             return;
         }
         let device = &self.gpu.raw;
-        // SAFETY: by the driver's contract no unfinished submission uses the kernel; handles that
-        // were never created are null, which Vulkan ignores.
+        // SAFETY: by the contract of `Driver` no unfinished submission uses the kernel; handles
+        // that were never created are null, which Vulkan ignores.
         unsafe {
             device.destroy_pipeline(self.pipeline, None);
             device.destroy_descriptor_update_template(self.template, None);

@@ -120,7 +120,7 @@ mod tests {
             native_workgroup_zeroing: true,
             linearised: false,
             workarounds: scry_ir::SpirvWorkarounds::empty(),
-            reports_cut_loops: false,
+            reports_aborted_loops: false,
             polls: false,
         };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();

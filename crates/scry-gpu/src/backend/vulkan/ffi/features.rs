@@ -168,7 +168,7 @@ impl FeatureChain {
     }
 
     /// Whether the device supports timeline semaphores.
-    pub(crate) fn has_timelines(&self) -> bool {
+    pub(crate) fn has_timeline_semaphores(&self) -> bool {
         self.v12.timeline_semaphore == vk::TRUE
     }
 

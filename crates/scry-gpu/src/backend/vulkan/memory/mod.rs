@@ -158,8 +158,8 @@ impl Heap {
 
     /// Destroys a buffer that no unfinished submission uses.
     fn destroy(&self, (buffer, allocation): Backed) {
-        // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
-        // passed it by value.
+        // SAFETY: by the contract of `Driver` no unfinished submission uses the buffer, and its
+        // owner passed it by value.
         unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         lock(&self.allocator).free(allocation);
     }
@@ -289,7 +289,7 @@ impl Block {
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
         // SAFETY: `mapped` checked that the range is within the mapping, which outlives `self`; by
-        // the driver's contract nothing else accesses the range meanwhile.
+        // the contract of `Driver` nothing else accesses the range meanwhile.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
         Ok(())
     }

@@ -207,7 +207,7 @@ impl Queue {
             .signal_semaphores(&semaphores)
             .push_next(&mut signal)];
         // SAFETY: the state's mutex guards the queue; the commands are recorded, and by the
-        // driver's contract all resources that they use stay alive until the timeline reaches
+        // contract of `Driver` all resources that they use stay alive until the timeline reaches
         // `value`.
         let submitted =
             unsafe { self.gpu.raw.queue_submit(self.raw, &submission, vk::Fence::null()) };

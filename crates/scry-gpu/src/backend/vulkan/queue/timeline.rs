@@ -74,13 +74,13 @@ impl Timeline {
             }
             match wait.left() {
                 None => return Ok(false),
-                Some(left) if self.is_software => self.sleep(value, left.min(MAX_WAIT))?,
+                Some(left) if self.is_software => self.wait_blocking(value, left.min(MAX_WAIT))?,
                 Some(_) => wait.pause(),
             };
         }
     }
 
-    fn sleep(&self, value: u64, timeout: Duration) -> Result<bool> {
+    fn wait_blocking(&self, value: u64, timeout: Duration) -> Result<bool> {
         let (semaphores, values) = ([self.semaphore], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);

@@ -20,7 +20,7 @@ use crate::SpirvOptions;
 use crate::spirv::naga::fold;
 
 /// Bytes of the buffer: four words, all zero before a launch.
-const REPORT_SIZE: u32 = SpirvOptions::CUT_LOOPS_SIZE;
+const REPORT_SIZE: u32 = SpirvOptions::ABORTED_LOOPS_SIZE;
 
 /// Iterations of the last loop.
 const ITERATIONS: u32 = 2;
@@ -41,11 +41,11 @@ pub(crate) fn report(module: &mut Module) -> ResourceBinding {
         fold::member("start", u32, 8),
         fold::member("count", u32, 12),
     ];
-    let report = insert(Some("CutLoops"), TypeInner::Struct { members, span: REPORT_SIZE });
+    let report = insert(Some("AbortedLoops"), TypeInner::Struct { members, span: REPORT_SIZE });
     let binding = fold::unused_binding(module);
     let report = module.global_variables.append(
         GlobalVariable {
-            name: Some("cut_loops".into()),
+            name: Some("aborted_loops".into()),
             space: AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE },
             binding: Some(binding),
             ty: report,
