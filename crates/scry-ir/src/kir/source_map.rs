@@ -1,6 +1,6 @@
 //! Positions in the source of values, loops and scopes.
 //!
-//! They are in tables beside the kernel, which passes that do not create values never look at.
+//! They are in tables of their own, so passes that do not create values need not know of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ impl SourceMap {
         self.labels.insert(label, at);
     }
 
-    /// Gives a new value the position of the one that it replaces.
+    /// Copies the position of a replaced value to the new one.
     pub(crate) fn inherit(&mut self, new: Value, replaced: Value) {
         if let Some(at) = self.value(replaced) {
             self.set_value(new, at);

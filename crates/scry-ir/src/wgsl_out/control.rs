@@ -119,20 +119,21 @@ impl Emitter<'_> {
     }
 }
 
-/// The parts of a loop's body if `continue` can leave the last scope in it: nothing behind it jumps
-/// elsewhere, but for an exit of the loop at the very end. A scope that does not leave the loop is
-/// better left as a `switch`: what follows that is in uniform control flow again.
+/// Returns the parts of a loop's body if its last scope can become the part before `continuing`,
+/// which `continue` leaves: nothing after the scope jumps, except an exit of the loop at the very
+/// end. A scope that does not leave the loop stays a `switch`, after which control flow is uniform
+/// again.
 fn continued(label: Label, body: &Block) -> Option<Continued<'_>> {
     let at = body.iter().rposition(|stmt| matches!(stmt, Stmt::Scope { .. }))?;
     let Stmt::Scope { label: scope, body: inner } = &body[at] else { return None };
-    let (before, behind) = (&body[..at], &body[at + 1..]);
-    let (continuing, break_if) = match behind.split_last() {
+    let (before, after) = (&body[..at], &body[at + 1..]);
+    let (continuing, break_if) = match after.split_last() {
         Some((Stmt::If { condition, then_block, else_block, .. }, others))
             if *then_block == [Stmt::Leave(label)] && else_block.is_empty() =>
         {
             (others, Some(*condition))
         }
-        _ => (behind, None),
+        _ => (after, None),
     };
     let jumps = any_stmt(continuing, &mut |stmt| matches!(stmt, Stmt::Leave(_)));
     let leaves = any_stmt(inner, &mut |stmt| *stmt == Stmt::Leave(label));

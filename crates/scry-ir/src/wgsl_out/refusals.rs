@@ -113,7 +113,7 @@ fn is_word(ty: Type) -> bool {
     matches!(ty, Type::U32 | Type::I32 | Type::U16)
 }
 
-/// Refuses `U16` where it is a number of its own.
+/// Refuses arithmetic on `U16`, which WGSL lacks; only the bits of an `F16` may have this type.
 fn arithmetic(kir: &Kir, ty: Type, inst: &Inst) -> Check {
     let mut words = ty == Type::U16;
     inst.for_each_operand(|operand| words |= kir.ty(operand) == Type::U16);

@@ -5,9 +5,10 @@ use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, V
 /// A branch that contains only an exit.
 pub(crate) struct ExitBranch<'a> {
     pub(crate) label: Label,
-    /// The value of the condition for which lanes leave.
+    /// The value of the condition with which lanes exit.
     pub(crate) when: bool,
-    /// Copies of uniform variables as lanes leave: pairs of a read and an assignment.
+    /// Copies of uniform variables to varying ones, executed by the lanes that exit: pairs of a
+    /// read and an assignment.
     pub(crate) copies: &'a [Stmt],
 }
 

@@ -81,7 +81,7 @@ impl Lower<'_> {
             Some(Binding::BuiltIn(BuiltIn::SubgroupSize)) => Builtin::SubgroupSize,
             Some(Binding::BuiltIn(BuiltIn::SubgroupInvocationId)) => Builtin::SubgroupLane,
             _ => {
-                let what = "an argument of the kernel that is none of its own";
+                let what = "an argument of the entry point without a supported built-in";
                 return Err(ShaderError::compiler(what.into()));
             }
         };

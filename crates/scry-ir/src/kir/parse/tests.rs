@@ -2,7 +2,7 @@
 
 use crate::kir::{Const, Kir, Type, optimise, random};
 
-/// Every constant that is printed in a form of its own.
+/// Every constant with a special printed form.
 fn constants() -> Vec<Const> {
     let mut all = vec![Const::bool(true), Const::bool(false)];
     for ty in [Type::I16, Type::U16, Type::I32, Type::U32, Type::I64] {

@@ -113,7 +113,7 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
     let end = end.saturating_add(u64::from(size) * count as u64);
     match limit {
         Some(limit) if end > limit => {
-            Err(wrong(format!("byte {end} is behind the {limit} bytes of {}", place.space)))
+            Err(wrong(format!("byte {end} is past the {limit} bytes of {}", place.space)))
         }
         _ => Ok(()),
     }

@@ -102,7 +102,7 @@ fn stale_counters_do_not_count() {
         b.set(counter, next);
     });
     assert!(!ends(b.finish()));
-    // The exit is in a branch, or behind a `continue`.
+    // The exit is in a branch, or after a `continue`.
     let (mut b, data, local) = begin();
     let counter = b.var(Type::U32);
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));

@@ -30,10 +30,10 @@ fn places_are_aligned_and_inside() {
     assert_eq!(load(Type::F32, at(BUFFER, 1 << 20)), Ok(()));
     let prefix = "`%10, %11: f32 = load ";
     for (place, error) in [
-        (at(local, 12), "local0[12]`: byte 20 is behind the 16 bytes of local0"),
+        (at(local, 12), "local0[12]`: byte 20 is past the 16 bytes of local0"),
         (
             at(AddressSpace::Immediate, 12),
-            "immediate[12]`: byte 20 is behind the 16 bytes of immediate",
+            "immediate[12]`: byte 20 is past the 16 bytes of immediate",
         ),
         (at(BUFFER, 2), "binding1[2]`: binding1[2] is not a multiple of 4 bytes, the size of f32"),
         (at(shared, 0), "workgroup0[0]`: workgroup0 takes u32, and gets f32"),
@@ -64,7 +64,7 @@ fn uniform_loads_are_from_workgroup_memory() {
         },
     );
     refused(
-        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: byte 20 is behind the 16 bytes of \
+        "`%10: u32 = workgroup_uniform_load workgroup0[16]`: byte 20 is past the 16 bytes of \
          workgroup0",
         |b, _| {
             let place = Place::new(AddressSpace::Workgroup(0), None, 0, 16);
@@ -75,13 +75,10 @@ fn uniform_loads_are_from_workgroup_memory() {
 
 #[test]
 fn a_constant_index_is_inside() {
-    refused(
-        "`%11: f32 = load local0[%10 * 4]`: byte 20 is behind the 16 bytes of local0",
-        |b, _| {
-            let four = b.u32(4);
-            b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
-        },
-    );
+    refused("`%11: f32 = load local0[%10 * 4]`: byte 20 is past the 16 bytes of local0", |b, _| {
+        let four = b.u32(4);
+        b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
+    });
 }
 
 #[test]

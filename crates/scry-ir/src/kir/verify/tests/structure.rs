@@ -147,7 +147,7 @@ fn a_value_is_visible_when_nested() {
 
 /// Computes a value in a scope, before or after an exit from it, in a nested scope or branch, and
 /// uses it after the scope.
-fn behind_scope(before: bool, within: usize, of_outer: bool) -> Result<(), String> {
+fn after_scope(before: bool, within: usize, of_outer: bool) -> Result<(), String> {
     said(|b, v| {
         let condition = of(v, Type::Bool);
         let mut inside = Value(0);
@@ -176,10 +176,10 @@ fn behind_scope(before: bool, within: usize, of_outer: bool) -> Result<(), Strin
 fn values_visible_after_unexited_scopes() {
     let hidden = Err("`v0 = %10`: %10 is not visible here".to_owned());
     for (within, of_outer) in [(0, true), (1, true), (1, false)] {
-        assert_eq!(behind_scope(true, within, of_outer), Ok(()), "{within} {of_outer}");
-        assert_eq!(behind_scope(false, within, of_outer), hidden, "{within} {of_outer}");
+        assert_eq!(after_scope(true, within, of_outer), Ok(()), "{within} {of_outer}");
+        assert_eq!(after_scope(false, within, of_outer), hidden, "{within} {of_outer}");
     }
-    assert_eq!(behind_scope(true, 2, true), hidden);
+    assert_eq!(after_scope(true, 2, true), hidden);
 }
 
 #[test]
