@@ -61,11 +61,11 @@ pub(super) struct Operand<'k> {
     pub base: Ptr<'k, Global, u8>,
     /// Leading dimension in elements.
     pub ld: Val<'k, u32>,
-    /// First row or column of the tile, and the operand's extent there.
-    pub start: Val<'k, u32>,
-    pub whole: Val<'k, u32>,
+    /// First row or column of the tile, and the operand's extent along M or N.
+    pub mn_start: Val<'k, u32>,
+    pub mn_extent: Val<'k, u32>,
     /// First element along K, and their number.
-    pub begin: Val<'k, u32>,
+    pub k_start: Val<'k, u32>,
     pub k_dim: Val<'k, u32>,
 }
 
@@ -93,9 +93,9 @@ impl<'k> Terms<'k> {
             Operand {
                 base: self.operands[side].at_wide(product * u64::from(size)),
                 ld: self.ld[side],
-                start,
-                whole: self.ends[side],
-                begin,
+                mn_start: start,
+                mn_extent: self.ends[side],
+                k_start: begin,
                 k_dim,
             }
         });

@@ -127,7 +127,7 @@ impl<'k> Copier<'k> {
         let Pieces { k_index, side: first, steps } = copying.pieces(side, tile, k.thread_id());
         let (pitch, width) = (copying.pitch(side), copying.width());
         // Elements beyond the end are clamped to existing ones; their results are dropped.
-        let last = operand.whole - operand.start - width;
+        let last = operand.mn_extent - operand.mn_start - width;
         let element = |step: &(u32, u32)| {
             let (deep, at) = (k_index + step.0, (first + step.1).min(last));
             match copying {
@@ -143,7 +143,7 @@ impl<'k> Copier<'k> {
         };
         let wide = |x: Val<'k, u32>| x.convert::<u64>("");
         let line = wide(along) << 2;
-        let start = wide(operand.start) * wide(across) + wide(operand.begin) * wide(along);
+        let start = wide(operand.mn_start) * wide(across) + wide(operand.k_start) * wide(along);
         Self {
             k,
             width,

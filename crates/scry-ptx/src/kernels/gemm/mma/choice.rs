@@ -1,6 +1,6 @@
 //! The tile shapes of the MMA kernel.
 
-use super::{Launched, Lines, Mma, MmaTile};
+use super::{Launched, Mma, MmaTile, OperandLayout};
 use crate::kernels::gemm::{Gemm, Layout};
 use crate::typed::hopper::MmaType;
 use crate::types::PtxType;
@@ -25,18 +25,21 @@ const fn tile(
 
 /// Returns the elements along K per stage, for elements of `size` bytes.
 pub(in crate::kernels::gemm) const fn k_dim(size: u32) -> u32 {
-    Lines { along: true, size }.k_dim()
+    OperandLayout { k_major: true, size }.k_dim()
 }
 
 /// Returns the operands' layouts.
-fn lines(gemm: &Gemm) -> [Lines; 2] {
+fn layouts(gemm: &Gemm) -> [OperandLayout; 2] {
     let size = gemm.element.size();
-    [Lines::new(&gemm.a, Layout::ColMajor, size), Lines::new(&gemm.b, Layout::RowMajor, size)]
+    [
+        OperandLayout::new(&gemm.a, Layout::ColMajor, size),
+        OperandLayout::new(&gemm.b, Layout::RowMajor, size),
+    ]
 }
 
 /// Returns the bytes of shared memory that a block needs.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &MmaTile) -> u32 {
-    let [a, b] = lines(gemm);
+    let [a, b] = layouts(gemm);
     tile.stages * (a.bytes_of(tile.rows) + b.bytes_of(tile.columns))
 }
 
@@ -48,7 +51,7 @@ impl Mma {
             PtxType::Bf16 => MmaType::Bf16,
             _ => MmaType::Tf32,
         };
-        let lines = lines(&product.gemm);
-        Self { product, tile, mma_type, lines }
+        let layouts = layouts(&product.gemm);
+        Self { product, tile, mma_type, layouts }
     }
 }

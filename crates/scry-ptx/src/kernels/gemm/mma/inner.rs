@@ -1,6 +1,6 @@
 //! The main loop over K: loads fragments from shared memory into registers, and multiplies them.
 
-use super::stage::{Copier, Lines};
+use super::stage::{Copier, OperandLayout};
 use super::tile::MmaTile;
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::StageCursor;
@@ -10,7 +10,7 @@ use crate::typed::{Code, Ptr, Shared, Val, Var};
 /// A warp's share of an operand in a stage.
 pub(super) struct Side<'k> {
     pub k: &'k Code,
-    pub lines: Lines,
+    pub layout: OperandLayout,
     /// Whether it is `a`.
     pub left: bool,
     /// Row pitch in bytes.
@@ -32,7 +32,7 @@ impl<'k> Side<'k> {
     /// Loads the fragments at a K step of the stage at byte offset `stage`.
     fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
         let stage = self.first.plus_bytes(stage);
-        let by_words = !self.lines.along && self.lines.size == 4;
+        let by_words = !self.layout.k_major && self.layout.size == 4;
         let one = |nth: u32| match by_words {
             true => self.by_words(stage, 16 * nth, step),
             false => self.by_matrices(stage, 16 * nth, step),
@@ -43,19 +43,19 @@ impl<'k> Side<'k> {
     /// Loads them with `ldmatrix`: four 8 × 8 matrices, whose row addresses the lanes provide.
     fn by_matrices(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
-        let (line, piece) = match self.left == self.lines.along {
+        let (line, piece) = match self.left == self.layout.k_major {
             true => (lane & 15, lane >> 4),
             false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
         };
         // The first fragment's address; the others of a row differ from it by one or two bits.
-        if self.lines.along {
+        if self.layout.k_major {
             let line = self.start + line;
-            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let at = line.mul_add(self.pitch, self.layout.swizzle(piece, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
             self.k.ldmatrix(Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()))
         } else {
             let piece = self.start / 8 + piece;
-            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let at = line.mul_add(self.pitch, self.layout.swizzle(piece, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
             let first = Ptr::<Shared, u8>::from_bits(first);
             self.k.ldmatrix_trans(first.offset((16 * step * self.pitch).into()))
@@ -114,7 +114,7 @@ impl<'k> Block<'k> {
 
     /// Elements along K per stage.
     fn k_dim(&self) -> u32 {
-        self.sides[0].lines.k_dim()
+        self.sides[0].layout.k_dim()
     }
 
     fn copy(&self, stage: Ptr<'k, Shared, u8>) {

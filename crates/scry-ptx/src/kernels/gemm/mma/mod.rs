@@ -12,7 +12,7 @@ mod tile;
 use crate::kernels::name::Name;
 use crate::types::PtxType;
 use inner::{Block, Side};
-use stage::{Copier, Lines};
+use stage::{Copier, OperandLayout};
 pub(crate) use tile::MmaTile;
 
 pub(super) use choice::{TILES, k_dim, shared_bytes};
@@ -31,7 +31,7 @@ pub(crate) struct Mma {
     product: Launched,
     tile: MmaTile,
     mma_type: MmaType,
-    lines: [Lines; 2],
+    layouts: [OperandLayout; 2],
 }
 
 impl Mma {
@@ -42,7 +42,7 @@ impl Mma {
 
     /// Bytes of an operand per stage.
     fn side_bytes(&self, nth: usize) -> u32 {
-        self.lines[nth].bytes_of(self.side(nth))
+        self.layouts[nth].bytes_of(self.side(nth))
     }
 
     fn stage_bytes(&self) -> u32 {
@@ -56,11 +56,11 @@ impl Mma {
 
     fn body(&self, k: &Code) {
         let terms = Terms::declare(k, self.product.sink);
-        let task = terms.task(k, [self.tile.rows, self.tile.columns], self.lines[0].size);
+        let task = terms.task(k, [self.tile.rows, self.tile.columns], self.layouts[0].size);
         let stages = k.dynamic_shared::<u8>(128);
         let copiers = [0, 1].map(|nth| {
             let (operand, offset) = (&task.operands[nth], self.offset(nth));
-            Copier::new(k, self.lines[nth], self.side(nth), &self.tile, operand, offset)
+            Copier::new(k, self.layouts[nth], self.side(nth), &self.tile, operand, offset)
         });
         let block = self.block(k, copiers, stages);
         block.run(task.k_dim);
@@ -79,9 +79,9 @@ impl Mma {
             let size = self.side(nth) / self.tile.warps[nth];
             Side {
                 k,
-                lines: self.lines[nth],
+                layout: self.layouts[nth],
                 left: nth == 0,
-                pitch: self.lines[nth].pitch(self.side(nth)),
+                pitch: self.layouts[nth].pitch(self.side(nth)),
                 first: stages.at(self.offset(nth)),
                 start: warps[nth] * size,
                 count: size / 16,
@@ -128,7 +128,7 @@ impl PtxKernel for Mma {
         let sink = &self.product.sink;
         let name = Name::new("gemm_mma").with(operands);
         let name = name.with_if(sink.output != exact, sink.output.name());
-        let name = name.layout(self.lines[0].is_k_major(), self.lines[1].is_k_major());
+        let name = name.layout(self.layouts[0].k_major, self.layouts[1].k_major);
         sink.named(self.tile.named(name)).build()
     }
 

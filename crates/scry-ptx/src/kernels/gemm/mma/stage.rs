@@ -9,78 +9,74 @@ use crate::kernels::gemm::{Layout, MatrixLayout};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
 /// Bytes per chunk.
-const PIECE: u32 = 16;
+const CHUNK_BYTES: u32 = 16;
 /// Bytes along K per stage.
-const DEEP: u32 = 128;
+const K_TILE_BYTES: u32 = 128;
 
 /// The layout of an operand in memory and in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Lines {
-    /// Whether it is K-major.
-    pub along: bool,
+pub(super) struct OperandLayout {
+    /// Whether it is K-major: contiguous along K.
+    pub k_major: bool,
     /// Bytes per element.
     pub size: u32,
 }
 
-impl Lines {
-    /// Creates it for an operand whose layout along M or N is contiguous in the layout `across`.
-    pub(super) fn new(layout: &MatrixLayout, across: Layout, size: u32) -> Self {
-        Self { along: layout.order != across, size }
-    }
-
-    /// Whether K is innermost in memory.
-    pub(super) const fn is_k_major(self) -> bool {
-        self.along
+impl OperandLayout {
+    /// Creates it for an operand that is contiguous along M or N in the layout `mn_major`, and
+    /// K-major otherwise.
+    pub(super) fn new(layout: &MatrixLayout, mn_major: Layout, size: u32) -> Self {
+        Self { k_major: layout.order != mn_major, size }
     }
 
     /// Elements per chunk.
-    const fn piece(self) -> u32 {
-        PIECE / self.size
+    const fn elements_per_chunk(self) -> u32 {
+        CHUNK_BYTES / self.size
     }
 
     /// Elements along K per stage.
     pub(super) const fn k_dim(self) -> u32 {
-        DEEP / self.size
+        K_TILE_BYTES / self.size
     }
 
-    /// Bytes per row in a stage.
-    const fn line(self, side: u32) -> u32 {
-        if self.along { DEEP } else { side * self.size }
+    /// Bytes per row in a stage, without padding.
+    const fn row_bytes(self, side: u32) -> u32 {
+        if self.k_major { K_TILE_BYTES } else { side * self.size }
     }
 
-    /// Whether chunks are swizzled. Words of rows that are strided along K are read one by one,
-    /// four rows of eight at once: these rows are padded instead.
-    const fn exchanged(self) -> bool {
-        self.along || self.size == 2
+    /// Whether chunks are swizzled. 32-bit operands that are contiguous along M or N are read by
+    /// scalar loads, eight words of four rows at once: their rows are padded instead.
+    const fn is_swizzled(self) -> bool {
+        self.k_major || self.size == 2
     }
 
     /// Row pitch in a stage, in bytes.
     pub(super) const fn pitch(self, side: u32) -> u32 {
-        self.line(side) + if self.exchanged() { 0 } else { 2 * PIECE }
+        self.row_bytes(side) + if self.is_swizzled() { 0 } else { 2 * CHUNK_BYTES }
     }
 
     /// Bytes of an operand in a stage, for `side` elements along M or N.
     pub(super) const fn bytes_of(self, side: u32) -> u32 {
-        self.pitch(side) * if self.along { side } else { self.k_dim() }
+        self.pitch(side) * if self.k_major { side } else { self.k_dim() }
     }
 
     /// Returns the swizzled position of a chunk in a row.
-    pub(super) fn place<'k>(self, piece: Val<'k, u32>, line: Val<'k, u32>) -> Val<'k, u32> {
-        if self.exchanged() { piece ^ (line & 7) } else { piece }
+    pub(super) fn swizzle<'k>(self, chunk: Val<'k, u32>, row: Val<'k, u32>) -> Val<'k, u32> {
+        if self.is_swizzled() { chunk ^ (row & 7) } else { chunk }
     }
 }
 
 /// The copies of an operand by one thread.
 pub(super) struct Copier<'k> {
     k: &'k Code,
-    lines: Lines,
-    /// Element offset in memory of the thread's first chunk of this iteration; of the tile if the
-    /// operand is K-major.
-    from: Var<'k, u64>,
-    /// Bytes from one stage to the next in memory.
-    pitch: Val<'k, u64>,
-    pieces: Pieces<'k>,
-    /// Index along K of the first chunk, and the remaining elements along K from the stage's begin.
+    layout: OperandLayout,
+    /// Global address of the thread's first chunk of this iteration; of the tile's first element if
+    /// the operand is K-major.
+    src: Var<'k, u64>,
+    /// Bytes that the global address advances per K tile.
+    k_step_bytes: Val<'k, u64>,
+    chunks: Chunks<'k>,
+    /// Index along K of the first chunk, and the remaining elements along K from the stage's start.
     k_index: Val<'k, u32>,
     left: Var<'k, i32>,
     /// Byte offset of the first chunk in a stage, and from one chunk to the next.
@@ -89,13 +85,13 @@ pub(super) struct Copier<'k> {
 }
 
 /// Where a thread's chunks are in memory.
-enum Pieces<'k> {
-    /// K-major: element offsets from the tile's begin. Rows beyond the end are clamped to existing
+enum Chunks<'k> {
+    /// K-major: element offsets from the tile's start. Rows beyond the end are clamped to existing
     /// ones; their results are dropped.
-    Along(Vec<Val<'k, u32>>),
-    /// Strided along K: number of chunks, rows and bytes from one to the next, and valid bytes of
-    /// each.
-    Across { count: u32, lines: u32, next: Val<'k, u64>, width: Val<'k, u32> },
+    KMajor(Vec<Val<'k, u32>>),
+    /// Contiguous along M or N: number of chunks, rows and bytes from one to the next, and valid
+    /// bytes of each.
+    MnMajor { count: u32, rows: u32, next: Val<'k, u64>, width: Val<'k, u32> },
 }
 
 impl<'k> Copier<'k> {
@@ -103,35 +99,35 @@ impl<'k> Copier<'k> {
     /// into each stage.
     pub(super) fn new(
         k: &'k Code,
-        lines: Lines,
+        layout: OperandLayout,
         side: u32,
         tile: &MmaTile,
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
-        let (pitch, per_line) = (lines.pitch(side), lines.line(side) / PIECE);
-        let step = tile.threads() / per_line;
-        let (line, piece) = (k.thread_id() / per_line, k.thread_id() % per_line);
-        let at = piece * lines.piece();
-        let room = operand.whole - operand.start;
-        let (ld, size) = (wide(operand.ld), u64::from(lines.size));
-        let pieces = if lines.along {
-            let row = |nth: u32| (line + nth * step).min(room - 1).mul_add(operand.ld, at);
-            Pieces::Along((0..side / step).map(row).collect())
+        let (pitch, chunks) = (layout.pitch(side), layout.row_bytes(side) / CHUNK_BYTES);
+        let step = tile.threads() / chunks;
+        let (row, chunk) = (k.thread_id() / chunks, k.thread_id() % chunks);
+        let at = chunk * layout.elements_per_chunk();
+        let mn_left = operand.mn_extent - operand.mn_start;
+        let (ld, size) = (wide(operand.ld), u64::from(layout.size));
+        let chunks = if layout.k_major {
+            let element = |nth: u32| (row + nth * step).min(mn_left - 1).mul_add(operand.ld, at);
+            Chunks::KMajor((0..side / step).map(element).collect())
         } else {
-            let (count, next) = (lines.k_dim() / step, ld * (u64::from(step) * size));
-            Pieces::Across { count, lines: step, next, width: lines.bytes((room - at).cast()) }
+            let (count, next) = (layout.k_dim() / step, ld * (u64::from(step) * size));
+            Chunks::MnMajor { count, rows: step, next, width: layout.bytes((mn_left - at).cast()) }
         };
-        let stage = k.constant(u64::from(DEEP)).copied();
+        let k_tile_bytes = k.constant(u64::from(K_TILE_BYTES)).copied();
         Self {
             k,
-            lines,
-            from: k.var(operand.base.to_bits() + lines.first(operand, line, at) * size),
-            pitch: if lines.along { stage } else { ld * u64::from(DEEP) },
-            pieces,
-            k_index: if lines.along { at } else { line },
+            layout,
+            src: k.var(operand.base.to_bits() + layout.first(operand, row, at) * size),
+            k_step_bytes: if layout.k_major { k_tile_bytes } else { ld * u64::from(K_TILE_BYTES) },
+            chunks,
+            k_index: if layout.k_major { at } else { row },
             left: k.var(operand.k_dim.cast::<i32>()),
-            to: line * pitch + lines.place(piece, line) * PIECE + offset,
+            to: row * pitch + layout.swizzle(chunk, row) * CHUNK_BYTES + offset,
             to_next: step * pitch,
         }
     }
@@ -140,25 +136,25 @@ impl<'k> Copier<'k> {
     pub(super) fn copy(&self, stage: Ptr<'k, Shared, u8>) {
         let left = self.left.get() - self.k_index.cast::<i32>();
         let to = |nth: u32| stage.plus_bytes(self.to).offset((nth * self.to_next).into());
-        match &self.pieces {
-            Pieces::Along(elements) => {
-                let (from, bytes) = (pointer(self.from.get()), self.lines.bytes(left));
+        match &self.chunks {
+            Chunks::KMajor(elements) => {
+                let (from, bytes) = (pointer(self.src.get()), self.layout.bytes(left));
                 for (nth, element) in (0..).zip(elements) {
-                    let from = self.lines.element(from, *element);
-                    self.k.copy_async_zero_fill(to(nth), from, PIECE, bytes);
+                    let from = self.layout.element(from, *element);
+                    self.k.copy_async_zero_fill(to(nth), from, CHUNK_BYTES, bytes);
                 }
             }
-            Pieces::Across { count, lines, next, width } => {
-                let mut from = self.from.get().copied();
+            Chunks::MnMajor { count, rows, next, width } => {
+                let mut from = self.src.get().copied();
                 for nth in 0..*count {
-                    let bytes = left.gt((nth * lines) as i32).select(*width, 0u32);
-                    self.k.copy_async_zero_fill(to(nth), pointer(from), PIECE, bytes);
+                    let bytes = left.gt((nth * rows) as i32).select(*width, 0u32);
+                    self.k.copy_async_zero_fill(to(nth), pointer(from), CHUNK_BYTES, bytes);
                     from = from + *next;
                 }
             }
         }
-        self.from.set(self.from.get() + self.pitch);
-        self.left.set(self.left.get() - self.lines.k_dim() as i32);
+        self.src.set(self.src.get() + self.k_step_bytes);
+        self.left.set(self.left.get() - self.layout.k_dim() as i32);
     }
 }
 
@@ -170,19 +166,14 @@ fn wide(x: Val<'_, u32>) -> Val<'_, u64> {
     x.convert("")
 }
 
-impl Lines {
+impl OperandLayout {
     /// Returns the element offset at which a copier begins.
-    fn first<'k>(
-        self,
-        operand: &Operand<'k>,
-        line: Val<'k, u32>,
-        at: Val<'k, u32>,
-    ) -> Val<'k, u64> {
-        let (start, begin) = (wide(operand.start), wide(operand.begin));
+    fn first<'k>(self, operand: &Operand<'k>, row: Val<'k, u32>, at: Val<'k, u32>) -> Val<'k, u64> {
+        let (mn_start, k_start) = (wide(operand.mn_start), wide(operand.k_start));
         let ld = wide(operand.ld);
-        match self.along {
-            true => start * ld + begin,
-            false => (begin + wide(line)) * ld + start + wide(at),
+        match self.k_major {
+            true => mn_start * ld + k_start,
+            false => (k_start + wide(row)) * ld + mn_start + wide(at),
         }
     }
 
@@ -195,9 +186,9 @@ impl Lines {
     }
 }
 
-impl Lines {
-    /// Returns the valid bytes of a chunk, given the number of elements from its begin to the end.
+impl OperandLayout {
+    /// Returns the valid bytes of a chunk, given the number of elements from its start to the end.
     fn bytes(self, elements: Val<'_, i32>) -> Val<'_, u32> {
-        (elements.max(0).min(self.piece() as i32) * self.size as i32).cast()
+        (elements.max(0).min(self.elements_per_chunk() as i32) * self.size as i32).cast()
     }
 }
