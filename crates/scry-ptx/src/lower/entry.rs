@@ -63,7 +63,7 @@ pub(super) fn name(param: Param) -> String {
     match param {
         Param::Buffer(nth) => format!("buffer{nth}"),
         Param::Length { buffer, offset, stride } => format!("length{buffer}_{offset}_{stride}"),
-        Param::LinearisedGrid => "fold".to_owned(),
+        Param::LinearisedGrid => "linearised_grid".to_owned(),
         Param::Counts => "counts".to_owned(),
         Param::Immediates(_) => "immediates".to_owned(),
         Param::Epoch => "epoch".to_owned(),

@@ -1,10 +1,11 @@
 //! Indirect dispatch: kernels that read the number of workgroups from memory.
 //!
-//! CUDA has no indirect launch. The grid has as many blocks as are resident at once, and each block
-//! executes workgroups `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on: the body of the kernel, from
-//! the zeroing of its memory on, is one loop. All blocks are resident, and each executes its
-//! workgroups in ascending order, so a workgroup may wait for those of lower index, as on an
-//! ordinary grid.
+//! CUDA has no indirect launch. This is a persistent grid with a grid-stride loop over workgroups:
+//! the grid has as many blocks as are resident at once, and each block executes workgroups
+//! `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on. The loop contains the body of the kernel and the
+//! zeroing of its memory. All blocks are resident, and each executes its workgroups in ascending
+//! order, so a workgroup may wait for those of lower index, as it may in practice, but not by
+//! guarantee, on an ordinary grid.
 
 use scry_ir::kir::Label;
 
@@ -23,7 +24,7 @@ struct Grid {
 
 impl Lowering<'_> {
     /// Writes the kernel as a loop over workgroups.
-    pub(super) fn each_workgroup(&mut self) {
+    pub(super) fn workgroup_loop(&mut self) {
         let used = Used::find(self.kir);
         self.parameters(&used);
         let Grid { groups, total } = self.counts();
@@ -53,8 +54,8 @@ impl Lowering<'_> {
         self.b.branch(top);
     }
 
-    /// Reads the counts, and ends all threads of the launch if
-    /// [`scry_ir::runnable_workgroups`] refuses them.
+    /// Loads the counts. All threads return from the kernel if [`scry_ir::runnable_workgroups`]
+    /// runs none for them.
     fn counts(&mut self) -> Grid {
         let base = self.pointer(Param::Counts);
         let mut groups = Vec::with_capacity(3);
@@ -62,20 +63,20 @@ impl Lowering<'_> {
             let address = Address::reg(base, 4 * at);
             let count = self.b.load(StateSpace::Global, PtxType::U32, address, 1, true)[0];
             if width > 1 {
-                self.end_if_too_large(count, Operand::u32(width));
+                self.return_on_overflow(count, Operand::u32(width));
             }
             groups.push(count);
         }
         let [x, y, z] = [groups[0], groups[1], groups[2]].map(Operand::Reg);
-        self.end_if_too_large(groups[0], y);
-        let layer = self.b.typed("mul.lo", PtxType::U32, &[x, y]);
-        self.end_if_too_large(layer, z);
-        let total = self.b.typed("mul.lo", PtxType::U32, &[layer.into(), z]);
+        self.return_on_overflow(groups[0], y);
+        let xy = self.b.typed("mul.lo", PtxType::U32, &[x, y]);
+        self.return_on_overflow(xy, z);
+        let total = self.b.typed("mul.lo", PtxType::U32, &[xy.into(), z]);
         Grid { groups, total }
     }
 
-    /// Ends the thread if a product has more than 32 bits.
-    fn end_if_too_large(&mut self, a: Reg, b: Operand) {
+    /// Returns from the kernel if `a * b` overflows `u32`.
+    fn return_on_overflow(&mut self, a: Reg, b: Operand) {
         let high = self.b.typed("mul.hi", PtxType::U32, &[a.into(), b]);
         let is_too_large = self.b.compare("ne", PtxType::U32, high.into(), Operand::u32(0));
         self.b.ret_if(is_too_large);

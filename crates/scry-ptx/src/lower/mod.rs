@@ -125,7 +125,7 @@ pub struct Ptx {
 pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);
     match options.grid {
-        GridSource::Counts => lowering.each_workgroup(),
+        GridSource::Counts => lowering.workgroup_loop(),
         GridSource::Native | GridSource::Linearised => {
             lowering.entry();
             lowering.block(&kir.body);

@@ -1,5 +1,6 @@
-//! Division. ptxas emits some thirty dependent instructions for integer division even by constants;
-//! for powers of two one is emitted here.
+//! Division. ptxas emits about thirty dependent instructions for integer division, even by
+//! constants. Division by an unsigned power of two is emitted as one shift (`shr`), and the
+//! remainder as one `and`.
 
 use std::ops::{Div, Rem};
 
@@ -11,10 +12,10 @@ use crate::types::{Operand, PtxType};
 impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
     type Output = Self;
     fn div(self, other: R) -> Self {
-        match power::<T>(other.operand()) {
-            Some(power) => {
+        match log2_divisor::<T>(other.operand()) {
+            Some(log2) => {
                 let opcode = Opcode::typed("shr", T::TYPE);
-                self.k.op(opcode, &[self.operand, Operand::u32(power)])
+                self.k.op(opcode, &[self.operand, Operand::u32(log2)])
             }
             None if T::TYPE == PtxType::F32 => self.binary("div.full", other),
             None => self.binary("div", other),
@@ -25,14 +26,16 @@ impl<'k, T: Number, R: ToOperand<T>> Div<R> for Val<'k, T> {
 impl<'k, T: Bits, R: ToOperand<T>> Rem<R> for Val<'k, T> {
     type Output = Self;
     fn rem(self, other: R) -> Self {
-        let Some(power) = power::<T>(other.operand()) else { return self.binary("rem", other) };
-        let bits = (1u64 << power) - 1;
+        let Some(log2) = log2_divisor::<T>(other.operand()) else {
+            return self.binary("rem", other);
+        };
+        let bits = (1u64 << log2) - 1;
         self.bitwise("and", Operand::Imm { bits, ty: T::TYPE })
     }
 }
 
 /// Returns the exponent of an unsigned constant that is a power of two.
-fn power<T: Number>(operand: Operand) -> Option<u32> {
+fn log2_divisor<T: Number>(operand: Operand) -> Option<u32> {
     let unsigned = matches!(T::TYPE, PtxType::U16 | PtxType::U32 | PtxType::U64);
     match operand {
         Operand::Imm { bits, .. } if unsigned && bits.is_power_of_two() => {

@@ -169,14 +169,14 @@ fn interpret(work: &Work, how: &How<'_>, kir: &Kir, ptx: &Ptx) -> Result<Interpr
     for ((nth, bytes), buffer) in work.buffers.iter().enumerate().zip(&kir.buffers) {
         add(&format!("buffer{nth}"), bytes.clone(), buffer.writable);
     }
-    let (grid, fold) = physical(how, work.groups);
-    let fold = add("fold", fold.to_bytes().to_vec(), false);
+    let (grid, linearised) = physical(how, work.groups);
+    let linearised_grid = add("linearised_grid", linearised.to_bytes().to_vec(), false);
     let counts = work.groups.iter().flat_map(|count| count.to_le_bytes()).collect();
     // At an address that is a multiple of 4 and no more.
     let counts = add("counts", [vec![0xA5; 4], counts].concat(), false) + 4;
     let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
     let stop = add("stop", vec![0; 8], true);
-    let given = Given { work, fold, counts, epoch, stop };
+    let given = Given { work, linearised_grid, counts, epoch, stop };
     let params = given.params(&module, &ptx.params).map_err(Problem::Fault)?;
     let launch = Launch {
         module: &module,
@@ -219,7 +219,7 @@ fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], LinearisedGrid) {
 /// The arguments of a launch.
 struct Given<'a> {
     work: &'a Work,
-    fold: u64,
+    linearised_grid: u64,
     counts: u64,
     epoch: u64,
     stop: u64,
@@ -252,7 +252,7 @@ impl Given<'_> {
                 let bytes = self.work.buffers[buffer as usize].len() as u64;
                 param.elements(bytes).to_le_bytes().to_vec()
             }
-            Param::LinearisedGrid => address(self.fold),
+            Param::LinearisedGrid => address(self.linearised_grid),
             Param::Counts => address(self.counts),
             Param::Epoch => address(self.epoch),
             Param::Stop => address(self.stop),

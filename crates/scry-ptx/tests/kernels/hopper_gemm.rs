@@ -27,7 +27,7 @@ fn names(plan: &Plan) -> Vec<String> {
 }
 
 fn with(tile: HopperTile) -> Option<Choice> {
-    Some(Choice { tile, splits: 1, flipped: false })
+    Some(Choice { tile, splits: 1, transposed: false })
 }
 
 /// A GEMM with every part of the epilogue.
@@ -64,8 +64,11 @@ fn all() -> Vec<Plan> {
         plans.push(gemm.plan_with(H200, with(tile)));
     }
     for (groups, columns, split_k) in SPLIT_TILES {
-        let choice =
-            Choice { tile: HopperTile::split(groups, columns, split_k), splits: 1, flipped: true };
+        let choice = Choice {
+            tile: HopperTile::split(groups, columns, split_k),
+            splits: 1,
+            transposed: true,
+        };
         let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
         plans.push(
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice)),
@@ -117,8 +120,11 @@ fn shapes_choose_the_way() {
 #[test]
 fn split_k_accumulators_are_sent() {
     for (groups, columns, split_k) in SPLIT_TILES {
-        let choice =
-            Choice { tile: HopperTile::split(groups, columns, split_k), splits: 1, flipped: true };
+        let choice = Choice {
+            tile: HopperTile::split(groups, columns, split_k),
+            splits: 1,
+            transposed: true,
+        };
         let gemm = Gemm::new(300, 200, 2000, PtxType::Bf16);
         let plan =
             gemm.with_layouts(Layout::RowMajor, Layout::ColMajor).plan_with(H200, Some(choice));
@@ -195,7 +201,7 @@ fn tma_stores_need_16_byte_rows() {
     gemm.out.ld = 1008;
     let plan = gemm.plan_with(H200, with(HopperTile::new(2, 128, 1))).unwrap();
     assert!(names(&plan)[1].ends_with("_unaligned"), "{:?}", names(&plan));
-    let parts = Some(Choice { tile: HopperTile::new(2, 128, 1), splits: 2, flipped: false });
+    let parts = Some(Choice { tile: HopperTile::new(2, 128, 1), splits: 2, transposed: false });
     let plan = gemm.plan_with(H200, parts).unwrap();
     let kernel = &plan.steps[1].kernel;
     let parameters = kernel.interface().parameters;
@@ -267,7 +273,7 @@ fn unsupported_operands_are_refused() {
         a: MatrixLayout { ld: 8, ..MatrixLayout::packed(Layout::RowMajor, side, 8) },
         ..Gemm::new(side, side, 8, PtxType::F16)
     };
-    let wide = Some(Choice { tile: HopperTile::new(3, 256, 1), splits: 1, flipped: false });
+    let wide = Some(Choice { tile: HopperTile::new(3, 256, 1), splits: 1, transposed: false });
     let text =
         Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide).unwrap_err().to_string();
     assert!(text.contains("choice is a tile with more columns than registers can hold"), "{text}");

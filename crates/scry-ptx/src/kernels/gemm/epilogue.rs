@@ -11,9 +11,9 @@ pub enum Activation {
     None,
     /// `max(x, 0)`; 0 for NaN.
     Relu,
-    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
+    /// GELU, tanh approximation: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     Gelu,
-    /// `x / (1 + exp(-x))`.
+    /// SiLU (swish): `x / (1 + exp(-x))`.
     Silu,
 }
 
@@ -29,7 +29,7 @@ impl Activation {
     }
 }
 
-/// The epilogue of a GEMM: / `activation(alpha * accumulator + beta * out + bias[column])`.
+/// The epilogue of a GEMM: `activation(alpha * accumulator + beta * out + bias[column])`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epilogue {
     /// Scales the accumulator.
@@ -49,15 +49,15 @@ impl Epilogue {
 
     /// Whether the previous content of `out` is read.
     #[must_use]
-    pub fn reads(&self) -> bool {
+    pub fn reads_out(&self) -> bool {
         self.beta != 0.0
     }
 
-    /// Appends the compile-time part to a kernel's name; `alpha` and `beta` are parameters. The
-    /// bias of a transposed GEMM is per row.
-    pub(crate) fn named(&self, name: Name, flipped: bool) -> Name {
-        let bias = self.bias.then_some(if flipped { 'm' } else { 'n' });
-        name.epilogue(self.reads(), bias, self.activation)
+    /// Appends the compile-time part to a kernel's name; `alpha` and `beta` are parameters. If the
+    /// kernel computes the transposed product, the bias of a column of `out` is one per row of it.
+    pub(crate) fn named(&self, name: Name, transposed: bool) -> Name {
+        let bias = self.bias.then_some(if transposed { 'm' } else { 'n' });
+        name.epilogue(self.reads_out(), bias, self.activation)
     }
 }
 
@@ -83,14 +83,14 @@ impl<'k> EpilogueScalars<'k> {
         &self,
         activation: Activation,
         sum: Val<'k, f32>,
-        was: Option<Val<'k, f32>>,
+        previous: Option<Val<'k, f32>>,
         bias: Option<Val<'k, f32>>,
     ) -> Val<'k, f32> {
         let scaled = match bias {
             Some(bias) => sum.mul_add(self.alpha, bias),
             None => sum * self.alpha,
         };
-        let result = was.map_or(scaled, |was| was.mul_add(self.beta, scaled));
+        let result = previous.map_or(scaled, |out| out.mul_add(self.beta, scaled));
         apply(activation, result)
     }
 }
@@ -99,12 +99,13 @@ fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
     match activation {
         Activation::None => x,
         Activation::Relu => x.max(0.0),
-        Activation::Gelu => gated(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
-        Activation::Silu => gated(x, x),
+        // 0.5 * (1 + tanh(u)) is 1 / (1 + exp(-2 * u)), and 1.595769 is 2 * sqrt(2 / pi).
+        Activation::Gelu => x_times_sigmoid(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
+        Activation::Silu => x_times_sigmoid(x, x),
     }
 }
 
-/// `x / (1 + exp(-by))`.
-fn gated<'k>(x: Val<'k, f32>, by: Val<'k, f32>) -> Val<'k, f32> {
-    x * ((by * -std::f32::consts::LOG2_E).exp2() + 1.0).recip()
+/// Returns `x / (1 + exp(-of))`.
+fn x_times_sigmoid<'k>(x: Val<'k, f32>, of: Val<'k, f32>) -> Val<'k, f32> {
+    x * ((of * -std::f32::consts::LOG2_E).exp2() + 1.0).recip()
 }

@@ -35,7 +35,7 @@ pub enum Layout {
 impl Layout {
     /// Returns the layout of the transposed matrix.
     #[must_use]
-    pub const fn flipped(self) -> Self {
+    pub const fn transposed(self) -> Self {
         match self {
             Self::RowMajor => Self::ColMajor,
             Self::ColMajor => Self::RowMajor,
@@ -164,8 +164,9 @@ impl Gemm {
     /// Returns the transposed GEMM, `out^T = b^T * a^T`, on the same memory. It must not have a
     /// bias, which would be per row.
     #[must_use]
-    pub(crate) fn flipped(self) -> Self {
-        let flip = |layout: MatrixLayout| MatrixLayout { order: layout.order.flipped(), ..layout };
+    pub(crate) fn transposed(self) -> Self {
+        let flip =
+            |layout: MatrixLayout| MatrixLayout { order: layout.order.transposed(), ..layout };
         let (m, n) = (self.n, self.m);
         Self { m, n, a: flip(self.b), b: flip(self.a), out: flip(self.out), ..self }
     }
@@ -299,11 +300,11 @@ mod tests {
     #[test]
     fn transposed_product_uses_the_same_memory() {
         let gemm = Gemm::new(3, 5, 7, PtxType::F16);
-        let flipped = gemm.flipped();
-        assert_eq!((flipped.m, flipped.n), (5, 3));
-        assert_eq!(flipped.a, MatrixLayout::packed(Layout::ColMajor, 5, 7));
-        assert_eq!(flipped.out, MatrixLayout::packed(Layout::ColMajor, 5, 3));
-        assert_eq!(flipped.flipped(), gemm);
+        let transposed = gemm.transposed();
+        assert_eq!((transposed.m, transposed.n), (5, 3));
+        assert_eq!(transposed.a, MatrixLayout::packed(Layout::ColMajor, 5, 7));
+        assert_eq!(transposed.out, MatrixLayout::packed(Layout::ColMajor, 5, 3));
+        assert_eq!(transposed.transposed(), gemm);
     }
 
     #[test]

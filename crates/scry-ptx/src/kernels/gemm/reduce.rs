@@ -178,8 +178,8 @@ impl Reduce {
         let to = terms.out.at_wide(to * size);
         let bias =
             terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, false));
-        let was = epilogue.reads().then(|| load_number(to, element, false));
-        let value = terms.scalars.finish(epilogue.activation, sum, was, bias);
+        let previous = epilogue.reads_out().then(|| load_number(to, element, false));
+        let value = terms.scalars.finish(epilogue.activation, sum, previous, bias);
         store_number(to, element, value);
     }
 }

@@ -288,8 +288,8 @@ impl<'k> Terms<'k> {
                 let bytes = wide(column) * u64::from(element.size());
                 load_number(bias.at_wide(bytes), element, true)
             });
-            let was = epilogue.reads().then(|| load_number(to, element, false));
-            let value = self.scalars.finish(epilogue.activation, sum, was, bias);
+            let previous = epilogue.reads_out().then(|| load_number(to, element, false));
+            let value = self.scalars.finish(epilogue.activation, sum, previous, bias);
             store_number(to, element, value);
         });
     }

@@ -29,16 +29,16 @@ pub(super) struct Sink {
 
 impl Sink {
     /// Returns that of a GEMM, which may be a transposed one.
-    pub(super) fn new(gemm: &Gemm, flipped: bool) -> Self {
+    pub(super) fn new(gemm: &Gemm, transposed: bool) -> Self {
         let epilogue = &gemm.epilogue;
-        let bias = match (epilogue.bias, flipped) {
+        let bias = match (epilogue.bias, transposed) {
             (false, _) => BiasAxis::None,
             (true, false) => BiasAxis::Columns,
             (true, true) => BiasAxis::Rows,
         };
         Self {
             output: gemm.output,
-            reads: epilogue.reads(),
+            reads: epilogue.reads_out(),
             bias,
             activation: epilogue.activation,
             quads: [gemm.n, gemm.out.ld, gemm.out.stride].iter().all(|n| n % 4 == 0),

@@ -57,7 +57,7 @@ impl Split {
     /// Returns the layout of the result: the matrices of the high terms, then those of the low
     /// terms.
     pub(super) fn target(&self) -> MatrixLayout {
-        let inner = if self.inner { self.layout.order } else { self.layout.order.flipped() };
+        let inner = if self.inner { self.layout.order } else { self.layout.order.transposed() };
         let stride = if self.layout.stride == 0 { 0 } else { self.matrix() };
         MatrixLayout { order: inner, ld: self.ld(), stride }
     }

@@ -46,7 +46,7 @@ pub(super) struct Dot {
     gemm: Gemm,
     buffers: Vec<BufferParameter>,
     /// Whether the GEMM was transposed, so that the bias is per row.
-    flipped: bool,
+    transposed: bool,
     /// Whether the warps of a block split K for the same columns.
     shared: bool,
     /// Blocks of a cluster that split K.
@@ -57,12 +57,12 @@ impl Dot {
     pub(super) fn new(
         gemm: &Gemm,
         buffers: Vec<BufferParameter>,
-        flipped: bool,
+        transposed: bool,
         machine: GpuSpec,
     ) -> Self {
-        let mut dot = Self { gemm: *gemm, buffers, flipped, shared: false, split_k: 1 };
+        let mut dot = Self { gemm: *gemm, buffers, transposed, shared: false, split_k: 1 };
         let most = 4 * u64::from(machine.multiprocessors);
-        dot.shared = !dot.by_pieces() && (dot.has_columns_across() || dot.blocks() < most);
+        dot.shared = !dot.by_pieces() && (dot.b_is_row_major() || dot.blocks() < most);
         if dot.shared && machine.target.has(90) {
             let wanted =
                 gemm.k.div_ceil(dot.at_once()).min(MAX_SPLIT_K.into()).min(most / dot.blocks());
@@ -81,7 +81,7 @@ impl Dot {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
         dot.split_k = if machine.target.has(90) { MAX_SPLIT_K } else { 1 };
-        let few = gemm.n.saturating_mul(gemm.k) <= MAX_COLUMNS_8_ROWS && !dot.has_columns_across();
+        let few = gemm.n.saturating_mul(gemm.k) <= MAX_COLUMNS_8_ROWS && !dot.b_is_row_major();
         let light = dot.rows() < 8 || few;
         light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.split_k))
     }
@@ -94,23 +94,23 @@ impl Dot {
 
     /// Elements along K that a block which splits K has in flight.
     fn at_once(&self) -> u64 {
-        let lanes = if self.has_columns_across() { 1 } else { 32 };
+        let lanes = if self.b_is_row_major() { 1 } else { 32 };
         u64::from(lanes * WARPS * self.loads())
     }
 
     /// Whether `b` is strided along K.
-    fn has_columns_across(&self) -> bool {
+    fn b_is_row_major(&self) -> bool {
         self.gemm.b.order == Layout::RowMajor
     }
 
     /// Whether `a` is strided along K.
-    fn is_across(&self) -> bool {
+    fn a_is_k_strided(&self) -> bool {
         self.gemm.a.order == Layout::ColMajor
     }
 
     /// Columns per block.
     fn block_columns(&self) -> u32 {
-        if self.has_columns_across() {
+        if self.b_is_row_major() {
             return strided_columns::COLUMNS;
         }
         self.columns() * if self.shared { 1 } else { WARPS }
@@ -132,7 +132,7 @@ impl Dot {
         let whole = |layout: &MatrixLayout| {
             [layout.ld, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
         };
-        let along = !self.is_across() && !self.has_columns_across();
+        let along = !self.a_is_k_strided() && !self.b_is_row_major();
         along && whole(&self.gemm.a) && whole(&self.gemm.b)
     }
 
@@ -151,14 +151,14 @@ impl PtxKernel for Dot {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
         let name = Name::new("gemm_dot").types(*element, *output);
-        let name = name.layout(!self.is_across(), !self.has_columns_across());
+        let name = name.layout(!self.a_is_k_strided(), !self.b_is_row_major());
         let name = name.with(format_args!("m{}", self.rows())).with_if(self.by_pieces(), "vec");
         let name = match (self.shared, self.split_k) {
             (false, _) => name,
             (true, 1) => name.with("smem"),
             (true, split_k) => name.with(format_args!("splitk{split_k}")),
         };
-        epilogue.named(name, self.flipped).build()
+        epilogue.named(name, self.transposed).build()
     }
 
     fn default_target(&self) -> Target {
@@ -171,7 +171,7 @@ impl PtxKernel for Dot {
             let terms = Terms::declare(k, self);
             let size = [self.rows(), self.block_columns()];
             let at = tile_of_cluster(k, &terms.order, size, self.split_k);
-            if self.has_columns_across() {
+            if self.b_is_row_major() {
                 return strided_columns::write(&terms, self, &at);
             } else if self.shared {
                 return terms.shared(self, &at);
@@ -252,7 +252,7 @@ impl<'k> Terms<'k> {
         // Rows and columns beyond the end are clamped to the last one; their results are dropped.
         let line = |side: usize, nth: Val<'k, u32>, last: Val<'k, u32>| {
             let line = wide(nth.min(last - 1));
-            let next_to = side == 0 && dot.is_across();
+            let next_to = side == 0 && dot.a_is_k_strided();
             let line = if next_to { line } else { line * self.ld[side] };
             let first = wide(at.batch) * self.strides[side] + line;
             self.operands[side].at_wide(first * u64::from(element.size()))
@@ -309,7 +309,7 @@ impl<'k> Terms<'k> {
             let places: Vec<_> = (0..loads).map(|nth| first + nth * lanes).collect();
             let there: Vec<_> = places.iter().map(|k_index| k_index.lt(self.k_dim)).collect();
             let side = |side: usize| {
-                let apart = side == 0 && dot.is_across();
+                let apart = side == 0 && dot.a_is_k_strided();
                 let offset = |k_index: &Val<'k, u32>| {
                     let k_index = if apart { wide(*k_index) * self.ld[0] } else { wide(*k_index) };
                     k_index * u64::from(element.size())
@@ -381,11 +381,11 @@ impl<'k> Terms<'k> {
             let size = u64::from(element.size());
             let to = wide(at.batch) * of_product + wide(row) * of_row + wide(column) * of_column;
             let to = self.out.at_wide(to * size);
-            let biased = if dot.flipped { row } else { column };
+            let biased = if dot.transposed { row } else { column };
             let bias =
                 self.bias.map(|bias| load_number(bias.at_wide(wide(biased) * size), element, true));
-            let was = epilogue.reads().then(|| load_number(to, element, false));
-            let value = self.scalars.finish(epilogue.activation, sum, was, bias);
+            let previous = epilogue.reads_out().then(|| load_number(to, element, false));
+            let value = self.scalars.finish(epilogue.activation, sum, previous, bias);
             store_number(to, element, value);
         });
     }
@@ -399,7 +399,7 @@ impl Dot {
             (true, 8) if self.gemm.element.size() == 2 => 1,
             (true, _) => 2,
             (false, 1 | 2) => 8,
-            (false, _) if self.has_columns_across() => 8,
+            (false, _) if self.b_is_row_major() => 8,
             (false, _) => 4,
         }
     }

@@ -1,6 +1,6 @@
-//! Skinny GEMM for operands of `b` that are strided along K, in unaligned rows: the lanes of a warp
-//! read neighbouring elements of a row, and the rows are distributed round-robin over warps and
-//! blocks.
+//! Skinny GEMM with an N-contiguous (row-major) `b` of any alignment: the lanes of a warp read
+//! adjacent elements of a row of `b` (coalesced), and the rows, that is K indices, are distributed
+//! round-robin over warps and blocks.
 
 use super::cluster_reduce::ReceiveBuffer;
 use super::{Dot, Terms, WARPS};
@@ -14,7 +14,7 @@ pub(super) const COLUMNS: u32 = 64;
 /// Writes the kernel's body.
 pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let (k, values) = (terms.k, dot.rows() * COLUMNS);
-    let inbox = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
+    let receive = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
     let memory = k.shared::<f32>(WARPS * values, 16);
     let accumulators: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
     add(terms, dot, at, &accumulators);
@@ -31,24 +31,25 @@ pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let each = |write: &dyn Fn(Val<'k, u32>)| {
         k.for_range(k.thread_id(), values, 32 * WARPS, write);
     };
-    let Some(inbox) = inbox else { return each(&|nth| finish(nth, total(nth))) };
+    let Some(receive) = receive else { return each(&|nth| finish(nth, total(nth))) };
     k.wait_cluster();
-    each(&|nth| inbox.send(nth, total(nth)));
-    inbox.at_first(|| each(&|nth| finish(nth, inbox.total(nth))));
+    each(&|nth| receive.send(nth, total(nth)));
+    receive.at_first(|| each(&|nth| finish(nth, receive.total(nth))));
 }
 
-/// Accumulates the warp's rows, several loads in flight. Elements beyond the ends are zero.
+/// Accumulates the outer products for the K indices of this warp, with several loads in flight.
+/// Elements out of bounds count as zero.
 fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, accumulators: &[Var<'k, f32>]) {
-    let (k, element, lines) = (terms.k, dot.gemm.element, dot.loads());
+    let (k, element, k_per_warp) = (terms.k, dot.gemm.element, dot.loads());
     let size = u64::from(element.size());
     let [a, b] = [0, 1]
         .map(|side| terms.operands[side].at_wide(wide(at.batch) * terms.strides[side] * size));
     let columns = [0, 32].map(|next| at.column + k.lane() + next);
-    let rows: Vec<_> =
+    let a_rows: Vec<_> =
         (0..dot.rows()).map(|row| k.constant(row).copied().min(terms.m - 1)).collect();
     let warp = if dot.split_k > 1 { k.cluster_rank() * WARPS + k.warp() } else { k.warp() };
-    k.for_range(warp * lines, terms.k_dim, WARPS * dot.split_k * lines, |first| {
-        let k_indices: Vec<_> = (0..lines).map(|nth| first + nth).collect();
+    k.for_range(warp * k_per_warp, terms.k_dim, WARPS * dot.split_k * k_per_warp, |first| {
+        let k_indices: Vec<_> = (0..k_per_warp).map(|nth| first + nth).collect();
         let there: Vec<_> = k_indices.iter().map(|k_index| k_index.lt(terms.k_dim)).collect();
         let across = |k_index: &Val<'k, u32>, side: usize| wide(*k_index) * terms.ld[side];
         let columns = columns.map(|column| {
@@ -58,9 +59,9 @@ fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, accumulators: &[Var<'k,
             };
             k_indices.iter().zip(&there).map(read).collect::<Vec<_>>()
         });
-        let rows = rows.iter().map(|row| {
+        let rows = a_rows.iter().map(|row| {
             let read = |(k_index, there): (&Val<'k, u32>, &Val<'k, bool>)| {
-                let offset = match dot.is_across() {
+                let offset = match dot.a_is_k_strided() {
                     true => across(k_index, 0) + wide(*row),
                     false => wide(*row) * terms.ld[0] + wide(*k_index),
                 };

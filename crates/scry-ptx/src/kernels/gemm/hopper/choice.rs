@@ -15,7 +15,7 @@ pub struct Choice {
     pub splits: u32,
     /// Whether the transposed GEMM is computed, so that the longer side is M: an MMA instruction
     /// has at least 64 rows.
-    pub flipped: bool,
+    pub transposed: bool,
 }
 
 impl Choice {
@@ -23,7 +23,7 @@ impl Choice {
     /// one tile only.
     #[must_use]
     pub const fn stores_by_cluster(&self) -> bool {
-        self.splits == 1 && (self.tile.split_k > 1 || self.flipped)
+        self.splits == 1 && (self.tile.split_k > 1 || self.transposed)
     }
 }
 
@@ -79,9 +79,9 @@ pub(in crate::kernels::gemm) struct Task {
 impl Task {
     /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
-        let all = [false, true].into_iter().flat_map(|flipped| {
+        let all = [false, true].into_iter().flat_map(|transposed| {
             let choices = Self::tiles()
-                .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, flipped }));
+                .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, transposed }));
             choices
                 .filter(|choice| self.unsupported_reason(choice).is_none() && self.pays_off(choice))
         });
@@ -123,9 +123,9 @@ impl Task {
         &self,
         choice: &Choice,
     ) -> Option<&'static str> {
-        let Choice { tile, splits, flipped } = *choice;
+        let Choice { tile, splits, transposed } = *choice;
         let HopperTile { groups, columns, cluster, split_k } = tile;
-        let outer = if flipped { self.outer.0 } else { self.outer.1 };
+        let outer = if transposed { self.outer.0 } else { self.outer.1 };
         let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
         let flaws = [
             (!matches!(groups, 1..=3), "with other than 1 to 3 warpgroups"),
@@ -141,11 +141,11 @@ impl Task {
                 "split over other than 1, 2, 4 or 8 blocks of a cluster",
             ),
             (
-                cluster > 1 && (split_k > 1 || flipped),
-                "that both shares `b` and splits K or is flipped",
+                cluster > 1 && (split_k > 1 || transposed),
+                "that both shares `b` and splits K or is transposed",
             ),
             (self.part_k_dim(splits).is_none(), "with empty slices of K"),
-            (splits > 1 && (split_k > 1 || flipped), "that splits K twice or is flipped"),
+            (splits > 1 && (split_k > 1 || transposed), "that splits K twice or is transposed"),
         ];
         flaws
             .into_iter()
@@ -155,9 +155,9 @@ impl Task {
 
     /// Returns the modelled cycles of a choice.
     fn cycles(&self, choice: &Choice) -> u64 {
-        let Choice { tile, splits, flipped } = *choice;
+        let Choice { tile, splits, transposed } = *choice;
         let Gemm { m, n, batch, .. } = self.gemm;
-        let (rows, columns) = if flipped { (n, m) } else { (m, n) };
+        let (rows, columns) = if transposed { (n, m) } else { (m, n) };
         let clusters = rows
             .div_ceil(u64::from(tile.rows() * tile.cluster))
             .saturating_mul(columns.div_ceil(tile.columns.into()))
@@ -186,12 +186,12 @@ impl Task {
     /// Cycles per stage: the larger of the MMAs, which also read `b` from shared memory, and the
     /// loads.
     fn stage_cycles(&self, choice: &Choice) -> u64 {
-        let Choice { tile, flipped, .. } = choice;
+        let Choice { tile, transposed, .. } = choice;
         let product = (tile.columns / 2).max(16 + tile.columns / 4);
         // With two terms per operand, three products are computed.
         let products = u64::from(4 * tile.groups * product * (2 * self.parts - 1)) * 11 / 10;
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.load_cost_quarters(&layout));
-        let (a, b) = if *flipped { (b, a) } else { (a, b) };
+        let (a, b) = if *transposed { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
         let reading = u64::from(lines * self.parts * LINE / 4) / CACHE_BYTES;
         STAGE + overlapped(products, reading).max(MIN_STAGE_MMA)
@@ -221,14 +221,14 @@ impl Task {
     /// Cycles in which clusters load their operands from device memory, and results are stored
     /// there.
     fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
-        let Choice { tile, flipped, .. } = *choice;
+        let Choice { tile, transposed, .. } = *choice;
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         let each = u64::from(element.size() * self.parts);
         let bytes = (m * k).saturating_add(k * n).saturating_mul(each);
         let operands = bytes.saturating_mul(batch);
         let all = operands.saturating_add(self.result_bytes());
         // A block's bandwidth is limited by its bytes in flight.
-        let (m, n) = if flipped { (n, m) } else { (m, n) };
+        let (m, n) = if transposed { (n, m) } else { (m, n) };
         let lines = m.min(tile.rows().into()) + n.min(tile.columns.into());
         let stages = (SHARED / ((tile.rows() + tile.columns) * self.parts * LINE)).min(16);
         let awaited = lines * u64::from(stages * self.parts * LINE);

@@ -185,15 +185,15 @@ impl EpilogueKind {
     pub const NONE: Self =
         Self { reads: false, bias: BiasAxis::None, activation: Activation::None };
 
-    /// Returns the compile-time part of an epilogue; with `flipped`, the bias is per row.
+    /// Returns the compile-time part of an epilogue; with `transposed`, the bias is per row.
     #[must_use]
-    pub fn of(epilogue: &Epilogue, flipped: bool) -> Self {
-        let bias = match (epilogue.bias, flipped) {
+    pub fn of(epilogue: &Epilogue, transposed: bool) -> Self {
+        let bias = match (epilogue.bias, transposed) {
             (false, _) => BiasAxis::None,
             (true, false) => BiasAxis::Columns,
             (true, true) => BiasAxis::Rows,
         };
-        Self { reads: epilogue.reads(), bias, activation: epilogue.activation }
+        Self { reads: epilogue.reads_out(), bias, activation: epilogue.activation }
     }
 
     /// Appends itself to a kernel's name.

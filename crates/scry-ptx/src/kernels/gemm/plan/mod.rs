@@ -73,7 +73,7 @@ struct Product {
     requested: Gemm,
     /// The same, or its transpose, so that results are row-major.
     gemm: Gemm,
-    flipped: bool,
+    transposed: bool,
     /// Places of `a`, `b`, the bias and `out` of `gemm`.
     a: Place,
     b: Place,
@@ -84,7 +84,7 @@ impl Product {
         let product = Self {
             requested: *requested,
             gemm: normalised(requested),
-            flipped: false,
+            transposed: false,
             a: Place::Argument(0),
             b: Place::Argument(1),
         };
@@ -95,8 +95,8 @@ impl Product {
     fn transposed(&self) -> Self {
         Self {
             requested: self.requested,
-            gemm: self.gemm.flipped(),
-            flipped: !self.flipped,
+            gemm: self.gemm.transposed(),
+            transposed: !self.transposed,
             a: self.b,
             b: self.a,
         }
@@ -213,7 +213,7 @@ impl Product {
     /// Adds the launch of the GEMM, and that of the split-K reduction.
     fn launch(&self, mut plan: Plan, machine: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
-            let product = if choice.flipped { self.transposed() } else { Self { ..*self } };
+            let product = if choice.transposed { self.transposed() } else { Self { ..*self } };
             let kernel = product.whole(machine, choice)?;
             let bias = kernel.variant.finish.bias != BiasAxis::None;
             let mut buffers = vec![product.a, product.b];
@@ -235,7 +235,7 @@ impl Product {
     fn by_tiles(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
-        !epilogue.reads() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
+        !epilogue.reads_out() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
     }
 
     /// Returns the kernel that computes the final results.
@@ -248,7 +248,7 @@ impl Product {
         } else {
             Store::Lanes
         };
-        let finish = EpilogueKind::of(&epilogue, self.flipped);
+        let finish = EpilogueKind::of(&epilogue, self.transposed);
         HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, machine)
     }
 
@@ -266,7 +266,7 @@ impl Product {
     /// Returns the kernel that reduces another kernel's partial results.
     fn reduce(&self, kernel: &HopperGemm) -> Reduce {
         let MatrixLayout { ld, stride, .. } = kernel.gemm.out;
-        let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
+        let (row, column) = if self.transposed { (1, ld) } else { (ld, 1) };
         let WorkDivision { splits, .. } = kernel.cut;
         Reduce { gemm: self.requested, splits, partial: stride, row, column }
     }

@@ -169,7 +169,7 @@ impl Product {
 
     fn launch_dot(&self, mut plan: Plan, machine: GpuSpec) -> Result<Plan, PlanError> {
         let buffers = self.buffers_of(&self.gemm, 1)?;
-        let kernel = Dot::new(&self.gemm, buffers, self.flipped, machine);
+        let kernel = Dot::new(&self.gemm, buffers, self.transposed, machine);
         if kernel.division().grid().is_none() {
             return Err(too_many_tiles(&kernel.division()));
         }
@@ -251,7 +251,7 @@ impl Product {
             return Err(too_many_tiles(&division));
         }
         if choice.parts == 1 {
-            let sink = Sink::new(&self.gemm, self.flipped);
+            let sink = Sink::new(&self.gemm, self.transposed);
             let kernel = self.kernel(&self.gemm, choice.unit, sink, division)?;
             plan.steps.push(Step { kernel, buffers: self.places(&plan) });
             return Ok(plan);
@@ -266,7 +266,7 @@ impl Product {
         let scratch = Place::Scratch(plan.scratch.len());
         plan.scratch.push(partial.saturating_mul(4 * parts).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
-        let (row, column) = if self.flipped { (1, ld) } else { (ld, 1) };
+        let (row, column) = if self.transposed { (1, ld) } else { (ld, 1) };
         let reduce = Reduce { gemm: self.requested, splits: choice.parts, partial, row, column };
         finish(plan, &self.requested, reduce, Some(scratch))
     }
