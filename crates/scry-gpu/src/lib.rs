@@ -44,7 +44,9 @@ pub use api::error::{
     WouldBlockError, WrongDeviceError,
 };
 pub use api::futures::TicketFuture;
-pub use api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
+pub use api::info::{
+    BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, SharedMemory, Workaround,
+};
 pub use api::kernel::{CompileOptions, Kernel};
 pub use api::launch::{Count, Invocations, Launch};
 pub use api::library::{LibraryState, LibraryStatus, cuda_libraries};

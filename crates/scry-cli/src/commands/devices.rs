@@ -71,6 +71,12 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "driver": info.driver,
         "api_version": info.api_version,
         "compute_capability": libraries::capability_text(info),
+        "multiprocessors": info.multiprocessors,
+        "shared_memory": info.shared_memory.map(|shared| json!({
+            "per_block": shared.per_block,
+            "per_block_opt_in": shared.per_block_opt_in,
+            "per_multiprocessor": shared.per_multiprocessor,
+        })),
         "memory_bytes": info.memory,
         "memory_budget_bytes": info.memory_budget,
         "subgroup_size": info.subgroup_size,

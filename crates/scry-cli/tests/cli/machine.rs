@@ -41,6 +41,9 @@ fn absent_backends_show_reason_and_help() {
     let devices = document["result"]["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 1);
     assert_eq!(devices[0]["backend"], "cpu");
+    for field in ["compute_capability", "multiprocessors", "shared_memory"] {
+        assert_eq!(devices[0].get(field), Some(&serde_json::Value::Null), "{field}");
+    }
 }
 
 #[test]
@@ -111,6 +114,12 @@ fn doctor_shows_cuda_versions_and_libraries() {
     let capability = device["compute_capability"].as_str().unwrap();
     let (major, minor) = capability.split_once('.').unwrap();
     assert!(major.parse::<u32>().unwrap() >= 7 && minor.parse::<u32>().is_ok(), "{capability}");
+    let bytes = |name: &str| device["shared_memory"][name].as_u64().unwrap();
+    assert!(bytes("per_block") >= 48 << 10);
+    assert!(bytes("per_block") <= bytes("per_block_opt_in"));
+    assert!(bytes("per_block_opt_in") <= bytes("per_multiprocessor"));
+    assert_eq!(device["limits"]["max_workgroup_memory"], bytes("per_block_opt_in"));
+    assert!(device["multiprocessors"].as_u64().unwrap() > 0);
     let libraries = document["result"]["libraries"].as_array().unwrap();
     let names: Vec<_> = libraries.iter().map(|library| &library["name"]).collect();
     assert_eq!(names, ["NVRTC", "cuBLAS"]);

@@ -109,7 +109,8 @@ pub struct Limits {
     pub max_workgroup_size: [u32; 3],
     /// Invocations of a workgroup in total.
     pub max_workgroup_invocations: u32,
-    /// Bytes of workgroup memory.
+    /// Bytes of workgroup memory of one workgroup. On CUDA this is
+    /// [`SharedMemory::per_block_opt_in`], to which kernels opt in automatically.
     pub max_workgroup_memory: u32,
     /// Bytes of the immediate block.
     pub max_immediates: u32,
@@ -123,6 +124,34 @@ impl Limits {
     /// them, have 32-bit indices. Loop bound proofs and scalar indices rely on bindings shorter
     /// than 4 GiB.
     pub(crate) const MAX_WGSL_BINDING: u64 = u32::MAX as u64;
+}
+
+/// Sizes of an NVIDIA GPU's shared memory, in bytes. They decide which variant of a kernel runs and
+/// how many of its blocks are resident on a multiprocessor.
+///
+/// ```
+/// use scry_gpu::Device;
+///
+/// let gpu = Device::open("cpu")?;
+/// // The stages of a pipeline that fit, with tiles of 16 KiB.
+/// let bytes = match gpu.info().shared_memory {
+///     Some(shared) => shared.per_block_opt_in,
+///     None => gpu.info().limits.max_workgroup_memory, // not CUDA
+/// };
+/// assert!(bytes / (16 << 10) >= 1);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct SharedMemory {
+    /// Maximum of one block without opting in: 48 KiB on current GPUs.
+    pub per_block: u32,
+    /// Maximum of one block that opts in, static and dynamic together. Kernels compiled by Scry opt
+    /// in where they need it.
+    pub per_block_opt_in: u32,
+    /// Total of a multiprocessor, shared by its resident blocks.
+    pub per_multiprocessor: u32,
 }
 
 /// A driver defect that is worked around.
@@ -188,6 +217,9 @@ pub struct DeviceInfo {
     pub compute_capability: Option<[u16; 2]>,
     /// Multiprocessors of an NVIDIA GPU, where CUDA reports them.
     pub multiprocessors: Option<u32>,
+    /// Shared memory of an NVIDIA GPU, where CUDA reports it. The limit of every device is
+    /// [`Limits::max_workgroup_memory`].
+    pub shared_memory: Option<SharedMemory>,
     /// Bytes of the device's own memory.
     pub memory: u64,
     /// Bytes that this process may currently allocate, where the driver reports it.
@@ -275,6 +307,21 @@ mod tests {
     fn a_device_is_one_line() {
         let text = "vulkan:1 Testium RX 9000 (discrete, testdrv 1.2, 16.0 GiB)";
         assert_eq!(device().to_string(), text);
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn shared_memory_is_serialized_by_name() {
+        let mut info = device();
+        assert_eq!(serde_json::to_value(&info).unwrap()["shared_memory"], serde_json::Value::Null);
+        info.shared_memory = Some(SharedMemory {
+            per_block: 48 << 10,
+            per_block_opt_in: 227 << 10,
+            per_multiprocessor: 228 << 10,
+        });
+        let shared = &serde_json::to_value(&info).unwrap()["shared_memory"];
+        let expected = [("per_block", 48), ("per_block_opt_in", 227), ("per_multiprocessor", 228)];
+        assert!(expected.iter().all(|(name, kib)| shared[name] == kib << 10), "{shared}");
     }
 
     #[cfg(feature = "serde")]

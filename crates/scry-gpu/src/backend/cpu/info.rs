@@ -36,6 +36,7 @@ pub(super) fn info() -> DeviceInfo {
         api_version: env!("CARGO_PKG_VERSION").to_owned(),
         compute_capability: None,
         multiprocessors: None,
+        shared_memory: None,
         memory,
         memory_budget: available_memory(),
         subgroup_size: scry_cpu::SUBGROUP_SIZE,

@@ -14,7 +14,7 @@ use super::ffi::error;
 use super::ffi::types::{Code, Device, attribute};
 use super::probe::Probe;
 use crate::api::error::Result;
-use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, SharedMemory};
 use crate::backend::Absence;
 use crate::core::driver::{Adapter, Driver};
 
@@ -187,6 +187,11 @@ fn info(query: &DeviceQuery, index: usize, name: String) -> Result<DeviceInfo, S
     let memory = query.memory()?;
     let build = driver_build();
     let version = query.cuda.version_text();
+    let shared = SharedMemory {
+        per_block: query.attribute(attribute::SHARED_MEMORY),
+        per_block_opt_in: query.attribute(attribute::SHARED_MEMORY_OPTIN),
+        per_multiprocessor: query.attribute(attribute::SHARED_MEMORY_PER_MULTIPROCESSOR),
+    };
     let is_integrated = query.attribute(attribute::INTEGRATED) != 0;
     Ok(DeviceInfo {
         index,
@@ -205,13 +210,14 @@ fn info(query: &DeviceQuery, index: usize, name: String) -> Result<DeviceInfo, S
         api_version: version,
         compute_capability: Some(query.capability()),
         multiprocessors: Some(query.attribute(attribute::MULTIPROCESSORS)),
+        shared_memory: Some(shared),
         memory,
         // Available once the device is open: reading it requires a context.
         memory_budget: None,
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::all(),
-        limits: limits(memory, query.attribute(attribute::SHARED_MEMORY_OPTIN)),
+        limits: limits(memory, shared.per_block_opt_in),
         workarounds: Vec::new(),
     })
 }

@@ -20,6 +20,7 @@ pub(crate) fn null_info() -> DeviceInfo {
         api_version: env!("CARGO_PKG_VERSION").to_owned(),
         compute_capability: None,
         multiprocessors: None,
+        shared_memory: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

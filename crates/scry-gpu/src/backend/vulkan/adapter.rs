@@ -237,6 +237,7 @@ fn info(
         api_version: version_text(core.api_version),
         compute_capability: None,
         multiprocessors: None,
+        shared_memory: None,
         memory,
         memory_budget,
         subgroup_size: v11.subgroup_size,

@@ -36,6 +36,7 @@ fn device() -> DeviceInfo {
         api_version: "1.3.230".to_owned(),
         compute_capability: None,
         multiprocessors: None,
+        shared_memory: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

@@ -94,6 +94,7 @@ pub(crate) type DevicePtr = u64;
 pub(crate) mod attribute {
     use std::ffi::c_int;
 
+    pub(crate) const SHARED_MEMORY: c_int = 8;
     pub(crate) const MULTIPROCESSORS: c_int = 16;
     pub(crate) const INTEGRATED: c_int = 18;
     pub(crate) const COMPUTE_MODE: c_int = 20;
@@ -103,6 +104,7 @@ pub(crate) mod attribute {
     pub(crate) const THREADS_PER_MULTIPROCESSOR: c_int = 39;
     pub(crate) const CAPABILITY_MAJOR: c_int = 75;
     pub(crate) const CAPABILITY_MINOR: c_int = 76;
+    pub(crate) const SHARED_MEMORY_PER_MULTIPROCESSOR: c_int = 81;
     pub(crate) const SHARED_MEMORY_OPTIN: c_int = 97;
     pub(crate) const MEMORY_POOLS: c_int = 115;
     pub(crate) const STREAM_WRITE_64: c_int = 122;

@@ -98,6 +98,7 @@ pub(crate) fn device() -> DeviceInfo {
         api_version: String::new(),
         compute_capability: None,
         multiprocessors: None,
+        shared_memory: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,
