@@ -54,6 +54,7 @@ pub use api::native::{
     GemmElement, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
     TensorElement, TensorMap, TensorSwizzle,
 };
+pub use api::prepared_launch::PreparedLaunch;
 pub use api::recording::Recording;
 pub use api::replay_inputs::ReplayInputs;
 pub use api::slice::Slice;

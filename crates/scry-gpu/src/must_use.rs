@@ -34,6 +34,7 @@ must_use! {
     Launch: "Launch::workgroups([1, 1, 1])";
     LaunchWithImmediates: "Launch::invocations(4).immediates(&1.0f32)";
     BoundBuffer: "kernel.bind().set(\"x\", x)";
+    PreparedLaunch: "kernel.prepare(&[x], 4)?";
     Options: "CompileOptions::new().entry(\"a\")";
     Slice: "x.slice(..)?";
     Labelled: "x.clone().with_label(\"x\")";

@@ -18,6 +18,7 @@ pub(crate) mod latest_submission;
 pub(crate) mod launch;
 pub(crate) mod library;
 pub(crate) mod native;
+pub(crate) mod prepared_launch;
 pub(crate) mod recording;
 pub(crate) mod replay_inputs;
 pub(crate) mod slice;

@@ -21,6 +21,7 @@ pub(crate) mod hazard;
 pub(crate) mod huge_pages;
 pub(crate) mod id;
 pub(crate) mod indirect;
+pub(crate) mod launch_template;
 pub(crate) mod logging;
 pub(crate) mod memory;
 pub(crate) mod offload;

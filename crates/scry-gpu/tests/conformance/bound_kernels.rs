@@ -76,3 +76,36 @@ fn scalar_immediate_uses_its_variable_name() {
         assert_eq!(succeed(data.download()), [0; 4]);
     });
 }
+
+#[test]
+fn prepared_launches_run_and_replay() {
+    on_each_device(|gpu| {
+        let source = "
+            var<immediate> step: u32;
+            @group(0) @binding(0) var<storage, read> src: array<u32>;
+            @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
+            @compute @workgroup_size(64)
+            fn add(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < arrayLength(&dst) { dst[id.x] = src[id.x] + step; }
+            }";
+        let kernel = succeed(gpu.compile(source));
+        let (a, b) = (succeed(gpu.upload(&[0u32; 100])), succeed(gpu.alloc::<u32>(100)));
+        let counts = succeed(gpu.upload(&[2u32, 1, 1]));
+        let bound =
+            |src, dst, step| kernel.bind().set("src", src).set("dst", dst).set("step", step);
+        let there = succeed(bound(&a, &b, 1u32).prepare(100));
+        let back = succeed(bound(&b, &a, 2u32).prepare(Launch::indirect(&counts)));
+        drop((kernel, b, counts));
+        let mut batch = gpu.batch();
+        for _ in 0..500 {
+            succeed(succeed(batch.run_prepared(&there)).run_prepared(&back));
+        }
+        let recording = succeed(batch.record());
+        for _ in 0..2 {
+            succeed(succeed(recording.replay()).wait());
+        }
+        succeed(there.run());
+        succeed(back.run());
+        assert_eq!(succeed(a.download()), [3003; 100]);
+    });
+}

@@ -16,6 +16,7 @@ mod launches;
 mod lifetimes;
 mod linearisation;
 mod logs;
+mod prepared_launches;
 mod replays;
 mod reports;
 #[path = "../support/step.rs"]
