@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use scry_gpu::kir::Builder;
 use scry_gpu::testing::Fault;
 use scry_gpu::{Device, GpuError, Kernel, Ticket};
 
@@ -113,6 +114,34 @@ fn dropped_futures_stop_the_waiting_alone() {
     assert_eq!((first.0.load(Ordering::SeqCst), last.0.load(Ordering::SeqCst)), (0, 1));
     assert!(poll_once(future.as_mut(), &last).is_ready());
     assert_eq!(buffer.download().unwrap(), [2; 4]);
+}
+
+/// Those of tickets, transfers and compilation from WGSL have tests of their own.
+#[test]
+fn other_futures_may_be_dropped_anytime() {
+    let _alone = alone();
+    let kir = Builder::new("nothing", [8, 1, 1]).finish();
+    for gpu in devices() {
+        let (kernel, x) = (slow(&gpu), gpu.upload(&[0u32; 2]).unwrap());
+        for polls in 0..4 {
+            poll_and_drop(Device::auto_async(), polls);
+            poll_and_drop(Device::open_async("cpu"), polls);
+            poll_and_drop(Device::list_async(), polls);
+            poll_and_drop(gpu.compile_ir_async(&kir), polls);
+            let mut timed = gpu.batch();
+            timed.run(&kernel, &[&x], 1).unwrap();
+            poll_and_drop(timed.submit_timed_async(), polls);
+            let mut batch = gpu.batch();
+            batch.run(&kernel, &[&x], 1).unwrap();
+            let elements = batch.download(&x).unwrap();
+            drop(batch.submit_async().unwrap());
+            poll_and_drop(elements.get_async(), polls);
+            poll_and_drop(gpu.ready_async(), polls);
+            poll_and_drop(gpu.wait_async(), polls);
+        }
+        // The timed batch that was never polled was not submitted; all other work was done.
+        assert_eq!(x.download().unwrap()[1], 7);
+    }
 }
 
 #[test]
