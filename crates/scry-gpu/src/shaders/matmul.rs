@@ -9,6 +9,10 @@
 //! | [`TILED_16X16`] | (n, m) | 16 × 16 | small products, or to read the source |
 //! | [`COARSE_64X64`] | (⌈n/4⌉, ⌈m/4⌉) | 64 × 64 | m and n of a few hundred |
 //! | [`COARSE_8X8`] | (⌈n/8⌉, ⌈m/8⌉) | 128 × 128 | m and n of at least 2000 |
+//!
+//! [`COOPERATIVE_F16`] multiplies `f16` operands with cooperative matrices, which are tensor cores
+//! on CUDA. It has the same bindings and parameters, and is launched on (⌈n/128⌉, ⌈m/128⌉)
+//! workgroups.
 
 /// One element of C per invocation; launch (n, m) invocations.
 ///
@@ -38,3 +42,27 @@ pub const COARSE_8X8: &str =
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
 pub const COARSE_8X8_VEC4: &str =
     concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));
+
+/// `f16` operands and `f32` results, by cooperative matrices, in tiles of 128×128 per workgroup;
+/// launch (⌈n/128⌉, ⌈m/128⌉) workgroups.
+///
+/// Bindings: `a: array<f16>`, `b: array<f16>`, `c: array<f32>`. Parameters: m, n, k, of any size,
+/// as long as m·k, k·n and m·n are below 2³².
+///
+/// Products are added in `f32`. Needs [`Features::F16`](crate::Features::F16),
+/// [`Features::COOPERATIVE_MATRIX`](crate::Features::COOPERATIVE_MATRIX), subgroups of 32
+/// invocations, and 45 KiB of workgroup memory. A workgroup has 256 invocations: eight subgroups,
+/// each with 64×32 elements of C in eight matrices of 16×16.
+pub const COOPERATIVE_F16: &str = concat!(
+    include_str!("matmul/cooperative_f16_io_scalar.wgsl"),
+    include_str!("matmul/cooperative_f16.wgsl")
+);
+
+/// [`COOPERATIVE_F16`] for n and k that are multiples of four, with the same launch; it is faster.
+///
+/// Bindings: `a` and `b`, both `array<vec4<f16>>`, and `c: array<f32>`. Parameters: m, n, k, in
+/// elements.
+pub const COOPERATIVE_F16_VEC4: &str = concat!(
+    include_str!("matmul/cooperative_f16_io_vec4.wgsl"),
+    include_str!("matmul/cooperative_f16.wgsl")
+);

@@ -5,11 +5,12 @@
 //! dense; elements are `f32`. Bindings are listed in order, all in group 0. Kernels support any
 //! size and need at most 16 KiB of workgroup memory, 256 invocations per workgroup and WebGPU's
 //! core features. Constants that end in `VEC4` load and store four elements at a time: they are the
-//! fastest, but require multiples of four for the sizes that they document.
+//! fastest, but require multiples of four for the sizes that they document. The exception is
+//! [`matmul::COOPERATIVE_F16`], for `f16` operands, whose documentation lists what it needs.
 //!
 //! | family | kernels |
 //! | --- | --- |
-//! | [`matmul`] | matrix product, three tile sizes |
+//! | [`matmul`] | matrix product, three tile sizes; `f16` by cooperative matrices |
 //! | [`pairwise`] | squared distances between two sets of points |
 //! | [`transpose`] | matrix transpose |
 //! | [`elementwise`] | activations, arithmetic, bias |

@@ -1,8 +1,9 @@
 //! Matrix products.
 
-use scry_gpu::{Launch, shaders};
+use half::f16;
+use scry_gpu::{Device, Features, Launch, shaders};
 
-use crate::harness::{assert_close, on_each_device, run, word};
+use crate::harness::{assert_close, on_each_device, run, succeed, word};
 use crate::support::random_f32;
 
 /// (m, n, k): odd, thin, flat, and around tile sizes.
@@ -70,4 +71,57 @@ fn coarse_64x64() {
 fn coarse_8x8() {
     check("COARSE_8X8", shaders::matmul::COARSE_8X8, 8, &SHAPES);
     check("COARSE_8X8_VEC4", shaders::matmul::COARSE_8X8_VEC4, 8, &SHAPES_VEC4);
+}
+
+/// What the kernels for `f16` operands need.
+const COOPERATIVE: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
+
+/// C = A × B with `f16` operands; C's buffer is longer than C, by elements that must remain.
+fn cooperative(
+    gpu: &Device,
+    source: &str,
+    [m, n, k]: [usize; 3],
+    a: &[f16],
+    b: &[f16],
+) -> Vec<f32> {
+    const REST: usize = 300;
+    let launch = Launch::workgroups([word(n.div_ceil(128)), word(m.div_ceil(128)), 1]);
+    let shape = [word(m), word(n), word(k)];
+    let launch = || {
+        let kernel = gpu.compile(source)?;
+        let (a, b) = (gpu.upload(a)?, gpu.upload(b)?);
+        let c = gpu.upload(&vec![f32::NAN; m * n + REST])?;
+        gpu.run(&kernel, &[&a, &b, &c], launch.immediates(&shape))?;
+        c.download()
+    };
+    let mut c = succeed(launch());
+    let rest = c.split_off(m * n);
+    assert!(rest.iter().all(|c| c.is_nan()), "m {m}, n {n}, k {k}: stores beyond C");
+    c
+}
+
+fn check_cooperative(name: &str, source: &str, shapes: &[[usize; 3]]) {
+    on_each_device(|gpu| {
+        if !gpu.info().features.contains(COOPERATIVE) {
+            return;
+        }
+        for (seed, &[m, n, k]) in (1..).zip(shapes) {
+            let operand = |seed, len| -> Vec<f16> {
+                random_f32(seed, len).into_iter().map(f16::from_f32).collect()
+            };
+            let (a, b) = (operand(seed, m * k), operand(seed + 100, k * n));
+            let c = cooperative(gpu, source, [m, n, k], &a, &b);
+            let exact =
+                |halves: &[f16]| halves.iter().map(|half| half.to_f32()).collect::<Vec<_>>();
+            let want = matmul(&exact(&a), &exact(&b), [m, n, k]);
+            assert_close(&format!("{name}, m {m}, n {n}, k {k}"), &c, &want);
+        }
+    });
+}
+
+#[test]
+fn cooperative_f16() {
+    check_cooperative("COOPERATIVE_F16", shaders::matmul::COOPERATIVE_F16, &SHAPES);
+    let vec4 = [&SHAPES_VEC4[..], &[[128, 128, 64], [256, 260, 36]]].concat();
+    check_cooperative("COOPERATIVE_F16_VEC4", shaders::matmul::COOPERATIVE_F16_VEC4, &vec4);
 }
