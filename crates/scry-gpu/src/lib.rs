@@ -64,6 +64,6 @@ pub use cache::disk_cache;
 pub use half::{bf16, f16};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{
-    Features, Interface, Location, OverrideValue, Scalar, ScalarKind, ShaderError, ShaderErrorKind,
-    TypeLayout, kir,
+    Features, Interface, Location, MatrixProducts, OverrideValue, Scalar, ScalarKind, ShaderError,
+    ShaderErrorKind, TypeLayout, kir,
 };

@@ -15,6 +15,7 @@ mod features;
 mod interface;
 pub mod kir;
 mod layout;
+mod matrix_products;
 mod pipeline;
 mod program;
 mod similar_names;
@@ -29,6 +30,7 @@ pub use interface::{
     Access, Binding, BufferBindingType, Immediates, Interface, Override, OverrideValue,
 };
 pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
+pub use matrix_products::MatrixProducts;
 pub use program::{Options, Program};
 pub use similar_names::nearest;
 pub use spirv::{

@@ -38,6 +38,9 @@ fn text(info: &DeviceInfo) -> String {
     line("memory", size_text(info.memory) + budget.as_deref().unwrap_or_default());
     line("subgroup", info.subgroup_size.to_string());
     line("features", info.features.to_string());
+    if !info.matrix_products.is_empty() {
+        line("matrices", info.matrix_products.to_string());
+    }
     if let Some(uuid) = info.uuid {
         line("uuid", uuid_text(uuid));
     }
@@ -82,6 +85,7 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "subgroup_size": info.subgroup_size,
         "binding_alignment": info.binding_alignment,
         "features": info.features.names().collect::<Vec<_>>(),
+        "matrix_products": info.matrix_products.names().collect::<Vec<_>>(),
         "limits": limits(&info.limits),
         "workarounds": info.workarounds.iter().map(|it| json!({
             "name": it.name,

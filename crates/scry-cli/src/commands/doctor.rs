@@ -147,6 +147,9 @@ fn text(
         if let Some(versions) = libraries::versions(info) {
             let _ = writeln!(text, "    {versions}");
         }
+        if !info.matrix_products.is_empty() {
+            let _ = writeln!(text, "    matrix products: {}", info.matrix_products);
+        }
         text += &devices::workarounds(info);
     }
     // Omitted for a single device.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use scry_ir::Features;
+use scry_ir::{Features, MatrixProducts};
 
 /// The driver interface of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -183,7 +183,8 @@ pub struct Workaround {
 /// ```
 ///
 /// With the feature `serde` it can be serialized, as maps with the names of the fields. Backends
-/// and kinds are lower-case names, UUIDs and PCI addresses are text, `features` is a list of names.
+/// and kinds are lower-case names, UUIDs and PCI addresses are text, `features` and
+/// `matrix_products` are lists of names.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -231,6 +232,10 @@ pub struct DeviceInfo {
     /// Optional features that kernels may use.
     #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::features"))]
     pub features: Features,
+    /// The products of cooperative matrices that kernels may compute; empty without
+    /// [`Features::COOPERATIVE_MATRIX`].
+    #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::matrix_products"))]
+    pub matrix_products: MatrixProducts,
     /// The limits of the device.
     pub limits: Limits,
     /// Defects of its driver that are worked around.
@@ -264,7 +269,7 @@ impl fmt::Display for DeviceInfo {
 mod serialize {
     use serde::{Serialize, Serializer};
 
-    use super::{Features, PciAddress};
+    use super::{Features, MatrixProducts, PciAddress};
 
     impl Serialize for PciAddress {
         fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -284,6 +289,14 @@ mod serialize {
     /// Writes a list of names.
     pub(super) fn features<S: Serializer>(features: &Features, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(features.names())
+    }
+
+    /// Writes a list of names.
+    pub(super) fn matrix_products<S: Serializer>(
+        products: &MatrixProducts,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(products.names())
     }
 }
 
@@ -331,6 +344,7 @@ mod tests {
         info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
         info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
         info.features = Features::F16 | Features::SUBGROUPS;
+        info.matrix_products = MatrixProducts::F16_F32_16X16;
         info.workarounds = vec![Workaround { name: "w", reason: "r", tried: "t" }];
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["backend"], "vulkan");
@@ -340,6 +354,7 @@ mod tests {
         assert_eq!(json["driver_uuid"], serde_json::Value::Null);
         assert_eq!(json["pci"], "0000:65:00.0");
         assert_eq!(json["features"], serde_json::json!(["f16", "subgroups"]));
+        assert_eq!(json["matrix_products"], serde_json::json!(["f16-f32-16x16"]));
         assert_eq!(
             json["limits"]["max_workgroup_size"],
             serde_json::json!(info.limits.max_workgroup_size)

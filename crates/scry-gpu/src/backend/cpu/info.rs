@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::OnceLock;
 use std::thread;
 
-use scry_ir::Features;
+use scry_ir::{Features, MatrixProducts};
 
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
@@ -42,6 +42,7 @@ pub(super) fn info() -> DeviceInfo {
         subgroup_size: scry_cpu::SUBGROUP_SIZE,
         binding_alignment: 16,
         features: Features::all(),
+        matrix_products: MatrixProducts::all(),
         limits: limits(memory),
         workarounds: Vec::new(),
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::fs;
 use std::sync::Arc;
 
-use scry_ir::Features;
+use scry_ir::{Features, MatrixProducts};
 use scry_ptx::Target;
 
 use super::CudaDriver;
@@ -217,6 +217,7 @@ fn info(query: &DeviceQuery, index: usize, name: String) -> Result<DeviceInfo, S
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::all(),
+        matrix_products: MatrixProducts::all(),
         limits: limits(memory, shared.per_block_opt_in),
         workarounds: Vec::new(),
     })

@@ -1,6 +1,6 @@
 //! The properties of the null device.
 
-use scry_ir::Features;
+use scry_ir::{Features, MatrixProducts};
 
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
@@ -26,6 +26,7 @@ pub(crate) fn null_info() -> DeviceInfo {
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::all(),
+        matrix_products: MatrixProducts::all(),
         limits: Limits {
             max_buffer_size: 1 << 30,
             max_storage_binding_size: 1 << 30,

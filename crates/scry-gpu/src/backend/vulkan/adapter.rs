@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::Features;
+use scry_ir::{Features, MatrixProducts};
 
 use super::VulkanDriver;
 use super::device::Gpu;
@@ -243,6 +243,7 @@ fn info(
         subgroup_size: v11.subgroup_size,
         binding_alignment: alignment,
         features: features.wgsl() | subgroups(v11),
+        matrix_products: MatrixProducts::empty(),
         limits: limits(properties),
         workarounds: Vec::new(),
     }

@@ -13,8 +13,8 @@ mod untrusted;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use scry_ir::Features;
 use scry_ir::GridSource;
+use scry_ir::{Features, MatrixProducts};
 use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, Part, ValueBits, Variant, format};
@@ -42,6 +42,7 @@ fn device() -> DeviceInfo {
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::empty(),
+        matrix_products: MatrixProducts::empty(),
         limits: Limits {
             max_buffer_size: 1 << 30,
             max_storage_binding_size: 1 << 30,

@@ -6,7 +6,8 @@ mod oracle;
 mod types;
 
 use scry_ir::{
-    Access, Binding, BufferBindingType, Features, Immediates, Interface, Member, Scalar, TypeLayout,
+    Access, Binding, BufferBindingType, Features, Immediates, Interface, MatrixProducts, Member,
+    Scalar, TypeLayout,
 };
 
 use super::Argument;
@@ -104,6 +105,7 @@ pub(crate) fn device() -> DeviceInfo {
         subgroup_size: 32,
         binding_alignment: 16,
         features: Features::empty(),
+        matrix_products: MatrixProducts::empty(),
         limits: Limits {
             max_buffer_size: 1 << 30,
             max_storage_binding_size: 1 << 20,
