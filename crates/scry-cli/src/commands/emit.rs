@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{Outline, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{MatrixProducts, Outline, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
 use scry_ptx::PtxOptions;
 use serde_json::json;
 
@@ -83,6 +83,8 @@ fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
         workarounds: SpirvWorkarounds::empty(),
         reports_aborted_loops: false,
         polls: false,
+        matrices: MatrixProducts::all(),
+        max_workgroup_memory: u32::MAX,
     };
     let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::kir::{Kir, KirOptions, Label, Stmt, any_stmt, for_each_stmt, termination, unoptimised};
 use crate::wgsl::naga::guard;
-use crate::{Program, ShaderError, SpirvWorkarounds};
+use crate::{MatrixProducts, Program, ShaderError, SpirvWorkarounds};
 
 /// Options of the SPIR-V writer.
 ///
@@ -39,6 +39,11 @@ pub struct SpirvOptions {
     /// or if the kernel is not checked, such loops end after 2^64 iterations at most. Useful for
     /// kernels with [`ControlFlow::may_not_end`].
     pub polls: bool,
+    /// The products of cooperative matrices that the device computes. Kernels with others are
+    /// refused.
+    pub matrices: MatrixProducts,
+    /// Bytes of workgroup memory that a kernel may use, with what the writer adds for itself.
+    pub max_workgroup_memory: u32,
 }
 
 impl SpirvOptions {

@@ -9,8 +9,8 @@ use spirv::Op;
 /// SPIRV-Tools distinguishes them. Words that are not SPIR-V are printed as numbers.
 ///
 /// ```
-/// use scry_ir::{Program, SpirvOptions, spirv_text};
-/// # use scry_ir::SpirvWorkarounds;
+/// use scry_ir::{MatrixProducts, Program, SpirvOptions, spirv_text};
+/// # use scry_ir::{MatrixProducts, SpirvWorkarounds};
 ///
 /// # let options = SpirvOptions {
 /// #     version: (1, 3),
@@ -20,6 +20,8 @@ use spirv::Op;
 /// #     workarounds: SpirvWorkarounds::default(),
 /// #     reports_aborted_loops: false,
 /// #     polls: false,
+/// #     matrices: MatrixProducts::empty(),
+/// #     max_workgroup_memory: 32 << 10,
 /// # };
 /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
 /// let text = spirv_text(&program.to_spirv(&options)?);

@@ -8,7 +8,9 @@ mod nesting;
 use std::time::{Duration, Instant};
 
 use scry_ir::kir::KirOptions;
-use scry_ir::{Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{
+    MatrixProducts, Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds,
+};
 
 const KERNEL: &str = include_str!("plain.wgsl");
 
@@ -26,6 +28,8 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         workarounds: SpirvWorkarounds::all(),
         reports_aborted_loops: true,
         polls: false,
+        matrices: MatrixProducts::empty(),
+        max_workgroup_memory: 32 << 10,
     };
     program.to_spirv_with_naga(&options)?;
     inlined(program.control_flow())?;

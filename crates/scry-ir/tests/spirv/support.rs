@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rspirv::dr::{Instruction, Operand};
-use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
 
 /// Checked, for a device that zeroes workgroup memory and has no defects, not linearised.
 pub const CHECKED: SpirvOptions = SpirvOptions {
@@ -17,6 +17,8 @@ pub const CHECKED: SpirvOptions = SpirvOptions {
     workarounds: SpirvWorkarounds::empty(),
     reports_aborted_loops: false,
     polls: false,
+    matrices: MatrixProducts::empty(),
+    max_workgroup_memory: 32 << 10,
 };
 
 /// The same with all workarounds.
@@ -67,6 +69,8 @@ pub fn every_option() -> Vec<SpirvOptions> {
                 },
                 reports_aborted_loops: bits & 16 != 0,
                 polls: version == (1, 5),
+                matrices: MatrixProducts::empty(),
+                max_workgroup_memory: 32 << 10,
             });
         }
     }

@@ -149,6 +149,8 @@ impl Driver for NullDriver {
             workarounds: SpirvWorkarounds::all(),
             reports_aborted_loops: self.failing.is_some(),
             polls: true,
+            matrices: self.info.matrix_products,
+            max_workgroup_memory: self.info.limits.max_workgroup_memory,
         })?;
         let hidden =
             usize::from(job.grid == GridSource::Linearised) + usize::from(self.failing.is_some());

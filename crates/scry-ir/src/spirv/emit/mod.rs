@@ -60,7 +60,7 @@ impl Program {
     /// Writes the program as SPIR-V words; the entry point has its name in the source.
     ///
     /// ```
-    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 3),
@@ -70,6 +70,8 @@ impl Program {
     ///     workarounds: SpirvWorkarounds::default(),
     ///     reports_aborted_loops: false,
     ///     polls: false,
+    ///     matrices: MatrixProducts::empty(),
+    ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let words = program.to_spirv(&options)?;
@@ -89,7 +91,7 @@ impl Program {
     /// flow, and returns them too. The program is lowered once.
     ///
     /// ```
-    /// use scry_ir::{Program, ShaderError, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{MatrixProducts, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
     ///
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let (_, options) = program.to_spirv_for(true, |flow| {
@@ -101,6 +103,8 @@ impl Program {
     ///         workarounds: SpirvWorkarounds::default(),
     ///         reports_aborted_loops: false,
     ///         polls: flow.may_not_end,
+    ///         matrices: MatrixProducts::empty(),
+    ///         max_workgroup_memory: 32 << 10,
     ///     })
     /// })?;
     /// assert!(!options.polls, "there is no loop");
@@ -144,7 +148,7 @@ impl Kir {
     /// end are bounded if `checked` of the options is true.
     ///
     /// ```
-    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions};
+    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds, kir::KirOptions};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 5),
@@ -154,6 +158,8 @@ impl Kir {
     ///     workarounds: SpirvWorkarounds::empty(),
     ///     reports_aborted_loops: false,
     ///     polls: false,
+    ///     matrices: MatrixProducts::empty(),
+    ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let kir = program.to_kir(&KirOptions { checked: true })?;

@@ -23,7 +23,7 @@ impl Program {
     /// there was an emitter of the kernel IR.
     ///
     /// ```
-    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+    /// use scry_ir::{MatrixProducts, Program, SpirvOptions, SpirvWorkarounds};
     ///
     /// let options = SpirvOptions {
     ///     version: (1, 3),
@@ -33,6 +33,8 @@ impl Program {
     ///     workarounds: SpirvWorkarounds::all(),
     ///     reports_aborted_loops: false,
     ///     polls: false,
+    ///     matrices: MatrixProducts::empty(),
+    ///     max_workgroup_memory: 32 << 10,
     /// };
     /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
     /// let words = program.to_spirv_with_naga(&options)?;

@@ -203,6 +203,8 @@ fn matches_device(blob: &[u8], identity: CacheIdentity) -> bool {
     };
     let version = vk::PipelineCacheHeaderVersion::ONE.as_raw() as u32;
     word(0) == Some(CACHE_HEADER as u32)
+        matrices: gpu.info.matrix_products,
+        max_workgroup_memory: gpu.info.limits.max_workgroup_memory,
         && word(4) == Some(version)
         && word(8) == Some(identity.vendor)
         && word(12) == Some(identity.device)

@@ -127,5 +127,7 @@ mod tests {
         let [naga, kir] = [SpirvWriter::Naga, SpirvWriter::Kir]
             .map(|writer| writer.write(&program, true, |_| Ok(OPTIONS)).unwrap().0);
         assert_ne!(naga, kir);
+            matrices: scry_ir::MatrixProducts::empty(),
+            max_workgroup_memory: 32 << 10,
     }
 }
