@@ -243,6 +243,17 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Sets the matrix products that kernels may compute, and the feature if there are any.
+    /// Products of types that the device lacks are left out.
+    #[cfg_attr(not(feature = "vulkan"), expect(dead_code, reason = "other devices compute all"))]
+    pub(crate) fn offer_matrices(&mut self, mut products: MatrixProducts) {
+        if !self.features.contains(Features::F16) {
+            products -= MatrixProducts::F16;
+        }
+        self.matrix_products = products;
+        self.features.set(Features::COOPERATIVE_MATRIX, !products.is_empty());
+    }
+
     /// Returns the selector, backend and index: `vulkan:0`.
     pub(crate) fn selector(&self) -> String {
         format!("{}:{}", self.backend, self.index)
@@ -320,6 +331,24 @@ mod tests {
     fn a_device_is_one_line() {
         let text = "vulkan:1 Testium RX 9000 (discrete, testdrv 1.2, 16.0 GiB)";
         assert_eq!(device().to_string(), text);
+    }
+
+    #[cfg(feature = "vulkan")]
+    #[test]
+    fn matrices_need_a_product_of_present_types() {
+        let mut info = device();
+        info.features = Features::SUBGROUPS;
+        info.offer_matrices(MatrixProducts::F16_F32_8X8);
+        assert_eq!(info.matrix_products, MatrixProducts::empty());
+        assert_eq!(info.features, Features::SUBGROUPS);
+        info.offer_matrices(MatrixProducts::F16_F32_8X8 | MatrixProducts::F32_16X16);
+        assert_eq!(info.matrix_products, MatrixProducts::F32_16X16);
+        assert_eq!(info.features, Features::SUBGROUPS | Features::COOPERATIVE_MATRIX);
+        info.features |= Features::F16;
+        info.offer_matrices(MatrixProducts::F16_F32_8X8);
+        assert_eq!(info.matrix_products, MatrixProducts::F16_F32_8X8);
+        info.offer_matrices(MatrixProducts::empty());
+        assert_eq!(info.features, Features::SUBGROUPS | Features::F16);
     }
 
     #[cfg(feature = "serde")]

@@ -11,6 +11,7 @@ use super::device::Gpu;
 use super::ffi::error;
 use super::ffi::features::{Extensions, FeatureChain};
 use super::ffi::instance::{self, Instance, version_text};
+use super::ffi::matrices;
 use super::probe::{CacheIdentity, Probe, Timestamps, memory};
 use super::workarounds::{Fix, Workarounds};
 use crate::api::error::Result;
@@ -57,7 +58,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     let mut unusable = Vec::new();
     let mut probes = Vec::new();
     for physical in physical {
-        match probe(&instance.raw, physical) {
+        match probe(instance, physical) {
             Ok(probe) => probes.push(probe),
             Err(reason) => unusable.push(reason),
         }
@@ -110,7 +111,8 @@ struct Properties {
     pci: Option<PciAddress>,
 }
 
-fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
+fn probe(loaded: &Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
+    let instance = &loaded.raw;
     // SAFETY: the physical device belongs to the instance.
     let core = unsafe { instance.get_physical_device_properties(physical) };
     let name = text(core.device_name_as_c_str());
@@ -119,7 +121,7 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
         return Err(format!("{name} has Vulkan {version}, older than 1.2"));
     }
     let version = core.api_version.min(instance::MAX_VERSION);
-    let extensions = Extensions::query(instance, physical)
+    let extensions = Extensions::query(instance, physical, version)
         .map_err(|code| format!("{name} does not list its extensions: {}", error::explain(code)))?;
     let features = FeatureChain::query(instance, physical, &extensions, version);
     if !features.has_timeline_semaphores() {
@@ -131,6 +133,9 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     let driver_info = text(properties.v12.driver_info_as_c_str());
     let workarounds = Workarounds::matching(properties.v12.driver_id, &driver_info);
     let mut info = info(instance, physical, &properties, &features, &extensions);
+    let products = matrices::products(loaded, physical, &extensions, &features)
+        .map_err(|code| format!("{name} does not list its matrices: {}", error::explain(code)))?;
+    info.offer_matrices(products);
     info.workarounds = workarounds.described();
     if workarounds.has(Fix::ReportAbortedLoops) {
         // Kernels with a failure report have one storage buffer more than their source declares.

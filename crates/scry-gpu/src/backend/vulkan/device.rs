@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::{ext, khr, vk};
+use scry_ir::MatrixProducts;
 
 use super::compile::{NoWriter, SpirvWriter};
 use super::ffi::error;
@@ -57,6 +58,10 @@ impl Gpu {
         let writer = SpirvWriter::selected().map_err(|NoWriter { problem, help }| {
             GpuError::Driver(DriverError::new(&probe.info.name, "Device::open", problem, help))
         })?;
+        let mut info = probe.info.clone();
+        if !writer.writes_matrices() {
+            info.offer_matrices(MatrixProducts::empty());
+        }
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
         let raw = match parked(instance, *physical) {
             Some(raw) => raw,
@@ -72,7 +77,7 @@ impl Gpu {
             instance.debug.as_ref().map(|_| ext::debug_utils::Device::new(&instance.raw, &raw));
         Ok(Self {
             raw,
-            info: probe.info.clone(),
+            info,
             instance: Arc::clone(instance),
             physical: *physical,
             version: *version,

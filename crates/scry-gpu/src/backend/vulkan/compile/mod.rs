@@ -6,11 +6,12 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::{BufferBindingType, ControlFlow, Program, SpirvOptions};
+use scry_ir::{BufferBindingType, ControlFlow, Features, Interface, Program, SpirvOptions};
 
 pub(super) use self::writer::NoWriter;
 pub use self::writer::SpirvWriter;
 use super::device::Gpu;
+use super::ffi::matrices::SUBGROUP_SIZE;
 use super::probe::CacheIdentity;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, RESERVED_ITERATIONS};
 use crate::api::element;
@@ -49,12 +50,15 @@ pub(super) struct Source<'a> {
     pub(super) immediates: usize,
     /// Whether the last binding is the stop word.
     pub(super) polls: bool,
+    /// Whether the kernel has cooperative matrices, which need full subgroups of 32.
+    pub(super) matrices: bool,
 }
 
 /// Compiles a program, through the disk cache if there is one.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     let CompileJob { program, checked, grid, .. } = *job;
+    check_subgroups(gpu, interface)?;
     let mut report = None;
     let (spirv, options) = gpu.writer.write(program, checked, |flow| {
         report = failure_report(gpu, program, flow)?;
@@ -74,6 +78,7 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
         bindings: &descriptor_types(job.program, &options),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
         polls: options.polls,
+        matrices: interface.features.contains(Features::COOPERATIVE_MATRIX),
     };
     let mut kernel = match job.cache {
         Some(disk) => compile_cached(gpu, job, disk, &source)?,
@@ -157,6 +162,24 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
     })
 }
 
+/// Refuses a kernel with cooperative matrices whose subgroups would not all be full.
+fn check_subgroups(gpu: &Gpu, interface: &Interface) -> Result<()> {
+    let [width, ..] = interface.workgroup_size;
+    let has_matrices = interface.features.contains(Features::COOPERATIVE_MATRIX);
+    if !has_matrices || width.is_multiple_of(SUBGROUP_SIZE) {
+        return Ok(());
+    }
+    Err(GpuError::Kernel(KernelError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        device: gpu.info.name.clone(),
+        driver: gpu.info.driver.clone(),
+        problem: format!("has cooperative matrices and workgroups of {width} invocations along x"),
+        limit: format!("Vulkan has matrices in full subgroups only, of {SUBGROUP_SIZE} along x"),
+        help: format!("make x of `@workgroup_size` a multiple of {SUBGROUP_SIZE}"),
+    }))
+}
+
 /// Returns whether loops of a checked kernel poll the stop word. One that needs all workgroup
 /// memory or all bindings has no room for the word.
 fn polls(gpu: &Gpu, program: &Program, flow: ControlFlow) -> bool {
@@ -180,6 +203,8 @@ fn spirv_options(gpu: &Gpu, checked: bool, grid: GridSource) -> SpirvOptions {
         workarounds: gpu.workarounds.spirv(),
         reports_aborted_loops: false,
         polls: false,
+        matrices: gpu.info.matrix_products,
+        max_workgroup_memory: gpu.info.limits.max_workgroup_memory,
     }
 }
 
@@ -203,8 +228,6 @@ fn matches_device(blob: &[u8], identity: CacheIdentity) -> bool {
     };
     let version = vk::PipelineCacheHeaderVersion::ONE.as_raw() as u32;
     word(0) == Some(CACHE_HEADER as u32)
-        matrices: gpu.info.matrix_products,
-        max_workgroup_memory: gpu.info.limits.max_workgroup_memory,
         && word(4) == Some(version)
         && word(8) == Some(identity.vendor)
         && word(12) == Some(identity.device)
@@ -345,10 +368,16 @@ impl Kernel {
         // SAFETY: the SPIR-V was written from a validated module.
         let module = unsafe { self.gpu.raw.create_shader_module(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateShaderModule", code))?;
-        let stage = vk::PipelineShaderStageCreateInfo::default()
+        let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+            .required_subgroup_size(SUBGROUP_SIZE);
+        let mut stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(&entry);
+        if source.matrices {
+            let full = vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS;
+            stage = stage.flags(full).push_next(&mut size);
+        }
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
         // SAFETY: the module is alive until after the call, and its declarations match the layout.
         let made = unsafe {

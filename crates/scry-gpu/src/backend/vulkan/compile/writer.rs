@@ -57,6 +57,11 @@ impl SpirvWriter {
         }
     }
 
+    /// Whether it writes cooperative matrices.
+    pub(crate) fn writes_matrices(self) -> bool {
+        self == Self::Kir
+    }
+
     /// Calls `open`; the Vulkan devices that it opens on this thread have this writer.
     pub fn while_opening<T>(self, open: impl FnOnce() -> T) -> T {
         let before = CHOSEN.replace(Some(self));
@@ -122,12 +127,12 @@ mod tests {
             workarounds: scry_ir::SpirvWorkarounds::empty(),
             reports_aborted_loops: false,
             polls: false,
+            matrices: scry_ir::MatrixProducts::empty(),
+            max_workgroup_memory: 32 << 10,
         };
         let program = Program::parse("@compute @workgroup_size(1) fn main() {}").unwrap();
         let [naga, kir] = [SpirvWriter::Naga, SpirvWriter::Kir]
             .map(|writer| writer.write(&program, true, |_| Ok(OPTIONS)).unwrap().0);
         assert_ne!(naga, kir);
-            matrices: scry_ir::MatrixProducts::empty(),
-            max_workgroup_memory: 32 << 10,
     }
 }

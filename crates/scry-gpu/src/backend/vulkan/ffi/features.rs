@@ -8,12 +8,16 @@ use scry_ir::Features;
 
 use super::instance::has_extension;
 
+/// Whether cooperative matrices are offered: not before the SPIR-V emitter writes them.
+const OFFERS_MATRICES: bool = false;
+
 /// The device extensions that the backend uses; true if the device supports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extensions {
     pub(crate) push_descriptor: bool,
     pub(crate) memory_budget: bool,
     pub(crate) pci_bus_info: bool,
+    pub(crate) cooperative_matrix: bool,
     atomic_float: bool,
     zero_initialize: bool,
     /// Must be enabled wherever it is present.
@@ -21,10 +25,11 @@ pub(crate) struct Extensions {
 }
 
 impl Extensions {
-    /// Queries a device.
+    /// Queries a device of the given Vulkan version.
     pub(crate) fn query(
         instance: &ash::Instance,
         physical: vk::PhysicalDevice,
+        version: u32,
     ) -> Result<Self, vk::Result> {
         // SAFETY: the physical device belongs to the instance.
         let found = unsafe { instance.enumerate_device_extension_properties(physical) }?;
@@ -32,6 +37,10 @@ impl Extensions {
             push_descriptor: has_extension(&found, khr::push_descriptor::NAME),
             memory_budget: has_extension(&found, ext::memory_budget::NAME),
             pci_bus_info: has_extension(&found, ext::pci_bus_info::NAME),
+            // The control of subgroup sizes, which kernels with matrices need, is part of 1.3.
+            cooperative_matrix: OFFERS_MATRICES
+                && version >= vk::API_VERSION_1_3
+                && has_extension(&found, khr::cooperative_matrix::NAME),
             atomic_float: has_extension(&found, ext::shader_atomic_float::NAME),
             zero_initialize: has_extension(&found, khr::zero_initialize_workgroup_memory::NAME),
             portability_subset: has_extension(&found, khr::portability_subset::NAME),
@@ -41,9 +50,10 @@ impl Extensions {
     /// Returns the names of the extensions to enable on a device of the given Vulkan version.
     pub(crate) fn names(&self, version: u32) -> Vec<*const c_char> {
         let promoted = version >= vk::API_VERSION_1_3;
-        let all: [(bool, &CStr); 5] = [
+        let all: [(bool, &CStr); 6] = [
             (self.push_descriptor, khr::push_descriptor::NAME),
             (self.memory_budget, ext::memory_budget::NAME),
+            (self.cooperative_matrix, khr::cooperative_matrix::NAME),
             (self.atomic_float, ext::shader_atomic_float::NAME),
             (self.zero_initialize && !promoted, khr::zero_initialize_workgroup_memory::NAME),
             (self.portability_subset, khr::portability_subset::NAME),
@@ -65,6 +75,9 @@ pub(crate) struct FeatureChain {
     zero: Option<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures<'static>>,
     dot: Option<vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>>,
     atomics: Option<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>>,
+    matrices: Option<vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>>,
+    /// With `matrices` only.
+    subgroups: Option<vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>>,
 }
 
 impl FeatureChain {
@@ -73,6 +86,8 @@ impl FeatureChain {
             zero: extensions.has_zero_initialize(version).then(Default::default),
             dot: (version >= vk::API_VERSION_1_3).then(Default::default),
             atomics: extensions.atomic_float.then(Default::default),
+            matrices: extensions.cooperative_matrix.then(Default::default),
+            subgroups: extensions.cooperative_matrix.then(Default::default),
             ..Self::default()
         }
     }
@@ -95,6 +110,12 @@ impl FeatureChain {
         if let Some(atomics) = &mut self.atomics {
             chain = chain.push_next(atomics);
         }
+        if let Some(matrices) = &mut self.matrices {
+            chain = chain.push_next(matrices);
+        }
+        if let Some(subgroups) = &mut self.subgroups {
+            chain = chain.push_next(subgroups);
+        }
         let result = visit(&mut chain);
         self.core = chain.features;
         self.unlink();
@@ -114,6 +135,12 @@ impl FeatureChain {
         }
         if let Some(atomics) = &mut self.atomics {
             atomics.p_next = end;
+        }
+        if let Some(matrices) = &mut self.matrices {
+            matrices.p_next = end;
+        }
+        if let Some(subgroups) = &mut self.subgroups {
+            subgroups.p_next = end;
         }
     }
 
@@ -164,7 +191,24 @@ impl FeatureChain {
             used.shader_buffer_float32_atomics = has.shader_buffer_float32_atomics;
             used.shader_buffer_float32_atomic_add = has.shader_buffer_float32_atomic_add;
         }
+        if let Some(has) = self.matrices {
+            used.matrices = Some(has.cooperative_matrix_robust_buffer_access(false));
+            used.subgroups = self.subgroups;
+            used.v12.vulkan_memory_model = v12.vulkan_memory_model;
+            used.v12.vulkan_memory_model_device_scope = v12.vulkan_memory_model_device_scope;
+        }
         used
+    }
+
+    /// Whether the device supports cooperative matrices, and all features that their kernels need.
+    pub(crate) fn has_matrices(&self) -> bool {
+        let yes = vk::TRUE;
+        self.matrices.is_some_and(|matrices| matrices.cooperative_matrix == yes)
+            && self.subgroups.is_some_and(|subgroups| {
+                subgroups.subgroup_size_control == yes && subgroups.compute_full_subgroups == yes
+            })
+            && self.v12.vulkan_memory_model == yes
+            && self.v12.vulkan_memory_model_device_scope == yes
     }
 
     /// Whether the device supports timeline semaphores.

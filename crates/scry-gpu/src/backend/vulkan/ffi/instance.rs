@@ -80,6 +80,11 @@ impl Instance {
         })
     }
 
+    /// Returns the functions of the loader.
+    pub(crate) fn entry(&self) -> &ash::Entry {
+        &self.entry
+    }
+
     /// Returns the loader's and drivers' messages from the enumeration of physical devices.
     pub(crate) fn loader_messages(&self) -> Vec<String> {
         loader_messages(&self.entry)

@@ -1,6 +1,7 @@
-//! The Vulkan loader, features in use, the validation layer, and errors.
+//! The Vulkan loader, features in use, matrix products, the validation layer, and errors.
 
 pub(super) mod error;
 pub(super) mod features;
 pub(super) mod instance;
+pub(super) mod matrices;
 pub(super) mod validation;
