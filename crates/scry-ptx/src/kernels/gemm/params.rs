@@ -86,8 +86,8 @@ impl<'k> Terms<'k> {
     /// columns, and elements of `size` bytes.
     pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
         let at = tile_of(k, &self.order, tile);
-        let begin = at.part * self.order.part_k_dim;
-        let k_dim = (self.k_dim - begin).min(self.order.part_k_dim);
+        let k_start = at.part * self.order.part_k_dim;
+        let k_dim = (self.k_dim - k_start).min(self.order.part_k_dim);
         let operands = [(0, at.row), (1, at.column)].map(|(side, start)| {
             let product = at.batch.convert::<u64>("") * self.strides[side];
             Operand {
@@ -95,7 +95,7 @@ impl<'k> Terms<'k> {
                 ld: self.ld[side],
                 mn_start: start,
                 mn_extent: self.ends[side],
-                k_start: begin,
+                k_start,
                 k_dim,
             }
         });

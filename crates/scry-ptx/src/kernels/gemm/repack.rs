@@ -1,6 +1,6 @@
-//! Repacks operands into rows that begin at multiples of 16 bytes, a TMA requirement.
+//! Repacks operands into rows that start at multiples of 16 bytes, a TMA requirement.
 //!
-//! 16-bit elements are moved in 32-bit words: a row that begins in the middle of a word is
+//! 16-bit elements are moved in 32-bit words: a row that starts in the middle of a word is
 //! assembled from neighbouring words with funnel shifts. One launch repacks one or two operands.
 
 use super::MatrixLayout;
@@ -20,7 +20,7 @@ const THREADS: u32 = 256;
 /// Words of a row per lane.
 const WORDS: u32 = 8;
 /// 16-bit elements of a row per warp.
-const PIECE: u32 = 2 * 32 * WORDS;
+const CHUNK: u32 = 2 * 32 * WORDS;
 
 /// An operand to repack: matrices of `rows` × `columns`.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +58,14 @@ impl Source {
         2 * self.line.next_multiple_of(64) * self.lines * self.batch
     }
 
-    fn pieces(&self) -> u64 {
-        self.line.div_ceil(PIECE.into())
+    fn chunks_per_row(&self) -> u64 {
+        self.line.div_ceil(CHUNK.into())
     }
 
     /// Returns the number of warp-sized chunks; `None` if they are too many to count.
     pub(super) fn items(&self) -> Option<u32> {
-        let all = u128::from(self.pieces()) * u128::from(self.lines) * u128::from(self.batch);
+        let all =
+            u128::from(self.chunks_per_row()) * u128::from(self.lines) * u128::from(self.batch);
         u32::try_from(all).ok().filter(|items| *items < u32::MAX / 32)
     }
 
@@ -174,28 +175,28 @@ impl<'k> Side<'k> {
     fn copy(&self, k: &'k Code) {
         let item = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
         k.when(item.lt(self.items), || {
-            let pieces = (self.line + (PIECE - 1)) / PIECE;
-            let nth_line = item / pieces;
-            let first = (item - nth_line * pieces) * PIECE;
-            let matrix = nth_line / self.lines;
+            let chunks = (self.line + (CHUNK - 1)) / CHUNK;
+            let row = item / chunks;
+            let first = (item - row * chunks) * CHUNK;
+            let matrix = row / self.lines;
             let start = wide(matrix) * self.stride
-                + wide(nth_line - matrix * self.lines) * self.ld
+                + wide(row - matrix * self.lines) * self.ld
                 + wide(first);
             let padded = (self.line + 63) & !63;
-            let to = wide(nth_line) * wide(padded) + wide(first);
+            let to = wide(row) * wide(padded) + wide(first);
             self.move_words(start, self.to.at_wide(to >> 1), self.line - first);
         });
     }
 
-    /// Copies up to [`PIECE`] elements from element `start`.
+    /// Copies up to [`CHUNK`] elements from element `start`.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
         let (k, lane) = (start.code(), start.code().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
         // Elements from the first word's begin to the buffer's end, clamped to what this warp can
         // read.
-        let left = (self.len - (start & !1)).min(u64::from(2 * PIECE)).convert::<u32>("");
-        let whole = count.ge(PIECE) & left.ge(PIECE + 2);
+        let left = (self.len - (start & !1)).min(u64::from(2 * CHUNK)).convert::<u32>("");
+        let whole = count.ge(CHUNK) & left.ge(CHUNK + 2);
         k.either(
             whole,
             || move_all(from.at(lane), to.at(lane), shift),

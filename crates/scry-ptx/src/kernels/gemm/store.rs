@@ -107,7 +107,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Returns the writer of a thread whose results begin at a row and column of a GEMM of size
+    /// Returns the writer of a thread whose results start at a row and column of a GEMM of size
     /// `ends`.
     pub(super) fn writer(
         &self,

@@ -34,7 +34,7 @@ pub(super) struct Split {
     /// Number of matrices.
     pub batch: u64,
     /// TF32 terms per element: 1 or 2.
-    pub parts: u32,
+    pub terms: u32,
 }
 
 impl Split {
@@ -46,7 +46,7 @@ impl Split {
         batch: u64,
     ) -> Self {
         let batch = if layout.stride == 0 { 1 } else { batch };
-        Self { layout, inner, k_dim, outer, batch, parts: 1 }
+        Self { layout, inner, k_dim, outer, batch, terms: 1 }
     }
 
     /// Returns the leading dimension of the result.
@@ -68,7 +68,7 @@ impl Split {
 
     /// Returns the bytes of the result.
     pub(super) fn bytes(&self) -> u64 {
-        4 * self.matrix() * self.batch * u64::from(self.parts)
+        4 * self.matrix() * self.batch * u64::from(self.terms)
     }
 
     fn tiles(&self) -> [u64; 2] {
@@ -110,7 +110,7 @@ struct Move<'k> {
 impl PtxKernel for Split {
     fn name(&self) -> String {
         let major = if self.inner { "kmajor" } else { "mnmajor" };
-        Name::new(format_args!("gemm_split{}", self.parts)).with(major).build()
+        Name::new(format_args!("gemm_split{}", self.terms)).with(major).build()
     }
 
     fn default_target(&self) -> Target {
@@ -121,8 +121,8 @@ impl PtxKernel for Split {
         typed::kernel(&self.name(), target, [SIDE, AT_ONCE, 1], |k| {
             let it = Move::new(k);
             match self.inner {
-                true => it.lines(self.parts),
-                false => it.transposed(self.parts),
+                true => it.lines(self.terms),
+                false => it.transposed(self.terms),
             }
         })
     }
@@ -204,7 +204,7 @@ impl<'k> Move<'k> {
     }
 
     /// Converts a tile that is K-major already.
-    fn lines(&self, parts: u32) {
+    fn lines(&self, terms: u32) {
         let k_index = self.first_k_index + self.k.thread_id();
         let outer = self.first_outer + self.row();
         let values: Vec<_> = (0..SIDE / AT_ONCE)
@@ -215,12 +215,12 @@ impl<'k> Move<'k> {
             })
             .collect();
         for (outer, within, value) in values {
-            self.k.when(within, || self.write(outer, k_index, value, parts));
+            self.k.when(within, || self.write(outer, k_index, value, terms));
         }
     }
 
     /// Transposes a tile through shared memory.
-    fn transposed(&self, parts: u32) {
+    fn transposed(&self, terms: u32) {
         let (k, x, y) = (self.k, self.k.thread_id(), self.row());
         let tile = k.shared::<f32>(SIDE * PADDED, 4);
         for nth in 0..SIDE / AT_ONCE {
@@ -234,7 +234,7 @@ impl<'k> Move<'k> {
             let (k_index, outer) = (self.first_k_index + x, self.first_outer + y + nth * AT_ONCE);
             let value = place(tile, x, y + nth * AT_ONCE).load();
             let within = k_index.lt(self.k_dim) & outer.lt(self.outer);
-            k.when(within, || self.write(outer, k_index, value, parts));
+            k.when(within, || self.write(outer, k_index, value, terms));
         }
     }
 
@@ -243,13 +243,13 @@ impl<'k> Move<'k> {
         outer: Val<'a, u32>,
         k_index: Val<'a, u32>,
         value: Val<'a, f32>,
-        parts: u32,
+        terms: u32,
     ) {
         let matrix = wide(self.k.block_id(2)) * self.to_matrix;
         let at = matrix + wide(outer) * self.to_ld + wide(k_index);
         let big = rounded(value);
         self.to.at_wide(at).store(big);
-        if parts == 2 {
+        if terms == 2 {
             self.to.at_wide(at + self.to_part).store(rounded(value - big));
         }
     }

@@ -38,7 +38,7 @@ const ROUNDS: u64 = 8;
 /// Number of columns above which eight rows are faster on tensor cores.
 const MAX_COLUMNS_8_ROWS: u64 = 1 << 21;
 /// Bytes per vector load.
-const PIECE: u64 = 16;
+const VECTOR_BYTES: u64 = 16;
 
 /// A GEMM of at most [`ROWS`] rows.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl Dot {
     ) -> Self {
         let mut dot = Self { gemm: *gemm, buffers, transposed, shared: false, split_k: 1 };
         let most = 4 * u64::from(machine.multiprocessors);
-        dot.shared = !dot.by_pieces() && (dot.b_is_row_major() || dot.blocks() < most);
+        dot.shared = !dot.is_vectorized() && (dot.b_is_row_major() || dot.blocks() < most);
         if dot.shared && machine.target.has(90) {
             let wanted =
                 gemm.k.div_ceil(dot.at_once()).min(MAX_SPLIT_K.into()).min(most / dot.blocks());
@@ -127,7 +127,7 @@ impl Dot {
     }
 
     /// Whether rows are 16-byte aligned, so that vector loads can be used.
-    fn by_pieces(&self) -> bool {
+    fn is_vectorized(&self) -> bool {
         let size = u64::from(self.gemm.element.size());
         let whole = |layout: &MatrixLayout| {
             [layout.ld, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
@@ -152,7 +152,7 @@ impl PtxKernel for Dot {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
         let name = Name::new("gemm_dot").types(*element, *output);
         let name = name.layout(!self.a_is_k_strided(), !self.b_is_row_major());
-        let name = name.with(format_args!("m{}", self.rows())).with_if(self.by_pieces(), "vec");
+        let name = name.with(format_args!("m{}", self.rows())).with_if(self.is_vectorized(), "vec");
         let name = match (self.shared, self.split_k) {
             (false, _) => name,
             (true, 1) => name.with("smem"),
@@ -263,21 +263,21 @@ impl<'k> Terms<'k> {
             (0..dot.columns()).map(|nth| line(1, column + nth, self.n)).collect(),
         ];
         let accumulators: Vec<_> = (0..dot.rows() * dot.columns()).map(|_| k.var(0.0f32)).collect();
-        match dot.by_pieces() {
-            true => self.add_pieces(dot, &lines, &accumulators),
-            false => self.add_numbers(dot, &lines, &accumulators),
+        match dot.is_vectorized() {
+            true => self.accumulate_vectors(dot, &lines, &accumulators),
+            false => self.accumulate_elements(dot, &lines, &accumulators),
         }
         accumulators.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
     }
 
     /// Accumulates with vector loads while all lanes have data, several loads in flight; then the
     /// rest element by element.
-    fn add_pieces(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
+    fn accumulate_vectors(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let done = k.var(0u32);
         k.repeat(|exit| {
             exit.when((done.get() + step).gt(self.k_dim));
-            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * PIECE;
+            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * VECTOR_BYTES;
             let read = |line: &Ptr<'k, Global, u8>| dot.read(line.at_wide(at));
             let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
             add(
@@ -296,7 +296,7 @@ impl<'k> Terms<'k> {
     }
 
     /// Accumulates element by element, several loads in flight; beyond the end elements are zero.
-    fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
+    fn accumulate_elements(&self, dot: &Dot, lines: &Lines<'k>, accumulators: &[Var<'k, f32>]) {
         let (k, element, loads) = (self.k, dot.gemm.element, dot.loads());
         let (first, lanes) = match (dot.shared, dot.split_k) {
             (false, _) => (k.lane(), 32),
@@ -348,15 +348,15 @@ impl<'k> Terms<'k> {
     fn shared(&self, dot: &Dot, at: &Place<'k>) {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
-        let inbox = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
+        let receive = (dot.split_k > 1).then(|| ReceiveBuffer::new(k, dot.split_k, values));
         let sum = self.reduce_block(&self.accumulators(dot, at, at.column));
         let finish = |sum| self.finish_lane(dot, at, at.column, sum);
-        inbox.iter().for_each(|_| k.wait_cluster());
-        k.when(k.warp().equals(0), || match inbox {
+        receive.iter().for_each(|_| k.wait_cluster());
+        k.when(k.warp().equals(0), || match receive {
             None => finish(sum),
-            Some(inbox) => {
-                k.when(lane.lt(values), || inbox.send(lane, sum));
-                inbox.at_first(|| finish(inbox.total(lane.min(values - 1))));
+            Some(receive) => {
+                k.when(lane.lt(values), || receive.send(lane, sum));
+                receive.at_first(|| finish(receive.total(lane.min(values - 1))));
             }
         });
     }
@@ -394,7 +394,7 @@ impl<'k> Terms<'k> {
 impl Dot {
     /// Vector loads per row that are in flight.
     fn loads(&self) -> u32 {
-        match (self.by_pieces(), self.rows()) {
+        match (self.is_vectorized(), self.rows()) {
             (true, 1 | 2) => 4,
             (true, 8) if self.gemm.element.size() == 2 => 1,
             (true, _) => 2,
@@ -406,12 +406,12 @@ impl Dot {
 
     /// Elements along K that a warp loads per iteration with vector loads.
     fn step(&self) -> u32 {
-        32 * self.loads() * PIECE as u32 / self.gemm.element.size()
+        32 * self.loads() * VECTOR_BYTES as u32 / self.gemm.element.size()
     }
 
     /// Loads a lane's words of a row in an iteration. The warp's loads are coalesced.
     fn read<'k>(&self, at: Ptr<'k, Global, u8>) -> Vec<Val<'k, u32>> {
-        let load = |nth: u32| at.offset(i64::from(nth) * 32 * PIECE as i64);
+        let load = |nth: u32| at.offset(i64::from(nth) * 32 * VECTOR_BYTES as i64);
         let words = |nth| load(nth).cast().load_constant_vector::<4>();
         (0..self.loads()).flat_map(words).collect()
     }

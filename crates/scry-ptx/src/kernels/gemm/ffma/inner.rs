@@ -113,15 +113,15 @@ impl<'k> Block<'k> {
     pub(super) fn run(&self, k_dim: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
         let steps = (k_dim + (tile.k_dim - 1)) / tile.k_dim;
-        self.begin(k_dim, steps);
+        self.prologue(k_dim, steps);
         let current = self.read(0).map(|side| side.into_iter().map(|x| k.var(x)).collect());
         k.for_range(0, steps, 1, |step| self.step(&current, (step + (tile.stages - 1)).lt(steps)));
         k.cp_async_wait_group(0);
     }
 
-    /// Prologue: starts the copies of all stages but one. Only the first stage may be partial, so
+    /// Starts the copies of all stages but one. Only the first stage may be partial, so
     /// that the others need no bounds checks.
-    fn begin(&self, k_dim: Val<'k, u32>, steps: Val<'k, u32>) {
+    fn prologue(&self, k_dim: Val<'k, u32>, steps: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
         let first = k_dim - (steps.max(1) - 1) * tile.k_dim;
         for copier in &self.copiers {

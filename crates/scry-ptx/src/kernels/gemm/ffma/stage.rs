@@ -13,44 +13,44 @@ use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Copying {
     /// K-major: transposed element by element.
-    Along,
+    KMajor,
     /// M-major or N-major, with this many elements per copy.
-    Across(u32),
+    MnMajor(u32),
 }
 
 impl Copying {
-    /// Chooses the copy for an operand whose layout along M or N is contiguous in the layout
-    /// `across`; `whole` is its extent there, `side` the tile's.
+    /// Chooses the copy of an operand that is contiguous along M or N in the layout `mn_major`, and
+    /// K-major otherwise; `extent` is its size along M or N, `side` that of the tile.
     pub(super) fn new(
         layout: &MatrixLayout,
-        across: Layout,
-        whole: u64,
+        mn_major: Layout,
+        extent: u64,
         side: u32,
         tile: &FfmaTile,
     ) -> Self {
-        let quads = [layout.ld, layout.stride, whole].iter().all(|n| n % 4 == 0);
+        let quads = [layout.ld, layout.stride, extent].iter().all(|n| n % 4 == 0);
         let enough = side / 4 * tile.k_dim >= tile.threads();
-        match layout.order == across {
-            true if quads && enough => Self::Across(4),
-            true => Self::Across(1),
-            false => Self::Along,
+        match layout.order == mn_major {
+            true if quads && enough => Self::MnMajor(4),
+            true => Self::MnMajor(1),
+            false => Self::KMajor,
         }
     }
 
     /// Whether K is innermost in memory.
     pub(super) const fn is_k_major(self) -> bool {
-        matches!(self, Self::Along)
+        matches!(self, Self::KMajor)
     }
 
     /// Whether four elements are copied at once.
     pub(super) const fn is_vectorized(self) -> bool {
-        matches!(self, Self::Across(4))
+        matches!(self, Self::MnMajor(4))
     }
 
     const fn width(self) -> u32 {
         match self {
-            Self::Along => 1,
-            Self::Across(width) => width,
+            Self::KMajor => 1,
+            Self::MnMajor(width) => width,
         }
     }
 
@@ -58,38 +58,47 @@ impl Copying {
     /// conflicts.
     pub(super) const fn pitch(self, side: u32) -> u32 {
         match self {
-            Self::Along => side + 4,
-            Self::Across(_) => side,
+            Self::KMajor => side + 4,
+            Self::MnMajor(_) => side,
         }
     }
 
     /// Returns the tile coordinates of a thread's copies: K and side of the first one, and the
     /// offset of each.
-    fn pieces<'k>(self, side: u32, tile: &FfmaTile, thread: Val<'k, u32>) -> Pieces<'k> {
+    fn thread_copies<'k>(
+        self,
+        side: u32,
+        tile: &FfmaTile,
+        thread: Val<'k, u32>,
+    ) -> ThreadCopies<'k> {
         let (threads, lines) = (tile.threads(), side / self.width());
         let count = lines * tile.k_dim / threads;
         match self {
-            Self::Along => Pieces {
+            Self::KMajor => ThreadCopies {
                 k_index: thread % tile.k_dim,
                 side: thread / tile.k_dim,
                 steps: (0..count).map(|nth| (0, nth * (threads / tile.k_dim))).collect(),
             },
-            Self::Across(width) if lines <= threads => Pieces {
+            Self::MnMajor(width) if lines <= threads => ThreadCopies {
                 k_index: thread / lines,
                 side: thread % lines * width,
                 steps: (0..count).map(|nth| (nth * (threads / lines), 0)).collect(),
             },
-            Self::Across(width) => {
+            Self::MnMajor(width) => {
                 let rounds = lines / threads;
                 let step = |nth: u32| (nth / rounds, nth % rounds * threads * width);
                 let k_index = thread.code().constant(0u32).copied();
-                Pieces { k_index, side: thread * width, steps: (0..count).map(step).collect() }
+                ThreadCopies {
+                    k_index,
+                    side: thread * width,
+                    steps: (0..count).map(step).collect(),
+                }
             }
         }
     }
 }
 
-struct Pieces<'k> {
+struct ThreadCopies<'k> {
     k_index: Val<'k, u32>,
     side: Val<'k, u32>,
     steps: Vec<(u32, u32)>,
@@ -106,9 +115,9 @@ pub(super) struct Copier<'k> {
     stage_pitch: Val<'k, u64>,
     /// Index along K of the first copy.
     k_index: Val<'k, u32>,
-    /// For each copy: its offset along K from the first one, its element offset from the begin of
+    /// For each copy: its offset along K from the first one, its element offset from the start of
     /// the tile, and its byte offset in a stage from the first one.
-    pieces: Vec<(u32, Val<'k, u32>, u32)>,
+    copies: Vec<(u32, Val<'k, u32>, u32)>,
     /// Byte offset of the first copy in a stage.
     to: Val<'k, u32>,
 }
@@ -124,22 +133,23 @@ impl<'k> Copier<'k> {
         operand: &Operand<'k>,
         offset: u32,
     ) -> Self {
-        let Pieces { k_index, side: first, steps } = copying.pieces(side, tile, k.thread_id());
+        let ThreadCopies { k_index, side: first, steps } =
+            copying.thread_copies(side, tile, k.thread_id());
         let (pitch, width) = (copying.pitch(side), copying.width());
         // Elements beyond the end are clamped to existing ones; their results are dropped.
         let last = operand.mn_extent - operand.mn_start - width;
         let element = |step: &(u32, u32)| {
             let (deep, at) = (k_index + step.0, (first + step.1).min(last));
             match copying {
-                Copying::Along => at.mul_add(operand.ld, deep),
-                Copying::Across(_) => deep.mul_add(operand.ld, at),
+                Copying::KMajor => at.mul_add(operand.ld, deep),
+                Copying::MnMajor(_) => deep.mul_add(operand.ld, at),
             }
         };
-        let piece = |step: &(u32, u32)| (step.0, element(step), (step.0 * pitch + step.1) * 4);
+        let copy = |step: &(u32, u32)| (step.0, element(step), (step.0 * pitch + step.1) * 4);
         let one = k.constant(1u32).copied();
         let (across, along) = match copying {
-            Copying::Along => (operand.ld, one),
-            Copying::Across(_) => (one, operand.ld),
+            Copying::KMajor => (operand.ld, one),
+            Copying::MnMajor(_) => (one, operand.ld),
         };
         let wide = |x: Val<'k, u32>| x.convert::<u64>("");
         let line = wide(along) << 2;
@@ -151,18 +161,18 @@ impl<'k> Copier<'k> {
             pitch: line,
             stage_pitch: line * u64::from(tile.k_dim),
             k_index,
-            pieces: steps.iter().map(piece).collect(),
+            copies: steps.iter().map(copy).collect(),
             to: ((k_index * pitch + first) << 2) + offset,
         }
     }
 
     /// Number of copies per stage.
     pub(super) fn len(&self) -> usize {
-        self.pieces.len()
+        self.copies.len()
     }
 
     fn ends(&self, nth: usize, stage: Ptr<'k, Shared, f32>) -> Ends<'k> {
-        let (_, element, offset) = self.pieces[nth];
+        let (_, element, offset) = self.copies[nth];
         let to = stage.plus_bytes(self.to).offset(offset.into());
         (to, Ptr::<Global, f32>::from_bits(self.from.get()).at(element))
     }
@@ -177,7 +187,7 @@ impl<'k> Copier<'k> {
     pub(super) fn copy_first(&self, stage: Ptr<'k, Shared, f32>, k_dim: Val<'k, u32>) {
         for nth in 0..self.len() {
             let (to, from) = self.ends(nth, stage);
-            let bytes = (self.k_index + self.pieces[nth].0).lt(k_dim).select(4 * self.width, 0u32);
+            let bytes = (self.k_index + self.copies[nth].0).lt(k_dim).select(4 * self.width, 0u32);
             self.k.copy_async_zero_fill(to, from, 4 * self.width, bytes);
         }
     }

@@ -1,7 +1,7 @@
 //! Chooses the kernel variant of a GEMM: the one with the fewest cycles in a cost model of the
 //! multiprocessor.
 
-use super::variant::{HopperTile, LINE};
+use super::variant::{HopperTile, ROW_BYTES};
 use crate::kernels::GpuSpec;
 use crate::kernels::gemm::{Gemm, MatrixLayout};
 
@@ -63,20 +63,20 @@ const CLUSTER_CYCLES: u64 = 2500;
 
 /// The inputs of the choice.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::kernels::gemm) struct Task {
+pub(in crate::kernels::gemm) struct Problem {
     /// The GEMM, with a row-major result.
     pub gemm: Gemm,
     /// Whether `a` is M-major, and `b` N-major.
-    pub outer: (bool, bool),
+    pub mn_major: (bool, bool),
     /// Whether TMA can store the results.
-    pub by_tiles: bool,
+    pub tma_stores: bool,
     /// Number of TF32 terms per operand element.
-    pub parts: u32,
+    pub terms: u32,
     /// The GPU.
     pub machine: GpuSpec,
 }
 
-impl Task {
+impl Problem {
     /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
         let all = [false, true].into_iter().flat_map(|transposed| {
@@ -102,20 +102,20 @@ impl Task {
     }
 
     fn stages(&self) -> u64 {
-        self.gemm.k.div_ceil((LINE / self.gemm.element.size()).into())
+        self.gemm.k.div_ceil((ROW_BYTES / self.gemm.element.size()).into())
     }
 
     /// Returns the stages per slice of K, or `None` if a slice would be empty.
-    fn part_k_dim(&self, pieces: u32) -> Option<u64> {
-        let (stages, pieces) = (self.stages(), u64::from(pieces));
-        let each = stages.div_ceil(pieces.max(1)).max(1);
-        (stages.div_ceil(each) == pieces).then_some(each)
+    fn part_k_dim(&self, slices: u32) -> Option<u64> {
+        let (stages, slices) = (self.stages(), u64::from(slices));
+        let each = stages.div_ceil(slices.max(1)).max(1);
+        (stages.div_ceil(each) == slices).then_some(each)
     }
 
     /// Whether the slices of K are long enough to pay for a reduction.
     fn pays_off(&self, choice: &Choice) -> bool {
-        let pieces = choice.splits * choice.tile.split_k;
-        self.part_k_dim(pieces).is_some_and(|each| pieces == 1 || each >= 4)
+        let slices = choice.splits * choice.tile.split_k;
+        self.part_k_dim(slices).is_some_and(|each| slices == 1 || each >= 4)
     }
 
     /// Returns the reason why no kernel supports the choice, if any.
@@ -125,13 +125,13 @@ impl Task {
     ) -> Option<&'static str> {
         let Choice { tile, splits, transposed } = *choice;
         let HopperTile { groups, columns, cluster, split_k } = tile;
-        let outer = if transposed { self.outer.0 } else { self.outer.1 };
-        let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
+        let mn_major = if transposed { self.mn_major.0 } else { self.mn_major.1 };
+        let most = if self.terms == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
         let flaws = [
             (!matches!(groups, 1..=3), "with other than 1 to 3 warpgroups"),
             (columns == 0 || !columns.is_multiple_of(16), "whose columns are not a multiple of 16"),
             (
-                outer && !columns.is_multiple_of(64),
+                mn_major && !columns.is_multiple_of(64),
                 "whose columns are not a multiple of 64, with `b` N-major",
             ),
             (columns > most, "with more columns than registers can hold"),
@@ -189,17 +189,17 @@ impl Task {
         let Choice { tile, transposed, .. } = choice;
         let product = (tile.columns / 2).max(16 + tile.columns / 4);
         // With two terms per operand, three products are computed.
-        let products = u64::from(4 * tile.groups * product * (2 * self.parts - 1)) * 11 / 10;
+        let products = u64::from(4 * tile.groups * product * (2 * self.terms - 1)) * 11 / 10;
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.load_cost_quarters(&layout));
         let (a, b) = if *transposed { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
-        let reading = u64::from(lines * self.parts * LINE / 4) / CACHE_BYTES;
+        let reading = u64::from(lines * self.terms * ROW_BYTES / 4) / CACHE_BYTES;
         STAGE + overlapped(products, reading).max(MIN_STAGE_MMA)
     }
 
     /// Cost of loading a row of a tile relative to an aligned one, in quarters.
     fn load_cost_quarters(&self, layout: &MatrixLayout) -> u32 {
-        let elements = u64::from(LINE / self.gemm.element.size());
+        let elements = u64::from(ROW_BYTES / self.gemm.element.size());
         if layout.ld.is_multiple_of(elements) { 4 } else { 9 }
     }
 
@@ -211,7 +211,8 @@ impl Task {
         let bytes = results * u64::from(size);
         if choice.stores_by_cluster() {
             CLUSTER_CYCLES + results * u64::from(tile.split_k) / 4
-        } else if (splits > 1 || self.by_tiles) && (tile.columns * size).is_multiple_of(LINE) {
+        } else if (splits > 1 || self.tma_stores) && (tile.columns * size).is_multiple_of(ROW_BYTES)
+        {
             RESULTS + bytes / TILE_BYTES
         } else {
             RESULTS + bytes / LANE_BYTES
@@ -223,15 +224,15 @@ impl Task {
     fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
         let Choice { tile, transposed, .. } = *choice;
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        let each = u64::from(element.size() * self.parts);
+        let each = u64::from(element.size() * self.terms);
         let bytes = (m * k).saturating_add(k * n).saturating_mul(each);
         let operands = bytes.saturating_mul(batch);
         let all = operands.saturating_add(self.result_bytes());
         // A block's bandwidth is limited by its bytes in flight.
         let (m, n) = if transposed { (n, m) } else { (m, n) };
         let lines = m.min(tile.rows().into()) + n.min(tile.columns.into());
-        let stages = (SHARED / ((tile.rows() + tile.columns) * self.parts * LINE)).min(16);
-        let awaited = lines * u64::from(stages * self.parts * LINE);
+        let stages = (SHARED / ((tile.rows() + tile.columns) * self.terms * ROW_BYTES)).min(16);
+        let awaited = lines * u64::from(stages * self.terms * ROW_BYTES);
         let rate = (awaited / LATENCY).clamp(1, BLOCK_BYTES);
         let blocks = clusters.min(self.resident_clusters(&tile)) * u64::from(tile.blocks());
         (all / MEMORY_BYTES).max(operands / (blocks * rate))

@@ -1,15 +1,15 @@
 //! The consumer warpgroups, which issue the MMAs.
 
 use super::pipeline::Ring;
-use super::schedule::{Part, Schedule};
+use super::schedule::{Schedule, WorkItem};
 use super::split_k;
 use super::store::Results;
-use super::variant::{GROUP_ROWS, LINE, Major, Store, Variant, WARPGROUP};
+use super::variant::{GROUP_ROWS, Major, ROW_BYTES, Store, Variant, WARPGROUP};
 use crate::typed::hopper::{Accumulators, Left, Swizzle, Transposed, descriptor};
 use crate::typed::{Code, Ptr, Shared, Val};
 
 /// Bytes of eight rows, the swizzle atom.
-const ATOM: u32 = 8 * LINE;
+const ATOM: u32 = 8 * ROW_BYTES;
 
 /// The operand tiles of a warpgroup, in the first stage.
 struct Tiles<'k> {
@@ -38,32 +38,32 @@ pub(super) fn write(
     let ring = Ring::of_reader(k, variant, memory);
     let tiles = Tiles::new(k, variant, memory);
     k.pdl_wait();
-    schedule.each(|part| {
+    schedule.for_each(|item| {
         tiles.clear();
         match &tiles.stage_accumulators {
-            None => accumulate(k, &tiles, &ring, &part),
-            Some(accumulators) => accumulate_parts(k, &tiles, accumulators, &ring, &part),
+            None => accumulate(k, &tiles, &ring, &item),
+            Some(accumulators) => accumulate_tf32x3(k, &tiles, accumulators, &ring, &item),
         }
         match variant.store {
             Store::Cluster(_) => {
-                split_k::write(k, memory, schedule, results, &tiles.accumulators, &part);
+                split_k::write(k, memory, schedule, results, &tiles.accumulators, &item);
             }
-            _ => results.write(&tiles.accumulators, &part),
+            _ => results.write(&tiles.accumulators, &item),
         }
     });
     results.finish();
 }
 
 /// Accumulates over a work item's K. The MMAs of a stage run while the next stage is waited for.
-fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
+fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, item: &WorkItem<'_>) {
     let before = k.var::<u32>(0);
-    k.for_range(part.begin, part.end, 1, |nth| {
+    k.for_range(item.k_tile_start, item.k_tile_end, 1, |nth| {
         ring.wait_full();
         k.wgmma_fence();
         tiles.multiply(ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(1);
-        k.when(nth.differs(part.begin), || ring.release(before.get()));
+        k.when(nth.differs(item.k_tile_start), || ring.release(before.get()));
         before.set(ring.index());
         ring.advance();
     });
@@ -72,17 +72,17 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
 }
 
 /// The same for TF32x3. While one warpgroup adds, another one multiplies.
-fn accumulate_parts(
+fn accumulate_tf32x3(
     k: &Code,
     tiles: &Tiles<'_>,
     accumulators: &Accumulators<'_>,
     ring: &Ring<'_>,
-    part: &Part<'_>,
+    item: &WorkItem<'_>,
 ) {
-    k.for_range(part.begin, part.end, 1, |_| {
+    k.for_range(item.k_tile_start, item.k_tile_end, 1, |_| {
         ring.wait_full();
         k.wgmma_fence();
-        tiles.multiply_parts(accumulators, ring.index());
+        tiles.multiply_tf32x3(accumulators, ring.index());
         k.wgmma_commit_group();
         k.wgmma_wait_group(0);
         ring.release(ring.index());
@@ -96,12 +96,12 @@ fn accumulate_parts(
 impl<'k> Tiles<'k> {
     fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let group = k.warp() / (WARPGROUP / 32);
-        let rows = memory.plus_bytes(group * (GROUP_ROWS * LINE));
+        let rows = memory.plus_bytes(group * (GROUP_ROWS * ROW_BYTES));
         let columns = memory.offset(variant.a_bytes().into());
         Self {
             variant,
             accumulators: Accumulators::new(k, variant.tile.columns),
-            stage_accumulators: (variant.parts == 2)
+            stage_accumulators: (variant.terms == 2)
                 .then(|| Accumulators::new(k, variant.tile.columns)),
             a: matrix(rows, variant.a),
             b: matrix(columns, variant.b),
@@ -116,18 +116,18 @@ impl<'k> Tiles<'k> {
     }
 
     /// Accumulates a stage: the small terms first.
-    fn multiply_parts(&self, accumulators: &Accumulators<'k>, stage: Val<'k, u32>) {
+    fn multiply_tf32x3(&self, accumulators: &Accumulators<'k>, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
         let transposed = Transposed::default();
         let mut added = self.never;
         for (left, right) in [(1, 0), (0, 1), (0, 0)] {
             let (a, b) = (a + offset, b + offset);
-            let a = a + u64::from(left * (variant.a_part() >> 4));
-            let b = b + u64::from(right * (variant.b_part() >> 4));
+            let a = a + u64::from(left * (variant.a_term_bytes() >> 4));
+            let b = b + u64::from(right * (variant.b_term_bytes() >> 4));
             for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
-                let left = Left::Shared(a + advance(Major::Inner, step));
-                let right = b + advance(Major::Inner, step);
+                let left = Left::Shared(a + advance(Major::K, step));
+                let right = b + advance(Major::K, step);
                 accumulators.multiply(variant.mma_type(), left, right, added, transposed);
                 added = self.always;
             }
@@ -138,8 +138,7 @@ impl<'k> Tiles<'k> {
     fn multiply(&self, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
-        let transposed =
-            Transposed { left: variant.a == Major::Outer, right: variant.b == Major::Outer };
+        let transposed = Transposed { left: variant.a == Major::Mn, right: variant.b == Major::Mn };
         let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
         for step in 0..variant.k_dim() / variant.mma_type().k_dim() {
             let left = Left::Shared(a + advance(variant.a, step));
@@ -153,8 +152,8 @@ impl<'k> Tiles<'k> {
 /// along M or N.
 fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     let slab = match major {
-        Major::Inner => 16,
-        Major::Outer => GROUP_ROWS * LINE,
+        Major::K => 16,
+        Major::Mn => GROUP_ROWS * ROW_BYTES,
     };
     descriptor(at, slab, ATOM, Swizzle::B128)
 }
@@ -162,8 +161,8 @@ fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
 /// Descriptor increment (in units of 16 bytes) between consecutive MMAs along K.
 const fn advance(major: Major, step: u32) -> u64 {
     let bytes = match major {
-        Major::Inner => 32,
-        Major::Outer => 16 * LINE,
+        Major::K => 32,
+        Major::Mn => 16 * ROW_BYTES,
     };
     (step * bytes / 16) as u64
 }

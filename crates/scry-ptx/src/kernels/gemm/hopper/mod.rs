@@ -16,7 +16,7 @@
 //! | split-K through global memory, with a reduction kernel | even fewer tiles |
 //! | the transposed GEMM | few rows, since MMA instructions have 64 of them |
 //!
-//! A cost model chooses among them ([`Choice`]). Results are stored through TMA where rows begin
+//! A cost model chooses among them ([`Choice`]). Results are stored through TMA where rows start
 //! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats, or one by one where
 //! `out` is read.
 
@@ -33,7 +33,7 @@ mod store_unaligned;
 mod variant;
 
 pub use choice::Choice;
-pub(super) use choice::Task;
+pub(super) use choice::Problem;
 pub use variant::{
     BiasAxis, EpilogueKind, HopperTile, Major, PdlPrefetch, Store, Streamed, Variant,
 };
@@ -96,17 +96,17 @@ impl HopperGemm {
             a: across == 1 && single(gemm.a.stride),
             b: down == 1 && single(gemm.b.stride),
         };
-        let parts = [down, across, splits, gemm.batch as u32].map(u64::from);
-        let parts = parts.into_iter().try_fold(1u64, u64::checked_mul);
-        match parts.filter(|parts| *parts < schedule::PARTS.into()) {
+        let items = [down, across, splits, gemm.batch as u32].map(u64::from);
+        let items = items.into_iter().try_fold(1u64, u64::checked_mul);
+        match items.filter(|items| *items < schedule::MAX_WORK_ITEMS.into()) {
             None => {
                 let problem = format!("{down} by {across} tiles in {splits} parts, too many");
                 Err(refusal("out", problem, "compute the product in parts"))
             }
-            Some(parts) => {
+            Some(items) => {
                 let clusters = match variant.store {
-                    Store::Cluster(_) => parts as u32,
-                    _ => (machine.multiprocessors / cluster).clamp(1, parts as u32),
+                    Store::Cluster(_) => items as u32,
+                    _ => (machine.multiprocessors / cluster).clamp(1, items as u32),
                 };
                 let band = band.clamp(1, down);
                 let cut = WorkDivision { splits, band, blocks: clusters * variant.tile.blocks() };
@@ -162,9 +162,9 @@ fn write(k: &Code, variant: Variant) {
     let operands = producer::Operands::new(k);
     let memory = k.dynamic_shared::<u8>(1024);
     let results = Results::new(k, variant, memory);
-    begin(k, variant, || {
+    init_barriers(k, variant, || {
         operands.prefetch(k);
-        prepare(k, variant, memory);
+        init(k, variant, memory);
     });
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
@@ -192,42 +192,42 @@ fn write(k: &Code, variant: Variant) {
 }
 
 /// Initialises all barriers; executed by one thread.
-fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
-    let inbox = variant.has_inbox().then(|| ReceiveBuffer::new(k, variant, memory));
+fn init<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+    let receive = variant.has_receive_buffer().then(|| ReceiveBuffer::new(k, variant, memory));
     Ring::init(variant, memory);
-    inbox.iter().for_each(ReceiveBuffer::init);
+    receive.iter().for_each(ReceiveBuffer::init);
     k.fence_mbarrier_init();
-    inbox.iter().for_each(ReceiveBuffer::expect);
+    receive.iter().for_each(ReceiveBuffer::expect);
 }
 
 /// Lets one thread initialise the barriers; all threads that use them wait for it. Without a
 /// cluster that thread's own warp does not wait.
-fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
+fn init_barriers(k: &Code, variant: Variant, init: impl FnOnce()) {
     let first = k.warp().equals(4 * variant.tile.groups);
-    let prepare = || {
-        k.when(k.lane().equals(0), prepare);
+    let init_by_leader = || {
+        k.when(k.lane().equals(0), init);
         k.sync_warp();
     };
     if variant.tile.cluster > 1 {
-        k.when(first, prepare);
+        k.when(first, init_by_leader);
         k.arrive_cluster_relaxed();
         return k.wait_cluster();
     }
     let threads = variant.threads();
     // Peers must be running before partial sums are sent to them.
-    let appear = || {
-        if variant.has_inbox() {
+    let arrive_at_cluster = || {
+        if variant.has_receive_buffer() {
             k.arrive_cluster_relaxed();
         }
     };
-    let go_on = || {
-        prepare();
-        appear();
+    let lead = || {
+        init_by_leader();
+        arrive_at_cluster();
         k.arrive(BARRIER, threads);
     };
     let wait = || {
-        appear();
+        arrive_at_cluster();
         k.sync_named(BARRIER, threads);
     };
-    k.either(first, go_on, wait);
+    k.either(first, lead, wait);
 }

@@ -26,12 +26,12 @@ struct Operand {
 impl HopperGemm {
     fn operand(&self, layout: &MatrixLayout, major: Major, outer: u64, tile: [u32; 2]) -> Operand {
         let Gemm { k: inner, batch, .. } = self.gemm;
-        let (line, lines) = if major == Major::Inner { (inner, outer) } else { (outer, inner) };
+        let (line, lines) = if major == Major::K { (inner, outer) } else { (outer, inner) };
         let batched = layout.stride != 0;
         let matrices = if batched { batch } else { 1 };
         let stride = if batched { layout.stride } else { layout.ld * lines };
         let layout = MatrixLayout { stride, ..*layout };
-        let count = matrices * u64::from(self.variant.parts);
+        let count = matrices * u64::from(self.variant.terms);
         Operand { layout, line, lines, matrices, count, batched, tile }
     }
 
@@ -46,9 +46,9 @@ impl HopperGemm {
     /// Returns the elements in a row of results. TMA stores are rounded up to 16 bytes: rows of
     /// partial results are padded for that.
     fn line(&self) -> u64 {
-        let piece = u64::from(16 / self.variant.output.size());
+        let chunk = u64::from(16 / self.variant.output.size());
         match self.variant.store {
-            Store::Tiles => self.gemm.n.next_multiple_of(piece),
+            Store::Tiles => self.gemm.n.next_multiple_of(chunk),
             _ => self.gemm.n,
         }
     }

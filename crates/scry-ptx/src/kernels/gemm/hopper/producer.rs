@@ -2,8 +2,8 @@
 //! while the other is still being computed by the preceding launch.
 
 use super::pipeline::Ring;
-use super::schedule::{Part, Schedule};
-use super::variant::{GROUP_ROWS, LINE, Major, PdlPrefetch, Variant};
+use super::schedule::{Schedule, WorkItem};
+use super::variant::{GROUP_ROWS, Major, PdlPrefetch, ROW_BYTES, Variant};
 use crate::typed::hopper::MBarrier;
 use crate::typed::{Code, Policy, Ptr, Shared, Val};
 
@@ -64,15 +64,15 @@ impl<'k> Producer<'k> {
     /// Writes the code of the thread that loads `a`; it announces the bytes of both operands.
     pub(super) fn load_a(&self) {
         let Self { variant, operands, .. } = self;
-        self.begin(variant.pdl == PdlPrefetch::A);
+        self.wait_for_predecessor(variant.pdl == PdlPrefetch::A);
         let policy = variant.once.a.then(|| self.k.evict_first());
-        self.each(operands.a_batched, |ring, part, matrix, k_index| {
+        self.for_each_stage(operands.a_batched, |ring, item, matrix, k_index| {
             let full = ring.expect();
-            for nth in 0..variant.parts {
-                let to = ring.stage().offset((nth * variant.a_part()).into());
+            for nth in 0..variant.terms {
+                let to = ring.stage().offset((nth * variant.a_term_bytes()).into());
                 let matrix = matrix + operands.a_matrices * nth;
                 let copy = Copy { to, k_index, full, policy };
-                copy.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
+                copy.whole(variant.a, variant.tile.rows(), operands.a, item.row, matrix);
             }
         });
     }
@@ -80,23 +80,24 @@ impl<'k> Producer<'k> {
     /// Writes the code of the thread that loads `b`.
     pub(super) fn load_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
-        self.begin(variant.pdl == PdlPrefetch::B);
+        self.wait_for_predecessor(variant.pdl == PdlPrefetch::B);
         let policy = variant.once.b.then(|| self.k.evict_first());
-        self.each(operands.b_batched, |ring, part, matrix, k_index| {
+        self.for_each_stage(operands.b_batched, |ring, item, matrix, k_index| {
             let full = ring.wait_empty();
-            for nth in 0..variant.parts {
-                let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
+            for nth in 0..variant.terms {
+                let to =
+                    ring.stage().offset((variant.a_bytes() + nth * variant.b_term_bytes()).into());
                 let matrix = matrix + operands.b_matrices * nth;
                 let copy = Copy { to, k_index, full, policy };
-                copy.columns(variant, schedule, operands.b, part, matrix);
+                copy.columns(variant, schedule, operands.b, item, matrix);
             }
         });
     }
 
     /// Waits for the preceding launch (`griddepcontrol.wait`), unless the operand may be
     /// prefetched.
-    fn begin(&self, pdl: bool) {
-        if !pdl {
+    fn wait_for_predecessor(&self, prefetched: bool) {
+        if !prefetched {
             self.k.pdl_wait();
             self.k.pdl_launch_dependents();
         }
@@ -104,16 +105,16 @@ impl<'k> Producer<'k> {
 
     /// Writes the loop over the stages of each work item, with the batch index and the index along
     /// K.
-    fn each(
+    fn for_each_stage(
         &self,
         batched: Val<'k, u32>,
-        bring: impl FnOnce(&Ring<'k>, &Part<'_>, Val<'_, u32>, Val<'k, u32>),
+        load: impl FnOnce(&Ring<'k>, &WorkItem<'_>, Val<'_, u32>, Val<'k, u32>),
     ) {
         let ring = Ring::of_filler(self.k, self.variant, self.memory);
-        self.schedule.each(|part| {
-            let matrix = part.batch * batched;
-            self.k.for_range(part.begin, part.end, 1, |nth| {
-                bring(&ring, &part, matrix, nth * self.variant.k_dim());
+        self.schedule.for_each(|item| {
+            let matrix = item.batch * batched;
+            self.k.for_range(item.k_tile_start, item.k_tile_end, 1, |nth| {
+                load(&ring, &item, matrix, nth * self.variant.k_dim());
                 ring.advance();
             });
         });
@@ -131,9 +132,9 @@ impl<'k> Copy<'k> {
         batch: Val<'k, u32>,
     ) {
         match major {
-            Major::Inner => self.fetch(self.to, map, [self.k_index, first, batch]),
-            Major::Outer => (0..extent / SLAB).for_each(|slab| {
-                let to = self.to.offset((slab * SLAB * LINE).into());
+            Major::K => self.fetch(self.to, map, [self.k_index, first, batch]),
+            Major::Mn => (0..extent / SLAB).for_each(|slab| {
+                let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
                 self.fetch(to, map, [first + slab * SLAB, self.k_index, batch]);
             }),
         }
@@ -153,28 +154,28 @@ impl<'k> Copy<'k> {
         variant: &Variant,
         schedule: &Schedule<'k>,
         map: Val<'k, u64>,
-        part: &Part<'k>,
+        item: &WorkItem<'k>,
         batch: Val<'k, u32>,
     ) {
         let Variant { tile, b: major, .. } = *variant;
         if tile.cluster == 1 {
-            return self.whole(major, tile.columns, map, part.column, batch);
+            return self.whole(major, tile.columns, map, item.column, batch);
         }
         let (k, rank) = (batch.code(), schedule.rank());
         let everyone = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
         let share = tile.columns / tile.cluster;
         match major {
-            Major::Inner => {
-                let to = self.to.plus_bytes(rank * (share * LINE));
-                let at = [self.k_index, part.column + rank * share, batch];
+            Major::K => {
+                let to = self.to.plus_bytes(rank * (share * ROW_BYTES));
+                let at = [self.k_index, item.column + rank * share, batch];
                 k.tma_load_multicast(to, map, at, self.full, everyone);
             }
-            Major::Outer => {
+            Major::Mn => {
                 let lines = SLAB / tile.cluster;
                 (0..tile.columns / SLAB).for_each(|slab| {
-                    let to = self.to.offset((slab * SLAB * LINE).into());
-                    let to = to.plus_bytes(rank * (lines * LINE));
-                    let at = [part.column + slab * SLAB, self.k_index + rank * lines, batch];
+                    let to = self.to.offset((slab * SLAB * ROW_BYTES).into());
+                    let to = to.plus_bytes(rank * (lines * ROW_BYTES));
+                    let at = [item.column + slab * SLAB, self.k_index + rank * lines, batch];
                     k.tma_load_multicast(to, map, at, self.full, everyone);
                 });
             }
@@ -185,8 +186,8 @@ impl<'k> Copy<'k> {
 /// Returns the TMA box of `a`: contiguous and other dimension, in elements.
 pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     match variant.a {
-        Major::Inner => [variant.k_dim(), variant.tile.rows()],
-        Major::Outer => [SLAB, variant.k_dim()],
+        Major::K => [variant.k_dim(), variant.tile.rows()],
+        Major::Mn => [SLAB, variant.k_dim()],
     }
 }
 
@@ -194,7 +195,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {
-        Major::Inner => [variant.k_dim(), tile.columns / tile.cluster],
-        Major::Outer => [SLAB, variant.k_dim() / tile.cluster],
+        Major::K => [variant.k_dim(), tile.columns / tile.cluster],
+        Major::Mn => [SLAB, variant.k_dim() / tile.cluster],
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Schedule<'k> {
     k: &'k Code,
     variant: Variant,
     /// Work items in total.
-    parts: Val<'k, u32>,
+    work_items: Val<'k, u32>,
     /// Tiles of a result.
     tiles: Divisor<'k>,
     /// Slices of K.
@@ -40,10 +40,10 @@ pub(super) struct Schedule<'k> {
 }
 
 /// Maximum number of work items, over all matrices of the batch.
-pub(super) const PARTS: u32 = 1 << 28;
+pub(super) const MAX_WORK_ITEMS: u32 = 1 << 28;
 
-/// A divisor of numbers below [`PARTS`], as a multiplication: integer division is some thirty
-/// dependent instructions, which would delay the first tile.
+/// A divisor of numbers below [`MAX_WORK_ITEMS`], as a multiplication: integer division is some
+/// thirty dependent instructions, which would delay the first tile.
 #[derive(Debug, Clone, Copy)]
 struct Divisor<'k> {
     number: Val<'k, u32>,
@@ -76,17 +76,18 @@ impl<'k> Divisor<'k> {
     }
 }
 
-/// Returns the multiplier and the shift that replace the division of a number below [`PARTS`]. The
-/// multiplier is rounded up by less than the divisor, so that the error stays below 1.
+/// Returns the multiplier and the shift that replace the division of a number below
+/// [`MAX_WORK_ITEMS`]. The multiplier is rounded up by less than the divisor, which keeps the error
+/// below 1.
 fn reciprocal(divisor: u32) -> [u32; 2] {
     let divisor = divisor.max(1);
-    let shift = PARTS.ilog2() + divisor.next_power_of_two().ilog2();
+    let shift = MAX_WORK_ITEMS.ilog2() + divisor.next_power_of_two().ilog2();
     [(1u64 << shift).div_ceil(divisor.into()) as u32, shift]
 }
 
 /// A work item.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'k> {
+pub(super) struct WorkItem<'k> {
     /// First row.
     pub row: Val<'k, u32>,
     /// First column.
@@ -95,10 +96,10 @@ pub(super) struct Part<'k> {
     pub batch: Val<'k, u32>,
     /// Index of the result: in the batch, or of a split-K slice.
     pub result: Val<'k, u32>,
-    /// First stage along K.
-    pub begin: Val<'k, u32>,
-    /// End of its stages (exclusive).
-    pub end: Val<'k, u32>,
+    /// First K tile.
+    pub k_tile_start: Val<'k, u32>,
+    /// End of its K tiles (exclusive).
+    pub k_tile_end: Val<'k, u32>,
 }
 
 impl<'k> Schedule<'k> {
@@ -108,7 +109,7 @@ impl<'k> Schedule<'k> {
         Self {
             k,
             variant,
-            parts: k.number("parts"),
+            work_items: k.number("parts"),
             tiles: divisor("tiles"),
             splits: divisor("splits"),
             band: divisor("band"),
@@ -147,26 +148,30 @@ impl<'k> Schedule<'k> {
     }
 
     /// Writes the loop over the block's work items. With split-K over a cluster there is only one.
-    pub(super) fn each(&self, write: impl FnOnce(Part<'_>)) {
+    pub(super) fn for_each(&self, write: impl FnOnce(WorkItem<'_>)) {
         if let Store::Cluster(_) = self.variant.store {
             return write(self.of_cluster());
         }
         let cluster = self.variant.tile.cluster;
         let (first, step) = (self.k.block_id(0) / cluster, self.k.block_count(0) / cluster);
-        self.k.for_range(first, self.parts, step, |nth| write(self.part(nth)));
+        self.k.for_range(first, self.work_items, step, |nth| write(self.item(nth)));
     }
 
     /// Returns the work item of a block in split-K over a cluster.
-    pub(super) fn of_cluster(&self) -> Part<'_> {
+    pub(super) fn of_cluster(&self) -> WorkItem<'_> {
         let HopperTile { split_k, .. } = self.variant.tile;
-        let part = self.part(self.k.block_id(0) / split_k);
-        let begin = self.rank() * self.split_k_dim;
-        Part { begin, end: (begin + self.split_k_dim).min(self.k_dim), ..part }
+        let item = self.item(self.k.block_id(0) / split_k);
+        let k_tile_start = self.rank() * self.split_k_dim;
+        WorkItem {
+            k_tile_start,
+            k_tile_end: (k_tile_start + self.split_k_dim).min(self.k_dim),
+            ..item
+        }
     }
 
     /// Returns the `nth` work item. Rasterization goes down the rows of a band, then along the
     /// columns, so that concurrent blocks share operands in L2.
-    fn part<'a>(&'a self, nth: Val<'a, u32>) -> Part<'a> {
+    fn item<'a>(&'a self, nth: Val<'a, u32>) -> WorkItem<'a> {
         let [result, within] = self.tiles.divide(nth);
         let [band, within] = self.band_tiles.divide(within);
         let whole = band.lt(self.bands);
@@ -179,14 +184,14 @@ impl<'k> Schedule<'k> {
         let [column, row] = height.divide(within);
         let [batch, split] = self.splits.divide(result);
         let Variant { tile, .. } = self.variant;
-        let begin = split * self.split_k_dim;
-        Part {
+        let k_tile_start = split * self.split_k_dim;
+        WorkItem {
             row: self.tile_row(band * self.band.number + row) * tile.rows(),
             column: column * tile.columns,
             batch,
             result,
-            begin,
-            end: (begin + self.split_k_dim).min(self.k_dim),
+            k_tile_start,
+            k_tile_end: (k_tile_start + self.split_k_dim).min(self.k_dim),
         }
     }
 
@@ -209,11 +214,13 @@ mod tests {
             let [factor, shift] = reciprocal(divisor);
             (u64::from(number) * u64::from(factor)) >> shift
         };
-        let near = |number: u32| number.saturating_sub(2)..=(number + 2).min(PARTS - 1);
+        let near = |number: u32| number.saturating_sub(2)..=(number + 2).min(MAX_WORK_ITEMS - 1);
         let divisors = (1..100).chain((2..=28).flat_map(|power| near(1 << power)));
         for divisor in divisors.filter(|divisor| *divisor > 0) {
-            let multiples = [1, 2, 3, 7, 100, PARTS / divisor / 2, PARTS / divisor];
-            let numbers = multiples.map(|times| divisor.saturating_mul(times).min(PARTS - 1));
+            let multiples =
+                [1, 2, 3, 7, 100, MAX_WORK_ITEMS / divisor / 2, MAX_WORK_ITEMS / divisor];
+            let numbers =
+                multiples.map(|times| divisor.saturating_mul(times).min(MAX_WORK_ITEMS - 1));
             for number in numbers.into_iter().flat_map(near).chain(near(0)) {
                 let expected = u64::from(number / divisor);
                 assert_eq!(quotient(number, divisor), expected, "{number} by {divisor}");

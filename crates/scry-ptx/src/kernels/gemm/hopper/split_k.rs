@@ -7,7 +7,7 @@
 //! large tiles blocks leave their accumulators in shared memory, and each reads its share of all of
 //! them.
 
-use super::schedule::{Part, Schedule};
+use super::schedule::{Schedule, WorkItem};
 use super::store::{Place, Results};
 use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Layout;
@@ -36,7 +36,7 @@ impl Share {
         Self { accumulators, width }
     }
 
-    const fn pieces(&self) -> u32 {
+    const fn vectors(&self) -> u32 {
         self.accumulators / self.width
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct ReceiveBuffer<'k> {
 
 impl<'k> ReceiveBuffer<'k> {
     pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
-        let full = MBarrier::at(memory.offset(variant.inbox_barrier_at().into()).cast());
+        let full = MBarrier::at(memory.offset(variant.receive_barrier_at().into()).cast());
         let memory = memory.offset(variant.staging_at().into()).cast();
         Self { k, variant, memory, full }
     }
@@ -64,23 +64,23 @@ impl<'k> ReceiveBuffer<'k> {
 
     /// Announces the bytes that will arrive; executed by the same thread.
     pub(super) fn expect(&self) {
-        self.full.arrive_expect_tx(self.variant.inbox_bytes());
+        self.full.arrive_expect_tx(self.variant.receive_bytes());
     }
 
     /// Returns the address of a block's vector for this thread.
-    fn place(&self, block: Val<'k, u32>, piece: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
+    fn place(&self, block: Val<'k, u32>, vector: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
         let (share, threads) = (Share::of(&self.variant), self.variant.tile.groups * WARPGROUP);
-        let nth = (block * share.pieces() + piece) * threads + self.k.thread_id();
+        let nth = (block * share.vectors() + vector) * threads + self.k.thread_id();
         self.memory.at(nth * share.width)
     }
 
     /// Sends all blocks their shares. All blocks must be running, with their mbarriers initialised.
     fn send(&self, accumulators: &Accumulators<'k>, rank: Val<'k, u32>) {
         let share = Share::of(&self.variant);
-        for piece in 0..share.pieces() {
-            let place = self.place(rank, self.k.constant(piece));
+        for vector in 0..share.vectors() {
+            let place = self.place(rank, self.k.constant(vector));
             for block in 0..self.variant.tile.split_k {
-                let first = block * share.accumulators + piece * share.width;
+                let first = block * share.accumulators + vector * share.width;
                 let values = (first..first + share.width).map(|nth| accumulators.get(nth as usize));
                 place.send(block, &values.collect::<Vec<_>>(), self.full);
             }
@@ -88,8 +88,8 @@ impl<'k> ReceiveBuffer<'k> {
     }
 
     /// Returns a vector, summed over the blocks.
-    fn total(&self, piece: Val<'k, u32>) -> Vec<Val<'k, f32>> {
-        let from = |block| self.place(self.k.constant(block), piece);
+    fn total(&self, vector: Val<'k, u32>) -> Vec<Val<'k, f32>> {
+        let from = |block| self.place(self.k.constant(block), vector);
         let all =
             (0..self.variant.tile.split_k).map(|block| match Share::of(&self.variant).width {
                 4 => from(block).load_vector::<4>().to_vec(),
@@ -105,7 +105,7 @@ impl<'k> ReceiveBuffer<'k> {
 
 /// Writes the code of the threads that are not consumers.
 pub(super) fn wait_for_peers(k: &Code, variant: Variant) {
-    if variant.has_inbox() {
+    if variant.has_receive_buffer() {
         k.wait_cluster();
     } else if variant.tile.split_k > 1 {
         k.sync_cluster();
@@ -121,12 +121,12 @@ pub(super) fn write(
     schedule: &Schedule<'_>,
     results: &Results<'_>,
     accumulators: &Accumulators<'_>,
-    part: &Part<'_>,
+    item: &WorkItem<'_>,
 ) {
     let variant = results.variant;
     if variant.is_alone() {
-        write_own(k, results, part, accumulators);
-    } else if variant.has_inbox() {
+        write_own(k, results, item, accumulators);
+    } else if variant.has_receive_buffer() {
         k.sync_warp();
         k.wait_cluster();
         write_sent(
@@ -134,12 +134,12 @@ pub(super) fn write(
             schedule.rank(),
             results,
             accumulators,
-            part,
+            item,
         );
     } else {
         share(k, variant, memory, accumulators);
         sync_blocks(k, variant);
-        write_read(k, memory, schedule.rank(), results, part);
+        write_read(k, memory, schedule.rank(), results, item);
         if variant.tile.split_k > 1 {
             // The buffer must stay alive until the other blocks have read it. A release and acquire
             // of writes is not needed and would be slow.
@@ -152,28 +152,33 @@ pub(super) fn write(
 }
 
 /// Stores the results of a block that is alone in its cluster.
-fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, accumulators: &Accumulators<'_>) {
+fn write_own(
+    k: &Code,
+    results: &Results<'_>,
+    item: &WorkItem<'_>,
+    accumulators: &Accumulators<'_>,
+) {
     for nth in 0..accumulators.columns() / 2 {
-        write_nth(k, results, part, k.constant(nth), accumulators.get(nth as usize));
+        write_nth(k, results, item, k.constant(nth), accumulators.get(nth as usize));
     }
 }
 
 /// Sends the accumulators, and stores the sums that arrive.
 fn write_sent<'k>(
-    inbox: &ReceiveBuffer<'k>,
+    receive: &ReceiveBuffer<'k>,
     rank: Val<'k, u32>,
     results: &Results<'k>,
     accumulators: &Accumulators<'k>,
-    part: &Part<'k>,
+    item: &WorkItem<'k>,
 ) {
-    let (k, share) = (inbox.k, Share::of(&results.variant));
-    inbox.send(accumulators, rank);
-    inbox.full.wait(0);
-    k.for_range(0, share.pieces(), 1, |piece| {
-        let totals = inbox.total(piece);
-        let first = rank * share.accumulators + piece * share.width;
+    let (k, share) = (receive.k, Share::of(&results.variant));
+    receive.send(accumulators, rank);
+    receive.full.wait(0);
+    k.for_range(0, share.vectors(), 1, |vector| {
+        let totals = receive.total(vector);
+        let first = rank * share.accumulators + vector * share.width;
         for (nth, sum) in (0..).zip(totals) {
-            write_nth(k, results, part, first + nth, sum);
+            write_nth(k, results, item, first + nth, sum);
         }
     });
 }
@@ -205,7 +210,7 @@ fn write_read<'k>(
     memory: Ptr<'k, Shared, u8>,
     rank: Val<'k, u32>,
     results: &Results<'k>,
-    part: &Part<'k>,
+    item: &WorkItem<'k>,
 ) {
     let Variant { tile, .. } = results.variant;
     let threads = tile.groups * WARPGROUP;
@@ -223,7 +228,7 @@ fn write_read<'k>(
         });
         let accumulators: Vec<_> = accumulators.collect();
         for (place, sum) in places.into_iter().zip(accumulators) {
-            write_one(results, part, place, sum);
+            write_one(results, item, place, sum);
         }
     });
 }
@@ -255,19 +260,19 @@ fn first_row(k: &Code) -> Val<'_, u32> {
 fn write_nth<'k>(
     k: &'k Code,
     results: &Results<'k>,
-    part: &Part<'k>,
+    item: &WorkItem<'k>,
     nth: Val<'k, u32>,
     sum: Val<'k, f32>,
 ) {
     let row = first_row(k) + ((nth & 2) << 2);
     let column = ((nth >> 2) << 3) + ((k.lane() & 3) << 1) + (nth & 1);
-    write_one(results, part, [row, column], sum);
+    write_one(results, item, [row, column], sum);
 }
 
 /// Stores the result at a row and column of the tile.
 fn write_one<'k>(
     results: &Results<'k>,
-    part: &Part<'k>,
+    item: &WorkItem<'k>,
     [row, column]: [Val<'k, u32>; 2],
     sum: Val<'k, f32>,
 ) {
@@ -276,9 +281,9 @@ fn write_one<'k>(
         return;
     };
     let Variant { output, finish, .. } = results.variant;
-    let (row, column) = (part.row + row, part.column + column);
+    let (row, column) = (item.row + row, item.column + column);
     let (line, within) = if order == Layout::RowMajor { (row, column) } else { (column, row) };
-    let element = wide(part.result) * lines.stride + wide(line) * lines.ld + wide(within);
+    let element = wide(item.result) * lines.stride + wide(line) * lines.ld + wide(within);
     let to = lines.start.at_wide(element * u64::from(output.size()));
     results.k.when(row.lt(results.m) & column.lt(results.n), || {
         let bias = results.bias_of(row, column);

@@ -1,7 +1,9 @@
 //! The epilogue: stores results from registers through the warp's staging buffer in shared memory.
 
-use super::schedule::Part;
-use super::variant::{BiasAxis, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
+use super::schedule::WorkItem;
+use super::variant::{
+    BiasAxis, GROUP_ROWS, ROW_BYTES, STAGING, STAGINGS, Store, Variant, WARP_ROWS,
+};
 use crate::kernels::gemm::epilogue::EpilogueScalars;
 use crate::kernels::gemm::memory::load_number;
 use crate::typed::hopper::Accumulators;
@@ -71,13 +73,13 @@ impl<'k> Results<'k> {
     }
 
     /// Stores the results of a work item.
-    pub(super) fn write(&self, accumulators: &Accumulators<'_>, part: &Part<'_>) {
+    pub(super) fn write(&self, accumulators: &Accumulators<'_>, item: &WorkItem<'_>) {
         let number = self.k.warp();
         let warp = Warp {
             staging: self.staging.plus_bytes(number * (STAGING * STAGINGS)),
-            row: part.row + (number / 4) * GROUP_ROWS + (number & 3) * WARP_ROWS,
-            column: part.column,
-            result: part.result,
+            row: item.row + (number / 4) * GROUP_ROWS + (number & 3) * WARP_ROWS,
+            column: item.column,
+            result: item.result,
         };
         match self.place {
             Place::Map(map) => self.write_tiles(map, accumulators, &warp),
@@ -183,17 +185,17 @@ impl<'k> Results<'k> {
 /// 16-bit elements, two below each other, then two to the right.
 fn matrix_line<'k>(staging: Ptr<'k, Shared, u8>, eight: u32) -> Ptr<'k, Shared, u8> {
     let lane = staging.code().lane();
-    let piece = ((lane >> 4) ^ (lane & 7)) ^ eight;
-    staging.plus_bytes((lane & 15) * LINE + (piece << 4))
+    let chunk = ((lane >> 4) ^ (lane & 7)) ^ eight;
+    staging.plus_bytes((lane & 15) * ROW_BYTES + (chunk << 4))
 }
 
 /// Stores results from registers into swizzled rows of 32 `f32`.
 pub(super) fn put_floats<'k>(staging: Ptr<'k, Shared, u8>, eight: u32, values: [Val<'k, f32>; 4]) {
     let lane = staging.code().lane();
     let row = lane >> 2;
-    let piece = (((lane >> 1) & 1) ^ row) ^ (2 * eight);
-    let to = staging.plus_bytes(row * LINE + (piece << 4) + ((lane & 1) << 3)).cast::<f32>();
+    let chunk = (((lane >> 1) & 1) ^ row) ^ (2 * eight);
+    let to = staging.plus_bytes(row * ROW_BYTES + (chunk << 4) + ((lane & 1) << 3)).cast::<f32>();
     let [a, b, c, d] = values;
     to.store_vector([a, b]);
-    to.offset((8 * LINE).into()).store_vector([c, d]);
+    to.offset((8 * ROW_BYTES).into()).store_vector([c, d]);
 }

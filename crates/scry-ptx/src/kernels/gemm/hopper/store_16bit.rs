@@ -2,7 +2,7 @@
 //! elements, and single ones at both ends of a row.
 
 use super::store::{Lines, Results, Warp};
-use super::variant::{LINE, WARP_ROWS};
+use super::variant::{ROW_BYTES, WARP_ROWS};
 use crate::asm::Opcode;
 use crate::kernels::gemm::memory::wide;
 use crate::typed::hopper::Accumulators;
@@ -32,7 +32,7 @@ impl<'k> Results<'k> {
             k.sync_warp();
             let column = warp.column + slab * COLUMNS;
             let count = (self.n - column.min(self.n)).min(COLUMNS);
-            let to = start.offset((slab * LINE).into());
+            let to = start.offset((slab * ROW_BYTES).into());
             self.write_slab(warp.staging, to, between, [rows, count]);
         }
     }
@@ -105,7 +105,7 @@ impl<'k> Ends<'k> {
         }
     }
 
-    /// Byte offset of the lane's word in another row from the begin of the first row.
+    /// Byte offset of the lane's word in another row from the start of the first row.
     fn skipped(&self, between: Val<'k, u64>, row: u64) -> Val<'k, u64> {
         self.offset + between * row
     }
@@ -118,7 +118,7 @@ impl<'k> Ends<'k> {
             k.op(opcode, &[own.operand(), next.operand(), self.shift.operand()]);
         k.when(self.whole, || at.cast::<u32>().store(pair));
         k.when(self.half, || at.cast::<u16>().store(low_half(pair)));
-        // The last lane's word begins 63 columns after the first column.
+        // The last lane's word starts 63 columns after the first column.
         k.when(self.first, || at.offset(-126).cast::<u16>().store(low_half(pair >> 16)));
     }
 }
@@ -130,7 +130,7 @@ fn low_half(word: Val<'_, u32>) -> Val<'_, u16> {
 /// Loads the lane's word of a staged row.
 fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, u32> {
     let lane = staging.code().lane();
-    let piece = (lane >> 2) ^ (row % 8);
-    let at = staging.plus_bytes((piece << 4) + ((lane & 3) << 2)).offset((row * LINE).into());
+    let chunk = (lane >> 2) ^ (row % 8);
+    let at = staging.plus_bytes((chunk << 4) + ((lane & 3) << 2)).offset((row * ROW_BYTES).into());
     at.cast::<u32>().load()
 }

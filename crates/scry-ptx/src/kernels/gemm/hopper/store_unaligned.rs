@@ -2,7 +2,7 @@
 //! warp stores neighbouring elements, row by row.
 
 use super::store::{Lines, Results, Warp, put_floats};
-use super::variant::{BiasAxis, LINE, WARP_ROWS};
+use super::variant::{BiasAxis, ROW_BYTES, WARP_ROWS};
 use crate::kernels::gemm::memory::{load_number, store_number};
 use crate::typed::hopper::Accumulators;
 use crate::typed::{Global, Ptr, Shared, Val};
@@ -112,7 +112,7 @@ impl<'k> Results<'k> {
 /// Loads the lane's column of a staged row.
 fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, f32> {
     let lane = staging.code().lane();
-    let piece = (lane >> 2) ^ (row % 8);
-    let at = staging.plus_bytes((piece << 4) + ((lane & 3) << 2)).offset((row * LINE).into());
+    let chunk = (lane >> 2) ^ (row % 8);
+    let at = staging.plus_bytes((chunk << 4) + ((lane & 3) << 2)).offset((row * ROW_BYTES).into());
     at.cast::<f32>().load()
 }

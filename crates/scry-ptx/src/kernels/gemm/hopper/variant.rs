@@ -9,7 +9,7 @@ use crate::types::PtxType;
 /// Maximum bytes of shared memory per block.
 const SHARED: u32 = 227 * 1024;
 /// Maximum bytes of a split-K receive buffer that is not shared with the pipeline stages.
-const INBOX: u32 = 32 * 1024;
+const MAX_RECEIVE_BYTES: u32 = 32 * 1024;
 /// Maximum columns of a tile whose results threads store one by one.
 const MAX_DIRECT_COLUMNS: u32 = 64;
 /// Threads per warpgroup.
@@ -17,11 +17,11 @@ pub(super) const WARPGROUP: u32 = 128;
 /// Rows per `wgmma` instruction.
 pub(super) const GROUP_ROWS: u32 = 64;
 /// Bytes per row of a tile in shared memory (the swizzle width).
-pub(super) const LINE: u32 = 128;
+pub(super) const ROW_BYTES: u32 = 128;
 /// Rows of accumulators per warp.
 pub(super) const WARP_ROWS: u32 = 16;
 /// Bytes of a warp's staging buffer.
-pub(super) const STAGING: u32 = WARP_ROWS * LINE;
+pub(super) const STAGING: u32 = WARP_ROWS * ROW_BYTES;
 /// Staging buffers per warp (double buffering).
 pub(super) const STAGINGS: u32 = 2;
 
@@ -29,9 +29,9 @@ pub(super) const STAGINGS: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Major {
     /// K-major.
-    Inner,
+    K,
     /// M-major or N-major; only 16-bit operands support it.
-    Outer,
+    Mn,
 }
 
 /// The tile of a block, and how many warpgroups and blocks compute it.
@@ -76,7 +76,7 @@ impl HopperTile {
 /// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// Through TMA: rows begin at multiples of 16 bytes.
+    /// Through TMA: rows start at multiples of 16 bytes.
     Tiles,
     /// By each lane: rows may be unaligned, and `out` may be read.
     Lanes,
@@ -160,7 +160,7 @@ pub struct Variant {
     pub element: PtxType,
     /// TF32 terms per operand element: 1; or 2, of which all products but that of the low terms are
     /// accumulated.
-    pub parts: u32,
+    pub terms: u32,
     /// Type of the results.
     pub output: PtxType,
     /// Layout of `a`.
@@ -220,45 +220,45 @@ impl Variant {
     /// Elements along K per stage.
     #[must_use]
     pub const fn k_dim(&self) -> u32 {
-        LINE / self.element.size()
+        ROW_BYTES / self.element.size()
     }
 
     /// Bytes of `a` per stage.
     pub(super) const fn a_bytes(&self) -> u32 {
-        self.parts * self.a_part()
+        self.terms * self.a_term_bytes()
     }
 
     /// Bytes of one term of `a` per stage.
-    pub(super) const fn a_part(&self) -> u32 {
-        self.tile.rows() * LINE
+    pub(super) const fn a_term_bytes(&self) -> u32 {
+        self.tile.rows() * ROW_BYTES
     }
 
-    /// Bytes of one term of `b` per stage. Destinations of TMA loads begin at multiples of 1024.
-    pub(super) const fn b_part(&self) -> u32 {
-        (self.tile.columns * LINE).next_multiple_of(1024)
+    /// Bytes of one term of `b` per stage. Destinations of TMA loads start at multiples of 1024.
+    pub(super) const fn b_term_bytes(&self) -> u32 {
+        (self.tile.columns * ROW_BYTES).next_multiple_of(1024)
     }
 
     /// Bytes per stage.
     pub(super) const fn stage_bytes(&self) -> u32 {
-        self.a_bytes() + self.parts * self.b_part()
+        self.a_bytes() + self.terms * self.b_term_bytes()
     }
 
     /// Bytes that TMA loads per stage.
     pub(super) const fn copied_bytes(&self) -> u32 {
-        self.parts * (self.a_part() + self.tile.columns * LINE)
+        self.terms * (self.a_term_bytes() + self.tile.columns * ROW_BYTES)
     }
 
     /// Bytes of the staging buffers.
     const fn staging_bytes(&self) -> u32 {
         match self.store {
-            Store::Cluster(_) if self.has_inbox() => self.inbox_bytes(),
+            Store::Cluster(_) if self.has_receive_buffer() => self.receive_bytes(),
             Store::Cluster(_) => 0,
             _ => self.tile.groups * 4 * STAGING * STAGINGS,
         }
     }
 
     /// Bytes of the split-K receive buffer.
-    pub(super) const fn inbox_bytes(&self) -> u32 {
+    pub(super) const fn receive_bytes(&self) -> u32 {
         self.tile.rows() * self.tile.columns * 4
     }
 
@@ -268,8 +268,8 @@ impl Variant {
     }
 
     /// Whether the blocks of a split-K cluster send their sums to receive buffers.
-    pub(super) const fn has_inbox(&self) -> bool {
-        self.tile.split_k > 1 && self.inbox_bytes() <= INBOX
+    pub(super) const fn has_receive_buffer(&self) -> bool {
+        self.tile.split_k > 1 && self.receive_bytes() <= MAX_RECEIVE_BYTES
     }
 
     /// Number of stages: as many as fit and are useful.
@@ -289,13 +289,13 @@ impl Variant {
     }
 
     /// Byte offset of the receive buffer's mbarrier.
-    pub(super) const fn inbox_barrier_at(&self) -> u32 {
+    pub(super) const fn receive_barrier_at(&self) -> u32 {
         self.barriers_at() + 16 * self.stages()
     }
 
     /// Bytes of shared memory.
     pub(super) const fn shared_bytes(&self) -> u32 {
-        self.inbox_barrier_at() + if self.has_inbox() { 8 } else { 0 }
+        self.receive_barrier_at() + if self.has_receive_buffer() { 8 } else { 0 }
     }
 
     /// Threads per block: the consumers, and a producer warpgroup.
@@ -306,9 +306,9 @@ impl Variant {
     /// Columns of results that a warp stages at a time.
     pub(super) const fn staged_columns(&self) -> u32 {
         match self.store {
-            Store::Tiles => LINE / self.output.size(),
-            _ if self.writes_words() => LINE / self.output.size(),
-            _ => LINE / 4,
+            Store::Tiles => ROW_BYTES / self.output.size(),
+            _ if self.writes_words() => ROW_BYTES / self.output.size(),
+            _ => ROW_BYTES / 4,
         }
     }
 
@@ -320,15 +320,15 @@ impl Variant {
 
     /// Returns the kernel's name.
     pub(super) fn name(&self) -> String {
-        let Self { element, parts, output, a, b, tile, once, store, finish, pdl } = self;
-        let operands = match (element, parts) {
+        let Self { element, terms, output, a, b, tile, once, store, finish, pdl } = self;
+        let operands = match (element, terms) {
             (PtxType::F32, 2) => "tf32x3",
             (PtxType::F32, _) => "tf32",
             _ => element.name(),
         };
         let name = Name::new("gemm_sm90").with(operands);
         let name = name.with_if(output != element, output.name());
-        let name = name.layout(*a == Major::Inner, *b == Major::Inner);
+        let name = name.layout(*a == Major::K, *b == Major::K);
         let name = name.with(format_args!("{}x{}", tile.rows(), tile.columns));
         let name = name.with_if(tile.cluster > 1, format_args!("cluster{}", tile.cluster));
         let name = match store {

@@ -43,19 +43,19 @@ impl<'k> Side<'k> {
     /// Loads them with `ldmatrix`: four 8 × 8 matrices, whose row addresses the lanes provide.
     fn by_matrices(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
-        let (line, piece) = match self.left == self.layout.k_major {
+        let (line, chunk) = match self.left == self.layout.k_major {
             true => (lane & 15, lane >> 4),
             false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
         };
         // The first fragment's address; the others of a row differ from it by one or two bits.
         if self.layout.k_major {
             let line = self.start + line;
-            let at = line.mul_add(self.pitch, self.layout.swizzle(piece, line) * 16);
+            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
             self.k.ldmatrix(Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()))
         } else {
-            let piece = self.start / 8 + piece;
-            let at = line.mul_add(self.pitch, self.layout.swizzle(piece, line) * 16);
+            let chunk = self.start / 8 + chunk;
+            let at = line.mul_add(self.pitch, self.layout.swizzle(chunk, line) * 16);
             let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
             let first = Ptr::<Shared, u8>::from_bits(first);
             self.k.ldmatrix_trans(first.offset((16 * step * self.pitch).into()))

@@ -167,7 +167,7 @@ fn wide(x: Val<'_, u32>) -> Val<'_, u64> {
 }
 
 impl OperandLayout {
-    /// Returns the element offset at which a copier begins.
+    /// Returns the element offset at which a copier starts.
     fn first<'k>(self, operand: &Operand<'k>, row: Val<'k, u32>, at: Val<'k, u32>) -> Val<'k, u64> {
         let (mn_start, k_start) = (wide(operand.mn_start), wide(operand.k_start));
         let ld = wide(operand.ld);

@@ -3,8 +3,8 @@
 mod portable;
 
 use super::hopper::{
-    BiasAxis, Choice, EpilogueKind, HopperGemm, HopperTile, Major, PdlPrefetch, Store, Streamed,
-    Task, Variant, WorkDivision,
+    BiasAxis, Choice, EpilogueKind, HopperGemm, HopperTile, Major, PdlPrefetch, Problem, Store,
+    Streamed, Variant, WorkDivision,
 };
 use super::reduce::Reduce;
 use super::repack::{Align, Source, fits};
@@ -44,9 +44,9 @@ impl Gemm {
         check_machine(self, machine)?;
         let mut product = Product::new(self);
         product.align(&mut plan)?;
-        let task = product.task(machine);
-        let choice = choice.unwrap_or_else(|| task.choose());
-        if let Some(flaw) = task.unsupported_reason(&choice) {
+        let problem = product.problem(machine);
+        let choice = choice.unwrap_or_else(|| problem.choose());
+        if let Some(flaw) = problem.unsupported_reason(&choice) {
             let help = "leave the choice to the plan";
             return Err(refusal("choice", format!("a tile {flaw}"), help));
         }
@@ -104,10 +104,10 @@ impl Product {
 
     /// Repacks operands whose layout tensor cores or TMA do not support.
     fn align(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
-        if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_halves(plan) }
+        if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_16bit(plan) }
     }
 
-    fn align_halves(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
+    fn align_16bit(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         let (mut sources, mut buffers) = (Vec::new(), Vec::new());
         let operands =
@@ -118,7 +118,7 @@ impl Product {
             }
             let source = Source::new(*layout, rows, columns, batch);
             if source.items().is_none() {
-                return Err(too_many_lines(source.lines));
+                return Err(too_many_rows(source.lines));
             }
             *layout = source.target();
             buffers.extend([*place, allocate_scratch(place, plan, source.bytes())]);
@@ -134,16 +134,16 @@ impl Product {
     /// Repacks `f32` operands as K-major, the only layout that `wgmma` supports for TF32; as two
     /// terms for TF32x3.
     fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
-        let parts = self.parts();
-        self.repack_f32(plan, parts, |is_k_major| is_k_major && parts == 1)
+        let terms = self.terms();
+        self.repack_f32(plan, terms, |is_k_major| is_k_major && terms == 1)
     }
 
-    /// Repacks `f32` operands as `parts` terms each, K-major. Keeps an operand with aligned rows if
-    /// `keeps` accepts it; its argument is whether the operand is K-major.
+    /// Repacks `f32` operands K-major, with this many TF32 terms. Keeps an operand with aligned rows
+    /// if `keeps` accepts it; its argument is whether the operand is K-major.
     fn repack_f32(
         &mut self,
         plan: &mut Plan,
-        parts: u32,
+        terms: u32,
         keeps: impl Fn(bool) -> bool,
     ) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, .. } = self.gemm;
@@ -157,9 +157,9 @@ impl Product {
             if keeps(is_k_major) && fits(layout, rows, columns, batch, 4) {
                 continue;
             }
-            let split = Split { parts, ..Split::new(*layout, [outer, k], is_k_major, batch) };
+            let split = Split { terms, ..Split::new(*layout, [outer, k], is_k_major, batch) };
             if !split.fits() {
-                return Err(too_many_lines(outer));
+                return Err(too_many_rows(outer));
             }
             *layout = split.target();
             let buffers = vec![*place, allocate_scratch(place, plan, split.bytes())];
@@ -169,15 +169,16 @@ impl Product {
     }
 
     /// Returns the TF32 terms per element: 1 for 16-bit operands, whatever the precision.
-    fn parts(&self) -> u32 {
+    fn terms(&self) -> u32 {
         let Gemm { element, precision, .. } = self.gemm;
         if element == PtxType::F32 && precision == Precision::Tf32x3 { 2 } else { 1 }
     }
 
-    fn task(&self, machine: GpuSpec) -> Task {
-        let outer = (self.gemm.a.order == Layout::ColMajor, self.gemm.b.order == Layout::RowMajor);
-        let by_tiles = self.by_tiles();
-        Task { gemm: self.gemm, outer, by_tiles, parts: self.parts(), machine }
+    fn problem(&self, machine: GpuSpec) -> Problem {
+        let mn_major =
+            (self.gemm.a.order == Layout::ColMajor, self.gemm.b.order == Layout::RowMajor);
+        let tma_stores = self.tma_stores();
+        Problem { gemm: self.gemm, mn_major, tma_stores, terms: self.terms(), machine }
     }
 
     fn variant(
@@ -187,10 +188,10 @@ impl Product {
         store: Store,
         finish: EpilogueKind,
     ) -> Variant {
-        let major = |order, inner| if order == inner { Major::Inner } else { Major::Outer };
+        let major = |order, inner| if order == inner { Major::K } else { Major::Mn };
         Variant {
             element: self.gemm.element,
-            parts: self.parts(),
+            terms: self.terms(),
             output,
             a: major(self.gemm.a.order, Layout::RowMajor),
             b: major(self.gemm.b.order, Layout::ColMajor),
@@ -232,7 +233,7 @@ impl Product {
     }
 
     /// Whether TMA can store the results, in multiples of 16 bytes per row.
-    fn by_tiles(&self) -> bool {
+    fn tma_stores(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
         !epilogue.reads_out() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
@@ -243,7 +244,7 @@ impl Product {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.stores_by_cluster() {
             Store::Cluster(out.order)
-        } else if self.by_tiles() && choice.tile.columns.is_multiple_of(128 / output.size()) {
+        } else if self.tma_stores() && choice.tile.columns.is_multiple_of(128 / output.size()) {
             Store::Tiles
         } else {
             Store::Lanes
@@ -291,7 +292,7 @@ fn allocate_scratch(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place
 }
 
-fn too_many_lines(lines: u64) -> PlanError {
+fn too_many_rows(lines: u64) -> PlanError {
     let problem = format!("{lines} rows to repack, above the limit of a launch");
     refusal("operand", problem, "align rows to 16 bytes, or multiply in parts")
 }

@@ -181,7 +181,7 @@ impl Product {
     fn align_lines(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         match self.gemm.element {
             PtxType::F32 => self.repack_f32(plan, 1, |_| true),
-            _ => self.align_halves(plan),
+            _ => self.align_16bit(plan),
         }
     }
 
