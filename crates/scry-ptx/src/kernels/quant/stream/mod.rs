@@ -334,7 +334,7 @@ struct Worker<'k, 'b> {
     block: &'b Block<'k>,
     warp: Val<'k, u32>,
     lane: Val<'k, u32>,
-    fold: ColumnPacking<'k>,
+    packing: ColumnPacking<'k>,
     /// Byte offsets of the lane's rows in a stage.
     rows: [Val<'k, u32>; 2],
     cursor: pipeline::StageCursor<'k>,
@@ -356,8 +356,8 @@ impl<'k, 'b> Worker<'k, 'b> {
             row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
         });
         let cursor = block.ring.cursor(group);
-        let fold = ColumnPacking::new(block.layout.lines(), lane);
-        Self { block, warp, lane, fold, rows, cursor, chunk: k.var(group) }
+        let packing = ColumnPacking::new(block.layout.lines(), lane);
+        Self { block, warp, lane, packing, rows, cursor, chunk: k.var(group) }
     }
 
     /// Accumulates this warp's share of a tile.
@@ -383,7 +383,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         let operands = SpanOperands {
             k,
             part,
-            fold: self.fold,
+            packing: self.packing,
             rows: self.rows.map(|bytes| memory.plus_bytes(bytes)),
             image,
             span,
@@ -413,7 +413,7 @@ impl<'k, 'b> Worker<'k, 'b> {
                 1 => at.store_vector([pair[0].get(), pair[1].get()]),
                 _ => {
                     let sum = pair[1].get().mul_add(1.0 / 128.0, pair[0].get());
-                    at.store(self.fold.total(block.k, sum));
+                    at.store(self.packing.total(block.k, sum));
                 }
             }
         }

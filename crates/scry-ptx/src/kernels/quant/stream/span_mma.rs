@@ -72,7 +72,7 @@ pub(super) struct SpanOperands<'k> {
     pub(super) k: &'k Code,
     /// The lane's index modulo 4.
     pub(super) part: Val<'k, u32>,
-    pub(super) fold: ColumnPacking<'k>,
+    pub(super) packing: ColumnPacking<'k>,
     /// Addresses of the 256 weights of both rows.
     pub(super) rows: [Ptr<'k, Shared, u8>; 2],
     pub(super) image: LimbBuffer<'k, Shared>,
@@ -113,7 +113,7 @@ impl<'k> SpanOperands<'k> {
     /// the first group of each set have non-zero results.
     fn times_sums(&self, offsets: [Val<'k, u32>; 2]) -> Four<Val<'k, i32>> {
         let sums = self.image.sums(self.span, self.line).at(self.part * 2);
-        let [low, high] = self.fold.only(0, sums.load_vector());
+        let [low, high] = self.packing.only(0, sums.load_vector());
         let low = self.k.multiply_bytes(Sign::Signed, offsets, [low], self.zeros());
         let high = self.k.multiply_bytes(Sign::Signed, offsets, [high], self.zeros());
         std::array::from_fn(|i| high[i].mul_add(UPPER, low[i]))
@@ -179,10 +179,10 @@ impl<'k> Head<'k> {
 /// `Q4K` and `Q5K`.
 impl<'k> SpanOperands<'k> {
     fn affine(&self, place: &Affine) -> Four<Val<'k, f32>> {
-        let (ways, fold) = (self.fold.ways, &self.fold);
+        let (ways, packing) = (self.packing.ways, &self.packing);
         let heads = self.rows.map(Head::load);
         let mut bits = self.bits(place);
-        let at = self.limbs(fold.slot);
+        let at = self.limbs(packing.slot);
         // Accumulators of lower and of upper nibbles: without high bits the latter are not shifted,
         // and 16 times as large. In sets of several groups, a lane has one or the other.
         let mut sums = [self.zeros(); 2];
@@ -190,10 +190,10 @@ impl<'k> SpanOperands<'k> {
             let limbs = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
             let chain = (0..ways).fold(self.zeros(), |dots, nth| {
                 let weights = bits.next(set * ways + nth);
-                self.k.multiply_bytes(Sign::Unsigned, weights, fold.only(nth, limbs), dots)
+                self.k.multiply_bytes(Sign::Unsigned, weights, packing.only(nth, limbs), dots)
             });
             let half = if ways == 1 { set as usize % 2 } else { 0 };
-            let scales = heads.map(|head| fold.scale(&head.scales, set, false));
+            let scales = heads.map(|head| packing.scale(&head.scales, set, false));
             sums[half] = accumulate(sums[half], chain, scales);
         }
         self.with_offsets(heads, self.halves_together(sums, place))
@@ -203,10 +203,10 @@ impl<'k> SpanOperands<'k> {
     /// large.
     fn halves_together(&self, sums: [Four<Val<'k, i32>>; 2], place: &Affine) -> Four<Val<'k, i32>> {
         let shift = if place.high_bits.is_some() { 0 } else { 4 };
-        if self.fold.ways == 1 {
+        if self.packing.ways == 1 {
             return std::array::from_fn(|i| sums[0][i] + (sums[1][i] >> shift));
         }
-        let shift = (self.fold.own & 1) * shift;
+        let shift = (self.packing.own & 1) * shift;
         sums[0].map(|sum| sum >> shift)
     }
 
@@ -286,8 +286,8 @@ impl<'k> SpanOperands<'k> {
                 [0, 1].map(|row| six_bits(low[row], high[side][row], group as u32))
             });
             for (nth, dots) in self.sets(half as u32, &weights).into_iter().enumerate() {
-                let set = 8 / self.fold.ways * half as u32 + nth as u32;
-                let scales = [0, 1].map(|row| self.fold.scale(&scales[row], set, true));
+                let set = 8 / self.packing.ways * half as u32 + nth as u32;
+                let scales = [0, 1].map(|row| self.packing.scale(&scales[row], set, true));
                 sums = accumulate(sums, dots, scales);
             }
         }
@@ -298,7 +298,7 @@ impl<'k> SpanOperands<'k> {
 
     /// Multiplies 8 groups with their limbs, set by set.
     fn sets(&self, half: u32, weights: &[[Val<'k, u32>; 2]; 8]) -> Vec<Four<Val<'k, i32>>> {
-        let (k, ways, fold) = (self.k, self.fold.ways, &self.fold);
+        let (k, ways, packing) = (self.k, self.packing.ways, &self.packing);
         let stride = 32 * self.lines;
         if ways == 1 {
             let at = self.limbs(k.constant(0)).offset(i64::from(4 * half * stride));
@@ -308,13 +308,13 @@ impl<'k> SpanOperands<'k> {
                 .map(|(limbs, a)| k.multiply_bytes(Sign::Signed, *a, [limbs], self.zeros()))
                 .collect();
         }
-        let at = self.limbs(fold.slot >> 1).at(fold.slot & 1);
+        let at = self.limbs(packing.slot >> 1).at(packing.slot & 1);
         let set = |nth: u32| {
             let first = i64::from((4 * half + ways / 2 * nth) * stride);
             let limbs = at.offset(first).load();
             (0..ways / 2).fold(self.zeros(), |dots, pair| {
                 let [a, b] = [0, 1].map(|side| weights[(nth * ways + 2 * pair + side) as usize]);
-                let [low, high] = [0, 1].map(|side| fold.only(2 * pair + side, [limbs])[0]);
+                let [low, high] = [0, 1].map(|side| packing.only(2 * pair + side, [limbs])[0]);
                 k.multiply_bytes(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
             })
         };
@@ -337,9 +337,9 @@ fn six_bits<'k>(low: Val<'k, u32>, high: Val<'k, u32>, group: u32) -> Val<'k, u3
 /// `Q8_0`.
 impl<'k> SpanOperands<'k> {
     fn plain(&self) -> Four<Val<'k, f32>> {
-        let (ways, fold) = (self.fold.ways, &self.fold);
-        let at = self.limbs(fold.slot);
-        let scaled = self.rows.map(|row| row.plus_bytes(fold.own * 34));
+        let (ways, packing) = (self.packing.ways, &self.packing);
+        let at = self.limbs(packing.slot);
+        let scaled = self.rows.map(|row| row.plus_bytes(packing.own * 34));
         let mut sums = [self.k.constant(0.0f32); 4];
         for set in 0..8 / ways {
             let limbs = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
@@ -348,9 +348,9 @@ impl<'k> SpanOperands<'k> {
                 let block = 34 * i64::from(set * ways + nth);
                 let (low, high) = (self.words(block + 2, 4), self.words(block + 18, 4));
                 let weights = [low[0], low[1], high[0], high[1]];
-                self.k.multiply_bytes(Sign::Signed, weights, fold.only(nth, limbs), dots)
+                self.k.multiply_bytes(Sign::Signed, weights, packing.only(nth, limbs), dots)
             });
-            let exists = self.blocks.gt(fold.own + set * ways);
+            let exists = self.blocks.gt(packing.own + set * ways);
             let d = scaled.map(|row| {
                 let d = self.half_at(row.offset(34 * i64::from(set * ways)));
                 exists.select(d, 0.0)
