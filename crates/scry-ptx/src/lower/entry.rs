@@ -78,7 +78,7 @@ impl Lowering<'_> {
         self.parameters(&used);
         self.positions(&used);
         self.memory();
-        self.poll_entry();
+        self.cancellation_poll_entry();
     }
 
     /// Zeroes variables, local memory and workgroup memory.

@@ -32,8 +32,8 @@ impl Lowering<'_> {
         let linear = self.b.copy(PtxType::U32, block.into());
         let beyond = self.b.compare("ge", PtxType::U32, linear.into(), total.into());
         self.b.ret_if(beyond);
-        self.poll_entry();
-        let schedule = self.poll_schedule();
+        self.cancellation_poll_entry();
+        let schedule = self.cancellation_poll_schedule();
         let (top, next) = (self.b.label(), self.b.label());
         // A return ends the iteration.
         self.ends[Label::KERNEL.0 as usize] = Some(next);
@@ -50,7 +50,7 @@ impl Lowering<'_> {
         let is_last = self.b.compare("le", PtxType::U32, left.into(), stride.into());
         self.b.ret_if(is_last);
         self.b.op_into(linear, Opcode::new("add.u32"), &[linear.into(), stride.into()]);
-        self.poll_at(schedule, top);
+        self.cancellation_poll_at(schedule, top);
         self.b.branch(top);
     }
 

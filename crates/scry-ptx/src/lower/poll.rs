@@ -51,7 +51,7 @@ pub(super) struct Poll {
 impl Lowering<'_> {
     /// Reads the index of this launch, if the kernel has loops that may not terminate, or loops
     /// over workgroups.
-    pub(super) fn poll_entry(&mut self) {
+    pub(super) fn cancellation_poll_entry(&mut self) {
         let is_counted = self.options.grid == GridSource::Counts;
         if !self.options.polled || !(is_counted || super::control::has_endless(&self.kir.body)) {
             return;
@@ -100,12 +100,12 @@ impl Lowering<'_> {
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
-        self.poll_if_due((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
+        self.cancellation_poll_if_due((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
     }
 
     /// Schedules the polls of a kernel that loops over workgroups: evenly spread over the warps, so
     /// that they cost a few percent of the time.
-    pub(super) fn poll_schedule(&mut self) -> Option<PollSchedule> {
+    pub(super) fn cancellation_poll_schedule(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
         let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
         let (block, blocks) = (self.b.special("%ctaid.x"), self.b.special("%nctaid.x"));
@@ -118,15 +118,15 @@ impl Lowering<'_> {
 
     /// At the end of a workgroup: continues with the next one, or exits the thread if its launch is
     /// cancelled.
-    pub(super) fn poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
+    pub(super) fn cancellation_poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
         if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (schedule, self.entry.poll)
         {
-            self.poll_if_due((polled_at, period.into()), (poll.epoch, poll.stop), top);
+            self.cancellation_poll_if_due((polled_at, period.into()), (poll.epoch, poll.stop), top);
         }
     }
 
     /// Branches to `top` until this many ticks have passed since the last poll, then polls again.
-    fn poll_if_due(
+    fn cancellation_poll_if_due(
         &mut self,
         (polled_at, ticks): (Reg, Operand),
         (epoch, stop): (Reg, Reg),
