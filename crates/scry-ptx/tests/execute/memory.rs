@@ -74,7 +74,7 @@ impl Regions {
     fn outside(&self, address: u64, size: u32, access: Access) -> String {
         let distance = |region: &&Region| region.distance(address);
         let Some(nearest) = self.0.iter().min_by_key(distance) else {
-            return format!("{access:?} of {size} bytes at {address:#x}, but there is no memory");
+            return format!("{access:?} of {size} bytes at {address:#x}: the address is unmapped");
         };
         let (name, has) = (&nearest.name, nearest.bytes.len());
         let at = i128::from(address) - i128::from(nearest.address);

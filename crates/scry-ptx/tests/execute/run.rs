@@ -269,7 +269,7 @@ impl Given<'_> {
 fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
     let code = Code::compile(kir).map_err(|refusal| format!("the CPU refuses it: {refusal:?}"))?;
     let memory: Option<Vec<_>> = work.buffers.iter().map(|b| Memory::new(b.len())).collect();
-    let memory = memory.ok_or("there is no memory")?;
+    let memory = memory.ok_or("the buffers could not be allocated")?;
     let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
     let immediates = &work.immediates;
     let job = Job { code: &code, bindings: &bindings, groups, immediates };
