@@ -138,8 +138,8 @@ impl Product {
         self.repack_f32(plan, terms, |is_k_major| is_k_major && terms == 1)
     }
 
-    /// Repacks `f32` operands K-major, with this many TF32 terms. Keeps an operand with aligned rows
-    /// if `keeps` accepts it; its argument is whether the operand is K-major.
+    /// Repacks `f32` operands K-major, with this many TF32 terms. Keeps an operand with aligned
+    /// rows if `keeps` accepts it; its argument is whether the operand is K-major.
     fn repack_f32(
         &mut self,
         plan: &mut Plan,
