@@ -10,7 +10,7 @@ use crate::api::info::{BackendKind, DeviceInfo};
 #[cfg(feature = "vulkan")]
 pub use crate::backend::SpirvWriter;
 use crate::backend::fault::FaultDriver;
-pub use crate::backend::fault::{Fault, Plan};
+pub use crate::backend::fault::{Fault, FaultPlan};
 use crate::backend::null::{Log, NullDriver};
 use crate::backend::shared::copy_kernel::COPY_KERNEL;
 use crate::core::command::{Command, Step};
@@ -25,7 +25,7 @@ pub fn null_info() -> DeviceInfo {
 ///
 /// # Errors
 /// As [`Device::open`].
-pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
+pub fn open_with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<Device> {
     let found = Found::of(&|kind| selector == "null" || kind != BackendKind::Null);
     let inner = found.open_selected(selector)?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
@@ -53,7 +53,7 @@ pub fn reporting(info: DeviceInfo, failing: &[u64]) -> (Device, Observed) {
 pub fn reporting_with_faults(
     info: DeviceInfo,
     failing: &[u64],
-    plan: &Arc<Plan>,
+    plan: &Arc<FaultPlan>,
 ) -> (Device, Observed) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let inner = Box::new(NullDriver::reporting(info, log.clone(), failing));

@@ -20,48 +20,48 @@ use crate::core::driver::{
 pub enum Fault {
     /// The call fails for lack of memory.
     OutOfMemory,
-    /// The driver rejects the call.
-    Refused,
+    /// The call fails with a driver error.
+    DriverError,
     /// The device is lost: this call and all later ones fail.
     DeviceLost,
-    /// Waits never succeed: each one times out, and cancellation fails.
+    /// Every wait times out, and cancellation fails.
     Hang,
-    /// As `Hang`, but cancellation succeeds.
-    Endless,
-    /// No thread may wait, as in a browser: a submission is done once someone awaits it, and a
-    /// call that waits panics.
+    /// Every wait times out until the submission is cancelled; cancellation succeeds.
+    HangUntilCancelled,
+    /// No thread may block, as in a browser: blocking waits panic, and a submission completes when
+    /// a future awaits it.
     CannotBlock,
 }
 
-/// The calls that fail, and the number of calls so far.
+/// Determines which driver call fails and how, and counts the calls.
 #[derive(Debug)]
-pub struct Plan {
+pub struct FaultPlan {
     fault: Fault,
-    /// The index of the call that fails.
-    fails_at: AtomicU64,
+    /// The index of the failing call.
+    failing_call: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
-    /// The last cancelled submission.
-    ended: AtomicU64,
+    /// The last submission that was cancelled or, if no thread may block, awaited.
+    last_ended: AtomicU64,
 }
 
-impl Plan {
-    /// Creates a plan in which call number `fails_at`, from 0, fails with `fault`. Calls that free
-    /// objects cannot fail, and are not counted.
+impl FaultPlan {
+    /// Creates a plan in which the call with index `failing_call` fails with `fault`. Calls that
+    /// free objects cannot fail, and are not counted.
     #[must_use]
-    pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
+    pub fn new(fault: Fault, failing_call: u64) -> Arc<Self> {
         Arc::new(Self {
             fault,
-            fails_at: AtomicU64::new(fails_at),
+            failing_call: AtomicU64::new(failing_call),
             calls: AtomicU64::new(0),
             lost: AtomicBool::new(false),
-            ended: AtomicU64::new(0),
+            last_ended: AtomicU64::new(0),
         })
     }
 
-    /// Changes the plan: call number `later`, counted from now on, fails.
-    pub fn fail_later(&self, later: u64) {
-        self.fails_at.store(self.calls() + later, Ordering::Relaxed);
+    /// Makes a later call fail, after `calls` more calls that succeed.
+    pub fn fail_after(&self, calls: u64) {
+        self.failing_call.store(self.calls() + calls, Ordering::Relaxed);
     }
 
     /// Returns the number of calls so far.
@@ -70,38 +70,38 @@ impl Plan {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Whether a wait for `submission` never succeeds.
+    /// Returns whether a wait for `submission` times out.
     fn hangs(&self, submission: SubmissionIndex) -> bool {
-        let ended = || self.ended.load(Ordering::Relaxed) >= submission.0;
+        let has_ended = || self.last_ended.load(Ordering::Relaxed) >= submission.0;
         let hangs = match self.fault {
             Fault::Hang => true,
-            Fault::Endless => !ended(),
-            Fault::CannotBlock => return !ended(),
-            Fault::OutOfMemory | Fault::Refused | Fault::DeviceLost => false,
+            Fault::HangUntilCancelled => !has_ended(),
+            Fault::CannotBlock => return !has_ended(),
+            Fault::OutOfMemory | Fault::DriverError | Fault::DeviceLost => false,
         };
         hangs && self.has_failed()
     }
 
-    /// Whether the failing call was made.
+    /// Returns whether the failing call was made.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.calls() > self.fails_at.load(Ordering::Relaxed)
+        self.calls() > self.failing_call.load(Ordering::Relaxed)
     }
 }
 
-/// A driver whose calls fail according to a plan.
+/// A driver that fails calls according to a plan.
 pub(crate) struct FaultDriver {
     pub inner: Box<dyn Driver>,
-    pub plan: Arc<Plan>,
+    pub plan: Arc<FaultPlan>,
 }
 
 impl FaultDriver {
-    /// Counts a call, and fails it if the plan says so.
+    /// Counts a call, and returns the planned error if it is the failing one.
     fn count(&self, call: &'static str) -> Result<()> {
         let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
         let device = || self.info().name.clone();
-        let strikes = number == self.plan.fails_at.load(Ordering::Relaxed);
-        if strikes && self.plan.fault == Fault::DeviceLost {
+        let is_failing = number == self.plan.failing_call.load(Ordering::Relaxed);
+        if is_failing && self.plan.fault == Fault::DeviceLost {
             self.plan.lost.store(true, Ordering::Relaxed);
         }
         if self.plan.lost.load(Ordering::Relaxed) {
@@ -112,11 +112,11 @@ impl FaultDriver {
                 reason,
             }));
         }
-        if strikes && self.plan.fault == Fault::Refused {
+        if is_failing && self.plan.fault == Fault::DriverError {
             let error = DriverError::new(&device(), call, "injected".to_owned(), DRIVER_FAILED);
             return Err(GpuError::Driver(error));
         }
-        if strikes && self.plan.fault == Fault::OutOfMemory {
+        if is_failing && self.plan.fault == Fault::OutOfMemory {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 function: None,
                 device: device(),
@@ -205,7 +205,10 @@ impl Driver for FaultDriver {
 
     fn wait(&self, submission: SubmissionIndex, timeout: Duration) -> Result<bool> {
         self.count("wait")?;
-        assert!(self.can_block() || timeout.is_zero(), "a wait on a thread that must not block");
+        assert!(
+            self.can_block() || timeout.is_zero(),
+            "a blocking wait on a thread that must not block"
+        );
         if self.plan.hangs(submission) {
             std::thread::sleep(timeout);
             return Ok(false);
@@ -218,7 +221,7 @@ impl Driver for FaultDriver {
             return Ok(false);
         }
         self.inner.wait(submission, Duration::MAX)?;
-        self.plan.ended.fetch_max(submission.0, Ordering::Relaxed);
+        self.plan.last_ended.fetch_max(submission.0, Ordering::Relaxed);
         waker.wake_by_ref();
         Ok(true)
     }
@@ -226,10 +229,10 @@ impl Driver for FaultDriver {
     fn cancel(&self, submission: SubmissionIndex) -> Result<Option<Cancelled>> {
         match self.plan.fault {
             Fault::Hang if self.plan.has_failed() => return Ok(None),
-            Fault::Endless => {}
+            Fault::HangUntilCancelled => {}
             _ => return self.inner.cancel(submission),
         }
-        let ended = self.plan.ended.fetch_max(submission.0, Ordering::Relaxed);
+        let ended = self.plan.last_ended.fetch_max(submission.0, Ordering::Relaxed);
         Ok(Some(Cancelled { first: SubmissionIndex(ended + 1), last: submission }))
     }
 

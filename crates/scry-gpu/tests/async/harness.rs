@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, Ticket};
 use tokio::runtime::{Builder, Runtime};
 
@@ -60,12 +60,12 @@ pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = 
 }
 
 /// A device whose work does not end from now on, and a buffer of it.
-pub fn endless(fault: Fault) -> (Device, Arc<Plan>, Buffer<u32>) {
-    let plan = Plan::new(fault, NEVER);
+pub fn endless(fault: Fault) -> (Device, Arc<FaultPlan>, Buffer<u32>) {
+    let plan = FaultPlan::new(fault, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     gpu.wait().unwrap();
-    plan.fail_later(0);
+    plan.fail_after(0);
     (gpu, plan, buffer)
 }
 

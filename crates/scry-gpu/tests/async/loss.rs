@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError};
 
 use crate::harness::{
@@ -14,8 +14,8 @@ const SPIN: &str = "@group(0) @binding(0) var<storage, read_write> flag: array<u
     @compute @workgroup_size(1) fn spin() { loop { if flag[0] == 1u { break; } } }";
 
 /// A CPU device that is lost on demand, executing a kernel that does not end.
-fn spinning() -> (Device, Arc<Plan>, scry_gpu::Ticket) {
-    let plan = Plan::new(Fault::DeviceLost, NEVER);
+fn spinning() -> (Device, Arc<FaultPlan>, scry_gpu::Ticket) {
+    let plan = FaultPlan::new(Fault::DeviceLost, NEVER);
     let gpu = open_with_faults("cpu", &plan).unwrap();
     let flag = gpu.alloc::<u32>(1).unwrap();
     let kernel = gpu.compile(SPIN).unwrap();
@@ -35,7 +35,7 @@ fn every_pending_future_returns_the_same_loss() {
                 .map(|ticket| tokio::spawn(async move { (&*ticket).await }))
                 .collect();
             tokio::time::sleep(SHORT).await;
-            plan.fail_later(0);
+            plan.fail_after(0);
             let mut results = Vec::new();
             for task in tasks {
                 results.push(task.await.unwrap());
@@ -77,7 +77,7 @@ fn loss_noticed_by_a_thread_wakes_tasks() {
         let gpu = gpu.clone();
         move || {
             std::thread::sleep(SHORT);
-            plan.fail_later(0);
+            plan.fail_after(0);
             // Any call notices.
             gpu.alloc::<u32>(1).is_err()
         }

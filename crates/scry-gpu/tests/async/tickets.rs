@@ -93,7 +93,7 @@ fn ten_thousand_futures_are_pending_at_once() {
 #[test]
 fn dropped_futures_stop_the_waiting_alone() {
     let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     for polls in 0..4 {
         assert!(!poll_and_drop((&ticket).into_future(), polls));
@@ -106,7 +106,7 @@ fn dropped_futures_stop_the_waiting_alone() {
         assert!(poll_once(future.as_mut(), count).is_pending());
     }
     assert_eq!(Arc::strong_count(&first), 1, "its waker was dropped");
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     let start = Instant::now();
     while last.0.load(Ordering::SeqCst) == 0 && start.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(1));
@@ -148,12 +148,12 @@ fn other_futures_may_be_dropped_anytime() {
 fn timeouts_of_executors_leave_the_work_running() {
     let _alone = alone();
     for runtime in [current_thread(), multi_thread()] {
-        let (gpu, plan, buffer) = endless(Fault::Endless);
+        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
         let ticket = fill(&gpu, &buffer, 2);
         runtime.block_on(async {
             let waited = tokio::time::timeout(SHORT, &ticket).await;
             assert!(waited.is_err(), "{waited:?}");
-            plan.fail_later(NEVER);
+            plan.fail_after(NEVER);
             ticket.await.unwrap();
         });
         assert_eq!(buffer.download().unwrap(), [2; 4]);
@@ -164,7 +164,7 @@ fn timeouts_of_executors_leave_the_work_running() {
 fn time_limit_ends_awaited_work() {
     let _alone = alone();
     on_every_executor(|| async {
-        let (gpu, plan, buffer) = endless(Fault::Endless);
+        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
         gpu.set_time_limit(Some(SHORT));
         let tickets = [2, 3, 4].map(|value| fill(&gpu, &buffer, value));
         for result in join_all(tickets.iter().map(IntoFuture::into_future)).await {
@@ -173,7 +173,7 @@ fn time_limit_ends_awaited_work() {
             assert!(error.to_string().starts_with("Ticket::await: work on"), "{error}");
             assert!(error.to_string().contains("the device remains usable"), "{error}");
         }
-        plan.fail_later(NEVER);
+        plan.fail_after(NEVER);
         fill(&gpu, &buffer, 5).await.unwrap();
         assert_eq!(buffer.download().unwrap(), [5; 4]);
     });
@@ -182,7 +182,7 @@ fn time_limit_ends_awaited_work() {
 #[test]
 fn time_limit_set_during_an_await_applies() {
     let _alone = alone();
-    let (gpu, _plan, buffer) = endless(Fault::Endless);
+    let (gpu, _plan, buffer) = endless(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     let limited = std::thread::spawn({
         let gpu = gpu.clone();
@@ -199,7 +199,7 @@ fn time_limit_set_during_an_await_applies() {
 #[test]
 fn interrupts_reach_every_pending_future() {
     let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     let interrupting = std::thread::spawn({
         let gpu = gpu.clone();
@@ -213,7 +213,7 @@ fn interrupts_reach_every_pending_future() {
         assert!(matches!(result, Err(GpuError::Interrupted(_))), "{result:?}");
     }
     interrupting.join().unwrap();
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     pollster::block_on(ticket.into_future()).unwrap();
 }
 
@@ -224,7 +224,7 @@ fn one_watcher_starts_late_and_ends_with_the_device() {
 
     let _alone = alone();
     let before = watchers();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     let ticket = fill(&gpu, &buffer, 2);
     assert_eq!(watchers(), before, "nothing is awaited");
     let futures: Vec<_> = (0..10).map(|_| Box::pin((&ticket).into_future())).collect();
@@ -233,7 +233,7 @@ fn one_watcher_starts_late_and_ends_with_the_device() {
     }
     std::thread::sleep(SHORT);
     assert_eq!(watchers(), before + 1);
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     drop((gpu, buffer, ticket));
     assert_eq!(watchers(), before);
 }
@@ -242,14 +242,14 @@ fn one_watcher_starts_late_and_ends_with_the_device() {
 fn runtime_shut_down_leaves_the_device_usable() {
     let _alone = alone();
     for runtime in [current_thread(), multi_thread()] {
-        let (gpu, plan, buffer) = endless(Fault::Endless);
+        let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
         for value in 0..20 {
             let ticket = fill(&gpu, &buffer, value);
             runtime.spawn(async move { ticket.await });
         }
         runtime.block_on(async { tokio::time::sleep(SHORT).await });
         drop(runtime);
-        plan.fail_later(NEVER);
+        plan.fail_after(NEVER);
         assert_eq!(buffer.download().unwrap(), [19; 4]);
     }
 }
@@ -260,7 +260,7 @@ fn last_handle_may_be_dropped_by_a_task() {
     let runtime = multi_thread();
     let start = Instant::now();
     for _ in 0..20 {
-        let (gpu, _plan, buffer) = endless(Fault::Endless);
+        let (gpu, _plan, buffer) = endless(Fault::HangUntilCancelled);
         let ticket = fill(&gpu, &buffer, 2);
         runtime.spawn(async move {
             let _ = tokio::time::timeout(Duration::from_millis(2), ticket).await;

@@ -110,7 +110,7 @@ fn transfers_may_be_dropped_at_every_await_point() {
 #[test]
 fn full_queue_is_awaited_rather_than_waited_for() {
     let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     let tickets: Vec<_> = (0..256).map(|value| fill(&gpu, &buffer, value)).collect();
     for polls in 0..3 {
         assert!(!poll_and_drop(buffer.write_async(&[7; 4]), polls));
@@ -118,7 +118,7 @@ fn full_queue_is_awaited_rather_than_waited_for() {
     }
     let mut written = Box::pin(buffer.write_async(&[8; 4]));
     assert!(poll_once(written.as_mut(), &Arc::new(Count::default())).is_pending());
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     pollster::block_on(async {
         written.await.unwrap();
         assert_eq!(buffer.download_async().await.unwrap(), [8; 4]);
@@ -153,7 +153,7 @@ fn downloads_of_recordings_follow_replays() {
 #[test]
 fn pending_download_follows_a_later_replay() {
     let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     let mut batch = gpu.batch();
     let elements = batch.download(&buffer).unwrap();
     let recording = batch.record().unwrap();
@@ -163,7 +163,7 @@ fn pending_download_follows_a_later_replay() {
     // No lock is held: neither the write nor the replay waits for the future.
     buffer.write(&[9; 4]).unwrap();
     drop(recording.replay().unwrap());
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     assert_eq!(pollster::block_on(pending).unwrap(), [9; 4]);
 }
 
@@ -193,7 +193,7 @@ fn failed_launches_are_reported_to_those_who_await_them() {
 #[test]
 fn time_limit_applies_to_transfers() {
     let _alone = alone();
-    let (gpu, plan, buffer) = endless(Fault::Endless);
+    let (gpu, plan, buffer) = endless(Fault::HangUntilCancelled);
     gpu.set_time_limit(Some(SHORT));
     let error = pollster::block_on(buffer.download_async()).unwrap_err();
     assert!(matches!(error, GpuError::Timeout(_)), "{error}");
@@ -202,7 +202,7 @@ fn time_limit_applies_to_transfers() {
     current_thread().block_on(async {
         assert!(tokio::time::timeout(SHORT, buffer.download_async()).await.is_err());
     });
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     pollster::block_on(buffer.download_async()).unwrap();
 }
 

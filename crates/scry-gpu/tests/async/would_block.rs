@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
 use crate::harness::{NEVER, alone, on_every_executor};
@@ -13,7 +13,7 @@ const MAX_IN_FLIGHT: u32 = 256;
 
 /// A device whose work is done once someone awaits it, and which panics in calls that wait.
 fn event_loop(selector: &str) -> Device {
-    open_with_faults(selector, &Plan::new(Fault::CannotBlock, NEVER)).unwrap()
+    open_with_faults(selector, &FaultPlan::new(Fault::CannotBlock, NEVER)).unwrap()
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn full_queues_refuse_blocking_submissions() {
 #[test]
 fn ready_devices_accept_any_number_of_submissions() {
     let _alone = alone();
-    let plan = Plan::new(Fault::CannotBlock, NEVER);
+    let plan = FaultPlan::new(Fault::CannotBlock, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let x = Arc::new(gpu.alloc::<u32>(8).unwrap());
     on_every_executor(|| {

@@ -1,7 +1,7 @@
 //! The cases of scry-conformance on every present device, with both runners.
 
 use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async, tests};
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{BackendKind, Device, Launch};
 
 use crate::harness::on_each_device;
@@ -144,7 +144,8 @@ fn without_blocking_cases_still_pass() {
             return;
         }
         let selector = format!("{}:{}", gpu.backend_kind(), gpu.info().index);
-        let gpu = open_with_faults(&selector, &Plan::new(Fault::CannotBlock, u64::MAX)).unwrap();
+        let gpu =
+            open_with_faults(&selector, &FaultPlan::new(Fault::CannotBlock, u64::MAX)).unwrap();
         for test in tests() {
             for case in (test.cases)(gpu.info()).take(1) {
                 let awaited = pollster::block_on(run_async(&gpu, &case));

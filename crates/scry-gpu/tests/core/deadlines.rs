@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Buffer, Device, GpuError, Ticket};
 
 const LIMIT: Duration = Duration::from_millis(50);
@@ -12,13 +12,13 @@ const LIMIT: Duration = Duration::from_millis(50);
 const NEVER: u64 = 1 << 40;
 
 /// A device whose work does not terminate from some call on, and a buffer of it.
-fn endless() -> (Device, Arc<Plan>, Buffer<u32>) {
-    let plan = Plan::new(Fault::Endless, NEVER);
+fn endless() -> (Device, Arc<FaultPlan>, Buffer<u32>) {
+    let plan = FaultPlan::new(Fault::HangUntilCancelled, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     gpu.wait().unwrap();
     gpu.set_time_limit(Some(LIMIT));
-    plan.fail_later(0);
+    plan.fail_after(0);
     (gpu, plan, buffer)
 }
 
@@ -47,7 +47,7 @@ fn time_limit_keeps_device_usable() {
     // The next one does not end either.
     buffer.fill(4).unwrap();
     assert!(is_timeout(&gpu.wait()));
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     let after = fill(&gpu, &buffer, 5);
     after.wait().unwrap();
     assert_eq!(buffer.download().unwrap(), [5; 4]);
@@ -60,7 +60,7 @@ fn an_own_timeout_ends_nothing() {
     gpu.set_time_limit(None);
     let ticket = fill(&gpu, &buffer, 2);
     assert_eq!(ticket.wait_timeout(LIMIT), Ok(false));
-    plan.fail_later(NEVER);
+    plan.fail_after(NEVER);
     ticket.wait().unwrap();
     assert_eq!(buffer.download().unwrap(), [2; 4]);
 }

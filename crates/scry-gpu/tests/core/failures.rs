@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Launch};
 
 use super::STEP;
@@ -32,14 +32,14 @@ fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
 }
 
 fn calls_of_the_job() -> u64 {
-    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+    let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     assert_eq!(job(&gpu).unwrap(), [3; 100]);
     plan.calls()
 }
 
-fn with_call_failing(fault: Fault, n: u64) -> (Device, Arc<Plan>, Result<Vec<u32>, GpuError>) {
-    let plan = Plan::new(fault, n);
+fn with_call_failing(fault: Fault, n: u64) -> (Device, Arc<FaultPlan>, Result<Vec<u32>, GpuError>) {
+    let plan = FaultPlan::new(fault, n);
     let gpu = open_with_faults("null", &plan).unwrap();
     let result = job(&gpu);
     (gpu, plan, result)
@@ -79,13 +79,13 @@ fn fault_26_device_loss_at_each_call() {
 #[test]
 fn failed_batch_is_empty() {
     for is_recorded in [false, true] {
-        let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+        let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
         let gpu = open_with_faults("null", &plan).unwrap();
         let buffer = gpu.upload(&[7u32; 4]).unwrap();
         let mut batch = gpu.batch();
         batch.fill(&buffer, 1).unwrap();
         let download = batch.download(&buffer).unwrap();
-        plan.fail_later(0);
+        plan.fail_after(0);
         let error = match is_recorded {
             true => batch.record().map(|_| ()).unwrap_err(),
             false => batch.submit().unwrap_err(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, CompileOptions, DType, Device, Features, GpuError, Launch, Result};
 
 use super::STEP;
@@ -20,7 +20,7 @@ macro_rules! calls {
 
 #[test]
 fn device_loss_names_the_function() {
-    let plan = Plan::new(Fault::DeviceLost, u64::MAX);
+    let plan = FaultPlan::new(Fault::DeviceLost, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     let (a, b) = (gpu.upload(&[1u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let (part, untyped) = (a.slice(..4).unwrap(), a.untyped());
@@ -31,7 +31,7 @@ fn device_loss_names_the_function() {
     let mut batch = gpu.batch();
     let download = batch.download(&a).unwrap();
     drop(batch.submit_async().unwrap());
-    plan.fail_later(0);
+    plan.fail_after(0);
     assert!(gpu.upload(&[0u8]).is_err());
     let calls = calls! {
         "Device::upload" => gpu.upload(&[0u32]),
@@ -93,7 +93,7 @@ fn device_loss_names_the_function() {
 
 /// A function whose first driver call fails.
 fn refused(function: impl Fn(&Device) -> Result<()>) -> String {
-    let plan = Plan::new(Fault::Refused, 0);
+    let plan = FaultPlan::new(Fault::DriverError, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
     function(&gpu).unwrap_err().to_string()
 }
@@ -145,12 +145,12 @@ fn oversized_requests_name_the_function() {
 
 #[test]
 fn timeouts_name_the_function() {
-    let plan = Plan::new(Fault::Hang, u64::MAX);
+    let plan = FaultPlan::new(Fault::Hang, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     let a = gpu.upload(&[1u32; 8]).unwrap();
     gpu.wait().unwrap();
     gpu.set_time_limit(Some(Duration::from_millis(5)));
-    plan.fail_later(0);
+    plan.fail_after(0);
     a.fill(2).unwrap();
     let error = a.download().unwrap_err();
     assert!(matches!(error, GpuError::Timeout(_)), "{error}");
@@ -161,7 +161,7 @@ fn timeouts_name_the_function() {
 
 #[test]
 fn out_of_memory_names_the_function() {
-    let plan = Plan::new(Fault::OutOfMemory, 0);
+    let plan = FaultPlan::new(Fault::OutOfMemory, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
     let error = gpu.alloc::<u32>(8).map(drop);
     let text = match error {

@@ -1,6 +1,6 @@
 //! `CompileOptions::label` starts every error about the kernel.
 
-use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults, reporting};
+use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
 
 use super::{STEP, null};
@@ -81,7 +81,7 @@ fn linearised_compile_errors_name_source() {
         let mut refused = 0;
         for later in 0..4 {
             let outcome = |label| {
-                let plan = Plan::new(Fault::Refused, u64::MAX);
+                let plan = FaultPlan::new(Fault::DriverError, u64::MAX);
                 let gpu = open_with_faults("null", &plan).unwrap();
                 let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
                 let kernel = compiled(&gpu, STEP, label).unwrap();
@@ -90,7 +90,7 @@ fn linearised_compile_errors_name_source() {
                     true => Launch::indirect(&counts),
                     false => Launch::workgroups([1 << 17, 1, 1]),
                 };
-                plan.fail_later(later);
+                plan.fail_after(later);
                 gpu.run(&kernel, &[&a, &b], launch)
             };
             if outcome(None).is_err_and(|error| error.to_string().contains("compile failed")) {

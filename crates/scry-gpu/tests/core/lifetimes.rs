@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{GpuError, MemoryUsage};
 
 use super::{STEP, null};
@@ -56,7 +56,7 @@ fn unsubmitted_download_reports_an_error() {
 
 #[test]
 fn fault_28_silent_device_times_out() {
-    let plan = Plan::new(Fault::Hang, 0);
+    let plan = FaultPlan::new(Fault::Hang, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     let ticket = gpu.batch().submit_async().unwrap();

@@ -1,6 +1,6 @@
 //! Launches that report failures: which calls return the error, and that the device stays usable.
 
-use scry_gpu::testing::{Counts, Fault, Plan, null_info, reporting, reporting_with_faults};
+use scry_gpu::testing::{Counts, Fault, FaultPlan, null_info, reporting, reporting_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
 use super::STEP;
@@ -182,7 +182,7 @@ fn downloads_report_other_threads_failures() {
 
 #[test]
 fn replay_fails_without_its_reports() {
-    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+    let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let (gpu, observed) = reporting_with_faults(null_info(), &[], &plan);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -196,7 +196,7 @@ fn replay_fails_without_its_reports() {
     let calls = plan.calls() - before;
     ticket.wait().unwrap();
     assert_eq!(observed.take().dispatches, 1);
-    plan.fail_later(calls - 1);
+    plan.fail_after(calls - 1);
     let error = recording.replay().err().unwrap();
     assert!(matches!(error, GpuError::OutOfMemory(_)), "{error}");
     let Counts { dispatches, copies, .. } = observed.take();

@@ -1,6 +1,6 @@
 //! Faults 16 to 19: buffers that do not match a kernel, or belong to another device.
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Binding, Device, GpuError, Result};
 
 use super::devices::{STEP, check_works, devices_and_null, null, selectors};
@@ -166,10 +166,10 @@ fn fault_19_buffers_of_a_lost_device() {
 
 /// Returns a lost device and a buffer of it.
 fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
-    let plan = Plan::new(Fault::DeviceLost, u64::MAX);
+    let plan = FaultPlan::new(Fault::DeviceLost, u64::MAX);
     let gpu = open_with_faults(selector, &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
-    plan.fail_later(0);
+    plan.fail_after(0);
     assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost(_))));
     (gpu, buffer)
 }

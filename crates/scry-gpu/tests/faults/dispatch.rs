@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{CompileOptions, Device, disk_cache};
 
 use super::child::in_child_with;
 use super::devices::{STEP, check_works, devices};
 
-fn counted() -> (Device, Arc<Plan>) {
-    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+fn counted() -> (Device, Arc<FaultPlan>) {
+    let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     (gpu, plan)
 }

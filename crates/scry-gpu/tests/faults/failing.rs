@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Result};
 
 use super::devices::{STEP, check_works, computes, devices, null, selectors};
@@ -39,8 +39,8 @@ fn expected(gpu: &Device) -> Vec<u32> {
     parts.map(|value| [value; 100]).concat()
 }
 
-fn open(selector: &str, fault: Fault, n: u64) -> (Device, Arc<Plan>) {
-    let plan = Plan::new(fault, n);
+fn open(selector: &str, fault: Fault, n: u64) -> (Device, Arc<FaultPlan>) {
+    let plan = FaultPlan::new(fault, n);
     let gpu = open_with_faults(selector, &plan).expect("the device opened before");
     (gpu, plan)
 }
@@ -92,7 +92,7 @@ fn fault_05_download_retries_after_out_of_memory() {
         for later in 0.. {
             let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
             let buffer = gpu.upload(&data).unwrap();
-            plan.fail_later(later);
+            plan.fail_after(later);
             let result = buffer.download();
             if !plan.has_failed() {
                 break;
@@ -228,7 +228,7 @@ fn fault_03_failed_replay_keeps_zeroed_memory() {
         batch.copy(&a, &b).unwrap();
         let recording = batch.record().unwrap();
         // The first submission zeroes the buffer; the second one is the replay, and fails.
-        plan.fail_later(1);
+        plan.fail_after(1);
         assert!(recording.replay().is_err());
     }
     assert!(gpu.memory_usage().allocations >= 1, "memory that is being zeroed was freed");
@@ -246,7 +246,7 @@ fn fault_03_failed_replay_defines_no_memory() {
         let recording = batch.record().unwrap();
         // The recording overwrites the whole buffer, which is therefore not zeroed; its replay
         // fails.
-        plan.fail_later(0);
+        plan.fail_after(0);
         assert!(recording.replay().is_err(), "{selector}");
         assert_eq!(filled.download().unwrap(), [0; 16], "{selector}: what was there before");
         recording.replay().unwrap().wait().unwrap();

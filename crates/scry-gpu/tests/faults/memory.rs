@@ -1,6 +1,6 @@
 //! Faults 2, 4 and 6: exhausted memory and odd sizes.
 
-use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults};
+use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
 
 use super::devices::{STEP, check_works, devices, devices_and_null, selectors};
@@ -72,10 +72,10 @@ fn fault_04_out_of_memory_drops_whole_batch() {
     for selector in selectors() {
         let mut refused = 0;
         for later in 0.. {
-            let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+            let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
             let gpu = open_with_faults(&selector, &plan).unwrap();
             let (target, old) = two_buffers(&gpu).unwrap();
-            plan.fail_later(later);
+            plan.fail_after(later);
             let result = spoil(&gpu, &target, &old);
             if !plan.has_failed() {
                 break;
@@ -101,10 +101,10 @@ fn two_buffers(gpu: &Device) -> Result<(Buffer<u32>, Buffer<u32>)> {
 #[test]
 fn fault_04_failed_step_leaves_batch_unchanged() {
     for selector in selectors() {
-        let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+        let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
         let gpu = open_with_faults(&selector, &plan).unwrap();
         let (a, b) = two_buffers(&gpu).unwrap();
-        plan.fail_later(0);
+        plan.fail_after(0);
         let mut batch = gpu.batch();
         let refused = batch.write(&a, &[7; 64]).map(|_| ());
         assert!(matches!(refused, Err(GpuError::OutOfMemory(_))));
