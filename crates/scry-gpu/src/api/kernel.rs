@@ -11,7 +11,7 @@ use crate::api::error::{GpuError, Result, WrongDeviceError};
 use crate::api::launch::{self, Grid};
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
-use crate::core::check;
+use crate::core::check::{self, Argument};
 use crate::core::compiled_kernel::CompiledKernel;
 use crate::core::context::Context;
 use crate::core::logging;
@@ -283,6 +283,14 @@ impl Kernel {
         match self.inner.is_native() {
             true => Err(launch::native_kernel_indirect(self.interface())),
             false => Ok(()),
+        }
+    }
+
+    /// Rejects buffers that are shorter than a native kernel declares.
+    pub(crate) fn check_lengths(&self, arguments: &[Argument<'_>]) -> Result<()> {
+        match &self.inner.key().native {
+            Some(spec) => native::lengths(self.entry_point(), &spec.interface, arguments),
+            None => Ok(()),
         }
     }
 

@@ -155,6 +155,15 @@ pub(crate) fn dispatch(
         .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
 }
 
+fn check_arguments(context: &Context, kernel: &Kernel, arguments: &[Argument<'_>]) -> Result<()> {
+    let (interface, info) = (kernel.interface(), &context.info);
+    if kernel.is_native() {
+        check::native_arguments(interface, info, arguments)?;
+        return kernel.check_lengths(arguments);
+    }
+    check::arguments(interface, info, arguments)
+}
+
 /// Maximum number of arguments that are checked on the stack; launches with more are rare.
 const MAX_STACK_ARGUMENTS: usize = 8;
 
@@ -185,10 +194,7 @@ fn append(
     let Some(size) = size else {
         return check::signature(interface, arguments);
     };
-    match kernel.is_native() {
-        true => check::native_arguments(interface, &context.info, arguments)?,
-        false => check::arguments(interface, &context.info, arguments)?,
-    }
+    check_arguments(context, kernel, arguments)?;
     if let Size::Indirect(_, counts) = &size {
         check::overwritten_counts(interface, arguments, *counts)?;
     }

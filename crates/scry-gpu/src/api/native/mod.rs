@@ -1,8 +1,10 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
+mod check;
 mod compile;
 pub(crate) mod cublas;
 mod language;
+mod lengths;
 pub(crate) mod parameters;
 mod tensor_map;
 #[cfg(test)]
@@ -15,6 +17,7 @@ use scry_ir::{
 pub use cublas::GemmElement;
 pub(crate) use cublas::Routine;
 pub use language::Language;
+pub(crate) use lengths::lengths;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
@@ -28,6 +31,8 @@ pub struct NativeBinding {
     /// `None` for bytes without a declared type.
     element: Option<Scalar>,
     length: bool,
+    /// Elements that every launch needs.
+    min_len: u64,
 }
 
 impl NativeBinding {
@@ -35,7 +40,7 @@ impl NativeBinding {
     /// [`Scalar::F32`].
     #[must_use]
     pub fn read(name: impl Into<String>, element: Scalar) -> Self {
-        Self { name: name.into(), writes: false, element: Some(element), length: false }
+        Self { name: name.into(), writes: false, element: Some(element), length: false, min_len: 0 }
     }
 
     /// Declares a buffer of scalars that the kernel writes, or reads and writes: `float *y`.
@@ -47,7 +52,7 @@ impl NativeBinding {
     /// Declares a buffer that the kernel only reads; element types are not checked.
     #[must_use]
     pub fn read_bytes(name: impl Into<String>) -> Self {
-        Self { name: name.into(), writes: false, element: None, length: false }
+        Self { name: name.into(), writes: false, element: None, length: false, min_len: 0 }
     }
 
     /// Declares a buffer that the kernel writes, or reads and writes; element types are not
@@ -62,6 +67,25 @@ impl NativeBinding {
     #[must_use]
     pub fn with_length(mut self) -> Self {
         self.length = true;
+        self
+    }
+
+    /// Declares the elements that every launch needs (bytes where the element type is not
+    /// declared): shorter buffers are rejected.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = NativeBinding::read("x", Scalar::F32).with_min_len(100);
+    /// let interface = NativeInterface::new([x], [64, 1, 1]);
+    /// let short = gpu.alloc::<f32>(99)?;
+    /// assert!(interface.check(&gpu, "total", &[&short]).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn with_min_len(mut self, elements: u64) -> Self {
+        self.min_len = elements;
         self
     }
 
@@ -299,10 +323,14 @@ impl NativeSpec {
             out.extend_from_slice(&number.to_le_bytes());
         }
         push_text(&mut out, self.language.name());
-        for NativeBinding { name, writes, element, length } in &bindings.0 {
+        for NativeBinding { name, writes, element, length, min_len } in &bindings.0 {
             push_text(&mut out, name);
             push_text(&mut out, &element.map_or_else(String::new, |scalar| scalar.to_string()));
-            out.push(u8::from(*writes) | u8::from(*length) << 1);
+            let has_min = *min_len > 0;
+            out.push(u8::from(*writes) | u8::from(*length) << 1 | u8::from(has_min) << 2);
+            if has_min {
+                out.extend_from_slice(&min_len.to_le_bytes());
+            }
         }
         for parameter in declared.iter().flatten() {
             push_text(&mut out, &format!("{parameter:?}"));

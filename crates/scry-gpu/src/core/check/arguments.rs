@@ -121,7 +121,6 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
 }
 
 /// Returns whether the elements of an argument match the binding's type.
-#[cfg(feature = "kernels")]
 pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
     fits(binding, argument).is_ok()
 }

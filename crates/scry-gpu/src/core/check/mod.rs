@@ -13,9 +13,7 @@ mod limits;
 mod types;
 
 pub(crate) use aliasing::overwritten_counts;
-#[cfg(feature = "kernels")]
-pub(crate) use arguments::has_elements_of;
-pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
+pub(crate) use arguments::{arguments, bound_size, has_elements_of, native_arguments, signature};
 pub(crate) use binding::{Argument, binding_name};
 pub(crate) use counts::counts;
 pub(crate) use immediates::{immediate, immediates};
