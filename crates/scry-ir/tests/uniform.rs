@@ -21,11 +21,16 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Returns a kernel's source, with bindings for those that scry-gpu assembles from parts.
 fn whole(path: &Path) -> String {
     let mut source = fs::read_to_string(path).expect("it can be read");
-    if !source.contains("@group") {
-        for part in ["io_scalar.wgsl", "sum.wgsl", "one.wgsl"] {
-            source
-                .insert_str(0, &fs::read_to_string(path.with_file_name(part)).unwrap_or_default());
-        }
+    if source.contains("@group") {
+        return source;
+    }
+    let read = |part: &str| fs::read_to_string(path.with_file_name(part));
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    if let Ok(own) = read(&format!("{stem}_io_scalar.wgsl")) {
+        return own + &source;
+    }
+    for part in ["io_scalar.wgsl", "sum.wgsl", "one.wgsl"] {
+        source.insert_str(0, &read(part).unwrap_or_default());
     }
     source
 }
