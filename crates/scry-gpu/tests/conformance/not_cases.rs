@@ -29,7 +29,8 @@ natives! {
     bindings: "structures and arrays of Rust as elements" =>
         uniform_structures uniform_scalars_arrays_and_matrices;
     bound_kernels: "arguments by name, in batches and recordings" =>
-        arguments_are_set_by_name scalar_immediate_uses_its_variable_name;
+        arguments_are_set_by_name scalar_immediate_uses_its_variable_name
+        prepared_launches_run_and_replay;
     cases: "the runners themselves" =>
         runners_notice_wrong_words runners_notice_values_beyond_tolerance
         runners_notice_wrong_properties runners_notice_missing_and_wrong_errors
