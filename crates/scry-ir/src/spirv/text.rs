@@ -9,7 +9,7 @@ use spirv::Op;
 /// SPIRV-Tools distinguishes them. Words that are not SPIR-V are printed as numbers.
 ///
 /// ```
-/// use scry_ir::{MatrixProducts, Program, SpirvOptions, spirv_text};
+/// use scry_ir::{Program, SpirvOptions, spirv_text};
 /// # use scry_ir::{MatrixProducts, SpirvWorkarounds};
 ///
 /// # let options = SpirvOptions {
