@@ -20,7 +20,7 @@ fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
         let right = [4, 5].map(|nth| read(b, factor, nth));
         let mut c = [0, 2, 4, 6].map(|nth| read(b, sum, nth));
         for _ in 0..times {
-            let results = b.multiply_add(a, right, c);
+            let results = b.multiply_fragments(a, right, c);
             c = results.try_into().expect("there are four");
         }
         b.store(Place::new(AddressSpace::Binding(out), Some(lane), 32, 0), c.to_vec());

@@ -38,6 +38,7 @@ impl Emitter<'_> {
             Stmt::Let(value) => self.inst(*value, rest),
             Stmt::Set(var, value) => self.assign(*var, *value),
             Stmt::Store { place, values, .. } => self.store(*place, values),
+            Stmt::MatrixStore { .. } => unreachable!("matrices are replaced by fragments"),
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.if_(*condition, then_block, else_block)
             }

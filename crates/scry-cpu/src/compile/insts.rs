@@ -35,7 +35,7 @@ impl Emitter<'_> {
                 self.publish(value);
             }
             Inst::Subgroup(op) => self.subgroup(value, op),
-            Inst::MultiplyAdd { a, b, c } => self.multiply_add(value, a, b, c),
+            Inst::MultiplyFragments { a, b, c } => self.multiply_add(value, a, b, c),
             _ => self.pure(value, rest),
         }
     }

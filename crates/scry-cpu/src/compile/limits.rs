@@ -77,7 +77,7 @@ fn exchanges(kir: &Kir) -> bool {
             Stmt::Let(value) => matches!(
                 kir.inst(*value),
                 Inst::Subgroup(_)
-                    | Inst::MultiplyAdd { .. }
+                    | Inst::MultiplyFragments { .. }
                     | Inst::Builtin(
                         Builtin::SubgroupLane | Builtin::SubgroupId | Builtin::SubgroupCount
                     )

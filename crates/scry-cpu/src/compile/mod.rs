@@ -25,6 +25,7 @@ use self::emitter::Emitter;
 use self::limits::Vectorization;
 use self::registers::Registers;
 use crate::code::{Code, LimitExceeded, Masks};
+use crate::exec::FRAGMENTS;
 use crate::lanes::{BLOCK, Sizes};
 
 /// The next [`Code::number`].
@@ -42,6 +43,9 @@ impl Code {
 }
 
 fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
+    if kir.has_matrices() {
+        return compile(&kir.with_fragments(&FRAGMENTS));
+    }
     let vectorization = limits::vectorize(kir)?;
     // Loop exits only diverge if workgroups are not batched.
     let split = counters::split(kir, &vectorization.uniformity, &vectorization.divergent_exits);

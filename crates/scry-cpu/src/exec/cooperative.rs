@@ -3,7 +3,7 @@
 //! The scalars of all lanes are gathered into whole matrices, and the result is scattered to the
 //! lanes. Products are accumulated in f32, in the order of K.
 
-use scry_ir::kir::Type;
+use scry_ir::kir::{FragmentLayout, LaneBits, MatrixFragments, Type};
 
 use super::exchange::{Members, SIZE};
 use super::frame::Frame;
@@ -16,6 +16,17 @@ const ROWS: usize = 16;
 
 /// K, and N: columns of the right operand and of the accumulator.
 const STEP: usize = 8;
+
+/// Lanes in groups of four, one for each row (or column), which hold pairs of neighbours in it.
+const GROUP: LaneBits = LaneBits { shift: 2, scale: 1 };
+const PAIR: LaneBits = LaneBits { shift: 0, scale: 2 };
+
+/// The elements that [`element`] assigns to lanes, for each part of [`ROWS`] and [`STEP`].
+pub(crate) const FRAGMENTS: MatrixFragments = {
+    let rows = FragmentLayout { row: GROUP, column: PAIR, steps: [[0, 1], [8, 0], [0, 8]] };
+    let columns = FragmentLayout { row: PAIR, column: GROUP, steps: [[1, 0], [8, 0], [0, 8]] };
+    MatrixFragments { a: rows, b: columns, c: rows }
+};
 
 /// Rows and columns of a matrix of [`STEP`] columns.
 type Matrix<const R: usize> = [[f32; STEP]; R];

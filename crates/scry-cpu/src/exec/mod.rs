@@ -17,6 +17,7 @@ mod workgroup_memory;
 use std::ops::Range;
 
 pub(crate) use self::chain::MOST;
+pub(crate) use self::cooperative::FRAGMENTS;
 pub(crate) use self::scratch::Scratch;
 
 use self::frame::Frame;

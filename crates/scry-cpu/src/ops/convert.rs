@@ -30,6 +30,7 @@ pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
         Type::F16 => from_f16(to),
         Type::F32 => from_f32(to),
         Type::F64 => from_f64(to),
+        Type::Matrix(_) => None,
     }
 }
 
@@ -42,7 +43,7 @@ fn from_bool(to: Type) -> Option<&'static dyn LaneOp> {
         Type::F16 => rare_one(|a: bool| F16(u16::from(a) * 0x3c00)),
         Type::F32 => plain_one(|a: bool| f32::from(u8::from(a))),
         Type::F64 => rare_one(|a: bool| f64::from(u8::from(a))),
-        Type::Bool => return None,
+        Type::Bool | Type::Matrix(_) => return None,
     })
 }
 
@@ -54,7 +55,7 @@ fn from_u16(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U64 | Type::I64 => rare_one(|a: u16| u64::from(a)),
         Type::F32 => rare_one(|a: u16| f32::from(a)),
         Type::F64 => rare_one(|a: u16| f64::from(a)),
-        Type::U16 | Type::F16 => return None,
+        Type::U16 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -66,7 +67,7 @@ fn from_i16(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U64 | Type::I64 => rare_one(|a: i16| i64::from(a)),
         Type::F32 => rare_one(|a: i16| f32::from(a)),
         Type::F64 => rare_one(|a: i16| f64::from(a)),
-        Type::I16 | Type::F16 => return None,
+        Type::I16 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -78,7 +79,7 @@ fn from_u32(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U64 | Type::I64 => plain_one(|a: u32| u64::from(a)),
         Type::F32 => one(|a: u32| a as f32),
         Type::F64 => plain_one(|a: u32| f64::from(a)),
-        Type::U32 | Type::F16 => return None,
+        Type::U32 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -90,7 +91,7 @@ fn from_i32(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U64 | Type::I64 => plain_one(|a: i32| i64::from(a)),
         Type::F32 => one(|a: i32| a as f32),
         Type::F64 => plain_one(|a: i32| f64::from(a)),
-        Type::I32 | Type::F16 => return None,
+        Type::I32 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -102,7 +103,7 @@ fn from_u64(to: Type) -> Option<&'static dyn LaneOp> {
         Type::I64 => copy(to),
         Type::F32 => rare_one(|a: u64| a as f32),
         Type::F64 => rare_one(|a: u64| a as f64),
-        Type::U64 | Type::F16 => return None,
+        Type::U64 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -114,7 +115,7 @@ fn from_i64(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U64 => copy(to),
         Type::F32 => rare_one(|a: i64| a as f32),
         Type::F64 => rare_one(|a: i64| a as f64),
-        Type::I64 | Type::F16 => return None,
+        Type::I64 | Type::F16 | Type::Matrix(_) => return None,
     })
 }
 
@@ -141,7 +142,7 @@ fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
         Type::I64 => rare_one(|a: F16| finite(a) as i64),
         Type::U64 => rare_one(|a: F16| finite(a) as u64),
         Type::F32 => one(|a: F16| math::f32_of_f16(a.0)),
-        Type::F16 | Type::F64 => return None,
+        Type::F16 | Type::F64 | Type::Matrix(_) => return None,
     })
 }
 
@@ -156,7 +157,7 @@ fn from_f32(to: Type) -> Option<&'static dyn LaneOp> {
         Type::I64 => rare_one(|a: f32| at_most(a, I64_MAX) as i64),
         Type::F16 => one(|a: f32| F16(math::f16_bits(a))),
         Type::F64 => plain_one(|a: f32| f64::from(a)),
-        Type::F32 => return None,
+        Type::F32 | Type::Matrix(_) => return None,
     })
 }
 
@@ -175,6 +176,6 @@ fn from_f64(to: Type) -> Option<&'static dyn LaneOp> {
         }
         Type::F32 => plain_one(|a: f64| a as f32),
         Type::F16 => rare_one(|a: f64| F16(math::f16_bits_of_f64(a))),
-        Type::F64 => return None,
+        Type::F64 | Type::Matrix(_) => return None,
     })
 }

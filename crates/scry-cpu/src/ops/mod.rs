@@ -26,6 +26,7 @@ pub(crate) fn unary(op: UnaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
         Type::F16 => floats::unary_16(op),
         Type::F32 => floats::unary_32(op),
         Type::F64 => floats::unary_64(op),
+        Type::Matrix(_) => None,
     }
 }
 
@@ -39,7 +40,7 @@ pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
         Type::I64 => integers::binary_i64(op),
         Type::F32 => floats::binary_32(op),
         Type::F64 => floats::binary_64(op),
-        Type::U16 | Type::I16 | Type::F16 => None,
+        Type::U16 | Type::I16 | Type::F16 | Type::Matrix(_) => None,
     }
 }
 

@@ -37,7 +37,7 @@ fn kernel(shape: [u32; 3], step: u32, factor: Type, sum: Type) -> Kir {
         let a = std::array::from_fn(|_| read(b, factor));
         let right = std::array::from_fn(|_| read(b, factor));
         let c = std::array::from_fn(|_| read(b, sum));
-        for (nth, result) in (0..).zip(b.multiply_add(a, right, c)) {
+        for (nth, result) in (0..).zip(b.multiply_fragments(a, right, c)) {
             let result = b.convert(Type::I32, result);
             let place = Place::new(AddressSpace::Binding(out), Some(number), 16, 4 * nth);
             b.store(place, vec![result]);
@@ -105,7 +105,7 @@ fn f16_accumulation_rounds_once() {
     let out = b.buffer(true);
     let one = b.constant(Const { ty: Type::F16, bits: 0x3c00 });
     let large = b.constant(Const { ty: Type::F16, bits: 0x6800 });
-    let result = b.multiply_add([one; 4], [one; 2], [large; 4]);
+    let result = b.multiply_fragments([one; 4], [one; 2], [large; 4]);
     let result = b.convert(Type::U32, result[3]);
     let number = b.number();
     b.put(out, number, result);

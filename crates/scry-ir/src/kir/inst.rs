@@ -1,6 +1,6 @@
 //! Instructions, which compute values.
 
-use super::{Const, Type, Value, Var};
+use super::{Const, MatrixPlace, Type, Value, Var};
 
 /// The memory that an address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -466,18 +466,31 @@ pub enum Inst {
     },
     /// A subgroup operation.
     Subgroup(SubgroupOp),
-    /// Cooperative matrix multiply-add `a * b + c` over a subgroup: 16 × 8, 8 × 8, and 16 × 8
-    /// elements. This is the first of four results, in the layout of `c`; the others are the next
-    /// values, each an [`Inst::Extra`].
+    /// A cooperative matrix, all elements of which are this scalar of its element type.
+    MatrixFill(Value),
+    /// Loads a cooperative matrix from memory. Like all instructions of matrices but arithmetic and
+    /// [`MatrixFill`](Self::MatrixFill), it is collective: all invocations of the subgroup execute
+    /// it, with the same operands.
+    MatrixLoad(MatrixPlace),
+    /// The product of cooperative matrices `a * b + c`, of types that
+    /// [`MatrixType::multiplies`](super::MatrixType::multiplies) accepts.
     ///
-    /// With `row = lane / 4` and `two = lane % 4 * 2`, a lane holds of `a` and `c` elements `(row,
-    /// two)`, `(row, two + 1)`, `(row + 8, two)` and `(row + 8, two + 1)`, and of `b` `(two, row)`
-    /// and `(two + 1, row)`. Elements of inactive or missing lanes are zero.
+    /// `F16` accumulators may have higher precision, also across consecutive instructions.
+    /// Otherwise each step may round, in any order.
+    MultiplyAdd(Value, Value, Value),
+    /// Multiply-add of fragments of matrices `a * b + c` over a subgroup: 16 × 8, 8 × 8, and 16 × 8
+    /// elements. [`Kir::with_fragments`](super::Kir::with_fragments) adds it, for backends without
+    /// instructions for whole matrices. This is the first of four results, in the layout of `c`;
+    /// the others are the next values, each an [`Inst::Extra`].
     ///
-    /// `a` and `b` are both `F16` or both `F32`; `c` is of the same type or `F32`. `F16`
-    /// accumulators have higher precision, also across consecutive instructions. Otherwise each
-    /// step may round, in any order.
-    MultiplyAdd {
+    /// The elements that a lane holds are up to the backend. In the reference interpreter, with
+    /// `row = lane / 4` and `two = lane % 4 * 2`, these are `(row, two)`, `(row, two + 1)`, `(row +
+    /// 8, two)` and `(row + 8, two + 1)` of `a` and `c`, and `(two, row)` and `(two + 1, row)` of
+    /// `b`. Elements of inactive or missing lanes are zero.
+    ///
+    /// `a` and `b` are both `F16` or both `F32`; `c` is of the same type or `F32`; rounding is that
+    /// of [`MultiplyAdd`](Self::MultiplyAdd).
+    MultiplyFragments {
         /// The left matrix.
         a: [Value; 4],
         /// The right matrix.
@@ -540,14 +553,17 @@ impl Inst {
             | Self::Select(..)
             | Self::Convert(_)
             | Self::Bitcast(_)
-            | Self::ArrayLength { .. } => true,
+            | Self::ArrayLength { .. }
+            | Self::MatrixFill(_) => true,
             Self::Get(_)
             | Self::Load { .. }
             | Self::WorkgroupUniformLoad { .. }
             | Self::Extra(..)
             | Self::Atomic { .. }
             | Self::Subgroup(_)
-            | Self::MultiplyAdd { .. } => false,
+            | Self::MatrixLoad(_)
+            | Self::MultiplyAdd(..)
+            | Self::MultiplyFragments { .. } => false,
         }
     }
 
@@ -556,7 +572,7 @@ impl Inst {
     pub const fn results(&self) -> u32 {
         match self {
             Self::Load { count, .. } | Self::WorkgroupUniformLoad { count, .. } => *count as u32,
-            Self::MultiplyAdd { .. } => 4,
+            Self::MultiplyFragments { .. } => 4,
             _ => 1,
         }
     }

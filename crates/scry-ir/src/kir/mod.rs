@@ -1,20 +1,22 @@
 //! KIR, the kernel IR, from which backends generate code.
 //!
-//! One entry point with all functions inlined; values are scalars: vectors, matrices, structures
-//! and arrays are scalarised; control flow is structured; indices are clamped unless they are
-//! proven to be in bounds. Values are defined once, by instructions; mutable state is in variables,
-//! so there are no phi nodes.
+//! One entry point with all functions inlined; values are scalars and cooperative matrices:
+//! vectors, other matrices, structures and arrays are scalarised; control flow is structured;
+//! indices are clamped unless they are proven to be in bounds. Values are defined once, by
+//! instructions; mutable state is in variables, so there are no phi nodes.
 //!
 //! A block is a list of statements. A value is visible after its statement, to the end of the block
 //! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
 
 pub mod builder;
 
+mod fragments;
 pub(crate) mod half_floats;
 mod inst;
 #[cfg(feature = "interpreter")]
 pub mod interpret;
 mod lower;
+mod matrix;
 #[cfg(feature = "mutation")]
 #[doc(hidden)]
 pub mod mutation;
@@ -35,12 +37,14 @@ mod verify;
 mod visit;
 
 pub use builder::Builder;
+pub use fragments::{FragmentLayout, LaneBits, MatrixFragments};
 pub use inst::{
     AddressSpace, AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction,
     ShuffleSource, SubgroupOp, UnaryOp,
 };
 pub use lower::KirOptions;
 pub(crate) use lower::{optimised, unoptimised};
+pub use matrix::{MatrixElement, MatrixPlace, MatrixRole, MatrixSize, MatrixType};
 #[cfg(feature = "inspect")]
 pub use parse::ParseKirError;
 pub use passes::optimise;
@@ -150,7 +154,7 @@ impl Kir {
         match stmt {
             Stmt::Let(value) => self.source.value(*value),
             Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => self.source.label(*label),
-            Stmt::Store { at, .. } | Stmt::If { at, .. } => *at,
+            Stmt::Store { at, .. } | Stmt::MatrixStore { at, .. } | Stmt::If { at, .. } => *at,
             Stmt::Barrier(_, at) => *at,
             Stmt::Set(..) | Stmt::Leave(_) => None,
         }

@@ -1,6 +1,6 @@
 //! Statements, which are executed in order.
 
-use super::{Label, Place, Value, Var};
+use super::{Label, MatrixPlace, Place, Value, Var};
 use crate::Location;
 
 /// Statements, executed one after the other.
@@ -28,6 +28,15 @@ pub enum Stmt {
         place: Place,
         /// The values, all of the same type.
         values: Vec<Value>,
+        /// Position in the source, if known.
+        at: Option<Location>,
+    },
+    /// Stores a cooperative matrix, which is collective; elements out of bounds are not stored.
+    MatrixStore {
+        /// Where it is stored.
+        place: MatrixPlace,
+        /// The matrix.
+        value: Value,
         /// Position in the source, if known.
         at: Option<Location>,
     },

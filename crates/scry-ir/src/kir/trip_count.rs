@@ -4,7 +4,9 @@
 //! are not interleaved with the loads of the next one, and a matrix product loses a third of its
 //! speed.
 
-use super::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
+use super::{
+    BinaryOp, Block, Inst, Kir, Label, MatrixElement, MatrixType, Stmt, Type, Value, Var, any_stmt,
+};
 
 /// Maximum trip count of an unrolled loop.
 const MAX_TRIP_COUNT: u32 = 64;
@@ -159,13 +161,22 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
         Stmt::Let(value) => match kir.inst(*value) {
             Inst::Const(_) | Inst::Get(_) | Inst::Bitcast(_) | Inst::Extra(..) => 0,
             Inst::Unary(..) | Inst::Atomic { .. } | Inst::Subgroup(_) => 8,
-            Inst::MultiplyAdd { a, .. } if kir.ty(a[0]) == Type::F16 => 8,
-            Inst::MultiplyAdd { .. } => 128,
+            Inst::MultiplyFragments { a, .. } if kir.ty(a[0]) == Type::F16 => 8,
+            Inst::MultiplyFragments { .. } => 128,
+            // Four fragments of 8 or 128, and as many accesses.
+            Inst::MultiplyAdd(a, ..) if kir.ty(*a).matrix().is_some_and(is_half) => 32,
+            Inst::MultiplyAdd(..) => 512,
+            Inst::MatrixLoad(_) => 32,
             _ => 1,
         },
         Stmt::Set(..) | Stmt::Loop { .. } | Stmt::Scope { .. } => 0,
+        Stmt::MatrixStore { .. } => 32,
         Stmt::Store { .. } | Stmt::If { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => 1,
     }
+}
+
+fn is_half(matrix: MatrixType) -> bool {
+    matrix.element == MatrixElement::F16
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// The type of a value: always a scalar.
+use super::MatrixType;
+
+/// The type of a value: a scalar or a cooperative matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
     /// True or false; one byte in memory.
@@ -25,10 +27,12 @@ pub enum Type {
     F32,
     /// IEEE 754 double precision.
     F64,
+    /// A cooperative matrix.
+    Matrix(MatrixType),
 }
 
 impl Type {
-    /// Every type.
+    /// Every scalar type.
     pub const ALL: [Self; 10] = [
         Self::Bool,
         Self::I16,
@@ -42,7 +46,7 @@ impl Type {
         Self::F64,
     ];
 
-    /// Bytes in memory.
+    /// Bytes in memory; of a matrix, those of all elements.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -50,6 +54,7 @@ impl Type {
             Self::I16 | Self::U16 | Self::F16 => 2,
             Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::U64 | Self::F64 => 8,
+            Self::Matrix(matrix) => matrix.bytes(),
         }
     }
 
@@ -80,7 +85,16 @@ impl Type {
         matches!(self, Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The unsigned integer type of the same size; `Bool` itself.
+    /// Returns the type of a cooperative matrix; `None` for a scalar.
+    #[must_use]
+    pub const fn matrix(self) -> Option<MatrixType> {
+        match self {
+            Self::Matrix(matrix) => Some(matrix),
+            _ => None,
+        }
+    }
+
+    /// The unsigned integer type of the same size; `Bool` and matrices themselves.
     #[must_use]
     pub const fn to_unsigned(self) -> Self {
         match self {
@@ -88,6 +102,7 @@ impl Type {
             Self::I16 | Self::U16 | Self::F16 => Self::U16,
             Self::I32 | Self::U32 | Self::F32 => Self::U32,
             Self::I64 | Self::U64 | Self::F64 => Self::U64,
+            Self::Matrix(_) => self,
         }
     }
 
@@ -105,6 +120,7 @@ impl Type {
             Self::F16 => "f16",
             Self::F32 => "f32",
             Self::F64 => "f64",
+            Self::Matrix(matrix) => matrix.name(),
         }
     }
 }
@@ -166,7 +182,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// A constant: a type, and its bits, zero-extended to 64.
+/// A constant: a scalar type, and its bits, zero-extended to 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Const {
     /// The type of the bits.
@@ -222,7 +238,7 @@ impl Const {
     /// The value of an integer, sign-extended if its type is signed.
     #[must_use]
     pub const fn as_i64(self) -> i64 {
-        let unused = 64 - self.ty.bits();
+        let unused = 64u32.saturating_sub(self.ty.bits());
         if self.ty.is_signed() {
             ((self.bits << unused) as i64) >> unused
         } else {

@@ -84,6 +84,11 @@ impl Stmt {
                     visit(*value);
                 }
             }
+            Self::MatrixStore { place, value, .. } => {
+                let mut copy = *place;
+                copy.visit_operands(&mut |operand| visit(*operand));
+                visit(*value);
+            }
             Self::Let(_)
             | Self::Loop { .. }
             | Self::Scope { .. }
@@ -101,6 +106,10 @@ impl Stmt {
                 for value in values {
                     visit(value);
                 }
+            }
+            Self::MatrixStore { place, value, .. } => {
+                place.visit_operands(&mut visit);
+                visit(value);
             }
             Self::Let(_)
             | Self::Loop { .. }
@@ -126,12 +135,16 @@ impl Inst {
     fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match self {
             Self::Const(_) | Self::Builtin(_) | Self::ArrayLength { .. } | Self::Get(_) => {}
-            Self::Unary(_, a) | Self::Convert(a) | Self::Bitcast(a) | Self::Extra(a, _) => visit(a),
+            Self::Unary(_, a)
+            | Self::Convert(a)
+            | Self::Bitcast(a)
+            | Self::Extra(a, _)
+            | Self::MatrixFill(a) => visit(a),
             Self::Binary(_, a, b) => {
                 visit(a);
                 visit(b);
             }
-            Self::Fma(a, b, c) | Self::Select(a, b, c) => {
+            Self::Fma(a, b, c) | Self::Select(a, b, c) | Self::MultiplyAdd(a, b, c) => {
                 visit(a);
                 visit(b);
                 visit(c);
@@ -145,7 +158,8 @@ impl Inst {
                 visit_any(compare, visit);
             }
             Self::Subgroup(op) => op.visit_operands(visit),
-            Self::MultiplyAdd { a, b, c } => a.iter_mut().chain(b).chain(c).for_each(visit),
+            Self::MatrixLoad(place) => place.visit_operands(visit),
+            Self::MultiplyFragments { a, b, c } => a.iter_mut().chain(b).chain(c).for_each(visit),
         }
     }
 }

@@ -39,6 +39,9 @@ impl Emitter<'_> {
                 Ok(())
             }
             Stmt::Store { place, values, .. } => self.store(place, values),
+            Stmt::MatrixStore { .. } => {
+                Err(ShaderError::compiler("Kir::to_wgsl: a store of a matrix".into()))
+            }
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.choose(*condition, then_block, else_block)
             }

@@ -21,7 +21,8 @@ pub(super) fn check(kir: &Kir, interface: &Interface) -> Check {
         )));
     }
     // Before the types: bounds checks of matrices in memory have 64-bit integers.
-    if kir.values.iter().any(|value| matches!(value.inst, Inst::MultiplyAdd { .. })) {
+    let is_fragment = |value: &Definition| matches!(value.inst, Inst::MultiplyFragments { .. });
+    if kir.has_matrices() || kir.values.iter().any(is_fragment) {
         return Err(cooperative_matrices());
     }
     let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
@@ -91,7 +92,7 @@ fn sixteen_bits() -> ShaderError {
 fn value(kir: &Kir, Definition { ty, inst }: &Definition) -> Check {
     scalar(*ty)?;
     match inst {
-        Inst::MultiplyAdd { .. } => Err(cooperative_matrices()),
+        Inst::MultiplyFragments { .. } => Err(cooperative_matrices()),
         Inst::Atomic { .. } if *ty == Type::F32 => Err(lacks(
             Features::F32_ATOMICS,
             "atomics of floats (atomic<f32>)",

@@ -46,7 +46,12 @@ impl Emitter<'_> {
             }
             Inst::Get(var) => self.variable(var.0),
             Inst::Subgroup(op) => self.subgroup(op),
-            Inst::Extra(..) | Inst::MultiplyAdd { .. } | Inst::WorkgroupUniformLoad { .. } => {
+            Inst::Extra(..)
+            | Inst::MatrixFill(_)
+            | Inst::MatrixLoad(_)
+            | Inst::MultiplyAdd(..)
+            | Inst::MultiplyFragments { .. }
+            | Inst::WorkgroupUniformLoad { .. } => {
                 return Err(ShaderError::compiler("Kir::to_wgsl: an invalid kernel".into()));
             }
         };

@@ -82,6 +82,7 @@ impl Lowering<'_> {
                 self.b.assign(var, value);
             }
             Stmt::Store { place, values, .. } => self.store(place, values),
+            Stmt::MatrixStore { .. } => unreachable!("matrices are replaced by fragments"),
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.branch(*condition, then_block, else_block)
             }

@@ -20,7 +20,8 @@ pub(super) struct Convergence {
 
 impl Convergence {
     pub(super) fn of(kir: &Kir) -> Self {
-        let cooperates = |inst: &Inst| matches!(inst, Inst::Subgroup(_) | Inst::MultiplyAdd { .. });
+        let cooperates =
+            |inst: &Inst| matches!(inst, Inst::Subgroup(_) | Inst::MultiplyFragments { .. });
         if !kir.values.iter().any(|value| cooperates(&value.inst)) && !has_barrier(&kir.body) {
             return Self::default();
         }
@@ -91,7 +92,9 @@ impl Walk {
                     inside.retain(|other| other != label);
                     inside
                 }
-                Stmt::Set(..) | Stmt::Store { .. } | Stmt::Leave(_) => continue,
+                Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) => {
+                    continue;
+                }
             };
             together &= inside.is_empty();
             for label in inside {

@@ -5,7 +5,7 @@
 //! enough: lanes exchange their operands by shuffles. Partial warps do the same, with zeros for
 //! inactive lanes.
 
-use scry_ir::kir::{Inst, Stmt, Type, Value};
+use scry_ir::kir::{FragmentLayout, Inst, LaneBits, MatrixFragments, Stmt, Type, Value};
 
 use super::subgroup::{FULL_MASK, Route};
 use super::{Lowering, ptx_type};
@@ -14,6 +14,17 @@ use crate::types::{Operand, PtxType, Reg};
 
 /// The first architecture with MMAs of twice K.
 const DOUBLE: u16 = 80;
+
+/// Lanes in groups of four, one for each row (or column), which hold pairs of neighbours in it.
+const GROUP: LaneBits = LaneBits { shift: 2, scale: 1 };
+const PAIR: LaneBits = LaneBits { shift: 0, scale: 2 };
+
+/// The fragments of `mma.sync.m16n8k8`, two along K and two along N for 16 × 16 elements.
+pub(super) const FRAGMENTS: MatrixFragments = {
+    let rows = FragmentLayout { row: GROUP, column: PAIR, steps: [[0, 1], [8, 0], [0, 8]] };
+    let columns = FragmentLayout { row: PAIR, column: GROUP, steps: [[1, 0], [8, 0], [0, 8]] };
+    MatrixFragments { a: rows, b: columns, c: rows }
+};
 
 /// The operands of `a * b + c`.
 #[derive(Clone, Copy)]
@@ -26,7 +37,7 @@ pub(super) struct Product {
 impl Lowering<'_> {
     fn product(&self, value: Value) -> Option<Product> {
         match *self.kir.inst(value) {
-            Inst::MultiplyAdd { a, b, c } => Some(Product { a, b, c }),
+            Inst::MultiplyFragments { a, b, c } => Some(Product { a, b, c }),
             _ => None,
         }
     }

@@ -123,6 +123,9 @@ pub struct Ptx {
 /// Lowers a kernel to PTX. All targets support all kernels: missing instructions are emulated.
 #[must_use]
 pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
+    if kir.has_matrices() {
+        return translate(&kir.with_fragments(&mma::FRAGMENTS), options);
+    }
     let mut lowering = Lowering::new(kir, options);
     match options.grid {
         GridSource::Counts => lowering.workgroup_loop(),
@@ -245,7 +248,10 @@ impl<'k> Lowering<'k> {
                 self.atomic(value, op, &place, operand, compare).into()
             }
             Inst::Subgroup(op) => self.subgroup(value, &op),
-            Inst::MultiplyAdd { a, b, c } => {
+            Inst::MatrixFill(_) | Inst::MatrixLoad(_) | Inst::MultiplyAdd(..) => {
+                unreachable!("matrices are replaced by fragments")
+            }
+            Inst::MultiplyFragments { a, b, c } => {
                 self.multiply_add(value, Product { a, b, c });
                 self.value(value)
             }
@@ -279,6 +285,7 @@ const fn ptx_type(ty: Type) -> PtxType {
         Type::F16 => PtxType::F16,
         Type::F32 => PtxType::F32,
         Type::F64 => PtxType::F64,
+        Type::Matrix(_) => panic!("matrices are replaced by fragments"),
     }
 }
 

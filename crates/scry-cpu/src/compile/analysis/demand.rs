@@ -40,7 +40,11 @@ impl Demand<'_> {
                     self.want(*condition);
                 }
             }
-            Stmt::Loop { .. } | Stmt::Scope { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
+            Stmt::MatrixStore { .. }
+            | Stmt::Loop { .. }
+            | Stmt::Scope { .. }
+            | Stmt::Leave(_)
+            | Stmt::Barrier(..) => {}
         }
     }
 

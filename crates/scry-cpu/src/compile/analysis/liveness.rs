@@ -190,7 +190,7 @@ impl Walk<'_> {
                 self.block(body, block);
                 self.position += 1;
             }
-            Stmt::Store { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
+            Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => {}
         }
     }
 

@@ -93,7 +93,6 @@ impl Builder {
     }
 
     /// Continues a kernel at the end of its body.
-    #[cfg(test)]
     pub(crate) fn continuing(mut kir: Kir) -> Self {
         let body = std::mem::take(&mut kir.body);
         Self { kir, open: vec![body], at: None }

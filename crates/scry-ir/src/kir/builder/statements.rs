@@ -1,7 +1,7 @@
 //! Statements of a kernel under construction.
 
 use super::Builder;
-use crate::kir::{Barrier, BinaryOp, Block, Label, Place, Stmt, Type, Value, Var};
+use crate::kir::{Barrier, BinaryOp, Block, Label, MatrixPlace, Place, Stmt, Type, Value, Var};
 
 /// Statements.
 impl Builder {
@@ -51,6 +51,26 @@ impl Builder {
     /// ```
     pub fn store(&mut self, place: Place, values: Vec<Value>) {
         self.push(Stmt::Store { place, values, at: self.at });
+    }
+
+    /// Stores a cooperative matrix.
+    ///
+    /// ```
+    /// use scry_ir::kir::{AddressSpace, Builder, Const, MatrixElement, MatrixPlace, MatrixRole};
+    /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [32, 1, 1]);
+    /// let data = b.named_buffer("data", Type::F32, true);
+    /// let (index, stride, zero) = (b.u32(0), b.u32(8), b.constant(Const::f32(0.0)));
+    /// let (role, size, element) = (MatrixRole::C, MatrixSize::M8, MatrixElement::F32);
+    /// let matrix = b.matrix_fill(MatrixType { role, size, element }, zero);
+    /// let array = Place::new(AddressSpace::Binding(data), None, 0, 0);
+    /// let len = Some(b.array_length(data, 0, 4));
+    /// b.matrix_store(MatrixPlace { array, len, index, stride, row_major: true }, matrix);
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::MatrixStore { .. })));
+    /// ```
+    pub fn matrix_store(&mut self, place: MatrixPlace, value: Value) {
+        self.push(Stmt::MatrixStore { place, value, at: self.at });
     }
 
     /// Adds a barrier.

@@ -2,8 +2,8 @@
 
 use super::Builder;
 use crate::kir::{
-    AtomicOp, BinaryOp, Builtin, Const, Definition, Inst, Place, Stmt, SubgroupOp, Type, UnaryOp,
-    Value, Var,
+    AtomicOp, BinaryOp, Builtin, Const, Definition, Inst, MatrixPlace, MatrixType, Place, Stmt,
+    SubgroupOp, Type, UnaryOp, Value, Var,
 };
 
 // The most common methods are not inlined: copies at hundreds of call sites take long to compile.
@@ -283,19 +283,81 @@ impl Builder {
         results
     }
 
-    /// Adds a matrix multiply-add `a * b + c`; see [`Inst::MultiplyAdd`].
+    /// Adds a cooperative matrix with equal elements.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixRole, MatrixSize, MatrixType};
+    /// use scry_ir::kir::Type;
+    ///
+    /// let (role, size, element) = (MatrixRole::C, MatrixSize::M16, MatrixElement::F32);
+    /// let mut b = Builder::new("example", [32, 1, 1]);
+    /// let zero = b.constant(Const::f32(0.0));
+    /// let sum = b.matrix_fill(MatrixType { role, size, element }, zero);
+    /// assert_eq!(b.ty(sum), Type::Matrix(MatrixType { role, size, element }));
+    /// ```
+    pub fn matrix_fill(&mut self, ty: MatrixType, element: Value) -> Value {
+        self.value(Type::Matrix(ty), Inst::MatrixFill(element))
+    }
+
+    /// Loads a cooperative matrix.
+    ///
+    /// ```
+    /// use scry_ir::kir::{AddressSpace, Builder, MatrixElement, MatrixPlace, MatrixRole};
+    /// use scry_ir::kir::{MatrixSize, MatrixType, Place, Type};
+    ///
+    /// let mut b = Builder::new("example", [32, 1, 1]);
+    /// let data = b.named_buffer("data", Type::F16, false);
+    /// let (index, stride) = (b.u32(0), b.u32(16));
+    /// let ty = MatrixType {
+    ///     role: MatrixRole::A,
+    ///     size: MatrixSize::M16,
+    ///     element: MatrixElement::F16,
+    /// };
+    /// let array = Place::new(AddressSpace::Binding(data), None, 0, 0);
+    /// let len = Some(b.array_length(data, 0, 2));
+    /// let a = b.matrix_load(ty, MatrixPlace { array, len, index, stride, row_major: true });
+    /// assert_eq!(b.ty(a), Type::Matrix(ty));
+    /// ```
+    pub fn matrix_load(&mut self, ty: MatrixType, place: MatrixPlace) -> Value {
+        self.value(Type::Matrix(ty), Inst::MatrixLoad(place))
+    }
+
+    /// Adds a product of cooperative matrices `a * b + c`; see [`Inst::MultiplyAdd`].
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixRole, MatrixSize, MatrixType};
+    ///
+    /// let mut b = Builder::new("example", [32, 1, 1]);
+    /// let one = b.constant(Const::f32(1.0));
+    /// let [a, x, c] = [MatrixRole::A, MatrixRole::B, MatrixRole::C].map(|role| {
+    ///     let (size, element) = (MatrixSize::M8, MatrixElement::F32);
+    ///     b.matrix_fill(MatrixType { role, size, element }, one)
+    /// });
+    /// let nines = b.multiply_add(a, x, c);
+    /// assert_eq!(b.ty(nines), b.ty(c));
+    /// ```
+    pub fn multiply_add(&mut self, a: Value, b: Value, c: Value) -> Value {
+        self.value(self.ty(c), Inst::MultiplyAdd(a, b, c))
+    }
+
+    /// Adds a multiply-add of matrix fragments; see [`Inst::MultiplyFragments`].
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Inst, Type};
     ///
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let zero = b.constant(Const::zero(Type::F32));
-    /// let sum = b.multiply_add([zero; 4], [zero; 2], [zero; 4]);
+    /// let sum = b.multiply_fragments([zero; 4], [zero; 2], [zero; 4]);
     /// assert_eq!(sum.len(), 4);
-    /// assert!(matches!(b.kir().inst(sum[0]), Inst::MultiplyAdd { .. }));
+    /// assert!(matches!(b.kir().inst(sum[0]), Inst::MultiplyFragments { .. }));
     /// ```
-    pub fn multiply_add(&mut self, a: [Value; 4], b: [Value; 2], c: [Value; 4]) -> Vec<Value> {
-        self.several(self.ty(c[0]), Inst::MultiplyAdd { a, b, c })
+    pub fn multiply_fragments(
+        &mut self,
+        a: [Value; 4],
+        b: [Value; 2],
+        c: [Value; 4],
+    ) -> Vec<Value> {
+        self.several(self.ty(c[0]), Inst::MultiplyFragments { a, b, c })
     }
 
     /// Adds an atomic operation; its result is the previous value.

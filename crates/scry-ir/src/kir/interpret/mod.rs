@@ -115,7 +115,7 @@ pub struct Interpreter<'a> {
     /// Bytes of the immediate block: zero unless set.
     pub immediates: Vec<u8>,
     /// Invocations of a subgroup, at least 1 and at most 128: 1 unless set. Matrices of
-    /// [`Inst::MultiplyAdd`](super::Inst::MultiplyAdd) are held by the first 32.
+    /// [`Inst::MultiplyFragments`](super::Inst::MultiplyFragments) are held by the first 32.
     pub subgroup_size: u32,
     /// Loop iterations that a workgroup may execute in all: 1000000 unless set.
     pub iteration_limit: u64,
@@ -146,7 +146,9 @@ impl<'a> Interpreter<'a> {
     ///
     /// # Panics
     ///
-    /// If the kernel breaks the typing rules of KIR, which `kir::verify` checks.
+    /// If the kernel breaks the typing rules of KIR, which `kir::verify` checks, or has cooperative
+    /// matrices, which [`Kir::with_fragments`] replaces. Fragments have the layout of
+    /// [`Inst::MultiplyFragments`](super::Inst::MultiplyFragments).
     pub fn run(&mut self, groups: [u32; 3]) -> Result<(), InterpretError> {
         for group in positions(groups) {
             let all = self.lanes();

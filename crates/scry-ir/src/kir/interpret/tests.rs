@@ -100,7 +100,7 @@ fn matrices_are_multiplied() {
     let lane = b.builtin(Builtin::LocalId(0));
     let number = b.convert(Type::F32, lane);
     let c = b.constant(Const::f32(1000.0));
-    let inst = Inst::MultiplyAdd { a: [number; 4], b: [number; 2], c: [c; 4] };
+    let inst = Inst::MultiplyFragments { a: [number; 4], b: [number; 2], c: [c; 4] };
     let mut kir = b.finish();
     let first = Value(kir.values.len() as u32);
     let ty = Type::F32;

@@ -131,6 +131,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                     }
                 }
             }
+            Stmt::MatrixStore { .. } => panic!("a kernel with matrices is expanded first"),
             Stmt::If { condition, then_block, else_block, .. } => {
                 let (mut holds, mut fails) = (Vec::new(), Vec::new());
                 for lane in active {
@@ -214,7 +215,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
                 self.atomic(lane, op, &place, [value, compare], ty)
             }
             Inst::Subgroup(op) => self.exchange(lane, op, active),
-            Inst::MultiplyAdd { a, b, c } => {
+            Inst::MultiplyFragments { a, b, c } => {
                 self.multiply_add(lane, nth as usize, [&a, &b, &c], active)
             }
             _ => {

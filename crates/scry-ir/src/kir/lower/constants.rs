@@ -9,7 +9,7 @@ use super::pointers::Pointer;
 use super::types::Ty;
 use super::{Lower, MAX_SCALARISED};
 use crate::ShaderError;
-use crate::kir::{Const, Type, Value};
+use crate::kir::{Const, MatrixType, Type, Value};
 
 impl Lower<'_> {
     /// Returns a constant.
@@ -63,7 +63,6 @@ impl Lower<'_> {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => (scalar, 1),
             Ty::Vector { len, ty } => (ty, len),
             Ty::Matrix { columns, rows, ty } => (ty, columns * rows),
-            Ty::Cooperative { ty: scalar, .. } => (scalar, self.types.scalars(ty) as u8),
             Ty::Array { len, .. } => {
                 let element = self.types.element(ty)?.ty;
                 return (0..len.unwrap_or(0)).try_for_each(|_| self.add_zeros(element, out));
@@ -76,9 +75,21 @@ impl Lower<'_> {
             }
         };
         self.spend(count.into())?;
-        let zero = self.constant(Const::zero(scalar));
+        let zero = match scalar {
+            Type::Matrix(matrix) => self.zero_matrix(matrix),
+            _ => self.constant(Const::zero(scalar)),
+        };
         out.extend(std::iter::repeat_n(zero, count.into()));
         Ok(())
+    }
+
+    /// Returns a matrix of zeros, which is visible everywhere.
+    fn zero_matrix(&mut self, matrix: MatrixType) -> Value {
+        let zero = self.constant(Const::zero(matrix.element.ty()));
+        let inner = self.builder.set_aside();
+        let filled = self.builder.matrix_fill(matrix, zero);
+        self.builder.bring_back(inner);
+        filled
     }
 
     /// Lowers a constant expression of the module.

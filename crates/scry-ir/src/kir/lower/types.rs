@@ -4,9 +4,9 @@ use naga::{CooperativeRole, CooperativeSize, Handle, Module, TypeInner};
 
 use super::Shape;
 use crate::ShaderError;
-use crate::kir::Type;
+use crate::kir::{MatrixElement, MatrixRole, MatrixSize, MatrixType, Type};
 
-/// The type of a value or variable.
+/// The type of a value or variable. A cooperative matrix is a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ty {
     Scalar(Type),
@@ -18,12 +18,6 @@ pub(super) enum Ty {
     Matrix {
         columns: u8,
         rows: u8,
-        ty: Type,
-    },
-    /// A lane's part of a square cooperative matrix, of 16 rows if `large`, else 8.
-    Cooperative {
-        large: bool,
-        role: CooperativeRole,
         ty: Type,
     },
     /// An array, runtime-sized if `len` is `None`; `stride` is in bytes.
@@ -70,8 +64,6 @@ impl Ty {
             Self::Scalar(ty) | Self::Atomic(ty) => Shape::Scalar(ty),
             Self::Vector { len, ty } => Shape::Vector { len, ty },
             Self::Matrix { columns, rows, ty } => Shape::Matrix { columns, rows, ty },
-            // Element-wise operations apply to all elements of a matrix.
-            Self::Cooperative { large, ty, .. } => Shape::Vector { len: held(large), ty },
             Self::Array { .. } | Self::Struct(_) => Shape::Aggregate,
         }
     }
@@ -91,10 +83,11 @@ impl<'m> Types<'m> {
 
     fn count(&self, inner: &TypeInner) -> (u64, u64) {
         match inner {
-            TypeInner::Scalar(_) | TypeInner::Atomic(_) => (1, 1),
+            TypeInner::Scalar(_) | TypeInner::Atomic(_) | TypeInner::CooperativeMatrix { .. } => {
+                (1, 1)
+            }
             TypeInner::Vector { size, .. } => (*size as u64, 1),
             TypeInner::Matrix { columns, rows, .. } => (*columns as u64 * *rows as u64, 1),
-            TypeInner::CooperativeMatrix { rows, .. } => (held(is_large(*rows)).into(), 1),
             TypeInner::Array { base, size, .. } => {
                 let len = self.length(*size).ok().flatten().unwrap_or(0);
                 let scalars = self.scalars[base.index()].saturating_mul(u64::from(len));
@@ -141,7 +134,7 @@ impl<'m> Types<'m> {
                 Ty::Array { element: base, len: self.length(size)?, stride }
             }
             TypeInner::CooperativeMatrix { rows, scalar: s, role, .. } => {
-                Ty::Cooperative { large: is_large(rows), role, ty: scalar(s)? }
+                Ty::Scalar(cooperative(rows, role, scalar(s)?)?)
             }
             _ => return Err(ShaderError::compiler("a value of a type without scalars".into())),
         })
@@ -153,7 +146,6 @@ impl<'m> Types<'m> {
             Ty::Scalar(_) | Ty::Atomic(_) => 1,
             Ty::Vector { len, .. } => u64::from(len),
             Ty::Matrix { columns, rows, .. } => u64::from(columns) * u64::from(rows),
-            Ty::Cooperative { large, .. } => held(large).into(),
             Ty::Array { element, len, .. } => {
                 self.scalars[element.index()].saturating_mul(u64::from(len.unwrap_or(0)))
             }
@@ -181,11 +173,6 @@ impl<'m> Types<'m> {
                 let padded = if rows == 3 { 4 } else { rows };
                 let stride = u32::from(padded) * ty.size();
                 Element { ty: Ty::Vector { len: rows, ty }, len: Some(columns.into()), stride }
-            }
-            Ty::Cooperative { large, ty, .. } => {
-                let (len, count) = if large { (4, 2) } else { (2, 1) };
-                let stride = u32::from(len) * ty.size();
-                Element { ty: Ty::Vector { len, ty }, len: Some(count), stride }
             }
             Ty::Array { element, len, stride } => Element { ty: self.of(element)?, len, stride },
             _ => return Err(ShaderError::compiler(format!("an index into {ty:?}"))),
@@ -222,14 +209,24 @@ impl<'m> Types<'m> {
     }
 }
 
-/// Whether a cooperative matrix is 16 × 16.
-fn is_large(rows: CooperativeSize) -> bool {
-    rows == CooperativeSize::Sixteen
-}
-
-/// Number of scalars per lane of a cooperative matrix.
-fn held(large: bool) -> u8 {
-    if large { 8 } else { 2 }
+/// Returns the type of a cooperative matrix from those of naga.
+fn cooperative(
+    rows: CooperativeSize,
+    role: CooperativeRole,
+    element: Type,
+) -> Result<Type, ShaderError> {
+    let role = match role {
+        CooperativeRole::A => MatrixRole::A,
+        CooperativeRole::B => MatrixRole::B,
+        CooperativeRole::C => MatrixRole::C,
+    };
+    let size = match rows {
+        CooperativeSize::Eight => MatrixSize::M8,
+        CooperativeSize::Sixteen => MatrixSize::M16,
+    };
+    let element = MatrixElement::of(element)
+        .ok_or_else(|| ShaderError::compiler(format!("a cooperative matrix of {element}")))?;
+    Ok(Type::Matrix(MatrixType { role, size, element }))
 }
 
 /// The type of a scalar.

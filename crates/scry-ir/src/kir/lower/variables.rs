@@ -36,9 +36,6 @@ impl Lower<'_> {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.registers_of(scalar, 1),
             Ty::Vector { len, ty } => self.registers_of(ty, len),
             Ty::Matrix { columns, rows, ty } => self.registers_of(ty, columns * rows),
-            Ty::Cooperative { ty: scalar, .. } => {
-                self.registers_of(scalar, self.types.scalars(ty) as u8);
-            }
             Ty::Array { len, .. } => {
                 let element = self.types.element(ty)?;
                 for _ in 0..len.unwrap_or(0) {
@@ -75,15 +72,12 @@ impl Lower<'_> {
 
     fn leaves(&mut self, ty: Ty, times: u32, memory: ArrayMemory) -> Result<(), ShaderError> {
         match ty {
+            Ty::Scalar(Type::Matrix(_)) if memory == ArrayMemory::Workgroup => {
+                Err(cooperative::not_shared())
+            }
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.leaf(scalar, times, 1, memory),
             Ty::Vector { len, ty } => self.leaf(ty, times, len, memory),
             Ty::Matrix { columns, rows, ty } => self.leaf(ty, times, columns * rows, memory),
-            Ty::Cooperative { .. } if memory == ArrayMemory::Workgroup => {
-                Err(cooperative::not_shared())
-            }
-            Ty::Cooperative { ty: scalar, .. } => {
-                self.leaf(scalar, times, self.types.scalars(ty) as u8, memory)
-            }
             Ty::Array { len, .. } => {
                 let times = times.checked_mul(len.unwrap_or(0)).ok_or_else(too_large)?;
                 let element = self.types.element(ty)?;

@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::{
-    BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, for_each_stmt,
+    BinaryOp, Block, Const, Definition, Inst, Kir, MatrixElement, Stmt, Type, UnaryOp, Value,
+    for_each_stmt,
 };
 
 /// Returns the names of the [`operators()`] that a kernel contains.
@@ -30,7 +31,8 @@ pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
 /// Makes the results of all instructions of one operator wrong. Returns their number.
 ///
 /// Bools are negated, the lowest bit of integers is flipped, and the highest exponent bit of
-/// floats, which changes their magnitude. For operators that write, the written value is wrong.
+/// floats, which changes their magnitude; one is added to the elements of matrices. For operators
+/// that write, the written value is wrong.
 pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);
     let mut mutator = Mutator { kir, operator, planted: 0 };
@@ -38,6 +40,14 @@ pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let planted = mutator.planted;
     kir.body = body;
     planted
+}
+
+/// Returns the bits of the number one.
+fn one_bits(element: MatrixElement) -> u64 {
+    match element {
+        MatrixElement::F16 => 0x3c00,
+        MatrixElement::F32 => 1f32.to_bits().into(),
+    }
 }
 
 struct Mutator<'a> {
@@ -72,6 +82,10 @@ impl Mutator<'_> {
             Stmt::Store { place, values, at } => {
                 let values = values.into_iter().map(|value| self.wrong(value, out)).collect();
                 out.push(Stmt::Store { place, values, at });
+            }
+            Stmt::MatrixStore { place, value, at } => {
+                let value = self.wrong(value, out);
+                out.push(Stmt::MatrixStore { place, value, at });
             }
             other => out.push(other),
         }
@@ -118,6 +132,12 @@ impl Mutator<'_> {
         let ty = self.kir.ty(right);
         if ty == Type::Bool {
             return Inst::Unary(UnaryOp::Not, right);
+        }
+        if let Some(matrix) = ty.matrix() {
+            let one = Const { ty: matrix.element.ty(), bits: one_bits(matrix.element) };
+            let one = self.define(one.ty, Inst::Const(one), out);
+            let ones = self.define(ty, Inst::MatrixFill(one), out);
+            return Inst::Binary(BinaryOp::Add, right, ones);
         }
         let bits = ty.to_unsigned();
         let flipped = if ty.is_float() { 1 << (ty.bits() - 2) } else { 1 };

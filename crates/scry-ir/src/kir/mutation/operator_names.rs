@@ -17,12 +17,19 @@ pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
             .map(|value| memory("store", place.space, kir.ty(*value)))
             .into_iter()
             .collect(),
+        Stmt::MatrixStore { value, .. } => {
+            let element = kir.ty(*value).matrix().map(|matrix| matrix.element.ty());
+            element.map(|element| typed("matrix_store", element)).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }
 
 fn of_value(kir: &Kir, value: Value) -> Vec<String> {
     let ty = kir.ty(value);
+    if ty.matrix().is_some() {
+        return of_matrix(kir, value).into_iter().collect();
+    }
     vec![match *kir.inst(value) {
         Inst::Const(_) | Inst::Extra(..) => return Vec::new(),
         Inst::Builtin(builtin) => {
@@ -49,8 +56,23 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
             return gives.into_iter().chain(writes).collect();
         }
         Inst::Subgroup(op) => subgroup(kir, op),
-        Inst::MultiplyAdd { a, .. } => format!("multiply_add.{}.{ty}", kir.ty(a[0])),
+        // Kernels have them only after mutation.
+        Inst::MultiplyFragments { .. }
+        | Inst::MultiplyAdd(..)
+        | Inst::MatrixFill(_)
+        | Inst::MatrixLoad(_) => return Vec::new(),
     }]
+}
+
+/// Returns the operator that computes a matrix; `None` for variables and arithmetic, which are
+/// mutated with scalars.
+fn of_matrix(kir: &Kir, value: Value) -> Option<String> {
+    let element = |value| kir.ty(value).matrix().map(|matrix| matrix.element.ty());
+    match *kir.inst(value) {
+        Inst::MatrixLoad(_) => Some(typed("matrix_load", element(value)?)),
+        Inst::MultiplyAdd(a, _, c) => Some(format!("multiply_add.{}.{}", element(a)?, element(c)?)),
+        _ => None,
+    }
 }
 
 fn subgroup(kir: &Kir, op: SubgroupOp) -> String {

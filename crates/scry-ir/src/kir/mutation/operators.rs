@@ -21,6 +21,9 @@ pub fn operators() -> Vec<String> {
     list.memory();
     list.atomics();
     list.subgroups();
+    for element in ["f16", "f32"] {
+        list.0.extend(["matrix_load", "matrix_store"].map(|op| format!("{op}.{element}")));
+    }
     list.0.extend(["f16.f16", "f16.f32", "f32.f32"].map(|ty| format!("multiply_add.{ty}")));
     list.0
 }

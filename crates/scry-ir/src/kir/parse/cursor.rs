@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::kir::{AddressSpace, Label, Place, Type, Value, Var};
+use crate::kir::{AddressSpace, Label, MatrixPlace, MatrixType, Place, Type, Value, Var};
 
 /// The result of reading, with an error message.
 pub(super) type Read<T> = Result<T, String>;
@@ -96,7 +96,8 @@ impl<'a> Cursor<'a> {
     /// Reads a type.
     pub(super) fn ty(&mut self) -> Read<Type> {
         let name = self.word();
-        let found = Type::ALL.into_iter().find(|ty| ty.name() == name);
+        let matrices = MatrixType::ALL.into_iter().map(Type::Matrix);
+        let found = Type::ALL.into_iter().chain(matrices).find(|ty| ty.name() == name);
         found.ok_or_else(|| format!("`{name}` is not a type"))
     }
 
@@ -115,6 +116,20 @@ impl<'a> Cursor<'a> {
         };
         self.expect("]")?;
         Ok(place)
+    }
+
+    /// Reads the place of a matrix, such as `binding0[0] from %1 rows %2 below %3`.
+    pub(super) fn matrix_place(&mut self) -> Read<MatrixPlace> {
+        let array = self.place()?;
+        self.expect(" from ")?;
+        let index = self.value()?;
+        let row_major = self.take(" rows ");
+        if !row_major {
+            self.expect(" columns ")?;
+        }
+        let stride = self.value()?;
+        let len = self.take(" below ").then(|| self.value()).transpose()?;
+        Ok(MatrixPlace { array, len, index, stride, row_major })
     }
 
     fn space(&mut self) -> Read<AddressSpace> {

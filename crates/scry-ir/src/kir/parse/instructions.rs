@@ -35,7 +35,10 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
         }
         "atomic" => atomic(cursor),
         "subgroup" => subgroup(cursor).map(Inst::Subgroup),
-        "multiply_add" => multiply_add(cursor),
+        "matrix_fill" => cursor.value().map(Inst::MatrixFill),
+        "matrix_load" => cursor.matrix_place().map(Inst::MatrixLoad),
+        "multiply_add" => cursor.array().map(|[a, b, c]| Inst::MultiplyAdd(a, b, c)),
+        "multiply_fragments" => multiply_fragments(cursor),
         _ => operation(name, cursor, line),
     }
 }
@@ -136,12 +139,12 @@ fn shuffle_source(cursor: &mut Cursor<'_>) -> Read<ShuffleSource> {
     }
 }
 
-fn multiply_add(cursor: &mut Cursor<'_>) -> Read<Inst> {
+fn multiply_fragments(cursor: &mut Cursor<'_>) -> Read<Inst> {
     let a = cursor.array()?;
     cursor.expect(" by ")?;
     let b = cursor.array()?;
     cursor.expect(" to ")?;
-    Ok(Inst::MultiplyAdd { a, b, c: cursor.array()? })
+    Ok(Inst::MultiplyFragments { a, b, c: cursor.array()? })
 }
 
 /// Parses a constant; `None` if the text is not one.
@@ -169,6 +172,7 @@ fn constant(cursor: &mut Cursor<'_>, ty: Type) -> Read<Option<Const>> {
         Type::U32 => integer::<u32>(token, ty),
         Type::I64 => integer::<i64>(token, ty),
         Type::U64 => token.parse().ok(),
+        Type::Matrix(_) => None,
     };
     let bits = bits.ok_or_else(|| format!("`{token}` is not a constant of {ty}"))?;
     Ok(Some(Const { ty, bits }))

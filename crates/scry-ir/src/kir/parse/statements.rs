@@ -56,9 +56,12 @@ impl Body {
                     let mut stmt = self.simple(line)?;
                     match (&mut stmt, at) {
                         (Stmt::Let(value), Some(at)) => self.positions.push((*value, at)),
-                        (Stmt::Store { at: place, .. } | Stmt::Barrier(_, place), at) => {
-                            *place = at
-                        }
+                        (
+                            Stmt::Store { at: place, .. }
+                            | Stmt::MatrixStore { at: place, .. }
+                            | Stmt::Barrier(_, place),
+                            at,
+                        ) => *place = at,
                         (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
                         (_, None) => {}
                     }
@@ -161,6 +164,10 @@ impl Body {
             let place = cursor.place()?;
             cursor.expect(" = ")?;
             Stmt::Store { place, values: cursor.values()?, at: None }
+        } else if cursor.take("matrix_store ") {
+            let place = cursor.matrix_place()?;
+            cursor.expect(" = ")?;
+            Stmt::MatrixStore { place, value: cursor.value()?, at: None }
         } else if cursor.take("leave kernel") {
             Stmt::Leave(Label::KERNEL)
         } else if cursor.take("leave ") {

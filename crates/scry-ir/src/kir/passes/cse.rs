@@ -134,6 +134,7 @@ impl Cse<'_> {
             Stmt::Scope { ref mut body, .. } => self.scope(body),
             Stmt::Barrier(..) => self.memory.change_shared(),
             Stmt::Store { place, ref values, .. } => self.store(place, values),
+            Stmt::MatrixStore { place, .. } => self.memory.change(place.array.space),
             Stmt::Set(..) | Stmt::Leave(_) => {}
         }
         out.push(stmt);

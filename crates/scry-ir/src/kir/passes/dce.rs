@@ -4,7 +4,7 @@
 //! are live, transitively; a variable that no live value reads loses its assignments, an array that
 //! is never read its stores. Empty blocks and unreachable statements are removed as well.
 
-use super::super::{AddressSpace, Block, Inst, Kir, Stmt, Value, Var, for_each_stmt};
+use super::super::{AddressSpace, Block, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
 
 /// Removes the dead code of a kernel.
@@ -58,7 +58,8 @@ impl Read {
         if let Stmt::Let(value) = stmt
             && let Inst::Load { place, .. }
             | Inst::WorkgroupUniformLoad { place, .. }
-            | Inst::Atomic { place, .. } = kir.inst(*value)
+            | Inst::Atomic { place, .. }
+            | Inst::MatrixLoad(MatrixPlace { array: place, .. }) = kir.inst(*value)
         {
             match place.space {
                 AddressSpace::Workgroup(at) => self.workgroup[at as usize] = true,
@@ -85,7 +86,7 @@ fn has_effect(inst: &Inst) -> bool {
         Inst::Atomic { .. }
             | Inst::WorkgroupUniformLoad { .. }
             | Inst::Subgroup(_)
-            | Inst::MultiplyAdd { .. }
+            | Inst::MultiplyFragments { .. }
     )
 }
 
@@ -109,6 +110,7 @@ impl Live<'_> {
             Stmt::Let(_) => {}
             Stmt::Set(var, value) => self.sets[var.index()].push(*value),
             Stmt::Store { place, .. } if !self.read.is_observable(place.space) => {}
+            Stmt::MatrixStore { place, .. } if !self.read.is_observable(place.array.space) => {}
             _ => stmt.for_each_operand(|value| self.mark(value)),
         }
     }
@@ -165,6 +167,7 @@ impl Sweep<'_> {
             Stmt::Let(value) => self.is_live(*value),
             Stmt::Set(var, _) => self.vars[var.index()],
             Stmt::Store { place, .. } => self.read.is_observable(place.space),
+            Stmt::MatrixStore { place, .. } => self.read.is_observable(place.array.space),
             Stmt::If { then_block, else_block, .. } => {
                 let stays = !(then_block.is_empty() && else_block.is_empty());
                 self.dropped |= !stays;

@@ -52,7 +52,8 @@ fn is_simple(kir: &Kir, block: &Block) -> bool {
         Stmt::Set(var, _) => {
             let first = !assigned.contains(var);
             assigned.push(*var);
-            first
+            // There is no select of matrices.
+            first && kir.vars[var.index()].matrix().is_none()
         }
         Stmt::Let(value) => match *kir.inst(*value) {
             Inst::Get(var) => !assigned.contains(&var),

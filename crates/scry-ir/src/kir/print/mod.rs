@@ -17,8 +17,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    AddressSpace, Barrier, Block, Builtin, Const, Inst, Kir, Label, Place, ShuffleSource, Stmt,
-    SubgroupOp, Type, Value,
+    AddressSpace, Barrier, Block, Builtin, Const, Inst, Kir, Label, MatrixPlace, Place,
+    ShuffleSource, Stmt, SubgroupOp, Type, Value,
 };
 
 impl Display for Kir {
@@ -132,6 +132,7 @@ impl Display for Line<'_> {
                 write!(f, "store {place} = ")?;
                 list(values, f)
             }
+            Stmt::MatrixStore { place, value, .. } => write!(f, "matrix_store {place} = {value}"),
             Stmt::If { condition, .. } => write!(f, "if {condition}"),
             Stmt::Loop { label, finite: true, .. } => write!(f, "{label}: finite loop"),
             Stmt::Loop { label, .. } => write!(f, "{label}: loop"),
@@ -174,8 +175,11 @@ impl Display for Inst {
                 value.iter().chain(compare).try_for_each(|operand| write!(f, ", {operand}"))
             }
             Self::Subgroup(op) => write!(f, "subgroup {op}"),
-            Self::MultiplyAdd { a, b, c } => {
-                f.write_str("multiply_add ")?;
+            Self::MatrixFill(value) => write!(f, "matrix_fill {value}"),
+            Self::MatrixLoad(place) => write!(f, "matrix_load {place}"),
+            Self::MultiplyAdd(a, b, c) => write!(f, "multiply_add {a}, {b}, {c}"),
+            Self::MultiplyFragments { a, b, c } => {
+                f.write_str("multiply_fragments ")?;
                 list(a, f)?;
                 f.write_str(" by ")?;
                 list(b, f)?;
@@ -237,6 +241,15 @@ impl Display for Place {
             Some(index) if self.offset == 0 => write!(f, "{index} * {}]", self.stride),
             Some(index) => write!(f, "{index} * {} + {}]", self.stride, self.offset),
         }
+    }
+}
+
+impl Display for MatrixPlace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { array, len, index, stride, row_major } = self;
+        let order = if *row_major { "rows" } else { "columns" };
+        write!(f, "{array} from {index} {order} {stride}")?;
+        len.iter().try_for_each(|len| write!(f, " below {len}"))
     }
 }
 

@@ -100,8 +100,8 @@ fn instructions_as_text() {
         (shuffle(ShuffleSource::Xor(b)), "subgroup shuffle %7 from xor %8"),
         (shuffle(ShuffleSource::QuadXor(2)), "subgroup shuffle %7 from quad_xor 2"),
         (
-            Inst::MultiplyAdd { a: [a, b, c, a], b: [b, c], c: [a; 4] },
-            "multiply_add %7, %8, %9, %7 by %8, %9 to %7, %7, %7, %7",
+            Inst::MultiplyFragments { a: [a, b, c, a], b: [b, c], c: [a; 4] },
+            "multiply_fragments %7, %8, %9, %7 by %8, %9 to %7, %7, %7, %7",
         ),
         (Inst::Builtin(Builtin::SubgroupLane), "subgroup_lane"),
         (Inst::Builtin(Builtin::GroupCount(2)), "group_count.z"),

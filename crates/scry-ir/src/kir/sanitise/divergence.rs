@@ -127,7 +127,11 @@ impl Walk<'_> {
                     self.left[label.0 as usize].get_or_insert(cause);
                 }
             }
-            Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(..) => {}
+            Stmt::Let(_)
+            | Stmt::Set(..)
+            | Stmt::Store { .. }
+            | Stmt::MatrixStore { .. }
+            | Stmt::Barrier(..) => {}
         }
         Ok(())
     }
@@ -159,9 +163,13 @@ fn collective(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
     match stmt {
         Stmt::Barrier(Barrier::Workgroup, _) => Some("`barrier workgroup`"),
         Stmt::Barrier(Barrier::Subgroup, _) => Some("`barrier subgroup`"),
+        Stmt::MatrixStore { .. } => Some("a store of a cooperative matrix"),
         Stmt::Let(value) => match kir.inst(*value) {
+            Inst::MatrixLoad(_) => Some("a load of a cooperative matrix"),
             Inst::Subgroup(_) => Some("a subgroup operation"),
-            Inst::MultiplyAdd { .. } => Some("a multiply-add of cooperative matrices"),
+            Inst::MultiplyAdd(..) | Inst::MultiplyFragments { .. } => {
+                Some("a multiply-add of cooperative matrices")
+            }
             Inst::WorkgroupUniformLoad { .. } => Some("a uniform load from workgroup memory"),
             _ => None,
         },

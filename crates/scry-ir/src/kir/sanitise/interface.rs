@@ -91,6 +91,7 @@ fn of_type(ty: Type) -> Features {
         Type::I64 | Type::U64 => Features::I64,
         Type::I16 | Type::U16 => Features::I16,
         Type::Bool | Type::I32 | Type::U32 | Type::F32 => Features::empty(),
+        Type::Matrix(matrix) => Features::COOPERATIVE_MATRIX | of_type(matrix.element.ty()),
     }
 }
 
@@ -105,7 +106,7 @@ fn of_inst(ty: Type, inst: &Inst) -> Features {
         | Inst::Subgroup(_) => Features::SUBGROUPS,
         Inst::Atomic { .. } if ty == Type::F32 => Features::F32_ATOMICS,
         Inst::Atomic { .. } if ty.size() == 8 => Features::I64_ATOMICS,
-        Inst::MultiplyAdd { .. } => Features::COOPERATIVE_MATRIX,
+        Inst::MultiplyFragments { .. } => Features::COOPERATIVE_MATRIX,
         _ => Features::empty(),
     }
 }

@@ -5,7 +5,7 @@
 use super::invalid;
 use super::rebuild::Rebuild;
 use crate::ShaderError;
-use crate::kir::{AddressSpace, BinaryOp, Block, Const, Inst, Place, Type, Value};
+use crate::kir::{AddressSpace, BinaryOp, Block, Const, Inst, MatrixPlace, Place, Type, Value};
 
 impl Rebuild<'_> {
     /// Returns a place of an access to `count` elements of a type, in bounds for every index.
@@ -30,6 +30,35 @@ impl Rebuild<'_> {
                 self.in_array(place, size, end, out)
             }
         }
+    }
+
+    /// Returns a place of a matrix in an array that ends where its memory does, whose length is
+    /// tested for every element.
+    pub(super) fn matrix_place(
+        &mut self,
+        place: &MatrixPlace,
+        ty: Type,
+    ) -> Result<MatrixPlace, ShaderError> {
+        let element = ty.matrix().map_or(Type::F32, |matrix| matrix.element.ty());
+        let (size, array) = (element.size(), place.array);
+        if array.index.is_some() {
+            let problem = format!("the array of a matrix, {array}, has an index");
+            return Err(invalid(format!("{problem}; help: add it to the index of the matrix")));
+        }
+        let bytes = match array.space {
+            AddressSpace::Binding(binding) => {
+                self.require(binding, u64::from(array.offset) + u64::from(size))?;
+                let len = Some(self.length(binding, array.offset, size));
+                return Ok(MatrixPlace { len, ..*place });
+            }
+            AddressSpace::Immediate => self.kir.immediates.into(),
+            AddressSpace::Workgroup(nth) => self.kir.workgroup[nth as usize].size(),
+            AddressSpace::Local(nth) => self.kir.locals[nth as usize].size(),
+        };
+        // The verifier has found the first element inside. Arrays are smaller than 4 GiB.
+        let len = (bytes - u64::from(array.offset)) / u64::from(size);
+        let len = Some(self.constant(Const::u32(len as u32)));
+        Ok(MatrixPlace { len, ..*place })
     }
 
     /// Clamps an index into memory of a constant size. `end` is the end of the access at index 0.

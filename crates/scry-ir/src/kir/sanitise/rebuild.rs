@@ -106,6 +106,16 @@ impl<'k> Rebuild<'k> {
                 let place = self.place(place, ty, values.len() as u32, out)?;
                 Stmt::Store { place, values, at: *at }
             }
+            Stmt::MatrixStore { place, value, at } => {
+                let (value, mut place, mut result) = (self.value(*value)?, *place, Ok(()));
+                place.visit_operands(&mut |operand| match self.value(*operand) {
+                    Ok(value) => *operand = value,
+                    Err(error) => result = Err(error),
+                });
+                result?;
+                let place = self.matrix_place(&place, self.out.ty(value))?;
+                Stmt::MatrixStore { place, value, at: *at }
+            }
             Stmt::If { condition, then_block, else_block, at } => Stmt::If {
                 condition: self.value(*condition)?,
                 then_block: self.block(then_block)?,
@@ -149,6 +159,10 @@ impl<'k> Rebuild<'k> {
                 *place = self.clamped(place, ty, 1, out)?;
                 None
             }
+            Inst::MatrixLoad(place) => {
+                *place = self.matrix_place(place, ty)?;
+                None
+            }
             Inst::Builtin(_)
             | Inst::Unary(..)
             | Inst::Binary(..)
@@ -158,7 +172,9 @@ impl<'k> Rebuild<'k> {
             | Inst::Bitcast(_)
             | Inst::Extra(..)
             | Inst::Subgroup(_)
-            | Inst::MultiplyAdd { .. } => None,
+            | Inst::MatrixFill(_)
+            | Inst::MultiplyAdd(..)
+            | Inst::MultiplyFragments { .. } => None,
         };
         if let Some(same) = same {
             self.values[value.index()] = Some(same);

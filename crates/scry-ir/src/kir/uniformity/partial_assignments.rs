@@ -117,7 +117,7 @@ impl Walk<'_, '_> {
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, partial),
                 Stmt::Scope { label, body } => self.scope(*label, body, partial),
                 Stmt::Leave(label) => self.leave(*label, partial),
-                Stmt::Store { .. } | Stmt::Barrier(..) => {}
+                Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Barrier(..) => {}
             }
         }
     }

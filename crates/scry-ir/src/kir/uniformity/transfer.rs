@@ -49,7 +49,12 @@ pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variabi
         Inst::WorkgroupUniformLoad { .. } if known.group != Uniform => Varying,
         Inst::WorkgroupUniformLoad { place, .. } => opaque(place.index.map_or(Uniform, of)),
         Inst::Extra(first, _) => of(*first),
-        Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. } => Varying,
+        Inst::Atomic { .. }
+        | Inst::Subgroup(_)
+        | Inst::MatrixFill(_)
+        | Inst::MatrixLoad(_)
+        | Inst::MultiplyAdd(..)
+        | Inst::MultiplyFragments { .. } => Varying,
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) fn check(kir: &Kir) -> Check {
         return Err(fault(VerifyErrorKind::TooLarge, message));
     }
     kir.buffers.iter().try_for_each(buffer)?;
+    if let Some(array) = kir.workgroup.iter().find(|array| array.ty.matrix().is_some()) {
+        return wrong(format!("there is an array of {} in workgroup memory", array.ty));
+    }
     match kir.workgroup.iter().chain(&kir.locals).any(|array| array.len == 0) {
         true => wrong("there is an array of length zero".to_owned()),
         false => Ok(()),
@@ -36,7 +39,9 @@ fn buffer(buffer: &Buffer) -> Check {
         return wrong(format!("{name:?} is not a name of a buffer"));
     }
     match element {
-        Type::Bool => wrong(format!("the elements of `{name}` are bool, which no buffer has")),
+        Type::Bool | Type::Matrix(_) => {
+            wrong(format!("the elements of `{name}` are {element}, which no buffer has"))
+        }
         _ => Ok(()),
     }
 }
@@ -57,6 +62,7 @@ pub(super) fn unused(kir: &Kir, definition: &Definition) -> Check {
         Inst::Load { place, .. }
         | Inst::WorkgroupUniformLoad { place, .. }
         | Inst::Atomic { place, .. } => memory::exists(kir, place.space),
+        Inst::MatrixLoad(place) => memory::exists(kir, place.array.space),
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, fault, same};
 use super::{Check, VerifyErrorKind};
-use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, Place, Type, Value};
+use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, MatrixPlace, Place, Type, Value};
 
 /// The kind of access.
 #[derive(Clone, Copy, PartialEq)]
@@ -52,6 +52,31 @@ pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
     check(kir, place, access, ty, 1)
 }
 
+/// Checks a load of a matrix.
+pub(super) fn matrix_load(kir: &Kir, place: &MatrixPlace, ty: Type) -> Check {
+    matrix(kir, place, Access::Read, ty)
+}
+
+/// Checks a store of a matrix whose definition exists.
+pub(super) fn matrix_store(kir: &Kir, place: &MatrixPlace, ty: Type) -> Check {
+    matrix(kir, place, Access::Write, ty)
+}
+
+fn matrix(kir: &Kir, place: &MatrixPlace, access: Access, ty: Type) -> Check {
+    let Some(matrix) = ty.matrix() else {
+        let message = format!("{ty} is not a matrix");
+        return Err(fault(VerifyErrorKind::Type, message));
+    };
+    let MatrixPlace { array, len, index, stride, .. } = place;
+    same(kir.ty(*index), Type::U32, "the index of the matrix")?;
+    same(kir.ty(*stride), Type::U32, "the stride of the matrix")?;
+    len.iter().try_for_each(|len| same(kir.ty(*len), Type::U32, "the length of the array"))?;
+    if let AddressSpace::Local(_) = array.space {
+        return Err(wrong(format!("{} is not shared", array.space)));
+    }
+    check(kir, array, access, matrix.element.ty(), 1)
+}
+
 fn changes(op: AtomicOp, ty: Type) -> bool {
     match ty {
         Type::I32 | Type::U32 | Type::I64 | Type::U64 => true,
@@ -95,6 +120,10 @@ pub(super) fn exists(kir: &Kir, space: AddressSpace) -> Check {
 
 /// Checks an access to `count` elements of a type.
 fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
+    if ty.matrix().is_some() && (count != 1 || !matches!(place.space, AddressSpace::Local(_))) {
+        let message = format!("{} has no run of {count} matrices", place.space);
+        return Err(wrong(message));
+    }
     if !(1..=4).contains(&count) {
         return Err(wrong(format!("{count} values are accessed, not 1 to 4")));
     }

@@ -182,6 +182,9 @@ impl<'a> Walk<'a> {
                 same(value, ty, &format!("{var}"))
             }
             Stmt::Store { place, values, .. } => memory::store(self.kir, place, values),
+            Stmt::MatrixStore { place, value, .. } => {
+                memory::matrix_store(self.kir, place, self.kir.ty(*value))
+            }
             Stmt::If { condition, .. } => {
                 same(self.kir.ty(*condition), Type::Bool, "the condition")
             }

@@ -3,8 +3,8 @@
 use super::error::{Fault, fault, same};
 use super::{Check, VerifyErrorKind, memory, var_type};
 use crate::kir::{
-    BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, ShuffleSource, SubgroupOp, Type,
-    UnaryOp, Value,
+    BinaryOp, Builtin, Const, Definition, Inst, Kir, MatrixType, Reduction, ShuffleSource,
+    SubgroupOp, Type, UnaryOp, Value,
 };
 
 /// Checks the instruction of a definition whose operands are defined.
@@ -22,11 +22,16 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         }
         Inst::Select(condition, a, b) => {
             same(of(condition), Type::Bool, "the condition")?;
-            require(of(a) == *ty && of(b) == *ty, "select", &[of(a), of(b), *ty])
+            let fits = of(a) == *ty && of(b) == *ty && !is_matrix(*ty);
+            require(fits, "select", &[of(a), of(b), *ty])
         }
-        Inst::Convert(a) => require(of(a) != *ty, "convert", &[of(a), *ty]),
+        Inst::Convert(a) => {
+            let scalars = !is_matrix(of(a)) && !is_matrix(*ty);
+            require(scalars && of(a) != *ty, "convert", &[of(a), *ty])
+        }
         Inst::Bitcast(a) => {
-            let fits = of(a) != *ty && of(a).bits() == ty.bits();
+            let scalars = !is_matrix(of(a)) && !is_matrix(*ty);
+            let fits = scalars && of(a) != *ty && of(a).bits() == ty.bits();
             require(fits, "bitcast", &[of(a), *ty])
         }
         Inst::ArrayLength { binding, offset: _, stride } => {
@@ -41,11 +46,29 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         Inst::Extra(..) => Ok(()),
         Inst::Atomic { .. } => memory::atomic(kir, inst, *ty),
         Inst::Subgroup(op) => check_subgroup(kir, op, *ty),
-        Inst::MultiplyAdd { a, b, c } => {
+        Inst::MatrixFill(element) => {
+            let fits = ty.matrix().is_some_and(|matrix| matrix.element.ty() == of(element));
+            require(fits, "matrix_fill", &[of(element), *ty])
+        }
+        Inst::MatrixLoad(place) => memory::matrix_load(kir, place, *ty),
+        Inst::MultiplyAdd(a, b, c) => {
+            let types = [of(a), of(b), of(c)];
+            let exists = match types.map(Type::matrix) {
+                [Some(a), Some(b), Some(c)] => MatrixType::multiplies(a, b, c),
+                _ => false,
+            };
+            let [a, b, c] = types;
+            require(exists && c == *ty, "multiply_add", &[a, b, c, *ty])
+        }
+        Inst::MultiplyFragments { a, b, c } => {
             let (factor, sum) = (kir.ty(a[0]), kir.ty(c[0]));
             a.iter().chain(b).try_for_each(|v| same(kir.ty(*v), factor, "a factor"))?;
             c.iter().try_for_each(|v| same(kir.ty(*v), sum, "what is added"))?;
-            require(multiplies(factor, sum) && sum == *ty, "multiply_add", &[factor, sum, *ty])
+            require(
+                multiplies(factor, sum) && sum == *ty,
+                "multiply_fragments",
+                &[factor, sum, *ty],
+            )
         }
     }
 }
@@ -74,6 +97,9 @@ fn gives(inst: Type, definition: Type) -> Check {
 
 fn check_const(constant: Const, ty: Type) -> Check {
     gives(constant.ty, ty)?;
+    if is_matrix(ty) {
+        return Err(wrong(format!("there are no constants of {ty}")));
+    }
     match constant.bits >> (ty.bits() - 1) {
         0 | 1 => Ok(()),
         _ => Err(wrong(format!("{:#x} has more bits than a {ty}", constant.bits))),
@@ -91,12 +117,16 @@ fn check_builtin(builtin: Builtin, ty: Type) -> Check {
 }
 
 fn is_number(ty: Type) -> bool {
-    ty != Type::Bool
+    ty != Type::Bool && !is_matrix(ty)
+}
+
+fn is_matrix(ty: Type) -> bool {
+    ty.matrix().is_some()
 }
 
 fn check_unary(op: UnaryOp, a: Type, result: Type) -> Check {
     let takes = match op {
-        UnaryOp::Neg => is_number(a),
+        UnaryOp::Neg => a != Type::Bool,
         UnaryOp::Not => a == Type::Bool || a.is_integer(),
         UnaryOp::Abs | UnaryOp::Sign => a.is_float() || a.is_signed(),
         UnaryOp::QuantizeF16 => a == Type::F32,
@@ -124,7 +154,8 @@ fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
 fn takes_two(op: BinaryOp, ty: Type) -> bool {
     match op {
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => ty == Type::Bool || ty.is_integer(),
-        BinaryOp::Eq | BinaryOp::Ne => true,
+        BinaryOp::Eq | BinaryOp::Ne => !is_matrix(ty),
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul => ty != Type::Bool,
         BinaryOp::Pow | BinaryOp::Atan2 => ty.is_float(),
         BinaryOp::Dot4I8 | BinaryOp::Dot4U8 => ty == Type::U32,
         _ => is_number(ty),
@@ -144,6 +175,7 @@ fn check_subgroup(kir: &Kir, op: &SubgroupOp, result: Type) -> Check {
         }
         SubgroupOp::Shuffle { source, value } => {
             gives(kir.ty(*value), result)?;
+            require(!is_matrix(result), "shuffle", &[result, result])?;
             check_source(kir, *source)
         }
     }

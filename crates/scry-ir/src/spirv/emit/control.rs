@@ -53,6 +53,7 @@ impl Emitter<'_> {
                 self.m.run(Op::Store, &[pointer, value]);
             }
             Stmt::Store { place, values, .. } => self.store(place, values)?,
+            Stmt::MatrixStore { .. } => return Err(super::without_cooperative_matrices()),
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.branch(*condition, then_block, else_block)?;
             }

@@ -118,7 +118,6 @@ impl Program {
         checked: bool,
         choose: impl FnOnce(ControlFlow) -> Result<SpirvOptions, E> + Send,
     ) -> Result<(Vec<u32>, SpirvOptions), E> {
-        // The kernel IR has them in the layout of NVIDIA's tensor cores.
         if let Content::Wgsl(inner) = self.content()
             && cooperative::used(&inner.module)
         {
@@ -178,6 +177,9 @@ impl Kir {
 
 /// Lowers a kernel.
 fn emit(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
+    if kir.has_matrices() {
+        return Err(without_cooperative_matrices());
+    }
     let mut emitter = Emitter::new(kir, interface, options);
     emitter.declare()?;
     emitter.prologue()?;
@@ -347,7 +349,10 @@ impl<'k> Emitter<'k> {
                 self.atomic(ty, op, &place, operand, compare)
             }
             Inst::Subgroup(op) => self.subgroup(ty, &op),
-            Inst::MultiplyAdd { .. } => Err(without_cooperative_matrices()),
+            Inst::MatrixFill(_)
+            | Inst::MatrixLoad(_)
+            | Inst::MultiplyAdd(..)
+            | Inst::MultiplyFragments { .. } => Err(without_cooperative_matrices()),
         }
     }
 

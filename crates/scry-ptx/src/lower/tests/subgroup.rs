@@ -282,7 +282,7 @@ fn check_product(present: Present, operand: Type, sum: Type, times: usize) {
         let right = [4, 5].map(|nth| read(b, operand, lane, nth));
         let mut c = [6, 7, 8, 9].map(|nth| read(b, sum, lane, nth));
         for _ in 0..times {
-            c = b.multiply_add(a, right, c).try_into().expect("there are four");
+            c = b.multiply_fragments(a, right, c).try_into().expect("there are four");
         }
         for (nth, c) in (0..).zip(c) {
             write(b, lane, nth, c);

@@ -69,6 +69,13 @@ fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> 
         (Shape::Vector { .. }, Shape::Matrix { .. }) => {
             matrix::by_rows(b, left.values, right.values)
         }
+        (Shape::Scalar(Type::Matrix(ty)), Shape::Scalar(scalar)) if scalar == ty.element.ty() => {
+            let factor = b.matrix_fill(ty, right.values[0]);
+            vec![b.binary(BinaryOp::Mul, left.values[0], factor)]
+        }
+        (Shape::Scalar(_), Shape::Scalar(Type::Matrix(_))) if left.shape != right.shape => {
+            multiply(b, right, left)
+        }
         _ => each_binary(b, BinaryOp::Mul, left, right),
     }
 }

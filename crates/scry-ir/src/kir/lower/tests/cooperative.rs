@@ -2,7 +2,17 @@
 
 use super::lowered;
 use super::{clamps, count};
-use crate::kir::{Inst, Kir, Stmt, for_each_stmt, optimise};
+use crate::kir::{
+    FragmentLayout, Inst, Kir, LaneBits, MatrixFragments, Stmt, for_each_stmt, optimise,
+};
+
+/// Lanes in groups of four hold pairs in a row, or in a column of right factors.
+const FRAGMENTS: MatrixFragments = {
+    let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
+    let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
+    let columns = FragmentLayout { row: pair, column: group, steps: [[1, 0], [8, 0], [0, 8]] };
+    MatrixFragments { a: rows, b: columns, c: rows }
+};
 
 /// A kernel that copies a matrix from workgroup memory to a buffer of unknown length.
 fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
@@ -20,7 +30,7 @@ fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
         checked,
     );
     optimise(&mut kir);
-    kir
+    kir.with_fragments(&FRAGMENTS)
 }
 
 /// Counts statements of a kind, also those in branches.
@@ -82,7 +92,8 @@ fn products_have_eight_by_eight_steps() {
             ),
             true,
         );
-        count(&kir, |inst| matches!(inst, Inst::MultiplyAdd { .. }))
+        let kir = kir.with_fragments(&FRAGMENTS);
+        count(&kir, |inst| matches!(inst, Inst::MultiplyFragments { .. }))
     };
     assert_eq!([products(8), products(16)], [1, 4]);
 }

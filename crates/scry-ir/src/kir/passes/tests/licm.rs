@@ -230,12 +230,12 @@ fn conditions_made_by_branches_are_conjunctions() {
 fn matrix_products_and_users_stay() {
     let kir = around(|b, _, [x, _]| {
         let one = b.convert(Type::F32, x);
-        for result in b.multiply_add([one; 4], [one; 2], [one; 4]) {
+        for result in b.multiply_fragments([one; 4], [one; 2], [one; 4]) {
             b.unary(UnaryOp::Neg, result);
         }
     });
     let kinds = insts(&kir, loop_body(&kir));
-    assert!(matches!(kinds[..], [Inst::MultiplyAdd { .. }, ..]), "{kinds:?}");
+    assert!(matches!(kinds[..], [Inst::MultiplyFragments { .. }, ..]), "{kinds:?}");
     assert_eq!(kinds.len(), 5);
 }
 
@@ -247,7 +247,7 @@ fn results_of_products_stay_together() {
     let unused = b.builtin(Builtin::GroupId(2));
     b.binary(BinaryOp::Add, unused, lane);
     let one = b.convert(Type::F32, lane);
-    let results = b.multiply_add([one; 4], [one; 2], [one; 4]);
+    let results = b.multiply_fragments([one; 4], [one; 2], [one; 4]);
     let last = b.convert(Type::U32, results[3]);
     show(&mut b, out, last);
     let mut kir = b.finish();

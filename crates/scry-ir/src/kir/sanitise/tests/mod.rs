@@ -3,6 +3,7 @@
 mod bounds;
 mod control;
 mod limits;
+mod matrices;
 mod random;
 
 use crate::kir::interpret::Interpreter;

@@ -1,6 +1,7 @@
 //! Each rule is tested with a kernel that breaks it.
 
 mod fuzz;
+mod matrices;
 mod memory;
 mod structure;
 mod support;

@@ -18,7 +18,8 @@ pub(super) fn builder() -> (Builder, [Value; 10]) {
 }
 
 pub(super) fn of(values: &[Value; 10], ty: Type) -> Value {
-    values[ty as usize]
+    let nth = Type::ALL.iter().position(|other| *other == ty);
+    values[nth.expect("it is a scalar type")]
 }
 
 /// Verifies a kernel that a closure fills.

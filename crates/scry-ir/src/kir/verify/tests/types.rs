@@ -163,7 +163,7 @@ fn subgroup_operations_check_types() {
 fn products_of_matrices_check_types() {
     use Type::{F16, F32, F64, I32};
     let product = |first| {
-        move |factor, sum| Inst::MultiplyAdd {
+        move |factor, sum| Inst::MultiplyFragments {
             a: [first, factor, factor, factor],
             b: [factor; 2],
             c: [sum; 4],
@@ -181,7 +181,7 @@ fn products_of_matrices_check_types() {
         let found = said(|b, v| {
             let [factor, sum] = [of(v, types[0]), of(v, types[1])];
             if types[1] == types[2] {
-                b.multiply_add([factor; 4], [factor; 2], [sum; 4]);
+                b.multiply_fragments([factor; 4], [factor; 2], [sum; 4]);
             } else {
                 b.value(types[2], product(factor)(factor, sum));
             }
@@ -189,16 +189,16 @@ fn products_of_matrices_check_types() {
         assert_eq!(fine, found.is_ok(), "{types:?}");
     }
     refused(
-        "`%10, %11, %12, %13: f32 = multiply_add %8, %7, %7, %7 by %7, %7 to %8, %8, %8, %8`: \
-         a factor takes f32, and gets f16",
+        "`%10, %11, %12, %13: f32 = multiply_fragments %8, %7, %7, %7 by %7, %7 to %8, %8, %8, \
+         %8`: a factor takes f32, and gets f16",
         |b, v| {
             let (half, float) = (of(v, F16), of(v, F32));
             b.value(F32, product(float)(half, float));
         },
     );
     refused(
-        "`%10, %11, %12, %13: f32 = multiply_add %8, %8, %8, %8 by %8, %8 to %8, %8, %8, %8`: \
-         %11 is not `extra 1 of %10`",
+        "`%10, %11, %12, %13: f32 = multiply_fragments %8, %8, %8, %8 by %8, %8 to %8, %8, %8, \
+         %8`: %11 is not `extra 1 of %10`",
         |b, v| {
             b.value(F32, product(of(v, F32))(of(v, F32), of(v, F32)));
         },

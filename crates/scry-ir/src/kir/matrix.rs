@@ -1,0 +1,202 @@
+//! Cooperative matrices: their types, and their places in memory.
+
+use std::fmt;
+
+use super::{Place, Type, Value};
+
+/// The operand of a product `a * b + c` that a cooperative matrix can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatrixRole {
+    /// The left factor.
+    A,
+    /// The right factor.
+    B,
+    /// The accumulator, and the result.
+    C,
+}
+
+/// The rows of a cooperative matrix, which is square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatrixSize {
+    /// 8 × 8 elements.
+    M8,
+    /// 16 × 16 elements.
+    M16,
+}
+
+/// The element type of a cooperative matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatrixElement {
+    /// IEEE 754 half precision.
+    F16,
+    /// IEEE 754 single precision.
+    F32,
+}
+
+/// The type of a cooperative matrix: a square matrix that the invocations of a subgroup hold
+/// together. Which invocation holds which element is up to the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MatrixType {
+    /// Its place in products.
+    pub role: MatrixRole,
+    /// Its rows, and columns.
+    pub size: MatrixSize,
+    /// The type of its elements.
+    pub element: MatrixElement,
+}
+
+/// A cooperative matrix in an array in memory: row `r` and column `c` are element `index + r *
+/// stride + c` of the array if it is row-major, else element `index + c * stride + r`. These sums
+/// do not wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatrixPlace {
+    /// The address of the array's first element, in a buffer, the immediate block or workgroup
+    /// memory. The elements are contiguous.
+    pub array: Place,
+    /// The number of elements of the array, a `U32`: elements of the matrix at this index or past
+    /// it load as zero and are not stored. `None` if all of the matrix is in bounds.
+    pub len: Option<Value>,
+    /// The index of the matrix's first element, a `U32`.
+    pub index: Value,
+    /// Elements from one row (or column) to the next, a `U32`.
+    pub stride: Value,
+    /// Whether the elements of a row are contiguous, rather than those of a column.
+    pub row_major: bool,
+}
+
+impl MatrixSize {
+    /// Returns the number of rows, which is the number of columns.
+    #[must_use]
+    pub const fn rows(self) -> u32 {
+        match self {
+            Self::M8 => 8,
+            Self::M16 => 16,
+        }
+    }
+}
+
+impl MatrixElement {
+    /// Returns the scalar type.
+    #[must_use]
+    pub const fn ty(self) -> Type {
+        match self {
+            Self::F16 => Type::F16,
+            Self::F32 => Type::F32,
+        }
+    }
+
+    /// Returns the element type of a scalar type, if there is one.
+    #[must_use]
+    pub const fn of(ty: Type) -> Option<Self> {
+        match ty {
+            Type::F16 => Some(Self::F16),
+            Type::F32 => Some(Self::F32),
+            _ => None,
+        }
+    }
+}
+
+impl MatrixType {
+    /// Every type.
+    pub const ALL: [Self; 12] = {
+        let roles = [MatrixRole::A, MatrixRole::B, MatrixRole::C];
+        let sizes = [MatrixSize::M8, MatrixSize::M16];
+        let elements = [MatrixElement::F16, MatrixElement::F32];
+        let first = Self { role: roles[0], size: sizes[0], element: elements[0] };
+        let mut all = [first; 12];
+        let mut nth = 0;
+        while nth < all.len() {
+            let (role, size) = (roles[nth / 4], sizes[nth / 2 % 2]);
+            all[nth] = Self { role, size, element: elements[nth % 2] };
+            nth += 1;
+        }
+        all
+    };
+
+    /// Returns the bytes of all elements.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        self.size.rows() * self.size.rows() * self.element.ty().size()
+    }
+
+    /// Returns whether there is a product `a * b + c` of matrices of these types: one size, the
+    /// roles in order, and factors of `f16` with accumulators of `f16` or `f32`, or all of `f32`.
+    #[must_use]
+    pub fn multiplies(a: Self, b: Self, c: Self) -> bool {
+        [a.role, b.role, c.role] == [MatrixRole::A, MatrixRole::B, MatrixRole::C]
+            && a.size == b.size
+            && a.size == c.size
+            && a.element == b.element
+            && (a.element == MatrixElement::F16 || c.element == MatrixElement::F32)
+    }
+
+    /// The name, as printed.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        use MatrixElement::{F16, F32};
+        use MatrixRole::{A, B, C};
+        use MatrixSize::{M8, M16};
+        match (self.role, self.size, self.element) {
+            (A, M8, F16) => "a8x8_f16",
+            (A, M8, F32) => "a8x8_f32",
+            (A, M16, F16) => "a16x16_f16",
+            (A, M16, F32) => "a16x16_f32",
+            (B, M8, F16) => "b8x8_f16",
+            (B, M8, F32) => "b8x8_f32",
+            (B, M16, F16) => "b16x16_f16",
+            (B, M16, F32) => "b16x16_f32",
+            (C, M8, F16) => "c8x8_f16",
+            (C, M8, F32) => "c8x8_f32",
+            (C, M16, F16) => "c16x16_f16",
+            (C, M16, F32) => "c16x16_f32",
+        }
+    }
+}
+
+impl fmt::Display for MatrixType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl MatrixPlace {
+    /// Calls `visit` with each operand, which it may replace.
+    pub(super) fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        let Self { array, len, index, stride, .. } = self;
+        for operand in array.index.iter_mut().chain(len) {
+            visit(operand);
+        }
+        visit(index);
+        visit(stride);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_distinct_names() {
+        let mut names = MatrixType::ALL.map(MatrixType::name).to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 12);
+        let [a, .., c] = MatrixType::ALL;
+        assert_eq!((a.name(), a.bytes()), ("a8x8_f16", 128));
+        assert_eq!((c.name(), c.bytes()), ("c16x16_f32", 1024));
+    }
+
+    #[test]
+    fn three_products_exist_per_size() {
+        let mut products = 0;
+        for a in MatrixType::ALL {
+            for b in MatrixType::ALL {
+                products += MatrixType::ALL
+                    .into_iter()
+                    .filter(|c| MatrixType::multiplies(a, b, *c))
+                    .count();
+            }
+        }
+        assert_eq!(products, 2 * 3, "f16 to f16, f16 to f32 and f32, of two sizes");
+    }
+}

@@ -1,0 +1,73 @@
+//! Cooperative matrices at any place in memory.
+
+use crate::Program;
+use crate::kir::interpret::Interpreter;
+use crate::kir::{
+    AddressSpace, Builder, FragmentLayout, Kir, KirOptions, LaneBits, MatrixElement,
+    MatrixFragments, MatrixPlace, MatrixRole, MatrixSize, MatrixType, Place, Type,
+};
+
+const LENGTH: u32 = 100;
+
+/// A kernel that copies a matrix, and claims that it is in bounds.
+fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
+    let (role, size, element) = (MatrixRole::C, MatrixSize::M8, MatrixElement::F32);
+    let mut b = Builder::new("copy", [32, 1, 1]);
+    b.named_buffer("source", Type::F32, false);
+    b.named_buffer("target", Type::F32, true);
+    b.workgroup_array(Type::F32, LENGTH);
+    let (index, stride) = (b.u32(index), b.u32(stride));
+    let place = |space| {
+        let array = Place::new(space, None, 0, 0);
+        MatrixPlace { array, len: None, index, stride, row_major }
+    };
+    let matrix = b.matrix_load(MatrixType { role, size, element }, place(from));
+    b.matrix_store(place(AddressSpace::Binding(1)), matrix);
+    b.finish()
+}
+
+fn run(kir: &Kir) -> Vec<f32> {
+    let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
+    let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
+    let program = Program::from_kir(kir).unwrap();
+    let safe = program.to_kir(&KirOptions { checked: true }).unwrap();
+    let safe = safe.with_fragments(&MatrixFragments { a: rows, b: rows, c: rows });
+    let source = (0..LENGTH).flat_map(|n| (n as f32 + 1.0).to_le_bytes()).collect();
+    let mut interpreter = Interpreter::new(&safe, vec![source, vec![0; 4 * LENGTH as usize]]);
+    interpreter.subgroup_size = 32;
+    interpreter.run([1, 1, 1]).unwrap();
+    let bytes = interpreter.buffers[1].chunks_exact(4);
+    bytes.map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+}
+
+#[test]
+fn claims_that_matrices_are_inside_are_dropped() {
+    for index in [0, 36, 37, 43, 44, 99, 100, 1 << 31, u32::MAX] {
+        for stride in [0, 1, 8, 13, 1 << 31, u32::MAX] {
+            for row_major in [true, false] {
+                let mut expected = vec![0.0; LENGTH as usize];
+                for (line, position) in (0..64u64).map(|n| (n / 8, n % 8)) {
+                    let at = u64::from(index) + line * u64::from(stride) + position;
+                    if at < u64::from(LENGTH) {
+                        expected[at as usize] = at as f32 + 1.0;
+                    }
+                }
+                let kir = copy(index, stride, row_major, AddressSpace::Binding(0));
+                assert_eq!(run(&kir), expected, "{index}, {stride}");
+            }
+        }
+        assert_eq!(run(&copy(index, 13, true, AddressSpace::Workgroup(0))), vec![0.0; 100]);
+    }
+}
+
+#[test]
+fn arrays_of_matrices_have_no_index() {
+    let mut kir = copy(0, 8, true, AddressSpace::Binding(0));
+    for definition in &mut kir.values {
+        if let crate::kir::Inst::MatrixLoad(place) = &mut definition.inst {
+            place.array = Place { index: Some(place.index), stride: 4, ..place.array };
+        }
+    }
+    let error = Program::from_kir(&kir).err().expect("the kernel is refused").to_string();
+    assert!(error.contains("help: add it to the index of the matrix"), "{error}");
+}
