@@ -107,12 +107,8 @@ impl<'k> Rebuild<'k> {
                 Stmt::Store { place, values, at: *at }
             }
             Stmt::MatrixStore { place, value, at } => {
-                let (value, mut place, mut result) = (self.value(*value)?, *place, Ok(()));
-                place.visit_operands(&mut |operand| match self.value(*operand) {
-                    Ok(value) => *operand = value,
-                    Err(error) => result = Err(error),
-                });
-                result?;
+                let (value, mut place) = (self.value(*value)?, *place);
+                self.rename(|each| place.visit_operands(each))?;
                 let place = self.matrix_place(&place, self.out.ty(value))?;
                 Stmt::MatrixStore { place, value, at: *at }
             }
@@ -140,7 +136,7 @@ impl<'k> Rebuild<'k> {
     /// Copies the definition of a value.
     fn compute(&mut self, value: Value, out: &mut Block) -> Result<(), ShaderError> {
         let Definition { ty, mut inst } = self.kir.values[value.index()];
-        self.rename(&mut inst)?;
+        self.rename(|each| inst.for_each_operand_mut(each))?;
         let same = match &mut inst {
             Inst::Const(constant) => Some(self.constant(*constant)),
             Inst::ArrayLength { binding, offset, stride } => {
@@ -238,9 +234,10 @@ impl<'k> Rebuild<'k> {
         })
     }
 
-    fn rename(&self, inst: &mut Inst) -> Result<(), ShaderError> {
+    /// Replaces each operand that `visit` visits by its copy.
+    fn rename(&self, visit: impl FnOnce(&mut dyn FnMut(&mut Value))) -> Result<(), ShaderError> {
         let mut result = Ok(());
-        inst.for_each_operand_mut(|operand| match self.value(*operand) {
+        visit(&mut |operand| match self.value(*operand) {
             Ok(value) => *operand = value,
             Err(error) => result = Err(error),
         });
