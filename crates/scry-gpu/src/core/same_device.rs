@@ -18,12 +18,22 @@ pub(crate) fn same_device(
     operation: &str,
     role: impl FnOnce() -> String,
 ) -> Result<()> {
+    same_device_as(user, owner, operation, || format!("{} ({})", quoted(label), role()))
+}
+
+/// [`same_device`] for a caller that describes the buffer itself, with `what`.
+pub(crate) fn same_device_as(
+    user: &Arc<Context>,
+    owner: &Arc<Context>,
+    operation: &str,
+    what: impl FnOnce() -> String,
+) -> Result<()> {
     if Arc::ptr_eq(user, owner) {
         return Ok(());
     }
     Err(GpuError::WrongDevice(WrongDeviceError {
         operation: operation.to_owned(),
-        what: format!("{} ({})", quoted(label), role()),
+        what: what(),
         owner: owner.info.name.clone(),
         user: user.info.name.clone(),
         help: "use it with the Device that created it (opening one device twice creates two \

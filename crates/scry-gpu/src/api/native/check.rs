@@ -4,10 +4,10 @@ use super::lengths::{length, named, reject};
 use super::{NativeBinding, NativeInterface};
 use crate::api::binding::Binding;
 use crate::api::device::Device;
-use crate::api::error::{GpuError, Result, WrongDeviceError};
+use crate::api::error::Result;
 use crate::core::check::{self, Argument};
 use crate::core::encode;
-use crate::core::same_device::same_device;
+use crate::core::same_device::same_device_as;
 
 impl NativeInterface {
     /// Checks buffers against the interface before a kernel is compiled or launched: their number,
@@ -36,7 +36,8 @@ impl NativeInterface {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::Argument`], [`GpuError::WrongDevice`].
+    /// [`GpuError::Argument`](crate::GpuError::Argument),
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn check(&self, device: &Device, function: &str, buffers: &[&dyn Binding]) -> Result<()> {
         let bindings = &self.bindings.0;
         count(function, bindings, buffers.len())?;
@@ -44,10 +45,9 @@ impl NativeInterface {
         let mut arguments = Vec::with_capacity(buffers.len());
         for ((declared, binding), buffer) in bindings.iter().zip(&interface.bindings).zip(buffers) {
             let view = buffer.view();
-            let owner = (view.context, view.label);
+            let owner = view.context;
             let argument = encode::argument(view);
-            same_device(&device.context, owner, function, String::new)
-                .map_err(|error| foreign(named(declared, &argument), error))?;
+            same_device_as(&device.context, owner, function, || named(declared, &argument))?;
             if !check::has_elements_of(binding, &argument) {
                 let needed = declared.element_name();
                 let given = argument.element_name();
@@ -122,13 +122,6 @@ fn overlaps(function: &str, all: &[(&NativeBinding, u64, Argument<'_>)]) -> Resu
         }
     }
     Ok(())
-}
-
-fn foreign(what: String, error: GpuError) -> GpuError {
-    match error {
-        GpuError::WrongDevice(error) => GpuError::WrongDevice(WrongDeviceError { what, ..error }),
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use scry_ptx::kernels::{BufferAccess, BufferParameter, Plan};
 
 use crate::api::binding::Binding;
 use crate::api::device::Device;
-use crate::api::error::{ArgumentError, CapabilityError, GpuError, Result, WrongDeviceError};
+use crate::api::error::{ArgumentError, CapabilityError, GpuError, Result};
 use crate::api::native::{NativeBinding, NativeInterface};
 use crate::core::check::{self, Argument};
 use crate::core::encode;
-use crate::core::same_device::same_device;
+use crate::core::same_device::same_device_as;
 
 /// The function that the program called, and the sizes that it passed, for errors.
 #[derive(Clone, Copy)]
@@ -76,22 +76,13 @@ pub(super) fn arguments(
     let interface = NativeInterface::new(declared, [1; 3]).reflect(call.function);
     let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
     for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
-        let what = named(declared, argument);
-        same_device(&device.context, (owners[nth], ""), call.function, String::new)
-            .map_err(|error| foreign(what, error))?;
+        let what = || named(declared, argument);
+        same_device_as(&device.context, owners[nth], call.function, what)?;
         elements(call, declared, &interface.bindings[nth], argument)?;
         length(call, declared, argument)?;
         alignment(call, device, declared, argument)?;
     }
     overlaps(call, plan, &arguments)
-}
-
-/// Returns the error for a buffer of another device.
-fn foreign(what: String, error: GpuError) -> GpuError {
-    match error {
-        GpuError::WrongDevice(error) => GpuError::WrongDevice(WrongDeviceError { what, ..error }),
-        other => other,
-    }
 }
 
 /// Rejects a slice whose address cannot be bound. Empty slices are never bound.
