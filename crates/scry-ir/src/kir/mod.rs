@@ -17,6 +17,7 @@ mod inst;
 pub mod interpret;
 mod lower;
 mod matrix;
+mod matrix_bounds;
 #[cfg(feature = "mutation")]
 #[doc(hidden)]
 pub mod mutation;
@@ -28,6 +29,7 @@ mod print;
 pub(crate) mod random;
 pub(crate) mod sanitise;
 mod source_map;
+pub(crate) mod staging;
 mod stmt;
 pub(crate) mod termination;
 mod trip_count;

@@ -9,6 +9,7 @@ mod corpus;
 mod from_kir;
 #[path = "../common/golden.rs"]
 mod golden;
+mod matrices;
 mod naga;
 mod support;
 mod writer;

@@ -188,9 +188,13 @@ fn loops_with_barriers_are_left_together() {
         code(&load(&words)).filter(|i| i.class.opcode == op).count()
     };
     let [plain, with] = [source(""), source("workgroupBarrier();")];
+    let subgroup = format!("enable subgroups; {}", source("subgroupBarrier();"));
     assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&plain, op)), [0, 1]);
     // Two more barriers, between which the invocations agree.
     assert_eq!([Op::ControlBarrier, Op::AtomicLoad].map(|op| count(&with, op)), [3, 2]);
+    // Other subgroups may not be in the loop: they must not be waited for.
+    let ops = [Op::ControlBarrier, Op::AtomicLoad, Op::GroupNonUniformBroadcastFirst];
+    assert_eq!(ops.map(|op| count(&subgroup, op)), [1, 1, 1]);
 }
 
 /// Returns the bindings that a module declares.

@@ -5,15 +5,8 @@
 
 use super::expand::Expand;
 use super::layout::{FragmentLayout, LaneBits, held};
+use crate::kir::matrix_bounds::{Inside, element_place, exact_index, inside, wide};
 use crate::kir::{BinaryOp, Builtin, Const, MatrixPlace, MatrixType, Place, Stmt, Value, Var};
-
-/// Whether all elements of a matrix are inside of its array.
-enum Inside {
-    Always,
-    Never,
-    /// If this `Bool` is true, which is the same in all lanes.
-    If(Value),
-}
 
 /// One element of a lane in memory.
 struct Element {
@@ -32,7 +25,7 @@ struct LaneOrigin {
 impl Expand<'_> {
     /// Loads a matrix.
     pub(super) fn load(&mut self, place: &MatrixPlace, ty: MatrixType) -> Vec<Value> {
-        let condition = match self.inside(place, ty) {
+        let condition = match inside(&mut self.builder, place, ty) {
             Inside::Always => return self.load_elements(place, ty, false),
             Inside::Never => return self.load_elements(place, ty, true),
             Inside::If(condition) => condition,
@@ -48,7 +41,7 @@ impl Expand<'_> {
 
     /// Stores a matrix.
     pub(super) fn store(&mut self, place: &MatrixPlace, ty: MatrixType, values: &[Value]) {
-        match self.inside(place, ty) {
+        match inside(&mut self.builder, place, ty) {
             Inside::Always => self.store_elements(place, ty, values, false),
             Inside::Never => self.store_elements(place, ty, values, true),
             Inside::If(condition) => self.branch_on(condition, &mut |this, checked| {
@@ -121,68 +114,27 @@ impl Expand<'_> {
             let [lines, along] = if place.row_major { [rows, columns] } else { [columns, rows] };
             let index = self.offset(first, place.stride, lines, along);
             let element = match place.len.filter(|_| checked) {
-                None => Element { place: self.element(place, ty, index), inside: None },
+                None => Element {
+                    place: element_place(&mut self.builder, place, ty, index),
+                    inside: None,
+                },
                 Some(len) => {
                     let line = self.plus(origin.line, lines);
                     let position = self.plus(origin.position, along);
-                    let exact = self.exact_index(place, line, position);
-                    let wide_len = self.wide(len);
+                    let exact = exact_index(&mut self.builder, place, line, position);
+                    let wide_len = wide(&mut self.builder, len);
                     let inside = self.builder.binary(BinaryOp::Lt, exact, wide_len);
                     let one = self.constant(1);
                     let last = self.builder.binary(BinaryOp::Sub, len, one);
                     let index = self.builder.binary(BinaryOp::Min, index, last);
-                    Element { place: self.element(place, ty, index), inside: Some(inside) }
+                    Element {
+                        place: element_place(&mut self.builder, place, ty, index),
+                        inside: Some(inside),
+                    }
                 }
             };
             visit(self, element);
         }
-    }
-
-    /// Returns the place of an element of the array, whose own place may have an index.
-    fn element(&mut self, place: &MatrixPlace, ty: MatrixType, index: Value) -> Place {
-        let (array, size) = (place.array, ty.element.ty().size());
-        let index = match array.index {
-            None => index,
-            Some(outer) => {
-                let outer = self.times(outer, array.stride / size);
-                self.builder.binary(BinaryOp::Add, outer, index)
-            }
-        };
-        Place { index: Some(index), stride: size, ..array }
-    }
-
-    /// Returns whether all elements of a matrix are inside of its array.
-    fn inside(&mut self, place: &MatrixPlace, ty: MatrixType) -> Inside {
-        let Some(len) = place.len else { return Inside::Always };
-        let edge = ty.size.rows() - 1;
-        let constant = |value| self.builder.kir().constant(value).map(|known| known.bits);
-        let known = [len, place.stride, place.index].map(constant);
-        let [Some(len_bits), Some(stride), index] = known else {
-            let edge = self.constant(edge);
-            let last = self.exact_index(place, edge, edge);
-            let len = self.wide(len);
-            return Inside::If(self.builder.binary(BinaryOp::Lt, last, len));
-        };
-        // The greatest index at which a matrix is inside.
-        let most = len_bits.checked_sub(1 + u64::from(edge) * (stride + 1));
-        match (most, index) {
-            (None, _) => Inside::Never,
-            (Some(most), Some(index)) if index <= most => Inside::Always,
-            (Some(_), Some(_)) => Inside::Never,
-            (Some(most), None) => {
-                let most = self.constant(most as u32);
-                Inside::If(self.builder.binary(BinaryOp::Le, place.index, most))
-            }
-        }
-    }
-
-    /// Returns `index + line * stride + position` as a `U64`, which cannot overflow.
-    fn exact_index(&mut self, place: &MatrixPlace, line: Value, position: Value) -> Value {
-        let operands = [place.index, line, place.stride, position];
-        let [index, line, stride, position] = operands.map(|value| self.wide(value));
-        let lines = self.builder.binary(BinaryOp::Mul, line, stride);
-        let start = self.builder.binary(BinaryOp::Add, index, lines);
-        self.builder.binary(BinaryOp::Add, start, position)
     }
 
     /// Adds a number of strides and a number of elements to an index.

@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use super::MatrixFragments;
 use super::layout::held;
 use crate::kir::{
-    AddressSpace, Block, Builder, Const, Inst, Kir, MatrixType, Place, Stmt, Type, Value, Var,
+    AddressSpace, Block, Builder, Const, Inst, Kir, MatrixType, Place, Stmt, Value, Var,
 };
 
 /// Maximum values of a load or store.
@@ -187,10 +187,5 @@ impl Expand<'_> {
     /// Adds a constant.
     pub(super) fn constant(&mut self, value: u32) -> Value {
         self.builder.constant(Const::u32(value))
-    }
-
-    /// Converts a `U32` to a `U64`, which sums and products of two do not exceed.
-    pub(super) fn wide(&mut self, value: Value) -> Value {
-        self.builder.convert(Type::U64, value)
     }
 }

@@ -3,7 +3,9 @@
 //! An interval contains all values that an expression can have. If an operation may wrap, its
 //! result may be any value of its type.
 
-use super::super::{BinaryOp, Builtin, Const, Inst, Kir, Type, UnaryOp, Value};
+use super::super::{
+    BinaryOp, Builtin, Const, Inst, Kir, ShuffleSource, SubgroupOp, Type, UnaryOp, Value,
+};
 
 /// The integers from `lo` to `hi`, both included; empty if `lo > hi`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,9 @@ pub(in crate::kir) fn of(
             get(a).or_wrapped(ty)
         }
         Inst::Convert(a) if kir.ty(a) == Type::Bool => get(a),
+        // The first active lane executes the same statement, so that what is known there of the
+        // operand holds for its value too.
+        Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value }) => get(value),
         // A buffer has at least one element.
         Inst::ArrayLength { .. } => Range::new(1, u32::MAX.into()),
         _ => Range::full(ty),

@@ -15,6 +15,9 @@ impl Emitter<'_> {
         if ty.is_float() {
             return self.float_unary(op, a);
         }
+        if ty.matrix().is_some() {
+            return self.matrix_unary(op, ty, a);
+        }
         let id = self.value(a);
         match op {
             UnaryOp::Not if ty == Type::Bool => Ok(self.op(Op::LogicalNot, ty, &[id])),
@@ -79,6 +82,9 @@ impl Emitter<'_> {
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Result<Id> {
         let ty = self.ty(a);
         let operands = [self.value(a), self.value(b)];
+        if ty.matrix().is_some() {
+            return self.matrix_binary(op, ty, operands);
+        }
         let by_kind = |float, int| if ty.is_float() { float } else { int };
         let code = match op {
             BinaryOp::Add => by_kind(Op::FAdd, Op::IAdd),

@@ -53,7 +53,7 @@ impl Emitter<'_> {
                 self.m.run(Op::Store, &[pointer, value]);
             }
             Stmt::Store { place, values, .. } => self.store(place, values)?,
-            Stmt::MatrixStore { .. } => return Err(super::without_cooperative_matrices()),
+            Stmt::MatrixStore { place, value, .. } => self.matrix_store(place, *value)?,
             Stmt::If { condition, then_block, else_block, .. } => {
                 self.branch(*condition, then_block, else_block)?;
             }
@@ -138,7 +138,7 @@ impl Emitter<'_> {
     /// Leaves a loop after 2^64 iterations: drivers may drop the code after a loop without an exit.
     fn count_down(&mut self, merge: Id) {
         let u32 = self.m.u32_ty();
-        let [low_at, high_at] = [(); 2].map(|()| self.m.local(u32));
+        let [low_at, high_at] = [(); 2].map(|()| self.m.local_word());
         let [low, high] = [low_at, high_at].map(|at| self.m.op(Op::Load, u32, &[at]));
         let [zero, one, most] = [0, 1, u32::MAX].map(|value| self.m.u32(value));
         // The variables begin at zero and count up, which is as good.
@@ -245,7 +245,8 @@ impl Emitter<'_> {
         };
         if self.leaving[label.0 as usize] == 0 {
             let bool = self.m.bool_ty();
-            self.leaving[label.0 as usize] = self.m.local(bool);
+            let no = self.m.null(bool);
+            self.leaving[label.0 as usize] = self.m.local(bool, no);
         }
         self.set_leaving(label, true);
         let construct = &mut self.constructs[hop];
@@ -273,6 +274,9 @@ impl Emitter<'_> {
         let mut semantics = MemorySemantics::ACQUIRE_RELEASE | MemorySemantics::WORKGROUP_MEMORY;
         if self.storage_is_shared {
             semantics |= MemorySemantics::UNIFORM_MEMORY;
+        }
+        if self.has_matrices {
+            semantics |= MemorySemantics::MAKE_AVAILABLE | MemorySemantics::MAKE_VISIBLE;
         }
         if scope == Scope::Subgroup {
             self.m.require(spirv::Capability::GroupNonUniform);

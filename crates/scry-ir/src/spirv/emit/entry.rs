@@ -33,8 +33,7 @@ impl Emitter<'_> {
         }
         self.declare_arrays();
         for ty in &self.kir.vars {
-            let ty = self.spirv_ty(*ty);
-            let variable = self.m.local(ty);
+            let variable = self.variable(*ty);
             self.vars.push(variable);
         }
         Ok(())
@@ -52,14 +51,13 @@ impl Emitter<'_> {
         }
         for array in &self.kir.locals {
             let elements = array.len;
-            let ty = self.array_ty(array.ty, 1, elements);
-            let variable = self.m.local(ty);
+            let variable = self.local_array(*array);
             let class = StorageClass::Function;
             self.locals.push(Arrays { class, variable, ty: array.ty, width: 1, elements });
         }
     }
 
-    fn array_ty(&mut self, ty: Type, width: u32, elements: u32) -> Id {
+    pub(super) fn array_ty(&mut self, ty: Type, width: u32, elements: u32) -> Id {
         let scalar = self.spirv_ty(in_memory(ty));
         let (element, count) = (self.m.vector(scalar, width), self.m.u32(elements));
         self.m.ty(Op::TypeArray, &[element, count])
@@ -202,7 +200,7 @@ impl Emitter<'_> {
     /// Zeroes an array: each invocation every n-th element, for n invocations.
     fn zero_array(&mut self, array: &Arrays, first: Id) {
         let u32 = self.m.u32_ty();
-        let counter = self.m.local(u32);
+        let counter = self.m.local_word();
         self.m.run(Op::Store, &[counter, first]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());
         self.go(header);
@@ -221,7 +219,7 @@ impl Emitter<'_> {
         let element = self.m.vector(scalar, array.width);
         let pointer = self.pointer_to(array.class, element, &[array.variable, at]);
         let zero = self.m.null(element);
-        self.m.run(Op::Store, &[pointer, zero]);
+        self.store_to(array.class, pointer, zero);
         self.go(next);
         self.begin(next);
         let invocations = self.m.u32(self.kir.workgroup_size.iter().product());

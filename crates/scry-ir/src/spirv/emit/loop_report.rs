@@ -43,7 +43,7 @@ impl Emitter<'_> {
     /// `for (i = start; i < most; i++) { count++; }`: the count after it.
     fn last_loop(&mut self, [start, most, count]: [Id; 3]) -> Id {
         let u32 = self.m.u32_ty();
-        let [index_at, count_at] = [(); 2].map(|()| self.m.local(u32));
+        let [index_at, count_at] = [(); 2].map(|()| self.m.local_word());
         self.m.run(Op::Store, &[index_at, start]);
         self.m.run(Op::Store, &[count_at, count]);
         let [header, top, body, exit, next, merge] = [(); 6].map(|()| self.m.id());

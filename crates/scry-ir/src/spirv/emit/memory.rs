@@ -1,6 +1,6 @@
 //! Loads and stores of storage buffers, workgroup arrays and arrays of an invocation.
 
-use spirv::{Op, StorageClass};
+use spirv::{MemoryAccess, Op, StorageClass};
 
 use super::module::Id;
 use super::state::{Arrays, Resolved};
@@ -32,11 +32,13 @@ pub(super) fn pieces(place: &Resolved, size: u32, count: u32) -> Vec<(u32, u32)>
 
 /// Whether a kernel reads memory of a buffer that it may write.
 pub(super) fn reads_what_it_writes(kir: &Kir) -> bool {
+    let is_writable = |space| match space {
+        AddressSpace::Binding(nth) => kir.buffers[nth as usize].writable,
+        _ => false,
+    };
     kir.values.iter().any(|definition| match definition.inst {
-        Inst::Load { place, .. } | Inst::Atomic { place, .. } => match place.space {
-            AddressSpace::Binding(nth) => kir.buffers[nth as usize].writable,
-            _ => false,
-        },
+        Inst::Load { place, .. } | Inst::Atomic { place, .. } => is_writable(place.space),
+        Inst::MatrixLoad(place) => is_writable(place.array.space),
         _ => false,
     })
 }
@@ -137,7 +139,7 @@ impl Emitter<'_> {
             let (pointer, held) = self.piece(space, place, ty, first, width)?;
             let scalar = self.spirv_ty(held);
             let vector = self.m.vector(scalar, width);
-            let all = self.m.op(Op::Load, vector, &[pointer]);
+            let all = self.load_from(class_of(space), vector, pointer);
             for at in 0..width {
                 let one = match width {
                     1 => all,
@@ -167,7 +169,7 @@ impl Emitter<'_> {
                     self.m.op(Op::CompositeConstruct, vector, several)
                 }
             };
-            self.m.run(Op::Store, &[pointer, stored]);
+            self.store_to(class_of(place.space), pointer, stored);
         }
         Ok(())
     }
@@ -216,6 +218,25 @@ impl Emitter<'_> {
             }
             AddressSpace::Immediate => Err(lacking("a store to immediates")),
         }
+    }
+
+    /// Returns the memory operands of an access. In the Vulkan memory model, accesses to memory
+    /// that other invocations access too must say so for barriers to order them.
+    pub(super) fn access(&self, class: StorageClass) -> Option<Id> {
+        let shared = matches!(class, StorageClass::StorageBuffer | StorageClass::Workgroup);
+        (shared && self.has_matrices).then_some(MemoryAccess::NON_PRIVATE_POINTER.bits())
+    }
+
+    /// Loads what a pointer into memory of a class points to.
+    pub(super) fn load_from(&mut self, class: StorageClass, ty: Id, pointer: Id) -> Id {
+        let operands: Vec<Id> = std::iter::once(pointer).chain(self.access(class)).collect();
+        self.m.op(Op::Load, ty, &operands)
+    }
+
+    /// Stores to what a pointer into memory of a class points to.
+    pub(super) fn store_to(&mut self, class: StorageClass, pointer: Id, value: Id) {
+        let operands: Vec<Id> = [pointer, value].into_iter().chain(self.access(class)).collect();
+        self.m.run(Op::Store, &operands);
     }
 
     /// Returns a pointer into a view of a storage buffer.
@@ -295,6 +316,16 @@ impl Emitter<'_> {
             }
             _ => id,
         }
+    }
+}
+
+/// The storage class of an address space, where accesses to it are not to words.
+fn class_of(space: AddressSpace) -> StorageClass {
+    match space {
+        AddressSpace::Binding(_) => StorageClass::StorageBuffer,
+        AddressSpace::Workgroup(_) => StorageClass::Workgroup,
+        AddressSpace::Local(_) => StorageClass::Function,
+        AddressSpace::Immediate => StorageClass::PushConstant,
     }
 }
 

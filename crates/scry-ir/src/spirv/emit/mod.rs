@@ -4,7 +4,8 @@
 //! files lower values, by topic.
 //!
 //! The memory model is GLSL450: it needs no device feature, where the Vulkan memory model is
-//! optional in Vulkan 1.2, and it is what drivers are tested with. Memory is a few typed views of
+//! optional in Vulkan 1.2, and it is what drivers are tested with. Cooperative matrices need the
+//! Vulkan memory model. Memory is a few typed views of
 //! each binding (`views`), as `OpTypeRuntimeArray` of scalars and of vectors. Integers have one
 //! type for each width, which is unsigned.
 
@@ -17,6 +18,7 @@ mod divide;
 mod entry;
 mod float_functions;
 mod loop_report;
+mod matrices;
 mod memory;
 mod module;
 mod poll;
@@ -33,22 +35,14 @@ use super::{ControlFlow, SpirvOptions};
 use crate::kir::half_floats::needs_f16;
 use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value, optimised, unoptimised};
 use crate::program::Content;
-use crate::wgsl::naga::{cooperative, guard};
-use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
+use crate::wgsl::naga::guard;
+use crate::{Features, Interface, Program, ShaderError};
 
 type Result<T, E = ShaderError> = std::result::Result<T, E>;
 
 /// The error for something that the emitter does not cover: no kernel of a program has it.
 fn lacking(what: &str) -> ShaderError {
     ShaderError::compiler(format!("the SPIR-V emitter does not cover {what}"))
-}
-
-fn without_cooperative_matrices() -> ShaderError {
-    ShaderError::without_place(
-        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
-        "cooperative matrices are not written as SPIR-V; help: use a CUDA or CPU device, or \
-         multiply tiles in workgroup memory",
-    )
 }
 
 /// Refuses an instruction.
@@ -81,7 +75,9 @@ impl Program {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
-    /// for `f16` and `f32` only, and for cooperative matrices. Otherwise as [`Program::to_kir`].
+    /// for `f16` and `f32` only, and for cooperative matrices that are not among the options'
+    /// `matrices`, or that need more workgroup memory than there is. Otherwise as
+    /// [`Program::to_kir`].
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>> {
         let (words, _) = self.to_spirv_for(options.checked, |_| Ok::<_, ShaderError>(*options))?;
         Ok(words)
@@ -118,11 +114,6 @@ impl Program {
         checked: bool,
         choose: impl FnOnce(ControlFlow) -> Result<SpirvOptions, E> + Send,
     ) -> Result<(Vec<u32>, SpirvOptions), E> {
-        if let Content::Wgsl(inner) = self.content()
-            && cooperative::used(&inner.module)
-        {
-            return Err(without_cooperative_matrices().into());
-        }
         let (content, interface) = (self.content(), self.interface());
         guard::run(|| {
             let kir = unoptimised(content, &KirOptions { checked })?;
@@ -168,8 +159,8 @@ impl Kir {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for functions of `f64` that SPIR-V has
-    /// for `f16` and `f32` only, [`Compiler`](crate::ShaderErrorKind::Compiler) for cooperative
-    /// matrices.
+    /// for `f16` and `f32` only, and for cooperative matrices that are not among the options'
+    /// `matrices`, or that need more workgroup memory than there is.
     pub fn to_spirv(&self, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
         guard::run(|| emit(self, interface, options))
     }
@@ -178,8 +169,13 @@ impl Kir {
 /// Lowers a kernel.
 fn emit(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
     if kir.has_matrices() {
-        return Err(without_cooperative_matrices());
+        return emit_whole(&matrices::prepare(kir, interface, options)?, interface, options);
     }
+    emit_whole(kir, interface, options)
+}
+
+/// Lowers a kernel whose matrices are loaded and stored whole.
+fn emit_whole(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
     let mut emitter = Emitter::new(kir, interface, options);
     emitter.declare()?;
     emitter.prologue()?;
@@ -217,6 +213,8 @@ struct Emitter<'k> {
     /// 32-bit words whose upper half is zero.
     native_f16: bool,
     native_u16: bool,
+    /// Whether the kernel has cooperative matrices, and so the Vulkan memory model.
+    has_matrices: bool,
     /// Whether workgroup barriers order storage buffers too.
     storage_is_shared: bool,
 }
@@ -227,7 +225,7 @@ impl<'k> Emitter<'k> {
             kir,
             interface,
             options,
-            m: Module::default(),
+            m: Module::new(kir.has_matrices()),
             values: vec![0; kir.values.len()],
             vars: Vec::new(),
             views: Views::default(),
@@ -241,6 +239,7 @@ impl<'k> Emitter<'k> {
             polling: poll::Poll::default(),
             terminated: false,
             native_f16: interface.features.contains(Features::F16) || needs_f16(kir),
+            has_matrices: kir.has_matrices(),
             native_u16: interface.features.contains(Features::I16),
             storage_is_shared: memory::reads_what_it_writes(kir),
         }
@@ -267,6 +266,7 @@ impl<'k> Emitter<'k> {
     fn spirv_ty(&mut self, ty: Type) -> Id {
         match ty {
             Type::Bool => self.m.bool_ty(),
+            Type::Matrix(matrix) => self.matrix_ty(matrix),
             Type::F16 if !self.native_f16 => self.m.u32_ty(),
             Type::U16 | Type::I16 if !self.native_u16 => self.m.u32_ty(),
             _ if ty.is_float() => self.m.float(ty.bits()),
@@ -349,10 +349,13 @@ impl<'k> Emitter<'k> {
                 self.atomic(ty, op, &place, operand, compare)
             }
             Inst::Subgroup(op) => self.subgroup(ty, &op),
-            Inst::MatrixFill(_)
-            | Inst::MatrixLoad(_)
-            | Inst::MultiplyAdd(..)
-            | Inst::MultiplyFragments { .. } => Err(without_cooperative_matrices()),
+            Inst::MatrixFill(element) => Ok(self.matrix_fill(ty, element)),
+            Inst::MatrixLoad(place) => match ty {
+                Type::Matrix(ty) => self.matrix_load(ty, &place),
+                _ => not_covered(inst, ty),
+            },
+            Inst::MultiplyAdd(a, b, c) => Ok(self.multiply_add(ty, [a, b, c])),
+            Inst::MultiplyFragments { .. } => not_covered(inst, ty),
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Module {
     /// Global variables of class `Input`, and all others.
     inputs: Vec<Id>,
     others: Vec<Id>,
+    /// Whether the memory model is Vulkan's rather than GLSL450.
+    has_vulkan_memory_model: bool,
 }
 
 /// Appends an instruction to a section.
@@ -50,6 +52,11 @@ fn string(text: &str) -> Vec<u32> {
 }
 
 impl Module {
+    /// Returns an empty module, with the Vulkan memory model or GLSL450.
+    pub(super) fn new(has_vulkan_memory_model: bool) -> Self {
+        Self { has_vulkan_memory_model, ..Self::default() }
+    }
+
     /// Returns a new id.
     pub(super) fn id(&mut self) -> Id {
         self.next += 1;
@@ -188,14 +195,20 @@ impl Module {
         id
     }
 
-    /// Declares a variable of the function, initially zero.
-    pub(super) fn local(&mut self, ty: Id) -> Id {
-        let zero = self.null(ty);
+    /// Declares a variable of the function.
+    pub(super) fn local(&mut self, ty: Id, initial: Id) -> Id {
         let pointer = self.pointer(StorageClass::Function, ty);
         let id = self.id();
-        let operands = [pointer, id, StorageClass::Function as u32, zero];
+        let operands = [pointer, id, StorageClass::Function as u32, initial];
         put(&mut self.variables, Op::Variable, &operands);
         id
+    }
+
+    /// Declares a variable of the function with a `u32`, initially zero.
+    pub(super) fn local_word(&mut self) -> Id {
+        let u32 = self.u32_ty();
+        let zero = self.null(u32);
+        self.local(u32, zero)
     }
 
     /// Emits an instruction with a result.
@@ -248,6 +261,15 @@ impl Module {
         main: Id,
         size: [u32; 3],
     ) -> Vec<u32> {
+        let mut model = MemoryModel::GLSL450;
+        if self.has_vulkan_memory_model {
+            model = MemoryModel::Vulkan;
+            self.require(Capability::VulkanMemoryModel);
+            self.require(Capability::VulkanMemoryModelDeviceScope);
+            if version < (1, 5) {
+                self.extension("SPV_KHR_vulkan_memory_model");
+            }
+        }
         let bound = self.id();
         let version_word = u32::from(version.0) << 16 | u32::from(version.1) << 8;
         let mut words = vec![spirv::MAGIC_NUMBER, version_word, 0, bound, 0];
@@ -261,7 +283,7 @@ impl Module {
         if let Some(set) = self.glsl {
             put(&mut words, Op::ExtInstImport, &[vec![set], string("GLSL.std.450")].concat());
         }
-        let model = [AddressingModel::Logical as u32, MemoryModel::GLSL450 as u32];
+        let model = [AddressingModel::Logical as u32, model as u32];
         put(&mut words, Op::MemoryModel, &model);
         let mut entry = vec![ExecutionModel::GLCompute as u32, main];
         entry.extend(string(name));

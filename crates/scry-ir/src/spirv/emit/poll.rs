@@ -6,19 +6,28 @@
 //! All invocations of a workgroup must leave a loop with barriers in the same iteration, or some
 //! would wait at a barrier that the others do not reach. Such a loop is executed uniformly, so that
 //! its iterations are counted alike by all invocations; when a poll is due, they agree on the word
-//! by workgroup memory.
+//! by workgroup memory. The same holds for the invocations of a subgroup in a loop with subgroup
+//! barriers or cooperative matrices: they take the word of the first one.
 
 use spirv::{Decoration, MemorySemantics, Op, Scope, StorageClass};
 
 use super::Emitter;
 use super::module::Id;
-use crate::kir::{Barrier, Block, Inst, Kir, Stmt, Type, any_stmt};
+use crate::kir::{Barrier, Block, Inst, Kir, Stmt, Type, for_each_stmt};
 
 /// Iterations of an invocation between two polls, over all loops without barriers.
 const POLL_PERIOD: u32 = 64;
 
 /// Iterations of a loop with barriers between two polls, each of which needs two more barriers.
 const BARRIER_PERIOD: u32 = 32;
+
+/// The invocations that leave a loop together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Together {
+    Invocation,
+    Subgroup,
+    Workgroup,
+}
 
 /// The variables of the polls, declared by the first loop that needs them.
 #[derive(Clone, Copy, Default)]
@@ -36,10 +45,11 @@ impl Emitter<'_> {
     /// be stopped.
     pub(super) fn poll(&mut self, body: &Block, merge: Id) {
         let u32 = self.m.u32_ty();
-        let is_uniform = has_barrier(self.kir, body);
-        let (iterations, period) = match is_uniform {
-            true => (self.m.local(u32), BARRIER_PERIOD),
-            false => (self.iterations(), POLL_PERIOD),
+        let together = together(self.kir, body);
+        let (iterations, period) = match together {
+            Together::Invocation => (self.iterations(), POLL_PERIOD),
+            Together::Subgroup => (self.m.local_word(), POLL_PERIOD),
+            Together::Workgroup => (self.m.local_word(), BARRIER_PERIOD),
         };
         let [zero, one, period] = [0, 1, period].map(|word| self.m.u32(word));
         let before = self.m.op(Op::Load, u32, &[iterations]);
@@ -50,7 +60,11 @@ impl Emitter<'_> {
         self.select(due, [look, after], after);
         self.begin(look);
         let stop = self.stop_word();
-        let stop = if is_uniform { self.agree_on(stop) } else { stop };
+        let stop = match together {
+            Together::Invocation => stop,
+            Together::Subgroup => self.of_first_lane(stop),
+            Together::Workgroup => self.agree_on(stop),
+        };
         let stopped = self.op(Op::INotEqual, Type::Bool, &[stop, zero]);
         self.select(stopped, [exit, go_on], go_on);
         // The count stays: the next such loop polls in its first iteration.
@@ -63,8 +77,7 @@ impl Emitter<'_> {
     }
 
     fn iterations(&mut self) -> Id {
-        let u32 = self.m.u32_ty();
-        *self.polling.iterations.get_or_insert_with(|| self.m.local(u32))
+        *self.polling.iterations.get_or_insert_with(|| self.m.local_word())
     }
 
     /// Loads the stop word. An atomic load of device scope is neither moved out of the loop nor
@@ -96,9 +109,13 @@ impl Emitter<'_> {
 
     fn atomic_load(&mut self, pointer: Id, scope: Scope) -> Id {
         let u32 = self.m.u32_ty();
-        let words = [scope as u32, MemorySemantics::RELAXED.bits()];
-        let [scope, relaxed] = words.map(|word| self.m.u32(word));
-        self.m.op(Op::AtomicLoad, u32, &[pointer, scope, relaxed])
+        // The Vulkan memory model has no decoration for this.
+        let semantics = match self.has_matrices {
+            true => MemorySemantics::VOLATILE,
+            false => MemorySemantics::RELAXED,
+        };
+        let [scope, semantics] = [scope as u32, semantics.bits()].map(|word| self.m.u32(word));
+        self.m.op(Op::AtomicLoad, u32, &[pointer, scope, semantics])
     }
 
     /// Declares the buffer of the stop word, after all others. It is not `NonWritable`: drivers may
@@ -108,7 +125,9 @@ impl Emitter<'_> {
         let block = self.m.new_ty(Op::TypeStruct, &[u32]);
         self.m.decorate(block, Decoration::Block, &[]);
         self.m.decorate_member(block, 0, Decoration::Offset, &[0]);
-        self.m.decorate_member(block, 0, Decoration::Volatile, &[]);
+        if !self.has_matrices {
+            self.m.decorate_member(block, 0, Decoration::Volatile, &[]);
+        }
         let variable = self.m.global(StorageClass::StorageBuffer, block, None);
         let hidden = [self.options.linearised, self.options.reports_aborted_loops].map(u32::from);
         let binding = self.interface.bindings.len() as u32 + hidden.iter().sum::<u32>();
@@ -118,11 +137,23 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether a block waits for other invocations.
-fn has_barrier(kir: &Kir, block: &Block) -> bool {
-    any_stmt(block, &mut |stmt| match stmt {
-        Stmt::Barrier(..) => true,
-        Stmt::Let(value) => matches!(kir.inst(*value), Inst::WorkgroupUniformLoad { .. }),
-        _ => false,
-    })
+/// Returns which invocations execute statements of a block together: for barriers, and for
+/// operations of cooperative matrices.
+fn together(kir: &Kir, block: &Block) -> Together {
+    let mut all = Together::Invocation;
+    for_each_stmt(block, &mut |stmt| all = all.max(together_in(kir, stmt)));
+    all
+}
+
+fn together_in(kir: &Kir, stmt: &Stmt) -> Together {
+    match stmt {
+        Stmt::Barrier(Barrier::Workgroup, _) => Together::Workgroup,
+        Stmt::Barrier(Barrier::Subgroup, _) | Stmt::MatrixStore { .. } => Together::Subgroup,
+        Stmt::Let(value) => match kir.inst(*value) {
+            Inst::WorkgroupUniformLoad { .. } => Together::Workgroup,
+            Inst::MatrixLoad(_) | Inst::MultiplyAdd(..) => Together::Subgroup,
+            _ => Together::Invocation,
+        },
+        _ => Together::Invocation,
+    }
 }

@@ -17,6 +17,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// Returns a word of the first active invocation of the subgroup.
+    pub(super) fn of_first_lane(&mut self, word: Id) -> Id {
+        self.m.require(Capability::GroupNonUniform);
+        self.m.require(Capability::GroupNonUniformBallot);
+        let scope = self.subgroup_scope();
+        self.op(Op::GroupNonUniformBroadcastFirst, Type::U32, &[scope, word])
+    }
+
     fn subgroup_scope(&mut self) -> Id {
         self.m.u32(Scope::Subgroup as u32)
     }

@@ -8,7 +8,7 @@ use super::module::Id;
 use super::state::{View, Views};
 use super::{Emitter, Result, lacking};
 use crate::BufferBindingType;
-use crate::kir::{AddressSpace, Inst, Place, Stmt, Type, for_each_stmt};
+use crate::kir::{AddressSpace, Inst, MatrixPlace, Place, Stmt, Type, Value, for_each_stmt};
 
 /// The type by which views hold values: signed integers as unsigned ones.
 pub(super) fn view_scalar(ty: Type) -> Type {
@@ -32,11 +32,13 @@ impl Emitter<'_> {
                 Inst::Atomic { place, .. } => {
                     self.add_pieces(&mut views, &place, self.ty(*value), 1);
                 }
+                Inst::MatrixLoad(place) => self.add_matrix(&mut views, &place, *value),
                 _ => {}
             },
             Stmt::Store { place, values, .. } => {
                 self.add_pieces(&mut views, place, self.ty(values[0]), values.len() as u32);
             }
+            Stmt::MatrixStore { place, value, .. } => self.add_matrix(&mut views, place, *value),
             _ => {}
         });
         self.add_lengths(&mut views);
@@ -57,6 +59,15 @@ impl Emitter<'_> {
             for (_, width) in pieces(&self.resolve(place), ty.size(), count) {
                 views.add(binding, view_scalar(ty), width);
             }
+        }
+    }
+
+    /// Matrices are accessed by their scalars.
+    fn add_matrix(&self, views: &mut Views, place: &MatrixPlace, matrix: Value) {
+        if let AddressSpace::Binding(binding) = place.array.space
+            && let Type::Matrix(ty) = self.ty(matrix)
+        {
+            views.add(binding, ty.element.ty(), 1);
         }
     }
 

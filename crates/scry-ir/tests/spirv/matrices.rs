@@ -1,0 +1,168 @@
+//! Cooperative matrices as SPIR-V. Validators older than the extension do not know its types, so
+//! that these tests look at the module themselves.
+
+use rspirv::spirv::{
+    AddressingModel, Capability, Decoration, MemoryAccess, MemoryModel, Op, StorageClass, Word,
+};
+use scry_ir::{Features, MatrixProducts, Program, ShaderErrorKind, SpirvOptions};
+
+use crate::support::{CHECKED, code, load};
+
+/// A device with the products of most GPUs, and little workgroup memory.
+const DEVICE: SpirvOptions = SpirvOptions {
+    matrices: MatrixProducts::F16_16X16.union(MatrixProducts::F16_F32_16X16),
+    polls: true,
+    max_workgroup_memory: 16 << 10,
+    ..CHECKED
+};
+
+/// A product with loads and stores that may be partly outside, in a loop that may not end.
+const PRODUCT: &str = "enable f16; enable wgpu_cooperative_matrix; enable subgroups;
+    @group(0) @binding(0) var<storage> a: array<f16>;
+    @group(0) @binding(1) var<storage, read_write> c: array<f32>;
+    var<workgroup> b: array<vec4<f16>, 64>;
+    var<workgroup> tile: array<f16, 256>;
+    @compute @workgroup_size(64)
+    fn main(@builtin(subgroup_id) s: u32, @builtin(local_invocation_index) i: u32) {
+        b[i] = vec4<f16>(f16(i));
+        tile[i] = f16(i);
+        workgroupBarrier();
+        var sum = coop_mat16x16<f32, C>();
+        for (var k = u32(a[0]); k != 7u; k += 3u) {
+            let left = coopLoad<coop_mat16x16<f16, A>>(&a[s * 16u + k], 24u);
+            let right = coopLoadT<coop_mat16x16<f16, B>>(&tile[0], 16u);
+            sum = coopMultiplyAdd(left, right, sum);
+        }
+        coopStore(sum + sum - sum, &c[s * 256u], 16u);
+    }";
+
+fn module(source: &str, options: &SpirvOptions) -> rspirv::dr::Module {
+    load(&Program::parse(source).unwrap().to_spirv(options).unwrap())
+}
+
+fn count(module: &rspirv::dr::Module, op: Op) -> usize {
+    code(module).filter(|instruction| instruction.class.opcode == op).count()
+}
+
+fn refusal(source: &str, options: &SpirvOptions) -> String {
+    let error = Program::parse(source).unwrap().to_spirv(options).unwrap_err();
+    assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+    error.message
+}
+
+#[test]
+fn matrices_have_the_vulkan_memory_model() {
+    let module = module(PRODUCT, &DEVICE);
+    let model = module.memory_model.as_ref().unwrap();
+    assert_eq!(model.operands[0].unwrap_addressing_model(), AddressingModel::Logical);
+    assert_eq!(model.operands[1].unwrap_memory_model(), MemoryModel::Vulkan);
+    let capabilities: Vec<Capability> =
+        module.capabilities.iter().map(|one| one.operands[0].unwrap_capability()).collect();
+    for wanted in [
+        Capability::CooperativeMatrixKHR,
+        Capability::VulkanMemoryModel,
+        Capability::VulkanMemoryModelDeviceScope,
+    ] {
+        assert!(capabilities.contains(&wanted), "{wanted:?}");
+    }
+    let extension = module.extensions[0].operands[0].unwrap_literal_string();
+    assert_eq!(extension, "SPV_KHR_cooperative_matrix");
+    let forbidden = [Decoration::Volatile, Decoration::Coherent];
+    assert!(!module.annotations.iter().any(|annotation| {
+        annotation
+            .operands
+            .iter()
+            .any(|operand| forbidden.map(rspirv::dr::Operand::Decoration).contains(operand))
+    }));
+}
+
+/// The storage class of the memory that an access goes to.
+fn class_of(module: &rspirv::dr::Module, pointer: Word) -> StorageClass {
+    let everything = module.types_global_values.iter().chain(module.all_inst_iter());
+    let definition = everything.into_iter().find(|inst| inst.result_id == Some(pointer)).unwrap();
+    let ty = definition.result_type.unwrap();
+    let ty = module.types_global_values.iter().find(|inst| inst.result_id == Some(ty)).unwrap();
+    ty.operands[0].unwrap_storage_class()
+}
+
+#[test]
+fn shared_memory_is_accessed_as_shared() {
+    let module = module(PRODUCT, &DEVICE);
+    let mut shared = 0;
+    for inst in code(&module) {
+        let operand = match inst.class.opcode {
+            Op::Load => 1,
+            Op::Store => 2,
+            Op::CooperativeMatrixLoadKHR => 3,
+            Op::CooperativeMatrixStoreKHR => 4,
+            _ => continue,
+        };
+        let class = class_of(&module, inst.operands[0].unwrap_id_ref());
+        let is_shared = [StorageClass::Workgroup, StorageClass::StorageBuffer].contains(&class);
+        let access = inst.operands.get(operand).map(|access| access.unwrap_memory_access());
+        let expected = is_shared.then_some(MemoryAccess::NON_PRIVATE_POINTER);
+        assert_eq!(access, expected, "{inst:?}");
+        shared += usize::from(is_shared);
+    }
+    assert!(shared >= 8, "{shared}");
+}
+
+#[test]
+fn matrices_are_loaded_whole_or_through_tiles() {
+    let module = module(PRODUCT, &DEVICE);
+    // The left factor and the result in place and in a tile, the right factor in place only. The
+    // index of each of the former, and the stop word, are those of the first lane.
+    let ops = [
+        Op::CooperativeMatrixLoadKHR,
+        Op::CooperativeMatrixStoreKHR,
+        Op::CooperativeMatrixMulAddKHR,
+        Op::GroupNonUniformBroadcastFirst,
+    ];
+    assert_eq!(ops.map(|op| count(&module, op)), [3, 2, 1, 3]);
+    let is_matrix =
+        |inst: &&rspirv::dr::Instruction| inst.class.opcode == Op::TypeCooperativeMatrixKHR;
+    assert_eq!(module.types_global_values.iter().filter(is_matrix).count(), 3);
+}
+
+#[test]
+fn kernels_without_matrices_keep_their_memory_model() {
+    let source = "@compute @workgroup_size(32) fn main() {}";
+    let model = module(source, &DEVICE).memory_model.unwrap();
+    assert_eq!(model.operands[1].unwrap_memory_model(), MemoryModel::GLSL450);
+}
+
+#[test]
+fn other_matrices_are_refused_by_name() {
+    let none = SpirvOptions { matrices: MatrixProducts::empty(), ..DEVICE };
+    let half = SpirvOptions { matrices: MatrixProducts::F16_16X16, ..DEVICE };
+    let small = SpirvOptions { max_workgroup_memory: 4096, ..DEVICE };
+    let narrow = PRODUCT.replace("@workgroup_size(64)", "@workgroup_size(16)");
+    let eight = "enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<storage, read_write> data: array<f32>;
+        @compute @workgroup_size(32) fn main() {
+            coopStore(coopLoad<coop_mat8x8<f32, C>>(&data[64], 8u), &data[0], 8u);
+        }";
+    let messages = [
+        refusal(PRODUCT, &none),
+        refusal(PRODUCT, &half),
+        refusal(PRODUCT, &small),
+        refusal(&narrow, &DEVICE),
+        refusal(eight, &DEVICE),
+    ];
+    let expected = [
+        "the device has no f16-f32-16x16 products of matrices; its products are: none; help: use \
+         one of these, use a CUDA or CPU device, or multiply tiles in workgroup memory",
+        "the device has no f16-f32-16x16 products of matrices; its products are: f16-16x16; help: \
+         use one of these, use a CUDA or CPU device, or multiply tiles in workgroup memory",
+        "the kernel has 1024 bytes of workgroup memory, and its matrices need 3076 more, of at \
+         most 4096, since they may be partly outside of their arrays or misaligned; help: use \
+         smaller arrays or fewer invocations in a workgroup",
+        "a workgroup with cooperative matrices has 16 invocations along x: subgroups that are all \
+         full need a multiple of 32; help: change `@workgroup_size`",
+        "the device has no 8x8 matrices of f32; its products are: f16-16x16, f16-f32-16x16; help: \
+         use one of these, use a CUDA or CPU device, or multiply tiles in workgroup memory",
+    ];
+    for (message, expected) in messages.iter().zip(expected) {
+        assert_eq!(message, expected);
+    }
+}
