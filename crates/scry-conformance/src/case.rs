@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use scry_gpu::{CompileOptions, DType, Features, Launch};
+use scry_gpu::{CompileOptions, DType, Features, Launch, MatrixProducts};
 
 use crate::outputs::Outputs;
 use crate::ty::{Ty, pack};
@@ -143,6 +143,9 @@ pub enum Failure {
 pub struct Needs {
     /// The features.
     pub features: Features,
+    /// Products of cooperative matrices, one of which is needed if there are any. A device without
+    /// them must refuse the kernel, with an error that names its products.
+    pub products: MatrixProducts,
     /// Whether a device without them must refuse the kernel, with an error that names them;
     /// otherwise the case is skipped there.
     pub or_refused: bool,
@@ -316,7 +319,14 @@ impl Case {
 
     /// Expects devices without these features to refuse the kernel.
     pub fn needs_or_refused(mut self, features: Features) -> Self {
-        self.needs = Needs { features, or_refused: true, skip: None };
+        self.needs = Needs { features, or_refused: true, ..Needs::default() };
+        self
+    }
+
+    /// Expects devices that compute none of these products of cooperative matrices to refuse the
+    /// kernel.
+    pub fn needs_product(mut self, products: MatrixProducts) -> Self {
+        self.needs.products = products;
         self
     }
 }

@@ -77,6 +77,14 @@ fn verdict(gpu: &Device, case: &Case, attempt: &Attempt) -> Result<Verdict, Stri
             false => Err(format!("{missing} is missing in: {error}")),
         };
     }
+    let offered = gpu.info().matrix_products;
+    if !case.needs.products.is_empty() && !case.needs.products.intersects(offered) {
+        let refused = "the device accepted products of matrices that it does not have";
+        let error = attempt.error.as_ref().ok_or(refused)?;
+        let parts = [format!("its products are: {offered}")];
+        let reason = || Verdict::Skipped(format!("refused as it must be: {}", case.needs.products));
+        return contains_parts(error, &parts).map(|()| reason());
+    }
     match (&attempt.error, &case.failure) {
         (None, Failure::Always(parts)) => {
             return Err(format!("the kernel was accepted; expected an error with {parts:?}"));

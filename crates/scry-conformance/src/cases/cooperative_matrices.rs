@@ -2,7 +2,7 @@
 //! loaded and stored in row- and column-major layout at any offset in storage and workgroup memory.
 //! Elements are small integers, so that all results are exact.
 
-use scry_gpu::{BackendKind, DeviceInfo, Features, Launch};
+use scry_gpu::{BackendKind, DeviceInfo, Features, Launch, MatrixProducts};
 
 use crate::Cases;
 use crate::case::{Case, Data, Want};
@@ -11,6 +11,27 @@ use crate::ty::Ty;
 
 /// The feature that the error names on devices without cooperative matrices.
 const NEEDS: Features = Features::COOPERATIVE_MATRIX.union(Features::F16);
+
+/// The product of a size and of types.
+pub(super) fn product_of(n: usize, factor: Ty, sum: Ty) -> MatrixProducts {
+    match (n, factor, sum) {
+        (8, Ty::F16, Ty::F16) => MatrixProducts::F16_8X8,
+        (8, Ty::F16, _) => MatrixProducts::F16_F32_8X8,
+        (8, ..) => MatrixProducts::F32_8X8,
+        (_, Ty::F16, Ty::F16) => MatrixProducts::F16_16X16,
+        (_, Ty::F16, _) => MatrixProducts::F16_F32_16X16,
+        _ => MatrixProducts::F32_16X16,
+    }
+}
+
+/// Every product with accumulators of a size and a type.
+pub(super) fn products_to(n: usize, sum: Ty) -> MatrixProducts {
+    TYPES
+        .into_iter()
+        .filter(|(_, to)| *to == sum)
+        .map(|(factor, sum)| product_of(n, factor, sum))
+        .collect()
+}
 
 /// The layout of consecutive matrices in memory.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +175,7 @@ fn product(n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) -> Case {
     }
     let source = product_source(left.layout, right.layout, sums.layout);
     let name = format!("{n}x{n} of {factor:?} to {sum:?}, rows {rows:?}");
-    case(name, source, [left, right, sums], &want)
+    case(name, source, [left, right, sums], &want).needs_product(product_of(n, factor, sum))
 }
 
 pub(crate) fn products_in_every_type_and_layout(_: &DeviceInfo) -> Cases {
@@ -214,7 +235,8 @@ fn tiled((factor, sum): (Ty, Ty)) -> Case {
     }
     let source = declarations(factor, sum) + TILED;
     let source = source.replace("FACTOR", &factor.name()).replace("SUM", &sum.name());
-    case(format!("{factor:?} to {sum:?}"), source, [&left, &right, &sums], &want)
+    let name = format!("{factor:?} to {sum:?}");
+    case(name, source, [&left, &right, &sums], &want).needs_product(product_of(16, factor, sum))
 }
 
 pub(crate) fn tiles_of_large_matrices(_: &DeviceInfo) -> Vec<Case> {
@@ -258,6 +280,7 @@ fn element_wise((n, ty): (usize, Ty)) -> Case {
     }
     let name = format!("{n}x{n} of {ty:?}");
     case(name, element_wise_source(n, ty), [&left, &right, &sums], &want)
+        .needs_product(products_to(n, ty))
 }
 
 pub(crate) fn sums_and_multiples_of_elements(_: &DeviceInfo) -> Vec<Case> {
@@ -317,7 +340,9 @@ pub(crate) fn out_of_bounds_matrices_stay_inside(gpu: &DeviceInfo) -> Case {
     );
     let left = [5f32, 33.0, 4e9, 2e9, 90.0, 3.9e9].map(f32::to_bits);
     let one = vec![1f32.to_bits(); 100];
-    guarded(gpu, String::new(), &source, &[&left, &one, &one]).needs_or_refused(NEEDS)
+    guarded(gpu, String::new(), &source, &[&left, &one, &one])
+        .needs_or_refused(NEEDS)
+        .needs_product(MatrixProducts::F32_16X16)
 }
 
 pub(crate) fn rejects_invalid_matrix_products(_: &DeviceInfo) -> Vec<Case> {

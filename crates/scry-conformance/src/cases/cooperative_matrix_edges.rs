@@ -4,6 +4,7 @@
 
 use scry_gpu::{DeviceInfo, Features, Launch};
 
+use super::cooperative_matrices::{product_of, products_to};
 use crate::Cases;
 use crate::case::{Case, Data};
 use crate::ty::Ty;
@@ -132,6 +133,7 @@ impl Shape {
             .buffer(Data::values(ty, &identity.map(|x| ty.whole(x)).collect::<Vec<_>>()))
             .launch(Launch::workgroups([edges.len() as u32, 1, 1]))
             .needs_or_refused(NEEDS)
+            .needs_product(products_to(n as usize, ty))
     }
 
     /// Returns small integers, none of which is zero.
@@ -165,9 +167,13 @@ fn load(shape: Shape, role: char, edges: &[Edge]) -> Case {
         }));
     }
     let name = if edges.len() == 1 { edges[0].name } else { "all edges" };
-    shape
+    let case = shape
         .case(&format!("{name}, {role}"), shape.kernel("read", &statements), edges)
-        .expect_values(1, ty, &want)
+        .expect_values(1, ty, &want);
+    match role {
+        'C' => case,
+        _ => case.needs_product(product_of(n as usize, ty, ty)),
+    }
 }
 
 /// Stores a matrix at an edge.
