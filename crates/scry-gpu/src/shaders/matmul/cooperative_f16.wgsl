@@ -16,8 +16,8 @@ const STAGE_B: u32 = 4352u;
 // Two stages of 128 rows of A, and of 32 rows of B.
 var<workgroup> tile_a: array<f16, 10240>;
 var<workgroup> tile_b: array<f16, 8704>;
-// One matrix of each subgroup, for tiles that are partly outside of C.
-var<workgroup> partial: array<f32, 2048>;
+// A matrix of each of two subgroups, for tiles that are partly outside of C.
+var<workgroup> partial: array<f32, 512>;
 
 fn stage_a(at: u32, value: vec4<f16>) {
     tile_a[at] = value.x;
@@ -33,19 +33,26 @@ fn stage_b(at: u32, value: vec4<f16>) {
     tile_b[at + 3u] = value.w;
 }
 
-// Stores the elements of a matrix that are inside of C.
+// Stores the elements of a matrix that are inside of C. Two subgroups at a time do, which saves
+// workgroup memory.
 fn store_partial(sum: MatrixC, subgroup: u32, lane: u32, row: u32, column: u32) {
-    let first = subgroup * 256u;
-    coopStoreT(sum, &partial[first], 16u);
-    workgroupBarrier();
+    let first = (subgroup & 1u) * 256u;
     let at_column = column + lane % 16u;
-    for (var i = 0u; i < 8u; i++) {
-        let at_row = row + lane / 16u + i * 2u;
-        if at_row < shape.m && at_column < shape.n {
-            c[at_row * shape.n + at_column] = partial[first + lane + i * 32u];
+    for (var pair = 0u; pair < 4u; pair++) {
+        if pair == subgroup >> 1u {
+            coopStoreT(sum, &partial[first], 16u);
         }
+        workgroupBarrier();
+        if pair == subgroup >> 1u {
+            for (var i = 0u; i < 8u; i++) {
+                let at_row = row + lane / 16u + i * 2u;
+                if at_row < shape.m && at_column < shape.n {
+                    c[at_row * shape.n + at_column] = partial[first + lane + i * 32u];
+                }
+            }
+        }
+        workgroupBarrier();
     }
-    workgroupBarrier();
 }
 
 @compute @workgroup_size(256)
