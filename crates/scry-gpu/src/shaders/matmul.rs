@@ -51,8 +51,8 @@ pub const COARSE_8X8_VEC4: &str =
 ///
 /// Products are added in `f32`. Needs [`Features::F16`](crate::Features::F16),
 /// [`Features::COOPERATIVE_MATRIX`](crate::Features::COOPERATIVE_MATRIX), subgroups of 32
-/// invocations, and 39 KiB of workgroup memory, with the 8 KiB that Vulkan adds 47 KiB. A workgroup has 256 invocations: eight subgroups,
-/// each with 64×32 elements of C in eight matrices of 16×16.
+/// invocations, and 39 KiB of workgroup memory, on Vulkan 47 KiB. A workgroup has 256 invocations:
+/// eight subgroups, each with 64×32 elements of C in eight matrices of 16×16.
 pub const COOPERATIVE_F16: &str = concat!(
     include_str!("matmul/cooperative_f16_io_scalar.wgsl"),
     include_str!("matmul/cooperative_f16.wgsl")

@@ -1,5 +1,5 @@
-//! Code shared by drivers: locks, checks of commands, the kernel for copies, waiting by polling,
-//! waiting for cancelled work.
+//! Code shared by drivers: locks, checks of commands, the kernel for copies, the self-test of
+//! cooperative matrices, waiting by polling, waiting for cancelled work.
 
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(super) mod cancellation;
@@ -8,5 +8,7 @@ pub(super) mod command_checks;
 pub(crate) mod copy_kernel;
 #[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
 pub(super) mod locks;
+#[cfg(any(feature = "vulkan", all(test, feature = "cpu")))]
+pub(super) mod matrix_self_test;
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 pub(super) mod poll;

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use ash::vk;
-use scry_ir::SpirvOptions;
+use scry_ir::{Features, Interface, SpirvOptions};
 
 pub use self::compile::SpirvWriter;
 use self::device::Gpu;
@@ -34,8 +34,9 @@ use super::Absence;
 use super::shared::command_checks::{no_allocation, no_recording};
 use super::shared::copy_kernel::copy_kernel;
 use super::shared::locks::{lock, read, write};
+use super::shared::matrix_self_test;
 use crate::DeviceInfo;
-use crate::api::error::Result;
+use crate::api::error::{GpuError, KernelError, Result};
 use crate::core::command::Step;
 use crate::core::driver::{
     Adapter, Cancelled, CompileJob, CopyKernel, Driver, FailureReport, GridSource, KernelId,
@@ -61,6 +62,8 @@ struct VulkanDriver {
     /// The stop word that kernels poll, once there is such a kernel. Not 0 only while submissions
     /// are being cancelled.
     stop: OnceLock<Block>,
+    /// What is wrong with products of cooperative matrices, if anything, once a kernel has some.
+    matrix_fault: OnceLock<Option<String>>,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
     timeline: Timeline,
@@ -74,6 +77,7 @@ impl VulkanDriver {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
             stop: OnceLock::new(),
+            matrix_fault: OnceLock::new(),
             blocks: RwLock::default(),
             heap: Heap::new(&gpu),
             timeline: Timeline::new(&gpu)?,
@@ -91,6 +95,37 @@ impl VulkanDriver {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         let stop = self.stop.get().map_or(vk::Buffer::null(), |stop| stop.buffer);
         work(Tables { blocks: &blocks, kernels: &kernels, stop })
+    }
+
+    fn compile_kernel(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        let kernel = compile::compile(&self.gpu, job)?;
+        if kernel.polls {
+            self.make_stop_word()?;
+        }
+        Ok(write(&self.kernels).insert(kernel))
+    }
+
+    /// Refuses a kernel with cooperative matrices if the driver multiplies them wrongly. The first
+    /// such kernel of a device finds out.
+    fn check_matrices(&self, interface: &Interface) -> Result<()> {
+        let fault = match self.matrix_fault.get() {
+            Some(known) => known,
+            None => {
+                let compile = |job: &CompileJob<'_>| self.compile_kernel(job);
+                let found = matrix_self_test::run(self, &compile, self.gpu.info.matrix_products)?;
+                self.matrix_fault.get_or_init(|| found)
+            }
+        };
+        let Some(fault) = fault else { return Ok(()) };
+        Err(GpuError::Kernel(KernelError {
+            label: None,
+            kernel: interface.entry_point.clone(),
+            device: self.gpu.info.name.clone(),
+            driver: self.gpu.info.driver.clone(),
+            problem: "has cooperative matrices, which this driver computes wrongly".to_owned(),
+            limit: fault.clone(),
+            help: "update the driver, or use a CUDA or CPU device".to_owned(),
+        }))
     }
 
     /// Allocates the stop word, unless there is one.
@@ -136,11 +171,11 @@ impl Driver for VulkanDriver {
 
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
-        let kernel = compile::compile(&self.gpu, job)?;
-        if kernel.polls {
-            self.make_stop_word()?;
+        let interface = job.program.interface();
+        if interface.features.contains(Features::COOPERATIVE_MATRIX) {
+            self.check_matrices(interface)?;
         }
-        Ok(write(&self.kernels).insert(kernel))
+        self.compile_kernel(job)
     }
 
     fn copy_kernel(&self) -> Option<&'static CopyKernel> {

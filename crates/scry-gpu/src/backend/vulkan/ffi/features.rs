@@ -8,9 +8,6 @@ use scry_ir::Features;
 
 use super::instance::has_extension;
 
-/// Whether cooperative matrices are offered: not before the SPIR-V emitter writes them.
-const OFFERS_MATRICES: bool = false;
-
 /// The device extensions that the backend uses; true if the device supports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extensions {
@@ -38,8 +35,7 @@ impl Extensions {
             memory_budget: has_extension(&found, ext::memory_budget::NAME),
             pci_bus_info: has_extension(&found, ext::pci_bus_info::NAME),
             // The control of subgroup sizes, which kernels with matrices need, is part of 1.3.
-            cooperative_matrix: OFFERS_MATRICES
-                && version >= vk::API_VERSION_1_3
+            cooperative_matrix: version >= vk::API_VERSION_1_3
                 && has_extension(&found, khr::cooperative_matrix::NAME),
             atomic_float: has_extension(&found, ext::shader_atomic_float::NAME),
             zero_initialize: has_extension(&found, khr::zero_initialize_workgroup_memory::NAME),
@@ -207,6 +203,7 @@ impl FeatureChain {
             && self.subgroups.is_some_and(|subgroups| {
                 subgroups.subgroup_size_control == yes && subgroups.compute_full_subgroups == yes
             })
+            && self.core.shader_int64 == yes
             && self.v12.vulkan_memory_model == yes
             && self.v12.vulkan_memory_model_device_scope == yes
     }

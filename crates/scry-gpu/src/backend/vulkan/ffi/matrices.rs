@@ -9,6 +9,9 @@ use super::instance::Instance;
 /// Subgroup size that kernels with matrices are compiled for.
 pub(crate) const SUBGROUP_SIZE: u32 = 32;
 
+/// Bytes to which kernels find matrices aligned by their index: buffers must be, too.
+const MATRIX_ALIGNMENT: u64 = 16;
+
 /// Queries the products that kernels may use on a device of Vulkan 1.3; none if the device cannot
 /// run kernels in full subgroups of [`SUBGROUP_SIZE`].
 pub(crate) fn products(
@@ -26,8 +29,9 @@ pub(crate) fn products(
         vk::PhysicalDeviceProperties2::default().push_next(&mut sizes).push_next(&mut matrices);
     // SAFETY: the device has Vulkan 1.3 and the extension, whose structures are chained.
     unsafe { instance.raw.get_physical_device_properties2(physical, &mut all) };
-    let invocations = all.properties.limits.max_compute_work_group_invocations;
-    if !(has_subgroup_size(&sizes, invocations)
+    let limits = all.properties.limits;
+    if !(has_subgroup_size(&sizes, limits.max_compute_work_group_invocations)
+        && limits.min_storage_buffer_offset_alignment >= MATRIX_ALIGNMENT
         && matrices.cooperative_matrix_supported_stages.contains(vk::ShaderStageFlags::COMPUTE))
     {
         return Ok(MatrixProducts::empty());
