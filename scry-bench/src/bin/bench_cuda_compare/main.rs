@@ -11,6 +11,7 @@ mod compile;
 mod gemm;
 mod latency;
 mod streams;
+mod tensor_cores;
 
 use scry_bench::table::Table;
 use scry_bench::torch::Torch;
@@ -19,7 +20,7 @@ use scry_bench::torch::Torch;
 /// result is wrong or something could not be measured.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this part: gemm, streams, latency or compile; may be given several times.
+    /// Only this part: gemm, tensor-cores, streams, latency or compile; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Measurements of each number.
@@ -51,8 +52,9 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("gemm", gemm::run),
+    ("tensor-cores", tensor_cores::run),
     ("streams", streams::run),
     ("latency", latency::run),
     ("compile", compile::run),

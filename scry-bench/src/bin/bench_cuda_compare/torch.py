@@ -42,6 +42,12 @@ def gemm(m, n, k, repeats):
     return events(lambda: torch.mm(a, b, out=c), repeats)
 
 
+def gemm_f16(m, n, k, repeats):
+    a, b, c = keep(("gemm_f16", m, n, k),
+                   lambda: (uniform(m, k).half(), uniform(k, n).half(), uniform(m, n).half()))
+    return events(lambda: torch.mm(a, b, out=c), repeats)
+
+
 def copy(n, repeats):
     x, y = keep(("copy", n), lambda: (uniform(n), uniform(n)))
     return events(lambda: y.copy_(x), repeats)
@@ -88,7 +94,7 @@ def graph(nodes, repeats):
     return (time.perf_counter() - start) / repeats / nodes
 
 
-calls = {"gemm": gemm, "copy": copy, "saxpy": saxpy, "sum": total, "round_trip": round_trip,
+calls = {"gemm": gemm, "gemm_f16": gemm_f16, "copy": copy, "saxpy": saxpy, "sum": total, "round_trip": round_trip,
          "graph": graph}
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for line in sys.stdin:
