@@ -13,7 +13,8 @@ use self::alignment::Alignment;
 use super::matrix_bounds::{Inside, index_from_offset, inside};
 use super::{
     AddressSpace, BinaryOp, Block, Builder, Inst, Kir, MatrixElement, MatrixPlace, MatrixType,
-    Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, for_each_stmt_mut, optimise,
+    Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, any_stmt, for_each_stmt_mut,
+    optimise,
 };
 
 /// Bytes to which devices want matrices and their strides aligned. The lines of all matrices have
@@ -36,11 +37,10 @@ struct Staging<'k> {
 /// Rewrites the loads and stores of matrices, and optimises the kernel. Matrices in spaces that are
 /// not accessible are always copied.
 pub(crate) fn stage(kir: &Kir, is_accessible: &dyn Fn(AddressSpace) -> bool) -> Kir {
-    let uniformity = kir.uniformity_despite_races();
     let mut staging = Staging {
         kir,
         builder: Builder::continuing(Kir { body: Block::new(), ..kir.clone() }),
-        uniform: uniformity.values.iter().map(|class| *class == Variability::Uniform).collect(),
+        uniform: uniform_values(kir),
         alignment: Alignment::of(kir),
         is_accessible,
         tiles: [None; 2],
@@ -55,6 +55,27 @@ pub(crate) fn stage(kir: &Kir, is_accessible: &dyn Fn(AddressSpace) -> bool) -> 
     optimise(&mut staged);
     drop_unused_tiles(&mut staged, kir.workgroup.len());
     staged
+}
+
+/// Returns which values are the same in all lanes of a subgroup. A loop that is not proven to end
+/// may be left by its lanes at different times when the launch is cancelled: in a kernel with such
+/// loops, values that depend on variables do not count.
+fn uniform_values(kir: &Kir) -> Vec<bool> {
+    let may_be_cancelled =
+        any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }));
+    let uniformity = kir.uniformity_in_subgroup();
+    let mut uniform = Vec::with_capacity(kir.values.len());
+    for (definition, class) in kir.values.iter().zip(uniformity.values) {
+        let mut same = class == Variability::Uniform;
+        if may_be_cancelled {
+            same &= !matches!(definition.inst, Inst::Get(_));
+            definition.inst.for_each_operand(|operand| {
+                same &= uniform.get(operand.index()).copied().unwrap_or(false);
+            });
+        }
+        uniform.push(same);
+    }
+    uniform
 }
 
 /// Removes the tiles that no access needs: workgroup arrays from the `first` on.

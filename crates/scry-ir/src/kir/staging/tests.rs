@@ -150,6 +150,32 @@ fn places_are_those_of_the_first_lane() {
 }
 
 #[test]
+fn uniform_places_are_not_broadcast() {
+    let source = |start: &str, end: &str| {
+        format!(
+            "enable wgpu_cooperative_matrix;
+            @group(0) @binding(0) var<storage> data: array<f32, 4096>;
+            @group(0) @binding(1) var<storage, read_write> out: array<f32, 4096>;
+            @compute @workgroup_size(64) fn main(
+                @builtin(subgroup_id) s: u32, @builtin(local_invocation_index) i: u32,
+                @builtin(workgroup_id) g: vec3u,
+            ) {{
+                for (var k = {start}; k != {end}; k++) {{
+                    let m = coopLoad<coop_mat8x8<f32, C>>(&data[(s & 1u) * 64u + g.x], 8u);
+                    coopStore(m, &out[k * 64u], 8u);
+                }}
+            }}"
+        )
+    };
+    let broadcasts = |start, end| {
+        let staged = staged(&lowered(&source(start, end)));
+        staged.to_string().matches("subgroup shuffle").count()
+    };
+    assert_eq!(broadcasts("0u", "8u"), 0, "the number of the subgroup is uniform in it");
+    assert_eq!(broadcasts("g.y", "u32(data[0])"), 1, "lanes may leave the loop one by one");
+}
+
+#[test]
 fn only_tiles_in_use_are_kept() {
     let kir = lowered(
         "enable f16; enable wgpu_cooperative_matrix;

@@ -55,6 +55,24 @@ pub struct Uniformity {
     pub vars: Vec<VarUniformity>,
 }
 
+/// The invocations that are compared with each other.
+#[derive(Debug, Clone, Copy)]
+struct Lanes {
+    /// The class of the workgroup's position along x.
+    group: Variability,
+    /// The class of the subgroup's number.
+    subgroup: Variability,
+    /// Whether a load from a uniform address is executed once for all invocations. If not,
+    /// concurrent stores may make its results differ.
+    lockstep: bool,
+}
+
+impl Lanes {
+    /// Those of a workgroup, each of which executes the kernel independently.
+    const WORKGROUP: Self =
+        Self { group: Variability::Uniform, subgroup: Variability::Varying, lockstep: false };
+}
+
 impl Kir {
     /// Analyses the uniformity of the invocations of a workgroup.
     ///
@@ -62,7 +80,7 @@ impl Kir {
     /// uses this analysis must execute it once for all invocations.
     #[must_use]
     pub fn uniformity(&self) -> Uniformity {
-        self.uniformity_given(Variability::Uniform, true)
+        self.uniformity_given(Lanes { lockstep: true, ..Lanes::WORKGROUP })
     }
 
     /// Analyses the uniformity of the invocations of a workgroup when each executes the kernel
@@ -72,7 +90,13 @@ impl Kir {
     /// assigned under a condition on it, or in a loop that exits on such a condition.
     #[must_use]
     pub fn uniformity_despite_races(&self) -> Uniformity {
-        self.uniformity_given(Variability::Uniform, false)
+        self.uniformity_given(Lanes::WORKGROUP)
+    }
+
+    /// Analyses the uniformity of the invocations of a subgroup, as
+    /// [`uniformity_despite_races`](Self::uniformity_despite_races) does for a workgroup.
+    pub(crate) fn uniformity_in_subgroup(&self) -> Uniformity {
+        self.uniformity_given(Lanes { subgroup: Variability::Uniform, ..Lanes::WORKGROUP })
     }
 
     /// Analyses the uniformity of the invocations of several neighbouring workgroups along x: the
@@ -80,11 +104,12 @@ impl Kir {
     /// from workgroup memory are varying.
     #[must_use]
     pub fn uniformity_of_neighbours(&self) -> Uniformity {
-        self.uniformity_given(Variability::Affine, true)
+        let group = Variability::Affine;
+        self.uniformity_given(Lanes { group, lockstep: true, ..Lanes::WORKGROUP })
     }
 
-    fn uniformity_given(&self, group: Variability, lockstep: bool) -> Uniformity {
-        let mut flow = propagate::Flow::new(self, group, lockstep);
+    fn uniformity_given(&self, lanes: Lanes) -> Uniformity {
+        let mut flow = propagate::Flow::new(self, lanes);
         let mut partial_vars = partial_assignments::PartialVars::new(self);
         flow.settle();
         while partial_vars.pass(&mut flow) {}

@@ -2,7 +2,7 @@
 
 use super::Variability::{self, Uniform};
 use super::transfer::{self, KnownUniformity};
-use super::{Uniformity, VarUniformity};
+use super::{Lanes, Uniformity, VarUniformity};
 use crate::kir::{Inst, Kir, Stmt, Value, Var, for_each_stmt};
 
 /// The classes of values and variables: each is a node, the values first.
@@ -23,10 +23,10 @@ struct Users {
 
 impl<'a> Flow<'a> {
     /// Initialises each class as if all operands were uniform.
-    pub(super) fn new(kir: &'a Kir, group: Variability, lockstep: bool) -> Self {
+    pub(super) fn new(kir: &'a Kir, lanes: Lanes) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
-        let classes = KnownUniformity { values, vars, group, lockstep };
+        let classes = KnownUniformity { values, vars, lanes };
         let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
         (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
         flow

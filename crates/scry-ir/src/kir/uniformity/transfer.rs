@@ -1,5 +1,6 @@
 //! Transfer functions: the class of an instruction's result from the classes of its operands.
 
+use super::Lanes;
 use super::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryOp, Value, Var};
 
@@ -7,11 +8,7 @@ use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryO
 pub(super) struct KnownUniformity {
     pub(super) values: Vec<Variability>,
     pub(super) vars: Vec<Variability>,
-    /// The class of the workgroup's position along x.
-    pub(super) group: Variability,
-    /// Whether a load from a uniform address is executed once for all invocations. If not,
-    /// concurrent stores may make its results differ.
-    pub(super) lockstep: bool,
+    pub(super) lanes: Lanes,
 }
 
 impl KnownUniformity {
@@ -32,7 +29,8 @@ pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variabi
     let ty = kir.ty(value);
     match kir.inst(value) {
         Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
-        Inst::Builtin(Builtin::GroupId(0)) => known.group,
+        Inst::Builtin(Builtin::GroupId(0)) => known.lanes.group,
+        Inst::Builtin(Builtin::SubgroupId) => known.lanes.subgroup,
         Inst::Builtin(builtin) => of_builtin(*builtin),
         Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => linear(ty, of(*a)),
         Inst::Unary(_, a) => opaque(of(*a)),
@@ -46,7 +44,7 @@ pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variabi
         Inst::Get(var) => known.var(*var),
         Inst::Load { place, .. } => of_load(kir, place, known),
         // The barriers around it exclude races.
-        Inst::WorkgroupUniformLoad { .. } if known.group != Uniform => Varying,
+        Inst::WorkgroupUniformLoad { .. } if known.lanes.group != Uniform => Varying,
         Inst::WorkgroupUniformLoad { place, .. } => opaque(place.index.map_or(Uniform, of)),
         Inst::Extra(first, _) => of(*first),
         Inst::Atomic { .. }
@@ -81,12 +79,14 @@ fn of_binary(op: BinaryOp, ty: Type, a: Variability, b: Variability) -> Variabil
 fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
     match place.space {
         AddressSpace::Local(_) => Varying,
-        AddressSpace::Workgroup(_) if !known.lockstep => Varying,
-        AddressSpace::Binding(nth) if !known.lockstep && kir.buffers[nth as usize].writable => {
+        AddressSpace::Workgroup(_) if !known.lanes.lockstep => Varying,
+        AddressSpace::Binding(nth)
+            if !known.lanes.lockstep && kir.buffers[nth as usize].writable =>
+        {
             Varying
         }
         // Each workgroup has its own memory.
-        AddressSpace::Workgroup(_) if known.group != Uniform => Varying,
+        AddressSpace::Workgroup(_) if known.lanes.group != Uniform => Varying,
         AddressSpace::Binding(_) | AddressSpace::Immediate | AddressSpace::Workgroup(_) => {
             opaque(place.index.map_or(Uniform, |index| known.value(index)))
         }
