@@ -19,6 +19,17 @@ struct Edge {
     stride: u32,
 }
 
+/// The memory of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Memory {
+    /// A runtime-sized array.
+    Storage,
+    /// An array in a storage buffer whose length is known at compile time.
+    FixedStorage,
+    /// Workgroup memory, whose length is known too.
+    Workgroup,
+}
+
 /// How a kernel accesses its matrices.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
@@ -26,8 +37,7 @@ struct Shape {
     n: u32,
     ty: Ty,
     row_major: bool,
-    /// Whether the array is in workgroup memory, whose length is known at compile time.
-    workgroup: bool,
+    memory: Memory,
     /// Whether start and stride are literals.
     literal: bool,
 }
@@ -59,7 +69,8 @@ impl Shape {
         ];
         let edges = edges.map(|(name, start, stride)| Edge { name, start, stride });
         // A literal index outside of an array of known length is an error of the shader.
-        let refused = |edge: &Edge| self.literal && self.workgroup && edge.start >= len;
+        let known = self.memory != Memory::Storage;
+        let refused = |edge: &Edge| self.literal && known && edge.start >= len;
         edges.into_iter().filter(|edge| !refused(edge)).collect()
     }
 
@@ -73,7 +84,10 @@ impl Shape {
 
     /// Returns `array[start], stride` of the matrix at an edge.
     fn arguments(self, edge: Edge) -> String {
-        let array = if self.workgroup { "shelf" } else { "elements" };
+        let array = match self.memory {
+            Memory::Workgroup => "shelf",
+            Memory::Storage | Memory::FixedStorage => "elements",
+        };
         match self.literal {
             true => format!("&{array}[{}u], {}u", edge.start, edge.stride),
             false => format!("&{array}[edge.x], edge.y"),
@@ -86,20 +100,21 @@ impl Shape {
 
     /// Returns a kernel with these statements between copies to and from workgroup memory.
     fn kernel(self, access: &str, statements: &str) -> String {
-        let Self { n, ty, .. } = self;
+        let Self { n, ty, memory, .. } = self;
         let (ty, len) = (ty.name(), self.len());
-        let copy = |to: &str, from: &str| match self.workgroup {
-            true => format!(
+        let fixed = if memory == Memory::FixedStorage { format!(", {len}") } else { String::new() };
+        let copy = |to: &str, from: &str| match memory {
+            Memory::Workgroup => format!(
                 "workgroupBarrier();
                 for (var e = i; e < {len}u; e += 32u) {{ {to}[e] = {from}[e]; }}
                 workgroupBarrier();"
             ),
-            false => String::new(),
+            Memory::Storage | Memory::FixedStorage => String::new(),
         };
         let back = if access == "read" { String::new() } else { copy("elements", "shelf") };
         format!(
             "enable f16; enable wgpu_cooperative_matrix;
-            @group(0) @binding(0) var<storage, {access}> elements: array<{ty}>;
+            @group(0) @binding(0) var<storage, {access}> elements: array<{ty}{fixed}>;
             @group(0) @binding(1) var<storage, read_write> matrices: array<{ty}>;
             @group(0) @binding(2) var<storage, read> edges: array<vec2<u32>>;
             @group(0) @binding(3) var<storage, read> identity: array<{ty}>;
@@ -117,9 +132,13 @@ impl Shape {
     }
 
     fn case(self, name: &str, source: String, edges: &[Edge]) -> Case {
-        let Self { n, ty, row_major, workgroup, literal } = self;
+        let Self { n, ty, row_major, memory, literal } = self;
         let rows = if row_major { "row" } else { "column" };
-        let space = if workgroup { "workgroup" } else { "storage" };
+        let space = match memory {
+            Memory::Storage => "storage",
+            Memory::FixedStorage => "fixed storage",
+            Memory::Workgroup => "workgroup",
+        };
         let known = if literal { "literal" } else { "computed" };
         let name = format!("{name}, {n}x{n} of {ty:?}, {rows}-major, {space}, {known}");
         let words: Vec<u32> = edges.iter().flat_map(|edge| [edge.start, edge.stride]).collect();
@@ -202,13 +221,14 @@ fn shapes(literal: bool) -> impl Iterator<Item = Shape> {
     let choices = |bits: u32| {
         let ty = if bits & 1 == 0 { Ty::F16 } else { Ty::F32 };
         let n = if bits & 2 == 0 { 8 } else { 16 };
-        (n, ty, bits & 4 == 0, bits & 8 == 0)
+        let memory = [Memory::Storage, Memory::FixedStorage, Memory::Workgroup][bits as usize / 8];
+        (n, ty, bits & 4 == 0, memory)
     };
-    (0..16).map(choices).map(move |(n, ty, row_major, workgroup)| Shape {
+    (0..24).map(choices).map(move |(n, ty, row_major, memory)| Shape {
         n,
         ty,
         row_major,
-        workgroup,
+        memory,
         literal,
     })
 }
@@ -217,7 +237,7 @@ pub(crate) fn matrix_elements_outside_read_zero(_: &DeviceInfo) -> Cases {
     let computed = shapes(false).flat_map(|shape| {
         ['A', 'B', 'C'].into_iter().map(move |role| load(shape, role, &shape.edges()))
     });
-    let literal = shapes(true).filter(|shape| shape.row_major == (shape.n == 8));
+    let literal = shapes(true).filter(|shape| shape.row_major == (shape.n == 8) || shape.n == 16);
     let literal = literal
         .flat_map(|shape| shape.edges().into_iter().map(move |edge| load(shape, 'C', &[edge])));
     Cases::new(computed.chain(literal))
@@ -227,7 +247,8 @@ pub(crate) fn matrix_elements_outside_stay(_: &DeviceInfo) -> Cases {
     let shapes = [false, true].into_iter().flat_map(shapes);
     // Only half of the shapes, in which each choice meets each other one.
     let shapes = shapes.filter(|shape| {
-        let bits = [shape.row_major, shape.workgroup, shape.literal, shape.n == 8];
+        let is_workgroup = shape.memory == Memory::Workgroup;
+        let bits = [shape.row_major, is_workgroup, shape.literal, shape.n == 8];
         bits.into_iter().filter(|bit| *bit).count() % 2 == usize::from(shape.ty == Ty::F16)
     });
     Cases::new(shapes.flat_map(|shape| {
