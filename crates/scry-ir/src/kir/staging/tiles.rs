@@ -4,7 +4,7 @@ use super::{Staging, nth_tile};
 use crate::kir::matrix_bounds::{element_place, exact_index, wide};
 use crate::kir::{
     AddressSpace, Barrier, BinaryOp, Builder, Builtin, Const, MatrixPlace, MatrixSize, MatrixType,
-    Place, Type,
+    Place, Type, Value,
 };
 
 /// Lanes of a subgroup, all of which have matrices.
@@ -15,6 +15,10 @@ const TILE: u32 = MatrixSize::M16.rows() * MatrixSize::M16.rows();
 
 /// The places of an element in the array and in the tile.
 type Copy<'a> = &'a dyn Fn(&mut Builder, Place, Place);
+
+/// What is done with an element: whether it exists (always without a value), its places in the array
+/// and in the tile.
+type OnElement<'a> = &'a dyn Fn(&mut Builder, Option<Value>, Place, Place);
 
 impl Staging<'_> {
     /// Returns the place of a matrix in the subgroup's tile.
@@ -82,7 +86,7 @@ impl Staging<'_> {
         place: &MatrixPlace,
         tile: &MatrixPlace,
         ty: MatrixType,
-        body: &dyn Fn(&mut Builder, Option<crate::kir::Value>, Place, Place),
+        body: OnElement<'_>,
     ) {
         let rows = ty.size.rows();
         let lane = self.builder.builtin(Builtin::SubgroupLane);
@@ -110,7 +114,7 @@ impl Staging<'_> {
 }
 
 /// Copies an element if it exists.
-fn guarded(b: &mut Builder, exists: Option<crate::kir::Value>, copy: Copy<'_>, places: [Place; 2]) {
+fn guarded(b: &mut Builder, exists: Option<Value>, copy: Copy<'_>, places: [Place; 2]) {
     let [array, tile] = places;
     match exists {
         None => copy(b, array, tile),
