@@ -16,8 +16,8 @@ const TILE: u32 = MatrixSize::M16.rows() * MatrixSize::M16.rows();
 /// The places of an element in the array and in the tile.
 type Copy<'a> = &'a dyn Fn(&mut Builder, Place, Place);
 
-/// What is done with an element: whether it exists (always without a value), its places in the array
-/// and in the tile.
+/// What is done with an element: whether it exists (always without a value), its places in the
+/// array and in the tile.
 type OnElement<'a> = &'a dyn Fn(&mut Builder, Option<Value>, Place, Place);
 
 impl Staging<'_> {
