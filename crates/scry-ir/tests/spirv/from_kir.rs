@@ -3,7 +3,7 @@
 use rspirv::dr::Instruction;
 use rspirv::spirv::{Capability, Decoration, Op, StorageClass};
 use scry_ir::kir::{Extent, Inst, Kir, KirOptions, Reduction, SubgroupOp};
-use scry_ir::{Features, Program, ShaderErrorKind};
+use scry_ir::{Features, Program, ShaderErrorKind, SpirvOptions};
 
 use crate::support::{
     CHECKED, WORKED_AROUND, code, corpus, have_validator, load, parse, sources, validate,
@@ -39,9 +39,11 @@ fn random_kernels_are_valid() {
         return;
     }
     let features = scry_fuzz::Features::ALL;
-    for seed in 0..60 {
+    let seeds = std::env::var("SCRY_FUZZ_SEEDS").map_or(60, |text| text.parse().unwrap());
+    for seed in 0..seeds {
         let source = scry_fuzz::kernel(seed, features.for_seed(seed)).case().source;
         let options = if seed % 2 == 0 { CHECKED } else { WORKED_AROUND };
+        let options = SpirvOptions { polls: seed % 3 == 0, ..options };
         let words = parse("random", &source)
             .to_spirv(&options)
             .unwrap_or_else(|error| panic!("seed {seed}: {error:?}\n{source}"));
@@ -186,6 +188,31 @@ fn outer_loops_are_left_by_way_of_inner_ones() {
 }
 
 /// The functions of bits, of a type.
+#[test]
+fn unreachable_statements_are_dropped() {
+    // The inner loop is unrolled, and returns in its first iteration.
+    let returns = "var i = 0u;
+        while i < 4u { i++; x[i] = 1u; for (var j = 0u; j < 3u; j++) { return; } x[3] = 1u; }
+        x[4] = 2u;";
+    let bodies = [
+        format!("for (var k = 0u; k < x[6]; k++) {{ {returns} }}"),
+        format!("var k = 0u; loop {{ {returns} k++; if k >= x[6] {{ break; }} }} x[5] = 1u;"),
+        format!("loop {{ {returns} if x[1] > 2u {{ break; }} }} x[5] = 1u;"),
+    ];
+    for body in bodies {
+        let source = format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<u32, 8>;
+             @compute @workgroup_size(1) fn main() {{ {body} }}"
+        );
+        let words = parse("unreachable", &source).to_spirv(&CHECKED).unwrap();
+        // The loader rejects instructions outside of blocks.
+        load(&words);
+        if have_validator("unreachable_statements_are_dropped") {
+            validate(&words).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        }
+    }
+}
+
 fn bits_of(ty: &str) -> String {
     let functions = [
         "countOneBits",

@@ -16,9 +16,13 @@ use crate::kir::{
 };
 
 impl Emitter<'_> {
-    /// Writes the statements of a block.
+    /// Writes the statements of a block that are reachable: an unrolled loop, or a scope, may exit
+    /// the kernel or a construct around the block on every path.
     pub(super) fn block(&mut self, block: &[Stmt]) -> Result<()> {
         for (nth, stmt) in block.iter().enumerate() {
+            if self.terminated {
+                break;
+            }
             match stmt {
                 Stmt::Let(value) if self.is_uniform_load(*value) => {
                     self.uniform_load(*value, needs_barriers(self.kir, block, nth))?;
