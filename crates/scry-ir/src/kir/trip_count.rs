@@ -23,6 +23,18 @@ pub struct CountedLoop {
     pub test: usize,
 }
 
+/// The exit test at the start of a loop's iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ExitTest {
+    /// Position in the body of the branch that exits the loop. The statements before it only
+    /// compute values, without side effects, so they may be executed once more or once less.
+    pub(super) at: usize,
+    /// The condition of the branch.
+    pub(super) condition: Value,
+    /// The value of the condition with which the iteration continues.
+    pub(super) holds: bool,
+}
+
 /// Returns a loop's trip count and exit test, given the statements before it, if it should be
 /// unrolled.
 #[must_use]
@@ -33,29 +45,35 @@ pub fn counted_loop(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
 }
 
 /// Returns the trip count, if it is known: an induction variable starts at a constant and has a
-/// constant step, and the exit test compares it with a constant.
-///
-/// The last evaluation of the instructions before the exit test is omitted, so none of them may
-/// have side effects.
+/// constant step, and the exit test compares it with a constant. The last evaluation of the
+/// instructions before the exit test is omitted.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<CountedLoop> {
-    let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
-    let Stmt::If { condition, then_block, else_block, .. } = &body[test] else { return None };
-    if !then_block.is_empty() || else_block.as_slice() != [Stmt::Leave(label)] {
-        return None;
-    }
+    let ExitTest { at: test, condition, .. } =
+        exit_test(kir, label, body).filter(|test| test.holds)?;
     let header = &body[..test];
-    if header.iter().any(|stmt| has_effect(kir, stmt)) {
-        return None;
-    }
-    let Inst::Binary(op, counter, end) = *kir.inst(*condition) else { return None };
+    let Inst::Binary(op, counter, end) = *kir.inst(condition) else { return None };
     let Inst::Get(var) = *kir.inst(counter) else { return None };
-    if !computes(header, *condition) || !computes(header, counter) {
+    if !computes(header, condition) || !computes(header, counter) {
         return None;
     }
     let first = constant(kir, last_set(before, var)?)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
     let count = count(kir.ty(counter), op, first, end, step)?;
     Some(CountedLoop { count, test })
+}
+
+/// Returns a loop's exit test, if each iteration starts with one.
+pub(super) fn exit_test(kir: &Kir, label: Label, body: &Block) -> Option<ExitTest> {
+    let at = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
+    let Stmt::If { condition, then_block, else_block, .. } = &body[at] else { return None };
+    let exit = [Stmt::Leave(label)];
+    let holds = match (then_block.as_slice(), else_block.as_slice()) {
+        ([], other) if other == exit => true,
+        (other, []) if other == exit => false,
+        _ => return None,
+    };
+    let has_effect = body[..at].iter().any(|stmt| has_effect(kir, stmt));
+    (!has_effect).then_some(ExitTest { at, condition: *condition, holds })
 }
 
 /// Returns a constant 32-bit integer.
@@ -88,7 +106,7 @@ fn computes(stmts: &[Stmt], value: Value) -> bool {
 }
 
 /// Returns whether a statement has a side effect, so that it cannot be removed if unused.
-fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
+pub(super) fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
     let Stmt::Let(value) = stmt else { return true };
     let inst = kir.inst(*value);
     !inst.is_pure() && !matches!(inst, Inst::Get(_) | Inst::Load { .. } | Inst::Extra(..))

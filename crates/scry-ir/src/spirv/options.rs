@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::kir::{Kir, KirOptions, Label, Stmt, any_stmt, for_each_stmt, termination, unoptimised};
+use crate::kir::{
+    Kir, KirOptions, Label, Stmt, for_each_stmt, optimised, termination, unoptimised,
+};
+use crate::program::Content;
 use crate::wgsl::naga::guard;
 use crate::{MatrixProducts, Program, ShaderError, SpirvWorkarounds};
 
@@ -64,7 +67,8 @@ pub struct ControlFlow {
     /// Nesting depth of conditions and loops, with calls inlined, early returns replaced by
     /// conditions, and the cases of a `switch` nested in each other.
     pub depth: u32,
-    /// Whether the kernel has loops that are not proven to end.
+    /// Whether the kernel has loops that are not proven to end soon: [`Kir::strip_mined`] has loops
+    /// that are not finite.
     pub may_not_end: bool,
 }
 
@@ -151,23 +155,20 @@ impl Program {
     /// As [`Program::to_kir`].
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
         let content = self.content();
-        guard::run(|| {
-            let kir = unoptimised(content, &KirOptions { checked: true })?;
-            Ok(ControlFlow::of(&kir))
-        })
+        guard::run(|| lowered(content, true).map(|(_, flow)| flow))
     }
 }
 
-impl ControlFlow {
-    /// Measures a kernel before its optimisation.
-    pub(super) fn of(kir: &Kir) -> Self {
-        let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
-        Self {
-            most_iterations: termination::most_iterations(kir),
-            depth: depth(&kir.body, None),
-            may_not_end: any_stmt(&kir.body, &mut |stmt| is_unproven(stmt)),
-        }
-    }
+/// Returns the optimised kernel of a program, and its control flow.
+pub(super) fn lowered(content: &Content, checked: bool) -> Result<(Kir, ControlFlow), ShaderError> {
+    let kir = unoptimised(content, &KirOptions { checked })?;
+    let (most_iterations, depth) = (termination::most_iterations(&kir), depth(&kir.body, None));
+    let kir = match content {
+        Content::Wgsl(_) => optimised(kir)?,
+        Content::Kir(built) => built.kir.clone(),
+    };
+    let may_not_end = !kir.strip_mined().is_finite();
+    Ok((kir, ControlFlow { most_iterations, depth, may_not_end }))
 }
 
 /// Returns the nesting depth of a block, after a driver has replaced early exits by conditions

@@ -24,6 +24,8 @@ mod subgroup;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use scry_ir::GridSource;
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
 
@@ -126,12 +128,13 @@ pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     if kir.has_matrices() {
         return translate(&kir.with_fragments(&mma::FRAGMENTS), options);
     }
-    let mut lowering = Lowering::new(kir, options);
+    let mined = if options.polled { kir.strip_mined() } else { Cow::Borrowed(kir) };
+    let mut lowering = Lowering::new(&mined, options);
     match options.grid {
         GridSource::Counts => lowering.workgroup_loop(),
         GridSource::Native | GridSource::Linearised => {
             lowering.entry();
-            lowering.block(&kir.body);
+            lowering.block(&mined.body);
         }
     }
     lowering.finish()

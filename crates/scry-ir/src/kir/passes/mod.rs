@@ -46,6 +46,13 @@ const PASSES: [(&str, Pass); 13] = [
     ("renumber", renumber::renumber),
 ];
 
+/// Removes what a transformation of an optimised kernel left behind: repeated and unused values.
+pub(in crate::kir) fn clean_up(kir: &mut Kir) {
+    for pass in [cse::cse, dce::eliminate, renumber::renumber] {
+        pass(kir);
+    }
+}
+
 /// Optimises a kernel. Its stores and the order of its synchronisation are unchanged.
 pub fn optimise(kir: &mut Kir) {
     optimise_with(kir, &mut |_, _| {});

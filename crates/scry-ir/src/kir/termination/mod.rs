@@ -8,6 +8,7 @@
 mod conditions;
 pub(crate) mod counter;
 mod iterations;
+mod strip_mining;
 #[cfg(test)]
 mod tests;
 
@@ -116,8 +117,9 @@ impl<'k> Loop<'k> {
         ends.then(|| most.unwrap_or(u64::MAX))
     }
 
-    /// Returns the change of a variable in each iteration, if it is assigned exactly once.
-    fn step(&self, var: Var, ty: Type) -> Option<Step> {
+    /// Returns the operation that changes a variable in each iteration, and its other operand, if
+    /// the variable is assigned exactly once.
+    fn update(&self, var: Var) -> Option<(BinaryOp, Value)> {
         let next = self.certain.iter().find_map(|stmt| match **stmt {
             Stmt::Set(set, value) if set == var => Some(value),
             _ => None,
@@ -126,12 +128,17 @@ impl<'k> Loop<'k> {
         let Inst::Binary(op, a, b) = *self.kir.inst(next) else { return None };
         // Read before the loop, it would be the same value in each iteration.
         let is_current = |value| *self.kir.inst(value) == Inst::Get(var) && self.computes(value);
-        let by = match op {
-            _ if !self.computes(next) => return None,
-            BinaryOp::Add | BinaryOp::Mul if is_current(b) => a,
-            _ if is_current(a) => b,
-            _ => return None,
-        };
+        match op {
+            _ if !self.computes(next) => None,
+            BinaryOp::Add | BinaryOp::Mul if is_current(b) => Some((op, a)),
+            _ if is_current(a) => Some((op, b)),
+            _ => None,
+        }
+    }
+
+    /// Returns the change of a variable in each iteration, if it is assigned exactly once.
+    fn step(&self, var: Var, ty: Type) -> Option<Step> {
+        let (op, by) = self.update(var)?;
         if op == BinaryOp::Add && !ty.is_signed() && self.is_grid_stride(by) {
             return Some(Step::Stride);
         }

@@ -31,10 +31,10 @@ use spirv::{BuiltIn, GlslStd450Op, Op, StorageClass};
 
 use self::module::{Id, Module};
 use self::state::{Arrays, Construct, Views, Words};
+use super::options::lowered;
 use super::{ControlFlow, SpirvOptions};
 use crate::kir::half_floats::needs_f16;
-use crate::kir::{Builtin, Const, Inst, Kir, KirOptions, Type, Value, optimised, unoptimised};
-use crate::program::Content;
+use crate::kir::{Builtin, Const, Inst, Kir, Type, Value};
 use crate::wgsl::naga::guard;
 use crate::{Features, Interface, Program, ShaderError};
 
@@ -116,16 +116,12 @@ impl Program {
     ) -> Result<(Vec<u32>, SpirvOptions), E> {
         let (content, interface) = (self.content(), self.interface());
         guard::run(|| {
-            let kir = unoptimised(content, &KirOptions { checked })?;
-            let options = match choose(ControlFlow::of(&kir)) {
+            let (kir, flow) = lowered(content, checked)?;
+            let options = match choose(flow) {
                 Ok(options) => options,
                 Err(error) => return Ok(Err(error)),
             };
-            let words = match content {
-                Content::Wgsl(_) => emit(&optimised(kir)?, interface, &options)?,
-                Content::Kir(built) => emit(&built.kir, interface, &options)?,
-            };
-            Ok(Ok((words, options)))
+            Ok(Ok((emit(&kir, interface, &options)?, options)))
         })?
     }
 }
@@ -170,6 +166,9 @@ impl Kir {
 fn emit(kir: &Kir, interface: &Interface, options: &SpirvOptions) -> Result<Vec<u32>> {
     if kir.has_matrices() {
         return emit_whole(&matrices::prepare(kir, interface, options)?, interface, options);
+    }
+    if options.polls && options.checked {
+        return emit_whole(&kir.strip_mined(), interface, options);
     }
     emit_whole(kir, interface, options)
 }

@@ -1,6 +1,7 @@
 //! Loops that must be proven, and loops that must not.
 
 mod random;
+mod strip_mining;
 
 use crate::Program;
 use crate::kir::{Kir, KirOptions, Stmt, for_each_stmt, unoptimised};

@@ -235,9 +235,19 @@ impl Scene {
         let body = self.body(label);
         self.b.push(Stmt::Loop { label, body, finite: false });
     }
+
+    /// Stores the variables, so that they are part of the results.
+    fn store_variables(&mut self) {
+        for (index, var) in [(0, self.counter), (1, self.other)] {
+            let (index, value) = (self.b.u32(index), self.b.get(var));
+            let place = self.b.element(self.data, index);
+            self.b.store(place, vec![value]);
+        }
+    }
 }
 
-fn kernel(seed: u64) -> (Kir, Vec<u8>) {
+/// Returns a kernel with one or two loops, and the content of its buffer.
+pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     let mut random = Random(seed);
     let bytes = (0..8).flat_map(|_| random.one_of(&EDGES).to_le_bytes()).collect();
     let ty = random.one_of(&[Type::U16, Type::I16]);
@@ -248,6 +258,7 @@ fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     scene.before = vec![scene.loaded(), scene.b.get(counter)];
     if !scene.random.chance(4) {
         scene.counted_loop();
+        scene.store_variables();
         return (scene.b.finish(), bytes);
     }
     // Entered three times.
@@ -261,6 +272,7 @@ fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     scene.b.if_then(is_last, |b| b.leave(label));
     let body = scene.b.close();
     scene.b.push(Stmt::Loop { label, body, finite: false });
+    scene.store_variables();
     (scene.b.finish(), bytes)
 }
 
