@@ -12,10 +12,10 @@
 //! | block parameters | variables: KIR has no phi nodes |
 //! | `finalize` | [`Builder::finish`] |
 //!
-//! All invocations of a workgroup execute the kernel; [`global_id`](Builder::global_id) and
-//! [`builtin`](Builder::builtin) say which one this is, [`barrier`](Builder::barrier) waits for the
-//! others. The builder checks nothing: [`Program::from_kir`](crate::Program::from_kir) does, and
-//! makes every access safe.
+//! Every invocation of the grid executes the kernel. [`global_id`](Builder::global_id) and
+//! [`builtin`](Builder::builtin) identify the invocation; [`barrier`](Builder::barrier) waits for
+//! the others of its workgroup. The builder checks nothing:
+//! [`Program::from_kir`](crate::Program::from_kir) checks the kernel, and makes every access safe.
 
 mod statements;
 mod values;
@@ -51,12 +51,12 @@ pub struct Builder {
     kir: Kir,
     /// Open blocks, the outermost first. Never empty.
     open: Vec<Block>,
-    /// Position in the source of what is added.
+    /// Source location of what is added.
     at: Option<Location>,
 }
 
 impl Place {
-    /// Creates the place at byte `index * stride + offset` of a space.
+    /// Creates the address of byte `index * stride + offset` in an address space.
     #[must_use]
     pub const fn new(space: AddressSpace, index: Option<Value>, stride: u32, offset: u32) -> Self {
         Self { space, index, stride, offset }
@@ -92,13 +92,13 @@ impl Builder {
         Self { kir, open: vec![Vec::new()], at: None }
     }
 
-    /// Continues a kernel at the end of its body.
+    /// Creates a builder that appends to the body of a kernel.
     pub(crate) fn continuing(mut kir: Kir) -> Self {
         let body = std::mem::take(&mut kir.body);
         Self { kir, open: vec![body], at: None }
     }
 
-    /// Adds a buffer, and returns its position.
+    /// Adds a buffer, and returns its index in [`Kir::buffers`].
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -109,10 +109,10 @@ impl Builder {
     /// assert!(b.kir().buffers[1].writable);
     /// ```
     pub fn buffer(&mut self, writable: bool) -> u32 {
-        let nth = self.kir.buffers.len() as u32;
-        let name = format!("binding{nth}");
+        let index = self.kir.buffers.len() as u32;
+        let name = format!("binding{index}");
         self.kir.buffers.push(Buffer { name, element: Type::U32, writable, size: 0 });
-        nth
+        index
     }
 
     /// Sets the name of a buffer and its element type; initially `binding0`, `binding1` and so on,
@@ -132,8 +132,9 @@ impl Builder {
         (buffer.name, buffer.element) = (name.to_owned(), element);
     }
 
-    /// Claims a minimum size of a buffer in bytes; initially 0.
-    /// [`Program::from_kir`](crate::Program::from_kir) does not rely on it.
+    /// Sets the minimum size of a buffer in bytes, which is initially 0.
+    /// [`Program::from_kir`](crate::Program::from_kir) ignores it, and derives the size from the
+    /// kernel's accesses.
     ///
     /// ```
     /// use scry_ir::kir::Builder;
@@ -161,7 +162,7 @@ impl Builder {
         self.kir.immediates = bytes;
     }
 
-    /// Adds a buffer with a name and an element type, and returns its position.
+    /// Adds a buffer with a name and an element type, and returns its index in [`Kir::buffers`].
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Type};
@@ -177,7 +178,7 @@ impl Builder {
         buffer
     }
 
-    /// Returns the place of an element of a buffer, which is an array of its element type.
+    /// Returns the address of element `index` of a buffer, as an array of its element type.
     ///
     /// ```
     /// use scry_ir::kir::{AddressSpace, Builder, Place, Type};
@@ -234,8 +235,8 @@ impl Builder {
     /// let mut b = Builder::new("example", [64, 1, 1]);
     /// let sum = b.var(Type::F32); // zero at first
     /// let now = b.get(sum);
-    /// let twice = b.fma(now, now, now);
-    /// b.set(sum, twice);
+    /// let next = b.fma(now, now, now);
+    /// b.set(sum, next);
     /// assert_eq!(b.kir().vars, [Type::F32]);
     /// ```
     pub fn var(&mut self, ty: Type) -> Var {
@@ -243,8 +244,8 @@ impl Builder {
         Var(self.kir.vars.len() as u32 - 1)
     }
 
-    /// Sets the position in the source of what is added from now on. Errors show it, with the
-    /// name of the source if the finished kernel has one ([`SourceMap::name`] of `Kir::source`).
+    /// Sets the source location of what is added from now on. Errors show it, with the name of the
+    /// source if the finished kernel has one ([`SourceMap::name`] of `Kir::source`).
     ///
     /// ```
     /// use scry_ir::Location;
@@ -259,7 +260,7 @@ impl Builder {
         self.at = at;
     }
 
-    /// Returns the position in the source of what is added now.
+    /// Returns the source location that what is added receives.
     pub(crate) fn position(&self) -> Option<Location> {
         self.at
     }

@@ -192,8 +192,8 @@ impl Builder {
         self.if_else(condition, then_block, |_| ());
     }
 
-    /// Adds a loop; the closure receives its label. `finite` claims that the loop ends, which
-    /// [`Program::from_kir`](crate::Program::from_kir) does not rely on.
+    /// Adds a loop; the closure receives its label. `finite` claims that the loop terminates;
+    /// [`Program::from_kir`](crate::Program::from_kir) ignores the claim.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
@@ -246,7 +246,8 @@ impl Builder {
         });
     }
 
-    /// Adds a scope: a block that can be left early. The closure receives its label.
+    /// Adds a scope: a block that [`Builder::leave`] can exit early. The closure receives its
+    /// label.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Stmt};
@@ -266,8 +267,8 @@ impl Builder {
         self.push(Stmt::Scope { label, body });
     }
 
-    /// Suspends all open blocks but the outermost: until they are restored, statements are appended
-    /// to the outermost, before the suspended ones.
+    /// Suspends all open blocks but the outermost: until [`Builder::bring_back`] restores them,
+    /// statements are appended to the outermost block, and so precede those of the suspended ones.
     pub(crate) fn set_aside(&mut self) -> Vec<Block> {
         self.open.split_off(1)
     }

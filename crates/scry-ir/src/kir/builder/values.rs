@@ -7,7 +7,7 @@ use crate::kir::{
 };
 
 // The most common methods are not inlined: copies at hundreds of call sites take long to compile.
-/// Values.
+/// Values: each method adds an instruction, and returns its result.
 impl Builder {
     /// Adds an instruction with a result of type `ty`.
     ///
@@ -153,7 +153,7 @@ impl Builder {
         self.value(op.result(self.ty(a)), Inst::Binary(op, a, b))
     }
 
-    /// Adds a multiply-add `a * b + c`.
+    /// Adds `a * b + c`, rounded once if the target has a fused multiply-add ([`Inst::Fma`]).
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Type};
@@ -167,7 +167,7 @@ impl Builder {
         self.value(self.ty(a), Inst::Fma(a, b, c))
     }
 
-    /// Adds a select: `if_true` if `condition` holds, else `if_false`.
+    /// Adds a select: `if_true` if `condition` is true, else `if_false`.
     ///
     /// ```
     /// use scry_ir::kir::{BinaryOp, Builder, Type};
@@ -212,7 +212,8 @@ impl Builder {
         if self.ty(a) == ty { a } else { self.value(ty, Inst::Bitcast(a)) }
     }
 
-    /// Adds the length of the runtime-sized array at byte `offset` of a buffer.
+    /// Adds the length of the runtime-sized array at byte `offset` of buffer `binding`, in elements
+    /// of `stride` bytes.
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Type};
@@ -254,7 +255,7 @@ impl Builder {
     /// assert_eq!(vector.len(), 4);
     /// ```
     pub fn load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
-        self.several(ty, Inst::Load { place, count })
+        self.multi_result(ty, Inst::Load { place, count })
     }
 
     /// Loads `count` contiguous values (1 to 4) of type `ty` from workgroup memory between two
@@ -270,15 +271,15 @@ impl Builder {
     /// assert_eq!(verify(&b.finish()), Ok(()));
     /// ```
     pub fn workgroup_uniform_load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
-        self.several(ty, Inst::WorkgroupUniformLoad { place, count })
+        self.multi_result(ty, Inst::WorkgroupUniformLoad { place, count })
     }
 
     /// Adds an instruction with several results of type `ty`.
-    fn several(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
+    fn multi_result(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
         let first = self.value(ty, inst);
         let mut results = vec![first];
-        for nth in 1..inst.results() {
-            results.push(self.define(ty, Inst::Extra(first, nth as u8)));
+        for n in 1..inst.results() {
+            results.push(self.define(ty, Inst::Extra(first, n as u8)));
         }
         results
     }
@@ -322,7 +323,7 @@ impl Builder {
         self.value(Type::Matrix(ty), Inst::MatrixLoad(place))
     }
 
-    /// Adds a product of cooperative matrices `a * b + c`; see [`Inst::MultiplyAdd`].
+    /// Adds the product `a * b + c` of cooperative matrices; see [`Inst::MultiplyAdd`].
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, MatrixElement, MatrixRole, MatrixSize, MatrixType};
@@ -340,7 +341,8 @@ impl Builder {
         self.value(self.ty(c), Inst::MultiplyAdd(a, b, c))
     }
 
-    /// Adds a multiply-add of matrix fragments; see [`Inst::MultiplyFragments`].
+    /// Adds the product `a * b + c` of matrix fragments (as PTX's `mma`); see
+    /// [`Inst::MultiplyFragments`].
     ///
     /// ```
     /// use scry_ir::kir::{Builder, Const, Inst, Type};
@@ -357,10 +359,11 @@ impl Builder {
         b: [Value; 2],
         c: [Value; 4],
     ) -> Vec<Value> {
-        self.several(self.ty(c[0]), Inst::MultiplyFragments { a, b, c })
+        self.multi_result(self.ty(c[0]), Inst::MultiplyFragments { a, b, c })
     }
 
-    /// Adds an atomic operation; its result is the previous value.
+    /// Adds an atomic operation; its result is the previous value. `value` is the operand, which
+    /// only a load does not have; `compare` is the comparand, which only a compare-exchange has.
     ///
     /// ```
     /// use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Place, Type};
