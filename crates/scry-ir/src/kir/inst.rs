@@ -2,7 +2,7 @@
 
 use super::{Const, MatrixPlace, Type, Value, Var};
 
-/// The memory that an address refers to.
+/// The memory that an address refers to: a buffer, the immediates or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AddressSpace {
     /// A buffer, by position in [`Interface::bindings`](crate::Interface::bindings).
@@ -11,14 +11,15 @@ pub enum AddressSpace {
     Immediate,
     /// An array shared by a workgroup, by position in [`Kir::workgroup`](super::Kir::workgroup).
     Workgroup(u32),
-    /// An array of each invocation, by position in [`Kir::locals`](super::Kir::locals).
+    /// An array of which each invocation has its own, by position in
+    /// [`Kir::locals`](super::Kir::locals).
     Local(u32),
 }
 
-/// An address: byte `index * stride + offset` of a memory.
+/// The address of a memory access: byte `index * stride + offset` of an address space.
 ///
-/// It must be in bounds: separate instructions clamp an index that might not be. The address does
-/// not wrap: a backend may compute it in 32 bits only if they suffice.
+/// It must be in bounds: an index that might not be is clamped by a separate instruction. The
+/// address does not wrap: a backend may compute it in 32 bits only if 32 bits suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The memory.
@@ -34,19 +35,19 @@ pub struct Place {
 /// Built-in values of an invocation; each is a `u32`. Axes are 0, 1, 2 for x, y, z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Builtin {
-    /// Position in the workgroup along an axis.
+    /// Position in the workgroup along an axis (WGSL's `local_invocation_id`).
     LocalId(u8),
-    /// Position of the workgroup in the grid along an axis.
+    /// Position of the workgroup in the grid along an axis (`workgroup_id`).
     GroupId(u8),
-    /// Workgroups of the grid along an axis.
+    /// Number of workgroups of the grid along an axis (`num_workgroups`).
     GroupCount(u8),
-    /// Invocations in a subgroup.
+    /// Number of invocations in a subgroup.
     SubgroupSize,
-    /// Position in the subgroup.
+    /// Position in the subgroup (`subgroup_invocation_id`).
     SubgroupLane,
     /// Position of the subgroup in the workgroup.
     SubgroupId,
-    /// Subgroups in the workgroup.
+    /// Number of subgroups in the workgroup.
     SubgroupCount,
 }
 
@@ -59,7 +60,7 @@ pub enum UnaryOp {
     Not,
     /// Absolute value of a float or signed integer; the minimum integer is unchanged.
     Abs,
-    /// -1, 0 or 1 of a float or signed integer.
+    /// Sign of a float or signed integer: -1, 0 or 1.
     Sign,
     /// Rounding towards negative infinity; floats.
     Floor,
@@ -75,9 +76,9 @@ pub enum UnaryOp {
     Sqrt,
     /// `1 / sqrt(x)`; floats.
     InverseSqrt,
-    /// e to the power; floats.
+    /// `e^x`; floats.
     Exp,
-    /// 2 to the power; floats.
+    /// `2^x`; floats.
     Exp2,
     /// Natural logarithm; floats.
     Log,
@@ -109,21 +110,22 @@ pub enum UnaryOp {
     Atanh,
     /// `f` of `x = f * 2^e` with `|f|` in [0.5, 1), or zero; floats.
     FrexpFraction,
-    /// `e` of the same, as an `I32`; of zero, 0; floats.
+    /// `e` of the same equation, an `I32`; 0 if `x` is zero; floats.
     FrexpExponent,
     /// Rounds an `F32` to the nearest `F16`; the result is an `F32`.
     QuantizeF16,
-    /// Number of one bits; integers.
+    /// Number of set bits; integers.
     CountOnes,
-    /// Number of zero bits above the highest one bit; integers.
+    /// Number of zero bits above the highest set bit; integers.
     LeadingZeros,
-    /// Number of zero bits below the lowest one bit; integers.
+    /// Number of zero bits below the lowest set bit; integers.
     TrailingZeros,
     /// Bits in reverse order; integers.
     ReverseBits,
-    /// Position of the highest bit that differs from the sign (signed) or is one (unsigned), or -1.
+    /// Position of the highest bit that differs from the sign bit (signed) or is set (unsigned); -1
+    /// if there is none; integers.
     FirstLeadingBit,
-    /// Position of the lowest one bit, or -1; integers.
+    /// Position of the lowest set bit; -1 if there is none; integers.
     FirstTrailingBit,
     /// Whether a float is NaN; results in a `Bool`.
     IsNan,
@@ -270,9 +272,9 @@ pub enum AtomicOp {
     Load,
     /// Atomic store; its result must not be used.
     Store,
-    /// Sum, wrapping.
+    /// Sum; integers wrap.
     Add,
-    /// Difference, wrapping.
+    /// Difference; integers wrap.
     Sub,
     /// Minimum.
     Min,
@@ -286,7 +288,7 @@ pub enum AtomicOp {
     Xor,
     /// Replacement.
     Exchange,
-    /// Replacement if the old value equals the second operand; never fails spuriously.
+    /// Replacement if the old value equals the comparand; never fails spuriously.
     CompareExchange,
 }
 
@@ -334,7 +336,7 @@ impl Reduction {
         &[Self::Add, Self::Mul, Self::Min, Self::Max, Self::And, Self::Or, Self::Xor];
 }
 
-/// The kind of a reduction: a reduction over all invocations, or a scan.
+/// Whether a reduction is over all invocations, or a scan (SPIR-V's group operation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Extent {
     /// A reduction over all active invocations.
@@ -354,19 +356,19 @@ impl Extent {
 /// The invocation of the subgroup that a shuffle reads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShuffleSource {
-    /// The active invocation of the lowest lane.
+    /// The active invocation with the lowest lane.
     First,
     /// The lane of this number, a `U32`.
     Lane(Value),
-    /// The lane of the invocation xor this `U32`.
+    /// The invocation's own lane xor this `U32`.
     Xor(Value),
-    /// The lane of the invocation minus this `U32`.
+    /// The invocation's own lane minus this `U32`.
     Up(Value),
-    /// The lane of the invocation plus this `U32`.
+    /// The invocation's own lane plus this `U32`.
     Down(Value),
-    /// The lane of this number, a `U32`, within the quad.
+    /// The lane of this number, a `U32`, within the quad: four consecutive lanes.
     QuadLane(Value),
-    /// The lane of the invocation xor this constant, 1 to 3.
+    /// The invocation's own lane xor this constant, 1 to 3.
     QuadXor(u8),
 }
 
@@ -378,7 +380,7 @@ pub enum SubgroupOp {
     Ballot {
         /// The condition.
         value: Value,
-        /// Which 32 lanes.
+        /// The 32 lanes in question: those from lane `32 * word` on.
         word: u8,
     },
     /// Reduces or scans values.
@@ -392,7 +394,7 @@ pub enum SubgroupOp {
     },
     /// The value of another invocation; any value if that lane is inactive or missing.
     Shuffle {
-        /// The invocation that it is read from.
+        /// The invocation whose value is read.
         source: ShuffleSource,
         /// This invocation's value.
         value: Value,
@@ -414,9 +416,9 @@ pub enum Inst {
     Fma(Value, Value, Value),
     /// The second operand if the first, a `Bool`, is true, else the third.
     Select(Value, Value, Value),
-    /// Conversion to another type: floats round to nearest, floats to integers truncate and
-    /// saturate to the range of both types, NaN becomes 0, integers are truncated or extended,
-    /// `Bool` becomes 0 or 1, and a number is true unless it is zero.
+    /// Conversion to another type. To floats: rounds to nearest. From floats to integers:
+    /// truncates, and saturates to the values that both types represent; NaN becomes 0. Integers
+    /// are truncated or extended, `Bool` becomes 0 or 1, and a number is true unless it is zero.
     Convert(Value),
     /// The same bits as another type of the same size.
     Bitcast(Value),
@@ -431,8 +433,8 @@ pub enum Inst {
     },
     /// The current value of a variable.
     Get(Var),
-    /// Loads `count` contiguous values (1 to 4). This is the first; the others are the next values,
-    /// each an [`Inst::Extra`].
+    /// Loads `count` contiguous values (1 to 4). This value is the first; the others are those
+    /// numbered after it, each defined by an [`Inst::Extra`].
     Load {
         /// The address.
         place: Place,
@@ -441,8 +443,8 @@ pub enum Inst {
     },
     /// WGSL's `workgroupUniformLoad`: a workgroup barrier, a load from workgroup memory, and a
     /// second barrier, so that all invocations load the same values. The index must be uniform.
-    /// Results are as of [`Inst::Load`]. Adjacent ones share their barriers, also with an adjacent
-    /// [`Barrier`](super::Barrier): see [`needs_barriers`].
+    /// Results are numbered as those of [`Inst::Load`]. Adjacent uniform loads share the barrier
+    /// between them, as does an adjacent [`Barrier`](super::Barrier): see [`needs_barriers`].
     ///
     /// [`needs_barriers`]: super::needs_barriers
     WorkgroupUniformLoad {
@@ -451,7 +453,7 @@ pub enum Inst {
         /// The number of values.
         count: u8,
     },
-    /// The `n`th additional result of an instruction with several results.
+    /// Result `n` (1 or more) of an instruction with several results; the operand is its result 0.
     Extra(Value, u8),
     /// An atomic operation; its result is the previous content.
     Atomic {
@@ -468,32 +470,33 @@ pub enum Inst {
     Subgroup(SubgroupOp),
     /// A cooperative matrix, all elements of which are this scalar of its element type.
     MatrixFill(Value),
-    /// Loads a cooperative matrix from memory. Like all instructions of matrices but arithmetic and
-    /// [`MatrixFill`](Self::MatrixFill), it is collective: all invocations of the subgroup execute
-    /// it, with the same operands.
+    /// Loads a cooperative matrix from memory. Loads, stores and products of matrices are
+    /// collective: all invocations of the subgroup execute them, with the same operands.
+    /// Element-wise arithmetic and [`MatrixFill`](Self::MatrixFill) are not.
     MatrixLoad(MatrixPlace),
     /// The product of cooperative matrices `a * b + c`, of types that
     /// [`MatrixType::multiplies`](super::MatrixType::multiplies) accepts.
     ///
-    /// `F16` accumulators may have higher precision, also across consecutive instructions.
-    /// Otherwise each step may round, in any order.
+    /// `F16` accumulators may have higher precision, also across consecutive multiply-adds.
+    /// Otherwise each multiplication and addition may round, and their order is unspecified.
     MultiplyAdd(Value, Value, Value),
     /// Multiply-add of fragments of matrices `a * b + c` over a subgroup: 16 × 8, 8 × 8, and 16 × 8
     /// elements. [`Kir::with_fragments`](super::Kir::with_fragments) adds it, for backends without
-    /// instructions for whole matrices. This is the first of four results, in the layout of `c`;
-    /// the others are the next values, each an [`Inst::Extra`].
+    /// instructions for whole matrices. This value is the first of four results, in the layout of
+    /// `c`; the others are those numbered after it, each defined by an [`Inst::Extra`].
     ///
     /// The elements that a lane holds are up to the backend. In the reference interpreter, with
-    /// `row = lane / 4` and `two = lane % 4 * 2`, these are `(row, two)`, `(row, two + 1)`, `(row +
-    /// 8, two)` and `(row + 8, two + 1)` of `a` and `c`, and `(two, row)` and `(two + 1, row)` of
-    /// `b`. Elements of inactive or missing lanes are zero.
+    /// `group = lane / 4` and `pair = lane % 4 * 2`, these are, by row and column, `(group, pair)`,
+    /// `(group, pair + 1)`, `(group + 8, pair)` and `(group + 8, pair + 1)` of `a` and `c`, and
+    /// `(pair, group)` and `(pair + 1, group)` of `b`. Elements of inactive or missing lanes are
+    /// zero.
     ///
     /// `a` and `b` are both `F16` or both `F32`; `c` is of the same type or `F32`; rounding is that
     /// of [`MultiplyAdd`](Self::MultiplyAdd).
     MultiplyFragments {
-        /// The left matrix.
+        /// The left operand.
         a: [Value; 4],
-        /// The right matrix.
+        /// The right operand.
         b: [Value; 2],
         /// The accumulators.
         c: [Value; 4],
@@ -567,7 +570,7 @@ impl Inst {
         }
     }
 
-    /// Returns the number of results: this value, and the values after it.
+    /// Returns the number of results: the value itself, and those numbered after it.
     #[must_use]
     pub const fn results(&self) -> u32 {
         match self {

@@ -1,21 +1,21 @@
-//! Cooperative matrices: their types, and their places in memory.
+//! Cooperative matrices: types and memory layout.
 
 use std::fmt;
 
 use super::{Place, Type, Value};
 
-/// The operand of a product `a * b + c` that a cooperative matrix can be.
+/// Which operand of a product `a * b + c` a cooperative matrix is (SPIR-V: Cooperative Matrix Use).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatrixRole {
-    /// The left factor.
+    /// The left operand.
     A,
-    /// The right factor.
+    /// The right operand.
     B,
     /// The accumulator, and the result.
     C,
 }
 
-/// The rows of a cooperative matrix, which is square.
+/// The number of rows and of columns of a cooperative matrix, which is square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MatrixSize {
     /// 8 × 8 elements.
@@ -37,17 +37,17 @@ pub enum MatrixElement {
 /// together. Which invocation holds which element is up to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatrixType {
-    /// Its place in products.
+    /// Its operand in products.
     pub role: MatrixRole,
-    /// Its rows, and columns.
+    /// Its number of rows and of columns.
     pub size: MatrixSize,
     /// The type of its elements.
     pub element: MatrixElement,
 }
 
-/// A cooperative matrix in an array in memory: row `r` and column `c` are element `index + r *
-/// stride + c` of the array if it is row-major, else element `index + c * stride + r`. These sums
-/// do not wrap.
+/// The memory of a cooperative matrix, in an array: row `r` and column `c` are element `index + r *
+/// stride + c` of the array if it is row-major, else element `index + c * stride + r`. These
+/// indices do not wrap: above `u32::MAX` they are out of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatrixPlace {
     /// The address of the array's first element, in a buffer, the immediate block or workgroup
@@ -65,7 +65,7 @@ pub struct MatrixPlace {
 }
 
 impl MatrixSize {
-    /// Returns the number of rows, which is the number of columns.
+    /// Returns the number of rows, which equals the number of columns.
     #[must_use]
     pub const fn rows(self) -> u32 {
         match self {
@@ -85,7 +85,7 @@ impl MatrixElement {
         }
     }
 
-    /// Returns the element type of a scalar type, if there is one.
+    /// Returns the element type that is this scalar type; `None` if no matrix has such elements.
     #[must_use]
     pub const fn of(ty: Type) -> Option<Self> {
         match ty {
@@ -104,23 +104,23 @@ impl MatrixType {
         let elements = [MatrixElement::F16, MatrixElement::F32];
         let first = Self { role: roles[0], size: sizes[0], element: elements[0] };
         let mut all = [first; 12];
-        let mut nth = 0;
-        while nth < all.len() {
-            let (role, size) = (roles[nth / 4], sizes[nth / 2 % 2]);
-            all[nth] = Self { role, size, element: elements[nth % 2] };
-            nth += 1;
+        let mut i = 0;
+        while i < all.len() {
+            let (role, size) = (roles[i / 4], sizes[i / 2 % 2]);
+            all[i] = Self { role, size, element: elements[i % 2] };
+            i += 1;
         }
         all
     };
 
-    /// Returns the bytes of all elements.
+    /// Returns the size of all elements in bytes.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         self.size.rows() * self.size.rows() * self.element.ty().size()
     }
 
-    /// Returns whether there is a product `a * b + c` of matrices of these types: one size, the
-    /// roles in order, and factors of `f16` with accumulators of `f16` or `f32`, or all of `f32`.
+    /// Returns whether a product `a * b + c` of these types is supported. Sizes must be equal,
+    /// roles A, B and C; `a` and `b` are `f16` with `c` of `f16` or `f32`, or all three are `f32`.
     #[must_use]
     pub fn multiplies(a: Self, b: Self, c: Self) -> bool {
         [a.role, b.role, c.role] == [MatrixRole::A, MatrixRole::B, MatrixRole::C]
@@ -160,7 +160,7 @@ impl fmt::Display for MatrixType {
 }
 
 impl MatrixPlace {
-    /// Calls `visit` with each operand, which it may replace.
+    /// Calls `visit` with each operand. `visit` may replace the operand.
     pub(super) fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         let Self { array, len, index, stride, .. } = self;
         for operand in array.index.iter_mut().chain(len) {

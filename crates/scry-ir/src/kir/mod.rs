@@ -5,8 +5,9 @@
 //! indices are clamped unless they are proven to be in bounds. Values are defined once, by
 //! instructions; mutable state is in variables, so there are no phi nodes.
 //!
-//! A block is a list of statements. A value is visible after its statement, to the end of the block
-//! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
+//! A block is a list of statements. A value is visible after the statement that computes it: to the
+//! end of its block and in nested blocks. A value computed in a [`Stmt::Scope`] stays visible after
+//! the scope, unless an exit from the scope precedes it.
 
 pub mod builder;
 
@@ -61,7 +62,7 @@ pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut, needs_barriers};
 
 use crate::Location;
 
-/// Mutation testing is disabled in builds without the feature `mutation`.
+/// Stand-ins that mutate nothing, for builds without the feature `mutation`.
 #[cfg(not(feature = "mutation"))]
 #[doc(hidden)]
 pub mod mutation {
@@ -99,9 +100,9 @@ impl Array {
 pub struct Buffer {
     /// Name of the variable in the source.
     pub name: String,
-    /// Element type: the only scalar type that the binding's type contains. If it contains several,
-    /// the unsigned integer type of the size of the narrowest. Accesses of other sizes and types
-    /// are valid too.
+    /// Element type, a hint for code generators. It is the scalar type in the binding's type, or,
+    /// if that contains several, the unsigned integer type as wide as the narrowest of them.
+    /// Accesses of other types and sizes are valid too.
     pub element: Type,
     /// Whether the kernel may write it.
     pub writable: bool,
@@ -118,11 +119,11 @@ pub struct Kir {
     pub workgroup_size: [u32; 3],
     /// Buffers, in the order of [`Interface::bindings`](crate::Interface::bindings).
     pub buffers: Vec<Buffer>,
-    /// Bytes of the immediate block.
+    /// Size of the immediate block in bytes.
     pub immediates: u32,
-    /// Memory that the invocations of a workgroup share; zero at the start of each workgroup.
+    /// Arrays that the invocations of a workgroup share; zero at the start of each workgroup.
     pub workgroup: Vec<Array>,
-    /// Memory of each invocation; zero at the start of the kernel.
+    /// Arrays of which each invocation has its own; zero at the start of the kernel.
     pub locals: Vec<Array>,
     /// Types of the variables, which are initially zero.
     pub vars: Vec<Type>,
@@ -130,9 +131,9 @@ pub struct Kir {
     pub values: Vec<Definition>,
     /// The body of the kernel. [`Label::KERNEL`] exits it.
     pub body: Block,
-    /// Number of labels: all labels in use are smaller.
+    /// Number of labels, with [`Label::KERNEL`]: the numbers of all labels in use are smaller.
     pub labels: u32,
-    /// Positions in the source.
+    /// Source locations.
     pub source: SourceMap,
 }
 
@@ -149,8 +150,8 @@ impl Kir {
         &self.values[value.index()].inst
     }
 
-    /// Returns the position in the source of a statement. `None` where it is unknown, and for
-    /// assignments and exits, which have none.
+    /// Returns the source location of a statement. `None` if it is unknown, and for assignments and
+    /// exits, which have none.
     #[must_use]
     pub fn position(&self, stmt: &Stmt) -> Option<Location> {
         match stmt {

@@ -8,9 +8,9 @@ use super::{
 /// Shape of the workgroups: 12 invocations.
 pub(crate) const SIZE: [u32; 3] = [3, 2, 2];
 
-/// Returns the kernel of a seed. Without `bounds` it has no minimum and maximum instructions.
-pub(crate) fn kernel(seed: u64, bounds: bool) -> Kir {
-    let mut random = Random { state: seed, bounds, statements: 60 };
+/// Generates a kernel from a seed, with minimum and maximum instructions if `min_max`.
+pub(crate) fn kernel(seed: u64, min_max: bool) -> Kir {
+    let mut random = Random { state: seed, min_max, remaining: 60 };
     let mut b = Builder::new("random", SIZE);
     let buffer = b.buffer(false);
     let vars = (0..6).map(|_| b.var(Type::U32)).collect();
@@ -26,19 +26,24 @@ pub(crate) fn kernel(seed: u64, bounds: bool) -> Kir {
 
 struct Random {
     state: u64,
-    bounds: bool,
-    statements: u32,
+    min_max: bool,
+    /// Number of statements that may still be generated.
+    remaining: u32,
 }
 
+/// What a statement can use.
 struct Scene {
+    /// A read-only buffer.
     buffer: u32,
     vars: Vec<Var>,
-    /// `U32` values that can be used.
+    /// `U32` values that are visible.
     visible: Vec<Value>,
+    /// Labels that can be exited.
     labels: Vec<Label>,
 }
 
 impl Random {
+    /// Returns a random number below a limit (splitmix64).
     fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.state;
@@ -54,15 +59,16 @@ impl Random {
     fn block(&mut self, b: &mut Builder, scene: &mut Scene, depth: usize) {
         let visible = scene.visible.len();
         for _ in 0..3 + self.below(5) {
-            if self.statements == 0 {
+            if self.remaining == 0 {
                 break;
             }
-            self.statements -= 1;
+            self.remaining -= 1;
             self.statement(b, scene, depth);
         }
         scene.visible.truncate(visible);
     }
 
+    /// Adds a statement; nested blocks only up to a depth of 5.
     fn statement(&mut self, b: &mut Builder, scene: &mut Scene, depth: usize) {
         match self.below(if depth < 5 { 16 } else { 11 }) {
             0..4 => {
@@ -138,7 +144,7 @@ impl Random {
         }
     }
 
-    /// Returns a value below four.
+    /// Adds a value below four.
     fn small(&mut self, b: &mut Builder, scene: &Scene) -> Value {
         let value = self.one_of(&scene.visible);
         let three = b.u32(3);
@@ -168,7 +174,9 @@ impl Random {
                 b.convert(Type::U32, signed)
             }
             4 => b.constant(Const::u32(self.below(5) as u32)),
-            5 if self.bounds => b.binary(self.one_of(&[BinaryOp::Min, BinaryOp::Max]), left, right),
+            5 if self.min_max => {
+                b.binary(self.one_of(&[BinaryOp::Min, BinaryOp::Max]), left, right)
+            }
             _ => {
                 use BinaryOp::{Add, And, Mul, Shl, Sub, Xor};
                 b.binary(self.one_of(&[Add, Add, Sub, Mul, Shl, And, Xor]), left, right)

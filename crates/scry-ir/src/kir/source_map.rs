@@ -1,6 +1,6 @@
-//! Positions in the source of values, loops and scopes.
+//! Source locations of values, loops and scopes.
 //!
-//! They are in tables of their own, so passes that do not create values need not know of them.
+//! They are stored in separate tables, so that passes which create no values can ignore them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::fmt;
 use super::types::{Label, Value};
 use crate::Location;
 
-/// A position for messages: `kernel.wgsl:5:13`, or `line 5, column 13` if the source has no name.
+/// A source location for messages: `kernel.wgsl:5:13`, or `line 5, column 13` if the source has no
+/// name.
 pub(super) struct InSource<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) at: Location,
@@ -24,11 +25,11 @@ impl fmt::Display for InSource<'_> {
     }
 }
 
-/// Marks a missing position: lines are counted from 1.
-const NONE: Location = Location { line: 0, column: 0 };
+/// Marks an unknown location: lines are counted from 1.
+const UNKNOWN: Location = Location { line: 0, column: 0 };
 
-/// Where the values, loops and scopes of a kernel stem from in its source. Code of an inlined
-/// function has its position in the function.
+/// The source locations of a kernel's values, loops and scopes. Inlined code has its location in
+/// the function that it comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap {
     /// Name of the source, such as its file, if known.
@@ -38,13 +39,13 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Returns the position of a value, if known.
+    /// Returns the location of a value, if known.
     #[must_use]
     pub fn value(&self, value: Value) -> Option<Location> {
-        self.values.get(value.index()).copied().filter(|at| *at != NONE)
+        self.values.get(value.index()).copied().filter(|at| *at != UNKNOWN)
     }
 
-    /// Sets the position of a value.
+    /// Sets the location of a value.
     ///
     /// ```
     /// use scry_ir::Location;
@@ -61,46 +62,49 @@ impl SourceMap {
         match self.values.get_mut(value.index()) {
             Some(old) => *old = at,
             None => {
-                self.values.resize(value.index(), NONE);
+                self.values.resize(value.index(), UNKNOWN);
                 self.values.push(at);
             }
         }
     }
 
-    /// Returns a position in parentheses after a space, for messages; empty if it is unknown.
+    /// Returns a location in parentheses after a space, for messages; empty if it is unknown.
     pub(super) fn parenthesised(&self, at: Option<Location>) -> String {
         let name = self.name.as_deref();
         at.map(|at| format!(" ({})", InSource { name, at })).unwrap_or_default()
     }
 
-    /// Returns the position of a loop or scope, if known.
+    /// Returns the location of a loop or scope, if known.
     #[must_use]
     pub fn label(&self, label: Label) -> Option<Location> {
         self.labels.get(&label).copied()
     }
 
-    /// Sets the position of a loop or scope.
+    /// Sets the location of a loop or scope.
     pub fn set_label(&mut self, label: Label, at: Location) {
         self.labels.insert(label, at);
     }
 
-    /// Copies the position of a replaced value to the new one.
+    /// Copies the location of a replaced value to the new one.
     pub(crate) fn inherit(&mut self, new: Value, replaced: Value) {
         if let Some(at) = self.value(replaced) {
             self.set_value(new, at);
         }
     }
 
-    /// Returns the table for values of other numbers: `origins` has the old number of each.
+    /// Returns the map for renumbered values. `origins` yields, for each new value, the value that
+    /// it comes from.
     pub(crate) fn renumbered(&self, origins: impl Iterator<Item = Option<Value>>) -> Self {
         let mut values = Vec::new();
         if !self.values.is_empty() {
-            values.extend(origins.map(|old| old.and_then(|old| self.value(old)).unwrap_or(NONE)));
+            values
+                .extend(origins.map(|old| old.and_then(|old| self.value(old)).unwrap_or(UNKNOWN)));
         }
         Self { name: self.name.clone(), values, labels: self.labels.clone() }
     }
 
-    /// Returns the table for labels of other numbers: `labels` has the new one of each.
+    /// Returns the map for renumbered labels. `labels` has the new label of each old one, or
+    /// [`Label::KERNEL`] for a label that no longer exists.
     pub(crate) fn relabelled(mut self, labels: &[Label]) -> Self {
         let old = std::mem::take(&mut self.labels);
         for (old, at) in old {

@@ -11,7 +11,7 @@ pub type Block = Vec<Stmt>;
 pub enum Barrier {
     /// The workgroup: orders accesses to workgroup memory and storage buffers.
     Workgroup,
-    /// The subgroup.
+    /// The subgroup: orders the same accesses, between its invocations.
     Subgroup,
 }
 
@@ -28,16 +28,16 @@ pub enum Stmt {
         place: Place,
         /// The values, all of the same type.
         values: Vec<Value>,
-        /// Position in the source, if known.
+        /// Source location, if known.
         at: Option<Location>,
     },
     /// Stores a cooperative matrix, which is collective; elements out of bounds are not stored.
     MatrixStore {
-        /// Where it is stored.
+        /// The address and layout in memory.
         place: MatrixPlace,
         /// The matrix.
         value: Value,
-        /// Position in the source, if known.
+        /// Source location, if known.
         at: Option<Location>,
     },
     /// A branch.
@@ -48,10 +48,10 @@ pub enum Stmt {
         then_block: Block,
         /// Executed if the condition is false.
         else_block: Block,
-        /// Position in the source, if known.
+        /// Source location, if known.
         at: Option<Location>,
     },
-    /// Repeats a block until it is left.
+    /// Repeats a block until a [`Stmt::Leave`] exits the loop.
     Loop {
         /// The label of the loop.
         label: Label,
@@ -60,7 +60,7 @@ pub enum Stmt {
         /// Whether the loop is proven to terminate.
         finite: bool,
     },
-    /// Executes a block once, which can be left before its end.
+    /// Executes a block once. A [`Stmt::Leave`] may exit the scope before its end.
     Scope {
         /// The label of the scope.
         label: Label,
@@ -69,6 +69,6 @@ pub enum Stmt {
     },
     /// Exits the enclosing loop or scope of this label. Always the last statement of its block.
     Leave(Label),
-    /// A barrier, and its position in the source, if known.
+    /// A barrier, and its source location, if known.
     Barrier(Barrier, Option<Location>),
 }

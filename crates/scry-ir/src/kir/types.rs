@@ -46,7 +46,7 @@ impl Type {
         Self::F64,
     ];
 
-    /// Bytes in memory; of a matrix, those of all elements.
+    /// Size in memory in bytes; of a matrix, that of all its elements.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -58,7 +58,7 @@ impl Type {
         }
     }
 
-    /// Bits of a number; 1 for `Bool`.
+    /// Width in bits; 1 for `Bool`.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -79,7 +79,7 @@ impl Type {
         self.is_signed() || matches!(self, Self::U16 | Self::U32 | Self::U64)
     }
 
-    /// Whether values are two's complement integers.
+    /// Whether values are signed integers.
     #[must_use]
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::I16 | Self::I32 | Self::I64)
@@ -94,7 +94,7 @@ impl Type {
         }
     }
 
-    /// The unsigned integer type of the same size; `Bool` and matrices themselves.
+    /// The unsigned integer type of the same size; the type itself for `Bool` and matrices.
     #[must_use]
     pub const fn to_unsigned(self) -> Self {
         match self {
@@ -139,7 +139,7 @@ pub struct Value(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Var(pub u32);
 
-/// A loop or scope that can be left.
+/// The name of a loop or scope, by which [`Stmt::Leave`](super::Stmt::Leave) exits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(pub u32);
 
@@ -160,7 +160,7 @@ impl Var {
 }
 
 impl Label {
-    /// The label of the whole kernel: leaving it terminates the invocation.
+    /// The label of the whole kernel: exiting it terminates the invocation.
     pub const KERNEL: Self = Self(0);
 }
 
@@ -182,23 +182,23 @@ impl fmt::Display for Label {
     }
 }
 
-/// A constant: a scalar type, and its bits, zero-extended to 64.
+/// A scalar constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Const {
-    /// The type of the bits.
+    /// The type.
     pub ty: Type,
-    /// The bits.
+    /// The bits of the value, zero-extended to 64.
     pub bits: u64,
 }
 
 impl Const {
-    /// Returns the zero (or false) of a type.
+    /// The zero, or false, of a type.
     #[must_use]
     pub const fn zero(ty: Type) -> Self {
         Self { ty, bits: 0 }
     }
 
-    /// Returns a bool.
+    /// A `bool`.
     #[must_use]
     pub const fn bool(value: bool) -> Self {
         Self { ty: Type::Bool, bits: value as u64 }
@@ -235,7 +235,8 @@ impl Const {
         Self { ty, bits: value as u64 & mask }
     }
 
-    /// The value of an integer, sign-extended if its type is signed.
+    /// The value of an integer, sign-extended if its type is signed. A `U64` above `i64::MAX`
+    /// wraps.
     #[must_use]
     pub const fn as_i64(self) -> i64 {
         let unused = 64u32.saturating_sub(self.ty.bits());

@@ -27,18 +27,18 @@ pub fn any_stmt(block: &[Stmt], condition: &mut impl FnMut(&Stmt) -> bool) -> bo
         .any(|stmt| condition(stmt) || stmt.blocks().any(|inner| any_stmt(inner, condition)))
 }
 
-/// Returns whether barriers are required before and after the [`Inst::WorkgroupUniformLoad`] at
-/// position `nth` of a block: not where the adjacent statement is a workgroup barrier or such a
-/// load, since nothing is stored between them.
+/// Returns whether barriers are required before and after the [`Inst::WorkgroupUniformLoad`] that
+/// is statement `index` of a block. They are not where the adjacent statement is a workgroup
+/// barrier or another such load, since no store is in between.
 #[must_use]
-pub fn needs_barriers(kir: &Kir, block: &[Stmt], nth: usize) -> [bool; 2] {
+pub fn needs_barriers(kir: &Kir, block: &[Stmt], index: usize) -> [bool; 2] {
     let synchronises = |stmt: &Stmt| match stmt {
         Stmt::Barrier(barrier, _) => *barrier == Barrier::Workgroup,
         Stmt::Let(value) => matches!(kir.inst(*value), Inst::WorkgroupUniformLoad { .. }),
         _ => false,
     };
-    let before = nth.checked_sub(1).and_then(|nth| block.get(nth));
-    [before, block.get(nth + 1)].map(|stmt| !stmt.is_some_and(synchronises))
+    let before = index.checked_sub(1).and_then(|before| block.get(before));
+    [before, block.get(index + 1)].map(|stmt| !stmt.is_some_and(synchronises))
 }
 
 /// Up to two blocks.
@@ -97,12 +97,12 @@ impl Stmt {
         }
     }
 
-    /// Calls `visit` with each operand of the statement itself, which it may replace.
+    /// Calls `visit` with each operand of the statement itself. `visit` may replace the operand.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
         match self {
             Self::Set(_, value) | Self::If { condition: value, .. } => visit(value),
             Self::Store { place, values, .. } => {
-                visit_any(&mut place.index, &mut visit);
+                visit_optional(&mut place.index, &mut visit);
                 for value in values {
                     visit(value);
                 }
@@ -127,7 +127,7 @@ impl Inst {
         copy.visit_operands(&mut |value| visit(*value));
     }
 
-    /// Calls `visit` with each operand, which it may replace.
+    /// Calls `visit` with each operand. `visit` may replace the operand.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
         self.visit_operands(&mut visit);
     }
@@ -150,12 +150,12 @@ impl Inst {
                 visit(c);
             }
             Self::Load { place, .. } | Self::WorkgroupUniformLoad { place, .. } => {
-                visit_any(&mut place.index, visit);
+                visit_optional(&mut place.index, visit);
             }
             Self::Atomic { place, value, compare, .. } => {
-                visit_any(&mut place.index, visit);
-                visit_any(value, visit);
-                visit_any(compare, visit);
+                visit_optional(&mut place.index, visit);
+                visit_optional(value, visit);
+                visit_optional(compare, visit);
             }
             Self::Subgroup(op) => op.visit_operands(visit),
             Self::MatrixLoad(place) => place.visit_operands(visit),
@@ -165,7 +165,7 @@ impl Inst {
 }
 
 /// Calls `visit` with the value, if there is one.
-fn visit_any(value: &mut Option<Value>, visit: &mut dyn FnMut(&mut Value)) {
+fn visit_optional(value: &mut Option<Value>, visit: &mut dyn FnMut(&mut Value)) {
     if let Some(value) = value {
         visit(value);
     }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::kir::Label;
 
-    /// A scope with a barrier and a loop that leaves it, and a barrier after it.
+    /// A scope with a barrier and a loop that exits the scope, and a barrier after the scope.
     fn body() -> Block {
         let repeat =
             Stmt::Loop { label: Label(2), body: vec![Stmt::Leave(Label(1))], finite: true };
@@ -217,23 +217,23 @@ mod tests {
 
     #[test]
     fn statements_are_visited_in_order() {
-        let order = ["scope", "workgroup", "loop", "leave", "subgroup"];
-        let (mut body, mut seen) = (body(), Vec::new());
-        for_each_stmt(&body, &mut |stmt| seen.push(kind(stmt)));
-        assert_eq!(seen, order);
-        seen.clear();
-        for_each_stmt_mut(&mut body, &mut |stmt| seen.push(kind(stmt)));
-        assert_eq!(seen, order);
+        let expected = ["scope", "workgroup", "loop", "leave", "subgroup"];
+        let (mut body, mut visited) = (body(), Vec::new());
+        for_each_stmt(&body, &mut |stmt| visited.push(kind(stmt)));
+        assert_eq!(visited, expected);
+        visited.clear();
+        for_each_stmt_mut(&mut body, &mut |stmt| visited.push(kind(stmt)));
+        assert_eq!(visited, expected);
     }
 
     #[test]
     fn search_ends_at_first_match() {
-        let mut seen = Vec::new();
+        let mut visited = Vec::new();
         assert!(any_stmt(&body(), &mut |stmt| {
-            seen.push(kind(stmt));
+            visited.push(kind(stmt));
             kind(stmt) == "loop"
         }));
-        assert_eq!(seen, ["scope", "workgroup", "loop"]);
+        assert_eq!(visited, ["scope", "workgroup", "loop"]);
         assert!(!any_stmt(&body(), &mut |stmt| kind(stmt) == "other"));
     }
 }
