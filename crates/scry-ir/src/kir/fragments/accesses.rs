@@ -1,37 +1,39 @@
-//! Loads and stores of matrices, element by element.
+//! Expands loads and stores of matrices into accesses of single elements.
 //!
-//! Elements outside of the array read as zero and are not stored. A test of the last element, which
-//! is the same in all lanes, decides between accesses without and with a test of each element.
+//! Elements out of bounds read as zero and are not stored. If the matrix may be partly out of
+//! bounds, a branch that is uniform in the subgroup tests its last element. If that is in bounds,
+//! all elements are accessed unchecked; otherwise each is checked.
 
-use super::expand::Expand;
-use super::layout::{FragmentLayout, LaneBits, held};
-use crate::kir::matrix_bounds::{Inside, element_place, exact_index, inside, wide};
+use super::expand::{Expand, LANES};
+use super::layout::{FragmentLayout, LaneBits, elements_per_lane};
+use crate::kir::matrix_bounds::{Condition, element_place, index_u64, is_in_bounds, to_u64};
 use crate::kir::{BinaryOp, Builtin, Const, MatrixPlace, MatrixType, Place, Stmt, Value, Var};
 
 /// One element of a lane in memory.
 struct Element {
     place: Place,
-    /// Whether it is inside of the array; `None` if it is known to be.
-    inside: Option<Value>,
+    /// Whether it is in bounds of the array; `None` if it always is.
+    in_bounds: Option<Value>,
 }
 
-/// The row or column of a lane's first element that is contiguous in memory is its position, the
-/// other its line.
+/// The row and column of a lane's first element. A line is a row of a row-major matrix, else a
+/// column: its elements are contiguous in memory.
 struct LaneOrigin {
     line: Value,
+    /// Position in the line.
     position: Value,
 }
 
 impl Expand<'_> {
     /// Loads a matrix.
     pub(super) fn load(&mut self, place: &MatrixPlace, ty: MatrixType) -> Vec<Value> {
-        let condition = match inside(&mut self.builder, place, ty) {
-            Inside::Always => return self.load_elements(place, ty, false),
-            Inside::Never => return self.load_elements(place, ty, true),
-            Inside::If(condition) => condition,
+        let condition = match is_in_bounds(&mut self.builder, place, ty) {
+            Condition::Always => return self.load_elements(place, ty, false),
+            Condition::Never => return self.load_elements(place, ty, true),
+            Condition::If(condition) => condition,
         };
         let vars: Vec<Var> =
-            (0..held(ty.size)).map(|_| self.builder.var(ty.element.ty())).collect();
+            (0..elements_per_lane(ty.size)).map(|_| self.builder.var(ty.element.ty())).collect();
         self.branch_on(condition, &mut |this, checked| {
             let values = this.load_elements(place, ty, checked);
             vars.iter().zip(values).for_each(|(var, value)| this.builder.set(*var, value));
@@ -41,17 +43,17 @@ impl Expand<'_> {
 
     /// Stores a matrix.
     pub(super) fn store(&mut self, place: &MatrixPlace, ty: MatrixType, values: &[Value]) {
-        match inside(&mut self.builder, place, ty) {
-            Inside::Always => self.store_elements(place, ty, values, false),
-            Inside::Never => self.store_elements(place, ty, values, true),
-            Inside::If(condition) => self.branch_on(condition, &mut |this, checked| {
+        match is_in_bounds(&mut self.builder, place, ty) {
+            Condition::Always => self.store_elements(place, ty, values, false),
+            Condition::Never => self.store_elements(place, ty, values, true),
+            Condition::If(condition) => self.branch_on(condition, &mut |this, checked| {
                 this.store_elements(place, ty, values, checked);
             }),
         }
     }
 
-    /// Adds a branch: `fill` adds the unchecked accesses for a matrix that is inside of its array,
-    /// and the checked ones for another.
+    /// Adds a branch: `fill` adds unchecked accesses (`false`) to the block for a true condition,
+    /// and checked ones (`true`) to the other.
     fn branch_on(&mut self, condition: Value, fill: &mut dyn FnMut(&mut Self, bool)) {
         let at = self.builder.position();
         let mut block = |checked| {
@@ -65,14 +67,14 @@ impl Expand<'_> {
 
     fn load_elements(&mut self, place: &MatrixPlace, ty: MatrixType, checked: bool) -> Vec<Value> {
         let element = ty.element.ty();
-        let mut values = Vec::with_capacity(held(ty.size) as usize);
-        self.for_each_element(place, ty, checked, &mut |this, at| {
-            let value = this.builder.load(element, at.place, 1)[0];
-            values.push(match at.inside {
+        let mut values = Vec::with_capacity(elements_per_lane(ty.size) as usize);
+        self.for_each_element(place, ty, checked, &mut |this, access| {
+            let value = this.builder.load(element, access.place, 1)[0];
+            values.push(match access.in_bounds {
                 None => value,
-                Some(inside) => {
+                Some(in_bounds) => {
                     let zero = this.builder.constant(Const::zero(element));
-                    this.builder.select(inside, value, zero)
+                    this.builder.select(in_bounds, value, zero)
                 }
             });
         });
@@ -87,11 +89,13 @@ impl Expand<'_> {
         checked: bool,
     ) {
         let mut values = values.iter().copied();
-        self.for_each_element(place, ty, checked, &mut |this, at| {
+        self.for_each_element(place, ty, checked, &mut |this, access| {
             let value = values.next().into_iter().collect();
-            match at.inside {
-                None => this.builder.store(at.place, value),
-                Some(inside) => this.builder.if_then(inside, |b| b.store(at.place, value)),
+            match access.in_bounds {
+                None => this.builder.store(access.place, value),
+                Some(in_bounds) => {
+                    this.builder.if_then(in_bounds, |b| b.store(access.place, value));
+                }
             }
         });
     }
@@ -104,32 +108,34 @@ impl Expand<'_> {
         checked: bool,
         visit: &mut dyn FnMut(&mut Self, Element),
     ) {
-        let layout = *self.layout.of(ty.role);
+        let layout = *self.layout.operand(ty.role);
         let origin = self.lane_origin(&layout, place.row_major);
         let lines = self.builder.binary(BinaryOp::Mul, origin.line, place.stride);
         let first = self.builder.binary(BinaryOp::Add, place.index, lines);
         let first = self.builder.binary(BinaryOp::Add, first, origin.position);
-        for nth in 0..held(ty.size) {
+        for nth in 0..elements_per_lane(ty.size) {
             let [rows, columns] = layout.distance(nth);
-            let [lines, along] = if place.row_major { [rows, columns] } else { [columns, rows] };
-            let index = self.offset(first, place.stride, lines, along);
+            let [lines, positions] =
+                if place.row_major { [rows, columns] } else { [columns, rows] };
+            let index = self.offset(first, place.stride, lines, positions);
             let element = match place.len.filter(|_| checked) {
                 None => Element {
                     place: element_place(&mut self.builder, place, ty, index),
-                    inside: None,
+                    in_bounds: None,
                 },
                 Some(len) => {
-                    let line = self.plus(origin.line, lines);
-                    let position = self.plus(origin.position, along);
-                    let exact = exact_index(&mut self.builder, place, line, position);
-                    let wide_len = wide(&mut self.builder, len);
-                    let inside = self.builder.binary(BinaryOp::Lt, exact, wide_len);
+                    let line = self.add_constant(origin.line, lines);
+                    let position = self.add_constant(origin.position, positions);
+                    let exact = index_u64(&mut self.builder, place, line, position);
+                    let len_u64 = to_u64(&mut self.builder, len);
+                    let in_bounds = self.builder.binary(BinaryOp::Lt, exact, len_u64);
+                    // Loads are unconditional: their index must be in bounds.
                     let one = self.constant(1);
                     let last = self.builder.binary(BinaryOp::Sub, len, one);
                     let index = self.builder.binary(BinaryOp::Min, index, last);
                     Element {
                         place: element_place(&mut self.builder, place, ty, index),
-                        inside: Some(inside),
+                        in_bounds: Some(in_bounds),
                     }
                 }
             };
@@ -137,35 +143,35 @@ impl Expand<'_> {
         }
     }
 
-    /// Adds a number of strides and a number of elements to an index.
-    fn offset(&mut self, index: Value, stride: Value, lines: u32, along: u32) -> Value {
-        let index = self.plus(index, along);
+    /// Adds a number of lines and a number of positions in a line to an index.
+    fn offset(&mut self, index: Value, stride: Value, lines: u32, positions: u32) -> Value {
+        let index = self.add_constant(index, positions);
         if lines == 0 {
             return index;
         }
-        let lines = self.times(stride, lines);
+        let lines = self.multiply_constant(stride, lines);
         self.builder.binary(BinaryOp::Add, index, lines)
     }
 
-    fn plus(&mut self, value: Value, by: u32) -> Value {
-        let by = self.constant(by);
-        self.builder.binary(BinaryOp::Add, value, by)
+    fn add_constant(&mut self, value: Value, constant: u32) -> Value {
+        let constant = self.constant(constant);
+        self.builder.binary(BinaryOp::Add, value, constant)
     }
 
-    fn times(&mut self, value: Value, by: u32) -> Value {
-        if by == 1 {
+    fn multiply_constant(&mut self, value: Value, constant: u32) -> Value {
+        if constant == 1 {
             return value;
         }
-        let by = self.constant(by);
-        self.builder.binary(BinaryOp::Mul, value, by)
+        let constant = self.constant(constant);
+        self.builder.binary(BinaryOp::Mul, value, constant)
     }
 
-    /// Returns where the first element of a lane is.
+    /// Computes the line and position of a lane's first element.
     fn lane_origin(&mut self, layout: &FragmentLayout, row_major: bool) -> LaneOrigin {
-        // A lane is below 32, which the interval analysis cannot derive.
+        // The mask changes nothing, but lets the interval analysis bound the lane.
         let lane = self.builder.builtin(Builtin::SubgroupLane);
-        let most = self.constant(31);
-        let lane = self.builder.binary(BinaryOp::And, lane, most);
+        let mask = self.constant(LANES - 1);
+        let lane = self.builder.binary(BinaryOp::And, lane, mask);
         let (row, column) = (self.lane_bits(layout.row, lane), self.lane_bits(layout.column, lane));
         match row_major {
             true => LaneOrigin { line: row, position: column },
@@ -173,17 +179,18 @@ impl Expand<'_> {
         }
     }
 
-    /// Returns a row or column below 8.
+    /// Computes a row or column below 8 from a lane.
     fn lane_bits(&mut self, bits: LaneBits, lane: Value) -> Value {
         let mut value = lane;
         if bits.shift > 0 {
             let shift = self.constant(bits.shift);
             value = self.builder.binary(BinaryOp::Shr, value, shift);
         }
-        let most = 7 / bits.scale;
-        if 31 >> bits.shift > most {
-            let most = self.constant(most);
-            value = self.builder.binary(BinaryOp::And, value, most);
+        let mask = 7 / bits.scale;
+        // Otherwise the shift leaves no further bits.
+        if (LANES - 1) >> bits.shift > mask {
+            let mask = self.constant(mask);
+            value = self.builder.binary(BinaryOp::And, value, mask);
         }
         if bits.scale == 1 {
             return value;

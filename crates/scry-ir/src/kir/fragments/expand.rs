@@ -1,4 +1,4 @@
-//! Replaces values, variables and arrays of matrices by those of their elements.
+//! Replaces matrix values, variables and arrays by scalar ones, which hold a lane's elements.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,27 +6,27 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::MatrixFragments;
-use super::layout::held;
+use super::layout::elements_per_lane;
 use crate::kir::{
     AddressSpace, Block, Builder, Const, Inst, Kir, MatrixType, Place, Stmt, Value, Var,
 };
 
-/// Maximum values of a load or store.
+/// Maximum number of values of a load or store.
 const MAX_RUN: usize = 4;
 
-/// Lanes that hold a matrix.
-const LANES: u32 = 32;
+/// Lanes of a subgroup, among which the elements of a matrix are distributed.
+pub(super) const LANES: u32 = 32;
 
 /// A kernel being expanded.
 pub(super) struct Expand<'k> {
     pub(super) kir: &'k Kir,
     pub(super) builder: Builder,
     pub(super) layout: &'k MatrixFragments,
-    /// The elements of each matrix.
+    /// For each matrix, the elements that a lane holds.
     fragments: HashMap<Value, Rc<[Value]>, RandomState>,
-    /// The variables of the elements, by variable.
+    /// For each matrix variable, the variables of its elements.
     vars: HashMap<Var, Vec<Var>, RandomState>,
-    /// Arrays of elements in local memory, by array of matrices.
+    /// For each local array of matrices, the array of their elements.
     locals: HashMap<u32, AddressSpace, RandomState>,
 }
 
@@ -52,13 +52,15 @@ impl Expand<'_> {
         for (nth, ty) in (0..).zip(&self.kir.vars) {
             if let Some(matrix) = ty.matrix() {
                 let element = matrix.element.ty();
-                let vars = (0..held(matrix.size)).map(|_| self.builder.var(element)).collect();
+                let vars = (0..elements_per_lane(matrix.size))
+                    .map(|_| self.builder.var(element))
+                    .collect();
                 self.vars.insert(Var(nth), vars);
             }
         }
         for (nth, array) in (0..).zip(&self.kir.locals) {
             if let Some(matrix) = array.ty.matrix() {
-                let len = array.len.saturating_mul(held(matrix.size));
+                let len = array.len.saturating_mul(elements_per_lane(matrix.size));
                 let elements = self.builder.local_array(matrix.element.ty(), len);
                 self.locals.insert(nth, elements);
             }
@@ -128,7 +130,7 @@ impl Expand<'_> {
 
     /// Computes the elements of a matrix.
     fn compute(&mut self, value: Value, ty: MatrixType) -> Rc<[Value]> {
-        let (count, element) = (held(ty.size), ty.element.ty());
+        let (count, element) = (elements_per_lane(ty.size), ty.element.ty());
         match *self.kir.inst(value) {
             Inst::MatrixFill(of) => (0..count).map(|_| of).collect(),
             Inst::MatrixLoad(place) => self.load(&place, ty).into(),
@@ -157,18 +159,20 @@ impl Expand<'_> {
         }
     }
 
-    /// Returns the place of elements in place of a matrix in local memory.
-    fn local(&self, place: &Place) -> Place {
+    /// Returns the address of a lane's elements of a matrix in local memory, given that of the
+    /// matrix. A lane holds one of `LANES` equal parts, so strides and offsets shrink by that
+    /// factor.
+    fn local_place(&self, place: &Place) -> Place {
         let AddressSpace::Local(nth) = place.space else { return *place };
         let space = self.locals.get(&nth).copied().unwrap_or(place.space);
         Place { space, stride: place.stride / LANES, offset: place.offset / LANES, ..*place }
     }
 
     fn load_local(&mut self, place: &Place, ty: MatrixType) -> Rc<[Value]> {
-        let (mut place, element) = (self.local(place), ty.element.ty());
+        let (mut place, element) = (self.local_place(place), ty.element.ty());
         let mut elements = Vec::new();
-        while elements.len() < held(ty.size) as usize {
-            let count = MAX_RUN.min(held(ty.size) as usize);
+        while elements.len() < elements_per_lane(ty.size) as usize {
+            let count = MAX_RUN.min(elements_per_lane(ty.size) as usize);
             elements.extend(self.builder.load(element, place, count as u8));
             place.offset += count as u32 * element.size();
         }
@@ -176,7 +180,7 @@ impl Expand<'_> {
     }
 
     fn store_local(&mut self, place: &Place, value: Value) {
-        let mut place = self.local(place);
+        let mut place = self.local_place(place);
         for run in self.elements(value).chunks(MAX_RUN) {
             let size = self.builder.ty(run[0]).size();
             self.builder.store(place, run.to_vec());

@@ -6,37 +6,38 @@ use crate::kir::{MatrixRole, MatrixSize};
 /// over the 32 lanes of a subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatrixFragments {
-    /// Left factors.
+    /// Left operands.
     pub a: FragmentLayout,
-    /// Right factors.
+    /// Right operands.
     pub b: FragmentLayout,
     /// Accumulators.
     pub c: FragmentLayout,
 }
 
-/// The elements of a matrix that a lane holds: 2 of one with 8 rows, 8 of one with 16.
+/// Which elements of a matrix a lane holds: 2 of an 8 × 8 matrix, 8 of a 16 × 16 matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentLayout {
     /// The row of the lane's first element.
     pub row: LaneBits,
     /// The column of the lane's first element.
     pub column: LaneBits,
-    /// Rows and columns that bits 0, 1 and 2 of an element's number add to those of the first one.
+    /// The position of the lane's other elements: bit `i` of an element's number, if set, adds
+    /// `steps[i]`, a number of rows and of columns, to the position of the first one.
     pub steps: [[u32; 2]; 3],
 }
 
-/// A row or column below 8 as a function of the lane: bits of its number, times a factor.
+/// A row or column below 8 as a function of the lane: `(lane >> shift) % (8 / scale) * scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LaneBits {
-    /// The lowest bit of the lane that counts.
+    /// The lowest bit of the lane that is used.
     pub shift: u32,
     /// The factor, a power of two: 1 for three bits, 2 for two bits.
     pub scale: u32,
 }
 
 impl MatrixFragments {
-    /// Returns the layout of matrices of a role.
-    pub(super) const fn of(&self, role: MatrixRole) -> &FragmentLayout {
+    /// Returns the layout of an operand.
+    pub(super) const fn operand(&self, role: MatrixRole) -> &FragmentLayout {
         match role {
             MatrixRole::A => &self.a,
             MatrixRole::B => &self.b,
@@ -46,7 +47,7 @@ impl MatrixFragments {
 }
 
 impl FragmentLayout {
-    /// Returns the rows and columns between the first element of a lane and another one.
+    /// Returns the numbers of rows and columns from a lane's first element to its element `nth`.
     pub(super) fn distance(&self, nth: u32) -> [u32; 2] {
         let mut distance = [0, 0];
         for (bit, [rows, columns]) in (0..).zip(self.steps) {
@@ -58,8 +59,8 @@ impl FragmentLayout {
     }
 }
 
-/// Returns the number of elements that a lane holds.
-pub(super) const fn held(size: MatrixSize) -> u32 {
+/// Returns the number of elements of a matrix that each lane holds.
+pub(super) const fn elements_per_lane(size: MatrixSize) -> u32 {
     match size {
         MatrixSize::M8 => 2,
         MatrixSize::M16 => 8,

@@ -1,4 +1,4 @@
-//! Fragments of cooperative matrices: replaces each matrix by the scalars that a lane holds, for
+//! Fragments of cooperative matrices: replaces each matrix by the elements that a lane holds, for
 //! backends without instructions for whole matrices.
 //!
 //! The backend decides which elements a lane holds ([`MatrixFragments`]). Element-wise operations

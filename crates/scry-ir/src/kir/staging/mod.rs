@@ -1,36 +1,39 @@
-//! Cooperative matrices for devices that access them whole, as Vulkan's do: at places that are the
-//! same in all lanes, inside of the array, and aligned.
+//! Rewrites cooperative matrix accesses for devices such as Vulkan's, which load and store a matrix
+//! only at an address that is the same in all lanes, in bounds and aligned.
 //!
-//! The place of a matrix is made that of the first lane. A test, which is the same in all lanes,
-//! decides whether the device accesses the matrix where it is; if not, the lanes copy its elements
-//! from or to a tile in workgroup memory, one tile for each subgroup, and the device accesses that.
-//! Elements outside of the array are zero in the tile, and are not copied from it.
+//! The address is broadcast from the first lane. If it is in bounds and aligned, the device
+//! accesses the matrix directly. Otherwise it accesses a tile in workgroup memory, one for each
+//! subgroup, from or to which the lanes copy the elements: elements out of bounds are zero in the
+//! tile, and are not copied from it. What depends on values of
+//! the kernel is tested when it runs, by a branch that is uniform in the subgroup.
 
 mod alignment;
 mod tiles;
 
 use self::alignment::Alignment;
-use super::matrix_bounds::{Inside, index_from_offset, inside};
+use super::matrix_bounds::{Condition, index_from_offset, is_in_bounds};
 use super::{
     AddressSpace, BinaryOp, Block, Builder, Inst, Kir, MatrixElement, MatrixPlace, MatrixType,
     Place, ShuffleSource, Stmt, SubgroupOp, Value, Var, Variability, any_stmt, for_each_stmt_mut,
     optimise,
 };
 
-/// Bytes to which devices want matrices and their strides aligned. The lines of all matrices have
-/// at least as many.
+/// Bytes to which devices require matrices and their strides to be aligned. Rows of all matrix
+/// types are at least this long.
 const ALIGNMENT: u32 = 16;
 
 /// A kernel being rewritten.
 struct Staging<'k> {
     kir: &'k Kir,
     builder: Builder,
+    /// For each value of `kir`, whether it is the same in all lanes of a subgroup.
     uniform: Vec<bool>,
     alignment: Alignment,
+    /// Whether the device can access matrices in an address space.
     is_accessible: &'k dyn Fn(AddressSpace) -> bool,
     /// The tiles in workgroup memory, by element type.
     tiles: [Option<AddressSpace>; 2],
-    /// Loads of matrices, and what replaces them.
+    /// Loads of matrices, and the instructions that replace them.
     replaced: Vec<(Value, Inst)>,
 }
 
@@ -41,7 +44,7 @@ pub(crate) fn stage(kir: &Kir, is_accessible: &dyn Fn(AddressSpace) -> bool) -> 
         kir,
         builder: Builder::continuing(Kir { body: Block::new(), ..kir.clone() }),
         uniform: uniform_values(kir),
-        alignment: Alignment::of(kir),
+        alignment: Alignment::analyse(kir),
         is_accessible,
         tiles: [None; 2],
         replaced: Vec::new(),
@@ -58,15 +61,15 @@ pub(crate) fn stage(kir: &Kir, is_accessible: &dyn Fn(AddressSpace) -> bool) -> 
 }
 
 /// Returns which values are the same in all lanes of a subgroup. A loop that is not proven to end
-/// may be left by its lanes at different times when the launch is cancelled: in a kernel with such
-/// loops, values that depend on variables do not count.
+/// may be exited by its lanes at different times when the launch is cancelled: in a kernel with
+/// such loops, values that depend on variables are not uniform.
 fn uniform_values(kir: &Kir) -> Vec<bool> {
     let may_be_cancelled =
         any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }));
     let uniformity = kir.uniformity_in_subgroup();
     let mut uniform = Vec::with_capacity(kir.values.len());
-    for (definition, class) in kir.values.iter().zip(uniformity.values) {
-        let mut same = class == Variability::Uniform;
+    for (definition, variability) in kir.values.iter().zip(uniformity.values) {
+        let mut same = variability == Variability::Uniform;
         if may_be_cancelled {
             same &= !matches!(definition.inst, Inst::Get(_));
             definition.inst.for_each_operand(|operand| {
@@ -93,7 +96,7 @@ fn drop_unused_tiles(kir: &mut Kir, first: usize) {
     }
 }
 
-/// Calls `visit` with the address spaces of loads and stores, which it may change.
+/// Calls `visit` with the address space of each load and store. `visit` may change it.
 fn visit_spaces(kir: &mut Kir, visit: &mut dyn FnMut(&mut AddressSpace)) {
     for definition in &mut kir.values {
         match &mut definition.inst {
@@ -155,19 +158,19 @@ impl Staging<'_> {
 
     /// Loads a matrix.
     fn load(&mut self, value: Value, place: &MatrixPlace, ty: MatrixType) {
-        let (place, whole) = self.uniform_place(place, ty);
-        let inst = match self.accessible(&place, &whole, ty) {
-            Inside::Always => Inst::MatrixLoad(whole),
-            Inside::Never => {
+        let (place, direct) = self.uniform_place(place, ty);
+        let inst = match self.is_direct(&place, &direct, ty) {
+            Condition::Always => Inst::MatrixLoad(direct),
+            Condition::Never => {
                 let var = self.builder.var(super::Type::Matrix(ty));
                 self.load_through_tile(var, &place, ty);
                 Inst::Get(var)
             }
-            Inside::If(condition) => {
+            Condition::If(condition) => {
                 let var = self.builder.var(super::Type::Matrix(ty));
-                self.branch(condition, &mut |this, direct| match direct {
+                self.branch(condition, &mut |this, is_direct| match is_direct {
                     true => {
-                        let matrix = this.builder.matrix_load(ty, whole);
+                        let matrix = this.builder.matrix_load(ty, direct);
                         this.builder.set(var, matrix);
                     }
                     false => this.load_through_tile(var, &place, ty),
@@ -181,14 +184,16 @@ impl Staging<'_> {
 
     /// Stores a matrix.
     fn store(&mut self, place: &MatrixPlace, value: Value, ty: MatrixType) {
-        let (place, whole) = self.uniform_place(place, ty);
-        match self.accessible(&place, &whole, ty) {
-            Inside::Always => self.builder.matrix_store(whole, value),
-            Inside::Never => self.store_through_tile(&place, value, ty),
-            Inside::If(condition) => self.branch(condition, &mut |this, direct| match direct {
-                true => this.builder.matrix_store(whole, value),
-                false => this.store_through_tile(&place, value, ty),
-            }),
+        let (place, direct) = self.uniform_place(place, ty);
+        match self.is_direct(&place, &direct, ty) {
+            Condition::Always => self.builder.matrix_store(direct, value),
+            Condition::Never => self.store_through_tile(&place, value, ty),
+            Condition::If(condition) => {
+                self.branch(condition, &mut |this, is_direct| match is_direct {
+                    true => this.builder.matrix_store(direct, value),
+                    false => this.store_through_tile(&place, value, ty),
+                });
+            }
         }
     }
 
@@ -197,17 +202,17 @@ impl Staging<'_> {
         self.copy_to_tile(place, &tile, ty);
         let matrix = self.builder.matrix_load(ty, tile);
         self.builder.set(var, matrix);
-        self.wait_for_subgroup();
+        self.subgroup_barrier();
     }
 
     fn store_through_tile(&mut self, place: &MatrixPlace, value: Value, ty: MatrixType) {
         let tile = self.tile(place, ty);
         self.builder.matrix_store(tile, value);
         self.copy_from_tile(place, &tile, ty);
-        self.wait_for_subgroup();
+        self.subgroup_barrier();
     }
 
-    /// Adds a branch: `fill` adds the block for a true condition, and that for a false one.
+    /// Adds a branch: `fill` adds the statements for a true condition, then those for a false one.
     fn branch(&mut self, condition: Value, fill: &mut dyn FnMut(&mut Self, bool)) {
         let at = self.builder.position();
         let mut block = |is_true| {
@@ -219,73 +224,86 @@ impl Staging<'_> {
         self.builder.push(Stmt::If { condition, then_block, else_block, at });
     }
 
-    /// Returns a place with the operands of the first lane, and the same for an access of the whole
-    /// matrix: without an index of the array, and without its length.
+    /// Returns the place with its operands broadcast from the first lane, and the same memory for a
+    /// direct access: without an index of the array, and without its length.
     fn uniform_place(&mut self, place: &MatrixPlace, ty: MatrixType) -> (MatrixPlace, MatrixPlace) {
         let mut place = *place;
-        place.visit_operands(&mut |operand| *operand = self.of_first_lane(*operand));
+        place.visit_operands(&mut |operand| *operand = self.broadcast_first(*operand));
         let index = index_from_offset(&mut self.builder, &place, ty, place.index);
         let array = Place { index: None, stride: ty.element.ty().size(), ..place.array };
         (place, MatrixPlace { array, index, len: None, ..place })
     }
 
-    /// Returns the value of a `U32` in the first lane; lanes may differ only if a kernel is wrong.
-    fn of_first_lane(&mut self, value: Value) -> Value {
+    /// Returns the value of a `U32` in the first lane. In a valid kernel all lanes have the same
+    /// value, but only for values known to be `uniform` can the broadcast be omitted.
+    fn broadcast_first(&mut self, value: Value) -> Value {
         if self.uniform.get(value.index()).copied().unwrap_or(false) {
             return value;
         }
         self.builder.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value })
     }
 
-    /// Returns whether the device can access a matrix where it is.
-    fn accessible(&mut self, place: &MatrixPlace, whole: &MatrixPlace, ty: MatrixType) -> Inside {
+    /// Returns the condition that the device can access a matrix directly. `direct` is the memory
+    /// of `place` as such an access addresses it.
+    fn is_direct(
+        &mut self,
+        place: &MatrixPlace,
+        direct: &MatrixPlace,
+        ty: MatrixType,
+    ) -> Condition {
         if !(self.is_accessible)(place.array.space) {
-            return Inside::Never;
+            return Condition::Never;
         }
-        let inside = inside(&mut self.builder, place, ty);
-        match (inside, self.aligned(place, whole, ty)) {
-            (Inside::Never, _) | (_, Inside::Never) => Inside::Never,
-            (Inside::Always, other) | (other, Inside::Always) => other,
-            (Inside::If(inside), Inside::If(aligned)) => {
-                Inside::If(self.builder.binary(BinaryOp::And, inside, aligned))
+        let in_bounds = is_in_bounds(&mut self.builder, place, ty);
+        match (in_bounds, self.is_aligned(place, direct, ty)) {
+            (Condition::Never, _) | (_, Condition::Never) => Condition::Never,
+            (Condition::Always, other) | (other, Condition::Always) => other,
+            (Condition::If(in_bounds), Condition::If(aligned)) => {
+                Condition::If(self.builder.binary(BinaryOp::And, in_bounds, aligned))
             }
         }
     }
 
-    /// Returns whether the matrix and its stride are aligned.
-    fn aligned(&mut self, place: &MatrixPlace, whole: &MatrixPlace, ty: MatrixType) -> Inside {
+    /// Returns the condition that a matrix and its stride are aligned.
+    fn is_aligned(
+        &mut self,
+        place: &MatrixPlace,
+        direct: &MatrixPlace,
+        ty: MatrixType,
+    ) -> Condition {
         let size = ty.element.ty().size();
         let elements = ALIGNMENT / size;
-        let wanted = elements.trailing_zeros();
+        let required = elements.trailing_zeros();
         let offset = place.array.offset / size % elements;
         let [index, stride] = [self.zero_bits_of_index(place, size), self.zero_bits(place.stride)];
-        if index >= wanted && offset != 0 {
-            return Inside::Never;
+        if index >= required && offset != 0 {
+            return Condition::Never;
         }
+        // The values whose low bits have to be tested.
         let mut unknown = Vec::new();
-        if index < wanted {
+        if index < required {
             let offset = self.builder.u32(offset);
-            unknown.push(self.builder.binary(BinaryOp::Add, whole.index, offset));
+            unknown.push(self.builder.binary(BinaryOp::Add, direct.index, offset));
         }
-        if stride < wanted {
+        if stride < required {
             unknown.push(place.stride);
         }
         let builder = &mut self.builder;
         let bits = unknown.into_iter().reduce(|a, b| builder.binary(BinaryOp::Or, a, b));
-        let Some(bits) = bits else { return Inside::Always };
+        let Some(bits) = bits else { return Condition::Always };
         let [mask, zero] = [elements - 1, 0].map(|value| builder.u32(value));
         let low = builder.binary(BinaryOp::And, bits, mask);
-        Inside::If(builder.binary(BinaryOp::Eq, low, zero))
+        Condition::If(builder.binary(BinaryOp::Eq, low, zero))
     }
 
     /// Returns the zero bits of the index of a matrix, counted from the array's offset.
     fn zero_bits_of_index(&self, place: &MatrixPlace, size: u32) -> u32 {
         let elements = (place.array.stride / size).max(1).trailing_zeros();
-        let outer = place.array.index.map_or(u32::BITS, |index| self.zero_bits(index) + elements);
-        outer.min(self.zero_bits(place.index))
+        let array = place.array.index.map_or(u32::BITS, |index| self.zero_bits(index) + elements);
+        array.min(self.zero_bits(place.index))
     }
 
-    /// Returns the zero bits of a value of the original kernel, or of one in the first lane.
+    /// Returns the zero bits of a value of the original kernel, or of its broadcast.
     fn zero_bits(&self, value: Value) -> u32 {
         match *self.builder.kir().inst(value) {
             Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value }) => {
@@ -296,8 +314,8 @@ impl Staging<'_> {
     }
 }
 
-/// The position of an element type among the tiles.
-fn nth_tile(element: MatrixElement) -> usize {
+/// Returns the index of an element type in `Staging::tiles`.
+fn tile_index(element: MatrixElement) -> usize {
     match element {
         MatrixElement::F16 => 0,
         MatrixElement::F32 => 1,

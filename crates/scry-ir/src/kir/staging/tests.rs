@@ -1,4 +1,5 @@
-//! Staged kernels have the results of others, and access memory in bounds.
+//! Tests that staged kernels compute the same results as unstaged ones, and access memory in
+//! bounds.
 
 use super::stage;
 use crate::Program;
@@ -8,7 +9,7 @@ use crate::kir::{
     for_each_stmt, optimise,
 };
 
-/// Lanes in groups of four hold pairs in a row, or in a column of right factors.
+/// Lanes in groups of four hold pairs of elements in a row, or in a column of right operands.
 const FRAGMENTS: MatrixFragments = {
     let (group, pair) = (LaneBits { shift: 2, scale: 1 }, LaneBits { shift: 0, scale: 2 });
     let rows = FragmentLayout { row: group, column: pair, steps: [[0, 1], [8, 0], [0, 8]] };
@@ -16,7 +17,7 @@ const FRAGMENTS: MatrixFragments = {
     MatrixFragments { a: rows, b: columns, c: rows }
 };
 
-fn lowered(source: &str) -> Kir {
+fn lower(source: &str) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let mut kir = program.to_kir(&KirOptions { checked: true }).unwrap();
     optimise(&mut kir);
@@ -28,23 +29,23 @@ fn staged(kir: &Kir) -> Kir {
     stage(kir, &|space| !matches!(space, AddressSpace::Binding(1)))
 }
 
-/// Two subgroups that each copy a matrix at `index` with `stride`, from storage by way of workgroup
-/// memory, and add one of the uniform buffer to it.
+/// Two subgroups that each copy a matrix at `index` with `stride` from a storage buffer through
+/// workgroup memory, and add a matrix of the uniform buffer to it.
 fn copy(matrix: &str, load: &str, index: &str, stride: &str) -> Kir {
-    // Where the matrices overlap, both have the same elements.
+    // Where the stored matrices overlap, both store the same elements.
     let store = load.replace("Load", "Store");
-    lowered(&format!(
+    lower(&format!(
         "enable wgpu_cooperative_matrix; enable subgroups;
         struct Rows {{ rows: array<f32, 300> }}
         @group(0) @binding(0) var<storage, read_write> data: array<f32>;
         @group(0) @binding(1) var<storage> table: Rows;
         @group(0) @binding(2) var<storage, read_write> out: array<f32>;
-        var<workgroup> shelf: array<f32, 600>;
+        var<workgroup> scratch: array<f32, 600>;
         @compute @workgroup_size(64) fn main(@builtin(subgroup_id) s: u32) {{
             let m = {load}<{matrix}<f32, C>>(&data[{index}], {stride});
-            {store}(m, &shelf[{index}], {stride});
+            {store}(m, &scratch[{index}], {stride});
             workgroupBarrier();
-            let n = {load}<{matrix}<f32, C>>(&shelf[{index}], {stride});
+            let n = {load}<{matrix}<f32, C>>(&scratch[{index}], {stride});
             let t = {load}<{matrix}<f32, C>>(&table.rows[{index}], {stride});
             {store}(n + t, &out[{index}], {stride});
         }}"
@@ -53,10 +54,10 @@ fn copy(matrix: &str, load: &str, index: &str, stride: &str) -> Kir {
 
 fn run(kir: &Kir, words: usize) -> Vec<u8> {
     let kir = kir.with_fragments(&FRAGMENTS);
-    let numbers = |count: usize, step: f32| -> Vec<u8> {
+    let sequence = |count: usize, step: f32| -> Vec<u8> {
         (0..count).flat_map(|n| (n as f32 * step + 1.0).to_le_bytes()).collect()
     };
-    let buffers = vec![numbers(words, 1.0), numbers(300, 1000.0), vec![0; 4 * words]];
+    let buffers = vec![sequence(words, 1.0), sequence(300, 1000.0), vec![0; 4 * words]];
     let mut interpreter = Interpreter::new(&kir, buffers);
     interpreter.subgroup_size = 32;
     interpreter.run([1, 1, 1]).unwrap_or_else(|error| panic!("{error}\n{kir}"));
@@ -97,15 +98,15 @@ fn staged_copies_have_the_same_results() {
 }
 
 #[test]
-fn matrices_known_to_be_inside_need_no_tiles() {
-    let kir = lowered(
+fn matrices_in_bounds_need_no_tiles() {
+    let kir = lower(
         "enable wgpu_cooperative_matrix; enable subgroups;
         @group(0) @binding(0) var<storage, read_write> data: array<f32, 4096>;
-        var<workgroup> shelf: array<f32, 1024>;
+        var<workgroup> scratch: array<f32, 1024>;
         @compute @workgroup_size(64) fn main(@builtin(subgroup_id) s: u32) {
             let m = coopLoad<coop_mat16x16<f32, C>>(&data[(s & 1u) * 256u], 16u);
-            coopStore(m, &shelf[(s & 1u) * 512u + 8u], 16u);
-            data[s] = shelf[s];
+            coopStore(m, &scratch[(s & 1u) * 512u + 8u], 16u);
+            data[s] = scratch[s];
         }",
     );
     let staged = staged(&kir);
@@ -114,8 +115,8 @@ fn matrices_known_to_be_inside_need_no_tiles() {
 }
 
 #[test]
-fn matrices_known_to_be_outside_or_misaligned_use_tiles_only() {
-    let kir = lowered(
+fn unsuitable_matrices_use_tiles_only() {
+    let kir = lower(
         "enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> data: array<f32, 512>;
         @compute @workgroup_size(32) fn main() {
@@ -130,8 +131,8 @@ fn matrices_known_to_be_outside_or_misaligned_use_tiles_only() {
 }
 
 #[test]
-fn places_are_those_of_the_first_lane() {
-    let kir = lowered(
+fn first_lane_decides_the_address() {
+    let kir = lower(
         "enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> data: array<f32>;
         @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
@@ -150,7 +151,7 @@ fn places_are_those_of_the_first_lane() {
 }
 
 #[test]
-fn uniform_places_are_not_broadcast() {
+fn uniform_addresses_are_not_broadcast() {
     let source = |start: &str, end: &str| {
         format!(
             "enable wgpu_cooperative_matrix;
@@ -168,16 +169,16 @@ fn uniform_places_are_not_broadcast() {
         )
     };
     let broadcasts = |start, end| {
-        let staged = staged(&lowered(&source(start, end)));
+        let staged = staged(&lower(&source(start, end)));
         staged.to_string().matches("subgroup shuffle").count()
     };
-    assert_eq!(broadcasts("0u", "8u"), 0, "the number of the subgroup is uniform in it");
-    assert_eq!(broadcasts("g.y", "u32(data[0])"), 1, "lanes may leave the loop one by one");
+    assert_eq!(broadcasts("0u", "8u"), 0, "the subgroup's id is uniform in it");
+    assert_eq!(broadcasts("g.y", "u32(data[0])"), 1, "lanes may exit the loop one by one");
 }
 
 #[test]
 fn only_tiles_in_use_are_kept() {
-    let kir = lowered(
+    let kir = lower(
         "enable f16; enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> data: array<f32>;
         var<workgroup> half: array<f16, 1024>;
