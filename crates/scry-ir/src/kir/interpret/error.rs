@@ -67,10 +67,10 @@ pub enum InterpretError {
         /// The limit.
         limit: u64,
     },
-    /// Buffers, immediates or the subgroup size do not fit the kernel.
+    /// The number of buffers, the size of the immediates or the subgroup size is invalid.
     #[error("{what}: {found}, but the kernel needs {needed}")]
     Setup {
-        /// What does not fit.
+        /// What is invalid.
         what: &'static str,
         /// The number found.
         found: usize,

@@ -5,14 +5,14 @@ use super::{BoundsPolicy, Event, InterpretError, scalar};
 use crate::kir::{AddressSpace, AtomicOp, BinaryOp, Const, Place, Type, Value};
 
 impl Workgroup<'_, '_> {
-    /// The byte of the `nth` element at a place.
+    /// Returns the byte address of the `nth` element from an address on.
     fn byte(&self, lane: u32, place: &Place, nth: u32, ty: Type) -> Result<u64, InterpretError> {
         let index = place.index.map_or(Ok(0), |index| Ok(self.get(lane, index)?.bits))?;
         let offset = u64::from(place.offset) + u64::from(nth * ty.size());
         Ok(index * u64::from(place.stride) + offset)
     }
 
-    /// The bytes of an element in memory; `None` if the bounds policy ignores the access.
+    /// Returns the bytes of an element in memory; `None` if the bounds policy ignores the access.
     fn element(
         &mut self,
         lane: u32,
@@ -25,10 +25,10 @@ impl Workgroup<'_, '_> {
             return Err(InterpretError::Misaligned { invocation, space, byte, size });
         }
         let memory = match space {
-            AddressSpace::Binding(at) => &mut self.interpreter.buffers[at as usize],
+            AddressSpace::Binding(nth) => &mut self.interpreter.buffers[nth as usize],
             AddressSpace::Immediate => &mut self.interpreter.immediates,
-            AddressSpace::Workgroup(at) => &mut self.shared[at as usize],
-            AddressSpace::Local(at) => &mut self.locals[lane as usize][at as usize],
+            AddressSpace::Workgroup(nth) => &mut self.shared[nth as usize],
+            AddressSpace::Local(nth) => &mut self.locals[lane as usize][nth as usize],
         };
         let len = memory.len() as u64;
         if byte + u64::from(size) > len {
@@ -66,7 +66,7 @@ impl Workgroup<'_, '_> {
     ) -> Result<(), InterpretError> {
         let space = place.space;
         let writable = match space {
-            AddressSpace::Binding(at) => self.kir.buffers[at as usize].writable,
+            AddressSpace::Binding(nth) => self.kir.buffers[nth as usize].writable,
             AddressSpace::Immediate => false,
             AddressSpace::Workgroup(_) | AddressSpace::Local(_) => true,
         };
@@ -98,7 +98,7 @@ impl Workgroup<'_, '_> {
             Some(compare) => self.get(lane, compare)? == old,
             None => true,
         };
-        let change = |op| scalar::binary(op, old, value);
+        let combine = |op| scalar::binary(op, old, value);
         let new = match op {
             AtomicOp::Load => old,
             AtomicOp::Store | AtomicOp::Exchange => value,
@@ -109,13 +109,13 @@ impl Workgroup<'_, '_> {
                     old
                 }
             }
-            AtomicOp::Add => change(BinaryOp::Add),
-            AtomicOp::Sub => change(BinaryOp::Sub),
-            AtomicOp::Max => change(BinaryOp::Max),
-            AtomicOp::Min => change(BinaryOp::Min),
-            AtomicOp::And => change(BinaryOp::And),
-            AtomicOp::Or => change(BinaryOp::Or),
-            AtomicOp::Xor => change(BinaryOp::Xor),
+            AtomicOp::Add => combine(BinaryOp::Add),
+            AtomicOp::Sub => combine(BinaryOp::Sub),
+            AtomicOp::Max => combine(BinaryOp::Max),
+            AtomicOp::Min => combine(BinaryOp::Min),
+            AtomicOp::And => combine(BinaryOp::And),
+            AtomicOp::Or => combine(BinaryOp::Or),
+            AtomicOp::Xor => combine(BinaryOp::Xor),
         };
         self.write(lane, place, 0, new)?;
         Ok(old)

@@ -6,7 +6,7 @@
 //! The workgroups of a grid are executed one after another, x fastest. The invocations of a
 //! workgroup are executed in lockstep: each statement for all active invocations, in the order of
 //! their index, before the next statement. In an `If`, the invocations for which the condition
-//! holds are executed first. Invocations that leave a loop or a scope wait at its end for the
+//! is true are executed first. Invocations that exit a loop or a scope wait at its end for the
 //! others, so that control flow reconverges there. A barrier therefore only checks that every
 //! invocation arrived.
 //!
@@ -23,8 +23,8 @@
 //! # Results
 //!
 //! Every instruction is total, as [`BinaryOp`](super::BinaryOp) and [`Inst`](super::Inst) state.
-//! Functions with a tolerance are computed in `f64` and rounded. A shuffle from an inactive or
-//! absent lane returns the invocation's own value.
+//! Functions whose accuracy WGSL leaves open, such as `sin`, are computed in `f64` and rounded. A
+//! shuffle from an inactive or absent lane returns the invocation's own value.
 //!
 //! Arithmetic that results in NaN returns the canonical quiet NaN, because the sign and the payload
 //! of a NaN differ between targets. Copies keep the bits of a NaN: constants, variables, loads,
@@ -33,8 +33,8 @@
 //! # Errors
 //!
 //! An access out of bounds, a write to a read-only buffer, a value that is used before it is
-//! computed, a workgroup barrier that not all invocations reach, and a loop without end stop the
-//! execution with an [`InterpretError`]. What the kernel wrote until then stays written. With
+//! computed, a workgroup barrier that not all invocations reach, and too many loop iterations stop
+//! the execution with an [`InterpretError`]. What the kernel wrote until then stays written. With
 //! [`BoundsPolicy::ReadZeroSkipWrite`] an access out of bounds is no error.
 //!
 //! ```
@@ -114,10 +114,10 @@ pub struct Interpreter<'a> {
     pub buffers: Vec<Vec<u8>>,
     /// Bytes of the immediate block: zero unless set.
     pub immediates: Vec<u8>,
-    /// Invocations of a subgroup, at least 1 and at most 128: 1 unless set. Matrices of
+    /// Number of invocations of a subgroup, from 1 to 128: 1 unless set. Matrices of
     /// [`Inst::MultiplyFragments`](super::Inst::MultiplyFragments) are held by the first 32.
     pub subgroup_size: u32,
-    /// Loop iterations that a workgroup may execute in all: 1000000 unless set.
+    /// Maximum number of loop iterations of a workgroup, over all its loops: 1000000 unless set.
     pub iteration_limit: u64,
     /// The effect of an access out of bounds: an error unless set.
     pub bounds: BoundsPolicy,

@@ -1,5 +1,5 @@
-//! Evaluates instructions on scalars by their definitions. Shares no code with the constant folding
-//! of the passes, which is tested against it.
+//! Evaluates instructions on scalars by their definitions. Constant folding in the passes is tested
+//! against it, and so shares no code with it.
 
 use half::f16;
 
@@ -41,8 +41,9 @@ pub(in crate::kir) fn real(x: Const) -> f64 {
     }
 }
 
-/// Rounds to the nearest float of a type; any NaN becomes the canonical quiet NaN. For sums,
-/// products, quotients and roots of narrower floats, double rounding is harmless.
+/// Rounds to the nearest float of a type; any NaN becomes the canonical quiet NaN. A sum, product,
+/// quotient or root of narrower floats that was computed in `f64` is still rounded correctly: `f64`
+/// is precise enough for double rounding to be harmless.
 pub(super) fn float(ty: Type, x: f64) -> Const {
     let bits = match ty {
         Type::F16 if x.is_nan() => 0x7e00,
@@ -61,7 +62,7 @@ fn integer(x: Const) -> i128 {
     if x.ty.is_signed() { x.as_i64().into() } else { x.bits.into() }
 }
 
-fn wrapped(ty: Type, x: i128) -> Const {
+fn wrap(ty: Type, x: i128) -> Const {
     Const::int(ty, x as i64)
 }
 
@@ -72,7 +73,7 @@ fn unary(op: UnaryOp, a: Const) -> Const {
             Const::bool(a.bits == 0)
         }
         ty if ty.is_float() => float_unary(op, ty, real(a)),
-        ty => wrapped(ty, integer_unary(op, a)),
+        ty => wrap(ty, integer_unary(op, a)),
     }
 }
 
@@ -99,6 +100,7 @@ fn float_unary(op: UnaryOp, ty: Type, x: f64) -> Const {
     float(ty, y)
 }
 
+/// Returns the exponent of a normal number as `frexp` defines it, for a fraction in [0.5, 1).
 fn exponent(x: f64) -> i32 {
     if x == 0.0 { 0 } else { (x.to_bits() >> 52 & 0x7ff) as i32 - 1022 }
 }
@@ -127,21 +129,21 @@ fn transcendental(op: UnaryOp, x: f64) -> f64 {
 
 fn integer_unary(op: UnaryOp, a: Const) -> i128 {
     let (x, width) = (integer(a), a.ty.bits());
-    let leading = |bits: u64| bits.leading_zeros() - (64 - width);
+    let leading_zeros = |bits: u64| bits.leading_zeros() - (64 - width);
     match op {
         UnaryOp::Neg => -x,
         UnaryOp::Not => !x,
         UnaryOp::Abs => x.abs(),
         UnaryOp::Sign => x.signum(),
         UnaryOp::CountOnes => a.bits.count_ones().into(),
-        UnaryOp::LeadingZeros => leading(a.bits).into(),
+        UnaryOp::LeadingZeros => leading_zeros(a.bits).into(),
         UnaryOp::TrailingZeros => a.bits.trailing_zeros().min(width).into(),
         UnaryOp::ReverseBits => (a.bits.reverse_bits() >> (64 - width)).into(),
         UnaryOp::FirstTrailingBit if x == 0 => -1,
         UnaryOp::FirstTrailingBit => a.bits.trailing_zeros().into(),
         UnaryOp::FirstLeadingBit => {
-            let differing = wrapped(a.ty, if x < 0 { !x } else { x });
-            i128::from(width) - 1 - i128::from(leading(differing.bits))
+            let differing = wrap(a.ty, if x < 0 { !x } else { x });
+            i128::from(width) - 1 - i128::from(leading_zeros(differing.bits))
         }
         other => panic!("{other:?} is not a function of integers"),
     }
@@ -167,20 +169,21 @@ fn shift(op: BinaryOp, a: Const, by: Const) -> Const {
     assert_eq!(by.ty, Type::U32, "{op:?}");
     let by = by.bits as u32 % a.ty.bits();
     let x = integer(a);
-    wrapped(a.ty, if op == BinaryOp::Shl { x << by } else { x >> by })
+    wrap(a.ty, if op == BinaryOp::Shl { x << by } else { x >> by })
 }
 
 fn ldexp(a: Const, exponent: Const) -> Const {
     assert_eq!(exponent.ty, Type::I32, "ldexp");
+    // Beyond these bounds the result is zero or infinite. A single power of two could overflow.
     let exponent = exponent.as_i64().clamp(-2000, 2000) as i32;
     let halfway = exponent / 2;
     float(a.ty, real(a) * 2f64.powi(halfway) * 2f64.powi(exponent - halfway))
 }
 
-fn dot_of_bytes(a: Const, b: Const, number: fn(u8) -> i32) -> i32 {
+fn dot_of_bytes(a: Const, b: Const, to_i32: fn(u8) -> i32) -> i32 {
     assert_eq!(a.ty, Type::U32, "dot product of bytes");
     let [a, b] = [a, b].map(|x| (x.bits as u32).to_le_bytes());
-    a.into_iter().zip(b).map(|(x, y)| number(x) * number(y)).sum()
+    a.into_iter().zip(b).map(|(x, y)| to_i32(x) * to_i32(y)).sum()
 }
 
 fn compare(op: BinaryOp, a: Const, b: Const) -> bool {
@@ -241,7 +244,7 @@ fn integer_binary(op: BinaryOp, a: Const, b: Const) -> Const {
         BinaryOp::Max => x.max(y),
         _ => return Const { ty: a.ty, bits: bitwise(op, a.bits, b.bits) },
     };
-    wrapped(a.ty, result)
+    wrap(a.ty, result)
 }
 
 fn fma(a: Const, b: Const, c: Const) -> Const {
@@ -249,7 +252,7 @@ fn fma(a: Const, b: Const, c: Const) -> Const {
     match a.ty {
         Type::F32 => {
             let [a, b, c] = [a, b, c].map(|x| f32::from_bits(x.bits as u32));
-            // From f32 to f64 nothing is rounded.
+            // `mul_add` rounds once, to f32. The conversion to f64 is exact.
             float(Type::F32, a.mul_add(b, c).into())
         }
         ty => float(ty, real(a).mul_add(real(b), real(c))),
@@ -258,33 +261,33 @@ fn fma(a: Const, b: Const, c: Const) -> Const {
 
 fn convert(a: Const, to: Type) -> Const {
     if a.ty == Type::Bool {
-        return if to.is_float() { float(to, a.bits as f64) } else { wrapped(to, a.bits.into()) };
+        return if to.is_float() { float(to, a.bits as f64) } else { wrap(to, a.bits.into()) };
     }
     match (a.ty.is_float(), to.is_float()) {
         (true, true) => float(to, real(a)),
         (true, false) if to == Type::Bool => Const::bool(real(a) != 0.0),
-        (true, false) => saturated(a, to),
+        (true, false) => float_to_integer(a, to),
         (false, true) if to == Type::F32 => Const::f32(integer(a) as f32),
         (false, true) => float(to, integer(a) as f64),
         (false, false) if to == Type::Bool => Const::bool(integer(a) != 0),
-        (false, false) => wrapped(to, integer(a)),
+        (false, false) => wrap(to, integer(a)),
     }
 }
 
-/// Truncates, and saturates to the range that both types can represent.
-fn saturated(a: Const, to: Type) -> Const {
-    let values = if to.is_signed() { to.bits() - 1 } else { to.bits() };
-    let greatest = (1i128 << values) - 1;
-    let least = if to.is_signed() { -1 - greatest } else { 0 };
-    let [least, greatest] = [least, greatest].map(|bound| towards_zero(a.ty, bound));
+/// Truncates, and saturates to the values that both types can represent.
+fn float_to_integer(a: Const, to: Type) -> Const {
+    let value_bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
+    let max = (1i128 << value_bits) - 1;
+    let min = if to.is_signed() { -1 - max } else { 0 };
+    let [min, max] = [min, max].map(|bound| round_towards_zero(a.ty, bound));
     let x = real(a);
-    wrapped(to, if x.is_nan() { 0 } else { (x as i128).clamp(least, greatest) })
+    wrap(to, if x.is_nan() { 0 } else { (x as i128).clamp(min, max) })
 }
 
 /// Rounds an integer towards zero to a float of a type.
-fn towards_zero(ty: Type, x: i128) -> i128 {
+fn round_towards_zero(ty: Type, x: i128) -> i128 {
     let nearest = float(ty, x as f64);
-    let too_far = real(nearest).is_infinite() || (real(nearest) as i128).abs() > x.abs();
-    let bits = if too_far { nearest.bits - 1 } else { nearest.bits };
+    let rounded_up = real(nearest).is_infinite() || (real(nearest) as i128).abs() > x.abs();
+    let bits = if rounded_up { nearest.bits - 1 } else { nearest.bits };
     real(Const { ty, bits }) as i128
 }

@@ -15,7 +15,8 @@ impl Workgroup<'_, '_> {
         lane % self.interpreter.subgroup_size
     }
 
-    pub(super) fn exchange(
+    /// Returns the result of a subgroup operation for an invocation.
+    pub(super) fn subgroup_op(
         &self,
         lane: u32,
         op: SubgroupOp,
@@ -25,46 +26,46 @@ impl Workgroup<'_, '_> {
         match op {
             SubgroupOp::Ballot { value, word } => self.ballot(&peers, value, word),
             SubgroupOp::Reduce { op, extent, value } => {
-                let counted = |other: &u32| match extent {
+                let is_included = |other: &u32| match extent {
                     Extent::All => true,
                     Extent::Inclusive => *other <= lane,
                     Extent::Exclusive => *other < lane,
                 };
-                let peers: Vec<_> = peers.into_iter().filter(counted).collect();
+                let peers: Vec<_> = peers.into_iter().filter(is_included).collect();
                 self.reduce(&peers, op, value)
             }
             SubgroupOp::Shuffle { source, value } => {
-                let wanted = self.source(lane, source, &peers)?;
-                let found = peers.iter().find(|other| self.lane_in_subgroup(**other) == wanted);
-                self.get(found.copied().unwrap_or(lane), value)
+                let source = self.source_lane(lane, source, &peers)?;
+                let peer = peers.iter().find(|other| self.lane_in_subgroup(**other) == source);
+                self.get(peer.copied().unwrap_or(lane), value)
             }
         }
     }
 
     fn ballot(&self, peers: &[u32], value: Value, word: u8) -> Result<Const, InterpretError> {
-        let mut set = 0;
+        let mut mask = 0;
         for peer in peers {
-            let at = self.lane_in_subgroup(*peer);
-            if at / 32 == u32::from(word) && self.get(*peer, value)?.bits != 0 {
-                set |= 1 << (at % 32);
+            let bit = self.lane_in_subgroup(*peer);
+            if bit / 32 == u32::from(word) && self.get(*peer, value)?.bits != 0 {
+                mask |= 1 << (bit % 32);
             }
         }
-        Ok(Const::u32(set))
+        Ok(Const::u32(mask))
     }
 
     fn reduce(&self, peers: &[u32], op: Reduction, value: Value) -> Result<Const, InterpretError> {
         let mut result = identity(op, self.kir.ty(value));
         for (nth, peer) in peers.iter().enumerate() {
             let own = self.get(*peer, value)?;
-            result = if nth == 0 { own } else { scalar::binary(operation(op), result, own) };
+            result = if nth == 0 { own } else { scalar::binary(binary_op(op), result, own) };
         }
         // A reduction of a single value also canonicalises NaN.
-        let float = result.ty.is_float();
-        Ok(if float { scalar::float(result.ty, scalar::real(result)) } else { result })
+        let is_float = result.ty.is_float();
+        Ok(if is_float { scalar::float(result.ty, scalar::real(result)) } else { result })
     }
 
-    /// Returns the lane that a shuffle reads.
-    fn source(
+    /// Returns the lane, in its subgroup, that a shuffle reads.
+    fn source_lane(
         &self,
         lane: u32,
         source: ShuffleSource,
@@ -83,8 +84,9 @@ impl Workgroup<'_, '_> {
         })
     }
 
-    /// Returns the `nth` result of a matrix product for an invocation.
-    pub(super) fn multiply_add(
+    /// Returns result `nth` of [`Inst::MultiplyFragments`](crate::kir::Inst::MultiplyFragments) for
+    /// an invocation.
+    pub(super) fn multiply_fragments(
         &self,
         lane: u32,
         nth: usize,
@@ -93,23 +95,25 @@ impl Workgroup<'_, '_> {
     ) -> Result<Const, InterpretError> {
         let own = self.get(lane, c[nth])?;
         let peers = self.peers(lane, active);
-        let held = |at: u32, value: Value| {
-            let holder = peers.iter().find(|peer| self.lane_in_subgroup(**peer) == at);
-            holder.map_or(Ok(0.0), |holder| self.get(*holder, value).map(scalar::real))
+        // The value of a lane; zero if the lane is inactive or missing.
+        let element = |lane: u32, value: Value| {
+            let peer = peers.iter().find(|peer| self.lane_in_subgroup(**peer) == lane);
+            peer.map_or(Ok(0.0), |peer| self.get(*peer, value).map(scalar::real))
         };
-        let at = self.lane_in_subgroup(lane);
-        let (row, column) = (at / 4, at % 4 * 2 + nth as u32 % 2);
-        let mut sum = scalar::real(own);
+        let lane = self.lane_in_subgroup(lane);
+        // Results 2 and 3 are 8 rows below.
+        let (row, column) = (lane / 4, lane % 4 * 2 + nth as u32 % 2);
+        let mut accumulator = scalar::real(own);
         for k in 0..8u32 {
-            let left = held(row * 4 + k / 2, a[nth / 2 * 2 + k as usize % 2])?;
-            let right = held(column * 4 + k / 2, b[k as usize % 2])?;
-            sum += left * right;
+            let left = element(row * 4 + k / 2, a[nth / 2 * 2 + k as usize % 2])?;
+            let right = element(column * 4 + k / 2, b[k as usize % 2])?;
+            accumulator += left * right;
         }
-        Ok(scalar::float(own.ty, sum))
+        Ok(scalar::float(own.ty, accumulator))
     }
 }
 
-fn operation(op: Reduction) -> BinaryOp {
+fn binary_op(op: Reduction) -> BinaryOp {
     match op {
         Reduction::Add => BinaryOp::Add,
         Reduction::Mul => BinaryOp::Mul,

@@ -1,4 +1,4 @@
-//! The interpreter on kernels with known results.
+//! Tests of the interpreter, on kernels with known results.
 
 use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
 use crate::Program;
@@ -7,7 +7,7 @@ use crate::kir::{
     Type, Value,
 };
 
-fn lowered(source: &str) -> Kir {
+fn lower(source: &str) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     program.to_kir(&KirOptions { checked: true }).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -25,7 +25,7 @@ fn run(kir: &Kir, len: usize, subgroup_size: u32) -> Vec<u32> {
 }
 
 #[test]
-fn uniform_loads_wait_for_the_workgroup() {
+fn divergent_uniform_loads_are_errors() {
     let mut b = Builder::new("flag", [2, 1, 1]);
     let shared = b.workgroup_array(Type::U32, 1);
     let lane = b.builtin(Builtin::LocalId(0));
@@ -41,7 +41,7 @@ fn uniform_loads_wait_for_the_workgroup() {
 
 #[test]
 fn barriers_order_workgroup_memory() {
-    let kir = lowered(
+    let kir = lower(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
         var<workgroup> shared_: array<u32, 8>;
         @compute @workgroup_size(8)
@@ -61,7 +61,7 @@ fn barriers_order_workgroup_memory() {
 
 #[test]
 fn subgroups_see_active_invocations() {
-    let kir = lowered(
+    let kir = lower(
         "enable subgroups;
         @group(0) @binding(0) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(8)
@@ -77,8 +77,8 @@ fn subgroups_see_active_invocations() {
 }
 
 #[test]
-fn lanes_leave_loops_apart() {
-    let kir = lowered(
+fn lanes_exit_loops_separately() {
+    let kir = lower(
         "@group(0) @binding(0) var<storage, read_write> out: array<atomic<u32>>;
         @compute @workgroup_size(4)
         fn main(@builtin(global_invocation_id) id: vec3u) {
@@ -89,12 +89,12 @@ fn lanes_leave_loops_apart() {
             atomicStore(&out[id.x], before);
         }",
     );
-    // Each invocation adds the least even number above its id, in the order of the ids.
+    // Each invocation adds the smallest even number above its id, in the order of the ids.
     assert_eq!(run(&kir, 9, 1), [0, 2, 4, 8, 12, 0, 18, 26, 34]);
 }
 
 #[test]
-fn matrices_are_multiplied() {
+fn fragments_are_multiplied() {
     let mut b = Builder::new("product", [32, 1, 1]);
     let out = b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));
@@ -125,21 +125,22 @@ fn matrices_are_multiplied() {
     assert_eq!(found, expected);
 }
 
-/// A kernel of two invocations that store their id to an element, and the index of the element.
-fn store(index: u32) -> (Kir, Value) {
+/// Returns a kernel of two invocations, which both store twice their id to element `index`, and the
+/// stored value.
+fn store_kernel(index: u32) -> (Kir, Value) {
     let mut b = Builder::new("store", [2, 1, 1]);
     let out = b.buffer(true);
-    let at = b.constant(Const::u32(index));
+    let index = b.constant(Const::u32(index));
     let id = b.builtin(Builtin::LocalId(0));
     let twice = b.binary(BinaryOp::Add, id, id);
-    b.store(Place::new(AddressSpace::Binding(out), Some(at), 4, 0), vec![twice]);
+    b.store(Place::new(AddressSpace::Binding(out), Some(index), 4, 0), vec![twice]);
     (b.finish(), twice)
 }
 
 #[test]
-fn copies_keep_the_bits_of_nan() {
+fn copies_keep_nan_bits() {
     const NAN: u32 = 0xffa0_1234;
-    let mut kir = lowered(
+    let mut kir = lower(
         "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
         var<workgroup> shared_: f32;
         @compute @workgroup_size(1)
@@ -174,8 +175,8 @@ fn copies_keep_the_bits_of_nan() {
 }
 
 #[test]
-fn shuffles_keep_the_bits_of_nan() {
-    let kir = lowered(
+fn shuffles_keep_nan_bits() {
+    let kir = lower(
         "enable subgroups;
         @group(0) @binding(0) var<storage, read_write> data: array<f32>;
         @compute @workgroup_size(4)
@@ -195,8 +196,8 @@ fn shuffles_keep_the_bits_of_nan() {
 }
 
 #[test]
-fn bounds_policy_ignores_bad_accesses() {
-    let kir = lowered(
+fn policy_ignores_accesses_out_of_bounds() {
+    let kir = lower(
         "@group(0) @binding(0) var<storage, read_write> data: array<u32, 8>;
         @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>, 8>;
         @compute @workgroup_size(1)
@@ -211,12 +212,12 @@ fn bounds_policy_ignores_bad_accesses() {
     assert!(matches!(error, InterpretError::OutOfBounds { byte: 20, .. }), "{error}");
     interpreter.bounds = BoundsPolicy::ReadZeroSkipWrite;
     let mut written = Vec::new();
-    let mut note = |_, event| {
+    let mut observer = |_, event| {
         if let Event::Written { byte, .. } = event {
             written.push(byte);
         }
     };
-    interpreter.observe([1; 3], &mut note).unwrap_or_else(|error| panic!("{error}"));
+    interpreter.observe([1; 3], &mut observer).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(words(&interpreter.buffers[0]), [7, 1]);
     assert_eq!(interpreter.buffers[1], [3; 4]);
     assert_eq!(written, [0, 4]);
@@ -224,7 +225,7 @@ fn bounds_policy_ignores_bad_accesses() {
 
 #[test]
 fn accesses_out_of_bounds_are_errors() {
-    let (kir, _) = store(3);
+    let (kir, _) = store_kernel(3);
     let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
     let text = error.to_string();
     assert!(text.ends_with("accesses 4 bytes at byte 12 of Binding(0), which has 12"), "{text}");
@@ -232,7 +233,7 @@ fn accesses_out_of_bounds_are_errors() {
 
 #[test]
 fn read_only_writes_are_errors() {
-    let (mut kir, _) = store(0);
+    let (mut kir, _) = store_kernel(0);
     kir.buffers[0].writable = false;
     let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
     assert!(matches!(error, InterpretError::ReadOnly { .. }), "{error}");
@@ -240,7 +241,7 @@ fn read_only_writes_are_errors() {
 
 #[test]
 fn values_are_invisible_before_definition() {
-    let (mut kir, twice) = store(0);
+    let (mut kir, twice) = store_kernel(0);
     kir.body.retain(|stmt| *stmt != Stmt::Let(twice));
     let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
     assert!(matches!(error, InterpretError::NotComputed { value, .. } if value == twice));
@@ -275,14 +276,14 @@ fn divergent_barriers_are_errors() {
 
 #[test]
 fn observers_see_each_step() {
-    let (kir, twice) = store(0);
+    let (kir, twice) = store_kernel(0);
     let mut interpreter = Interpreter::new(&kir, vec![vec![0; 4]]);
-    let mut seen = Vec::new();
+    let mut events = Vec::new();
     let invocation = Invocation { group: [4, 0, 0], local: [1, 0, 0] };
-    let mut note = |who, event| seen.push((who, event));
-    interpreter.observe_invocation([5, 1, 1], invocation, &mut note).unwrap();
+    let mut observer = |invocation, event| events.push((invocation, event));
+    interpreter.observe_invocation([5, 1, 1], invocation, &mut observer).unwrap();
     let value = Const::u32(2);
     let written = Event::Written { space: AddressSpace::Binding(0), byte: 0, value };
     let expected = [Event::Computed(twice, value), written].map(|event| (invocation, event));
-    assert!(seen.ends_with(&expected), "{seen:?}");
+    assert!(events.ends_with(&expected), "{events:?}");
 }

@@ -1,18 +1,22 @@
-//! A workgroup in execution: statements and values.
+//! A workgroup being executed: its statements and values.
 
 use std::cell::Cell;
 
 use super::{Event, InterpretError, Interpreter, Invocation, Observer, scalar};
 use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Value};
 
-/// A workgroup in execution. Lanes are its invocations by index; sets of them are sorted.
+/// A workgroup being executed. A lane is the index of an invocation in the workgroup; lists of
+/// lanes are sorted.
 pub(super) struct Workgroup<'a, 'm> {
     pub kir: &'m Kir,
     pub interpreter: &'m mut Interpreter<'a>,
+    /// Bytes of each array in workgroup memory.
     pub shared: Vec<Vec<u8>>,
-    /// Local memory of each lane.
+    /// Bytes of each local array, by lane.
     pub locals: Vec<Vec<Vec<u8>>>,
+    /// Size of the grid in workgroups.
     groups: [u32; 3],
+    /// Position in the grid.
     group: [u32; 3],
     /// Variables of each lane.
     vars: Vec<Vec<Const>>,
@@ -20,8 +24,8 @@ pub(super) struct Workgroup<'a, 'm> {
     values: Vec<Vec<Option<Const>>>,
     /// Values computed in the open blocks, the outermost first.
     computed: Vec<Value>,
-    /// Lanes that left a label and wait at its end.
-    left: Vec<Vec<u32>>,
+    /// For each label, the lanes that exited the loop or scope and wait at its end.
+    exited: Vec<Vec<u32>>,
     /// Number of lanes that execute the kernel.
     lanes: usize,
     iterations: u64,
@@ -54,7 +58,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             vars: vec![vars; lanes],
             values: vec![Vec::new(); kir.values.len()],
             computed: Vec::new(),
-            left: vec![Vec::new(); kir.labels.max(1) as usize],
+            exited: vec![Vec::new(); kir.labels.max(1) as usize],
             lanes,
             iterations: 0,
             observer,
@@ -81,7 +85,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         observer(invocation(self.kir, self.group, lane), event);
     }
 
-    /// The value of a lane.
+    /// Returns a value in a lane.
     pub fn get(&self, lane: u32, value: Value) -> Result<Const> {
         self.visible(lane, value).ok_or_else(|| self.not_computed(lane, value))
     }
@@ -94,8 +98,8 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         InterpretError::NotComputed { invocation: self.invocation(lane), value }
     }
 
-    /// Executes a block, whose values are not visible afterwards. Returns the lanes that reach its
-    /// end.
+    /// Executes a block; the values that it computes are not visible afterwards. Returns the lanes
+    /// that reach its end.
     fn block(&mut self, block: &Block, active: Vec<u32>) -> Result<Vec<u32>> {
         let first = self.computed.len();
         let end = self.statements(block, active)?;
@@ -105,6 +109,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         Ok(end)
     }
 
+    /// Executes statements, and returns the lanes that reach their end.
     fn statements(&mut self, block: &Block, mut active: Vec<u32>) -> Result<Vec<u32>> {
         for stmt in block {
             if active.is_empty() {
@@ -133,21 +138,21 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             }
             Stmt::MatrixStore { .. } => panic!("a kernel with matrices is expanded first"),
             Stmt::If { condition, then_block, else_block, .. } => {
-                let (mut holds, mut fails) = (Vec::new(), Vec::new());
+                let (mut then_lanes, mut else_lanes) = (Vec::new(), Vec::new());
                 for lane in active {
-                    let chosen = self.get(lane, *condition)?.bits != 0;
-                    if chosen { &mut holds } else { &mut fails }.push(lane);
+                    let is_true = self.get(lane, *condition)?.bits != 0;
+                    if is_true { &mut then_lanes } else { &mut else_lanes }.push(lane);
                 }
-                let holds = self.block(then_block, holds)?;
-                return Ok(merged(holds, self.block(else_block, fails)?));
+                let then_lanes = self.block(then_block, then_lanes)?;
+                return Ok(union(then_lanes, self.block(else_block, else_lanes)?));
             }
             Stmt::Loop { label, body, .. } => return self.repeat(*label, body, active),
             Stmt::Scope { label, body } => {
                 let end = self.statements(body, active)?;
-                return Ok(merged(end, std::mem::take(&mut self.left[label.0 as usize])));
+                return Ok(union(end, std::mem::take(&mut self.exited[label.0 as usize])));
             }
             Stmt::Leave(label) => {
-                self.left[label.0 as usize].extend(active);
+                self.exited[label.0 as usize].extend(active);
                 return Ok(Vec::new());
             }
             Stmt::Barrier(Barrier::Subgroup, _) => {}
@@ -156,16 +161,17 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         Ok(active)
     }
 
-    fn repeat(&mut self, label: Label, body: &Block, mut inside: Vec<u32>) -> Result<Vec<u32>> {
-        while !inside.is_empty() {
+    /// Executes a loop until all lanes have exited it.
+    fn repeat(&mut self, label: Label, body: &Block, mut active: Vec<u32>) -> Result<Vec<u32>> {
+        while !active.is_empty() {
             self.iterations += 1;
             let limit = self.interpreter.iteration_limit;
             if self.iterations > limit {
                 return Err(InterpretError::IterationLimit { group: self.group, limit });
             }
-            inside = self.block(body, inside)?;
+            active = self.block(body, active)?;
         }
-        Ok(merged(Vec::new(), std::mem::take(&mut self.left[label.0 as usize])))
+        Ok(union(Vec::new(), std::mem::take(&mut self.exited[label.0 as usize])))
     }
 
     fn barrier(&self, arrived: usize) -> Result {
@@ -214,19 +220,19 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             Inst::Atomic { op, place, value, compare } => {
                 self.atomic(lane, op, &place, [value, compare], ty)
             }
-            Inst::Subgroup(op) => self.exchange(lane, op, active),
+            Inst::Subgroup(op) => self.subgroup_op(lane, op, active),
             Inst::MultiplyFragments { a, b, c } => {
-                self.multiply_add(lane, nth as usize, [&a, &b, &c], active)
+                self.multiply_fragments(lane, nth as usize, [&a, &b, &c], active)
             }
             _ => {
                 let missing = Cell::new(None);
-                let known = |operand| {
+                let get = |operand| {
                     self.visible(lane, operand).unwrap_or_else(|| {
                         missing.set(Some(operand));
                         Const::zero(kir.ty(operand))
                     })
                 };
-                let result = scalar::instruction(kir, value, known);
+                let result = scalar::instruction(kir, value, get);
                 missing.get().map_or(Ok(result), |operand| Err(self.not_computed(lane, operand)))
             }
         }
@@ -269,7 +275,7 @@ fn check_setup(kir: &Kir, interpreter: &Interpreter<'_>) -> Result {
 }
 
 /// Returns the union of two sets of lanes.
-fn merged(mut lanes: Vec<u32>, others: Vec<u32>) -> Vec<u32> {
+fn union(mut lanes: Vec<u32>, others: Vec<u32>) -> Vec<u32> {
     lanes.extend(others);
     lanes.sort_unstable();
     lanes
