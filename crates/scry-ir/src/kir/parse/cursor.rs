@@ -4,16 +4,16 @@ use std::str::FromStr;
 
 use crate::kir::{AddressSpace, Label, MatrixPlace, MatrixType, Place, Type, Value, Var};
 
-/// The result of reading, with an error message.
-pub(super) type Read<T> = Result<T, String>;
+/// The result of parsing, with an error message.
+pub(super) type ParseResult<T> = Result<T, String>;
 
-/// The rest of a line.
+/// The part of a line that is not parsed yet.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a>(pub &'a str);
 
 impl<'a> Cursor<'a> {
-    /// Removes a token from the start; false if the line continues otherwise.
-    pub(super) fn take(&mut self, token: &str) -> bool {
+    /// Consumes a token if it comes next; returns whether it does.
+    pub(super) fn eat(&mut self, token: &str) -> bool {
         match self.0.strip_prefix(token) {
             Some(rest) => {
                 self.0 = rest;
@@ -23,23 +23,23 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Removes a required token.
-    pub(super) fn expect(&mut self, token: &str) -> Read<()> {
-        match self.take(token) {
+    /// Consumes a required token.
+    pub(super) fn expect(&mut self, token: &str) -> ParseResult<()> {
+        match self.eat(token) {
             true => Ok(()),
             false => Err(format!("expected `{}`, found `{}`", token.trim(), self.0)),
         }
     }
 
-    /// Checks that nothing is left.
-    pub(super) fn end(self) -> Read<()> {
+    /// Checks that the line ends here.
+    pub(super) fn expect_end(self) -> ParseResult<()> {
         match self.0.is_empty() {
             true => Ok(()),
             false => Err(format!("expected the end of the line, found `{}`", self.0)),
         }
     }
 
-    /// Removes the longest start of which every character satisfies a condition.
+    /// Consumes and returns the longest prefix whose characters all satisfy `is_part`.
     pub(super) fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
         let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
         let (token, rest) = self.0.split_at(end);
@@ -53,48 +53,48 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a decimal number.
-    pub(super) fn number<T: FromStr>(&mut self) -> Read<T> {
+    pub(super) fn number<T: FromStr>(&mut self) -> ParseResult<T> {
         let line = self.0;
         let digits = self.take_while(|c| c.is_ascii_digit());
         digits.parse().map_err(|_| format!("expected a number in range, found `{line}`"))
     }
 
     /// Reads a value, such as `%7`.
-    pub(super) fn value(&mut self) -> Read<Value> {
+    pub(super) fn value(&mut self) -> ParseResult<Value> {
         self.expect("%")?;
         self.number().map(Value)
     }
 
     /// Reads values that are separated by commas.
-    pub(super) fn values(&mut self) -> Read<Vec<Value>> {
+    pub(super) fn values(&mut self) -> ParseResult<Vec<Value>> {
         let mut values = vec![self.value()?];
-        while self.take(", ") {
+        while self.eat(", ") {
             values.push(self.value()?);
         }
         Ok(values)
     }
 
     /// Reads exactly `N` values that are separated by commas.
-    pub(super) fn array<const N: usize>(&mut self) -> Read<[Value; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> ParseResult<[Value; N]> {
         let values = self.values()?;
         let count = values.len();
         values.try_into().map_err(|_| format!("expected {N} values, found {count}"))
     }
 
     /// Reads a variable, such as `v3`.
-    pub(super) fn var(&mut self) -> Read<Var> {
+    pub(super) fn var(&mut self) -> ParseResult<Var> {
         self.expect("v")?;
         self.number().map(Var)
     }
 
     /// Reads a label, such as `L1`.
-    pub(super) fn label(&mut self) -> Read<Label> {
+    pub(super) fn label(&mut self) -> ParseResult<Label> {
         self.expect("L")?;
         self.number().map(Label)
     }
 
     /// Reads a type.
-    pub(super) fn ty(&mut self) -> Read<Type> {
+    pub(super) fn ty(&mut self) -> ParseResult<Type> {
         let name = self.word();
         let matrices = MatrixType::ALL.into_iter().map(Type::Matrix);
         let found = Type::ALL.into_iter().chain(matrices).find(|ty| ty.name() == name);
@@ -102,14 +102,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads an address, such as `binding0[%1 * 16 + 8]`.
-    pub(super) fn place(&mut self) -> Read<Place> {
-        let space = self.space()?;
+    pub(super) fn place(&mut self) -> ParseResult<Place> {
+        let space = self.address_space()?;
         self.expect("[")?;
         let place = if self.0.starts_with('%') {
             let index = Some(self.value()?);
             self.expect(" * ")?;
             let stride = self.number()?;
-            let offset = if self.take(" + ") { self.number()? } else { 0 };
+            let offset = if self.eat(" + ") { self.number()? } else { 0 };
             Place { space, index, stride, offset }
         } else {
             Place { space, index: None, stride: 0, offset: self.number()? }
@@ -118,31 +118,31 @@ impl<'a> Cursor<'a> {
         Ok(place)
     }
 
-    /// Reads the place of a matrix, such as `binding0[0] from %1 rows %2 below %3`.
-    pub(super) fn matrix_place(&mut self) -> Read<MatrixPlace> {
+    /// Reads the memory of a matrix, such as `binding0[0] from %1 rows %2 below %3`.
+    pub(super) fn matrix_place(&mut self) -> ParseResult<MatrixPlace> {
         let array = self.place()?;
         self.expect(" from ")?;
         let index = self.value()?;
-        let row_major = self.take(" rows ");
+        let row_major = self.eat(" rows ");
         if !row_major {
             self.expect(" columns ")?;
         }
         let stride = self.value()?;
-        let len = self.take(" below ").then(|| self.value()).transpose()?;
+        let len = self.eat(" below ").then(|| self.value()).transpose()?;
         Ok(MatrixPlace { array, len, index, stride, row_major })
     }
 
-    fn space(&mut self) -> Read<AddressSpace> {
-        if self.take("immediate") {
+    fn address_space(&mut self) -> ParseResult<AddressSpace> {
+        if self.eat("immediate") {
             return Ok(AddressSpace::Immediate);
         }
         let name = self.take_while(|c| c.is_ascii_alphabetic());
-        let nth = |nth: u32| match name {
+        let space = |nth: u32| match name {
             "binding" => Ok(AddressSpace::Binding(nth)),
             "workgroup" => Ok(AddressSpace::Workgroup(nth)),
             "local" => Ok(AddressSpace::Local(nth)),
             _ => Err(format!("`{name}` is not an address space")),
         };
-        self.number().and_then(nth)
+        self.number().and_then(space)
     }
 }

@@ -1,10 +1,10 @@
 //! Parses the declarations of a kernel.
 
-use super::cursor::{Cursor, Read};
+use super::cursor::{Cursor, ParseResult};
 use crate::kir::{Array, Buffer, Kir, Label, SourceMap};
 
 /// Parses the first line: name and workgroup size.
-pub(super) fn kernel(line: &str) -> Read<Kir> {
+pub(super) fn kernel(line: &str) -> ParseResult<Kir> {
     let mut cursor = Cursor(line);
     cursor.expect("kernel ")?;
     let Some((name, size)) = cursor.0.rsplit_once(" [") else {
@@ -19,7 +19,7 @@ pub(super) fn kernel(line: &str) -> Read<Kir> {
         *size = cursor.number()?;
     }
     cursor.expect("]")?;
-    cursor.end()?;
+    cursor.expect_end()?;
     Ok(Kir {
         name: name.to_owned(),
         workgroup_size,
@@ -35,53 +35,54 @@ pub(super) fn kernel(line: &str) -> Read<Kir> {
     })
 }
 
-/// Returns whether a line declares a buffer, an array, the immediates or a variable.
+/// Returns whether a line declares the source's name, a buffer, an array, the immediates or a
+/// variable.
 pub(super) fn is_declaration(line: &str) -> bool {
-    let starts = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var "];
-    starts.iter().any(|start| line.starts_with(start))
+    let prefixes = ["source ", "buffer ", "immediate: ", "workgroup", "local", "var "];
+    prefixes.iter().any(|prefix| line.starts_with(prefix))
 }
 
 /// Parses a declaration.
-pub(super) fn declaration(kir: &mut Kir, line: &str) -> Read<()> {
+pub(super) fn declaration(kir: &mut Kir, line: &str) -> ParseResult<()> {
     let mut cursor = Cursor(line);
-    if cursor.take("source ") {
+    if cursor.eat("source ") {
         kir.source.name = Some(cursor.take_while(|_| true).to_owned());
-    } else if cursor.take("buffer ") {
-        numbered(&mut cursor, "binding", kir.buffers.len())?;
+    } else if cursor.eat("buffer ") {
+        expect_index(&mut cursor, "binding", kir.buffers.len())?;
         kir.buffers.push(buffer(&mut cursor, kir.buffers.len())?);
-    } else if cursor.take("immediate: ") {
+    } else if cursor.eat("immediate: ") {
         kir.immediates = cursor.number()?;
         cursor.expect(" bytes")?;
-    } else if cursor.take("var ") {
-        numbered(&mut cursor, "v", kir.vars.len())?;
+    } else if cursor.eat("var ") {
+        expect_index(&mut cursor, "v", kir.vars.len())?;
         kir.vars.push(cursor.ty()?);
     } else if line.starts_with("workgroup") {
-        numbered(&mut cursor, "workgroup", kir.workgroup.len())?;
+        expect_index(&mut cursor, "workgroup", kir.workgroup.len())?;
         kir.workgroup.push(array(&mut cursor)?);
     } else {
-        numbered(&mut cursor, "local", kir.locals.len())?;
+        expect_index(&mut cursor, "local", kir.locals.len())?;
         kir.locals.push(array(&mut cursor)?);
     }
-    cursor.end()
+    cursor.expect_end()
 }
 
-/// Reads a name and the number that comes next.
-fn numbered(cursor: &mut Cursor<'_>, name: &str, next: usize) -> Read<()> {
-    cursor.expect(&format!("{name}{next}"))?;
+/// Expects `{name}{index}: `, where `index` is the number of declarations of this kind so far.
+fn expect_index(cursor: &mut Cursor<'_>, name: &str, index: usize) -> ParseResult<()> {
+    cursor.expect(&format!("{name}{index}"))?;
     cursor.expect(": ")
 }
 
-fn buffer(cursor: &mut Cursor<'_>, nth: usize) -> Read<Buffer> {
-    let writable = cursor.take("read_write ");
+fn buffer(cursor: &mut Cursor<'_>, index: usize) -> ParseResult<Buffer> {
+    let writable = cursor.eat("read_write ");
     if !writable {
         cursor.expect("read ")?;
     }
     let element = cursor.ty()?;
-    let name = match cursor.take(" ") {
+    let name = match cursor.eat(" ") {
         true => cursor.take_while(|c| c != ',').to_owned(),
-        false => format!("binding{nth}"),
+        false => format!("binding{index}"),
     };
-    let size = match cursor.take(", at least ") {
+    let size = match cursor.eat(", at least ") {
         true => cursor.number()?,
         false => 0,
     };
@@ -91,7 +92,7 @@ fn buffer(cursor: &mut Cursor<'_>, nth: usize) -> Read<Buffer> {
     Ok(Buffer { name, element, writable, size })
 }
 
-fn array(cursor: &mut Cursor<'_>) -> Read<Array> {
+fn array(cursor: &mut Cursor<'_>) -> ParseResult<Array> {
     let len = cursor.number()?;
     cursor.expect(" * ")?;
     Ok(Array { ty: cursor.ty()?, len })

@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use super::cursor::{Cursor, Read};
+use super::cursor::{Cursor, ParseResult};
 use crate::kir::{
     AtomicOp, BinaryOp, Builtin, Const, Extent, Inst, Reduction, ShuffleSource, SubgroupOp, Type,
     UnaryOp,
 };
 
 /// Parses the instruction that computes `results` values of a type.
-pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> Read<Inst> {
+pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> ParseResult<Inst> {
     if let Some(constant) = constant(cursor, ty)? {
         return Ok(Inst::Const(constant));
     }
@@ -29,9 +29,9 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
         "convert" => cursor.value().map(Inst::Convert),
         "bitcast" => cursor.value().map(Inst::Bitcast),
         "array_length" => array_length(cursor),
-        "load" => Ok(Inst::Load { place: cursor.place()?, count: count(results)? }),
+        "load" => Ok(Inst::Load { place: cursor.place()?, count: to_u8(results)? }),
         "workgroup_uniform_load" => {
-            Ok(Inst::WorkgroupUniformLoad { place: cursor.place()?, count: count(results)? })
+            Ok(Inst::WorkgroupUniformLoad { place: cursor.place()?, count: to_u8(results)? })
         }
         "atomic" => atomic(cursor),
         "subgroup" => subgroup(cursor).map(Inst::Subgroup),
@@ -43,31 +43,32 @@ pub(super) fn instruction(cursor: &mut Cursor<'_>, ty: Type, results: usize) -> 
     }
 }
 
-fn count(results: usize) -> Read<u8> {
+fn to_u8(results: usize) -> ParseResult<u8> {
     results.try_into().map_err(|_| format!("{results} results"))
 }
 
-fn operation(name: &str, cursor: &mut Cursor<'_>, line: &str) -> Read<Inst> {
-    if let Some(op) = named(UnaryOp::ALL, name) {
+fn operation(name: &str, cursor: &mut Cursor<'_>, line: &str) -> ParseResult<Inst> {
+    if let Some(op) = find_op(UnaryOp::ALL, name) {
         cursor.value().map(|a| Inst::Unary(op, a))
-    } else if let Some(op) = named(BinaryOp::ALL, name) {
+    } else if let Some(op) = find_op(BinaryOp::ALL, name) {
         cursor.array().map(|[a, b]| Inst::Binary(op, a, b))
     } else {
         Err(format!("`{line}` is not an instruction"))
     }
 }
 
-/// Returns the operation of a name, as printed.
-fn named<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Option<T> {
+/// Returns the operation that is printed as `name`.
+fn find_op<T: Copy + std::fmt::Debug>(all: &[T], name: &str) -> Option<T> {
     all.iter().copied().find(|op| crate::kir::print::Snake(op).to_string() == name)
 }
 
-fn required<T: Copy + std::fmt::Debug>(all: &[T], cursor: &mut Cursor<'_>) -> Read<T> {
+/// Reads the name of one of the operations `all`.
+fn expect_op<T: Copy + std::fmt::Debug>(all: &[T], cursor: &mut Cursor<'_>) -> ParseResult<T> {
     let name = cursor.word();
-    named(all, name).ok_or_else(|| format!("`{name}` is not an operation here"))
+    find_op(all, name).ok_or_else(|| format!("`{name}` is not an operation here"))
 }
 
-fn builtin(name: &str, cursor: &mut Cursor<'_>) -> Read<Option<Builtin>> {
+fn builtin(name: &str, cursor: &mut Cursor<'_>) -> ParseResult<Option<Builtin>> {
     let axis = match name {
         "subgroup_size" => return Ok(Some(Builtin::SubgroupSize)),
         "subgroup_lane" => return Ok(Some(Builtin::SubgroupLane)),
@@ -87,7 +88,7 @@ fn builtin(name: &str, cursor: &mut Cursor<'_>) -> Read<Option<Builtin>> {
     }
 }
 
-fn array_length(cursor: &mut Cursor<'_>) -> Read<Inst> {
+fn array_length(cursor: &mut Cursor<'_>) -> ParseResult<Inst> {
     cursor.expect("binding")?;
     let binding = cursor.number()?;
     cursor.expect(" from ")?;
@@ -96,33 +97,33 @@ fn array_length(cursor: &mut Cursor<'_>) -> Read<Inst> {
     Ok(Inst::ArrayLength { binding, offset, stride: cursor.number()? })
 }
 
-fn atomic(cursor: &mut Cursor<'_>) -> Read<Inst> {
-    let op = required(AtomicOp::ALL, cursor)?;
+fn atomic(cursor: &mut Cursor<'_>) -> ParseResult<Inst> {
+    let op = expect_op(AtomicOp::ALL, cursor)?;
     cursor.expect(" ")?;
     let place = cursor.place()?;
-    let mut operand = || cursor.take(", ").then(|| cursor.value()).transpose();
+    let mut operand = || cursor.eat(", ").then(|| cursor.value()).transpose();
     Ok(Inst::Atomic { op, place, value: operand()?, compare: operand()? })
 }
 
-fn subgroup(cursor: &mut Cursor<'_>) -> Read<SubgroupOp> {
-    if cursor.take("ballot ") {
+fn subgroup(cursor: &mut Cursor<'_>) -> ParseResult<SubgroupOp> {
+    if cursor.eat("ballot ") {
         let value = cursor.value()?;
         cursor.expect(" word ")?;
         return Ok(SubgroupOp::Ballot { value, word: cursor.number()? });
     }
-    if cursor.take("shuffle ") {
+    if cursor.eat("shuffle ") {
         let value = cursor.value()?;
         cursor.expect(" from ")?;
         return Ok(SubgroupOp::Shuffle { source: shuffle_source(cursor)?, value });
     }
-    let op = required(Reduction::ALL, cursor)?;
+    let op = expect_op(Reduction::ALL, cursor)?;
     cursor.expect(" ")?;
-    let extent = required(Extent::ALL, cursor)?;
+    let extent = expect_op(Extent::ALL, cursor)?;
     cursor.expect(" ")?;
     Ok(SubgroupOp::Reduce { op, extent, value: cursor.value()? })
 }
 
-fn shuffle_source(cursor: &mut Cursor<'_>) -> Read<ShuffleSource> {
+fn shuffle_source(cursor: &mut Cursor<'_>) -> ParseResult<ShuffleSource> {
     let name = cursor.word();
     if name == "first" {
         return Ok(ShuffleSource::First);
@@ -139,7 +140,7 @@ fn shuffle_source(cursor: &mut Cursor<'_>) -> Read<ShuffleSource> {
     }
 }
 
-fn multiply_fragments(cursor: &mut Cursor<'_>) -> Read<Inst> {
+fn multiply_fragments(cursor: &mut Cursor<'_>) -> ParseResult<Inst> {
     let a = cursor.array()?;
     cursor.expect(" by ")?;
     let b = cursor.array()?;
@@ -148,22 +149,23 @@ fn multiply_fragments(cursor: &mut Cursor<'_>) -> Read<Inst> {
 }
 
 /// Parses a constant; `None` if the text is not one.
-fn constant(cursor: &mut Cursor<'_>, ty: Type) -> Read<Option<Const>> {
-    if cursor.take("nan 0x") {
+fn constant(cursor: &mut Cursor<'_>, ty: Type) -> ParseResult<Option<Const>> {
+    if cursor.eat("nan 0x") {
         let digits = cursor.word();
         let bits = u64::from_str_radix(digits, 16).ok().filter(|bits| is_nan(ty, *bits));
         let bits = bits.ok_or_else(|| format!("0x{digits} is not the bits of a NaN of {ty}"))?;
         return Ok(Some(Const { ty, bits }));
     }
-    let starts = |c: char| c == '-' || c.is_ascii_digit();
-    let is_constant = cursor.0.starts_with(starts) || matches!(cursor.0, "true" | "false" | "inf");
+    let starts_number = |c: char| c == '-' || c.is_ascii_digit();
+    let is_constant =
+        cursor.0.starts_with(starts_number) || matches!(cursor.0, "true" | "false" | "inf");
     if !is_constant {
         return Ok(None);
     }
     let token = cursor.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '+'));
     let bits = match ty {
         Type::Bool => token.parse::<bool>().ok().map(u64::from),
-        Type::F16 => token.parse().ok().and_then(half),
+        Type::F16 => token.parse().ok().and_then(f16_bits),
         Type::F32 => token.parse::<f32>().ok().map(|value| value.to_bits().into()),
         Type::F64 => token.parse::<f64>().ok().map(f64::to_bits),
         Type::I16 => integer::<i16>(token, ty),
@@ -183,20 +185,21 @@ fn integer<T: FromStr + Into<i64>>(token: &str, ty: Type) -> Option<u64> {
 }
 
 fn is_nan(ty: Type, bits: u64) -> bool {
-    let (mantissa, width) = match ty {
+    let (mantissa_bits, width) = match ty {
         Type::F16 => (10, 16),
         Type::F32 => (23, 32),
         Type::F64 => (52, 64),
         _ => return false,
     };
-    let infinity = (u64::MAX >> (64 - (width - 1))) >> mantissa << mantissa;
+    // The exponent bits, all set: above them, without the sign, are the NaNs.
+    let infinity = (u64::MAX >> (64 - (width - 1))) >> mantissa_bits << mantissa_bits;
     bits & (u64::MAX >> (64 - (width - 1))) > infinity && bits <= u64::MAX >> (64 - width)
 }
 
-/// Returns the bits of an `f16`; `None` if the value is not exactly one.
-fn half(value: f32) -> Option<u64> {
+/// Returns the bits of the `f16` that equals a value; `None` if there is none.
+fn f16_bits(value: f32) -> Option<u64> {
     (0..=u64::from(u16::MAX)).find(|bits| {
-        let half = crate::kir::print::half(*bits);
-        half == value && half.is_sign_negative() == value.is_sign_negative()
+        let f16 = crate::kir::print::f16_to_f32(*bits);
+        f16 == value && f16.is_sign_negative() == value.is_sign_negative()
     })
 }

@@ -60,7 +60,7 @@ impl FromStr for Kir {
         let mut lines = text
             .lines()
             .enumerate()
-            .map(|(nth, line)| (nth + 1, line.trim()))
+            .map(|(index, line)| (index + 1, line.trim()))
             .filter(|(_, line)| !line.is_empty())
             .peekable();
         let at = |line| move |message| ParseKirError { line, message };

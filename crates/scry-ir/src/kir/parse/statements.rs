@@ -2,37 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use super::cursor::{Cursor, Read};
+use super::cursor::{Cursor, ParseResult};
 use super::instructions::instruction;
 use crate::Location;
 use crate::kir::verify::MAX_NESTING;
 use crate::kir::{Barrier, Block, Definition, Inst, Kir, Label, SourceMap, Stmt, Type, Value};
 
-/// The body so far. Blocks are kept in a list, so that no text exhausts the stack.
+/// The statements parsed so far. Open blocks are in a list instead of recursion, so that no nesting
+/// exhausts the stack.
 #[derive(Default)]
 pub(super) struct Body {
     /// The statements of the innermost open block.
     block: Block,
-    /// The open statements, the outermost first, and the statements before each.
+    /// The statements whose blocks are open, the outermost first, each with the statements that
+    /// precede it in its block.
     open: Vec<(Open, Block)>,
     definitions: BTreeMap<u32, Definition>,
     /// The largest label in use.
     last_label: u32,
-    /// Positions of values.
-    positions: Vec<(Value, Location)>,
+    /// Source locations of values.
+    locations: Vec<(Value, Location)>,
     source: SourceMap,
 }
 
 const HAS_NO_POSITION: &str = "assignments and exits have no positions";
 
-/// Removes a position in the source from the end of a line.
-fn position(line: &str) -> Read<(&str, Option<Location>)> {
-    let Some((line, position)) = line.rsplit_once(" @") else { return Ok((line, None)) };
-    let mut cursor = Cursor(position);
+/// Splits a line into the statement, and the source location at its end, if any.
+fn split_location(line: &str) -> ParseResult<(&str, Option<Location>)> {
+    let Some((line, location)) = line.rsplit_once(" @") else { return Ok((line, None)) };
+    let mut cursor = Cursor(location);
     let number = cursor.number()?;
     cursor.expect(":")?;
     let at = Location { line: number, column: cursor.number()? };
-    cursor.end()?;
+    cursor.expect_end()?;
     Ok((line, Some(at)))
 }
 
@@ -45,23 +47,23 @@ enum Open {
 
 impl Body {
     /// Parses a line.
-    pub(super) fn line(&mut self, line: &str) -> Read<()> {
+    pub(super) fn line(&mut self, line: &str) -> ParseResult<()> {
         match line {
             "}" => self.close(),
-            "} else {" => self.otherwise(),
+            "} else {" => self.begin_else(),
             _ => match line.strip_suffix(" {") {
                 Some(head) => self.open(head),
                 None => {
-                    let (line, at) = position(line)?;
-                    let mut stmt = self.simple(line)?;
+                    let (line, at) = split_location(line)?;
+                    let mut stmt = self.statement(line)?;
                     match (&mut stmt, at) {
-                        (Stmt::Let(value), Some(at)) => self.positions.push((*value, at)),
+                        (Stmt::Let(value), Some(at)) => self.locations.push((*value, at)),
                         (
-                            Stmt::Store { at: place, .. }
-                            | Stmt::MatrixStore { at: place, .. }
-                            | Stmt::Barrier(_, place),
+                            Stmt::Store { at: location, .. }
+                            | Stmt::MatrixStore { at: location, .. }
+                            | Stmt::Barrier(_, location),
                             at,
-                        ) => *place = at,
+                        ) => *location = at,
                         (_, Some(_)) => return Err(HAS_NO_POSITION.to_owned()),
                         (_, None) => {}
                     }
@@ -72,8 +74,8 @@ impl Body {
         }
     }
 
-    /// Returns the kernel with the body.
-    pub(super) fn finish(self, mut kir: Kir) -> Read<Kir> {
+    /// Returns the kernel with the parsed body.
+    pub(super) fn finish(self, mut kir: Kir) -> ParseResult<Kir> {
         if !self.open.is_empty() {
             return Err(format!("{} blocks are not closed", self.open.len()));
         }
@@ -88,15 +90,15 @@ impl Body {
         kir.body = self.block;
         kir.labels = self.last_label + 1;
         let mut source = SourceMap { name: kir.source.name, ..self.source };
-        self.positions.into_iter().for_each(|(value, at)| source.set_value(value, at));
+        self.locations.into_iter().for_each(|(value, at)| source.set_value(value, at));
         kir.source = source;
         Ok(kir)
     }
 
-    fn open(&mut self, head: &str) -> Read<()> {
-        let (head, at) = position(head)?;
+    fn open(&mut self, head: &str) -> ParseResult<()> {
+        let (head, at) = split_location(head)?;
         let mut cursor = Cursor(head);
-        let open = if cursor.take("if ") {
+        let open = if cursor.eat("if ") {
             Open::If { condition: cursor.value()?, then_block: None, at }
         } else {
             let label = self.label(&mut cursor)?;
@@ -118,7 +120,7 @@ impl Body {
         Ok(())
     }
 
-    fn otherwise(&mut self) -> Read<()> {
+    fn begin_else(&mut self) -> ParseResult<()> {
         match self.open.last_mut() {
             Some((Open::If { then_block: then_block @ None, .. }, _)) => {
                 *then_block = Some(std::mem::take(&mut self.block));
@@ -128,7 +130,7 @@ impl Body {
         }
     }
 
-    fn close(&mut self) -> Read<()> {
+    fn close(&mut self) -> ParseResult<()> {
         let Some((open, before)) = self.open.pop() else {
             return Err("no block is open".to_owned());
         };
@@ -146,7 +148,7 @@ impl Body {
         Ok(())
     }
 
-    fn label(&mut self, cursor: &mut Cursor<'_>) -> Read<Label> {
+    fn label(&mut self, cursor: &mut Cursor<'_>) -> ParseResult<Label> {
         let label = cursor.label()?;
         if label.0 == u32::MAX {
             return Err(format!("{label} is out of range"));
@@ -156,37 +158,37 @@ impl Body {
     }
 
     /// Parses a statement without a block.
-    fn simple(&mut self, line: &str) -> Read<Stmt> {
+    fn statement(&mut self, line: &str) -> ParseResult<Stmt> {
         let mut cursor = Cursor(line);
         let stmt = if line.starts_with('%') {
             self.definition(&mut cursor)?
-        } else if cursor.take("store ") {
+        } else if cursor.eat("store ") {
             let place = cursor.place()?;
             cursor.expect(" = ")?;
             Stmt::Store { place, values: cursor.values()?, at: None }
-        } else if cursor.take("matrix_store ") {
+        } else if cursor.eat("matrix_store ") {
             let place = cursor.matrix_place()?;
             cursor.expect(" = ")?;
             Stmt::MatrixStore { place, value: cursor.value()?, at: None }
-        } else if cursor.take("leave kernel") {
+        } else if cursor.eat("leave kernel") {
             Stmt::Leave(Label::KERNEL)
-        } else if cursor.take("leave ") {
+        } else if cursor.eat("leave ") {
             Stmt::Leave(self.label(&mut cursor)?)
-        } else if cursor.take("barrier workgroup") {
+        } else if cursor.eat("barrier workgroup") {
             Stmt::Barrier(Barrier::Workgroup, None)
-        } else if cursor.take("barrier subgroup") {
+        } else if cursor.eat("barrier subgroup") {
             Stmt::Barrier(Barrier::Subgroup, None)
         } else {
             let var = cursor.var()?;
             cursor.expect(" = ")?;
             Stmt::Set(var, cursor.value()?)
         };
-        cursor.end()?;
+        cursor.expect_end()?;
         Ok(stmt)
     }
 
     /// Parses the definition of one or several values.
-    fn definition(&mut self, cursor: &mut Cursor<'_>) -> Read<Stmt> {
+    fn definition(&mut self, cursor: &mut Cursor<'_>) -> ParseResult<Stmt> {
         let values = cursor.values()?;
         cursor.expect(": ")?;
         let ty = cursor.ty()?;
@@ -197,16 +199,16 @@ impl Body {
             return Err(format!("{} results, not {}", inst.results(), values.len()));
         }
         self.define(first, ty, inst)?;
-        for (nth, value) in values.iter().enumerate().skip(1) {
-            if u64::from(value.0) != u64::from(first.0) + nth as u64 {
+        for (n, value) in values.iter().enumerate().skip(1) {
+            if u64::from(value.0) != u64::from(first.0) + n as u64 {
                 return Err(format!("{value} does not follow {first}"));
             }
-            self.define(*value, ty, Inst::Extra(first, nth as u8))?;
+            self.define(*value, ty, Inst::Extra(first, n as u8))?;
         }
         Ok(Stmt::Let(first))
     }
 
-    fn define(&mut self, value: Value, ty: Type, inst: Inst) -> Read<()> {
+    fn define(&mut self, value: Value, ty: Type, inst: Inst) -> ParseResult<()> {
         match self.definitions.insert(value.0, Definition { ty, inst }) {
             None => Ok(()),
             Some(_) => Err(format!("{value} is defined twice")),

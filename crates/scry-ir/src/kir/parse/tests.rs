@@ -1,25 +1,25 @@
-//! Texts that are kernels, and texts that are not.
+//! Tests of parsing: printed kernels, and texts that are not kernels.
 
 use crate::kir::{Const, Kir, Type, optimise, random};
 
-/// Every constant with a special printed form.
+/// Constants of every type, among them all with a special printed form.
 fn constants() -> Vec<Const> {
     let mut all = vec![Const::bool(true), Const::bool(false)];
     for ty in [Type::I16, Type::U16, Type::I32, Type::U32, Type::I64] {
         all.extend([0, 1, -1, i64::MIN, i64::MAX].map(|value| Const::int(ty, value)));
     }
     all.push(Const { ty: Type::U64, bits: u64::MAX });
-    let half = [0, 0x8000, 1, 0x3c00, 0xc100, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0xfe01];
-    all.extend(half.map(|bits| Const { ty: Type::F16, bits }));
-    let single = [0.0, -0.0, 1.0, -2.5e-40, 3.4e38, f32::INFINITY, f32::NEG_INFINITY, 1e-7];
-    all.extend(single.map(Const::f32));
+    let f16 = [0, 0x8000, 1, 0x3c00, 0xc100, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0xfe01];
+    all.extend(f16.map(|bits| Const { ty: Type::F16, bits }));
+    let f32 = [0.0, -0.0, 1.0, -2.5e-40, 3.4e38, f32::INFINITY, f32::NEG_INFINITY, 1e-7];
+    all.extend(f32.map(Const::f32));
     all.extend([0x7fc0_0001, 0xff80_0001].map(|bits| Const { ty: Type::F32, bits }));
     all.extend([0.1, -1e300, f64::INFINITY, f64::NAN].map(Const::f64));
     all
 }
 
 #[test]
-fn constants_parse_back() {
+fn constants_round_trip() {
     for constant in constants() {
         let text = format!("kernel k [1, 1, 1]\n%0: {} = {constant}", constant.ty);
         let kir: Kir = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -27,9 +27,9 @@ fn constants_parse_back() {
     }
 }
 
-/// Parses the text of a kernel. Labels that it does not use are not counted, and an address without
-/// an index has no stride.
-fn check(kir: &Kir) {
+/// Asserts that a kernel survives printing and parsing. Two differences are allowed: labels that
+/// are not used are not counted, and an address without an index has stride 0.
+fn assert_round_trip(kir: &Kir) {
     let text = kir.to_string();
     let parsed: Kir = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(parsed.to_string(), text);
@@ -43,17 +43,17 @@ fn check(kir: &Kir) {
 }
 
 #[test]
-fn random_kernels_parse_back() {
+fn random_kernels_round_trip() {
     for seed in 0..300 {
         let mut kir = random::kernel(seed, true);
-        check(&kir);
+        assert_round_trip(&kir);
         optimise(&mut kir);
-        check(&kir);
+        assert_round_trip(&kir);
     }
 }
 
 #[test]
-fn every_instruction_parses_back() {
+fn every_instruction_round_trips() {
     let text = include_str!("every.kir");
     let kir: Kir = text.parse().unwrap();
     assert_eq!(kir.to_string(), text);
@@ -89,9 +89,9 @@ fn errors_name_line_and_cause() {
     }
 }
 
-/// No text panics or exhausts the stack: each prefix, and each with one byte changed.
+/// Prefixes of a text, copies with one byte changed, and deeply nested blocks.
 #[test]
-fn damaged_texts_are_refused_or_valid() {
+fn damaged_texts_never_panic() {
     let text = random::kernel(7, true).to_string();
     for end in (0..text.len()).step_by(5) {
         let _ = text[..end].parse::<Kir>();
@@ -107,6 +107,6 @@ fn damaged_texts_are_refused_or_valid() {
     let deep = format!("kernel k [1, 1, 1]\n{}", "L1: loop {\n".repeat(100_000));
     let error = deep.parse::<Kir>().unwrap_err();
     assert_eq!(error.to_string(), "line 1202: blocks are nested more than 1200 deep");
-    let shut = format!("{deep}{}", "}\n".repeat(100_000));
-    assert_eq!(shut.parse::<Kir>().unwrap_err(), error);
+    let closed = format!("{deep}{}", "}\n".repeat(100_000));
+    assert_eq!(closed.parse::<Kir>().unwrap_err(), error);
 }

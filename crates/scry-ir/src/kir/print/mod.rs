@@ -27,7 +27,7 @@ impl Display for Kir {
     }
 }
 
-/// A kernel that is printed with positions in the source.
+/// A kernel that is printed with source locations.
 struct WithPositions<'a>(&'a Kir);
 
 impl Display for WithPositions<'_> {
@@ -37,8 +37,8 @@ impl Display for WithPositions<'_> {
 }
 
 impl Kir {
-    /// Returns the kernel for printing with positions in the source: `%2: f32 = add %0, %1 @12:5`
-    /// is from line 12, column 5.
+    /// Returns the kernel for printing with source locations: `%2: f32 = add %0, %1 @12:5` is from
+    /// line 12, column 5.
     #[must_use]
     pub fn with_positions(&self) -> impl Display {
         WithPositions(self)
@@ -116,8 +116,8 @@ impl Kir {
     }
 }
 
-/// Prints the first line of a statement, without the block's opening. Invalid statements are
-/// printed as well.
+/// The first line of a statement, without the opening brace of its block. Invalid statements can be
+/// printed too.
 pub(super) struct Line<'a> {
     pub(super) kir: &'a Kir,
     pub(super) stmt: &'a Stmt,
@@ -268,7 +268,7 @@ impl Display for Const {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.ty {
             Type::Bool => write!(f, "{}", self.bits != 0),
-            Type::F16 => float(half(self.bits), self.bits, f),
+            Type::F16 => float(f16_to_f32(self.bits), self.bits, f),
             Type::F32 => float(f32::from_bits(self.bits as u32), self.bits, f),
             Type::F64 => float(f64::from_bits(self.bits), self.bits, f),
             Type::U64 => write!(f, "{}", self.bits),
@@ -277,7 +277,7 @@ impl Display for Const {
     }
 }
 
-/// Prints the shortest decimal that parses to the same value; for NaN and infinities, the bits.
+/// Prints the shortest decimal that parses to the same value; for NaN, the bits.
 fn float<T: fmt::Debug + Copy + Into<f64>>(
     value: T,
     bits: u64,
@@ -286,8 +286,8 @@ fn float<T: fmt::Debug + Copy + Into<f64>>(
     if value.into().is_nan() { write!(f, "nan {bits:#x}") } else { write!(f, "{value:?}") }
 }
 
-/// Returns the value of an `f16` from its bits.
-pub(super) fn half(bits: u64) -> f32 {
+/// Converts the bits of an `f16` to its value.
+pub(super) fn f16_to_f32(bits: u64) -> f32 {
     let sign = if bits >> 15 & 1 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as f32);
     sign * match (exponent, fraction) {

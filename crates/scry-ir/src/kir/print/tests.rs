@@ -1,4 +1,4 @@
-//! Each statement, instruction and constant as text.
+//! Tests of printing: each kind of statement, instruction and constant.
 
 use crate::kir::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place,
@@ -6,7 +6,7 @@ use crate::kir::{
 };
 
 #[test]
-fn a_kernel_as_text() {
+fn kernel_text() {
     let mut b = Builder::new("all", [8, 4, 1]);
     let (read, write) = (b.buffer(false), b.buffer(true));
     b.buffer_of(read, "weights", Type::F16);
@@ -70,7 +70,7 @@ barrier subgroup
 }
 
 #[test]
-fn instructions_as_text() {
+fn instruction_text() {
     let [a, b, c] = [7, 8, 9].map(Value);
     let place = Place::new(AddressSpace::Local(2), None, 4, 4);
     let atomic = |op, value, compare| Inst::Atomic { op, place, value, compare };
@@ -112,8 +112,8 @@ fn instructions_as_text() {
 }
 
 #[test]
-fn constants_as_text() {
-    let half = |bits| Const { ty: Type::F16, bits };
+fn constant_text() {
+    let f16 = |bits| Const { ty: Type::F16, bits };
     let expected = [
         (Const::bool(false), "false"),
         (Const::i32(-5), "-5"),
@@ -125,11 +125,11 @@ fn constants_as_text() {
         (Const::f32(f32::INFINITY), "inf"),
         (Const { ty: Type::F32, bits: 0x7fc0_0001 }, "nan 0x7fc00001"),
         (Const::f64(0.1), "0.1"),
-        (half(0x3c00), "1.0"),
-        (half(0xc100), "-2.5"),
-        (half(0x0001), "5.9604645e-8"),
-        (half(0x7c00), "inf"),
-        (half(0x7e00), "nan 0x7e00"),
+        (f16(0x3c00), "1.0"),
+        (f16(0xc100), "-2.5"),
+        (f16(0x0001), "5.9604645e-8"),
+        (f16(0x7c00), "inf"),
+        (f16(0x7e00), "nan 0x7e00"),
     ];
     for (constant, text) in expected {
         assert_eq!(constant.to_string(), text);
