@@ -1,7 +1,7 @@
-//! Refuses barriers and subgroup operations that only some invocations of a workgroup may reach.
+//! Rejects barriers and subgroup operations that only some invocations of a workgroup may reach.
 //!
 //! Control flow diverges in a branch whose condition is not uniform, and where an invocation may
-//! have left an enclosing loop or scope, or the kernel, while others have not. It converges again
+//! have exited an enclosing loop or scope, or the kernel, while others have not. It converges again
 //! after the branch, the loop or the scope.
 
 use super::invalid;
@@ -10,12 +10,13 @@ use crate::kir::{
 };
 use crate::{Location, ShaderError};
 
-/// Checks a kernel; `describe` returns a value in the words of its author.
+/// Checks a kernel. `describe` returns the computation of a value as in the original kernel, for
+/// messages.
 ///
 /// # Errors
 /// For the first barrier or subgroup operation that may be reached by some invocations only.
 pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(), ShaderError> {
-    if !any_stmt(&kir.body, &mut |stmt| collective(kir, stmt).is_some()) {
+    if !any_stmt(&kir.body, &mut |stmt| collective_name(kir, stmt).is_some()) {
         return Ok(());
     }
     let labels = kir.labels as usize;
@@ -24,7 +25,7 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
         uniformity: kir.uniformity_despite_races(),
         conditions: Vec::new(),
         enclosing: vec![Label::KERNEL],
-        left: vec![None; labels],
+        exited: vec![None; labels],
         carried: vec![Vec::new(); labels],
         changed: true,
     };
@@ -43,8 +44,8 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
         }
     }
     while std::mem::take(&mut walk.changed) {
-        walk.left.fill(None);
-        walk.block(&kir.body).map_err(|Reached { what, at, cause }| {
+        walk.exited.fill(None);
+        walk.block(&kir.body).map_err(|Divergent { what, at, cause }| {
             let cause = cause.map_or_else(String::new, |cause| {
                 format!(": {} may differ between the invocations of a workgroup", describe(cause))
             });
@@ -55,12 +56,14 @@ pub(super) fn check(kir: &Kir, describe: &dyn Fn(Value) -> String) -> Result<(),
     Ok(())
 }
 
-/// A statement that is reached by some invocations only, because of a condition.
-struct Reached {
+/// A statement that is reached by some invocations only.
+struct Divergent {
+    /// Its name in messages.
     what: &'static str,
-    /// Its position in the source.
+    /// Its source location.
     at: Option<Location>,
-    cause: Option<Value>,
+    /// The condition that made the control flow diverge.
+    cause: Cause,
 }
 
 struct Walk<'k> {
@@ -70,61 +73,62 @@ struct Walk<'k> {
     conditions: Vec<Value>,
     /// The labels of enclosing loops and scopes.
     enclosing: Vec<Label>,
-    /// For each label that some invocations may have left, the condition of that exit.
-    left: Vec<Option<Cause>>,
-    /// For each loop, the labels that some invocations may have left at the end of an iteration.
+    /// For each label that only some invocations may have exited, the condition of that exit.
+    exited: Vec<Option<Cause>>,
+    /// For each loop, the labels that only some invocations may have exited when an iteration ends.
     carried: Vec<Vec<(Label, Cause)>>,
     /// Whether `carried` has grown.
     changed: bool,
 }
 
-/// The condition that made the control flow diverge.
+/// The condition that made control flow diverge.
 type Cause = Option<Value>;
 
 impl Walk<'_> {
-    fn block(&mut self, block: &Block) -> Result<(), Reached> {
+    fn block(&mut self, block: &Block) -> Result<(), Divergent> {
         for stmt in block {
-            if let (Some(what), Some(cause)) = (collective(self.kir, stmt), self.diverged()) {
+            if let (Some(what), Some(cause)) = (collective_name(self.kir, stmt), self.divergence())
+            {
                 let at = self.kir.position(stmt);
-                return Err(Reached { what, at, cause });
+                return Err(Divergent { what, at, cause });
             }
             self.stmt(stmt)?;
         }
         Ok(())
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Reached> {
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Divergent> {
         match stmt {
             Stmt::If { condition, then_block, else_block, .. } => {
-                let varies = self.uniformity.value(*condition) != Variability::Uniform;
-                if varies {
+                let diverges = self.uniformity.value(*condition) != Variability::Uniform;
+                if diverges {
                     self.conditions.push(*condition);
                 }
                 self.block(then_block)?;
                 self.block(else_block)?;
-                if varies {
+                if diverges {
                     self.conditions.pop();
                 }
             }
             Stmt::Loop { label, body, .. } => {
-                for (left, cause) in self.carried[label.0 as usize].clone() {
-                    self.left[left.0 as usize].get_or_insert(cause);
+                for (exited, cause) in self.carried[label.0 as usize].clone() {
+                    self.exited[exited.0 as usize].get_or_insert(cause);
                 }
                 self.enclosing.push(*label);
                 self.block(body)?;
                 self.carry(*label);
                 self.enclosing.pop();
-                self.left[label.0 as usize] = None;
+                self.exited[label.0 as usize] = None;
             }
             Stmt::Scope { label, body } => {
                 self.enclosing.push(*label);
                 self.block(body)?;
                 self.enclosing.pop();
-                self.left[label.0 as usize] = None;
+                self.exited[label.0 as usize] = None;
             }
             Stmt::Leave(label) => {
-                if let Some(cause) = self.diverged() {
-                    self.left[label.0 as usize].get_or_insert(cause);
+                if let Some(cause) = self.divergence() {
+                    self.exited[label.0 as usize].get_or_insert(cause);
                 }
             }
             Stmt::Let(_)
@@ -136,30 +140,31 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns the cause if the control flow may have diverged.
-    fn diverged(&self) -> Option<Cause> {
+    /// Returns the cause if control flow may have diverged.
+    fn divergence(&self) -> Option<Cause> {
         if let Some(condition) = self.conditions.last() {
             return Some(Some(*condition));
         }
-        self.enclosing.iter().rev().find_map(|label| self.left[label.0 as usize])
+        self.enclosing.iter().rev().find_map(|label| self.exited[label.0 as usize])
     }
 
-    /// Notes what invocations may have left when the next iteration of a loop begins.
-    fn carry(&mut self, of: Label) {
+    /// Records which labels only some invocations may have exited at the end of a loop's body: they
+    /// are exited when the next iteration begins.
+    fn carry(&mut self, of_loop: Label) {
         for label in &self.enclosing {
-            let known = &mut self.carried[of.0 as usize];
-            if let Some(cause) = self.left[label.0 as usize]
-                && !known.iter().any(|(left, _)| left == label)
+            let carried = &mut self.carried[of_loop.0 as usize];
+            if let Some(cause) = self.exited[label.0 as usize]
+                && !carried.iter().any(|(exited, _)| exited == label)
             {
-                known.push((*label, cause));
+                carried.push((*label, cause));
                 self.changed = true;
             }
         }
     }
 }
 
-/// Returns the name of a statement that all invocations have to reach together.
-fn collective(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
+/// Returns the name of a statement that all invocations have to reach together; `None` for another.
+fn collective_name(kir: &Kir, stmt: &Stmt) -> Option<&'static str> {
     match stmt {
         Stmt::Barrier(Barrier::Workgroup, _) => Some("`barrier workgroup`"),
         Stmt::Barrier(Barrier::Subgroup, _) => Some("`barrier subgroup`"),

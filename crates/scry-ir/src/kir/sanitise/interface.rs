@@ -1,4 +1,4 @@
-//! The interface of a kernel whose minimum buffer sizes are known.
+//! Derives the interface of a kernel whose minimum buffer sizes are known.
 
 use super::limits;
 use crate::kir::{Barrier, Buffer, Builtin, Definition, Inst, Kir, Stmt, Type, any_stmt};
@@ -7,26 +7,31 @@ use crate::{
     ScalarKind, TypeLayout,
 };
 
-/// Returns the interface.
-pub(super) fn of(kir: &Kir) -> Interface {
+/// Returns a kernel's bindings, immediates, workgroup memory and required features.
+pub(super) fn derive(kir: &Kir) -> Interface {
     let immediates = (kir.immediates > 0)
         .then(|| Immediates { name: "immediates".to_owned(), layout: immediates(kir.immediates) });
     Interface {
         entry_point: kir.name.clone(),
         workgroup_size: kir.workgroup_size,
-        // It is below a limit of fewer than 32 bits.
+        // `limits` has checked that this fits a `u32`.
         workgroup_memory: limits::bytes(&kir.workgroup) as u32,
-        bindings: kir.buffers.iter().zip(0..).map(|(buffer, nth)| binding(buffer, nth)).collect(),
+        bindings: kir
+            .buffers
+            .iter()
+            .zip(0..)
+            .map(|(buffer, index)| binding(buffer, index))
+            .collect(),
         immediates,
         overrides: Vec::new(),
         features: features(kir),
     }
 }
 
-fn binding(buffer: &Buffer, nth: u32) -> Binding {
+fn binding(buffer: &Buffer, index: u32) -> Binding {
     Binding {
         group: 0,
-        binding: nth,
+        binding: index,
         name: buffer.name.clone(),
         ty: BufferBindingType::Storage,
         access: if buffer.writable { Access::ReadWrite } else { Access::Read },
@@ -34,7 +39,8 @@ fn binding(buffer: &Buffer, nth: u32) -> Binding {
     }
 }
 
-/// A runtime-sized array, after the elements that the kernel cannot do without.
+/// Returns the layout of a buffer: a runtime-sized array, after as many fixed elements as the
+/// minimum size requires.
 fn layout(buffer: &Buffer) -> TypeLayout {
     let (scalar, stride) = (scalar(buffer.element), buffer.element.size());
     let array =
@@ -55,7 +61,7 @@ fn layout(buffer: &Buffer) -> TypeLayout {
     }
 }
 
-/// Bytes of any type.
+/// Returns a structure without members: KIR does not record the types of immediates.
 fn immediates(bytes: u32) -> TypeLayout {
     TypeLayout::Struct { name: "immediates".to_owned(), members: Vec::new(), size: bytes }
 }
@@ -73,29 +79,29 @@ fn scalar(ty: Type) -> Scalar {
 fn features(kir: &Kir) -> Features {
     let arrays = kir.workgroup.iter().chain(&kir.locals).map(|array| array.ty);
     let types = arrays.chain(kir.vars.iter().copied());
-    let mut used = types.fold(Features::empty(), |used, ty| used | of_type(ty));
+    let mut used = types.fold(Features::empty(), |used, ty| used | type_features(ty));
     for Definition { ty, inst } in &kir.values {
-        used |= of_type(*ty) | of_inst(*ty, inst);
+        used |= type_features(*ty) | inst_features(*ty, inst);
     }
-    let syncs = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _));
-    if any_stmt(&kir.body, &mut |stmt| syncs(stmt)) {
+    let is_subgroup_barrier = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _));
+    if any_stmt(&kir.body, &mut |stmt| is_subgroup_barrier(stmt)) {
         used |= Features::SUBGROUPS;
     }
     used
 }
 
-fn of_type(ty: Type) -> Features {
+fn type_features(ty: Type) -> Features {
     match ty {
         Type::F16 => Features::F16,
         Type::F64 => Features::F64,
         Type::I64 | Type::U64 => Features::I64,
         Type::I16 | Type::U16 => Features::I16,
         Type::Bool | Type::I32 | Type::U32 | Type::F32 => Features::empty(),
-        Type::Matrix(matrix) => Features::COOPERATIVE_MATRIX | of_type(matrix.element.ty()),
+        Type::Matrix(matrix) => Features::COOPERATIVE_MATRIX | type_features(matrix.element.ty()),
     }
 }
 
-fn of_inst(ty: Type, inst: &Inst) -> Features {
+fn inst_features(ty: Type, inst: &Inst) -> Features {
     match inst {
         Inst::Builtin(
             Builtin::SubgroupSize

@@ -1,11 +1,14 @@
 //! Makes any kernel safe to run, whoever built it.
 //!
-//! Claims of the author count for nothing: minimum sizes of buffers and `finite` loops are dropped
-//! and derived again. `limits` bounds the size of the kernel, before anything recurses over it;
-//! [`verify`](super::verify()) checks the rules of the IR; `rebuild` and `places` copy the kernel
-//! with a clamp for every index; [`termination`](super::termination) proves that loops end;
-//! `divergence` refuses barriers that only some invocations reach; `interface` derives what
-//! launches are checked against.
+//! The kernel's claims are not trusted: minimum sizes of buffers and `finite` flags of loops are
+//! dropped and derived again. In this order:
+//!
+//! - `limits` bounds the size of the kernel, before anything recurses over it;
+//! - [`verify`](super::verify()) checks the rules of the IR;
+//! - `rebuild` and `places` copy the kernel, with a clamp for every index;
+//! - `divergence` rejects barriers that only some invocations reach;
+//! - [`termination`](super::termination) proves that loops end;
+//! - `interface` derives the interface, against which launches are checked.
 
 mod divergence;
 mod interface;
@@ -20,12 +23,13 @@ use crate::{Interface, ShaderError, ShaderErrorKind};
 
 /// Returns a kernel that computes the same and is safe to run, and its interface.
 ///
-/// An index is clamped to the last element that is in bounds, as in WGSL. A place without an index,
-/// or with index 0, has to be in bounds of every buffer that is bound: the interface requires it.
+/// An index is clamped to the last element that is in bounds, as in WGSL. An access without an
+/// index, or with the constant index 0, is not clamped: the interface requires buffers that contain
+/// it.
 ///
 /// # Errors
-/// [`TooComplex`](ShaderErrorKind::TooComplex) beyond the limits,
-/// [`Validation`](ShaderErrorKind::Validation) if the kernel breaks a rule.
+/// [`TooComplex`](ShaderErrorKind::TooComplex) if the kernel exceeds a limit,
+/// [`Validation`](ShaderErrorKind::Validation) if it breaks a rule.
 pub(crate) fn sanitise(kir: &Kir) -> Result<(Kir, Interface), ShaderError> {
     limits::check(kir)?;
     verify(kir).map_err(|error| {
@@ -35,7 +39,7 @@ pub(crate) fn sanitise(kir: &Kir) -> Result<(Kir, Interface), ShaderError> {
     let (mut safe, origins) = rebuild::rebuild(kir)?;
     divergence::check(&safe, &|value| origins.describe(kir, value))?;
     termination::mark_finite(&mut safe);
-    let interface = interface::of(&safe);
+    let interface = interface::derive(&safe);
     Ok((safe, interface))
 }
 

@@ -1,4 +1,4 @@
-//! Copies a kernel: with new numbers for what is used, without the claims of its author.
+//! Copies a kernel: renumbers what is used, clamps indices, and drops the kernel's claims.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::kir::{
     Type, Value, Var,
 };
 
-/// The values of the original kernel that those of the copy come from.
+/// For each value of the copy, the value of the original kernel that it comes from, if any.
 pub(super) struct Origins(Vec<Option<Value>>);
 
 impl Origins {
-    /// Returns the statement that computes a value, in the words of the original kernel.
+    /// Returns the statement of the original kernel that a value comes from, for messages.
     pub(super) fn describe(&self, kir: &Kir, value: Value) -> String {
         match self.0.get(value.index()).copied().flatten() {
             Some(origin) => {
@@ -31,7 +31,7 @@ impl Origins {
 /// Copies a valid kernel.
 ///
 /// # Errors
-/// For an access that no clamp makes valid, and for the result of an atomic store.
+/// For an access that no clamp makes valid, and for a use of the result of an atomic store.
 pub(super) fn rebuild(kir: &Kir) -> Result<(Kir, Origins), ShaderError> {
     let mut rebuild = Rebuild::new(kir);
     let body = rebuild.block(&kir.body)?;
@@ -48,8 +48,11 @@ pub(super) struct Rebuild<'k> {
     pub(super) out: Kir,
     /// For each original value computed so far, its copy.
     values: Vec<Option<Value>>,
+    /// As [`Origins`].
     origins: Vec<Option<Value>>,
+    /// For each original variable used so far, its copy.
     vars: Vec<Option<Var>>,
+    /// For each original label, its copy; `KERNEL` if there is none.
     labels: Vec<Label>,
     /// Constants and lengths of buffers, which precede all other statements.
     prologue: Block,
@@ -103,12 +106,12 @@ impl<'k> Rebuild<'k> {
                 let values: Vec<Value> =
                     values.iter().map(|value| self.value(*value)).collect::<Result<_, _>>()?;
                 let ty = self.out.ty(values[0]);
-                let place = self.place(place, ty, values.len() as u32, out)?;
+                let place = self.copy_place(place, ty, values.len() as u32, out)?;
                 Stmt::Store { place, values, at: *at }
             }
             Stmt::MatrixStore { place, value, at } => {
                 let (value, mut place) = (self.value(*value)?, *place);
-                self.rename(|each| place.visit_operands(each))?;
+                self.replace_operands(|each| place.visit_operands(each))?;
                 let place = self.matrix_place(&place, self.out.ty(value))?;
                 Stmt::MatrixStore { place, value, at: *at }
             }
@@ -136,23 +139,23 @@ impl<'k> Rebuild<'k> {
     /// Copies the definition of a value.
     fn compute(&mut self, value: Value, out: &mut Block) -> Result<(), ShaderError> {
         let Definition { ty, mut inst } = self.kir.values[value.index()];
-        self.rename(|each| inst.for_each_operand_mut(each))?;
-        let same = match &mut inst {
+        self.replace_operands(|each| inst.for_each_operand_mut(each))?;
+        let shared = match &mut inst {
             Inst::Const(constant) => Some(self.constant(*constant)),
             Inst::ArrayLength { binding, offset, stride } => {
-                Some(self.declared_length(*binding, *offset, *stride)?)
+                Some(self.array_length(*binding, *offset, *stride)?)
             }
             Inst::Get(var) => {
                 *var = self.var(*var);
                 None
             }
             Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
-                *place = self.clamped(place, ty, (*count).into(), out)?;
+                *place = self.clamp_place(place, ty, (*count).into(), out)?;
                 None
             }
             Inst::Atomic { place, .. } => {
                 places::check_atomic(place.space, ty)?;
-                *place = self.clamped(place, ty, 1, out)?;
+                *place = self.clamp_place(place, ty, 1, out)?;
                 None
             }
             Inst::MatrixLoad(place) => {
@@ -172,14 +175,15 @@ impl<'k> Rebuild<'k> {
             | Inst::MultiplyAdd(..)
             | Inst::MultiplyFragments { .. } => None,
         };
-        if let Some(same) = same {
-            self.values[value.index()] = Some(same);
+        // Constants and lengths are in the prologue, shared by all their uses.
+        if let Some(shared) = shared {
+            self.values[value.index()] = Some(shared);
             return Ok(());
         }
         let results = inst.results();
         let first = self.define(ty, inst, Some(value));
-        for nth in 1..results {
-            self.define(ty, Inst::Extra(first, nth as u8), Some(value));
+        for n in 1..results {
+            self.define(ty, Inst::Extra(first, n as u8), Some(value));
         }
         if !matches!(inst, Inst::Atomic { op: AtomicOp::Store, .. }) {
             for nth in 0..results {
@@ -196,16 +200,17 @@ impl<'k> Rebuild<'k> {
         Value(self.out.values.len() as u32 - 1)
     }
 
-    /// Adds an instruction that the original kernel does not have, in the place of a value.
-    pub(super) fn add(&mut self, of: Value, ty: Type, inst: Inst, out: &mut Block) -> Value {
-        let value = self.define(ty, inst, self.origins[of.index()]);
+    /// Adds an instruction that the original kernel does not have. Its origin is that of `like`.
+    pub(super) fn add(&mut self, like: Value, ty: Type, inst: Inst, out: &mut Block) -> Value {
+        let value = self.define(ty, inst, self.origins[like.index()]);
         out.push(Stmt::Let(value));
         value
     }
 
+    /// Returns a constant of the prologue.
     pub(super) fn constant(&mut self, constant: Const) -> Value {
-        if let Some(known) = self.constants.get(&constant) {
-            return *known;
+        if let Some(value) = self.constants.get(&constant) {
+            return *value;
         }
         let value = self.define(constant.ty, Inst::Const(constant), None);
         self.prologue.push(Stmt::Let(value));
@@ -213,10 +218,10 @@ impl<'k> Rebuild<'k> {
         value
     }
 
-    /// Returns the length of the array that begins at an offset of a buffer.
-    pub(super) fn length(&mut self, binding: u32, offset: u32, stride: u32) -> Value {
-        if let Some(known) = self.lengths.get(&[binding, offset, stride]) {
-            return *known;
+    /// Returns the length of the array from byte `offset` of a buffer to its end.
+    pub(super) fn buffer_length(&mut self, binding: u32, offset: u32, stride: u32) -> Value {
+        if let Some(value) = self.lengths.get(&[binding, offset, stride]) {
+            return *value;
         }
         let value = self.define(Type::U32, Inst::ArrayLength { binding, offset, stride }, None);
         self.prologue.push(Stmt::Let(value));
@@ -226,7 +231,7 @@ impl<'k> Rebuild<'k> {
 
     /// Returns the copy of a value.
     fn value(&self, value: Value) -> Result<Value, ShaderError> {
-        // The verifier has found the value computed.
+        // The verifier has checked that the value is computed before.
         self.values[value.index()].ok_or_else(|| {
             let stmt = Stmt::Let(value);
             let line = Line { kir: self.kir, stmt: &stmt };
@@ -235,7 +240,10 @@ impl<'k> Rebuild<'k> {
     }
 
     /// Replaces each operand that `visit` visits by its copy.
-    fn rename(&self, visit: impl FnOnce(&mut dyn FnMut(&mut Value))) -> Result<(), ShaderError> {
+    fn replace_operands(
+        &self,
+        visit: impl FnOnce(&mut dyn FnMut(&mut Value)),
+    ) -> Result<(), ShaderError> {
         let mut result = Ok(());
         visit(&mut |operand| match self.value(*operand) {
             Ok(value) => *operand = value,
@@ -244,8 +252,8 @@ impl<'k> Rebuild<'k> {
         result
     }
 
-    /// Returns the place of a statement, its index clamped.
-    fn place(
+    /// Returns the address of an original access, its index copied and clamped.
+    fn copy_place(
         &mut self,
         place: &Place,
         ty: Type,
@@ -253,7 +261,7 @@ impl<'k> Rebuild<'k> {
         out: &mut Block,
     ) -> Result<Place, ShaderError> {
         let index = place.index.map(|index| self.value(index)).transpose()?;
-        self.clamped(&Place { index, ..*place }, ty, count, out)
+        self.clamp_place(&Place { index, ..*place }, ty, count, out)
     }
 
     fn var(&mut self, var: Var) -> Var {
@@ -273,7 +281,7 @@ impl<'k> Rebuild<'k> {
     }
 
     /// Requires a buffer to have at least this many bytes.
-    pub(super) fn require(&mut self, binding: u32, bytes: u64) -> Result<(), ShaderError> {
+    pub(super) fn require_size(&mut self, binding: u32, bytes: u64) -> Result<(), ShaderError> {
         if bytes > u64::from(u32::MAX) {
             let space = AddressSpace::Binding(binding);
             return Err(invalid(format!("{space} would need {bytes} bytes, more than 4 GiB")));

@@ -1,15 +1,15 @@
-//! Loops that end, and control flow that diverges.
+//! Tests of termination proofs, and of barriers in divergent control flow.
 
-use super::{begin, refused, run, safe};
+use super::{new_kernel, rejection, run, sanitised};
 use crate::ShaderErrorKind;
 use crate::kir::{
     Barrier, BinaryOp, Builder, Builtin, Inst, Kir, Label, Reduction, Stmt, SubgroupOp, Type,
     Value, any_stmt, for_each_stmt_mut,
 };
 
-/// Returns whether all loops of a kernel are found to end, although it claims the contrary of what
-/// `claim` says.
-fn ends(mut kir: Kir) -> bool {
+/// Returns whether all loops of a kernel are proven to terminate. Asserts that its own claims, its
+/// `finite` flags, have no effect.
+fn all_finite(mut kir: Kir) -> bool {
     let mut found = Vec::new();
     for claim in [true, false] {
         for_each_stmt_mut(&mut kir.body, &mut |stmt| {
@@ -17,16 +17,17 @@ fn ends(mut kir: Kir) -> bool {
                 *finite = claim;
             }
         });
-        let endless = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
-        found.push(!any_stmt(&safe(&kir).body, &mut |stmt| endless(stmt)));
+        let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
+        found.push(!any_stmt(&sanitised(&kir).body, &mut |stmt| is_unproven(stmt)));
     }
-    assert_eq!(found[0], found[1], "claims count for nothing");
+    assert_eq!(found[0], found[1], "claims have no effect");
     found[0]
 }
 
-/// A loop of a counter that starts at an unknown number: `while c op end { c = step(c, by) }`.
-fn counting(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir {
-    let (mut b, data, local) = begin();
+/// A loop whose counter starts at an unknown number: `while c op end { c = step(c, by) }`. `end` is
+/// loaded from memory if it is `None`.
+fn counting_loop(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir {
+    let (mut b, data, local) = new_kernel();
     let counter = b.var(Type::U32);
     b.set(counter, local);
     let end = match end {
@@ -38,8 +39,8 @@ fn counting(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir {
     };
     b.repeat(true, |b, label| {
         let now = b.get(counter);
-        let stays = b.binary(op, now, end);
-        b.if_else(stays, |_| (), |b| b.leave(label));
+        let continues = b.binary(op, now, end);
+        b.if_else(continues, |_| (), |b| b.leave(label));
         let place = b.element(data, now);
         b.store(place, vec![now]);
         let by = b.u32(by);
@@ -50,47 +51,47 @@ fn counting(op: BinaryOp, end: Option<u32>, step: BinaryOp, by: u32) -> Kir {
 }
 
 #[test]
-fn counting_loops_end() {
+fn counting_loops_terminate() {
     use BinaryOp::{Add, Ge, Gt, Le, Lt, Ne, Sub};
-    assert!(ends(counting(Lt, None, Add, 1)));
-    assert!(ends(counting(Lt, Some(100), Add, 7)));
-    assert!(ends(counting(Le, Some(100), Add, 1)));
-    assert!(ends(counting(Gt, None, Sub, 1)));
-    assert!(ends(counting(Gt, Some(3), Sub, 4)));
-    assert!(ends(counting(Ne, None, Add, 1)));
+    assert!(all_finite(counting_loop(Lt, None, Add, 1)));
+    assert!(all_finite(counting_loop(Lt, Some(100), Add, 7)));
+    assert!(all_finite(counting_loop(Le, Some(100), Add, 1)));
+    assert!(all_finite(counting_loop(Gt, None, Sub, 1)));
+    assert!(all_finite(counting_loop(Gt, Some(3), Sub, 4)));
+    assert!(all_finite(counting_loop(Ne, None, Add, 1)));
     // These may wrap around.
-    assert!(!ends(counting(Le, None, Add, 1)));
-    assert!(!ends(counting(Lt, None, Add, 2)));
-    assert!(!ends(counting(Lt, Some(u32::MAX), Add, 2)));
-    assert!(!ends(counting(Gt, Some(2), Sub, 4)));
-    assert!(!ends(counting(Ge, Some(0), Sub, 1)));
-    // These count in the other direction, or not.
-    assert!(!ends(counting(Lt, None, Sub, 1)));
-    assert!(!ends(counting(Lt, None, Add, 0)));
-    assert!(!ends(counting(Ne, None, Add, 2)));
-    assert!(!ends(counting(Lt, None, BinaryOp::Mul, 2)));
+    assert!(!all_finite(counting_loop(Le, None, Add, 1)));
+    assert!(!all_finite(counting_loop(Lt, None, Add, 2)));
+    assert!(!all_finite(counting_loop(Lt, Some(u32::MAX), Add, 2)));
+    assert!(!all_finite(counting_loop(Gt, Some(2), Sub, 4)));
+    assert!(!all_finite(counting_loop(Ge, Some(0), Sub, 1)));
+    // These count in the other direction, not at all, or may never equal or reach the bound.
+    assert!(!all_finite(counting_loop(Lt, None, Sub, 1)));
+    assert!(!all_finite(counting_loop(Lt, None, Add, 0)));
+    assert!(!all_finite(counting_loop(Ne, None, Add, 2)));
+    assert!(!all_finite(counting_loop(Lt, None, BinaryOp::Mul, 2)));
 }
 
-/// A loop of `count`, with more statements in its body.
+/// A loop of [`Builder::count`] with this body.
 fn with_body(body: impl FnOnce(&mut Builder, Value, Label)) -> Kir {
-    let (mut b, data, _) = begin();
+    let (mut b, data, _) = new_kernel();
     let (first, end) = (b.u32(0), b.array_length(data, 0, 4));
     b.count(first, end, body);
     b.finish()
 }
 
 #[test]
-fn stale_counters_do_not_count() {
-    assert!(ends(with_body(|_, _, _| ())));
+fn irregular_loops_are_not_proven() {
+    assert!(all_finite(with_body(|_, _, _| ())));
     let counter = crate::kir::Var(0);
     // Another assignment, in a branch.
-    assert!(!ends(with_body(|b, now, _| {
+    assert!(!all_finite(with_body(|b, now, _| {
         let zero = b.u32(0);
         let low = b.binary(BinaryOp::Lt, now, zero);
         b.if_then(low, |b| b.set(counter, zero));
     })));
     // The assigned value is not the one of this iteration.
-    let (mut b, data, _) = begin();
+    let (mut b, data, _) = new_kernel();
     let counter = b.var(Type::U32);
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let stale = b.get(counter);
@@ -101,9 +102,9 @@ fn stale_counters_do_not_count() {
         b.if_then(done, |b| b.leave(label));
         b.set(counter, next);
     });
-    assert!(!ends(b.finish()));
+    assert!(!all_finite(b.finish()));
     // The exit is in a branch, or after a `continue`.
-    let (mut b, data, local) = begin();
+    let (mut b, data, local) = new_kernel();
     let counter = b.var(Type::U32);
     let (one, end) = (b.u32(1), b.array_length(data, 0, 4));
     let some = b.binary(BinaryOp::Lt, local, one);
@@ -117,54 +118,56 @@ fn stale_counters_do_not_count() {
             b.if_then(done, |b| b.leave(label));
         });
     });
-    assert!(!ends(b.finish()));
+    assert!(!all_finite(b.finish()));
 }
 
-fn diverges(build: impl FnOnce(&mut Builder, u32, Value)) -> String {
-    let (mut b, data, local) = begin();
+/// Asserts that a kernel is rejected for divergence; `build` receives a condition that only the
+/// first invocation satisfies. Returns the message.
+fn assert_divergent(build: impl FnOnce(&mut Builder, u32, Value)) -> String {
+    let (mut b, data, local) = new_kernel();
     let one = b.u32(1);
     let some = b.binary(BinaryOp::Lt, local, one);
     build(&mut b, data, some);
-    let (kind, message) = refused(&b.finish());
+    let (kind, message) = rejection(&b.finish());
     assert_eq!(kind, ShaderErrorKind::Validation);
     assert!(message.contains("control flow that is not uniform"), "{message}");
     message
 }
 
 #[test]
-fn barriers_in_divergent_flow_are_refused() {
-    let message = diverges(|b, _, some| b.if_then(some, |b| b.barrier(Barrier::Workgroup)));
+fn barriers_in_divergent_flow_are_rejected() {
+    let message = assert_divergent(|b, _, some| b.if_then(some, |b| b.barrier(Barrier::Workgroup)));
     assert!(message.ends_with(
         "`barrier workgroup` is in control flow that is not uniform: `%2: bool = lt %0, %1` may \
          differ between the invocations of a workgroup"
     ));
-    diverges(|b, _, some| b.if_else(some, |_| (), |b| b.barrier(Barrier::Subgroup)));
-    diverges(|b, _, some| {
+    assert_divergent(|b, _, some| b.if_else(some, |_| (), |b| b.barrier(Barrier::Subgroup)));
+    assert_divergent(|b, _, some| {
         b.if_then(some, |b| b.leave(Label::KERNEL));
         b.barrier(Barrier::Workgroup);
     });
-    diverges(|b, _, some| {
+    assert_divergent(|b, _, some| {
         b.scope(|b, end| {
             b.if_then(some, |b| b.leave(end));
             b.barrier(Barrier::Workgroup);
         });
     });
     // The barrier of the second iteration.
-    diverges(|b, _, some| {
+    assert_divergent(|b, _, some| {
         b.repeat(true, |b, end| {
             b.barrier(Barrier::Workgroup);
             b.if_then(some, |b| b.leave(end));
         });
     });
-    // What some invocations wrote may differ.
-    diverges(|b, data, _| {
+    // Other invocations may write what is loaded.
+    assert_divergent(|b, data, _| {
         let zero = b.u32(0);
         let place = b.element(data, zero);
         let read = b.load(Type::U32, place, 1)[0];
         let raced = b.binary(BinaryOp::Eq, read, zero);
         b.if_then(raced, |b| b.barrier(Barrier::Workgroup));
     });
-    diverges(|b, _, some| {
+    assert_divergent(|b, _, some| {
         b.if_then(some, |b| {
             let op = Reduction::Add;
             let value = b.u32(1);
@@ -175,7 +178,7 @@ fn barriers_in_divergent_flow_are_refused() {
 
 #[test]
 fn barriers_in_uniform_flow_are_accepted() {
-    let (mut b, data, local) = begin();
+    let (mut b, data, local) = new_kernel();
     let tile = b.workgroup_array(Type::U32, 4);
     let (first, end) = (b.u32(0), b.array_length(data, 0, 4));
     b.count(first, end, |b, i, _| {
@@ -187,14 +190,14 @@ fn barriers_in_uniform_flow_are_accepted() {
         b.if_then(low, |b| b.barrier(Barrier::Workgroup));
         let one = b.u32(1);
         let some = b.binary(BinaryOp::Lt, local, one);
-        // A scope that some leave ends before the next barrier.
+        // Invocations that exit the scope early reconverge before the next barrier.
         b.scope(|b, end| b.if_then(some, |b| b.leave(end)));
         b.barrier(Barrier::Workgroup);
         let read = b.load(Type::U32, place, 1)[0];
         let out = b.element(data, local);
         b.store(out, vec![read]);
     });
-    let kir = safe(&b.finish());
+    let kir = sanitised(&b.finish());
     assert_eq!(run(&kir, &[&[9; 4]]), [[3; 4]]);
     let is_barrier = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(..));
     assert!(any_stmt(&kir.body, &mut |stmt| is_barrier(stmt)));
@@ -204,7 +207,7 @@ fn barriers_in_uniform_flow_are_accepted() {
 #[test]
 fn uniform_loads_have_uniform_indices() {
     let load = |varies: bool| {
-        let (mut b, data, local) = begin();
+        let (mut b, data, local) = new_kernel();
         let tile = b.workgroup_array(Type::U32, 4);
         let two = b.u32(2);
         let index = if varies { local } else { two };
@@ -218,8 +221,8 @@ fn uniform_loads_have_uniform_indices() {
         b.store(out, vec![local]);
         b.finish()
     };
-    let message = refused(&load(true)).1;
+    let message = rejection(&load(true)).1;
     assert!(message.contains("has an index that may differ"), "{message}");
     assert!(message.ends_with(": `%0: u32 = local_id.x`"), "{message}");
-    assert_eq!(run(&safe(&load(false)), &[&[9; 2]])[0][1], 9);
+    assert_eq!(run(&sanitised(&load(false)), &[&[9; 2]])[0][1], 9);
 }

@@ -1,11 +1,11 @@
-//! Kernels beyond the limits are refused, without recursion.
+//! Tests that kernels beyond the limits are rejected, without recursion.
 
-use super::{begin, refused};
+use super::{new_kernel, rejection};
 use crate::ShaderErrorKind;
 use crate::kir::{Array, Builder, Label, Stmt, Type};
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let mut body = Vec::new();
     for _ in 0..100_000 {
         body = vec![Stmt::Scope { label: Label(1), body }];
@@ -21,7 +21,7 @@ fn deep_nesting_is_refused() {
 
 #[test]
 fn deepest_nesting_compiles_on_small_stacks() {
-    let (mut b, data, local) = begin();
+    let (mut b, data, local) = new_kernel();
     let condition = b.constant(crate::kir::Const::bool(true));
     let place = b.element(data, local);
     let mut kir = b.finish();
@@ -38,28 +38,30 @@ fn deepest_nesting_compiles_on_small_stacks() {
 }
 
 #[test]
-fn large_kernels_are_refused() {
-    let large = |change: &dyn Fn(&mut crate::kir::Kir)| {
-        let mut kir = begin().0.finish();
+fn large_kernels_are_rejected() {
+    let assert_too_complex = |change: &dyn Fn(&mut crate::kir::Kir)| {
+        let mut kir = new_kernel().0.finish();
         change(&mut kir);
-        let (kind, message) = refused(&kir);
+        let (kind, message) = rejection(&kir);
         assert_eq!(kind, ShaderErrorKind::TooComplex, "{message}");
     };
-    large(&|kir| kir.vars = vec![Type::U32; 1 << 17]);
-    large(&|kir| kir.labels = u32::MAX);
-    large(&|kir| kir.workgroup_size = [u32::MAX; 3]);
-    large(&|kir| kir.immediates = u32::MAX);
-    large(&|kir| kir.workgroup = vec![Array { ty: Type::U32, len: u32::MAX }; 2]);
-    large(&|kir| kir.locals = vec![Array { ty: Type::F64, len: u32::MAX }]);
-    large(&|kir| kir.buffers = vec![kir.buffers[0].clone(); 2000]);
-    large(&|kir| kir.body = vec![Stmt::Barrier(crate::kir::Barrier::Workgroup, None); 1 << 20]);
+    assert_too_complex(&|kir| kir.vars = vec![Type::U32; 1 << 17]);
+    assert_too_complex(&|kir| kir.labels = u32::MAX);
+    assert_too_complex(&|kir| kir.workgroup_size = [u32::MAX; 3]);
+    assert_too_complex(&|kir| kir.immediates = u32::MAX);
+    assert_too_complex(&|kir| kir.workgroup = vec![Array { ty: Type::U32, len: u32::MAX }; 2]);
+    assert_too_complex(&|kir| kir.locals = vec![Array { ty: Type::F64, len: u32::MAX }]);
+    assert_too_complex(&|kir| kir.buffers = vec![kir.buffers[0].clone(); 2000]);
+    assert_too_complex(&|kir| {
+        kir.body = vec![Stmt::Barrier(crate::kir::Barrier::Workgroup, None); 1 << 20]
+    });
 }
 
 #[test]
 fn names_are_identifiers() {
     for name in ["", "1x", "a b", "x;\n.version", "nul\0", &"x".repeat(1000)] {
         let kir = Builder::new(name, [1, 1, 1]).finish();
-        let (kind, message) = refused(&kir);
+        let (kind, message) = rejection(&kir);
         assert_eq!(kind, ShaderErrorKind::Validation);
         assert!(message.contains("is not an identifier"), "{message}");
     }

@@ -1,4 +1,4 @@
-//! Cooperative matrices at any place in memory.
+//! Tests of cooperative matrices at any address.
 
 use crate::Program;
 use crate::kir::interpret::Interpreter;
@@ -9,7 +9,8 @@ use crate::kir::{
 
 const LENGTH: u32 = 100;
 
-/// A kernel that copies a matrix, and claims that it is in bounds.
+/// A kernel that copies a matrix to the same place of another buffer, and claims that it is in
+/// bounds.
 fn copy(index: u32, stride: u32, row_major: bool, from: AddressSpace) -> Kir {
     let (role, size, element) = (MatrixRole::C, MatrixSize::M8, MatrixElement::F32);
     let mut b = Builder::new("copy", [32, 1, 1]);
@@ -41,15 +42,15 @@ fn run(kir: &Kir) -> Vec<f32> {
 }
 
 #[test]
-fn claims_that_matrices_are_inside_are_dropped() {
+fn claims_of_bounds_are_dropped() {
     for index in [0, 36, 37, 43, 44, 99, 100, 1 << 31, u32::MAX] {
         for stride in [0, 1, 8, 13, 1 << 31, u32::MAX] {
             for row_major in [true, false] {
                 let mut expected = vec![0.0; LENGTH as usize];
                 for (line, position) in (0..64u64).map(|n| (n / 8, n % 8)) {
-                    let at = u64::from(index) + line * u64::from(stride) + position;
-                    if at < u64::from(LENGTH) {
-                        expected[at as usize] = at as f32 + 1.0;
+                    let element = u64::from(index) + line * u64::from(stride) + position;
+                    if element < u64::from(LENGTH) {
+                        expected[element as usize] = element as f32 + 1.0;
                     }
                 }
                 let kir = copy(index, stride, row_major, AddressSpace::Binding(0));

@@ -1,4 +1,4 @@
-//! Tests of the sanitising pass: kernels that lie are made safe or refused.
+//! Tests of sanitising: kernels with false claims are made safe or rejected.
 
 mod bounds;
 mod control;
@@ -10,14 +10,14 @@ use crate::kir::interpret::Interpreter;
 use crate::kir::{Builder, Kir, KirOptions, Type, Value};
 use crate::{Program, ShaderErrorKind};
 
-/// Returns the optimised kernel that runs instead of this one.
-fn safe(kir: &Kir) -> Kir {
+/// Returns the sanitised and optimised kernel.
+fn sanitised(kir: &Kir) -> Kir {
     let program = Program::from_kir(kir).unwrap_or_else(|error| panic!("{error}\n{kir}"));
     program.to_kir(&KirOptions { checked: true }).unwrap()
 }
 
-/// Returns the message of the error.
-fn refused(kir: &Kir) -> (ShaderErrorKind, String) {
+/// Returns the kind and the message of the error for an invalid kernel.
+fn rejection(kir: &Kir) -> (ShaderErrorKind, String) {
     let error = Program::from_kir(kir).err().unwrap_or_else(|| panic!("it is accepted\n{kir}"));
     (error.kind, error.message)
 }
@@ -33,8 +33,9 @@ fn run(kir: &Kir, buffers: &[&[u32]]) -> Vec<Vec<u32>> {
     interpreter.buffers.iter().map(words).collect()
 }
 
-/// Begins a kernel of four invocations with a buffer `data`; returns the local position too.
-fn begin() -> (Builder, u32, Value) {
+/// Returns the builder of a kernel of four invocations, its buffer `data`, and the invocation's
+/// position in the workgroup.
+fn new_kernel() -> (Builder, u32, Value) {
     let mut b = Builder::new("test", [4, 1, 1]);
     let data = b.named_buffer("data", Type::U32, true);
     let local = b.builtin(crate::kir::Builtin::LocalId(0));

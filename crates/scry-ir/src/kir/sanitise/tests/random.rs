@@ -1,4 +1,4 @@
-//! Random kernels with random damage: refused, or safe.
+//! Tests with random kernels that are randomly damaged: each is rejected or made safe.
 
 use crate::kir::interpret::{InterpretError, Interpreter};
 use crate::kir::{
@@ -7,6 +7,7 @@ use crate::kir::{
 };
 use crate::{Program, ShaderErrorKind};
 
+/// A generator of random numbers (a linear congruential generator).
 struct Random(u64);
 
 impl Random {
@@ -15,6 +16,7 @@ impl Random {
         ((self.0 >> 33) % limit.max(1) as u64) as usize
     }
 
+    /// Returns a small or an extreme number.
     fn number(&mut self) -> u32 {
         [0, 1, 2, 3, 4, 8, 64, 0x7fff_fffc, 0xffff_fffc, u32::MAX][self.below(10)]
     }
@@ -38,7 +40,7 @@ impl Random {
         Place::new(space, index, self.number() & !3, self.number() & !3)
     }
 
-    /// Changes one thing.
+    /// Changes a definition, a declaration or a statement.
     fn damage(&mut self, kir: &mut Kir) {
         let value = self.below(kir.values.len());
         match self.below(8) {
@@ -70,25 +72,25 @@ impl Random {
     fn damage_statement(&mut self, kir: &mut Kir) {
         let mut count = 0;
         for_each_stmt_mut(&mut kir.body, &mut |_| count += 1);
-        let (chosen, place, value) = (self.below(count), self.place(kir), self.value(kir));
+        let (target, place, value) = (self.below(count), self.place(kir), self.value(kir));
         let stmt = match self.below(4) {
             0 => Stmt::Store { place, values: vec![value; self.below(6)], at: None },
             1 => Stmt::Set(Var(self.number()), value),
             2 => Stmt::Leave(Label(self.number())),
             _ => Stmt::Let(value),
         };
-        let mut nth = 0;
+        let mut index = 0;
         let mut stmt = Some(stmt);
         for_each_stmt_mut(&mut kir.body, &mut |old| {
-            if nth == chosen && old.blocks().next().is_none() {
+            if index == target && old.blocks().next().is_none() {
                 *old = stmt.take().unwrap();
             }
-            nth += 1;
+            index += 1;
         });
     }
 }
 
-/// Runs a kernel that ends; accesses out of bounds are errors.
+/// Runs a kernel, for a limited number of iterations. Panics if an access is out of bounds.
 fn run(kir: &Kir, what: &str) {
     let size = kir.buffers[0].size.next_multiple_of(4).max(12) as usize;
     let invocations: u64 = kir.workgroup_size.iter().map(|size| u64::from(*size)).product();
@@ -104,8 +106,8 @@ fn run(kir: &Kir, what: &str) {
 }
 
 #[test]
-fn damaged_kernels_are_refused_or_safe() {
-    let [mut accepted, mut refused] = [0, 0];
+fn damaged_kernels_are_rejected_or_safe() {
+    let [mut accepted, mut rejected] = [0, 0];
     for seed in 0..600 {
         let mut kir = random::kernel(seed, true);
         kir.buffers[0].writable = seed % 2 == 0;
@@ -125,9 +127,9 @@ fn damaged_kernels_are_refused_or_safe() {
             }
             Err(error) => {
                 assert_ne!(error.kind, ShaderErrorKind::Compiler, "{what}: {error}");
-                refused += 1;
+                rejected += 1;
             }
         }
     }
-    assert!(accepted > 100 && refused > 100, "{accepted} accepted, {refused} refused");
+    assert!(accepted > 100 && rejected > 100, "{accepted} accepted, {rejected} rejected");
 }
