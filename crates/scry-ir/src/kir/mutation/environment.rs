@@ -10,8 +10,8 @@ use std::thread::Thread;
 use super::{mutate, operators, operators_of};
 use crate::kir::Kir;
 
-/// The mutation that environment variables request.
-struct Plan {
+/// What the environment variables request.
+struct Request {
     /// `SCRY_MUTATION`: the operator to mutate.
     operator: Option<String>,
     /// `SCRY_MUTATION_LOG`: the log of operators compiled by each thread.
@@ -22,11 +22,11 @@ struct Plan {
 /// does nothing if they are not set. Backends call it with each kernel that they compile. `caller`
 /// is the thread that requested the compilation.
 pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
-    let plan = Plan::shared();
-    if let Some(log) = &plan.log {
+    let request = Request::shared();
+    if let Some(log) = &request.log {
         append(log.as_ref(), caller.name().unwrap_or("?"), operators_of(kir));
     }
-    if let Some(operator) = &plan.operator {
+    if let Some(operator) = &request.operator {
         mutate(kir, operator);
     }
 }
@@ -35,33 +35,34 @@ pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
 /// caches.
 #[must_use]
 pub fn is_requested() -> bool {
-    let plan = Plan::shared();
-    plan.operator.is_some() || plan.log.is_some()
+    let request = Request::shared();
+    request.operator.is_some() || request.log.is_some()
 }
 
-impl Plan {
+impl Request {
     fn shared() -> &'static Self {
-        static PLAN: OnceLock<Plan> = OnceLock::new();
-        PLAN.get_or_init(Self::read)
+        static REQUEST: OnceLock<Request> = OnceLock::new();
+        REQUEST.get_or_init(Self::read)
     }
 
     fn read() -> Self {
         let value = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        let plan = Self { operator: value("SCRY_MUTATION"), log: value("SCRY_MUTATION_LOG") };
-        if let Some(operator) = &plan.operator {
+        let request = Self { operator: value("SCRY_MUTATION"), log: value("SCRY_MUTATION_LOG") };
+        if let Some(operator) = &request.operator {
             eprintln!("SCRY_MUTATION is set: every `{operator}` gives a wrong result");
         }
-        if let Some(log) = &plan.log {
+        if let Some(log) = &request.log {
+            // The list of all operators, which belong to no thread.
             append(log.as_ref(), "", operators());
         }
-        plan
+        request
     }
 }
 
-/// Adds a line `thread<TAB>operator` for each operator. Failing to write the log is not an error:
-/// its reader finds it incomplete.
-fn append(log: &Path, who: &str, operators: impl IntoIterator<Item = String>) {
-    let lines: String = operators.into_iter().map(|name| format!("{who}\t{name}\n")).collect();
+/// Appends a line `thread<TAB>operator` for each operator. Failing to write the log is only
+/// reported on stderr: whoever reads the log finds it incomplete.
+fn append(log: &Path, thread: &str, operators: impl IntoIterator<Item = String>) {
+    let lines: String = operators.into_iter().map(|name| format!("{thread}\t{name}\n")).collect();
     let written = OpenOptions::new()
         .create(true)
         .append(true)
@@ -78,7 +79,7 @@ mod tests {
     use super::append;
 
     #[test]
-    fn lines_name_who_and_what() {
+    fn lines_name_thread_and_operator() {
         let name = format!("scry-mutation-{}.log", std::process::id());
         let log = std::env::temp_dir().join(name);
         append(&log, "a::test", ["add.f32", "lt.u32"].map(str::to_owned));

@@ -23,27 +23,27 @@ use super::{
 pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for_each_stmt(&kir.body, &mut |stmt| {
-        found.extend(operator_names::of_stmt(kir, stmt));
+        found.extend(operator_names::stmt_operators(kir, stmt));
     });
     found
 }
 
-/// Makes the results of all instructions of one operator wrong. Returns their number.
+/// Makes the results of all instructions of one operator wrong. Returns the number of instructions.
 ///
-/// Bools are negated, the lowest bit of integers is flipped, and the highest exponent bit of
-/// floats, which changes their magnitude; one is added to the elements of matrices. For operators
-/// that write, the written value is wrong.
+/// A bool is negated. Of an integer the lowest bit is flipped; of a float the highest exponent bit,
+/// which changes its magnitude. To the elements of a matrix 1.0 is added. For operators that write,
+/// the written value is wrong.
 pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);
-    let mut mutator = Mutator { kir, operator, planted: 0 };
+    let mut mutator = Mutator { kir, operator, mutated: 0 };
     let body = mutator.block(body);
-    let planted = mutator.planted;
+    let mutated = mutator.mutated;
     kir.body = body;
-    planted
+    mutated
 }
 
-/// Returns the bits of the number one.
-fn one_bits(element: MatrixElement) -> u64 {
+/// Returns the bits of the number 1.0.
+fn bits_of_one(element: MatrixElement) -> u64 {
     match element {
         MatrixElement::F16 => 0x3c00,
         MatrixElement::F32 => 1f32.to_bits().into(),
@@ -53,7 +53,8 @@ fn one_bits(element: MatrixElement) -> u64 {
 struct Mutator<'a> {
     kir: &'a mut Kir,
     operator: &'a str,
-    planted: usize,
+    /// Number of mutated instructions and statements.
+    mutated: usize,
 }
 
 impl Mutator<'_> {
@@ -61,11 +62,12 @@ impl Mutator<'_> {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
             stmt.blocks_mut().for_each(|inner| *inner = self.block(mem::take(inner)));
-            let is_meant =
-                operator_names::of_stmt(self.kir, &stmt).iter().any(|name| name == self.operator);
-            if is_meant {
-                self.planted += 1;
-                self.plant(stmt, &mut out);
+            let has_operator = operator_names::stmt_operators(self.kir, &stmt)
+                .iter()
+                .any(|name| name == self.operator);
+            if has_operator {
+                self.mutated += 1;
+                self.mutate_stmt(stmt, &mut out);
             } else {
                 out.push(stmt);
             }
@@ -73,18 +75,18 @@ impl Mutator<'_> {
         out
     }
 
-    fn plant(&mut self, stmt: Stmt, out: &mut Block) {
+    fn mutate_stmt(&mut self, stmt: Stmt, out: &mut Block) {
         match stmt {
             Stmt::Let(value) if self.operator.ends_with(operator_names::MEMORY) => {
-                self.operand(value, out)
+                self.mutate_operand(value, out)
             }
-            Stmt::Let(value) => self.result(value, out),
+            Stmt::Let(value) => self.mutate_result(value, out),
             Stmt::Store { place, values, at } => {
-                let values = values.into_iter().map(|value| self.wrong(value, out)).collect();
+                let values = values.into_iter().map(|value| self.wrong_value(value, out)).collect();
                 out.push(Stmt::Store { place, values, at });
             }
             Stmt::MatrixStore { place, value, at } => {
-                let value = self.wrong(value, out);
+                let value = self.wrong_value(value, out);
                 out.push(Stmt::MatrixStore { place, value, at });
             }
             other => out.push(other),
@@ -93,61 +95,61 @@ impl Mutator<'_> {
 
     /// Makes the result of an instruction wrong: a new value computes the correct result, and the
     /// old value is computed from it.
-    fn result(&mut self, value: Value, out: &mut Block) {
+    fn mutate_result(&mut self, value: Value, out: &mut Block) {
         let count = self.kir.inst(value).results();
-        let right = Value(self.kir.values.len() as u32);
+        let correct = Value(self.kir.values.len() as u32);
         for nth in 0..count {
             let mut copy = self.kir.values[(value.0 + nth) as usize];
             if let Inst::Extra(first, _) = &mut copy.inst {
-                *first = right;
+                *first = correct;
             }
             self.kir.values.push(copy);
         }
-        out.push(Stmt::Let(right));
+        out.push(Stmt::Let(correct));
         for nth in 0..count {
-            let wrong = self.wrong_inst(Value(right.0 + nth), out);
+            let wrong = self.wrong_inst(Value(correct.0 + nth), out);
             self.kir.values[(value.0 + nth) as usize].inst = wrong;
             out.push(Stmt::Let(Value(value.0 + nth)));
         }
     }
 
     /// Makes the effect of an atomic operation on memory wrong.
-    fn operand(&mut self, atomic: Value, out: &mut Block) {
+    fn mutate_operand(&mut self, atomic: Value, out: &mut Block) {
         if let Inst::Atomic { op, place, value: Some(value), compare } = *self.kir.inst(atomic) {
-            let value = Some(self.wrong(value, out));
+            let value = Some(self.wrong_value(value, out));
             self.kir.values[atomic.index()].inst = Inst::Atomic { op, place, value, compare };
         }
         out.push(Stmt::Let(atomic));
     }
 
     /// Adds a value that differs from the given one.
-    fn wrong(&mut self, right: Value, out: &mut Block) -> Value {
-        let inst = self.wrong_inst(right, out);
-        self.define(self.kir.ty(right), inst, out)
+    fn wrong_value(&mut self, correct: Value, out: &mut Block) -> Value {
+        let inst = self.wrong_inst(correct, out);
+        self.define(self.kir.ty(correct), inst, out)
     }
 
-    /// Adds the instructions that compute a value other than the given one, except the last, which
-    /// it returns.
-    fn wrong_inst(&mut self, right: Value, out: &mut Block) -> Inst {
-        let ty = self.kir.ty(right);
+    /// Adds the instructions that compute a value other than the given one, except the last one,
+    /// and returns that.
+    fn wrong_inst(&mut self, correct: Value, out: &mut Block) -> Inst {
+        let ty = self.kir.ty(correct);
         if ty == Type::Bool {
-            return Inst::Unary(UnaryOp::Not, right);
+            return Inst::Unary(UnaryOp::Not, correct);
         }
         if let Some(matrix) = ty.matrix() {
-            let one = Const { ty: matrix.element.ty(), bits: one_bits(matrix.element) };
+            let one = Const { ty: matrix.element.ty(), bits: bits_of_one(matrix.element) };
             let one = self.define(one.ty, Inst::Const(one), out);
             let ones = self.define(ty, Inst::MatrixFill(one), out);
-            return Inst::Binary(BinaryOp::Add, right, ones);
+            return Inst::Binary(BinaryOp::Add, correct, ones);
         }
         let bits = ty.to_unsigned();
         let flipped = if ty.is_float() { 1 << (ty.bits() - 2) } else { 1 };
         let mask = Inst::Const(Const { ty: if ty.is_float() { bits } else { ty }, bits: flipped });
         if !ty.is_float() {
             let mask = self.define(ty, mask, out);
-            return Inst::Binary(BinaryOp::Xor, right, mask);
+            return Inst::Binary(BinaryOp::Xor, correct, mask);
         }
         let mask = self.define(bits, mask, out);
-        let word = self.define(bits, Inst::Bitcast(right), out);
+        let word = self.define(bits, Inst::Bitcast(correct), out);
         let wrong = self.define(bits, Inst::Binary(BinaryOp::Xor, word, mask), out);
         Inst::Bitcast(wrong)
     }

@@ -1,17 +1,17 @@
-//! Names of operators.
+//! Names of operators, such as `add.f32` and `load.workgroup.u32`.
 
 use std::fmt::Debug;
 
 use crate::kir::{AddressSpace, AtomicOp, Inst, Kir, ShuffleSource, Stmt, SubgroupOp, Type, Value};
 
-/// Suffix of the name of an atomic operation's effect on memory; without it, the name is that of
-/// its result.
+/// Suffix of the operator that is an atomic operation's effect on memory. The name without it is
+/// the operator that is its result.
 pub(super) const MEMORY: &str = ".memory";
 
 /// Returns the operators of a statement itself: two for an atomic operation, none for control flow.
-pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
+pub(super) fn stmt_operators(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     match stmt {
-        Stmt::Let(value) => of_value(kir, *value),
+        Stmt::Let(value) => value_operators(kir, *value),
         Stmt::Store { place, values, .. } => values
             .first()
             .map(|value| memory("store", place.space, kir.ty(*value)))
@@ -25,10 +25,10 @@ pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
     }
 }
 
-fn of_value(kir: &Kir, value: Value) -> Vec<String> {
+fn value_operators(kir: &Kir, value: Value) -> Vec<String> {
     let ty = kir.ty(value);
     if ty.matrix().is_some() {
-        return of_matrix(kir, value).into_iter().collect();
+        return matrix_operator(kir, value).into_iter().collect();
     }
     vec![match *kir.inst(value) {
         Inst::Const(_) | Inst::Extra(..) => return Vec::new(),
@@ -51,12 +51,12 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
         Inst::WorkgroupUniformLoad { .. } => typed("workgroup_uniform_load", ty),
         Inst::Atomic { op, place, value, .. } => {
             let name = memory(&format!("atomic.{}", snake(op)), place.space, ty);
-            let writes = value.map(|_| format!("{name}{MEMORY}"));
-            let gives = (op != AtomicOp::Store).then_some(name);
-            return gives.into_iter().chain(writes).collect();
+            let effect = value.map(|_| format!("{name}{MEMORY}"));
+            let result = (op != AtomicOp::Store).then_some(name);
+            return result.into_iter().chain(effect).collect();
         }
         Inst::Subgroup(op) => subgroup(kir, op),
-        // Kernels have them only after mutation.
+        // Fragments replace matrices after mutation; the others result in matrices, handled above.
         Inst::MultiplyFragments { .. }
         | Inst::MultiplyAdd(..)
         | Inst::MatrixFill(_)
@@ -66,7 +66,7 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
 
 /// Returns the operator that computes a matrix; `None` for variables and arithmetic, which are
 /// mutated with scalars.
-fn of_matrix(kir: &Kir, value: Value) -> Option<String> {
+fn matrix_operator(kir: &Kir, value: Value) -> Option<String> {
     let element = |value| kir.ty(value).matrix().map(|matrix| matrix.element.ty());
     match *kir.inst(value) {
         Inst::MatrixLoad(_) => Some(typed("matrix_load", element(value)?)),

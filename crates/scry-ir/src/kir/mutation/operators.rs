@@ -14,7 +14,7 @@ const ATOMIC: [Type; 4] = [Type::I32, Type::U32, Type::I64, Type::U64];
 #[must_use]
 pub fn operators() -> Vec<String> {
     let mut list = List(Vec::new());
-    list.facts();
+    list.builtins();
     list.unary();
     list.binary();
     list.conversions();
@@ -36,18 +36,18 @@ impl List {
         self.0.extend(types.iter().map(|ty| format!("{name}.{ty}")));
     }
 
-    fn facts(&mut self) {
+    fn builtins(&mut self) {
         let axes = ["x", "y", "z"];
         for name in ["local_id", "group_id", "group_count"] {
             self.0.extend(axes.map(|axis| format!("builtin.{name}.{axis}")));
         }
-        let alone = [
+        let without_axis = [
             Builtin::SubgroupSize,
             Builtin::SubgroupLane,
             Builtin::SubgroupId,
             Builtin::SubgroupCount,
         ];
-        self.0.extend(alone.map(|builtin| format!("builtin.{}", snake(builtin))));
+        self.0.extend(without_axis.map(|builtin| format!("builtin.{}", snake(builtin))));
         self.0.push("array_length".to_owned());
     }
 
@@ -57,7 +57,7 @@ impl List {
             self.typed(&snake(op), &SIGNED);
             self.typed(&snake(op), &FLOATS);
         }
-        let of_floats = [
+        let float_ops = [
             Op::Floor,
             Op::Ceil,
             Op::Round,
@@ -84,8 +84,8 @@ impl List {
             Op::FrexpFraction,
             Op::FrexpExponent,
         ];
-        of_floats.iter().for_each(|op| self.typed(&snake(op), &FLOATS));
-        let of_integers = [
+        float_ops.iter().for_each(|op| self.typed(&snake(op), &FLOATS));
+        let integer_ops = [
             Op::Not,
             Op::CountOnes,
             Op::LeadingZeros,
@@ -94,14 +94,14 @@ impl List {
             Op::FirstLeadingBit,
             Op::FirstTrailingBit,
         ];
-        of_integers.iter().for_each(|op| self.typed(&snake(op), &INTEGERS));
+        integer_ops.iter().for_each(|op| self.typed(&snake(op), &INTEGERS));
         self.typed("not", &[Type::Bool]);
         self.typed("quantize_f16", &[Type::F32]);
     }
 
     fn binary(&mut self) {
         use BinaryOp as Op;
-        let of_numbers = [
+        let number_ops = [
             Op::Add,
             Op::Sub,
             Op::Mul,
@@ -116,7 +116,7 @@ impl List {
             Op::Gt,
             Op::Ge,
         ];
-        for op in of_numbers {
+        for op in number_ops {
             self.typed(&snake(op), &INTEGERS);
             self.typed(&snake(op), &FLOATS);
         }
@@ -139,8 +139,8 @@ impl List {
         for from in Type::ALL {
             for to in Type::ALL.into_iter().filter(|to| *to != from) {
                 // A conversion between integers of the same width keeps the bits.
-                let is_sign = from.is_integer() && from.to_unsigned() == to.to_unsigned();
-                if !(is_sign && to.is_integer()) {
+                let is_same_width = from.is_integer() && from.to_unsigned() == to.to_unsigned();
+                if !(is_same_width && to.is_integer()) {
                     self.0.push(format!("convert.{from}.{to}"));
                 }
                 if from.size() == to.size() {
@@ -156,9 +156,9 @@ impl List {
         for name in ["load.binding", "store.binding"] {
             self.typed(name, numbers);
         }
-        // No type of 16 bits may stand there.
-        let wide = [Type::I32, Type::U32, Type::F32, Type::I64, Type::U64, Type::F64];
-        self.typed("load.immediate", &wide);
+        // The immediate block cannot contain 16-bit types.
+        let immediate_types = [Type::I32, Type::U32, Type::F32, Type::I64, Type::U64, Type::F64];
+        self.typed("load.immediate", &immediate_types);
         for space in ["workgroup", "local"] {
             self.typed(&format!("load.{space}"), &Type::ALL);
             self.typed(&format!("store.{space}"), &Type::ALL);

@@ -1,4 +1,4 @@
-//! Mutations, and that nothing else changes.
+//! Tests that mutations change the requested operator and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,16 @@ use crate::kir::{
     UnaryOp, Value,
 };
 
-/// `out[i] = 2 · in[i] + 0.5` of two elements at once, a barrier, and a count in a loop.
+/// `out[i] = in[i] * in[i] + 0.5` for two elements at once, a barrier, and a loop with an atomic
+/// counter.
 fn kernel() -> Kir {
     let mut b = Builder::new("main", [64, 1, 1]);
     let (input, output) = (b.buffer(false), b.buffer(true));
     let i = b.builtin(Builtin::LocalId(0));
     let pair = b.load(Type::F32, Place::new(AddressSpace::Binding(input), Some(i), 8, 0), 2);
     let half = b.constant(Const::f32(0.5));
-    let sums: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
-    b.store(Place::new(AddressSpace::Binding(output), Some(i), 8, 0), sums);
+    let results: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
+    b.store(Place::new(AddressSpace::Binding(output), Some(i), 8, 0), results);
     b.barrier(Barrier::Workgroup);
     b.repeat(true, |b, label| {
         let one = b.u32(1);
@@ -35,8 +36,8 @@ fn statements(kir: &Kir) -> usize {
 }
 
 #[test]
-fn names_of_what_a_kernel_has() {
-    let want = [
+fn operators_of_a_kernel() {
+    let expected = [
         "builtin.local_id.x",
         "load.binding.f32",
         "fma.f32",
@@ -45,15 +46,15 @@ fn names_of_what_a_kernel_has() {
         "atomic.add.binding.u32.memory",
         "gt.u32",
     ];
-    assert_eq!(operators_of(&kernel()), want.map(str::to_owned).into());
+    assert_eq!(operators_of(&kernel()), expected.map(str::to_owned).into());
 }
 
 #[test]
-fn each_operator_is_located() {
+fn each_operator_is_mutated() {
     for name in operators_of(&kernel()) {
         let mut kir = kernel();
-        let want = if name == "fma.f32" { 2 } else { 1 };
-        assert_eq!(mutate(&mut kir, &name), want, "{name}");
+        let expected = if name == "fma.f32" { 2 } else { 1 };
+        assert_eq!(mutate(&mut kir, &name), expected, "{name}");
         assert_ne!(kir, kernel(), "{name}");
     }
     let mut kir = kernel();
@@ -65,15 +66,15 @@ fn each_operator_is_located() {
 fn all_load_results_are_mutated() {
     let mut kir = kernel();
     let extra = |kir: &Kir| kir.values.iter().position(|d| matches!(d.inst, Inst::Extra(..)));
-    let place = extra(&kir).unwrap();
+    let extra = extra(&kir).unwrap();
     mutate(&mut kir, "load.binding.f32");
-    for value in [place - 1, place] {
+    for value in [extra - 1, extra] {
         let Inst::Bitcast(bits) = kir.values[value].inst else { panic!("{:?}", kir.values[value]) };
         let Inst::Binary(BinaryOp::Xor, ..) = kir.inst(bits) else {
             panic!("{:?}", kir.inst(bits))
         };
     }
-    let moved = kir.values[place + 1..].iter().find_map(|d| match d.inst {
+    let moved = kir.values[extra + 1..].iter().find_map(|d| match d.inst {
         Inst::Extra(first, 1) => Some(first),
         _ => None,
     });
@@ -90,16 +91,16 @@ fn conditions_are_negated() {
 }
 
 #[test]
-fn atomic_result_and_store_mutate_separately() {
+fn atomic_result_and_effect_mutate_separately() {
     let atomic = |kir: &Kir| {
         let is_atomic = |d: &&crate::kir::Definition| matches!(d.inst, Inst::Atomic { .. });
         *kir.values.iter().find(is_atomic).unwrap()
     };
-    let (mut gives, mut writes) = (kernel(), kernel());
-    mutate(&mut gives, "atomic.add.binding.u32");
-    mutate(&mut writes, "atomic.add.binding.u32.memory");
-    assert_eq!(atomic(&gives), atomic(&kernel()));
-    assert_ne!(atomic(&writes), atomic(&kernel()));
+    let (mut result, mut effect) = (kernel(), kernel());
+    mutate(&mut result, "atomic.add.binding.u32");
+    mutate(&mut effect, "atomic.add.binding.u32.memory");
+    assert_eq!(atomic(&result), atomic(&kernel()));
+    assert_ne!(atomic(&effect), atomic(&kernel()));
 }
 
 #[test]
