@@ -3,11 +3,11 @@
 use super::Loop;
 use crate::kir::{BinaryOp, Block, Inst, Label, Stmt, UnaryOp, Value, Var, any_stmt};
 
-/// Maximum conditions of a loop that are examined: far more than people write, and few enough for a
-/// hostile kernel.
+/// Maximum number of conditions of a loop that are examined: far more than programmers write.
+/// Bounds the time that a hostile kernel can cost.
 const MAX_CONDITIONS: u32 = 64;
 
-/// A condition, and the value that it must have for another iteration.
+/// A condition, and the value that it must have for the loop to continue.
 pub(super) type Condition = (Value, bool);
 
 /// Conditions being collected.
@@ -18,9 +18,10 @@ struct Conditions {
 }
 
 impl Loop<'_> {
-    /// Returns the conditions that must hold at the tests of each iteration.
+    /// Returns the conditions for the loop to continue: each iteration in which one of them fails
+    /// exits the loop.
     pub(super) fn conditions(&self) -> Vec<Condition> {
-        let mut all = Conditions { found: Vec::new(), budget: MAX_CONDITIONS };
+        let mut conditions = Conditions { found: Vec::new(), budget: MAX_CONDITIONS };
         for stmt in &self.certain {
             let Stmt::If { condition, then_block, else_block, .. } = stmt else { continue };
             let required = match (self.exits(then_block), self.exits(else_block)) {
@@ -28,17 +29,18 @@ impl Loop<'_> {
                 (false, true) => true,
                 _ => continue,
             };
-            self.imply(*condition, required, &mut all);
+            self.collect_implied(*condition, required, &mut conditions);
         }
-        all.found
+        conditions.found
     }
 
-    /// Returns whether each iteration certainly exits the loop.
+    /// Returns whether every iteration exits the loop.
     pub(super) fn always_exits(&self) -> bool {
         self.certain.iter().any(|stmt| self.stmt_exits(stmt))
     }
 
-    /// Returns whether executing a block exits the loop, given that it leaves no scope around it.
+    /// Returns whether executing a block exits the loop, given that it exits no scope around the
+    /// block.
     fn exits(&self, block: &Block) -> bool {
         block.last().is_some_and(|last| self.stmt_exits(last))
     }
@@ -61,60 +63,72 @@ impl Loop<'_> {
         !self.facts.labels.contains(&target)
     }
 
-    /// Collects the conditions that hold if `condition` has the value `required`.
-    fn imply(&self, condition: Value, required: bool, all: &mut Conditions) {
-        let Some(budget) = all.budget.checked_sub(1) else { return };
-        all.budget = budget;
-        let is = |value, constant| {
-            self.kir.constant(value).is_some_and(|it| it.bits == u64::from(constant))
+    /// Collects conditions that follow from `condition` having the value `required`.
+    fn collect_implied(&self, condition: Value, required: bool, conditions: &mut Conditions) {
+        let Some(budget) = conditions.budget.checked_sub(1) else { return };
+        conditions.budget = budget;
+        let is_constant = |value, bool| {
+            self.kir.constant(value).is_some_and(|constant| constant.bits == u64::from(bool))
         };
         match *self.kir.inst(condition) {
-            Inst::Unary(UnaryOp::Not, inverse) => self.imply(inverse, !required, all),
-            Inst::Binary(BinaryOp::And, a, b) if required => self.imply_both(a, b, required, all),
-            Inst::Binary(BinaryOp::Or, a, b) if !required => self.imply_both(a, b, required, all),
-            Inst::Select(choice, a, b) if is(b, !required) => {
-                self.imply(choice, true, all);
-                self.imply(a, required, all);
+            Inst::Unary(UnaryOp::Not, inverse) => {
+                self.collect_implied(inverse, !required, conditions)
             }
-            Inst::Select(choice, a, b) if is(a, !required) => {
-                self.imply(choice, false, all);
-                self.imply(b, required, all);
+            Inst::Binary(BinaryOp::And, a, b) if required => {
+                self.collect_both(a, b, required, conditions)
+            }
+            Inst::Binary(BinaryOp::Or, a, b) if !required => {
+                self.collect_both(a, b, required, conditions)
+            }
+            // A select whose other result is excluded.
+            Inst::Select(choice, a, b) if is_constant(b, !required) => {
+                self.collect_implied(choice, true, conditions);
+                self.collect_implied(a, required, conditions);
+            }
+            Inst::Select(choice, a, b) if is_constant(a, !required) => {
+                self.collect_implied(choice, false, conditions);
+                self.collect_implied(b, required, conditions);
             }
             Inst::Get(var) => match self.facts.assignments(var) {
-                1 => self.imply_assigned(var, condition, required, all),
-                2 => self.imply_short_circuit(var, condition, required, all),
+                1 => self.collect_assigned(var, condition, required, conditions),
+                2 => self.collect_short_circuit(var, condition, required, conditions),
                 _ => {}
             },
-            _ => all.found.push((condition, required)),
+            _ => conditions.found.push((condition, required)),
         }
     }
 
-    fn imply_both(&self, a: Value, b: Value, required: bool, all: &mut Conditions) {
-        self.imply(a, required, all);
-        self.imply(b, required, all);
+    fn collect_both(&self, a: Value, b: Value, required: bool, conditions: &mut Conditions) {
+        self.collect_implied(a, required, conditions);
+        self.collect_implied(b, required, conditions);
     }
 
-    /// As [`Self::imply`], for a variable that is assigned once.
-    fn imply_assigned(&self, var: Var, get: Value, required: bool, all: &mut Conditions) {
-        let assigned = self.certain.iter().enumerate().find_map(|(at, stmt)| match **stmt {
-            Stmt::Set(set, value) if set == var => Some((at, value)),
+    /// As [`Self::collect_implied`], for the value `get` of a variable that the loop assigns once.
+    fn collect_assigned(&self, var: Var, get: Value, required: bool, conditions: &mut Conditions) {
+        let assigned = self.certain.iter().enumerate().find_map(|(index, stmt)| match **stmt {
+            Stmt::Set(set, value) if set == var => Some((index, value)),
             _ => None,
         });
-        let Some((at, value)) = assigned else { return };
-        if self.reads_after(at, get) {
-            self.imply(value, required, all);
+        let Some((index, value)) = assigned else { return };
+        if self.is_read_after(index, get) {
+            self.collect_implied(value, required, conditions);
         }
     }
 
-    /// Returns whether a value is computed after the certain statement at a position, in the same
-    /// iteration.
-    fn reads_after(&self, at: usize, get: Value) -> bool {
-        self.certain[at + 1..].contains(&&Stmt::Let(get))
+    /// Returns whether a value is computed in every iteration after the statement `certain[index]`.
+    fn is_read_after(&self, index: usize, get: Value) -> bool {
+        self.certain[index + 1..].contains(&&Stmt::Let(get))
     }
 
-    /// As [`Self::imply`], for the variable in which `a && b` or `a || b` is computed: a branch on
-    /// `a` assigns `b`, or the constant that `a` implies.
-    fn imply_short_circuit(&self, var: Var, get: Value, required: bool, all: &mut Conditions) {
+    /// As [`Self::collect_implied`], for the value `get` of the variable in which `a && b` or `a ||
+    /// b` is computed: a branch on `a` assigns `b`, or the constant that `a` implies.
+    fn collect_short_circuit(
+        &self,
+        var: Var,
+        get: Value,
+        required: bool,
+        conditions: &mut Conditions,
+    ) {
         let assigned = |block: &Block| {
             block.iter().find_map(|stmt| match *stmt {
                 Stmt::Set(set, value) if set == var => Some(value),
@@ -132,18 +146,19 @@ impl Loop<'_> {
             return;
         };
         let (Some(a), Some(b)) = (assigned(then_block), assigned(else_block)) else { return };
-        if !self.reads_after(branch, get) {
+        if !self.is_read_after(branch, get) {
             return;
         }
-        let is = |value| {
+        // Whether a branch assigns the other constant, and so is not executed.
+        let is_excluded = |value| {
             self.kir.constant(value).is_some_and(|constant| constant.bits == u64::from(!required))
         };
-        if is(b) {
-            self.imply(*condition, true, all);
-            self.imply(a, required, all);
-        } else if is(a) {
-            self.imply(*condition, false, all);
-            self.imply(b, required, all);
+        if is_excluded(b) {
+            self.collect_implied(*condition, true, conditions);
+            self.collect_implied(a, required, conditions);
+        } else if is_excluded(a) {
+            self.collect_implied(*condition, false, conditions);
+            self.collect_implied(b, required, conditions);
         }
     }
 }

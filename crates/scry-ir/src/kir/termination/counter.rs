@@ -1,6 +1,8 @@
-//! The arithmetic of termination proofs: whether a counter reaches its bound, and when.
+//! The arithmetic of termination proofs: whether a counter (induction variable) reaches its bound,
+//! and after how many iterations.
 
-/// Iterations after which a counter that is multiplied, divided or shifted has left its type.
+/// Maximum number of iterations of a loop whose counter, of up to 64 bits, is multiplied, divided
+/// or shifted: each iteration changes it by at least a factor of 2.
 const MAX_BITS: u64 = 64;
 
 /// A closed interval of integers, of up to 64 bits.
@@ -83,7 +85,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Returns whether a loop that continues only while `counter keep bound` certainly ends.
+    /// Returns whether a loop that continues only while `counter keep bound` is proven to end.
     ///
     /// `bound` contains all values that the bound has during the loop; it may change between
     /// iterations. The counter either moves in one direction without wrapping while the loop
@@ -103,7 +105,7 @@ impl Counter {
                 }
             }
             Step::Multiply(factor) => {
-                // The first step may precede the first test. From zero the counter does not change.
+                // The first step may precede the first comparison. Zero stays zero.
                 let first = self.start.filter(|start| *start >= 1);
                 let first = first.and_then(|start| start.checked_mul(factor));
                 first.is_some_and(|first| first <= self.all.max)
@@ -117,20 +119,21 @@ impl Counter {
         }
     }
 
-    /// For a counter that increases: the largest value that passes the test must not wrap in the
-    /// next step. `next` is `None` if a product exceeds 128 bits, and so wraps too.
+    /// As [`ends`](Self::ends), for a counter that increases. The largest value for which the loop
+    /// continues must not wrap in the next step. `next` is `None` if a product exceeds 128 bits,
+    /// and so wraps too.
     fn rises(self, keep: Keep, bound: Range, next: impl Fn(i128) -> Option<i128>) -> bool {
         let fits = |last| next(last).is_some_and(|next| next <= self.all.max);
         match keep {
             Keep::Less => bound.max - 1 < self.all.min || fits(bound.max - 1),
             Keep::LessEqual => fits(bound.max),
-            // With unit steps the counter has every value of its type.
+            // With steps of 1 the counter takes every value of its type, the bound too.
             Keep::NotEqual => self.step == Step::Add(1) && bound.min == bound.max,
             Keep::Greater | Keep::GreaterEqual => false,
         }
     }
 
-    /// For a counter that decreases by a constant.
+    /// As [`ends`](Self::ends), for a counter that decreases by a constant.
     fn falls(self, keep: Keep, bound: Range, step: i128) -> bool {
         match keep {
             Keep::Greater => bound.min + 1 > self.all.max || bound.min + 1 + step >= self.all.min,
@@ -140,7 +143,8 @@ impl Counter {
         }
     }
 
-    /// For a counter that converges to one of the values of `limit`: the test must fail for each.
+    /// As [`ends`](Self::ends), for a counter that converges to a value in `limit`. The comparison
+    /// must fail for each of them.
     fn shrinks(self, keep: Keep, bound: Range, limit: Range) -> bool {
         match keep {
             Keep::Greater => limit.max <= bound.min,
@@ -150,24 +154,24 @@ impl Counter {
         }
     }
 
-    /// Returns an upper bound of the iterations of a loop that [`Counter::ends`] by this test;
-    /// `None` if none is known.
+    /// Returns an upper bound of the iterations (trip count) of a loop that [`Counter::ends`] by
+    /// this comparison; `None` if none is known.
     pub(crate) fn iterations(self, keep: Keep, bound: Range) -> Option<u64> {
-        // The first step may precede the first test, and wrap.
+        // The first step may precede the first comparison, and wrap.
         let wraps = |start: i128| match self.step {
             Step::Add(step) => !(self.all.min..=self.all.max).contains(&(start + step)),
             _ => false,
         };
         let start = self.start.filter(|start| !wraps(*start));
-        let (least, greatest) = (start.unwrap_or(self.all.min), start.unwrap_or(self.all.max));
+        let (min, max) = (start.unwrap_or(self.all.min), start.unwrap_or(self.all.max));
         let (distance, step) = match (self.step, keep) {
-            (Step::Add(step), Keep::Less) => (bound.max - least, step),
-            (Step::Add(step), Keep::LessEqual) => (bound.max - least + 1, step),
-            (Step::Add(step), Keep::Greater) => (greatest - bound.min, -step),
-            (Step::Add(step), Keep::GreaterEqual) => (greatest - bound.min + 1, -step),
+            (Step::Add(step), Keep::Less) => (bound.max - min, step),
+            (Step::Add(step), Keep::LessEqual) => (bound.max - min + 1, step),
+            (Step::Add(step), Keep::Greater) => (max - bound.min, -step),
+            (Step::Add(step), Keep::GreaterEqual) => (max - bound.min + 1, -step),
             (Step::Add(step), Keep::NotEqual) => {
                 let start = start.filter(|_| bound.min == bound.max)?;
-                // In the other direction the counter has every other value first.
+                // Moving away from the bound, the counter would take every other value first.
                 (Some((bound.min - start) * step.signum()).filter(|distance| *distance >= 0)?, 1)
             }
             (Step::Stride, _) => (bound.max + 1, 1),

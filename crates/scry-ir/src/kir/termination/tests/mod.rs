@@ -1,4 +1,4 @@
-//! Loops that must be proven, and loops that must not.
+//! Tests of termination proofs: loops that must be proven to end, and loops that must not.
 
 mod random;
 mod strip_mining;
@@ -6,9 +6,9 @@ mod strip_mining;
 use crate::Program;
 use crate::kir::{Kir, KirOptions, Stmt, for_each_stmt, unoptimised};
 
-/// Returns whether each loop of a kernel's body is proven to end, outer loops first; `n` and `m`
-/// are parameters, `data` a storage buffer.
-fn judge(body: &str) -> Vec<bool> {
+/// Returns whether each loop of a kernel's body is proven to end, outer loops first. The body can
+/// use the unknown numbers `n` and `m` and the storage buffer `data`.
+fn proofs(body: &str) -> Vec<bool> {
     let source = format!(
         "struct Ids {{ @builtin(workgroup_id) group: vec3u }}
         struct Params {{ n: u32, k: i32 }}
@@ -46,14 +46,16 @@ fn kir(source: &str) -> Kir {
     unoptimised(program.content(), &KirOptions { checked: true }).unwrap()
 }
 
+/// Asserts that the only loop of a kernel's body is proven to end.
 #[track_caller]
 fn proven(body: &str) {
-    assert_eq!(judge(body), [true], "{body}");
+    assert_eq!(proofs(body), [true], "{body}");
 }
 
+/// Asserts that the only loop of a kernel's body is not proven to end.
 #[track_caller]
 fn unproven(body: &str) {
-    assert_eq!(judge(body), [false], "{body}");
+    assert_eq!(proofs(body), [false], "{body}");
 }
 
 #[test]
@@ -135,13 +137,13 @@ fn growing_by_factors() {
     unproven("for (var s = 1u; s < n; s <<= 1u) { data[s] = s; }");
     unproven("for (var s = 1u; s < 0xf0000000u; s *= 3u) { data[s] = s; }");
     unproven("for (var s = -1; s < 256; s *= 2) { data[s] = 1u; }");
-    // The step before the first test results in zero.
+    // The step before the first comparison results in zero.
     unproven("var s = 0x80000000u; loop { s *= 2u; if s >= 100u { break; } }");
     unproven("var s = 0x80000000u; loop { s <<= 1u; if s >= 100u { break; } }");
     proven("var s = 0x40000000u; loop { s *= 2u; if s >= 100u { break; } }");
     // In the second iteration s starts at the value that the first one left.
     assert_eq!(
-        judge("var s = 1u; for (var i = 0u; i < 4u; i++) { while (s < 9u) { s *= 2u; } s = 0u; }"),
+        proofs("var s = 1u; for (var i = 0u; i < 4u; i++) { while (s < 9u) { s *= 2u; } s = 0u; }"),
         [true, false]
     );
 }
@@ -162,7 +164,7 @@ fn while_shapes() {
 }
 
 #[test]
-fn no_exit_test_on_every_turn() {
+fn exit_test_is_not_in_every_iteration() {
     unproven("loop { data[0] = n; if (data[1] == 1u) { break; } }");
     unproven("while (data[0] < n) { data[1] += 1u; }");
     unproven("var i = 0u; loop { if (data[0] > 1u) { if (i >= n) { break; } } i++; }");
@@ -172,7 +174,7 @@ fn no_exit_test_on_every_turn() {
 }
 
 #[test]
-fn no_update_on_every_turn() {
+fn counter_is_not_updated_in_every_iteration() {
     unproven("var i = 0u; while (i < n) { if (data[i] == 0u) { continue; } i++; }");
     unproven("var i = 0u; while (i < n) { if (data[i] == 0u) { i++; } }");
     unproven(
@@ -194,7 +196,7 @@ fn counters_written_elsewhere() {
     unproven("var v = vec2u(); for (v.x = 0u; v.x < n; v.x++) { v = vec2u(); }");
     proven("for (var i = 0u; i < n; i++) { let p = &i; data[0] = *p; data[1] = look(i); }");
     assert_eq!(
-        judge("for (var i = 0u; i < n; i++) { for (var j = 0u; j < 3u; j++) { i = j; } }"),
+        proofs("for (var i = 0u; i < n; i++) { for (var j = 0u; j < 3u; j++) { i = j; } }"),
         [false, true]
     );
 }
@@ -210,7 +212,7 @@ fn bounds_may_change() {
 }
 
 #[test]
-fn changing_results_are_not_fixed_bounds() {
+fn changing_results_are_not_invariant_bounds() {
     for bound in [
         "next()",
         "atomicAdd(&counters[1], 1u)",
@@ -240,9 +242,9 @@ fn changing_results_are_not_fixed_bounds() {
 fn products_beyond_128_bits() {
     // From 1 to 3 << 62, and then always zero.
     let factor = "13835058055282163712lu";
-    let most = "18446744073709551615lu";
-    unproven(&format!("for (var s = 1lu; s < {most}; s *= {factor}) {{ data[0] = 1u; }}"));
-    unproven(&format!("for (var s = 1lu; s <= {most}; s *= {most}) {{ data[0] = 1u; }}"));
+    let max = "18446744073709551615lu";
+    unproven(&format!("for (var s = 1lu; s < {max}; s *= {factor}) {{ data[0] = 1u; }}"));
+    unproven(&format!("for (var s = 1lu; s <= {max}; s *= {max}) {{ data[0] = 1u; }}"));
     unproven("for (var s = 1lu; s < 0xf000000000000000lu; s *= 0xf000000000000000lu) {}");
     unproven("for (var s = 1li; s < 0x7000000000000000li; s *= 0x7000000000000000li) {}");
     proven("for (var s = 1lu; s < 2lu; s *= 13835058055282163712lu) { data[0] = 1u; }");
@@ -264,15 +266,15 @@ fn conditions_of_several_parts() {
 #[test]
 fn nested_loops_are_independent() {
     assert_eq!(
-        judge("for (var i = 0u; i < n; i++) { for (var j = i; j < n; j++) { data[j] = i; } }"),
+        proofs("for (var i = 0u; i < n; i++) { for (var j = i; j < n; j++) { data[j] = i; } }"),
         [true, true]
     );
     assert_eq!(
-        judge("for (var i = 0u; i < n; i++) { loop { if (data[i] == 1u) { break; } } }"),
+        proofs("for (var i = 0u; i < n; i++) { loop { if (data[i] == 1u) { break; } } }"),
         [true, false]
     );
     assert_eq!(
-        judge("loop { for (var i = 0u; i < n; i++) { if (i == 3u) { continue; } } }"),
+        proofs("loop { for (var i = 0u; i < n; i++) { if (i == 3u) { continue; } } }"),
         [false, true]
     );
 }
@@ -312,7 +314,7 @@ fn iterations(body: &str) -> Option<u64> {
 }
 
 #[test]
-fn iterations_are_bounded_where_the_ends_are_known() {
+fn iterations_of_known_ranges_are_bounded() {
     assert_eq!(iterations("data[1] = n;"), Some(0));
     // The last one only evaluates the exit condition.
     assert_eq!(iterations("five();"), Some(6));
@@ -327,7 +329,7 @@ fn iterations_are_bounded_where_the_ends_are_known() {
     assert_eq!(iterations("for (var s = 128u; s > 0u; s >>= 1u) { data[s] = s; }"), Some(65));
     let nested = "for (var i = 0u; i < 10u; i++) { for (var j = 0u; j < 20u; j++) { five(); } }";
     assert_eq!(iterations(nested), Some(11 * (1 + 21 * (1 + 6))));
-    // The shorter of two bounds.
+    // The smaller of two bounds.
     assert_eq!(iterations("for (var i = 0u; i < n && i < 8u; i++) { data[i] = i; }"), Some(9));
 }
 
@@ -340,8 +342,8 @@ fn iterations_without_a_known_bound() {
     ] {
         assert_eq!(iterations(body), None, "{body}");
     }
-    let whole = iterations("for (var i = 0u; i < n; i++) { data[i] = i; }");
-    assert_eq!(whole, Some(1 << 32), "the largest count of a word");
+    let full_range = iterations("for (var i = 0u; i < n; i++) { data[i] = i; }");
+    assert_eq!(full_range, Some(1 << 32), "every u32 and the last comparison");
     let loops = "for (var i = 0u; i < 4u; i++) { data[i] = i; } ".repeat(300);
     assert_eq!(iterations(&loops), None, "more loops than are examined");
 }

@@ -1,17 +1,19 @@
-//! Random loops: each that is proven to end does, within the bound of its iterations.
+//! Tests with random loops: each that is proven to end does so, within the bound of its iterations.
 //!
-//! The numbers have 16 bits, so that the interpreter executes what wraps around as well. The loops
-//! are almost counters: with steps of every kind, bounds that change, and further assignments.
+//! Counters have 16 bits, so that the interpreter can execute loops whose counters wrap around. The
+//! loops resemble counted loops, with steps of every kind, bounds that change, and further
+//! assignments.
 
 use crate::kir::interpret::{InterpretError, Interpreter};
 use crate::kir::termination::{mark_finite, most_iterations};
 use crate::kir::{BinaryOp, Builder, Const, Kir, Label, Stmt, Type, UnaryOp, Value, Var, any_stmt};
 
+/// Small numbers, and numbers at which 16-bit integers wrap.
 const EDGES: [u16; 14] =
     [0, 1, 2, 3, 7, 64, 255, 0x7ffe, 0x7fff, 0x8000, 0x8001, 0xfff0, 0xfffe, 0xffff];
 
-/// More iterations than three entries of a loop over all 16-bit numbers.
-const ENDLESS: u64 = 200_000;
+/// More iterations than a loop over all 16-bit numbers that is entered three times.
+const MAX_ITERATIONS: u64 = 200_000;
 
 struct Random(u64);
 
@@ -33,7 +35,7 @@ impl Random {
     }
 }
 
-/// A loop being built.
+/// A kernel with a loop being built.
 struct Scene {
     random: Random,
     b: Builder,
@@ -47,27 +49,29 @@ struct Scene {
 }
 
 impl Scene {
+    /// Adds a constant from [`EDGES`].
     fn edge(&mut self) -> Value {
         let bits = self.random.one_of(&EDGES).into();
         self.b.constant(Const { ty: self.ty, bits })
     }
 
-    fn loaded(&mut self) -> Value {
+    /// Loads an element of the buffer.
+    fn load(&mut self) -> Value {
         let index = self.random.below(8) as u32;
         let index = self.b.u32(index);
         let place = self.b.element(self.data, index);
         self.b.load(self.ty, place, 1)[0]
     }
 
-    /// A bound: constant, fixed, or possibly changing.
+    /// A bound: constant, loop-invariant, or possibly changing.
     fn bound(&mut self) -> Value {
         match self.random.below(8) {
             0..3 => self.edge(),
             3..5 => self.random.one_of(&self.before.clone()),
-            5 => self.loaded(),
+            5 => self.load(),
             6 => self.b.get(self.other),
             _ => {
-                let (a, mask) = (self.loaded(), self.edge());
+                let (a, mask) = (self.load(), self.edge());
                 let op = self.random.one_of(&[BinaryOp::And, BinaryOp::Min, BinaryOp::Rem]);
                 self.b.binary(op, a, mask)
             }
@@ -129,8 +133,8 @@ impl Scene {
         self.b.get(flag)
     }
 
-    /// Exits if a condition has some value.
-    fn test(&mut self, label: Label) {
+    /// Adds an exit, from the loop or the kernel, if a random condition is true, or if it is false.
+    fn exit_test(&mut self, label: Label) {
         let condition = self.condition();
         let target = if self.random.chance(8) { Label::KERNEL } else { label };
         let exit = vec![Stmt::Leave(target)];
@@ -139,6 +143,7 @@ impl Scene {
         self.b.push(Stmt::If { condition, then_block, else_block, at: None });
     }
 
+    /// Adds an update of the counter.
     fn step(&mut self) {
         use BinaryOp::{Add, Div, Mul, Shl, Shr, Sub};
         let op = self.random.one_of(&[Add, Add, Add, Sub, Sub, Mul, Div, Shl, Shr]);
@@ -147,7 +152,7 @@ impl Scene {
             _ => self.b.get(self.counter),
         };
         let by = match (self.random.below(12), op) {
-            (0, Add | Sub | Mul) => self.loaded(),
+            (0, Add | Sub | Mul) => self.load(),
             (_, Shl | Shr) => {
                 let amount = self.random.below(17) as u32;
                 self.b.u32(amount)
@@ -161,7 +166,8 @@ impl Scene {
         self.b.set(self.counter, next);
     }
 
-    /// Changes something, in a branch or not.
+    /// Adds a statement that may invalidate a proof: an assignment of a variable, a store, or an
+    /// exit from the scope `inner`.
     fn distraction(&mut self, inner: Option<Label>) {
         match self.random.below(7) {
             0 => {
@@ -194,11 +200,11 @@ impl Scene {
         }
     }
 
-    /// An iteration: mostly one step and one or two tests, in any order, and sometimes more.
+    /// The loop's body: one step and one or two exit tests, in any order, and sometimes more.
     fn body(&mut self, label: Label) -> Vec<Stmt> {
-        let mut parts = vec![Self::test as fn(&mut Self, Label), |scene, _| scene.step()];
+        let mut parts = vec![Self::exit_test as fn(&mut Self, Label), |scene, _| scene.step()];
         if self.random.chance(2) {
-            parts.push(Self::test);
+            parts.push(Self::exit_test);
         }
         if self.random.chance(8) {
             parts.push(|scene, _| scene.step());
@@ -228,7 +234,7 @@ impl Scene {
     /// A loop, after an assignment of the counter.
     fn counted_loop(&mut self) {
         if !self.random.chance(4) {
-            let start = if self.random.chance(2) { self.edge() } else { self.loaded() };
+            let start = if self.random.chance(2) { self.edge() } else { self.load() };
             self.b.set(self.counter, start);
         }
         let label = self.b.label();
@@ -246,7 +252,8 @@ impl Scene {
     }
 }
 
-/// Returns a kernel with one or two loops, and the content of its buffer.
+/// Generates a kernel with a random loop, entered once or three times, and the content of its
+/// buffer.
 pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     let mut random = Random(seed);
     let bytes = (0..8).flat_map(|_| random.one_of(&EDGES).to_le_bytes()).collect();
@@ -255,7 +262,7 @@ pub(super) fn kernel(seed: u64) -> (Kir, Vec<u8>) {
     let data = b.named_buffer("data", ty, true);
     let (counter, other, trips) = (b.var(ty), b.var(ty), b.var(Type::U32));
     let mut scene = Scene { random, b, ty, data, counter, other, before: Vec::new() };
-    scene.before = vec![scene.loaded(), scene.b.get(counter)];
+    scene.before = vec![scene.load(), scene.b.get(counter)];
     if !scene.random.chance(4) {
         scene.counted_loop();
         scene.store_variables();
@@ -284,19 +291,19 @@ fn random_loops_end_if_proven() {
         let (mut kir, bytes) = kernel(seed);
         crate::kir::verify(&kir).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{kir}"));
         mark_finite(&mut kir);
-        let open = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
-        let most = most_iterations(&kir);
-        if any_stmt(&kir.body, &mut |stmt| open(stmt)) {
-            assert!(most.is_none(), "seed {seed}: iterations of a loop that may not end\n{kir}");
+        let is_unproven = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: false, .. });
+        let bound = most_iterations(&kir);
+        if any_stmt(&kir.body, &mut |stmt| is_unproven(stmt)) {
+            assert!(bound.is_none(), "seed {seed}: iterations of a loop that may not end\n{kir}");
             continue;
         }
         proven += 1;
         let mut interpreter = Interpreter::new(&kir, vec![bytes]);
-        interpreter.iteration_limit = most.unwrap_or(ENDLESS).min(ENDLESS);
+        interpreter.iteration_limit = bound.unwrap_or(MAX_ITERATIONS).min(MAX_ITERATIONS);
         match interpreter.run([1; 3]) {
             Ok(()) => {}
             Err(error @ InterpretError::IterationLimit { .. }) => {
-                panic!("seed {seed}: {error}, but it is proven to end within {most:?}\n{kir}")
+                panic!("seed {seed}: {error}, but it is proven to end within {bound:?}\n{kir}")
             }
             Err(error) => panic!("seed {seed}: {error}\n{kir}"),
         }
