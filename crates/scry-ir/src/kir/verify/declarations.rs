@@ -1,54 +1,55 @@
-//! Checks the declarations, and definitions that no statement computes.
+//! Checks the declarations of a kernel, and definitions that no statement computes.
 
-use super::error::fault;
+use super::error::violation;
 use super::{Check, MAX_LABELS, MAX_WORKGROUP_AXIS, VerifyErrorKind, exists, memory, var_type};
 use crate::kir::{AddressSpace, Buffer, Definition, Inst, Kir, Type};
 
 /// Checks the declarations.
 pub(super) fn check(kir: &Kir) -> Check {
-    let wrong = |message: String| Err(fault(VerifyErrorKind::Declaration, message));
+    let invalid = |message: String| Err(violation(VerifyErrorKind::Declaration, message));
     if kir.name.is_empty() || kir.name.contains(char::is_control) {
-        return wrong(format!("{:?} is not a name", kir.name));
+        return invalid(format!("{:?} is not a name", kir.name));
     }
     let size = kir.workgroup_size;
     if size.contains(&0) || size.iter().any(|axis| *axis > MAX_WORKGROUP_AXIS) {
-        return wrong(format!("the workgroup size is {size:?}"));
+        return invalid(format!("the workgroup size is {size:?}"));
     }
     if kir.labels == 0 {
-        return wrong("the kernel's own label is not counted".to_owned());
+        return invalid("the kernel's own label is not counted".to_owned());
     }
     if kir.labels > MAX_LABELS {
         let message = format!("{} labels are more than {MAX_LABELS}", kir.labels);
-        return Err(fault(VerifyErrorKind::TooLarge, message));
+        return Err(violation(VerifyErrorKind::TooLarge, message));
     }
     kir.buffers.iter().try_for_each(buffer)?;
     if let Some(array) = kir.workgroup.iter().find(|array| array.ty.matrix().is_some()) {
-        return wrong(format!("there is an array of {} in workgroup memory", array.ty));
+        return invalid(format!("there is an array of {} in workgroup memory", array.ty));
     }
     match kir.workgroup.iter().chain(&kir.locals).any(|array| array.len == 0) {
-        true => wrong("there is an array of length zero".to_owned()),
+        true => invalid("there is an array of length zero".to_owned()),
         false => Ok(()),
     }
 }
 
 fn buffer(buffer: &Buffer) -> Check {
-    let wrong = |message: String| Err(fault(VerifyErrorKind::Declaration, message));
+    let invalid = |message: String| Err(violation(VerifyErrorKind::Declaration, message));
     let Buffer { name, element, .. } = buffer;
     let is_separator = |c: char| c.is_control() || c.is_whitespace() || c == ',';
     if name.is_empty() || name.contains(is_separator) {
-        return wrong(format!("{name:?} is not a name of a buffer"));
+        return invalid(format!("{name:?} is not a name of a buffer"));
     }
     match element {
         Type::Bool | Type::Matrix(_) => {
-            wrong(format!("the elements of `{name}` are {element}, which no buffer has"))
+            invalid(format!("the elements of `{name}` are {element}, which no buffer has"))
         }
         _ => Ok(()),
     }
 }
 
-/// Checks the definition of a value that no statement computes: what it refers to must exist, since
-/// tables of all definitions are built. Passes leave such definitions behind, also of wrong types.
-pub(super) fn unused(kir: &Kir, definition: &Definition) -> Check {
+/// Checks the definition of a value that no statement computes: what it refers to must exist,
+/// because passes and backends build tables of all definitions. Types are not checked, since passes
+/// leave definitions with wrong types behind.
+pub(super) fn check_unused(kir: &Kir, definition: &Definition) -> Check {
     let mut result = Ok(());
     definition.inst.for_each_operand(|operand| {
         if result.is_ok() {

@@ -6,21 +6,23 @@ use crate::Location;
 use crate::kir::source_map::InSource;
 use crate::kir::{Type, Value};
 
-/// Maximum characters of a name or a statement in an error.
+/// Maximum length of a name or a statement in an error: in characters for the kernel's name, else
+/// in bytes, which the last fragment that is printed may exceed.
 const MAX_TEXT: usize = 240;
 
 /// The kind of rule that an invalid kernel breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
-    /// Name, workgroup size, a buffer or an array is declared wrongly.
+    /// The name, the workgroup size, a label count, a buffer or an array is invalid.
     Declaration,
     /// A value, variable, buffer or array does not exist; a value is used where it is not computed
     /// or not visible, or is computed twice.
     Value,
     /// An operand or a result has the wrong type.
     Type,
-    /// An access is misaligned, outside of a memory whose size is known, or not permitted there.
+    /// An access is misaligned, out of bounds of an array of known size, or not permitted in its
+    /// address space.
     Memory,
     /// A label is used twice, or a [`Stmt::Leave`](crate::kir::Stmt::Leave) is misplaced.
     Control,
@@ -48,7 +50,7 @@ pub struct VerifyError {
     pub kernel: String,
     /// The kind of rule.
     pub kind: VerifyErrorKind,
-    /// Number of the statement at fault, from 0, in the order of
+    /// Index of the statement at fault, from 0, in the order of
     /// [`for_each_stmt`](crate::kir::for_each_stmt). `None` if a declaration is at fault, or a
     /// definition that no statement computes.
     pub position: Option<usize>,
@@ -56,7 +58,7 @@ pub struct VerifyError {
     pub statement: Option<String>,
     /// The value at fault: an operand, or the value that the statement computes.
     pub value: Option<Value>,
-    /// Position in the source of the statement or, if it has none, of the value at fault, if known.
+    /// Source location of the statement, or else of the value at fault; `None` if neither is known.
     pub location: Option<Location>,
     /// Name of the source that `location` is in, if known ([`SourceMap::name`]).
     ///
@@ -82,27 +84,27 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// A broken rule, without the statement that breaks it.
-pub(super) struct Fault {
+/// A broken rule, without the statement or declaration that breaks it.
+pub(super) struct Violation {
     kind: VerifyErrorKind,
     value: Option<Value>,
     message: String,
 }
 
-/// Creates a fault.
-pub(super) fn fault(kind: VerifyErrorKind, message: impl Into<String>) -> Fault {
-    Fault { kind, value: None, message: message.into() }
+/// Creates a violation that names no value.
+pub(super) fn violation(kind: VerifyErrorKind, message: impl Into<String>) -> Violation {
+    Violation { kind, value: None, message: message.into() }
 }
 
-impl Fault {
+impl Violation {
     /// Names the value at fault.
-    pub(super) fn of(mut self, value: Value) -> Self {
+    pub(super) fn with_value(mut self, value: Value) -> Self {
         self.value = Some(value);
         self
     }
 
     /// Returns the error for a declaration of a kernel.
-    pub(super) fn declared(self, kernel: &str) -> VerifyError {
+    pub(super) fn in_declaration(self, kernel: &str) -> VerifyError {
         VerifyError {
             kernel: kernel.escape_debug().take(MAX_TEXT).collect(),
             kind: self.kind,
@@ -115,8 +117,8 @@ impl Fault {
         }
     }
 
-    /// Returns the error for a statement that computes `value`, if any.
-    pub(super) fn at(
+    /// Returns the error for a statement. `value` is the value that it computes, if any.
+    pub(super) fn in_statement(
         self,
         kernel: &str,
         position: Option<usize>,
@@ -125,30 +127,30 @@ impl Fault {
     ) -> VerifyError {
         let value = self.value.or(value);
         let statement = Some(abbreviated(statement));
-        VerifyError { position, statement, value, ..self.declared(kernel) }
+        VerifyError { position, statement, value, ..self.in_declaration(kernel) }
     }
 }
 
-/// Requires that types are equal.
-pub(super) fn same(found: Type, expected: Type, what: &str) -> Result<(), Fault> {
+/// Requires that types are equal. `what` is, in the message, what needs the expected type.
+pub(super) fn require_same_type(found: Type, expected: Type, what: &str) -> Result<(), Violation> {
     if found == expected {
         return Ok(());
     }
     let message = format!("{what} takes {expected}, and gets {found}");
-    Err(fault(VerifyErrorKind::Type, message))
+    Err(violation(VerifyErrorKind::Type, message))
 }
 
 /// Prints a statement, without building the text of a very long one.
 pub(super) fn abbreviated(statement: &dyn fmt::Display) -> String {
     let mut text = Abbreviation(String::new());
-    let complete = fmt::write(&mut text, format_args!("{statement}")).is_ok();
-    if !complete {
+    let is_complete = fmt::write(&mut text, format_args!("{statement}")).is_ok();
+    if !is_complete {
         text.0.push('…');
     }
     text.0
 }
 
-/// Accepts text until it is long.
+/// A writer that fails once it contains more than [`MAX_TEXT`] bytes.
 struct Abbreviation(String);
 
 impl fmt::Write for Abbreviation {

@@ -1,6 +1,6 @@
 //! Checks accesses to memory.
 
-use super::error::{Fault, fault, same};
+use super::error::{Violation, require_same_type, violation};
 use super::{Check, VerifyErrorKind};
 use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, MatrixPlace, Place, Type, Value};
 
@@ -9,8 +9,8 @@ use crate::kir::{AddressSpace, AtomicOp, Buffer, Inst, Kir, MatrixPlace, Place, 
 enum Access {
     Read,
     Write,
-    /// An atomic read-modify-write.
-    Change,
+    /// An atomic store or read-modify-write.
+    AtomicWrite,
     /// An atomic load.
     AtomicRead,
 }
@@ -24,31 +24,34 @@ pub(super) fn load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Check {
 pub(super) fn uniform_load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Check {
     match place.space {
         AddressSpace::Workgroup(_) => load(kir, place, count, ty),
-        space => Err(wrong(format!("{space} is not workgroup memory"))),
+        space => Err(memory_violation(format!("{space} is not workgroup memory"))),
     }
 }
 
 /// Checks a store of values whose definitions exist.
 pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
     let ty = values.first().map_or(Type::U32, |value| kir.ty(*value));
-    values.iter().try_for_each(|value| same(kir.ty(*value), ty, "the store"))?;
+    values.iter().try_for_each(|value| require_same_type(kir.ty(*value), ty, "the store"))?;
     check(kir, place, Access::Write, ty, values.len())
 }
 
 /// Checks an atomic whose operands have definitions.
 pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
     let Inst::Atomic { op, place, value, compare } = inst else { return Ok(()) };
-    if !changes(*op, ty) {
+    if !is_atomic_supported(*op, ty) {
         let message = format!("there is no atomic `{op:?}` of {ty}");
-        return Err(fault(VerifyErrorKind::Type, message));
+        return Err(violation(VerifyErrorKind::Type, message));
     }
     let expected = [*op != AtomicOp::Load, *op == AtomicOp::CompareExchange];
     if [value.is_some(), compare.is_some()] != expected {
         let message = format!("an atomic `{op:?}` has other operands");
-        return Err(fault(VerifyErrorKind::Type, message));
+        return Err(violation(VerifyErrorKind::Type, message));
     }
-    value.iter().chain(compare).try_for_each(|operand| same(kir.ty(*operand), ty, "the atomic"))?;
-    let access = if *op == AtomicOp::Load { Access::AtomicRead } else { Access::Change };
+    value
+        .iter()
+        .chain(compare)
+        .try_for_each(|operand| require_same_type(kir.ty(*operand), ty, "the atomic"))?;
+    let access = if *op == AtomicOp::Load { Access::AtomicRead } else { Access::AtomicWrite };
     check(kir, place, access, ty, 1)
 }
 
@@ -65,19 +68,21 @@ pub(super) fn matrix_store(kir: &Kir, place: &MatrixPlace, ty: Type) -> Check {
 fn matrix(kir: &Kir, place: &MatrixPlace, access: Access, ty: Type) -> Check {
     let Some(matrix) = ty.matrix() else {
         let message = format!("{ty} is not a matrix");
-        return Err(fault(VerifyErrorKind::Type, message));
+        return Err(violation(VerifyErrorKind::Type, message));
     };
     let MatrixPlace { array, len, index, stride, .. } = place;
-    same(kir.ty(*index), Type::U32, "the index of the matrix")?;
-    same(kir.ty(*stride), Type::U32, "the stride of the matrix")?;
-    len.iter().try_for_each(|len| same(kir.ty(*len), Type::U32, "the length of the array"))?;
+    require_same_type(kir.ty(*index), Type::U32, "the index of the matrix")?;
+    require_same_type(kir.ty(*stride), Type::U32, "the stride of the matrix")?;
+    len.iter().try_for_each(|len| {
+        require_same_type(kir.ty(*len), Type::U32, "the length of the array")
+    })?;
     if let AddressSpace::Local(_) = array.space {
-        return Err(wrong(format!("{} is not shared", array.space)));
+        return Err(memory_violation(format!("{} is not shared", array.space)));
     }
     check(kir, array, access, matrix.element.ty(), 1)
 }
 
-fn changes(op: AtomicOp, ty: Type) -> bool {
+fn is_atomic_supported(op: AtomicOp, ty: Type) -> bool {
     match ty {
         Type::I32 | Type::U32 | Type::I64 | Type::U64 => true,
         Type::F32 => {
@@ -88,23 +93,25 @@ fn changes(op: AtomicOp, ty: Type) -> bool {
     }
 }
 
-/// Checks the length of a runtime-sized array.
-pub(super) fn array(kir: &Kir, binding: u32, stride: u32) -> Check {
+/// Checks an instruction for the length of a runtime-sized array.
+pub(super) fn array_length(kir: &Kir, binding: u32, stride: u32) -> Check {
     buffer(kir, binding)?;
-    if stride == 0 { Err(wrong("the stride is zero")) } else { Ok(()) }
+    if stride == 0 { Err(memory_violation("the stride is zero")) } else { Ok(()) }
 }
 
-fn wrong(message: impl Into<String>) -> Fault {
-    fault(VerifyErrorKind::Memory, message)
+fn memory_violation(message: impl Into<String>) -> Violation {
+    violation(VerifyErrorKind::Memory, message)
 }
 
-/// The fault of an access to a memory that is not declared.
-fn missing(space: AddressSpace) -> Fault {
-    fault(VerifyErrorKind::Value, format!("there is no {space}"))
+/// Returns the violation of an access to a memory that is not declared.
+fn missing_violation(space: AddressSpace) -> Violation {
+    violation(VerifyErrorKind::Value, format!("there is no {space}"))
 }
 
-fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, Fault> {
-    kir.buffers.get(binding as usize).ok_or_else(|| missing(AddressSpace::Binding(binding)))
+fn buffer(kir: &Kir, binding: u32) -> Result<&Buffer, Violation> {
+    kir.buffers
+        .get(binding as usize)
+        .ok_or_else(|| missing_violation(AddressSpace::Binding(binding)))
 }
 
 /// Requires that a memory is declared.
@@ -115,66 +122,68 @@ pub(super) fn exists(kir: &Kir, space: AddressSpace) -> Check {
         AddressSpace::Workgroup(nth) => (kir.workgroup.len(), nth),
         AddressSpace::Local(nth) => (kir.locals.len(), nth),
     };
-    if (nth as usize) < count { Ok(()) } else { Err(missing(space)) }
+    if (nth as usize) < count { Ok(()) } else { Err(missing_violation(space)) }
 }
 
 /// Checks an access to `count` elements of a type.
 fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
     if ty.matrix().is_some() && (count != 1 || !matches!(place.space, AddressSpace::Local(_))) {
         let message = format!("{} has no run of {count} matrices", place.space);
-        return Err(wrong(message));
+        return Err(memory_violation(message));
     }
     if !(1..=4).contains(&count) {
-        return Err(wrong(format!("{count} values are accessed, not 1 to 4")));
+        return Err(memory_violation(format!("{count} values are accessed, not 1 to 4")));
     }
     if let Some(index) = place.index {
-        same(kir.ty(index), Type::U32, "the index")?;
+        require_same_type(kir.ty(index), Type::U32, "the index")?;
     }
     let size = ty.size();
     if !place.stride.is_multiple_of(size) || !place.offset.is_multiple_of(size) {
         let message = format!("{place} is not a multiple of {size} bytes, the size of {ty}");
-        return Err(wrong(message));
+        return Err(memory_violation(message));
     }
-    allowed(kir, place.space, access, ty)?;
-    let limit = limit(kir, place.space, ty)?;
-    let constant = place.index.and_then(|index| kir.constant(index)).map_or(0, |c| c.bits);
-    let end = constant.saturating_mul(place.stride.into()).saturating_add(place.offset.into());
+    check_access(kir, place.space, access, ty)?;
+    let memory_size = memory_size(kir, place.space, ty)?;
+    // An index that is not constant may be 0.
+    let index = place.index.and_then(|index| kir.constant(index)).map_or(0, |c| c.bits);
+    let end = index.saturating_mul(place.stride.into()).saturating_add(place.offset.into());
     let end = end.saturating_add(u64::from(size) * count as u64);
-    match limit {
-        Some(limit) if end > limit => {
-            Err(wrong(format!("byte {end} is past the {limit} bytes of {}", place.space)))
+    match memory_size {
+        Some(size) if end > size => {
+            Err(memory_violation(format!("byte {end} is past the {size} bytes of {}", place.space)))
         }
         _ => Ok(()),
     }
 }
 
 /// Checks that an address space allows an access.
-fn allowed(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
-    let host = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
-    if host && ty == Type::Bool {
-        return Err(wrong(format!("{space} has no bool")));
+fn check_access(kir: &Kir, space: AddressSpace, access: Access, ty: Type) -> Check {
+    let is_host_memory = matches!(space, AddressSpace::Binding(_) | AddressSpace::Immediate);
+    if is_host_memory && ty == Type::Bool {
+        return Err(memory_violation(format!("{space} has no bool")));
     }
-    let writes = matches!(access, Access::Write | Access::Change);
-    let atomic = matches!(access, Access::Change | Access::AtomicRead);
+    let writes = matches!(access, Access::Write | Access::AtomicWrite);
+    let atomic = matches!(access, Access::AtomicWrite | Access::AtomicRead);
     match space {
         AddressSpace::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
-            Err(wrong(format!("{space} is read only")))
+            Err(memory_violation(format!("{space} is read only")))
         }
-        AddressSpace::Immediate if writes => Err(wrong(format!("{space} is read only"))),
-        AddressSpace::Local(_) if atomic => Err(wrong(format!("{space} is not shared"))),
+        AddressSpace::Immediate if writes => Err(memory_violation(format!("{space} is read only"))),
+        AddressSpace::Local(_) if atomic => Err(memory_violation(format!("{space} is not shared"))),
         _ => Ok(()),
     }
 }
 
-/// Returns the size in bytes of a memory, if it is known. Checks that its elements have this type.
-fn limit(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, Fault> {
+/// Returns the size of a memory in bytes; `None` for a buffer. Checks that the elements of an array
+/// have this type.
+fn memory_size(kir: &Kir, space: AddressSpace, ty: Type) -> Result<Option<u64>, Violation> {
     let (arrays, nth) = match space {
         AddressSpace::Binding(nth) => return buffer(kir, nth).map(|_| None),
         AddressSpace::Immediate => return Ok(Some(u64::from(kir.immediates))),
         AddressSpace::Workgroup(nth) => (&kir.workgroup, nth),
         AddressSpace::Local(nth) => (&kir.locals, nth),
     };
-    let array = arrays.get(nth as usize).ok_or_else(|| missing(space))?;
-    same(ty, array.ty, &space.to_string())?;
+    let array = arrays.get(nth as usize).ok_or_else(|| missing_violation(space))?;
+    require_same_type(ty, array.ty, &space.to_string())?;
     Ok(Some(array.size()))
 }

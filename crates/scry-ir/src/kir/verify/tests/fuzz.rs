@@ -1,12 +1,12 @@
-//! No kernel makes the verifier panic: kernels with changed fields, and changed texts. What it
-//! accepts can be printed, parsed and optimised, and is still valid then.
+//! Tests that the verifier never panics, with kernels whose fields or texts are randomly changed,
+//! and that valid kernels stay valid when they are printed, parsed and optimised.
 
 use crate::kir::{
     AddressSpace, Const, Definition, Inst, Kir, Label, Place, Stmt, Type, Value, Var, optimise,
     random, verify,
 };
 
-/// Default number of changed texts; `SCRY_FUZZ_SEEDS` overrides it.
+/// Default number of changed kernels. `SCRY_FUZZ_SEEDS` overrides that of changed texts.
 const TEXTS: u64 = 10_000;
 
 /// A generator of random numbers (splitmix64).
@@ -46,25 +46,25 @@ fn texts() -> Vec<String> {
     random.chain(std::iter::repeat_n(EVERY.to_owned(), 40)).collect()
 }
 
-/// The tokens of a line: words and numbers, and what is between them.
+/// Splits a line into words, numbers, and what is between them.
 fn tokens(line: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut rest = line;
     while let Some(first) = rest.chars().next() {
         let is_word = |c: char| c.is_ascii_alphabetic() || c == '_';
-        let same = |c: char| match () {
+        let is_same_kind = |c: char| match () {
             () if first.is_ascii_digit() => c.is_ascii_digit(),
             () if is_word(first) => is_word(c),
             () => !c.is_ascii_digit() && !is_word(c),
         };
-        let (token, after) = rest.split_at(rest.find(|c| !same(c)).unwrap_or(rest.len()));
+        let (token, after) = rest.split_at(rest.find(|c| !is_same_kind(c)).unwrap_or(rest.len()));
         all.push(token);
         rest = after;
     }
     all
 }
 
-/// Changes a token: into a number, or one of the same kind from anywhere in the text.
+/// Replaces a token by a random number, or by a token of the same kind from another line.
 fn change_token(random: &mut Random, lines: &mut [String]) {
     let (at, from) = (random.below(lines.len()), random.below(lines.len()));
     let other = lines[from].clone();
@@ -73,14 +73,14 @@ fn change_token(random: &mut Random, lines: &mut [String]) {
     if parts.is_empty() {
         return;
     }
-    let nth = random.below(parts.len());
+    let index = random.below(parts.len());
     let number = random.number().to_string();
-    let is_number = parts[nth].starts_with(|c: char| c.is_ascii_digit());
+    let is_number = parts[index].starts_with(|c: char| c.is_ascii_digit());
     let alike: Vec<_> = others
         .into_iter()
         .filter(|token| token.starts_with(|c: char| c.is_ascii_digit()) == is_number)
         .collect();
-    parts[nth] = if is_number && random.below(2) == 0 || alike.is_empty() {
+    parts[index] = if is_number && random.below(2) == 0 || alike.is_empty() {
         &number
     } else {
         random.one_of(&alike)
@@ -88,8 +88,8 @@ fn change_token(random: &mut Random, lines: &mut [String]) {
     lines[at] = parts.concat();
 }
 
-/// Changes a text: tokens, lines or characters.
-fn changed(random: &mut Random, text: &str) -> String {
+/// Returns a text with random changes to tokens, lines or characters.
+fn change_text(random: &mut Random, text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..=random.below(3) {
         let (at, to) = (random.below(lines.len()), random.below(lines.len()));
@@ -98,9 +98,9 @@ fn changed(random: &mut Random, text: &str) -> String {
             1 => drop(lines.remove(at)),
             2 => lines.insert(to, lines[at].clone()),
             3 => {
-                let byte = random.below(lines[at].len() + 1);
-                let kept: String = lines[at].chars().take(byte).collect();
-                lines[at] = kept + random.one_of(&["%", "{", "}", "é", " ", ""]);
+                let length = random.below(lines[at].len() + 1);
+                let prefix: String = lines[at].chars().take(length).collect();
+                lines[at] = prefix + random.one_of(&["%", "{", "}", "é", " ", ""]);
             }
             _ => change_token(random, &mut lines),
         }
@@ -111,8 +111,9 @@ fn changed(random: &mut Random, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Verifies a kernel; one that is valid is printed, parsed and optimised. Returns whether it is.
-fn survives(kir: &Kir) -> bool {
+/// Returns whether a kernel is valid. Asserts that a valid one stays valid when it is printed,
+/// parsed and optimised.
+fn check_kernel(kir: &Kir) -> bool {
     if let Err(error) = verify(kir) {
         assert!(!error.to_string().contains('\n'), "{error}");
         return false;
@@ -133,18 +134,18 @@ fn changed_texts_never_panic() {
     for seed in 0..seeds.unwrap_or(TEXTS) {
         let random = &mut Random(seed);
         let nth = random.below(texts.len());
-        let text = changed(random, &texts[nth]);
+        let text = change_text(random, &texts[nth]);
         if let Ok(kir) = text.parse::<Kir>() {
             parsed += 1;
-            let shown = std::panic::catch_unwind(|| survives(&kir));
-            valid += u64::from(shown.unwrap_or_else(|_| panic!("seed {seed}:\n{text}")));
+            let is_valid = std::panic::catch_unwind(|| check_kernel(&kir));
+            valid += u64::from(is_valid.unwrap_or_else(|_| panic!("seed {seed}:\n{text}")));
         }
     }
-    // The changes are neither all harmless nor all refused by the parser.
+    // The changes are neither all harmless nor all rejected by the parser.
     assert!(valid > 100 && parsed > valid + 100, "{parsed} parsed, {valid} valid");
 }
 
-/// Changes a field of a kernel to any number.
+/// Changes a field, a declaration or a statement of a kernel at random.
 fn change_field(random: &mut Random, kir: &mut Kir) {
     let (number, other) = (random.number(), random.number());
     match random.below(9) {
@@ -189,6 +190,7 @@ fn change_field(random: &mut Random, kir: &mut Kir) {
     }
 }
 
+/// Returns a definition with a random change.
 fn any_definition(random: &mut Random, old: Definition, number: u32, other: u32) -> Definition {
     let Definition { mut ty, mut inst } = old;
     match random.below(5) {
@@ -219,8 +221,8 @@ fn changed_fields_never_panic() {
         for _ in 0..=random.below(2) {
             change_field(random, &mut kir);
         }
-        let shown = std::panic::catch_unwind(|| survives(&kir));
-        valid += u64::from(shown.unwrap_or_else(|_| panic!("seed {seed}:\n{kir:?}")));
+        let is_valid = std::panic::catch_unwind(|| check_kernel(&kir));
+        valid += u64::from(is_valid.unwrap_or_else(|_| panic!("seed {seed}:\n{kir:?}")));
     }
     assert!((100..TEXTS - 1000).contains(&valid), "{valid} valid");
 }

@@ -1,27 +1,27 @@
-//! Rules about accesses to memory.
+//! Tests of the rules of memory accesses.
 
-use super::support::{BUFFER, accepted, of, refused, said};
+use super::support::{BUFFER, assert_error, assert_valid, value_of, verify_built};
 use crate::kir::{AddressSpace, AtomicOp, Inst, Place, Stmt, Type, Value, Var};
 
 #[test]
 fn array_lengths_are_of_buffers() {
-    refused("`%10: u32 = array_length binding2 from 0 by 4`: there is no binding2", |b, _| {
+    assert_error("`%10: u32 = array_length binding2 from 0 by 4`: there is no binding2", |b, _| {
         b.array_length(2, 0, 4);
     });
-    refused("`%10: u32 = array_length binding1 from 0 by 0`: the stride is zero", |b, _| {
+    assert_error("`%10: u32 = array_length binding1 from 0 by 0`: the stride is zero", |b, _| {
         b.array_length(1, 0, 0);
     });
 }
 
 /// Verifies a load of two values.
 fn load(ty: Type, place: Place) -> Result<(), String> {
-    said(|b, _| {
+    verify_built(|b, _| {
         b.load(ty, place, 2);
     })
 }
 
 #[test]
-fn places_are_aligned_and_inside() {
+fn accesses_are_aligned_and_in_bounds() {
     let (shared, local) = (AddressSpace::Workgroup(0), AddressSpace::Local(0));
     let at = |space, offset| Place::new(space, None, 4, offset);
     assert_eq!(load(Type::U32, at(shared, 8)), Ok(()));
@@ -54,16 +54,16 @@ fn places_are_aligned_and_inside() {
 
 #[test]
 fn uniform_loads_are_from_workgroup_memory() {
-    accepted(|b, _| {
+    assert_valid(|b, _| {
         b.workgroup_uniform_load(Type::U32, Place::new(AddressSpace::Workgroup(0), None, 0, 4), 3);
     });
-    refused(
+    assert_error(
         "`%10: u32 = workgroup_uniform_load binding1[0]`: binding1 is not workgroup memory",
         |b, _| {
             b.workgroup_uniform_load(Type::U32, Place::new(BUFFER, None, 0, 0), 1);
         },
     );
-    refused(
+    assert_error(
         "`%10: u32 = workgroup_uniform_load workgroup0[16]`: byte 20 is past the 16 bytes of \
          workgroup0",
         |b, _| {
@@ -74,38 +74,41 @@ fn uniform_loads_are_from_workgroup_memory() {
 }
 
 #[test]
-fn a_constant_index_is_inside() {
-    refused("`%11: f32 = load local0[%10 * 4]`: byte 20 is past the 16 bytes of local0", |b, _| {
-        let four = b.u32(4);
-        b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
-    });
+fn constant_indices_are_in_bounds() {
+    assert_error(
+        "`%11: f32 = load local0[%10 * 4]`: byte 20 is past the 16 bytes of local0",
+        |b, _| {
+            let four = b.u32(4);
+            b.load(Type::F32, Place::new(AddressSpace::Local(0), Some(four), 4, 0), 1);
+        },
+    );
 }
 
 #[test]
 fn buffer_stores_check_type_and_access() {
     let place = |space| Place::new(space, None, 4, 0);
-    refused("`%10: bool = load binding1[0]`: binding1 has no bool", |b, _| {
+    assert_error("`%10: bool = load binding1[0]`: binding1 has no bool", |b, _| {
         b.load(Type::Bool, place(BUFFER), 1);
     });
-    refused("`store binding0[0] = %4`: binding0 is read only", |b, v| {
-        b.store(place(AddressSpace::Binding(0)), vec![of(v, Type::U32)]);
+    assert_error("`store binding0[0] = %4`: binding0 is read only", |b, v| {
+        b.store(place(AddressSpace::Binding(0)), vec![value_of(v, Type::U32)]);
     });
-    refused("`store immediate[0] = %4`: immediate is read only", |b, v| {
-        b.store(place(AddressSpace::Immediate), vec![of(v, Type::U32)]);
+    assert_error("`store immediate[0] = %4`: immediate is read only", |b, v| {
+        b.store(place(AddressSpace::Immediate), vec![value_of(v, Type::U32)]);
     });
 }
 
 #[test]
 fn read_only_buffers_allow_atomic_loads() {
     let place = |space| Place::new(space, None, 4, 0);
-    accepted(|b, _| {
+    assert_valid(|b, _| {
         b.atomic(Type::U32, AtomicOp::Load, place(AddressSpace::Binding(0)), None, None);
     });
-    refused("`%10: u32 = atomic add binding0[0], %4`: binding0 is read only", |b, v| {
-        let value = Some(of(v, Type::U32));
+    assert_error("`%10: u32 = atomic add binding0[0], %4`: binding0 is read only", |b, v| {
+        let value = Some(value_of(v, Type::U32));
         b.atomic(Type::U32, AtomicOp::Add, place(AddressSpace::Binding(0)), value, None);
     });
-    refused("`%10: u32 = atomic load local0[0]`: local0 is not shared", |b, _| {
+    assert_error("`%10: u32 = atomic load local0[0]`: local0 is not shared", |b, _| {
         b.atomic(Type::U32, AtomicOp::Load, place(AddressSpace::Local(0)), None, None);
     });
 }
@@ -113,10 +116,10 @@ fn read_only_buffers_allow_atomic_loads() {
 #[test]
 fn one_to_four_values_are_accessed() {
     let place = Place::new(BUFFER, None, 4, 0);
-    refused("`store binding1[0] = `: 0 values are accessed, not 1 to 4", |b, _| {
+    assert_error("`store binding1[0] = `: 0 values are accessed, not 1 to 4", |b, _| {
         b.store(place, Vec::new());
     });
-    refused(
+    assert_error(
         "`%10, %11, %12, %13, %14: u32 = load binding1[0]`: 5 values are accessed, not 1 to 4",
         |b, _| {
             b.load(Type::U32, place, 5);
@@ -127,10 +130,10 @@ fn one_to_four_values_are_accessed() {
 #[test]
 fn extra_results_follow_their_load() {
     let inst = Inst::Load { place: Place::new(BUFFER, None, 4, 0), count: 2 };
-    refused("`%10, %11: u32 = load binding1[0]`: %11 is not `extra 1 of %10`", |b, _| {
+    assert_error("`%10, %11: u32 = load binding1[0]`: %11 is not `extra 1 of %10`", |b, _| {
         b.value(Type::U32, inst);
     });
-    refused("`%10, %11: u32 = load binding1[0]`: %11 takes u32, and gets f32", |b, _| {
+    assert_error("`%10, %11: u32 = load binding1[0]`: %11 takes u32, and gets f32", |b, _| {
         b.open();
         b.value(Type::U32, inst);
         b.value(Type::F32, Inst::Extra(Value(10), 1));
@@ -138,11 +141,11 @@ fn extra_results_follow_their_load() {
         block.truncate(1);
         block.into_iter().for_each(|stmt| b.push(stmt));
     });
-    refused("`%11: u32 = extra 1 of %10`: %10 computes it already", |b, _| {
+    assert_error("`%11: u32 = extra 1 of %10`: %10 computes it already", |b, _| {
         let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
         b.push(Stmt::Let(loaded[1]));
     });
-    accepted(|b, _| {
+    assert_valid(|b, _| {
         let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
         b.set(Var(0), loaded[1]);
     });
@@ -153,13 +156,13 @@ fn atomics_check_types_operands_and_memory() {
     use AtomicOp::{Add, And, CompareExchange, Exchange, Load, Min};
     let space = AddressSpace::Workgroup(0);
     let atomic = |ty, op, space, [value, compare]: [bool; 2]| {
-        said(|b, v| {
-            let [value, compare] = [value, compare].map(|has| has.then_some(of(v, ty)));
+        verify_built(|b, v| {
+            let [value, compare] = [value, compare].map(|has| has.then_some(value_of(v, ty)));
             b.atomic(ty, op, Place::new(space, None, 8, 0), value, compare);
         })
     };
     let (none, one, two) = ([false, false], [true, false], [true, true]);
-    for (ty, op, space, operands, fine) in [
+    for (ty, op, space, operands, is_valid) in [
         (Type::U32, Add, space, one, true),
         (Type::U32, Add, space, none, false),
         (Type::U32, Add, space, two, false),
@@ -177,12 +180,12 @@ fn atomics_check_types_operands_and_memory() {
         (Type::F32, Add, AddressSpace::Local(0), one, false),
     ] {
         let result = atomic(ty, op, space, operands);
-        assert_eq!(result.is_ok(), fine, "{ty} {op:?} {space}: {result:?}");
+        assert_eq!(result.is_ok(), is_valid, "{ty} {op:?} {space}: {result:?}");
     }
-    refused(
+    assert_error(
         "`%10: u32 = atomic add binding1[0], %8`: the atomic takes u32, and gets f32",
         |b, v| {
-            let value = Some(of(v, Type::F32));
+            let value = Some(value_of(v, Type::F32));
             b.atomic(Type::U32, Add, Place::new(BUFFER, None, 4, 0), value, None);
         },
     );

@@ -1,4 +1,4 @@
-//! Each rule is tested with a kernel that breaks it.
+//! Tests of the verifier: each rule with a kernel that breaks it.
 
 mod fuzz;
 mod matrices;
