@@ -17,8 +17,8 @@ use super::location::{self, Location};
 use super::{DeviceIdentity, KernelKey, Kind, Variant, entries};
 use crate::core::logging;
 
-/// Maximum total size of the files in bytes; only files stored since the last sweep may exceed it.
-const SIZE_LIMIT: u64 = 256 << 20;
+/// Maximum total size of the files in bytes, which files stored since the last sweep may exceed.
+const MAX_TOTAL_SIZE: u64 = 256 << 20;
 /// Minimum interval between updates of an entry's time of use.
 const MARK_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
@@ -40,7 +40,7 @@ impl DiskCache {
     pub(crate) fn open(identity: &DeviceIdentity) -> Option<Self> {
         match location::process_location() {
             Location::Off => None,
-            Location::In(base) => Self::open_in(&base, identity, SIZE_LIMIT),
+            Location::In(base) => Self::open_in(&base, identity, MAX_TOTAL_SIZE),
             Location::NoHome => {
                 let problem = io::Error::other("the user has no home folder");
                 location::warn_once(Path::new("the user's cache folder"), &problem);
@@ -153,7 +153,7 @@ fn mark_used(file: &File) {
 
 /// Replaces a file atomically.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let temporary = Temporary::create(path)?;
+    let temporary = TemporaryFile::create(path)?;
     (&temporary.file).write_all(content)?;
     // Before the rename: otherwise a power failure could leave the new name without content.
     temporary.file.sync_data()?;
@@ -161,12 +161,12 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// A temporary file, removed on drop unless it was renamed.
-struct Temporary {
+struct TemporaryFile {
     path: PathBuf,
     file: File,
 }
 
-impl Temporary {
+impl TemporaryFile {
     fn create(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // Process ids are not unique: containers that share a folder have separate id spaces.
@@ -184,7 +184,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After the rename no file has this name.
         let _ = fs::remove_file(&self.path);

@@ -37,21 +37,21 @@ pub fn directory() -> Option<PathBuf> {
 /// folders that other users can write to, are skipped.
 #[must_use]
 pub fn entries() -> Vec<CacheEntry> {
-    let stored = directory().map(|root| cache::list(&root)).unwrap_or_default();
-    stored
+    let files = directory().map(|root| cache::list(&root)).unwrap_or_default();
+    files
         .into_iter()
-        .filter(|stored| stored.kind == cache::Kind::Entry)
-        .map(|stored| CacheEntry {
-            device_folder: stored
+        .filter(|file| file.kind == cache::Kind::Entry)
+        .map(|file| CacheEntry {
+            device_folder: file
                 .path
                 .parent()
                 .and_then(|folder| folder.file_name())
                 .map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default(),
-            bytes: stored.bytes,
-            modified: stored.modified,
-            entry_point: stored.entry_point(),
-            path: stored.path,
+            bytes: file.bytes,
+            modified: file.modified,
+            entry_point: file.entry_point(),
+            path: file.path,
         })
         .collect()
 }

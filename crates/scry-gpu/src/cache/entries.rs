@@ -9,7 +9,7 @@ use super::format::{self, MAX_FILE};
 use super::location;
 use crate::core::logging;
 
-/// Age above which a temporary file counts as abandoned by its writer. No write takes that long.
+/// Age above which a temporary file counts as abandoned by its writer. No write lasts that long.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 /// Minimum size charged for an entry, which limits the number of entries too.
 const MIN_ENTRY_SIZE: u64 = 16 << 10;
@@ -101,12 +101,12 @@ pub(crate) fn clear(root: &Path) -> io::Result<usize> {
 pub(super) fn sweep(root: &Path, limit: u64) {
     let mut entries = Vec::new();
     for file in list(root) {
-        let abandoned = || {
+        let is_abandoned = || {
             let age = SystemTime::now().duration_since(file.modified);
             age.is_ok_and(|age| age > ABANDONED_AGE)
         };
         match file.kind {
-            Kind::Temporary if abandoned() => remove(&file.path),
+            Kind::Temporary if is_abandoned() => remove(&file.path),
             Kind::Temporary => {}
             _ if file.bytes > MAX_FILE => remove(&file.path),
             Kind::Entry | Kind::Translation => entries.push(file),
@@ -152,7 +152,7 @@ fn device_folders(root: &Path) -> Vec<PathBuf> {
 
 fn files(folder: &Path) -> Vec<CacheFile> {
     let mut files = Vec::new();
-    for_each_item(folder, &mut |item| files.extend(stored(item)));
+    for_each_item(folder, &mut |item| files.extend(cache_file(item)));
     files
 }
 
@@ -163,7 +163,7 @@ fn for_each_item(folder: &Path, visit: &mut dyn FnMut(&DirEntry)) {
 }
 
 /// Returns a description of a file, if it is a cache file.
-fn stored(item: &DirEntry) -> Option<CacheFile> {
+fn cache_file(item: &DirEntry) -> Option<CacheFile> {
     let kind = kind_of(&item.file_name().to_string_lossy())?;
     // Does not follow a link.
     let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;

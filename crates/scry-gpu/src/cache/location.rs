@@ -118,8 +118,9 @@ fn check_base(base: &Path) -> io::Result<()> {
         return Ok(());
     };
     let (owner, mode) = (metadata.uid(), metadata.mode());
-    let problem = if owner != 0 && owner != user() {
-        format!("belongs to user {owner} rather than to user {}", user())
+    let problem = if owner != 0 && owner != effective_user_id() {
+        format!("belongs to user {owner} rather than to user {}", effective_user_id())
+    // In a folder with the sticky bit, such as /tmp, only owners can rename.
     } else if mode & 0o1002 == 0o002 {
         format!("is writable by everyone (mode {:o})", mode & 0o7777)
     } else {
@@ -138,8 +139,8 @@ fn check_base(_: &Path) -> io::Result<()> {
 fn exposure(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let (owner, mode) = (metadata.uid(), metadata.mode());
-    if owner != user() {
-        Some(format!("belongs to user {owner} rather than to user {}", user()))
+    if owner != effective_user_id() {
+        Some(format!("belongs to user {owner} rather than to user {}", effective_user_id()))
     } else if mode & 0o022 != 0 {
         Some(format!("is writable by other users (mode {:o})", mode & 0o7777))
     } else {
@@ -154,7 +155,7 @@ fn exposure(_: &Metadata) -> Option<String> {
 
 /// Returns the effective user id of this process.
 #[cfg(unix)]
-pub(super) fn user() -> u32 {
+pub(super) fn effective_user_id() -> u32 {
     // SAFETY: the declaration matches POSIX: no argument, no failure, and `uid_t` has 32 bits on
     // every Unix that Rust's standard library supports.
     unsafe extern "C" {
@@ -186,7 +187,7 @@ pub(super) fn read_private(path: &Path, limit: u64) -> Option<(File, Vec<u8>)> {
 pub(super) fn warn_once(folder: &Path, problem: &io::Error) {
     static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !warned.iter().any(|known| known == folder) {
+    if !warned.iter().any(|other| other == folder) {
         warned.push(folder.to_owned());
         log::warn!(
             "compiled kernels are not kept in {}: {problem}; set SCRY_CACHE_DIR to a folder that \

@@ -92,8 +92,8 @@ pub(crate) enum Part<'a> {
     Compiled(&'a [u8]),
     /// The driver's binary of code with this digest.
     CompiledFrom(Digest),
-    /// The code generator's metadata: the digest of the code, and its launch parameters. Saves the
-    /// translation, if these bytes identify the generator.
+    /// The code generator's metadata: the digest of the code, and its launch parameters. A hit
+    /// saves the translation. These bytes identify the generator.
     Translation(&'a [u8]),
 }
 

@@ -182,7 +182,7 @@ impl Device {
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
         let driver: Arc<dyn Driver> = driver.into();
         let disk =
-            DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
+            DeviceIdentity::from_info(driver.info()).and_then(|identity| DiskCache::open(&identity));
         Self { context: Context::new(driver, disk) }
     }
 

@@ -148,7 +148,7 @@ impl<D: Driver + ?Sized> DriverExt for D {}
 /// A test of one driver. A fixed code generator produces a different program under the same key.
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     let folder = tempfile::tempdir().unwrap();
-    let Some(identity) = DeviceIdentity::of(driver.info()) else {
+    let Some(identity) = DeviceIdentity::from_info(driver.info()) else {
         eprintln!("SKIPPED, {} does not report its driver", driver.info().name);
         return;
     };

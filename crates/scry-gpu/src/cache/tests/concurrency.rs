@@ -1,4 +1,4 @@
-//! Concurrent writers, and killed writers.
+//! Tests of concurrent writers, and of killed writers.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;
@@ -54,7 +54,7 @@ fn fault_38_killed_writers_leave_whole_entries() {
     assert!(replaced, "no writer reached its first store");
 }
 
-/// Threads that store and load shared kernels and some of their own.
+/// Stores and loads, on several threads, shared kernels and one of each thread's own.
 pub(super) fn read_and_write(base: &Path) {
     let cache = open(base);
     let process = u64::from(std::process::id());

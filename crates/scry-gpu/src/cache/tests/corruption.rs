@@ -1,4 +1,4 @@
-//! Corrupt files.
+//! Tests of corrupt files.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -167,8 +167,8 @@ fn fault_37_folders_are_misses() {
     assert_eq!(fixture.cache.load(&fixture.key, PLAIN), None);
     fixture.cache.store(&fixture.key, PLAIN, PAYLOAD);
     assert_eq!(fixture.cache.load(&fixture.key, PLAIN), None);
-    let left = names(fixture.path.parent().unwrap());
-    assert_eq!(left.len(), 1, "a temporary file was not removed: {left:?}");
+    let remaining = names(fixture.path.parent().unwrap());
+    assert_eq!(remaining.len(), 1, "a temporary file was not removed: {remaining:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The debug lines of the disk cache: misses, stores, hits and evictions.
+//! Tests of the debug lines of the disk cache: misses, stores, hits and evictions.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Entries of another device, driver, version or kernel.
+//! Tests of entries of another device, driver, version or kernel.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn assert_separate(a: &DeviceIdentity, b: &DeviceIdentity) {
     first.store(&key, PLAIN, b"payload");
     assert!(first.load(&key, PLAIN).is_some());
     assert_eq!(second.load(&key, PLAIN), None);
-    // As if the names of folder and file were equal.
+    // As if both had the same folder and file name.
     let from = first.path(&format::full_key(&a.key_part(), &key, PLAIN), PLAIN.part.kind());
     let to = second.path(&format::full_key(&b.key_part(), &key, PLAIN), PLAIN.part.kind());
     if from != to {
@@ -38,7 +38,7 @@ fn fault_40_each_identity_field_matters() {
     for change in changes {
         let mut info = device();
         change(&mut info);
-        assert_separate(&ours, &DeviceIdentity::of(&info).unwrap());
+        assert_separate(&ours, &DeviceIdentity::from_info(&info).unwrap());
     }
 }
 
@@ -52,17 +52,17 @@ fn fault_40_other_crate_versions_miss() {
 fn fault_40_software_devices_include_the_host() {
     let mut info = device();
     info.kind = DeviceKind::Software;
-    assert_separate(&device_identity(), &DeviceIdentity::of(&info).unwrap());
+    assert_separate(&device_identity(), &DeviceIdentity::from_info(&info).unwrap());
 }
 
 #[test]
 fn fault_40_unidentified_drivers_have_no_cache() {
     let mut info = device();
     info.driver_uuid = None;
-    assert!(DeviceIdentity::of(&info).is_none());
+    assert!(DeviceIdentity::from_info(&info).is_none());
     let mut info = device();
     info.uuid = None;
-    assert!(DeviceIdentity::of(&info).is_none());
+    assert!(DeviceIdentity::from_info(&info).is_none());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn folder_name_identifies_device_and_driver() {
     assert!(name.starts_with("10de-2335-"), "{name}");
     let mut info = device();
     info.driver_uuid = Some([1; 16]);
-    assert_ne!(DeviceIdentity::of(&info).unwrap().folder_name(), name);
+    assert_ne!(DeviceIdentity::from_info(&info).unwrap().folder_name(), name);
     assert_eq!(device_identity().folder_name(), name);
 }
 

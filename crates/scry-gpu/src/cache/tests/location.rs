@@ -1,4 +1,4 @@
-//! The configured location of the cache.
+//! Tests of the configured location of the cache.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,8 @@ use super::*;
 use crate::cache::disk_cache;
 use crate::cache::location::{Location, configured_location};
 
-fn with(variables: &[(&str, &str)]) -> Location {
+/// Returns the location for these environment variables.
+fn location_with(variables: &[(&str, &str)]) -> Location {
     configured_location(|name| {
         let (_, value) = variables.iter().find(|(key, _)| *key == name)?;
         Some(OsString::from(value))
@@ -16,12 +17,15 @@ fn with(variables: &[(&str, &str)]) -> Location {
 #[test]
 fn environment_overrides_the_cache_folder() {
     for off in ["", "off", "OFF"] {
-        assert_eq!(with(&[("SCRY_CACHE_DIR", off), ("HOME", "/home/u")]), Location::Off);
+        assert_eq!(location_with(&[("SCRY_CACHE_DIR", off), ("HOME", "/home/u")]), Location::Off);
     }
     let given = std::env::temp_dir().join("kernels");
     let text = given.to_str().unwrap();
-    assert_eq!(with(&[("SCRY_CACHE_DIR", text), ("HOME", "/home/u")]), Location::In(given));
-    let Location::In(path) = with(&[("SCRY_CACHE_DIR", "kernels")]) else {
+    assert_eq!(
+        location_with(&[("SCRY_CACHE_DIR", text), ("HOME", "/home/u")]),
+        Location::In(given)
+    );
+    let Location::In(path) = location_with(&[("SCRY_CACHE_DIR", "kernels")]) else {
         panic!("a relative folder is a folder");
     };
     assert!(path.is_absolute() && path.ends_with("kernels"));
@@ -31,13 +35,19 @@ fn environment_overrides_the_cache_folder() {
 #[test]
 fn default_folder_is_the_platforms() {
     let home = ("HOME", "/home/u");
-    assert_eq!(with(&[home]), Location::In("/home/u/.cache".into()));
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "/c")]), Location::In("/c".into()));
+    assert_eq!(location_with(&[home]), Location::In("/home/u/.cache".into()));
+    assert_eq!(location_with(&[home, ("XDG_CACHE_HOME", "/c")]), Location::In("/c".into()));
     // The specification requires relative folders to be ignored.
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "c")]), Location::In("/home/u/.cache".into()));
-    assert_eq!(with(&[home, ("XDG_CACHE_HOME", "")]), Location::In("/home/u/.cache".into()));
-    assert_eq!(with(&[("HOME", "")]), Location::NoHome);
-    assert_eq!(with(&[]), Location::NoHome);
+    assert_eq!(
+        location_with(&[home, ("XDG_CACHE_HOME", "c")]),
+        Location::In("/home/u/.cache".into())
+    );
+    assert_eq!(
+        location_with(&[home, ("XDG_CACHE_HOME", "")]),
+        Location::In("/home/u/.cache".into())
+    );
+    assert_eq!(location_with(&[("HOME", "")]), Location::NoHome);
+    assert_eq!(location_with(&[]), Location::NoHome);
 }
 
 /// Prints the results of the public functions, in a process with its own environment.

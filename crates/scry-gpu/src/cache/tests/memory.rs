@@ -1,4 +1,4 @@
-//! The cache in memory.
+//! Tests of the memory cache.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};

@@ -60,7 +60,7 @@ fn device() -> DeviceInfo {
 }
 
 fn device_identity() -> DeviceIdentity {
-    DeviceIdentity::of(&device()).expect("the device has a driver with a name")
+    DeviceIdentity::from_info(&device()).expect("the device has a driver with a name")
 }
 
 fn key(source: &str) -> KernelKey {

@@ -1,4 +1,4 @@
-//! The size limit, and removal of abandoned files.
+//! Tests of the size limit, and of the removal of abandoned files.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};

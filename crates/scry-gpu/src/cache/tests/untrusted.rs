@@ -1,10 +1,11 @@
-//! Folders and files that other users can write to, and folders that cannot be written to.
+//! Tests of folders and files that other users can write to, and of folders that cannot be written
+//! to.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 
 use super::*;
-use crate::cache::location::{check_private, prepare, root_in, user};
+use crate::cache::location::{check_private, effective_user_id, prepare, root_in};
 
 /// The id of a user that no test runs as.
 const OTHER_USER: u32 = 54321;
@@ -83,7 +84,7 @@ fn fault_42_writable_entries_are_misses() {
 /// Only root can change a file's owner; others test an existing file of root.
 #[test]
 fn fault_42_foreign_files_are_not_used() {
-    if user() != 0 {
+    if effective_user_id() != 0 {
         let problem = check_private(Path::new("/usr")).unwrap_err().to_string();
         assert!(problem.contains("belongs to user 0"), "{problem}");
         assert!(!opens(Path::new("/usr")));
@@ -109,7 +110,7 @@ fn fault_42_foreign_files_are_not_used() {
 /// Root with another user's HOME creates no files there, which that user could not remove.
 #[test]
 fn fault_42_root_spares_other_home_folders() {
-    if user() != 0 {
+    if effective_user_id() != 0 {
         assert!(!opens(Path::new("/")), "only root may use root's folders");
         return;
     }
@@ -134,7 +135,7 @@ fn fault_41_links_to_folders_are_rejected() {
     let device = root.join(device_identity().folder_name());
     symlink(target.path(), &device).unwrap();
     assert!(!opens(folder.path()));
-    if user() == 0 {
+    if effective_user_id() == 0 {
         lchown(&device, Some(OTHER_USER), None).unwrap();
         assert!(!opens(folder.path()));
     }
@@ -188,7 +189,7 @@ fn fault_41_read_only_folders_are_tolerated() {
     let device = path_of(&cache, &key("a"), PLAIN).parent().unwrap().to_owned();
     set_mode(&device, 0o500);
     cache.store(&key("a"), PLAIN, b"payload");
-    assert_eq!(cache.load(&key("a"), PLAIN).is_some(), user() == 0);
+    assert_eq!(cache.load(&key("a"), PLAIN).is_some(), effective_user_id() == 0);
     set_mode(&device, 0o700);
 }
 

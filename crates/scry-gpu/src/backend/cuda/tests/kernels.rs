@@ -128,7 +128,7 @@ fn unusable_cache_entries_are_recompiled() {
     let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let identity = DeviceIdentity::of(&gpu.info).unwrap();
+    let identity = DeviceIdentity::from_info(&gpu.info).unwrap();
     let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
     let source = shaders::matmul::COARSE_8X8;
     let start = Instant::now();
@@ -158,7 +158,7 @@ fn damaged_cache_files_are_replaced() {
     let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let identity = DeviceIdentity::of(&gpu.info).unwrap();
+    let identity = DeviceIdentity::from_info(&gpu.info).unwrap();
     let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
     let anew = compiled(&gpu, DOUBLE, Some(&cache));
     for kind in [Kind::Translation, Kind::Entry] {
