@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use scry_ir::{Scalar, TypeLayout};
 
 use super::tolerance::Tolerance;
-use super::ulps::{difference, distance, text};
+use super::ulps::{difference, distance, format_scalar};
 
 /// Result of a comparison of two contents of a buffer.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -91,6 +91,7 @@ enum PathSegment<'a> {
     Component(usize),
 }
 
+/// A comparison in progress, which visits the scalars of a type in order.
 struct Walk<'a> {
     expected: &'a [u8],
     found: &'a [u8],
@@ -174,15 +175,15 @@ impl<'a> Walk<'a> {
         if !self.tolerance.allows(ulps, difference) && self.result.first_difference.is_none() {
             self.result.first_difference = Some(Difference {
                 index: self.index,
-                place: self.place(),
-                expected: text(scalar, expected),
-                found: text(scalar, found),
+                place: self.format_path(),
+                expected: format_scalar(scalar, expected),
+                found: format_scalar(scalar, found),
                 ulps,
             });
         }
     }
 
-    fn place(&self) -> String {
+    fn format_path(&self) -> String {
         let mut place = String::new();
         for segment in &self.path {
             // Formatting to a string is infallible.
@@ -223,6 +224,7 @@ mod tests {
              @group(0) @binding(0) var<storage, read_write> x: {ty};
              @compute @workgroup_size(1) fn main() {{ let y = &x; _ = y; }}"
         );
+        // Replaces the body: an access makes the variable a binding of the kernel.
         let touched = source.replace("let y = &x; _ = y;", touch(ty));
         Program::parse(&touched).unwrap().interface().bindings[0].layout.clone()
     }

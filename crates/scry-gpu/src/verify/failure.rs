@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn missing_features_must_be_equal() {
         use scry_ir::Features;
-        let (half, double) = (lacking(Features::F16), lacking(Features::F64));
-        assert!(is_same_failure(&half, &half.clone()));
-        assert!(!is_same_failure(&half, &double));
+        let (f16, f64) = (lacking(Features::F16), lacking(Features::F64));
+        assert!(is_same_failure(&f16, &f16.clone()));
+        assert!(!is_same_failure(&f16, &f64));
     }
 
     #[test]

@@ -122,8 +122,8 @@ pub fn run_guarded_kernel(
         other => other.map(|()| false)?,
     };
     let mut run = GuardedRun { outputs: Vec::new(), corrupted: Vec::new(), timed_out };
-    for (nth, buffer) in guarded.iter().enumerate() {
-        buffer.inspect(kernel.interface(), nth, &mut run)?;
+    for (index, buffer) in guarded.iter().enumerate() {
+        buffer.inspect(kernel.interface(), index, &mut run)?;
     }
     Ok(run)
 }
@@ -156,10 +156,10 @@ impl GuardedBuffer {
     }
 
     /// Adds the buffer's output and its corrupted regions to the result.
-    fn inspect(&self, interface: &Interface, nth: usize, run: &mut GuardedRun) -> Result<()> {
+    fn inspect(&self, interface: &Interface, index: usize, run: &mut GuardedRun) -> Result<()> {
         let after = self.buffer.download_bytes()?;
         let adjacent = self.adjacent.download_bytes()?;
-        let Some(binding) = interface.bindings.get(nth) else { return Ok(()) };
+        let Some(binding) = interface.bindings.get(index) else { return Ok(()) };
         let (name, end) = (&binding.name, GUARD + self.len);
         let mut compare = |region: String, before: &[u8], after: &[u8]| {
             run.corrupted.extend(corruption(region, before, after));

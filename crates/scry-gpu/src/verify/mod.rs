@@ -1,4 +1,4 @@
-//! Checks that devices compute the same results for a kernel.
+//! Comparison of the results of a kernel on several devices.
 //!
 //! [`assert_backends_agree`] is for tests of programs with their own kernels. The reference is the
 //! CPU, or without it the first device.
@@ -8,7 +8,7 @@
 //!     @group(0) @binding(0) var<storage, read> x: array<f32>;
 //!     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 //!     @compute @workgroup_size(64)
-//!     fn scaled(@builtin(global_invocation_id) id: vec3u) {
+//!     fn root(@builtin(global_invocation_id) id: vec3u) {
 //!         if id.x < arrayLength(&x) { y[id.x] = sqrt(x[id.x]); }
 //!     }";
 //! # if !scry_gpu::Device::is_available() { return }

@@ -30,7 +30,7 @@ pub(super) fn difference(scalar: Scalar, a: &[u8], b: &[u8]) -> Option<(f64, f64
     if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
         return None;
     }
-    let (a, b) = (number(scalar, a), number(scalar, b));
+    let (a, b) = (to_f64(scalar, a), to_f64(scalar, b));
     (a.is_finite() && b.is_finite()).then(|| ((a - b).abs(), a.abs()))
 }
 
@@ -43,7 +43,7 @@ fn position(bytes: &[u8]) -> i64 {
 }
 
 fn is_nan(scalar: Scalar, bytes: &[u8]) -> bool {
-    number(scalar, bytes).is_nan()
+    to_f64(scalar, bytes).is_nan()
 }
 
 fn unsigned(bytes: &[u8]) -> u64 {
@@ -55,7 +55,7 @@ fn signed(bytes: &[u8]) -> i64 {
     (unsigned(bytes) << unused).cast_signed() >> unused
 }
 
-fn number(scalar: Scalar, bytes: &[u8]) -> f64 {
+fn to_f64(scalar: Scalar, bytes: &[u8]) -> f64 {
     let bits = unsigned(bytes);
     match (scalar.kind, bytes.len()) {
         (ScalarKind::Bfloat, _) => bf16::from_bits(bits as u16).into(),
@@ -66,14 +66,14 @@ fn number(scalar: Scalar, bytes: &[u8]) -> f64 {
 }
 
 /// Formats a scalar, with enough digits to distinguish unequal values.
-pub(super) fn text(scalar: Scalar, bytes: &[u8]) -> String {
+pub(super) fn format_scalar(scalar: Scalar, bytes: &[u8]) -> String {
     match scalar.kind {
         ScalarKind::Sint => signed(bytes).to_string(),
         ScalarKind::Uint => unsigned(bytes).to_string(),
         ScalarKind::Float if bytes.len() == 4 => {
             format!("{:?}", f32::from_bits(unsigned(bytes) as u32))
         }
-        ScalarKind::Float | ScalarKind::Bfloat => format!("{:?}", number(scalar, bytes)),
+        ScalarKind::Float | ScalarKind::Bfloat => format!("{:?}", to_f64(scalar, bytes)),
     }
 }
 
@@ -81,51 +81,52 @@ pub(super) fn text(scalar: Scalar, bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn singles(a: f32, b: f32) -> u64 {
+    fn f32_distance(a: f32, b: f32) -> u64 {
         distance(Scalar::F32, &a.to_le_bytes(), &b.to_le_bytes())
     }
 
     #[test]
     fn float_distances_are_counted() {
-        assert_eq!(singles(1.0, 1.0), 0);
-        assert_eq!(singles(1.0, 1.0 + f32::EPSILON), 1);
-        assert_eq!(singles(-1.0, -1.0 - 2.0 * f32::EPSILON), 2);
-        assert_eq!(singles(0.0, -0.0), 0);
-        let least = f32::from_bits(1);
-        assert_eq!(singles(least, -least), 2);
-        assert_eq!(singles(f32::MAX, f32::INFINITY), 1);
+        assert_eq!(f32_distance(1.0, 1.0), 0);
+        assert_eq!(f32_distance(1.0, 1.0 + f32::EPSILON), 1);
+        assert_eq!(f32_distance(-1.0, -1.0 - 2.0 * f32::EPSILON), 2);
+        assert_eq!(f32_distance(0.0, -0.0), 0);
+        let min_subnormal = f32::from_bits(1);
+        assert_eq!(f32_distance(min_subnormal, -min_subnormal), 2);
+        assert_eq!(f32_distance(f32::MAX, f32::INFINITY), 1);
     }
 
     #[test]
     fn nans_equal_only_nans() {
-        assert_eq!(singles(f32::NAN, f32::from_bits(0xffc0_0001)), 0);
-        assert_eq!(singles(f32::NAN, 1.0), FAR);
-        let half = Scalar { kind: ScalarKind::Float, width: 2 };
+        assert_eq!(f32_distance(f32::NAN, f32::from_bits(0xffc0_0001)), 0);
+        assert_eq!(f32_distance(f32::NAN, 1.0), FAR);
+        let f16_scalar = Scalar { kind: ScalarKind::Float, width: 2 };
         let (nan, one) = (f16::NAN.to_le_bytes(), f16::ONE.to_le_bytes());
-        assert_eq!(distance(half, &nan, &one), FAR);
-        assert_eq!(distance(half, &one, &f16::from_f32(1.0 + 1.0 / 1024.0).to_le_bytes()), 1);
+        assert_eq!(distance(f16_scalar, &nan, &one), FAR);
+        assert_eq!(distance(f16_scalar, &one, &f16::from_f32(1.0 + 1.0 / 1024.0).to_le_bytes()), 1);
     }
 
     #[test]
     fn f64_distances_cross_zero() {
-        let double = Scalar { kind: ScalarKind::Float, width: 8 };
+        let f64_scalar = Scalar { kind: ScalarKind::Float, width: 8 };
         let (low, high) = (f64::NEG_INFINITY.to_le_bytes(), f64::INFINITY.to_le_bytes());
-        assert_eq!(distance(double, &low, &high), 2 * f64::INFINITY.to_bits());
+        assert_eq!(distance(f64_scalar, &low, &high), 2 * f64::INFINITY.to_bits());
     }
 
     #[test]
     fn only_finite_floats_have_a_difference() {
-        let of = |a: f32, b: f32| difference(Scalar::F32, &a.to_le_bytes(), &b.to_le_bytes());
-        assert_eq!(of(-2.0, 1.0), Some((3.0, 2.0)));
-        assert_eq!(of(f32::MAX, f32::INFINITY), None);
-        assert_eq!(of(f32::NAN, 1.0), None);
+        let difference_of =
+            |a: f32, b: f32| difference(Scalar::F32, &a.to_le_bytes(), &b.to_le_bytes());
+        assert_eq!(difference_of(-2.0, 1.0), Some((3.0, 2.0)));
+        assert_eq!(difference_of(f32::MAX, f32::INFINITY), None);
+        assert_eq!(difference_of(f32::NAN, 1.0), None);
         assert_eq!(difference(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), None);
     }
 
     #[test]
     fn integers_are_equal_or_not() {
         assert_eq!(distance(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), FAR);
-        assert_eq!(text(Scalar::I32, &[0xff; 4]), "-1");
-        assert_eq!(text(Scalar::U32, &[0xff; 4]), "4294967295");
+        assert_eq!(format_scalar(Scalar::I32, &[0xff; 4]), "-1");
+        assert_eq!(format_scalar(Scalar::U32, &[0xff; 4]), "4294967295");
     }
 }
