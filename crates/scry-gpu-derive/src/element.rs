@@ -16,6 +16,7 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
     Ok(generate(input, fields))
 }
 
+/// Returns the fields of a structure; an error for other types, and without fields.
 fn fields(input: &DeriveInput) -> Result<&Fields> {
     let name = &input.ident;
     let reject = |what: &str| {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_in_any_order_are_rejected() {
+    fn missing_repr_c_is_rejected() {
         assert_eq!(
             rejection(&parse_quote!(
                 struct Loose {
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_of_types_are_rejected() {
+    fn enums_unions_and_units_are_rejected() {
         assert_eq!(
             rejection(&parse_quote!(
                 #[repr(u32)]
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_rejected() {
+    fn generic_parameters_are_rejected() {
         let text = "`Of` cannot be an `Element`: generic parameters are not supported, because its \
                     layout must be known here; use concrete types, and no references";
         assert_eq!(
