@@ -180,7 +180,7 @@ impl Batch {
     ) -> Result<&mut Self> {
         const NAME: &str = "Batch::copy";
         let (from, to) = (src.bytes(), dst.bytes());
-        untyped_buffer::same_elements(
+        untyped_buffer::check_same_elements(
             NAME,
             (from.label, &src.element()),
             (to.label, &dst.element()),

@@ -229,10 +229,10 @@ mod tests {
     use super::*;
 
     fn assert_agrees<T: Element>(dtype: DType) {
-        let (of, typed) = (ElementType::of::<T>(), ElementType::from(Some(dtype)));
+        let (static_type, dynamic_type) = (ElementType::of::<T>(), ElementType::from(Some(dtype)));
         assert_eq!(DType::of::<T>(), Some(dtype));
-        assert!(of.is_same(&typed), "{of:?} {typed:?}");
-        assert_eq!((of.align, dtype.size()), (typed.align, size_of::<T>()));
+        assert!(static_type.is_same(&dynamic_type), "{static_type:?} {dynamic_type:?}");
+        assert_eq!((static_type.align, dtype.size()), (dynamic_type.align, size_of::<T>()));
         assert_eq!(dtype.to_string(), dtype.scalar().to_string());
     }
 

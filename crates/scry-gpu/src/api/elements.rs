@@ -56,7 +56,7 @@ impl<T: Element> sealed::Sealed for Slice<'_, T> {
     }
 
     fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
-        self.same_length(operation, given)
+        self.check_length(operation, given)
     }
 }
 
@@ -75,7 +75,7 @@ impl<T: Element> sealed::Sealed for &Slice<'_, T> {
     }
 
     fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
-        self.same_length(operation, given)
+        self.check_length(operation, given)
     }
 }
 
@@ -94,7 +94,7 @@ impl<T: Element> sealed::Sealed for &Buffer<T> {
     }
 
     fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
-        Slice::from(*self).same_length(operation, given)
+        Slice::from(*self).check_length(operation, given)
     }
 }
 
@@ -113,6 +113,6 @@ impl sealed::Sealed for &UntypedBuffer {
     }
 
     fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
-        self.same_size(operation, given)
+        self.check_size(operation, given)
     }
 }

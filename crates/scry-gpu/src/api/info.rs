@@ -115,7 +115,8 @@ pub struct Limits {
     /// Bytes of the immediate block.
     pub max_immediates: u32,
     /// Workgroups along x, y and z that the device supports in one launch. Larger grids of WGSL
-    /// kernels are linearised into rows within the limit; the built-in values are the same.
+    /// kernels are linearised into rows within the limit; `workgroup_id` and the other built-in
+    /// values are still those of the requested grid.
     pub max_native_workgroups: [u32; 3],
 }
 
@@ -335,7 +336,7 @@ mod tests {
 
     #[cfg(feature = "vulkan")]
     #[test]
-    fn matrices_need_a_product_of_present_types() {
+    fn products_of_missing_types_are_omitted() {
         let mut info = device();
         info.features = Features::SUBGROUPS;
         info.offer_matrices(MatrixProducts::F16_F32_8X8);

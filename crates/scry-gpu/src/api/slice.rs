@@ -104,7 +104,7 @@ impl<'a, T: Element> Slice<'a, T> {
 
     /// Implements [`Slice::write`]; errors name `operation`.
     pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
-        self.same_length(operation, data.len())?;
+        self.check_length(operation, data.len())?;
         device_bytes::write(self.view(), element::bytes_of(data)).in_function(operation)
     }
 
@@ -152,7 +152,7 @@ impl<'a, T: Element> Slice<'a, T> {
     }
 
     fn read(&self, operation: &'static str, out: &mut [T], pages: Pages) -> Result<()> {
-        self.same_length(operation, out.len())?;
+        self.check_length(operation, out.len())?;
         device_bytes::read(self.view(), element::bytes_of_mut(out), pages).in_function(operation)
     }
 
@@ -236,7 +236,7 @@ impl<'a, T: Element> Slice<'a, T> {
     }
 
     /// Checks the length of host data; the error names `operation`.
-    pub(crate) fn same_length(&self, operation: &'static str, given: usize) -> Result<()> {
+    pub(crate) fn check_length(&self, operation: &'static str, given: usize) -> Result<()> {
         if given == self.len {
             return Ok(());
         }

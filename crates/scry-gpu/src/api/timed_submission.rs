@@ -9,11 +9,12 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 
-/// A submission with timed launches. The core adds internal launches, for copies and for indirect
-/// launches, whose times are not returned.
+/// A submission with timed launches. The times of internal launches, which the core adds for copies
+/// and for indirect launches, are not returned.
 pub(crate) struct TimedSubmission {
     context: Arc<Context>,
     pub submission: SubmissionIndex,
+    /// For each launch, whether the caller requested it.
     is_user_launch: Vec<bool>,
 }
 

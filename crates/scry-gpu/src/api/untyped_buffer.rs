@@ -146,7 +146,7 @@ impl UntypedBuffer {
     /// [`GpuError::Range`] if `data` and the buffer differ in size.
     pub fn write_bytes(&self, data: &[u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::write_bytes";
-        self.same_size(NAME, data.len())?;
+        self.check_size(NAME, data.len())?;
         device_bytes::write(self.view(), data).in_function(NAME)
     }
 
@@ -180,7 +180,7 @@ impl UntypedBuffer {
     /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has a different size.
     pub fn download_bytes_into(&self, out: &mut [u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::download_bytes_into";
-        self.same_size(NAME, out.len())?;
+        self.check_size(NAME, out.len())?;
         device_bytes::read(self.view(), out, Pages::Present).in_function(NAME)
     }
 
@@ -216,7 +216,7 @@ impl UntypedBuffer {
     /// [`GpuError::WrongDevice`].
     pub fn copy_to(&self, dst: &Self) -> Result<()> {
         const NAME: &str = "UntypedBuffer::copy_to";
-        same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
+        check_same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
         encode::copy_now(&self.bytes.context, NAME, self.view(), dst.view()).in_function(NAME)
     }
 
@@ -319,7 +319,7 @@ impl UntypedBuffer {
     }
 
     /// Checks the number of bytes of host data; the error names `operation`.
-    pub(crate) fn same_size(&self, operation: &'static str, given: usize) -> Result<()> {
+    pub(crate) fn check_size(&self, operation: &'static str, given: usize) -> Result<()> {
         if given as u64 == self.bytes.size {
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl UntypedBuffer {
 }
 
 /// Checks that a copy is between elements of one type; the error names `operation`.
-pub(crate) fn same_elements(
+pub(crate) fn check_same_elements(
     operation: &'static str,
     (from, from_type): (&str, &ElementType),
     (to, to_type): (&str, &ElementType),

@@ -106,7 +106,7 @@ impl<T: Element> Slice<'_, T> {
     }
 
     async fn write_async_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
-        self.same_length(operation, data.len())?;
+        self.check_length(operation, data.len())?;
         let written = device_bytes::write_async(self.into_view(), element::bytes_of(data)).await;
         written.in_function(operation)
     }
@@ -158,7 +158,7 @@ impl UntypedBuffer {
     /// As [`UntypedBuffer::write_bytes`].
     pub async fn write_bytes_async(&self, data: &[u8]) -> Result<()> {
         const NAME: &str = "UntypedBuffer::write_bytes_async";
-        self.same_size(NAME, data.len())?;
+        self.check_size(NAME, data.len())?;
         Buffer::<u8>::from_bytes(self.bytes.clone()).write_async(data).await.in_function(NAME)
     }
 
