@@ -22,8 +22,8 @@ pub(crate) fn arguments(
 ) -> Result<()> {
     signature(interface, arguments)?;
     for (binding, argument) in interface.bindings.iter().zip(arguments) {
-        extent(interface, info, binding, argument)?;
-        limit(interface, info, binding, argument)?;
+        check_extent(interface, info, binding, argument)?;
+        check_limit(interface, info, binding, argument)?;
     }
     aliasing::overlaps(interface, arguments)
 }
@@ -40,16 +40,16 @@ pub(crate) fn native_arguments(
 ) -> Result<()> {
     signature(interface, arguments)?;
     for (binding, argument) in interface.bindings.iter().zip(arguments) {
-        extent(interface, info, binding, argument)?;
+        check_extent(interface, info, binding, argument)?;
     }
     aliasing::overlaps(interface, arguments)
 }
 
 /// Checks only number and types, for launches without workgroups: their buffers may be empty.
 pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
-    count(interface, arguments)?;
+    check_count(interface, arguments)?;
     for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
-        let Err(mismatch) = fits(binding, argument) else {
+        let Err(mismatch) = compare_types(binding, argument) else {
             continue;
         };
         let help = match swapped_with(interface, arguments, index) {
@@ -78,7 +78,7 @@ pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
     }
 }
 
-fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+fn check_count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     let expected = interface.bindings.len();
     if arguments.len() == expected {
         return Ok(());
@@ -98,12 +98,15 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
         label: None,
         kernel: interface.entry_point.clone(),
         argument: "buffers".into(),
-        problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
+        problem: format!(
+            "the kernel uses {expected}, but {} given",
+            count_with_verb(arguments.len())
+        ),
         help,
     }))
 }
 
-fn were(count: usize) -> String {
+fn count_with_verb(count: usize) -> String {
     match count {
         0 => "none was".into(),
         1 => "1 was".into(),
@@ -111,7 +114,7 @@ fn were(count: usize) -> String {
     }
 }
 
-fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
+fn compare_types(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
     let host = types::Host {
         layout: &argument.layout,
         size: argument.element_size,
@@ -122,20 +125,20 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
 
 /// Returns whether the elements of an argument match the binding's type.
 pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
-    fits(binding, argument).is_ok()
+    compare_types(binding, argument).is_ok()
 }
 
 /// Returns the binding whose argument was swapped with argument `index`, if each matches the other.
 fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;
     (0..bindings.len()).filter(|other| *other != index).find(|other| {
-        fits(&bindings[*other], &arguments[index]).is_ok()
-            && fits(&bindings[index], &arguments[*other]).is_ok()
+        compare_types(&bindings[*other], &arguments[index]).is_ok()
+            && compare_types(&bindings[index], &arguments[*other]).is_ok()
     })
 }
 
 /// Checks offset and size against the binding's alignment, its type and the device's limits.
-fn extent(
+fn check_extent(
     interface: &Interface,
     info: &DeviceInfo,
     binding: &Binding,
@@ -159,10 +162,10 @@ fn extent(
             ),
         );
     }
-    size(argument, binding, reject)
+    check_size(argument, binding, reject)
 }
 
-fn size(
+fn check_size(
     argument: &Argument<'_>,
     binding: &Binding,
     reject: impl Fn(String, String) -> Result<()>,
@@ -179,7 +182,7 @@ fn size(
     )
 }
 
-fn limit(
+fn check_limit(
     interface: &Interface,
     info: &DeviceInfo,
     binding: &Binding,

@@ -2,7 +2,7 @@
 
 use scry_ir::{Member, Scalar, TypeLayout};
 
-use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single, period};
+use super::types::{Difference, DifferenceKind, Host, Mismatch, holds_struct, is_single, period};
 use crate::api::element::ElementLayout;
 
 /// Returns the Rust type as spelled in code, without paths.
@@ -18,14 +18,14 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
 }
 
 /// Returns the error for element sizes of which neither divides the other.
-pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
+pub(super) fn size_mismatch(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let (rust, size, period) = (rust_name(host.layout, host.type_name), host.size, period(wgsl));
     let distance = if is_single(wgsl) {
         format!("{wgsl} is {period} bytes long in WGSL")
     } else {
         format!("the elements of {} are {period} bytes apart", array_of(wgsl))
     };
-    let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
+    let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", alignment_text(it)));
     Mismatch {
         problem: format!("{rust} is {size} bytes long in Rust, but {distance}{vec3}"),
         help: sizes_help(host, wgsl, period),
@@ -50,21 +50,25 @@ fn sizes_help(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
 
 /// Returns the error for the first difference between two types.
 pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
-    if let Some(mismatch) = moved(it, host) {
+    if let Some(mismatch) = misplaced_field(it, host) {
         return mismatch;
     }
     match it.kind {
-        Kind::Scalar { rust, wgsl: wanted, at } => scalar(it, host, wgsl, (rust, wanted, at)),
-        Kind::Unused { is_element: true, .. } if holds_struct(host.layout) => sizes(host, wgsl),
-        Kind::Unused { start, end, is_element, value_at } => {
-            unused(it, host, wgsl, (start, end), value_at, is_element)
+        DifferenceKind::Scalar { rust, wgsl: wanted, at } => {
+            scalar_mismatch(it, host, wgsl, (rust, wanted, at))
         }
-        Kind::Moved { name, rust, wgsl } => renamed(name, rust, wgsl),
+        DifferenceKind::Unused { is_element: true, .. } if holds_struct(host.layout) => {
+            size_mismatch(host, wgsl)
+        }
+        DifferenceKind::Unused { start, end, is_element, value_at } => {
+            value_in_padding(it, host, wgsl, (start, end), value_at, is_element)
+        }
+        DifferenceKind::Moved { name, rust, wgsl } => swapped_field(name, rust, wgsl),
     }
 }
 
 /// Returns the error for a field at the offset of another member of the same type.
-fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
+fn swapped_field(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!("field `{name}` is at byte {rust} in Rust, at byte {wgsl} in WGSL"),
         help: "put the fields in the same order on both sides, or give one another name".into(),
@@ -72,7 +76,7 @@ fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
 }
 
 /// Returns the error for a field with a different offset than the member of the same name, if any.
-fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
+fn misplaced_field(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     let member = it.member?;
     let mut layout = host.layout;
     while let ElementLayout::Array { element, .. } = layout {
@@ -87,15 +91,15 @@ fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     if rust == wgsl || u64::from(member.offset) != wgsl {
         return None;
     }
-    Some(elsewhere(member, rust, wgsl))
+    Some(offset_mismatch(member, rust, wgsl))
 }
 
-fn elsewhere(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
+fn offset_mismatch(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!(
             "field `{}` is at byte {rust} in Rust, at byte {wgsl} in WGSL: {}",
             member.name,
-            aligned(&member.layout)
+            alignment_text(&member.layout)
         ),
         help: match wgsl.checked_sub(rust) {
             Some(missing) => format!("add a padding field of {missing} bytes before it"),
@@ -104,7 +108,7 @@ fn elsewhere(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
     }
 }
 
-fn scalar(
+fn scalar_mismatch(
     it: &Difference<'_>,
     host: &Host<'_>,
     wgsl: &TypeLayout,
@@ -125,19 +129,19 @@ fn scalar(
         let help = format!("give data of type {host_type}, or change the declaration");
         return Mismatch { problem, help };
     }
-    let left = match it.field {
+    let rust_side = match it.field {
         Some((field, at)) => format!("field `{field}` at byte {at} is made of {found}"),
         None if rust.is_none() => format!("{name} ends at byte {}", host.size),
         None => format!("{name} has {found} at byte {at}"),
     };
-    let right = match it.member {
+    let wgsl_side = match it.member {
         Some(member) => {
             format!("`{}` at byte {} is {}", member.name, it.member_at, member.layout)
         }
         None => format!("{wgsl} has {wanted} at byte {at}"),
     };
     Mismatch {
-        problem: format!("in Rust {left}, in WGSL {right}"),
+        problem: format!("in Rust {rust_side}, in WGSL {wgsl_side}"),
         help: "declare the same fields on both sides, in the same order".into(),
     }
 }
@@ -158,7 +162,7 @@ pub(super) fn host_type(wgsl: &TypeLayout) -> Option<String> {
     }
 }
 
-fn unused(
+fn value_in_padding(
     it: &Difference<'_>,
     host: &Host<'_>,
     wgsl: &TypeLayout,
@@ -171,7 +175,7 @@ fn unused(
         .member
         .map(|member| &member.layout)
         .or_else(|| vec3_in(wgsl))
-        .map_or_else(String::new, |it| format!(": {}", aligned(it)));
+        .map_or_else(String::new, |it| format!(": {}", alignment_text(it)));
     let gap = format!("bytes {start} to {}", end - 1);
     match it.field {
         Some((field, at)) if at == value_at => Mismatch {
@@ -196,7 +200,7 @@ fn unused(
     }
 }
 
-fn aligned(layout: &TypeLayout) -> String {
+fn alignment_text(layout: &TypeLayout) -> String {
     format!("{layout} is aligned to {} bytes", alignment(layout))
 }
 

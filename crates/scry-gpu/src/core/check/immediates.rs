@@ -8,8 +8,8 @@ use crate::api::element::ElementLayout;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::api::native::is_opaque;
 
-/// The immediates of a launch: layout, name of the Rust type, bytes.
-type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
+/// The immediates of a launch, or one of their members: layout, name of the Rust type, bytes.
+type GivenValue<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
 
 /// Checks the immediates of a launch. Returns the block with the size of the interface's type,
 /// zero-padded at the end; empty if the kernel has none.
@@ -17,11 +17,11 @@ type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
 /// # Errors
 /// [`GpuError::Argument`] if a required block is missing, if the kernel has none, or if size or
 /// fields differ.
-pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Result<Vec<u8>> {
+pub(crate) fn immediates(interface: &Interface, given: Option<GivenValue<'_>>) -> Result<Vec<u8>> {
     let block = match (&interface.immediates, given) {
         (None, None) => Ok(Vec::new()),
-        (None, Some((_, _, bytes))) => Err(unwanted(bytes.len())),
-        (Some(declared), None) => Err(missing(declared)),
+        (None, Some((_, _, bytes))) => Err(unexpected_immediates(bytes.len())),
+        (Some(declared), None) => Err(missing_immediates(declared)),
         (Some(declared), Some(given)) => block(declared, given),
     };
     block.map_err(|rejection| reject(interface, rejection))
@@ -34,7 +34,7 @@ pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Res
 pub(crate) fn immediate(
     interface: &Interface,
     member: &Immediates,
-    given: Given<'_>,
+    given: GivenValue<'_>,
 ) -> Result<Vec<u8>> {
     block(member, given).map_err(|rejection| reject(interface, rejection))
 }
@@ -52,7 +52,7 @@ fn reject(interface: &Interface, (argument, mismatch): Rejection) -> GpuError {
 /// The rejected argument and the reason.
 type Rejection = (String, Mismatch);
 
-fn unwanted(len: usize) -> Rejection {
+fn unexpected_immediates(len: usize) -> Rejection {
     let mismatch = Mismatch {
         problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
         help: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
@@ -60,7 +60,7 @@ fn unwanted(len: usize) -> Rejection {
     ("immediates".into(), mismatch)
 }
 
-fn missing(declared: &Immediates) -> Rejection {
+fn missing_immediates(declared: &Immediates) -> Rejection {
     let mismatch = Mismatch {
         problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
         help: "launch with run_with_immediates, or set them on the Launch".into(),
@@ -71,31 +71,32 @@ fn missing(declared: &Immediates) -> Rejection {
 /// Checks the bytes of a declared block and pads them.
 fn block(
     declared: &Immediates,
-    (layout, type_name, bytes): Given<'_>,
+    (layout, type_name, bytes): GivenValue<'_>,
 ) -> Result<Vec<u8>, Rejection> {
     let wgsl = &declared.layout;
     let rejected = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
     let host = Host { layout, size: bytes.len() as u64, type_name };
     types::value(&host, wgsl).map_err(rejected)?;
-    let (whole, used) = (wgsl.fixed_size(), used_size(wgsl));
-    if host.size != whole && host.size != used {
-        return Err(rejected(size(host.size, declared, whole, used)));
+    let (full_size, used_size) = (wgsl.fixed_size(), used_size(wgsl));
+    if host.size != full_size && host.size != used_size {
+        return Err(rejected(size_mismatch(host.size, declared, full_size, used_size)));
     }
     let mut block = bytes.to_vec();
-    block.resize(usize::try_from(whole).expect("types are smaller than 4 GiB"), 0);
+    block.resize(usize::try_from(full_size).expect("types are smaller than 4 GiB"), 0);
     Ok(block)
 }
 
-fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
-    let without = match used == whole {
+fn size_mismatch(given: u64, declared: &Immediates, full_size: u64, used_size: u64) -> Mismatch {
+    let without = match used_size == full_size {
         true => String::new(),
-        false => format!(", or {used} without the unused bytes at its end"),
+        false => format!(", or {used_size} without the unused bytes at its end"),
     };
     let help = match describe::host_type(&declared.layout) {
         Some(host_type) => format!("give data of type {host_type}"),
         None => "give a #[repr(C)] struct with the same fields".into(),
     };
-    let problem = format!("{given} bytes were given, but {} has {whole}{without}", declared.layout);
+    let problem =
+        format!("{given} bytes were given, but {} has {full_size}{without}", declared.layout);
     Mismatch { problem, help }
 }
 

@@ -75,7 +75,7 @@ impl Check<'_> {
         }
         self.at_most(
             &|| format!("@workgroup_size({}, {}, {})", size[0], size[1], size[2]),
-            // Each is at most 2³²: their product fits.
+            // Each is less than 2³², so their product fits.
             size.iter().map(|n| u128::from(*n)).product(),
             " invocations",
             (limits.max_workgroup_invocations.into(), "max_workgroup_invocations"),

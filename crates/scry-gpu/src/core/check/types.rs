@@ -53,18 +53,18 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
         };
         compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))?;
     }
-    if fits { Ok(()) } else { Err(describe::sizes(host, wgsl)) }
+    if fits { Ok(()) } else { Err(describe::size_mismatch(host, wgsl)) }
 }
 
-/// Returns whether the binding is an array of exactly this scalar type. Such arrays are
-/// the common case and skip the comparison.
+/// Returns whether the binding is an array of exactly this scalar type: the common case, which
+/// skips the comparison.
 fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
-    let (ElementLayout::Scalar(of), TypeLayout::Array { element, stride, .. }) =
+    let (ElementLayout::Scalar(expected), TypeLayout::Array { element, stride, .. }) =
         (host.layout, wgsl)
     else {
         return false;
     };
-    matches!(**element, TypeLayout::Scalar(scalar) if scalar == *of)
+    matches!(**element, TypeLayout::Scalar(scalar) if scalar == *expected)
         && u64::from(*stride) == host.size
 }
 
@@ -209,7 +209,7 @@ impl Part<'_> {
 /// The first difference between two types.
 #[derive(Debug)]
 pub(super) struct Difference<'w> {
-    pub kind: Kind<'w>,
+    pub kind: DifferenceKind<'w>,
     /// The field of the Rust type, and its offset.
     pub field: Option<(&'static str, u64)>,
     /// The member of the WGSL type.
@@ -218,8 +218,9 @@ pub(super) struct Difference<'w> {
     pub member_at: u64,
 }
 
+/// What differs between two types.
 #[derive(Debug)]
-pub(super) enum Kind<'w> {
+pub(super) enum DifferenceKind<'w> {
     /// Different scalars at an offset; `rust` is `None` if no scalar begins there.
     Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
     /// A value that begins in padding of the WGSL type and extends beyond it, or a whole element
@@ -229,15 +230,15 @@ pub(super) enum Kind<'w> {
     Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
 
-/// A member of a WGSL type, and its offset.
-type Context<'w> = Option<(&'w Member, u64)>;
+/// The innermost WGSL structure member that contains a value, and its offset.
+type EnclosingMember<'w> = Option<(&'w Member, u64)>;
 
 /// Compares a WGSL type with the bytes from `at` on.
 fn compare<'w>(
     part: Part<'_>,
     at: u64,
     wgsl: &'w TypeLayout,
-    context: Context<'w>,
+    context: EnclosingMember<'w>,
 ) -> Result<(), Difference<'w>> {
     let outer = (part, at);
     let (mut part, at) = match wgsl.runtime_array() {
@@ -306,8 +307,9 @@ fn compare_names<'w>(
         let begins = at.is_multiple_of(part.period) && !part.names_compared;
         if let (ElementLayout::Struct { fields, .. }, true) = (part.layout, begins) {
             let mut shared = fields.iter().filter_map(|field| {
-                let is_it = |member: &&Member| member.name == field.name;
-                let member = members.iter().find(is_it).filter(|_| !field.name.starts_with('_'))?;
+                let has_name = |member: &&Member| member.name == field.name;
+                let member =
+                    members.iter().find(has_name).filter(|_| !field.name.starts_with('_'))?;
                 Some((field.offset as u64, member))
             });
             let agree = |(offset, member): (u64, &Member)| offset == u64::from(member.offset);
@@ -324,7 +326,7 @@ fn compare_names<'w>(
     }
     let Some((start, offset, member)) = moved else { return Ok(()) };
     let (rust, wgsl) = (start + offset, start + u64::from(member.offset));
-    let kind = Kind::Moved { name: &member.name, rust, wgsl };
+    let kind = DifferenceKind::Moved { name: &member.name, rust, wgsl };
     Err(Difference { kind, field: None, member: None, member_at: 0 })
 }
 
@@ -342,7 +344,7 @@ impl Repeat {
         &self,
         part: Part<'_>,
         at: u64,
-        context: Context<'w>,
+        context: EnclosingMember<'w>,
         mut compare: impl FnMut(u64) -> Result<(), Difference<'w>>,
     ) -> Result<(), Difference<'w>> {
         let stride = u64::from(self.stride).max(1);
@@ -364,7 +366,7 @@ fn compare_scalar<'w>(
     part: Part<'_>,
     at: u64,
     wgsl: Scalar,
-    context: Context<'w>,
+    context: EnclosingMember<'w>,
 ) -> Result<(), Difference<'w>> {
     let (leaf, inside) = part.narrow(at, wgsl.width.into());
     let starts = inside % leaf.period == 0;
@@ -376,7 +378,7 @@ fn compare_scalar<'w>(
     }
     let (found, _) = leaf.narrow(inside, 1);
     Err(Difference {
-        kind: Kind::Scalar { rust: leaf.scalar_at(inside), wgsl, at: leaf.base + inside },
+        kind: DifferenceKind::Scalar { rust: leaf.scalar_at(inside), wgsl, at: leaf.base + inside },
         field: found.field,
         member: context.map(|(member, _)| member),
         member_at: context.map_or(0, |(_, at)| at),
@@ -388,7 +390,7 @@ fn check_padding<'w>(
     part: Part<'_>,
     start: u64,
     end: u64,
-    context: Context<'w>,
+    context: EnclosingMember<'w>,
 ) -> Result<(), Difference<'w>> {
     if start >= end {
         return Ok(());
@@ -402,7 +404,7 @@ fn check_padding<'w>(
         return Ok(());
     };
     Err(Difference {
-        kind: Kind::Unused {
+        kind: DifferenceKind::Unused {
             value_at,
             start: part.base + start,
             end: part.base + end,

@@ -1,4 +1,4 @@
-//! Exact texts of errors about the buffers of a launch.
+//! Tests of the checks of a launch's buffers, with the exact texts of errors.
 
 use scry_ir::{Access, Interface};
 

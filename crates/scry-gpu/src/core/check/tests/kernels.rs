@@ -1,4 +1,4 @@
-//! Exact texts of errors about kernels and their immediates.
+//! Tests of the checks of kernels and immediates, with the exact texts of errors.
 
 use scry_ir::{Access, Features, Interface};
 
@@ -74,14 +74,14 @@ fn excessive_bindings_are_rejected() {
 fn types_of_4_gib_are_rejected() {
     let mut boundless = device();
     boundless.limits.max_storage_binding_size = u64::MAX;
-    let of = |len| {
+    let check_len = |len| {
         let layout = fixed(vec(4), len, 16);
         kernel_limits(&kernel(vec![binding(0, "x", Access::Read, layout)]), &boundless, |_| {
             unreachable!("nothing is unsupported")
         })
     };
-    of((1 << 28) - 1).unwrap();
-    let error = of(1 << 28).unwrap_err().to_string();
+    check_len((1 << 28) - 1).unwrap();
+    let error = check_len(1 << 28).unwrap_err().to_string();
     assert!(
         error.contains("is 4294967296 bytes, but Test GPU is limited to 4294967295"),
         "{error}"

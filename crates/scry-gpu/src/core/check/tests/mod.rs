@@ -1,4 +1,4 @@
-//! Interfaces, devices and arguments for the tests of this folder.
+//! Tests of the checks; here the interfaces, devices and arguments that they share.
 
 mod arguments;
 mod kernels;

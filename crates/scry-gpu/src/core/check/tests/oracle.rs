@@ -1,4 +1,4 @@
-//! The comparison of types against a slow oracle that lists every scalar of both.
+//! Tests of the comparison of types, against a slow oracle that lists every scalar of both.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Rust types that match, or do not match, WGSL types.
+//! Tests of Rust types that match, or do not match, WGSL types.
 
 use half::{bf16, f16};
 use scry_ir::ScalarKind;
