@@ -98,7 +98,7 @@ impl CompiledKernel {
         };
         check::kernel_limits(limited, &device.info, device_selection::devices_with)?;
         if let (Language::Ptx, Some(dump)) =
-            (spec.language, Dump::of(entry, GridSource::Native, true))
+            (spec.language, Dump::start(entry, GridSource::Native, true))
         {
             dump.ptx("", &key.source);
         }
@@ -199,7 +199,7 @@ fn compile_variant(
 ) -> Result<Arc<KernelVariant>> {
     let cache = device.disk.as_ref();
     let checked = key.checked;
-    let dump = Dump::of(&program.interface().entry_point, grid, checked);
+    let dump = Dump::start(&program.interface().entry_point, grid, checked);
     if let Some(dump) = &dump {
         dump.program(program, checked);
     }

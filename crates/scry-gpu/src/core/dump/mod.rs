@@ -29,7 +29,7 @@ pub(crate) struct Dump {
     /// Variant of the kernel, appended to the stage in titles.
     variant: String,
     /// Stages printed so far.
-    written: RefCell<Vec<Stage>>,
+    printed: RefCell<Vec<Stage>>,
 }
 
 /// Returns the output of the process; `None` if `SCRY_DEBUG` selects no stage.
@@ -47,10 +47,10 @@ fn process_output() -> Option<&'static Output> {
 }
 
 impl Dump {
-    /// Starts the output of a compilation; `None` if the kernel is not selected.
-    pub(crate) fn of(kernel: &str, grid: GridSource, checked: bool) -> Option<Self> {
+    /// Starts to print a compilation; `None` if the kernel is not selected.
+    pub(crate) fn start(kernel: &str, grid: GridSource, checked: bool) -> Option<Self> {
         let output = process_output()?;
-        let nth = output.select(kernel)?;
+        let count = output.select(kernel)?;
         let mut variant = String::new();
         if !checked {
             variant.push_str(", unchecked");
@@ -61,10 +61,10 @@ impl Dump {
             GridSource::Counts => variant.push_str(", indirect grid"),
         }
         let mut file = output::file_name(kernel);
-        if nth > 1 {
-            let _ = write!(file, "-{nth}");
+        if count > 1 {
+            let _ = write!(file, "-{count}");
         }
-        Some(Self { output, kernel: kernel.to_owned(), file, variant, written: RefCell::default() })
+        Some(Self { output, kernel: kernel.to_owned(), file, variant, printed: RefCell::default() })
     }
 
     /// Returns whether a stage is printed.
@@ -77,16 +77,16 @@ impl Dump {
         let options = KirOptions { checked };
         if self.is_selected(Stage::Passes) {
             let text = passes(program, &options);
-            self.text(Stage::Passes, "", &text.unwrap_or_else(|error| format!("{error}\n")));
+            self.write_stage(Stage::Passes, "", &text.unwrap_or_else(|error| format!("{error}\n")));
         }
         if self.is_selected(Stage::Kir) {
             let text = program.with_kir(&options, |kir| kir.with_positions().to_string());
-            self.text(Stage::Kir, "", &text.unwrap_or_else(|error| format!("{error}\n")));
+            self.write_stage(Stage::Kir, "", &text.unwrap_or_else(|error| format!("{error}\n")));
         }
         if self.is_selected(Stage::Wgsl) {
             let text = program.with_kir(&options, |kir| kir.to_wgsl(program.interface()));
             match text.and_then(|text| text) {
-                Ok(text) => self.text(Stage::Wgsl, "", &text),
+                Ok(text) => self.write_stage(Stage::Wgsl, "", &text),
                 Err(error) => self.note_missing(Stage::Wgsl, &error.message),
             }
         }
@@ -99,7 +99,7 @@ impl Dump {
             return;
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.written.borrow_mut().push(Stage::Spirv);
+        self.printed.borrow_mut().push(Stage::Spirv);
         if !self.output.write_file(&format!("{}.spv", self.file), &bytes) {
             self.output.print(&self.title(Stage::Spirv, ""), &spirv_text(words));
         }
@@ -108,14 +108,14 @@ impl Dump {
     /// Prints PTX; `module` distinguishes several modules of one compilation.
     pub(crate) fn ptx(&self, module: &str, text: &str) {
         if self.is_selected(Stage::Ptx) {
-            self.text(Stage::Ptx, module, text);
+            self.write_stage(Stage::Ptx, module, text);
         }
     }
 
     /// Ends the output: reports the selected stages that the device does not have.
     pub(crate) fn finish(&self, device: &str) {
         for stage in [Stage::Spirv, Stage::Ptx] {
-            if self.is_selected(stage) && !self.written.borrow().contains(&stage) {
+            if self.is_selected(stage) && !self.printed.borrow().contains(&stage) {
                 let other = match stage {
                     Stage::Spirv => "Vulkan",
                     _ => "CUDA",
@@ -132,8 +132,9 @@ impl Dump {
         }
     }
 
-    fn text(&self, stage: Stage, module: &str, text: &str) {
-        self.written.borrow_mut().push(stage);
+    /// Writes a stage to its file, or prints it if no folder is set.
+    fn write_stage(&self, stage: Stage, module: &str, text: &str) {
+        self.printed.borrow_mut().push(stage);
         let separator = if module.is_empty() { "" } else { "." };
         let name = format!("{}{separator}{module}.{}", self.file, stage.extension());
         if !self.output.write_file(&name, text.as_bytes()) {

@@ -17,12 +17,13 @@ const MAX_FILE_NAME: usize = 100;
 /// The output of a process.
 pub(super) struct Output {
     pub(super) settings: Settings,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenKernels>,
     folder_failed: AtomicBool,
 }
 
+/// The kernels compiled so far.
 #[derive(Default)]
-struct Seen {
+struct SeenKernels {
     /// Number of compilations by file name.
     compilations: BTreeMap<String, u32>,
     /// Names of kernels that are not selected.

@@ -1,4 +1,4 @@
-//! `SCRY_DEBUG` in child processes.
+//! Tests of `SCRY_DEBUG`, in child processes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ const TWICE: &str = "@group(0) @binding(0) var<storage, read_write> data: array<
 }";
 
 /// Runs a task in a child process, and returns what it wrote to standard error.
-fn output(task: &str, variables: &[(&str, &str)]) -> String {
+fn run_child(task: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([CHILD, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env_remove("SCRY_DEBUG").env_remove("SCRY_DEBUG_DIR").env("SCRY_CACHE_DIR", "off");
@@ -39,10 +39,11 @@ fn block<'a>(output: &'a str, title: &str) -> &'a str {
     rest.split("\n\n--- scry: ").next().unwrap()
 }
 
-fn other(nth: u32) -> String {
+/// Returns a kernel called `other{index}`.
+fn other_kernel(index: u32) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
-         @compute @workgroup_size(64) fn other{nth}() {{ data[0] += {nth}u; }}"
+         @compute @workgroup_size(64) fn other{index}() {{ data[0] += {index}u; }}"
     )
 }
 
@@ -54,18 +55,18 @@ fn child_process() {
     match task.to_str().unwrap() {
         "twice" => {
             let gpu = open("cpu");
-            gpu.compile(&other(0)).unwrap();
+            gpu.compile(&other_kernel(0)).unwrap();
             for _ in 0..2 {
                 gpu.compile(TWICE).unwrap();
-                gpu.compile(&other(0)).unwrap();
+                gpu.compile(&other_kernel(0)).unwrap();
             }
         }
         "twice on every thread" => {
             let gpu = open("cpu");
             std::thread::scope(|scope| {
-                for nth in 0..8 {
+                for index in 0..8 {
                     let gpu = &gpu;
-                    scope.spawn(move || gpu.compile(&other(nth)).unwrap());
+                    scope.spawn(move || gpu.compile(&other_kernel(index)).unwrap());
                 }
             });
         }
@@ -79,7 +80,7 @@ fn child_process() {
 
 #[test]
 fn each_stage_is_printed() {
-    let output = output("twice", &[("SCRY_DEBUG", "kir,passes,wgsl:twice")]);
+    let output = run_child("twice", &[("SCRY_DEBUG", "kir,passes,wgsl:twice")]);
     let program = Program::parse(TWICE).unwrap();
     let expected = program.to_kir(&KirOptions { checked: true }).unwrap();
     let kir = block(&output, "kernel `twice`, kir");
@@ -89,6 +90,7 @@ fn each_stage_is_printed() {
     assert_eq!(parsed.to_string(), expected.to_string());
     let passes = block(&output, "kernel `twice`, passes");
     let stages: Vec<_> = passes.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    // Lowering, renumbering, and the passes between them.
     assert_eq!(stages.len(), 14, "{stages:?}");
     assert_eq!((stages[0], stages[13]), ("lower", "renumber"));
     assert!(stages.iter().any(|stage| stage.ends_with(": unchanged")), "{stages:?}");
@@ -102,8 +104,8 @@ fn each_stage_is_printed() {
 }
 
 #[test]
-fn kernels_built_in_rust_show_their_passes() {
-    let output = output("built in Rust", &[("SCRY_DEBUG", "passes,kir")]);
+fn built_kernels_print_their_passes() {
+    let output = run_child("built in Rust", &[("SCRY_DEBUG", "passes,kir")]);
     let passes = block(&output, "kernel `twice`, passes");
     assert!(passes.starts_with("# sanitise\nkernel twice ["), "{passes}");
     let kir = block(&output, "kernel `twice`, kir").trim_end();
@@ -112,7 +114,7 @@ fn kernels_built_in_rust_show_their_passes() {
 
 #[test]
 fn invalid_settings_are_reported_once() {
-    let output = output("twice", &[("SCRY_DEBUG", "kri,ptx:twice")]);
+    let output = run_child("twice", &[("SCRY_DEBUG", "kri,ptx:twice")]);
     let warning = "scry: SCRY_DEBUG=kri,ptx:twice: unknown stage `kri`; help: ";
     assert_eq!(output.matches(warning).count(), 1, "{output}");
     let note = "scry: kernel `twice`, ptx: not available: cpu:0 does not compile ptx; help: ";
@@ -123,17 +125,17 @@ fn invalid_settings_are_reported_once() {
 #[test]
 fn nothing_is_printed_by_default() {
     for variables in [&[][..], &[("SCRY_DEBUG", "")], &[("SCRY_DEBUG_DIR", "/nowhere")]] {
-        let output = output("twice", variables);
+        let output = run_child("twice", variables);
         assert!(!output.contains("scry: "), "{output}");
     }
 }
 
 #[test]
-fn each_stage_is_written_to_a_file() {
+fn stages_are_written_to_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
     let stages = [("SCRY_DEBUG", "kir,passes,wgsl"), ("SCRY_DEBUG_DIR", path.to_str().unwrap())];
-    let output = output("twice", &stages);
+    let output = run_child("twice", &stages);
     let mut names: Vec<_> = std::fs::read_dir(&path)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -149,11 +151,11 @@ fn each_stage_is_written_to_a_file() {
 }
 
 #[test]
-fn folders_that_cannot_be_written_are_reported() {
+fn unwritable_folders_are_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().join("folder");
     let stages = [("SCRY_DEBUG", "kir,wgsl:twice"), ("SCRY_DEBUG_DIR", path.to_str().unwrap())];
-    let output = output("twice", &stages);
+    let output = run_child("twice", &stages);
     let note = format!("scry: {} was not written: ", path.join("twice.kir").display());
     assert!(output.contains(&note) && output.contains("help: set SCRY_DEBUG_DIR"), "{output}");
     assert_eq!(output.matches("was not written").count(), 1, "{output}");
@@ -163,11 +165,11 @@ fn folders_that_cannot_be_written_are_reported() {
 
 #[test]
 fn output_of_threads_is_not_interleaved() {
-    let output = output("twice on every thread", &[("SCRY_DEBUG", "kir")]);
-    for nth in 0..8 {
-        let kir = block(&output, &format!("kernel `other{nth}`, kir"));
+    let output = run_child("twice on every thread", &[("SCRY_DEBUG", "kir")]);
+    for index in 0..8 {
+        let kir = block(&output, &format!("kernel `other{index}`, kir"));
         let name = kir.parse::<Kir>().unwrap().name;
-        assert_eq!(name, format!("other{nth}"));
+        assert_eq!(name, format!("other{index}"));
     }
 }
 
@@ -183,7 +185,7 @@ fn is_skipped(backend: &str, required: &str) -> bool {
 
 /// Compiles for a backend without and with an entry in the disk cache, and returns the contents of
 /// a file that is written each time.
-fn written_twice(backend: &str, stage: &str, file: &str) -> Vec<u8> {
+fn dump_with_cold_and_warm_cache(backend: &str, stage: &str, file: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let [first, second] = ["first", "second"].map(|name| {
@@ -193,7 +195,7 @@ fn written_twice(backend: &str, stage: &str, file: &str) -> Vec<u8> {
             ("SCRY_DEBUG_DIR", &folder),
             ("SCRY_CACHE_DIR", &path("cache")),
         ];
-        output(backend, &variables);
+        run_child(backend, &variables);
         std::fs::read(Path::new(&folder).join(file)).unwrap()
     });
     assert_eq!(first, second);
@@ -201,25 +203,26 @@ fn written_twice(backend: &str, stage: &str, file: &str) -> Vec<u8> {
 }
 
 #[test]
-fn spirv_is_printed_despite_the_disk_cache() {
+fn spirv_is_printed_on_cache_hits() {
     if is_skipped("vulkan", "SCRY_REQUIRE_VULKAN") {
         return;
     }
-    let bytes = written_twice("vulkan", "spirv:twice", "twice.spv");
+    let bytes = dump_with_cold_and_warm_cache("vulkan", "spirv:twice", "twice.spv");
     assert_eq!(bytes[..4], 0x0723_0203_u32.to_le_bytes());
-    let output = output("vulkan", &[("SCRY_DEBUG", "spirv,ptx:twice")]);
+    let output = run_child("vulkan", &[("SCRY_DEBUG", "spirv,ptx:twice")]);
     let text = block(&output, "kernel `twice`, spirv");
     assert!(text.starts_with("; SPIR-V 1.") && text.contains("\"twice\""), "{text}");
     assert!(output.contains("vulkan:0 does not compile ptx; help: open a CUDA"), "{output}");
 }
 
 #[test]
-fn ptx_is_printed_despite_the_disk_cache() {
+fn ptx_is_printed_on_cache_hits() {
     if is_skipped("cuda", "SCRY_REQUIRE_CUDA") {
         return;
     }
-    let ptx = String::from_utf8(written_twice("cuda", "ptx:twice", "twice.ptx")).unwrap();
+    let ptx =
+        String::from_utf8(dump_with_cold_and_warm_cache("cuda", "ptx:twice", "twice.ptx")).unwrap();
     assert!(ptx.contains(".visible .entry twice("), "{ptx}");
-    let output = output("cuda", &[("SCRY_DEBUG", "ptx")]);
+    let output = run_child("cuda", &[("SCRY_DEBUG", "ptx")]);
     assert_eq!(block(&output, "kernel `twice`, ptx"), ptx.trim_end());
 }
