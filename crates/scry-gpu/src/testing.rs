@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::device::Device;
-use crate::api::device_selection::Found;
+use crate::api::device_selection::FoundDevices;
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo};
 #[cfg(feature = "vulkan")]
@@ -26,7 +26,7 @@ pub fn null_info() -> DeviceInfo {
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<FaultPlan>) -> Result<Device> {
-    let found = Found::of(&|kind| selector == "null" || kind != BackendKind::Null);
+    let found = FoundDevices::search(&|kind| selector == "null" || kind != BackendKind::Null);
     let inner = found.open_selected(selector)?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }
@@ -39,8 +39,8 @@ pub fn observed(info: DeviceInfo) -> (Device, Observed) {
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
-/// Opens a null device with failure reports, as drivers have that may terminate a launch early. The
-/// launches with the indices `failing`, counted from 0, report a failure.
+/// Opens a null device whose kernels have failure reports, like those of drivers that may terminate
+/// a launch early. The launches with the indices `failing`, counted from 0, report a failure.
 #[must_use]
 pub fn reporting(info: DeviceInfo, failing: &[u64]) -> (Device, Observed) {
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -61,8 +61,8 @@ pub fn reporting_with_faults(
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
-/// Selects how large copies within a device are executed, by a kernel or by the driver's copy
-/// command, and overrides the default of the device.
+/// Selects whether large copies within a device are executed by a kernel or by the driver's copy
+/// command, instead of the device's default.
 pub fn copy_with_kernel(device: &Device, enabled: bool) {
     device.context.copier.enable(enabled, &COPY_KERNEL);
 }
@@ -91,7 +91,7 @@ impl Observed {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Counts the commands since the last call.
+    /// Counts the commands submitted since the last call.
     #[must_use]
     pub fn take(&self) -> Counts {
         let mut counts = Counts::default();

@@ -6,7 +6,7 @@ use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::{self, Element, ElementLayout};
 use crate::api::error::{ArgumentError, GpuError, InFunction, Result};
 use crate::api::kernel::Kernel;
-use crate::api::launch::{GivenImmediates, Launch};
+use crate::api::launch::{ImmediateValue, Launch};
 use crate::api::slice::Slice;
 use crate::core::check;
 use crate::core::command_list::CommandList;
@@ -20,7 +20,7 @@ use crate::{bf16, f16};
 #[must_use = "nothing runs until `run` is called, or Batch::run_bound"]
 pub struct BoundKernel<'a> {
     kernel: Kernel,
-    given: Vec<(String, Given<'a>)>,
+    given: Vec<(String, UntypedArgument<'a>)>,
 }
 
 /// An argument that [`BoundKernel::set`] accepts: a buffer or slice for a binding; a number or an
@@ -34,7 +34,7 @@ pub struct BoundKernel<'a> {
 pub trait KernelArgument<'a> {
     /// Returns the argument without its Rust type.
     #[doc(hidden)]
-    fn into_given(self) -> Given<'a>;
+    fn into_untyped(self) -> UntypedArgument<'a>;
 }
 
 /// The name under which all immediates are set at once; not a WGSL identifier.
@@ -43,49 +43,49 @@ const BLOCK: &str = "var<immediate>";
 /// An argument without its Rust type.
 #[derive(Clone)]
 #[doc(hidden)]
-pub struct Given<'a>(Kind<'a>);
+pub struct UntypedArgument<'a>(ArgumentKind<'a>);
 
 #[derive(Clone)]
-enum Kind<'a> {
-    Buffer(Viewed<'a>),
-    Value(GivenImmediates),
+enum ArgumentKind<'a> {
+    Buffer(ViewBinding<'a>),
+    Value(ImmediateValue),
 }
 
 /// A view as a binding.
 #[derive(Clone)]
-struct Viewed<'a>(View<'a>);
+struct ViewBinding<'a>(View<'a>);
 
-impl Sealed for Viewed<'_> {
+impl Sealed for ViewBinding<'_> {
     fn view(&self) -> View<'_> {
         self.0
     }
 }
 
-impl Binding for Viewed<'_> {}
+impl Binding for ViewBinding<'_> {}
 
 impl<'a, B: Binding + ?Sized> KernelArgument<'a> for &'a B {
-    fn into_given(self) -> Given<'a> {
-        Given(Kind::Buffer(Viewed(self.view())))
+    fn into_untyped(self) -> UntypedArgument<'a> {
+        UntypedArgument(ArgumentKind::Buffer(ViewBinding(self.view())))
     }
 }
 
 impl<'a, T: Element> KernelArgument<'a> for Slice<'a, T> {
-    fn into_given(self) -> Given<'a> {
-        Given(Kind::Buffer(Viewed(self.into_view())))
+    fn into_untyped(self) -> UntypedArgument<'a> {
+        UntypedArgument(ArgumentKind::Buffer(ViewBinding(self.into_view())))
     }
 }
 
 impl<'a, T: Element, const N: usize> KernelArgument<'a> for [T; N] {
-    fn into_given(self) -> Given<'a> {
-        Given(Kind::Value(GivenImmediates::of(&self)))
+    fn into_untyped(self) -> UntypedArgument<'a> {
+        UntypedArgument(ArgumentKind::Value(ImmediateValue::new(&self)))
     }
 }
 
 macro_rules! scalar_arguments {
     ($($scalar:ty),*) => {
         $(impl<'a> KernelArgument<'a> for $scalar {
-            fn into_given(self) -> Given<'a> {
-                Given(Kind::Value(GivenImmediates::of(&self)))
+            fn into_untyped(self) -> UntypedArgument<'a> {
+                UntypedArgument(ArgumentKind::Value(ImmediateValue::new(&self)))
             }
         })*
     };
@@ -93,9 +93,9 @@ macro_rules! scalar_arguments {
 
 scalar_arguments!(f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
-impl GivenImmediates {
-    /// Returns the bytes and the type of a value.
-    pub(crate) fn of<T: Element>(value: &T) -> Self {
+impl ImmediateValue {
+    /// Copies the bytes of a value, and its type.
+    pub(crate) fn new<T: Element>(value: &T) -> Self {
         Self {
             bytes: element::bytes_of(std::slice::from_ref(value)).to_vec(),
             layout: T::LAYOUT,
@@ -162,7 +162,7 @@ impl<'a> BoundKernel<'a> {
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     pub fn set(mut self, name: impl Into<String>, argument: impl KernelArgument<'a>) -> Self {
-        self.given.push((name.into(), argument.into_given()));
+        self.given.push((name.into(), argument.into_untyped()));
         self
     }
 
@@ -196,7 +196,7 @@ impl<'a> BoundKernel<'a> {
     /// # Errors
     /// The launch fails as [`Device::run_with_immediates`](crate::Device::run_with_immediates).
     pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        let given = Given(Kind::Value(GivenImmediates::of(params)));
+        let given = UntypedArgument(ArgumentKind::Value(ImmediateValue::new(params)));
         self.given.push((BLOCK.to_owned(), given));
         self
     }
@@ -250,13 +250,13 @@ impl<'a> BoundKernel<'a> {
         self.check_names()?;
         let declared = &self.interface().bindings;
         let buffer = |binding: &scry_ir::Binding| match self.find(&binding.name, true) {
-            Some(Kind::Buffer(viewed)) => Ok(viewed as &dyn Binding),
+            Some(ArgumentKind::Buffer(view)) => Ok(view as &dyn Binding),
             _ => {
                 let access = match binding.access {
                     Access::Read => "read",
                     Access::ReadWrite => "read_write",
                 };
-                Err(self.not_set(&binding.name, &format!("{}, {access}", binding.layout)))
+                Err(self.not_set_error(&binding.name, &format!("{}, {access}", binding.layout)))
             }
         };
         let bindings = declared.iter().map(buffer).collect::<Result<Vec<_>>>()?;
@@ -278,9 +278,9 @@ impl<'a> BoundKernel<'a> {
     }
 
     /// Finds the buffer, or the value, that was set under a name.
-    fn find(&self, name: &str, is_buffer: bool) -> Option<&Kind<'a>> {
-        let is_match = |(given, kind): &&(String, Given<'a>)| {
-            given == name && matches!(kind.0, Kind::Buffer(_)) == is_buffer
+    fn find(&self, name: &str, is_buffer: bool) -> Option<&ArgumentKind<'a>> {
+        let is_match = |(given, kind): &&(String, UntypedArgument<'a>)| {
+            given == name && matches!(kind.0, ArgumentKind::Buffer(_)) == is_buffer
         };
         self.given.iter().find(is_match).map(|(_, given)| &given.0)
     }
@@ -289,17 +289,17 @@ impl<'a> BoundKernel<'a> {
     fn check_names(&self) -> Result<()> {
         let (buffers, values) = names(self.interface());
         for (index, (name, given)) in self.given.iter().enumerate() {
-            let is_buffer = matches!(given.0, Kind::Buffer(_));
+            let is_buffer = matches!(given.0, ArgumentKind::Buffer(_));
             let (own, other) = if is_buffer { (&buffers, &values) } else { (&values, &buffers) };
             let is_block = name == BLOCK && !values.is_empty();
             if !is_block && !own.contains(&name.as_str()) {
                 return Err(match other.contains(&name.as_str()) {
-                    true => self.wrong_kind(name, is_buffer),
-                    false => self.unknown(name, &[&**own, &**other].concat()),
+                    true => self.wrong_kind_error(name, is_buffer),
+                    false => self.unknown_error(name, &[&**own, &**other].concat()),
                 });
             }
-            let is_same = |(earlier, it): &(String, Given<'a>)| {
-                earlier == name && matches!(it.0, Kind::Buffer(_)) == is_buffer
+            let is_same = |(earlier, it): &(String, UntypedArgument<'a>)| {
+                earlier == name && matches!(it.0, ArgumentKind::Buffer(_)) == is_buffer
             };
             if self.given[..index].iter().any(is_same) {
                 return Err(self.reject(
@@ -314,7 +314,7 @@ impl<'a> BoundKernel<'a> {
 
     /// Returns the value of the kernel's immediates; `None` if the kernel has none, or if they are
     /// set by the [`Launch`] only.
-    fn values(&self, launch_sets_them: bool) -> Result<Option<GivenImmediates>> {
+    fn values(&self, launch_sets_them: bool) -> Result<Option<ImmediateValue>> {
         let Some(declared) = &self.interface().immediates else { return Ok(None) };
         let members: &[scry_ir::Member] = match &declared.layout {
             TypeLayout::Struct { members, .. } => members,
@@ -325,7 +325,7 @@ impl<'a> BoundKernel<'a> {
         let named = self.find(&declared.name, false).filter(|_| !is_member);
         let block = self.find(BLOCK, false);
         match (named.or(block), set_member) {
-            (Some(Kind::Value(whole)), None) if named.is_none() || block.is_none() => {
+            (Some(ArgumentKind::Value(whole)), None) if named.is_none() || block.is_none() => {
                 Ok(Some(whole.clone()))
             }
             (Some(_), _) => Err(self.reject(
@@ -335,7 +335,7 @@ impl<'a> BoundKernel<'a> {
             )),
             (None, None) if launch_sets_them => Ok(None),
             (None, None) if members.is_empty() => {
-                Err(self.not_set(&declared.name, &format!("{}, immediate", declared.layout)))
+                Err(self.not_set_error(&declared.name, &format!("{}, immediate", declared.layout)))
             }
             _ => self.assemble(declared, members).map(Some),
         }
@@ -346,12 +346,12 @@ impl<'a> BoundKernel<'a> {
         &self,
         declared: &Immediates,
         members: &[scry_ir::Member],
-    ) -> Result<GivenImmediates> {
+    ) -> Result<ImmediateValue> {
         let mut bytes = vec![0; declared.layout.fixed_size() as usize];
         for member in members {
-            let Some(Kind::Value(value)) = self.find(&member.name, false) else {
+            let Some(ArgumentKind::Value(value)) = self.find(&member.name, false) else {
                 let description = format!("{}, member of `{}`", member.layout, declared.name);
-                return Err(self.not_set(&member.name, &description));
+                return Err(self.not_set_error(&member.name, &description));
             };
             let of_member = Immediates { name: member.name.clone(), layout: member.layout.clone() };
             let given = (&value.layout, value.type_name, &*value.bytes);
@@ -359,10 +359,10 @@ impl<'a> BoundKernel<'a> {
             let start = member.offset as usize;
             bytes[start..start + part.len()].copy_from_slice(&part);
         }
-        Ok(GivenImmediates { bytes, layout: ElementLayout::Opaque, type_name: "bytes" })
+        Ok(ImmediateValue { bytes, layout: ElementLayout::Opaque, type_name: "bytes" })
     }
 
-    fn unknown(&self, name: &str, known: &[&str]) -> GpuError {
+    fn unknown_error(&self, name: &str, known: &[&str]) -> GpuError {
         let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         let problem = match list.is_empty() {
             true => "the kernel has no arguments".to_owned(),
@@ -377,7 +377,7 @@ impl<'a> BoundKernel<'a> {
         self.reject(&format!("`{name}`"), &problem, &help)
     }
 
-    fn wrong_kind(&self, name: &str, is_buffer: bool) -> GpuError {
+    fn wrong_kind_error(&self, name: &str, is_buffer: bool) -> GpuError {
         let (problem, help) = match is_buffer {
             true => ("a buffer was given for an immediate", "give a number or an array"),
             false => ("a value was given for a binding", "give a buffer or a slice of one"),
@@ -385,7 +385,7 @@ impl<'a> BoundKernel<'a> {
         self.reject(&format!("`{name}`"), problem, help)
     }
 
-    fn not_set(&self, name: &str, description: &str) -> GpuError {
+    fn not_set_error(&self, name: &str, description: &str) -> GpuError {
         let (argument, problem) = (format!("`{name}`"), format!("it was not set ({description})"));
         self.reject(&argument, &problem, &format!("add .set(\"{name}\", …)"))
     }

@@ -18,12 +18,12 @@ const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVI
 /// that backend has no such device, to list their devices in the error.
 pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     let Some(backend) = backend_of(selector) else {
-        return Found::everywhere().open_selected(selector);
+        return FoundDevices::search_all().open_selected(selector);
     };
-    let opened = Found::of(&|kind| kind == backend).open_selected(selector);
+    let opened = FoundDevices::search(&|kind| kind == backend).open_selected(selector);
     opened.map_err(|error| match error {
         GpuError::NoDevice(mut error) => {
-            let others = Found::of(&|kind| kind != backend && kind != BackendKind::Null);
+            let others = FoundDevices::search(&|kind| kind != backend && kind != BackendKind::Null);
             error.present.extend(others.titles());
             GpuError::NoDevice(error)
         }
@@ -31,8 +31,8 @@ pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
     })
 }
 
-/// Returns the error for a selector that is the value of [`VARIABLE`].
-pub(crate) fn from_variable(error: GpuError) -> GpuError {
+/// Adds to the error that the selector was the value of [`VARIABLE`].
+pub(crate) fn with_variable(error: GpuError) -> GpuError {
     match error {
         GpuError::NoDevice(error) => {
             GpuError::NoDevice(NoDevice { variable: Some(VARIABLE), ..error })
@@ -47,31 +47,31 @@ fn backend_of(selector: &str) -> Option<BackendKind> {
     let selector = selector.trim().to_ascii_lowercase();
     let names = |kind: &BackendKind| match selector.strip_prefix(kind.name()) {
         Some("") => true,
-        Some(rest) => rest.strip_prefix(':').is_some_and(|nth| nth.parse::<usize>().is_ok()),
+        Some(rest) => rest.strip_prefix(':').is_some_and(|index| index.parse::<usize>().is_ok()),
         None => false,
     };
     [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
 }
 
-/// Every device present, in order of preference, and the reasons of backends without a device.
-pub(crate) struct Found {
+/// Every device present, in order of preference, and why the other backends have none.
+pub(crate) struct FoundDevices {
     pub adapters: Vec<Box<dyn Adapter>>,
     pub attempts: Vec<Attempt>,
 }
 
-impl Found {
+impl FoundDevices {
     /// Searches every backend except null, which executes nothing and must be selected by name.
-    pub(crate) fn everywhere() -> Self {
-        Self::of(&|kind| kind != BackendKind::Null)
+    pub(crate) fn search_all() -> Self {
+        Self::search(&|kind| kind != BackendKind::Null)
     }
 
-    /// Searches some backends.
-    pub(crate) fn of(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
+    /// Searches the backends that `wanted` accepts.
+    pub(crate) fn search(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
         let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
         let mut found = Self { adapters: Vec::new(), attempts };
         for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
-            let found_devices = match exit_guard::call() {
+            let found_devices = match exit_guard::begin_call() {
                 Some(_call) => (backend.find)(),
                 None => Err(exiting()),
             };
@@ -140,7 +140,7 @@ impl Found {
     }
 }
 
-/// Returns the absence of all devices while the process exits.
+/// Returns the reason why no device can be opened while the process exits.
 fn exiting() -> Absence {
     Absence {
         reason: EXITING.to_owned(),
@@ -184,8 +184,8 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     }
     let backend = info.backend.name();
     if let Some(rest) = selector.strip_prefix(backend) {
-        let nth = rest.strip_prefix(':').map(str::parse::<usize>);
-        if rest.is_empty() || nth == Some(Ok(info.index)) {
+        let index = rest.strip_prefix(':').map(str::parse::<usize>);
+        if rest.is_empty() || index == Some(Ok(info.index)) {
             return true;
         }
     }
@@ -196,9 +196,9 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
 
 fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
     let Some(uuid) = info.uuid else { return false };
-    let mut digits = selector.strip_prefix("gpu-").unwrap_or(selector).to_owned();
-    digits.retain(|digit| digit != '-');
-    digits == format!("{:032x}", u128::from_be_bytes(uuid))
+    let mut hex = selector.strip_prefix("gpu-").unwrap_or(selector).to_owned();
+    hex.retain(|c| c != '-');
+    hex == format!("{:032x}", u128::from_be_bytes(uuid))
 }
 
 fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
@@ -211,7 +211,7 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
 
 /// Returns the help for features that a device lacks: the devices present that have them.
 pub(crate) fn devices_with(features: Features) -> String {
-    let found = Found::everywhere();
+    let found = FoundDevices::search_all();
     let infos = found.adapters.iter().map(|adapter| adapter.info());
     let capable: Vec<String> =
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
@@ -282,14 +282,14 @@ mod tests {
 
     #[test]
     fn hardware_is_preferred_to_software() {
-        let of = |kind| DeviceInfo { kind, ..device() };
+        let of_kind = |kind| DeviceInfo { kind, ..device() };
         let order = [
-            DeviceInfo { backend: BackendKind::Cuda, ..of(DeviceKind::Discrete) },
-            of(DeviceKind::Discrete),
-            of(DeviceKind::Integrated),
-            of(DeviceKind::Virtual),
-            DeviceInfo { backend: BackendKind::Cpu, ..of(DeviceKind::Software) },
-            of(DeviceKind::Software),
+            DeviceInfo { backend: BackendKind::Cuda, ..of_kind(DeviceKind::Discrete) },
+            of_kind(DeviceKind::Discrete),
+            of_kind(DeviceKind::Integrated),
+            of_kind(DeviceKind::Virtual),
+            DeviceInfo { backend: BackendKind::Cpu, ..of_kind(DeviceKind::Software) },
+            of_kind(DeviceKind::Software),
         ];
         assert!(order.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])));
     }

@@ -20,8 +20,8 @@ use crate::core::logging;
 #[derive(Clone)]
 pub struct Kernel {
     pub(super) context: Arc<Context>,
-    inner: Arc<CompiledKernel>,
-    /// The name of its source, for errors. Kernels that differ only in the name share `inner`.
+    compiled: Arc<CompiledKernel>,
+    /// The name of its source, for errors. Kernels that differ only in the name share `compiled`.
     label: Option<Arc<str>>,
 }
 
@@ -164,7 +164,7 @@ impl Kernel {
     /// ```
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        self.inner.interface()
+        self.compiled.interface()
     }
 
     /// Returns the name of its source, if it has one.
@@ -172,20 +172,20 @@ impl Kernel {
         self.label.as_ref()
     }
 
-    /// Returns the kernel without its device, for caches of the device, in which a handle of
-    /// the device would be a reference cycle.
-    pub(crate) fn without_device(self) -> Arc<CompiledKernel> {
-        self.inner
+    /// Drops the device. A device's own caches store kernels without it, because a handle of the
+    /// device would be a reference cycle.
+    pub(crate) fn into_compiled(self) -> Arc<CompiledKernel> {
+        self.compiled
     }
 
-    /// Returns the kernel without its device.
-    pub(crate) fn inner(&self) -> &Arc<CompiledKernel> {
-        &self.inner
+    /// Returns the compiled kernel, which has no handle of the device.
+    pub(crate) fn compiled(&self) -> &Arc<CompiledKernel> {
+        &self.compiled
     }
 
-    /// Adds the device to a kernel that was stored without it.
-    pub(crate) fn of_device(inner: &Arc<CompiledKernel>, context: &Arc<Context>) -> Self {
-        Self { context: context.clone(), inner: inner.clone(), label: None }
+    /// Creates a kernel without a label from one that was stored without its device.
+    pub(crate) fn from_compiled(compiled: &Arc<CompiledKernel>, context: &Arc<Context>) -> Self {
+        Self { context: context.clone(), compiled: compiled.clone(), label: None }
     }
 
     /// Compiles a source, unless it is cached.
@@ -250,17 +250,17 @@ impl Kernel {
         key: KeyRef<'_>,
         compile: impl FnOnce(&KernelKey) -> Result<CompiledKernel>,
     ) -> Result<Self> {
-        let mut took = None;
+        let mut duration = None;
         let timed = |key: &KernelKey| {
             let start = Instant::now();
             let kernel = compile(key);
-            took = Some(start.elapsed());
+            duration = Some(start.elapsed());
             kernel
         };
-        let inner = context.kernels.get_or_build(key, timed)?;
-        let kernel = Self { context: context.clone(), inner, label: None };
-        match took {
-            Some(took) => logging::compiled(&context.info, kernel.entry_point(), took),
+        let compiled = context.kernels.get_or_build(key, timed)?;
+        let kernel = Self { context: context.clone(), compiled, label: None };
+        match duration {
+            Some(duration) => logging::compiled(&context.info, kernel.entry_point(), duration),
             None => logging::found_in_memory(&context.info, kernel.entry_point()),
         }
         Ok(kernel)
@@ -268,7 +268,7 @@ impl Kernel {
 
     /// Rejects a grid that needs linearisation, if the kernel is not WGSL.
     pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
-        if self.inner.is_native() && grid.linearised.is_some() {
+        if self.compiled.is_native() && grid.linearised.is_some() {
             return Err(launch::native_grid_too_large(
                 self.interface(),
                 &context.info,
@@ -280,7 +280,7 @@ impl Kernel {
 
     /// Rejects indirect launches, if the kernel is not WGSL.
     pub(crate) fn check_indirect(&self) -> Result<()> {
-        match self.inner.is_native() {
+        match self.compiled.is_native() {
             true => Err(launch::native_kernel_indirect(self.interface())),
             false => Ok(()),
         }
@@ -288,15 +288,15 @@ impl Kernel {
 
     /// Rejects buffers that are shorter than a native kernel declares.
     pub(crate) fn check_lengths(&self, arguments: &[Argument<'_>]) -> Result<()> {
-        match &self.inner.key().native {
-            Some(spec) => native::lengths(self.entry_point(), &spec.interface, arguments),
+        match &self.compiled.key().native {
+            Some(spec) => native::check_lengths(self.entry_point(), &spec.interface, arguments),
             None => Ok(()),
         }
     }
 
     /// Rejects tensor maps in the immediates that exceed their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
-        match &self.inner.key().native {
+        match &self.compiled.key().native {
             Some(spec) if spec.interface.declared_parameters().is_some() => {
                 let declared = self.interface().bindings.iter().zip(bindings);
                 let size = |(binding, given): (&_, &&dyn Binding)| {
@@ -314,15 +314,16 @@ impl Kernel {
         }
     }
 
+    /// Rejects a device other than the kernel's own.
     pub(crate) fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
-        if Arc::ptr_eq(self.inner.driver(), &context.driver) {
+        if Arc::ptr_eq(self.compiled.driver(), &context.driver) {
             return Ok(());
         }
         let of = self.label.as_ref().map(|label| format!(" of {label}")).unwrap_or_default();
         Err(GpuError::WrongDevice(WrongDeviceError {
             operation: operation.to_owned(),
             what: format!("kernel `{}`{of}", self.entry_point()),
-            owner: self.inner.driver().info().name.clone(),
+            owner: self.compiled.driver().info().name.clone(),
             user: context.info.name.clone(),
             help: "compile it with the Device that runs it".to_owned(),
         }))
@@ -330,7 +331,7 @@ impl Kernel {
 
     /// Returns whether the source is not WGSL.
     pub(crate) fn is_native(&self) -> bool {
-        self.inner.is_native()
+        self.compiled.is_native()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::api::replay_inputs::ReplayInputs;
 use crate::api::ticket::Ticket;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::submission_queue::Recorded;
+use crate::core::submission_queue::DriverRecording;
 
 /// A batch that is recorded once and can be submitted repeatedly. It keeps its buffers and kernels
 /// alive.
@@ -17,14 +17,14 @@ use crate::core::submission_queue::Recorded;
 pub struct Recording {
     context: Arc<Context>,
     /// `None` if the batch was empty.
-    recorded: Option<Arc<Recorded>>,
+    recorded: Option<Arc<DriverRecording>>,
     latest: LatestSubmission,
 }
 
 impl Recording {
     pub(crate) fn new(
         context: &Arc<Context>,
-        recorded: Option<Arc<Recorded>>,
+        recorded: Option<Arc<DriverRecording>>,
         latest: LatestSubmission,
     ) -> Self {
         Self { context: context.clone(), recorded, latest }
@@ -101,7 +101,7 @@ impl Recording {
         &self.context
     }
 
-    pub(crate) fn recorded(&self) -> Option<&Arc<Recorded>> {
+    pub(crate) fn recorded(&self) -> Option<&Arc<DriverRecording>> {
         self.recorded.as_ref()
     }
 }
@@ -110,7 +110,7 @@ impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording")
             .field("device", &self.context.info.name)
-            .field("steps", &self.recorded.as_ref().map_or(0, |recorded| recorded.steps()))
+            .field("steps", &self.recorded.as_ref().map_or(0, |recorded| recorded.command_count()))
             .finish()
     }
 }

@@ -13,7 +13,7 @@ use crate::core::context::Context;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 use crate::core::same_device::{quoted, same_device};
-use crate::core::submission_queue::Recorded;
+use crate::core::submission_queue::DriverRecording;
 
 /// Alignment in bytes of each write's data in the staging memory.
 const ALIGNMENT: usize = 16;
@@ -143,11 +143,11 @@ fn capture(context: &Arc<Context>, bytes: &[u8], writes: &[Write]) -> Result<Com
     Ok(list)
 }
 
-impl Recorded {
+impl DriverRecording {
     /// Returns how the recorded commands first use a range. Ranges that are read are cached: they
     /// are probably written before each replay.
     fn first_use(&self, span: BufferRange) -> FirstUse {
-        if self.is_known_input(span) {
+        if self.is_remembered_input(span) {
             return FirstUse::Read;
         }
         let first_use = self.list().first_use(span);

@@ -23,7 +23,7 @@ impl Ticket {
     }
 
     pub(crate) fn completion(&self) -> Option<Completion> {
-        self.submission.map(|submission| Completion::of(&self.context, submission))
+        self.submission.map(|submission| Completion::for_submission(&self.context, submission))
     }
 
     /// Waits until the batch is done.

@@ -14,8 +14,8 @@ use crate::core::completion::Completion;
 use crate::core::context::Context;
 use crate::core::handles::{MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
-use crate::core::readback_blocks::BLOCK;
-use crate::core::staging::SLOT;
+use crate::core::readback_blocks::BLOCK_SIZE;
+use crate::core::staging::SLOT_SIZE;
 use crate::core::transfer::{self, MemoryRange, part};
 
 /// Maximum number of chunks of one download in flight.
@@ -48,7 +48,7 @@ pub(crate) async fn allocate(
 }
 
 /// Waits until fewer submissions than the limit are in flight.
-pub(crate) async fn room_in_flight(context: &Arc<Context>) -> Result<()> {
+pub(crate) async fn wait_for_room_in_flight(context: &Arc<Context>) -> Result<()> {
     context.check_alive()?;
     while let Some(oldest) = context.oldest_if_full() {
         Completion::for_memory(context, oldest).await?;
@@ -62,10 +62,10 @@ pub(crate) async fn upload(
     dst: MemoryRange<'_>,
     data: &[u8],
 ) -> Result<()> {
-    let chunks: Vec<_> = data.chunks(SLOT).zip(0u64..).collect();
+    let chunks: Vec<_> = data.chunks(SLOT_SIZE).zip(0u64..).collect();
     let mut rest = &chunks[..];
     while let [chunk, ..] = rest {
-        room_in_flight(context).await?;
+        wait_for_room_in_flight(context).await?;
         let group = &rest[..rest.len().min(MAX_GROUP)];
         let submitted = match transfer::upload_now(context, dst, group)? {
             0 => match context.staging.up.oldest() {
@@ -90,10 +90,10 @@ async fn upload_without_ring(
 ) -> Result<usize> {
     let memory = allocate(context, MemoryKind::Upload, chunk.len() as u64, "upload").await?;
     context.note_loss(context.driver.write(memory.id(), 0, chunk))?;
-    let (to, dst) = part(dst, index * SLOT as u64, chunk.len());
+    let (to, dst) = part(dst, index * SLOT_SIZE as u64, chunk.len());
     let mut list = CommandList::default();
     list.push(Command::Copy { src: memory.whole(), dst }, [&memory, to]);
-    room_in_flight(context).await?;
+    wait_for_room_in_flight(context).await?;
     context.submit_now(list, false)?;
     Ok(1)
 }
@@ -112,7 +112,7 @@ pub(crate) async fn download(
     out: &mut [u8],
 ) -> Result<()> {
     let mut in_flight: VecDeque<Chunk<'_>> = VecDeque::with_capacity(MAX_CHUNKS_IN_FLIGHT);
-    for (out, offset) in out.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
+    for (out, offset) in out.chunks_mut(BLOCK_SIZE).zip((0..).step_by(BLOCK_SIZE)) {
         if in_flight.len() == MAX_CHUNKS_IN_FLIGHT
             && let Some(chunk) = in_flight.pop_front()
         {
@@ -123,7 +123,7 @@ pub(crate) async fn download(
         let (from, src) = part(src, offset, out.len());
         let mut list = CommandList { read_by_host: true, ..Default::default() };
         list.push(Command::Copy { src, dst }, [from, &memory]);
-        room_in_flight(context).await?;
+        wait_for_room_in_flight(context).await?;
         let submission = context.submit_now(list, false)?;
         in_flight.push_back(Chunk { submission, memory, out });
     }
@@ -133,14 +133,14 @@ pub(crate) async fn download(
     Ok(())
 }
 
-/// Returns readback memory of at least `size` ≤ [`BLOCK`] bytes.
+/// Returns readback memory of at least `size` ≤ [`BLOCK_SIZE`] bytes.
 async fn readback_memory(context: &Arc<Context>, size: usize) -> Result<Arc<Memory>> {
     if size > MAX_UNPOOLED
         && let Some(block) = context.staging.blocks.take()
     {
         return Ok(block);
     }
-    let size = if size > MAX_UNPOOLED { BLOCK } else { size };
+    let size = if size > MAX_UNPOOLED { BLOCK_SIZE } else { size };
     allocate(context, MemoryKind::Readback, size as u64, "download").await
 }
 

@@ -92,7 +92,8 @@ impl Dispatch {
         matches!(self.groups, Groups::Indirect(_))
     }
 
-    /// Returns whether the caller requested the launch: only these are counted and timed.
+    /// Returns whether the caller requested the launch: others are neither counted nor are their
+    /// times returned.
     pub(crate) fn is_launch(&self) -> bool {
         self.role == Role::Launch
     }

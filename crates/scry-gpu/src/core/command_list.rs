@@ -7,7 +7,7 @@ use crate::core::command::{BufferRange, Command};
 use crate::core::memory::Memory;
 use crate::core::report::Reports;
 
-/// Something that a submission keeps alive until it is done.
+/// An object that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
 
 /// How a list of commands first uses a range of bytes that is written before the list runs.
@@ -44,11 +44,11 @@ impl CommandList {
         memories: impl IntoIterator<Item = &'a Arc<Memory>>,
     ) {
         self.commands.push(command);
-        memories.into_iter().for_each(|memory| self.keep(memory));
+        memories.into_iter().for_each(|memory| self.retain_memory(memory));
     }
 
-    /// Keeps an allocation alive. Consecutive commands on one allocation add it only once.
-    pub(crate) fn keep(&mut self, memory: &Arc<Memory>) {
+    /// Keeps an allocation alive. Consecutive commands that use it add it only once.
+    pub(crate) fn retain_memory(&mut self, memory: &Arc<Memory>) {
         let is_latest = |latest| Arc::ptr_eq(latest, memory);
         if !self.memories.last().is_some_and(is_latest) {
             self.memories.push(memory.clone());
@@ -65,7 +65,7 @@ impl CommandList {
     }
 
     /// Returns the number of launches that the caller requested.
-    pub(crate) fn launches(&self) -> u64 {
+    pub(crate) fn launch_count(&self) -> u64 {
         let is_launch = |command: &&Command| match command {
             Command::Dispatch(dispatch) => dispatch.is_launch(),
             _ => false,
@@ -124,10 +124,11 @@ impl CommandList {
                     true => FirstUse::Overwrite,
                     false => FirstUse::Read,
                 };
-                let rest = |(start, end): (u64, u64)| {
+                let outside_access = |(start, end): (u64, u64)| {
                     [(start, end.min(access.offset)), (start.max(access.end()), end)]
                 };
-                untouched = untouched.drain(..).flat_map(rest).filter(|(a, b)| a < b).collect();
+                untouched =
+                    untouched.drain(..).flat_map(outside_access).filter(|(a, b)| a < b).collect();
             });
             if found == FirstUse::Overwrite || untouched.is_empty() {
                 break;

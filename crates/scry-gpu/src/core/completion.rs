@@ -13,7 +13,7 @@ use crate::core::handles::{MemoryId, SubmissionIndex};
 use crate::core::submission_queue::{ABANDONED_HELP, SubmissionQueue};
 use crate::core::wakers::{FutureId, Wakers};
 use crate::core::watcher;
-use crate::lifecycle::cancellation::Reported;
+use crate::lifecycle::cancellation::CancellationScope;
 
 /// How long the first poll of a future may wait for the device, if no other future of the device
 /// is pending: waking a task costs more than a small dispatch.
@@ -24,15 +24,16 @@ const BRIEF_WAIT: Duration = Duration::from_micros(50);
 pub(crate) struct Completion {
     context: Arc<Context>,
     submission: SubmissionIndex,
-    reported: Reported,
-    scope: FailureScope,
-    started: Option<Started>,
+    cancellation_scope: CancellationScope,
+    failure_scope: FailureScope,
+    started: Option<WaitStart>,
     id: Option<FutureId>,
 }
 
-/// The device's counters when a wait started: only later interrupts and cancellations affect it.
+/// The time at which a wait started, and the device's counters at that time: only later interrupts
+/// and cancellations affect the wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Started {
+pub(crate) struct WaitStart {
     at: Instant,
     interrupts: u64,
     pub(crate) cancellations: usize,
@@ -40,8 +41,8 @@ pub(crate) struct Started {
 
 impl Completion {
     /// Completes when a submission is done.
-    pub(crate) fn of(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
-        Self::new(context, submission, Reported::Any, FailureScope::Submission(None))
+    pub(crate) fn for_submission(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
+        Self::new(context, submission, CancellationScope::Any, FailureScope::Task(None))
     }
 
     /// Completes when a submission is done, in order to read its results from an allocation.
@@ -50,49 +51,56 @@ impl Completion {
         submission: SubmissionIndex,
         memory: MemoryId,
     ) -> Self {
-        Self::new(context, submission, Reported::Any, FailureScope::Submission(Some(memory)))
+        Self::new(context, submission, CancellationScope::Any, FailureScope::Task(Some(memory)))
     }
 
-    /// Completes when a submission is done, in order to reuse its memory; does not report failed
-    /// launches.
+    /// Completes when a submission is done, in order to reuse its memory. Failed launches are not
+    /// reported.
     pub(crate) fn for_memory(context: &Arc<Context>, submission: SubmissionIndex) -> Self {
-        Self::new(context, submission, Reported::Any, FailureScope::None)
+        Self::new(context, submission, CancellationScope::Any, FailureScope::None)
     }
 
     /// Completes when everything submitted so far is done; `None` if nothing was submitted.
-    pub(crate) fn of_all(context: &Arc<Context>) -> Option<Self> {
+    pub(crate) fn for_all_submitted(context: &Arc<Context>) -> Option<Self> {
         let last = context.last_submission()?;
-        Some(Self::new(context, last, Reported::DuringWait, FailureScope::New))
+        Some(Self::new(context, last, CancellationScope::DuringWait, FailureScope::New))
     }
 
     fn new(
         context: &Arc<Context>,
         submission: SubmissionIndex,
-        reported: Reported,
-        scope: FailureScope,
+        cancellation_scope: CancellationScope,
+        failure_scope: FailureScope,
     ) -> Self {
-        Self { context: context.clone(), submission, reported, scope, started: None, id: None }
+        Self {
+            context: context.clone(),
+            submission,
+            cancellation_scope,
+            failure_scope,
+            started: None,
+            id: None,
+        }
     }
 
     /// Polls the device once; `None` while the work is unfinished.
-    fn check(&self, started: &Started) -> Option<Result<()>> {
+    fn check(&self, started: &WaitStart) -> Option<Result<()>> {
         let queue: &SubmissionQueue = &self.context;
         let is_late = |limit: &Duration| started.at.elapsed() >= *limit;
         if let Err(error) = queue.check_alive() {
             // The watcher abandoned the device because of this future or a similar one.
             let abandoned = queue.wakers_unless_forked().and_then(Wakers::abandoned_after);
             let late =
-                abandoned.filter(is_late).map(|limit| queue.timed_out(limit, ABANDONED_HELP));
+                abandoned.filter(is_late).map(|limit| queue.timeout_error(limit, ABANDONED_HELP));
             return Some(Err(late.unwrap_or(error)));
         }
         match queue.note_loss(queue.driver.poll(self.submission)) {
-            Ok(true) => Some(queue.outcome(
+            Ok(true) => Some(queue.finish_wait(
                 self.submission,
                 started.cancellations,
-                self.reported,
-                self.scope,
+                self.cancellation_scope,
+                self.failure_scope,
             )),
-            // Work beyond the time limit is being cancelled; that is the error to return.
+            // Past the time limit the work is being cancelled: the future then returns the timeout.
             Ok(false)
                 if queue.interrupts() != started.interrupts
                     && !queue.time_limit().is_some_and(|limit| is_late(&limit)) =>
@@ -106,7 +114,7 @@ impl Completion {
     }
 
     /// Registers the waker, to be woken once the submission is done or the future must poll again.
-    fn register(&mut self, waker: &task::Waker, started: &Started) -> Result<()> {
+    fn register(&mut self, waker: &task::Waker, started: &WaitStart) -> Result<()> {
         let queue: &SubmissionQueue = &self.context;
         let wakers = &queue.wakers;
         let id = *self.id.get_or_insert_with(|| wakers.new_id());
@@ -125,7 +133,7 @@ impl Completion {
     }
 
     /// Waits for up to [`BRIEF_WAIT`]: by polling, or asleep if the device runs on host cores.
-    fn wait_briefly(&self, started: &Started) -> Option<Result<()>> {
+    fn wait_briefly(&self, started: &WaitStart) -> Option<Result<()>> {
         let queue: &SubmissionQueue = &self.context;
         if !queue.driver.can_block() {
             return None;
@@ -133,7 +141,7 @@ impl Completion {
         if queue.info.kind == DeviceKind::Software {
             return match queue.note_loss(queue.driver.wait(self.submission, BRIEF_WAIT)) {
                 Ok(false) => None,
-                // `check` returns an error of the driver again.
+                // Done, or an error of the driver, which `check` returns again.
                 _ => self.check(started),
             };
         }
@@ -161,7 +169,7 @@ impl Completion {
         if let Err(error) = self.register(cx.waker(), &started) {
             return Poll::Ready(Err(error));
         }
-        // Events before the waker was stored did not wake it.
+        // Checked again: events before the waker was stored did not wake it.
         self.check(&started).map_or(Poll::Pending, Poll::Ready)
     }
 
@@ -195,9 +203,9 @@ impl Drop for Completion {
 
 impl SubmissionQueue {
     /// Returns the current counters; the wait compares later values with them.
-    pub(crate) fn start_wait(&self) -> Started {
+    pub(crate) fn start_wait(&self) -> WaitStart {
         let cancellations = self.cancellations.count();
-        Started { at: Instant::now(), interrupts: self.interrupts(), cancellations }
+        WaitStart { at: Instant::now(), interrupts: self.interrupts(), cancellations }
     }
 
     fn start_watcher(&self) -> Result<()> {

@@ -35,7 +35,7 @@ struct KernelCopy {
     max_size: u64,
 }
 
-/// Returns the kernel for this copy; `None` if it is a copy command.
+/// Returns the kernel for this copy; `None` if the copy must be a copy command.
 fn kernel_copy(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<KernelCopy> {
     let CopyKernel { source, invocations, min_size } = *context.copier.kernel()?;
     if src.size < min_size {
@@ -45,10 +45,10 @@ fn kernel_copy(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option
     let compile = || {
         let compiled = Kernel::compile(context, source, &CompileOptions::default(), true);
         let warn = |error: &_| log::warn!("large copies use the copy command: {error}");
-        compiled.inspect_err(warn).ok().map(Kernel::without_device)
+        compiled.inspect_err(warn).ok().map(Kernel::into_compiled)
     };
     let kernel = context.copier.get_or_compile(compile)?;
-    Some(KernelCopy { kernel: Kernel::of_device(kernel, context), invocations, max_size })
+    Some(KernelCopy { kernel: Kernel::from_compiled(kernel, context), invocations, max_size })
 }
 
 /// Appends a copy between two non-empty ranges of the same size that do not overlap.
@@ -111,8 +111,8 @@ fn launch(
 fn grid(size: u64, group: u64) -> [u32; 3] {
     let groups = size.div_ceil(group);
     let rows = groups.div_ceil(MAX_GROUPS_X);
-    let narrow = |n: u64| u32::try_from(n).expect("a launch copies less than 4 GiB");
-    [narrow(groups.div_ceil(rows)), narrow(rows), 1]
+    let to_u32 = |n: u64| u32::try_from(n).expect("a launch copies less than 4 GiB");
+    [to_u32(groups.div_ceil(rows)), to_u32(rows), 1]
 }
 
 /// The bytes of a buffer of any type, viewed as the kernel's vectors.

@@ -126,12 +126,12 @@ impl DeviceBytes {
         element: &ElementType,
     ) -> Result<()> {
         let reject = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
-        let (name, of) = (element.rust_name(), quoted(&self.label));
+        let (name, buffer) = (element.rust_name(), quoted(&self.label));
         let (align, offset) = (element.align, self.offset + start);
         if !offset.is_multiple_of(align) {
             return reject(
                 format!(
-                    "{name} is aligned to {align} bytes, but the view of {of} starts at byte \
+                    "{name} is aligned to {align} bytes, but the view of {buffer} starts at byte \
                      {offset}"
                 ),
                 format!("start the view at a multiple of {align} bytes, or copy the bytes"),
@@ -141,7 +141,9 @@ impl DeviceBytes {
         if rest != 0 {
             let each = element.size;
             return reject(
-                format!("{size} bytes of {of} are not a multiple of the {each} bytes of {name}"),
+                format!(
+                    "{size} bytes of {buffer} are not a multiple of the {each} bytes of {name}"
+                ),
                 format!("view the first {} of them", size - rest),
             );
         }
@@ -149,8 +151,8 @@ impl DeviceBytes {
     }
 }
 
-/// Returns the bytes of `len` elements; an error if that exceeds the maximum buffer size of the
-/// device.
+/// Returns the size of `len` elements in bytes; an error if it exceeds the device's maximum buffer
+/// size.
 fn byte_size(context: &Context, len: usize, element: &ElementType) -> Result<u64> {
     let limit = context.info.limits.max_buffer_size;
     let size = len as u128 * u128::from(element.size);

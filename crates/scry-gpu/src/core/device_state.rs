@@ -126,7 +126,7 @@ impl DeviceState {
     }
 
     /// Returns the error of a wait that exceeded a time limit.
-    pub(super) fn timed_out(&self, limit: Duration, help: &str) -> GpuError {
+    pub(super) fn timeout_error(&self, limit: Duration, help: &str) -> GpuError {
         let device = self.info.name.clone();
         GpuError::Timeout(TimeoutError { function: None, device, limit, help: help.to_owned() })
     }

@@ -21,15 +21,15 @@ pub(crate) use crate::core::handles::{
     SubmissionIndex,
 };
 
-/// Submissions that were ended early, first and last included; none of them if `first` is beyond
-/// `last`.
+/// Submissions that were ended early, from `first` to `last`, both included; none if `first` is
+/// greater than `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cancelled {
     pub(crate) first: SubmissionIndex,
     pub(crate) last: SubmissionIndex,
 }
 
-/// Describes the failure that a launch of a kernel reports.
+/// Describes the failure that a launch of a kernel may report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailureReport {
     /// The problem, as the predicate of a sentence about the launch.
@@ -138,7 +138,7 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Loads a routine of a vendor library. Its launches are like those of native kernels.
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
-        Err(native::no_library(job.library, &self.info().title()))
+        Err(native::library_error(job.library, &self.info().title()))
     }
 
     /// Returns the kernel for large copies within device memory; `None` if the copy command is
@@ -147,16 +147,16 @@ pub(crate) trait Driver: Send + Sync {
         None
     }
 
-    /// Returns the variant of a kernel that indirect launches run, which decides who reads the
+    /// Returns the variant of a kernel that indirect launches run. It determines what reads the
     /// workgroup counts and applies [`scry_ir::runnable_workgroups`] to them. `Native`: the driver,
     /// when it executes the launch. `Counts`: the kernel. `Linearised`: a launch that the core
-    /// inserts before this one, which computes the grid parameters and the native grid;
-    /// [`Groups::Indirect`](crate::core::command::Groups) is then the native grid, which is within
-    /// the device's limits and may be empty.
+    /// inserts before the indirect one, and that computes the grid parameters and the native grid.
+    /// [`Groups::Indirect`](crate::core::command::Groups) is then the native grid: within the
+    /// device's limits, and possibly empty.
     fn indirect(&self) -> GridSource;
 
-    /// Describes the failure that launches of a kernel report, in words bound after all other
-    /// buffers; `None` if the kernel has no such binding.
+    /// Describes the failure that launches of a kernel may report, in a buffer bound after all
+    /// others ([`report`](crate::core::report)); `None` if the kernel has no such binding.
     fn report(&self, kernel: KernelId) -> Option<Arc<FailureReport>> {
         let _ = kernel;
         None

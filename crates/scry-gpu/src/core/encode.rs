@@ -18,11 +18,11 @@ use crate::core::driver::GridSource;
 use crate::core::handles::MemoryKind;
 use crate::core::indirect::{self, PreparedGrid};
 use crate::core::memory::Memory;
-use crate::core::report::Reporting;
+use crate::core::report::ReportingLaunch;
 use crate::core::same_device::{quoted, same_device};
 
-/// Maximum bytes of a repeated pattern that the host writes; the device copies the rest.
-const PATTERN_SEED: u64 = 64 << 10;
+/// Maximum bytes of a repeated pattern that the host writes; the device copies them to the rest.
+const MAX_PATTERN_SEED: u64 = 64 << 10;
 
 /// Submits a single copy; errors name `operation`, the public function.
 pub(crate) fn copy_now(
@@ -90,13 +90,15 @@ pub(crate) fn fill(
     let Some((memory, span)) = dst.bytes() else {
         return Ok(());
     };
-    if let Some(word) = as_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0) {
+    if let Some(word) =
+        repeated_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0)
+    {
         list.push(Command::Fill { dst: span, pattern: word }, [memory]);
         return Ok(());
     }
     // The host writes the first bytes; the device doubles them until the range is full.
     let element = pattern.len() as u64;
-    let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
+    let seed = span.size.min(MAX_PATTERN_SEED / element.max(1) * element).max(element);
     let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
     let part = |offset: u64, size: u64| BufferRange { offset: span.offset + offset, size, ..span };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
@@ -109,16 +111,17 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Returns the 32-bit word that, repeated, gives the same bytes as the repeated pattern, if any.
-fn as_word(pattern: &[u8]) -> Option<u32> {
+/// Returns the 32-bit word whose repetition has the same bytes as that of the pattern, if there is
+/// one.
+fn repeated_word(pattern: &[u8]) -> Option<u32> {
     let word: [u8; 4] = match pattern {
         [a] => [*a; 4],
         [a, b] => [*a, *b, *a, *b],
         _ => pattern.first_chunk().copied()?,
     };
-    let whole = pattern.len() <= 2 || pattern.len().is_multiple_of(4);
+    let has_word_period = pattern.len() <= 2 || pattern.len().is_multiple_of(4);
     let repeats = pattern.iter().zip(word.iter().cycle()).all(|(a, b)| a == b);
-    (whole && repeats).then(|| u32::from_ne_bytes(word))
+    (has_word_period && repeats).then(|| u32::from_ne_bytes(word))
 }
 
 /// Appends a copy of host bytes, captured now, to device memory.
@@ -155,6 +158,7 @@ pub(crate) fn dispatch(
         .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
 }
 
+/// Checks the buffers of a launch with at least one workgroup.
 fn check_arguments(context: &Context, kernel: &Kernel, arguments: &[Argument<'_>]) -> Result<()> {
     let (interface, info) = (kernel.interface(), &context.info);
     if kernel.is_native() {
@@ -167,6 +171,7 @@ fn check_arguments(context: &Context, kernel: &Kernel, arguments: &[Argument<'_>
 /// Maximum number of arguments that are checked on the stack; launches with more are rare.
 const MAX_STACK_ARGUMENTS: usize = 8;
 
+/// Implements [`dispatch`]; errors do not have the label of the kernel's source.
 fn append(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -181,58 +186,58 @@ fn append(
     let mut on_stack = ArrayVec::<Argument<'_>, MAX_STACK_ARGUMENTS>::new();
     let mut on_heap = Vec::new();
     let arguments: &[Argument<'_>] = if bindings.len() <= MAX_STACK_ARGUMENTS {
-        arguments(context, operation, kernel, bindings, &mut on_stack)?;
+        collect_arguments(context, operation, kernel, bindings, &mut on_stack)?;
         &on_stack
     } else {
-        arguments(context, operation, kernel, bindings, &mut on_heap)?;
+        collect_arguments(context, operation, kernel, bindings, &mut on_heap)?;
         &on_heap
     };
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
-    let size = size(context, operation, kernel, launch)?;
+    let size = launch_grid(context, operation, kernel, launch)?;
     let Some(size) = size else {
         return check::signature(interface, arguments);
     };
     check_arguments(context, kernel, arguments)?;
-    if let Size::Indirect(_, counts) = &size {
+    if let LaunchGrid::Indirect(_, counts) = &size {
         check::overwritten_counts(interface, arguments, *counts)?;
     }
     kernel.check_maps(bindings, &immediates)?;
     let GridChoice { groups, source, params } = choose_grid(context, list, interface, size)?;
     let variant;
     let compiled = match source {
-        GridSource::Native => kernel.inner().native_grid(),
+        GridSource::Native => kernel.compiled().native_grid(),
         _ => {
-            variant = kernel.inner().variant(context, source)?;
+            variant = kernel.compiled().variant(context, source)?;
             &variant
         }
     };
-    let reports = compiled.report();
+    let failure_report = compiled.report();
     // Exact capacity: recording many launches is memory-bound.
-    let extra = usize::from(params.is_some()) + usize::from(reports.is_some());
+    let extra = usize::from(params.is_some()) + usize::from(failure_report.is_some());
     let mut bound = Vec::with_capacity(bindings.len() + extra);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check rejects empty arguments");
         let span = BufferRange { size: check::bound_size(binding, whole.size), ..whole };
-        list.keep(memory);
+        list.retain_memory(memory);
         bound.push(BoundBuffer { span, writes: binding.access.writes() });
     }
     bound.extend(params.map(|span| BoundBuffer { span, writes: false }));
-    if let Some(meaning) = reports {
-        let at = list.commands.len();
-        let (words, span) = list.reports.add(
-            Reporting {
+    if let Some(failure_report) = failure_report {
+        let command_index = list.commands.len();
+        let (memory, span) = list.reports.add(
+            ReportingLaunch {
                 kernel: kernel.entry_point().to_owned(),
                 label: kernel.label().cloned(),
-                meaning: meaning.clone(),
-                at,
+                failure_report: failure_report.clone(),
+                command_index,
             },
             context.info.binding_alignment,
             |size| context.allocate(MemoryKind::Device, size, "reports of launches"),
         )?;
         bound.push(BoundBuffer { span, writes: true });
-        list.keep(&words);
+        list.retain_memory(&memory);
     }
     list.commands.push(Command::Dispatch(Dispatch {
         kernel: compiled.id(),
@@ -246,56 +251,58 @@ fn append(
 }
 
 /// Appends the bindings to `out` as [`Argument`]s, and checks that all belong to this device.
-fn arguments<'a>(
+fn collect_arguments<'a>(
     context: &Arc<Context>,
     operation: &str,
     kernel: &Kernel,
     bindings: &[&'a dyn Binding],
     out: &mut impl Extend<Argument<'a>>,
 ) -> Result<()> {
-    for (nth, binding) in bindings.iter().enumerate() {
+    for (index, binding) in bindings.iter().enumerate() {
         let view = binding.view();
-        same_device(context, (view.context, view.label), operation, || role(kernel, nth))?;
+        same_device(context, (view.context, view.label), operation, || {
+            binding_role(kernel, index)
+        })?;
         out.extend([argument(view)]);
     }
     Ok(())
 }
 
-/// Describes the binding that buffer `nth` of a launch is passed for.
-fn role(kernel: &Kernel, nth: usize) -> String {
+/// Describes the binding to which the buffer at this index is bound, for errors.
+fn binding_role(kernel: &Kernel, index: usize) -> String {
     let interface = kernel.interface();
-    match interface.bindings.get(nth) {
+    match interface.bindings.get(index) {
         Some(binding) => {
             format!("{} of kernel `{}`", check::binding_name(binding), interface.entry_point)
         }
-        None => format!("buffer {nth}, counted from 0, of kernel `{}`", interface.entry_point),
+        None => format!("buffer {index}, counted from 0, of kernel `{}`", interface.entry_point),
     }
 }
 
-/// The checked size of a launch: a known grid, or workgroup counts in memory.
-enum Size<'a> {
+/// The checked grid of a launch: known to the host, or workgroup counts in memory.
+enum LaunchGrid<'a> {
     Direct(Grid),
     Indirect(&'a Arc<Memory>, BufferRange),
 }
 
-/// Checks the size of a launch; `None` if there are no invocations.
-fn size<'a>(
+/// Checks the size of a launch and returns its grid; `None` if there are no invocations.
+fn launch_grid<'a>(
     context: &Arc<Context>,
     operation: &str,
     kernel: &Kernel,
     launch: &'a Launch,
-) -> Result<Option<Size<'a>>> {
+) -> Result<Option<LaunchGrid<'a>>> {
     let interface = kernel.interface();
     match &launch.size {
-        LaunchSize::Known(size) => {
+        LaunchSize::Direct(size) => {
             let grid = launch::grid(interface, &context.info, *size)?;
             kernel.check_grid(context, &grid)?;
-            Ok((!grid.empty).then_some(Size::Direct(grid)))
+            Ok((!grid.empty).then_some(LaunchGrid::Direct(grid)))
         }
         LaunchSize::Indirect(counts) => {
             kernel.check_indirect()?;
             let (memory, span) = counts.check(context, operation, interface)?;
-            Ok(Some(Size::Indirect(memory, span)))
+            Ok(Some(LaunchGrid::Indirect(memory, span)))
         }
     }
 }
@@ -314,15 +321,15 @@ fn choose_grid(
     context: &Arc<Context>,
     list: &mut CommandList,
     interface: &Interface,
-    size: Size<'_>,
+    size: LaunchGrid<'_>,
 ) -> Result<GridChoice> {
     match size {
-        Size::Direct(Grid { native, linearised: None, .. }) => Ok(GridChoice {
+        LaunchGrid::Direct(Grid { native, linearised: None, .. }) => Ok(GridChoice {
             groups: Groups::Direct(native),
             source: GridSource::Native,
             params: None,
         }),
-        Size::Direct(Grid { native, linearised: Some(linearised), .. }) => {
+        LaunchGrid::Direct(Grid { native, linearised: Some(linearised), .. }) => {
             let label = "parameters of a linearised grid";
             let memory = capture(context, &linearised.to_bytes(), label)?;
             let params = Some(memory.whole());
@@ -330,8 +337,8 @@ fn choose_grid(
             let source = GridSource::Linearised;
             Ok(GridChoice { groups: Groups::Direct(native), source, params })
         }
-        Size::Indirect(memory, counts) => {
-            list.keep(memory);
+        LaunchGrid::Indirect(memory, counts) => {
+            list.retain_memory(memory);
             let source = context.driver.indirect();
             if source != GridSource::Linearised {
                 return Ok(GridChoice {

@@ -9,7 +9,7 @@ use crate::core::command_list::CommandList;
 use crate::core::driver::FailureReport;
 use crate::core::handles::{MemoryId, MemoryKind, SubmissionIndex};
 use crate::core::memory::Memory;
-use crate::core::report::{REPORT_BYTES, REPORTS_PER_BLOCK, Reporting};
+use crate::core::report::{REPORT_BYTES, REPORTS_PER_BLOCK, ReportingLaunch};
 use crate::core::submission_queue::SubmissionQueue;
 
 /// Maximum number of failed submissions that are remembered.
@@ -17,8 +17,9 @@ const MAX_REMEMBERED: usize = 256;
 
 /// Failure reports in transfer to the host.
 pub(crate) struct ReportReadback {
-    launches: Vec<(Reporting, u64)>,
-    /// Launches of the submission, including those without a report.
+    /// The launches with a report, and their number among all launches, from 1.
+    launches: Vec<(ReportingLaunch, u64)>,
+    /// Number of launches of the submission, including those without a report.
     total: u64,
     /// Bytes from one report to the next.
     stride: u64,
@@ -28,12 +29,12 @@ pub(crate) struct ReportReadback {
     /// The thread that submitted.
     thread: ThreadId,
     /// The allocations that the submission writes.
-    wrote: Vec<MemoryId>,
+    written: Vec<MemoryId>,
 }
 
 impl ReportReadback {
     /// Prepares the readback of a list's reports, if it has any.
-    pub(crate) fn of(queue: &SubmissionQueue, list: &CommandList) -> Result<Option<Self>> {
+    pub(crate) fn for_list(queue: &SubmissionQueue, list: &CommandList) -> Result<Option<Self>> {
         let reports = &list.reports;
         if reports.launches.is_empty() {
             return Ok(None);
@@ -49,24 +50,24 @@ impl ReportReadback {
         let mut launches = Vec::with_capacity(reports.launches.len());
         let mut reporting = reports.launches.iter().peekable();
         let mut total = 0;
-        let mut wrote = Vec::new();
-        for (at, command) in list.commands.iter().enumerate() {
+        let mut written = Vec::new();
+        for (index, command) in list.commands.iter().enumerate() {
             total +=
                 u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
             command.for_each_access(|span, writes| {
-                if writes && wrote.last() != Some(&span.memory) {
-                    wrote.push(span.memory);
+                if writes && written.last() != Some(&span.memory) {
+                    written.push(span.memory);
                 }
             });
-            if let Some(launch) = reporting.next_if(|launch| launch.at == at) {
+            if let Some(launch) = reporting.next_if(|launch| launch.command_index == index) {
                 launches.push((launch.clone(), total));
             }
         }
-        wrote.sort_unstable();
-        wrote.dedup();
+        written.sort_unstable();
+        written.dedup();
         let stride = REPORT_BYTES.max(queue.info.binding_alignment);
         let thread = thread::current().id();
-        Ok(Some(Self { launches, total, stride, copies, readbacks, thread, wrote }))
+        Ok(Some(Self { launches, total, stride, copies, readbacks, thread, written }))
     }
 
     /// Returns the commands that copy the reports, to be executed after the launches.
@@ -83,8 +84,9 @@ impl ReportReadback {
             if let Err(error) = queue.note_loss(read) {
                 return Some(error);
             }
-            for (words, launch) in bytes.chunks(self.stride as usize).zip(launches) {
-                if words.iter().take(4).any(|byte| *byte != 0) {
+            for (report, launch) in bytes.chunks(self.stride as usize).zip(launches) {
+                // A launch failed if it set the first `u32` of its report.
+                if report.iter().take(4).any(|byte| *byte != 0) {
                     return Some(self.error(queue, launch));
                 }
             }
@@ -92,8 +94,12 @@ impl ReportReadback {
         None
     }
 
-    fn error(&self, queue: &SubmissionQueue, (launch, number): &(Reporting, u64)) -> GpuError {
-        let FailureReport { problem, limit, help } = &*launch.meaning;
+    fn error(
+        &self,
+        queue: &SubmissionQueue,
+        (launch, number): &(ReportingLaunch, u64),
+    ) -> GpuError {
+        let FailureReport { problem, limit, help } = &*launch.failure_report;
         let which = match self.total {
             1 => "the launch".to_owned(),
             total => format!("launch {number} of {total}"),
@@ -116,30 +122,32 @@ struct Failure {
     /// The thread that submitted it.
     thread: ThreadId,
     /// The allocations that it wrote.
-    wrote: Vec<MemoryId>,
+    written: Vec<MemoryId>,
     error: GpuError,
-    /// The latest submission when a wait first reported the failure.
-    reported_at: Option<SubmissionIndex>,
-    /// The latest submission when a wait of the submitting thread first reported it.
-    reported_to_submitter_at: Option<SubmissionIndex>,
+    /// The last submission at the time of the first report: waits for later submissions do not
+    /// report the failure again.
+    last_when_reported: Option<SubmissionIndex>,
+    /// The same for waits of the submitting thread.
+    last_when_reported_to_submitter: Option<SubmissionIndex>,
 }
 
 /// The failed submissions of a device.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<Vec<Failure>>);
 
-/// The failures that a wait reports, in addition to that of its submission.
+/// Which failures a wait reports: of those in the awaited submission and earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureScope {
-    /// None, including that of the submission: the caller does not wait for results.
+    /// None: the caller does not wait for results.
     None,
-    /// Failures that no wait has reported yet.
+    /// Those that no wait has reported yet.
     New,
-    /// Failures of this thread's submissions, and of those that wrote the allocation to read.
+    /// That of the awaited submission; those of this thread's submissions, and of submissions that
+    /// wrote the allocation being read, unless reported before the awaited work was submitted.
     Reader(Option<MemoryId>),
-    /// Failures of submissions that wrote the allocation that the task reads. Tasks share threads,
-    /// so the thread does not identify who submitted.
-    Submission(Option<MemoryId>),
+    /// As `Reader`, but for a task: without those of this thread's submissions. Tasks share
+    /// threads, so the thread does not identify the task that submitted.
+    Task(Option<MemoryId>),
 }
 
 impl Failures {
@@ -159,22 +167,22 @@ impl Failures {
         let done = drain();
         for (submission, readback) in done.iter().filter_map(readback) {
             let Some(error) = readback.failure(queue) else { continue };
-            // Its waits report the time limit.
-            if queue.cancellations.include(submission) {
+            // Cancelled by the time limit: waits return that error instead.
+            if queue.cancellations.contains(submission) {
                 continue;
             }
             log::error!("{error}");
             if failures.len() == MAX_REMEMBERED {
                 failures.remove(0);
             }
-            let (thread, wrote) = (readback.thread, readback.wrote.clone());
+            let (thread, written) = (readback.thread, readback.written.clone());
             failures.push(Failure {
                 submission,
                 thread,
-                wrote,
+                written,
                 error,
-                reported_at: None,
-                reported_to_submitter_at: None,
+                last_when_reported: None,
+                last_when_reported_to_submitter: None,
             });
         }
         done
@@ -187,7 +195,7 @@ impl Failures {
     /// before the first report may use the failed results, so all waits for it fail with the same
     /// error; waits for work submitted after the report succeed. The submitting thread gets the
     /// report even if other threads got it before.
-    pub(crate) fn to_report(
+    pub(crate) fn failure_for_wait(
         &self,
         submission: SubmissionIndex,
         scope: FailureScope,
@@ -197,30 +205,32 @@ impl Failures {
         if failures.is_empty() {
             return None;
         }
-        let is_task = matches!(scope, FailureScope::Submission(_));
+        let is_task = matches!(scope, FailureScope::Task(_));
         let thread = (!is_task).then(|| thread::current().id());
-        let concerns = |failure: &Failure| match (scope, failure.reported_at) {
+        let is_reportable = |failure: &Failure| match (scope, failure.last_when_reported) {
             _ if failure.submission > submission => false,
             (FailureScope::None, _) | (FailureScope::New, Some(_)) => false,
             (FailureScope::New, None) => true,
-            (FailureScope::Reader(_) | FailureScope::Submission(_), _)
+            (FailureScope::Reader(_) | FailureScope::Task(_), _)
                 if failure.submission == submission =>
             {
                 true
             }
-            (FailureScope::Reader(read) | FailureScope::Submission(read), reported_at) => {
+            (FailureScope::Reader(read) | FailureScope::Task(read), last_when_reported) => {
                 let own = Some(failure.thread) == thread;
-                let reported_at = if own { failure.reported_to_submitter_at } else { reported_at };
-                reported_at.is_none_or(|latest| submission <= latest)
-                    && (own || read.is_some_and(|read| failure.wrote.contains(&read)))
+                let last_when_reported =
+                    if own { failure.last_when_reported_to_submitter } else { last_when_reported };
+                last_when_reported.is_none_or(|latest| submission <= latest)
+                    && (own || read.is_some_and(|read| failure.written.contains(&read)))
             }
         };
-        let itself = failures.iter().position(|it| it.submission == submission && concerns(it));
-        let at = itself.or_else(|| failures.iter().position(concerns))?;
+        let awaited =
+            failures.iter().position(|it| it.submission == submission && is_reportable(it));
+        let at = awaited.or_else(|| failures.iter().position(is_reportable))?;
         let failure = &mut failures[at];
-        failure.reported_at.get_or_insert(last);
+        failure.last_when_reported.get_or_insert(last);
         if Some(failure.thread) == thread {
-            failure.reported_to_submitter_at.get_or_insert(last);
+            failure.last_when_reported_to_submitter.get_or_insert(last);
         }
         Some(failure.error.clone())
     }
@@ -232,24 +242,25 @@ mod tests {
     use crate::api::error::InterruptedError;
     use crate::core::id::Slots;
 
-    /// Failures of this thread's submissions, or of another's; each wrote the allocation.
-    fn failures(submissions: &[u64], is_own: bool, wrote: MemoryId) -> Failures {
+    /// Returns failures of submissions of this thread, or of another one, that all wrote an
+    /// allocation.
+    fn failures(submissions: &[u64], is_own: bool, written: MemoryId) -> Failures {
         let other = thread::spawn(|| thread::current().id()).join().unwrap();
         let failure = |submission: &u64| Failure {
             submission: SubmissionIndex(*submission),
             thread: if is_own { thread::current().id() } else { other },
-            wrote: vec![wrote],
+            written: vec![written],
             error: GpuError::Interrupted(InterruptedError {
                 function: None,
                 device: submission.to_string(),
             }),
-            reported_at: None,
-            reported_to_submitter_at: None,
+            last_when_reported: None,
+            last_when_reported_to_submitter: None,
         };
         Failures(Mutex::new(submissions.iter().map(failure).collect()))
     }
 
-    /// Two allocations.
+    /// Returns two allocations.
     fn memories() -> [MemoryId; 2] {
         let mut slots = Slots::default();
         [slots.insert(()), slots.insert(())]
@@ -261,27 +272,27 @@ mod tests {
         scope: FailureScope,
         last: u64,
     ) -> Option<String> {
-        failures.to_report(SubmissionIndex(submission), scope, SubmissionIndex(last)).map(|error| {
-            match error {
+        failures.failure_for_wait(SubmissionIndex(submission), scope, SubmissionIndex(last)).map(
+            |error| match error {
                 GpuError::Interrupted(InterruptedError { device, .. }) => device,
                 other => panic!("{other}"),
-            }
-        })
+            },
+        )
     }
 
-    const ANY: FailureScope = FailureScope::Reader(None);
+    const THIS_THREAD: FailureScope = FailureScope::Reader(None);
 
     #[test]
-    fn failures_are_reported_until_submitted_later() {
+    fn later_submissions_do_not_report_failure() {
         let failures = failures(&[3], true, memories()[0]);
-        assert_eq!(reported(&failures, 2, ANY, 5), None);
+        assert_eq!(reported(&failures, 2, THIS_THREAD, 5), None);
         assert_eq!(reported(&failures, 4, FailureScope::None, 5), None);
-        assert_eq!(reported(&failures, 4, ANY, 5).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 4, THIS_THREAD, 5).as_deref(), Some("3"));
         // Waits for earlier submissions report it again, waits for the submission itself always.
-        assert_eq!(reported(&failures, 5, ANY, 9).as_deref(), Some("3"));
-        assert_eq!(reported(&failures, 3, ANY, 9).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 5, THIS_THREAD, 9).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 3, THIS_THREAD, 9).as_deref(), Some("3"));
         // Waits for later submissions do not.
-        assert_eq!(reported(&failures, 6, ANY, 9), None);
+        assert_eq!(reported(&failures, 6, THIS_THREAD, 9), None);
         assert_eq!(reported(&failures, 5, FailureScope::New, 9), None);
     }
 
@@ -289,14 +300,14 @@ mod tests {
     fn readers_on_other_threads_get_failures() {
         let [written, other] = memories();
         let failures = failures(&[3], false, written);
-        assert_eq!(reported(&failures, 5, ANY, 9), None);
+        assert_eq!(reported(&failures, 5, THIS_THREAD, 9), None);
         assert_eq!(reported(&failures, 5, FailureScope::Reader(Some(other)), 9), None);
         assert_eq!(
             reported(&failures, 5, FailureScope::Reader(Some(written)), 9).as_deref(),
             Some("3")
         );
         assert_eq!(
-            reported(&failures, 3, ANY, 9).as_deref(),
+            reported(&failures, 3, THIS_THREAD, 9).as_deref(),
             Some("3"),
             "a wait for that submission"
         );
@@ -307,24 +318,24 @@ mod tests {
         let [written, other] = memories();
         let failures = failures(&[3], true, written);
         // This thread submitted, but its current task may be unrelated.
-        assert_eq!(reported(&failures, 5, FailureScope::Submission(None), 9), None);
-        assert_eq!(reported(&failures, 5, FailureScope::Submission(Some(other)), 9), None);
-        assert_eq!(reported(&failures, 3, FailureScope::Submission(None), 9).as_deref(), Some("3"));
+        assert_eq!(reported(&failures, 5, FailureScope::Task(None), 9), None);
+        assert_eq!(reported(&failures, 5, FailureScope::Task(Some(other)), 9), None);
+        assert_eq!(reported(&failures, 3, FailureScope::Task(None), 9).as_deref(), Some("3"));
         assert_eq!(
-            reported(&failures, 5, FailureScope::Submission(Some(written)), 9).as_deref(),
+            reported(&failures, 5, FailureScope::Task(Some(written)), 9).as_deref(),
             Some("3")
         );
         assert_eq!(
-            reported(&failures, 5, ANY, 9).as_deref(),
+            reported(&failures, 5, THIS_THREAD, 9).as_deref(),
             Some("3"),
             "blocking waits of the thread still report it"
         );
     }
 
     #[test]
-    fn own_failure_is_reported_first() {
+    fn awaited_submission_is_reported_first() {
         let failures = failures(&[3, 4], true, memories()[0]);
-        assert_eq!(reported(&failures, 4, ANY, 4).as_deref(), Some("4"));
+        assert_eq!(reported(&failures, 4, THIS_THREAD, 4).as_deref(), Some("4"));
         assert_eq!(reported(&failures, 9, FailureScope::New, 9).as_deref(), Some("3"));
         assert_eq!(reported(&failures, 9, FailureScope::New, 9), None);
     }
@@ -335,14 +346,14 @@ mod tests {
         let is_reported_elsewhere = thread::scope(|scope| {
             let wait = || {
                 failures
-                    .to_report(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
+                    .failure_for_wait(SubmissionIndex(5), FailureScope::New, SubmissionIndex(5))
                     .is_some()
             };
             scope.spawn(wait).join().unwrap()
         });
         assert!(is_reported_elsewhere);
         let reported = |submission| {
-            failures.to_report(
+            failures.failure_for_wait(
                 SubmissionIndex(submission),
                 FailureScope::Reader(None),
                 SubmissionIndex(6),

@@ -64,7 +64,8 @@ impl Hazards {
     }
 
     fn barrier_before(&mut self, command: &Command, stage: Stages) -> Option<Barrier> {
-        let index = EXECUTING.iter().position(|s| *s == stage).expect("commands execute in one");
+        let index =
+            EXECUTING.iter().position(|s| *s == stage).expect("a command executes in one of these");
         let unordered = &mut self.unordered[index];
         let before = unordered.stages?;
         let mut conflict = false;

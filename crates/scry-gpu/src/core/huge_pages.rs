@@ -28,12 +28,12 @@ fn advise(memory: &mut [u8]) {
         fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int;
     }
 
-    let before = memory.as_ptr().align_offset(PAGE).min(memory.len());
-    let whole = &mut memory[before..];
-    let length = whole.len() / PAGE * PAGE;
+    let unaligned = memory.as_ptr().align_offset(PAGE).min(memory.len());
+    let aligned = &mut memory[unaligned..];
+    let length = aligned.len() / PAGE * PAGE;
     // SAFETY: the range is within the memory borrowed here. The advice changes neither contents nor
     // access rights, and may be rejected without harm.
-    unsafe { madvise(whole.as_mut_ptr().cast(), length, MADV_HUGEPAGE) };
+    unsafe { madvise(aligned.as_mut_ptr().cast(), length, MADV_HUGEPAGE) };
 }
 
 #[cfg(not(target_os = "linux"))]

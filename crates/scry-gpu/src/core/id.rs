@@ -95,9 +95,9 @@ impl<K, T> Slots<K, T> {
     /// Removes and returns the object; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
         let slot = self.indices.find(id.index, id.generation)?;
-        let taken = self.values[slot].take()?;
+        let value = self.values[slot].take()?;
         self.indices.free(id.index);
-        Some(taken)
+        Some(value)
     }
 }
 

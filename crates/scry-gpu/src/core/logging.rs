@@ -13,18 +13,18 @@ fn milliseconds(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()
 }
 
-/// A device was opened; `took` includes the search for it.
-pub(crate) fn opened(info: &DeviceInfo, took: Duration) {
-    log::debug!(target: "scry::device", "opened {info} in {:.2} ms", milliseconds(took));
+/// A device was opened; `duration` includes the search for it.
+pub(crate) fn opened(info: &DeviceInfo, duration: Duration) {
+    log::debug!(target: "scry::device", "opened {info} in {:.2} ms", milliseconds(duration));
 }
 
 /// A kernel was compiled, or loaded from the disk cache.
-pub(crate) fn compiled(info: &DeviceInfo, kernel: &str, took: Duration) {
+pub(crate) fn compiled(info: &DeviceInfo, kernel: &str, duration: Duration) {
     log::debug!(
         target: "scry::kernel",
         "{}: compiled kernel `{kernel}` in {:.2} ms",
         info.selector(),
-        milliseconds(took)
+        milliseconds(duration)
     );
 }
 

@@ -92,8 +92,8 @@ pub struct MemoryUsage {
 impl Account {
     fn add(&self, bytes: u64) {
         self.allocations.fetch_add(1, Ordering::Relaxed);
-        let now = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(now, Ordering::Relaxed);
+        let total = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(total, Ordering::Relaxed);
     }
 
     fn remove(&self, bytes: u64) {

@@ -34,12 +34,12 @@ fn pool() -> MutexGuard<'static, Pool> {
 /// started.
 pub(crate) fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Offloaded<T> {
-    Offloaded { work: Some(Box::new(work)), outcome: Arc::default() }
+) -> JobFuture<T> {
+    JobFuture { work: Some(Box::new(work)), outcome: Arc::default() }
 }
 
 /// The future of a job.
-pub(crate) struct Offloaded<T> {
+pub(crate) struct JobFuture<T> {
     /// `Some` until the first poll.
     work: Option<Box<dyn FnOnce() -> T + Send>>,
     outcome: Arc<Mutex<Outcome<T>>>,
@@ -57,7 +57,7 @@ impl<T> Default for Outcome<T> {
     }
 }
 
-impl<T: Send + 'static> Future for Offloaded<T> {
+impl<T: Send + 'static> Future for JobFuture<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -65,7 +65,7 @@ impl<T: Send + 'static> Future for Offloaded<T> {
         drop(previous);
         if let Some(work) = self.work.take() {
             let outcome = self.outcome.clone();
-            start(Box::new(move || finish(&outcome, work)));
+            queue_job(Box::new(move || finish(&outcome, work)));
         }
         let result = lock(&self.outcome).result.take();
         match result {
@@ -76,7 +76,7 @@ impl<T: Send + 'static> Future for Offloaded<T> {
     }
 }
 
-impl<T> Drop for Offloaded<T> {
+impl<T> Drop for JobFuture<T> {
     fn drop(&mut self) {
         let waker = lock(&self.outcome).waker.take();
         drop(waker);
@@ -99,11 +99,12 @@ fn finish<T>(outcome: &Mutex<Outcome<T>>, work: impl FnOnce() -> T) {
     }
 }
 
-/// Queues a job, and starts a thread if there are fewer than processors.
-fn start(job: Job) {
+/// Queues a job, and starts a thread if there are fewer threads than processors.
+fn queue_job(job: Job) {
     let mut pool = pool();
     if pool.process.is_none_or(Process::has_forked) {
-        // After a fork, the threads exist only in the parent, and it runs the jobs.
+        // After a fork, the threads exist only in the parent. It runs these jobs, so the child
+        // neither runs nor drops its copies.
         std::mem::take(&mut pool.jobs).into_iter().for_each(std::mem::forget);
         (pool.threads, pool.process) = (0, Some(Process::current()));
     }
@@ -114,14 +115,14 @@ fn start(job: Job) {
     }
     pool.threads += 1;
     drop(pool);
-    let started = Builder::new().name("scry-gpu blocking".to_owned()).spawn(serve);
+    let started = Builder::new().name("scry-gpu blocking".to_owned()).spawn(run_jobs);
     if started.is_err() {
-        serve();
+        run_jobs();
     }
 }
 
 /// Runs jobs until none is left.
-fn serve() {
+fn run_jobs() {
     loop {
         let mut pool = pool();
         let Some(job) = pool.jobs.pop_front() else {

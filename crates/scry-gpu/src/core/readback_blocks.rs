@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::core::memory::Memory;
 
 /// Bytes of a block, and maximum bytes of a chunk of a download.
-pub(crate) const BLOCK: usize = 16 << 20;
+pub(crate) const BLOCK_SIZE: usize = 16 << 20;
 
 /// Maximum number of idle blocks.
 const MAX_IDLE: usize = 3;
@@ -30,7 +30,7 @@ impl ReadbackBlocks {
     /// Keeps a block that neither the device nor the host uses any more. Memory of other sizes and
     /// blocks beyond the maximum are dropped.
     pub(crate) fn put(&self, memory: Arc<Memory>) {
-        if memory.whole().size == BLOCK as u64 {
+        if memory.whole().size == BLOCK_SIZE as u64 {
             let mut blocks = self.lock();
             if blocks.len() < MAX_IDLE {
                 blocks.push(memory);

@@ -2,8 +2,9 @@
 //!
 //! A kernel may have one more binding than its interface, after all others: four words that are
 //! zero before each launch. A launch that sets the first word has failed. The core reserves the
-//! words of each launch, copies them to the host with the submission, and checks them as soon as it
-//! is done: the wait for it, or for later work that depends on it, fails with [`GpuError::Kernel`].
+//! report of each launch, copies it to the host with the submission, and checks it once the
+//! submission is done: the wait for the submission, or for later work that depends on it, then
+//! fails with [`GpuError::Kernel`].
 
 use std::sync::Arc;
 
@@ -22,19 +23,20 @@ pub(super) const REPORTS_PER_BLOCK: usize = 64;
 #[derive(Default)]
 pub(crate) struct Reports {
     pub(super) blocks: Vec<Arc<Memory>>,
-    pub(super) launches: Vec<Reporting>,
+    pub(super) launches: Vec<ReportingLaunch>,
 }
 
 /// A launch that has a report.
 #[derive(Clone)]
-pub(crate) struct Reporting {
+pub(crate) struct ReportingLaunch {
     /// The entry point.
     pub kernel: String,
     /// The label of its source.
     pub label: Option<Arc<str>>,
-    pub meaning: Arc<FailureReport>,
-    /// Position in the list of commands.
-    pub at: usize,
+    /// What the report means.
+    pub failure_report: Arc<FailureReport>,
+    /// Index in the list of commands.
+    pub command_index: usize,
 }
 
 impl Reports {
@@ -52,7 +54,7 @@ impl Reports {
     /// device memory of the given size.
     pub(crate) fn add(
         &mut self,
-        launch: Reporting,
+        launch: ReportingLaunch,
         alignment: u64,
         allocate: impl FnOnce(u64) -> Result<Arc<Memory>>,
     ) -> Result<(Arc<Memory>, BufferRange)> {

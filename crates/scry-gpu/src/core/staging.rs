@@ -14,10 +14,10 @@ use crate::core::readback_blocks::ReadbackBlocks;
 use crate::core::submission_queue::SubmissionQueue;
 
 /// Bytes of one slot of a ring, and the maximum bytes of one chunk.
-pub(crate) const SLOT: usize = 2 << 20;
+pub(crate) const SLOT_SIZE: usize = 2 << 20;
 
-/// Number of slots of a ring. Together they fit in the host's last-level cache.
-const SLOTS: usize = 24;
+/// Maximum number of slots of a ring. Together they fit in the host's last-level cache.
+const MAX_SLOTS: usize = 24;
 
 /// The two rings of a device, and the readback memory of async downloads.
 pub(crate) struct Staging {
@@ -55,7 +55,9 @@ struct Slots {
 
 struct Slot {
     memory: Arc<Memory>,
+    /// Bytes leased since the slot was last idle.
     used: usize,
+    /// Number of leases that have not ended.
     leases: usize,
     /// The last submission that uses the slot.
     busy: Option<SubmissionIndex>,
@@ -101,9 +103,9 @@ impl Ring {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting while all slots are in use. Before it waits
-    /// for leases (not for the device), it calls `release_held`, which must end the caller's own
-    /// leases: threads that hold leases while they wait for others could deadlock.
+    /// Leases room for `size` ≤ [`SLOT_SIZE`] bytes, waiting while all slots are in use. Before it
+    /// waits for leases (not for the device), it calls `release_held`, which must end the caller's
+    /// own leases: threads that hold leases while they wait for others could deadlock.
     pub(crate) fn lease(
         &self,
         queue: &SubmissionQueue,
@@ -113,7 +115,7 @@ impl Ring {
         let mut has_released = false;
         loop {
             let mut slots = self.lock();
-            match slots.find(queue, self.kind, size, SubmissionQueue::allocate)? {
+            match slots.find_room(queue, self.kind, size, SubmissionQueue::allocate)? {
                 Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
                 Room::Busy(submission) => {
                     drop(slots);
@@ -146,7 +148,7 @@ impl Ring {
         size: usize,
     ) -> Result<Option<Lease<'_>>> {
         let mut slots = self.lock();
-        match slots.find(queue, self.kind, size, SubmissionQueue::try_allocate) {
+        match slots.find_room(queue, self.kind, size, SubmissionQueue::try_allocate) {
             Ok(Room::Found(index)) => Ok(Some(self.take(&mut slots, index, size))),
             Ok(Room::Busy(_) | Room::Leased) | Err(GpuError::OutOfMemory(_)) => Ok(None),
             Err(error) => Err(error),
@@ -164,7 +166,7 @@ impl Ring {
         let slot = &mut slots.slots[index];
         let offset = slot.used as u64;
         // Chunks start at multiples of 16 bytes, where host copies are fastest.
-        slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
+        slot.used = (slot.used + size).next_multiple_of(16).min(SLOT_SIZE);
         slot.leases += 1;
         let span = BufferRange { memory: slot.memory.id(), offset, size: size as u64 };
         Lease { ring: self, slot: index, memory: slot.memory.clone(), span, submission: None }
@@ -173,7 +175,7 @@ impl Ring {
 
 impl Slots {
     /// Finds room, or adds a slot with memory from `allocate`.
-    fn find(
+    fn find_room(
         &mut self,
         queue: &SubmissionQueue,
         kind: MemoryKind,
@@ -181,11 +183,11 @@ impl Slots {
         allocate: impl FnOnce(&SubmissionQueue, MemoryKind, u64, &str) -> Result<Arc<Memory>>,
     ) -> Result<Room> {
         if self.is_current_idle(queue)? {
-            // Restarts the slot: memory that was used before is in the host's caches.
+            // Reuses the slot from its start, because this memory is in the host's caches.
             self.slots[self.current].used = 0;
         }
         if let Some(slot) = self.slots.get(self.current)
-            && slot.used + size <= SLOT
+            && slot.used + size <= SLOT_SIZE
         {
             return Ok(Room::Found(self.current));
         }
@@ -199,8 +201,8 @@ impl Slots {
             self.slots[index].used = 0;
             return Ok(Room::Found(index));
         }
-        if self.slots.len() < SLOTS {
-            let memory = allocate(queue, kind, SLOT as u64, "staging")?;
+        if self.slots.len() < MAX_SLOTS {
+            let memory = allocate(queue, kind, SLOT_SIZE as u64, "staging")?;
             self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
             return Ok(Room::Found(self.slots.len() - 1));
         }
@@ -235,7 +237,7 @@ impl Slots {
         oldest
     }
 
-    /// Marks slots as idle that the device used until `submission`, which is done.
+    /// Marks the slots as idle that no submission after `submission` uses; that one is done.
     fn release(&mut self, submission: SubmissionIndex) {
         for slot in &mut self.slots {
             slot.busy = slot.busy.filter(|busy| *busy > submission);

@@ -18,7 +18,7 @@ use crate::core::hazard::Hazards;
 use crate::core::logging;
 use crate::core::memory::Memory;
 use crate::core::watcher::Watcher;
-use crate::lifecycle::cancellation::{Cancellations, Reported};
+use crate::lifecycle::cancellation::{CancellationScope, Cancellations};
 
 /// Longest uninterrupted wait inside a driver, which bounds the delay of interrupts and time
 /// limits.
@@ -74,7 +74,7 @@ struct InFlight {
 
 impl InFlight {
     /// Creates the entry of a replay, or of the commands that precede it.
-    fn of(submission: SubmissionIndex, recorded: &Arc<Recorded>) -> Self {
+    fn for_replay(submission: SubmissionIndex, recorded: &Arc<DriverRecording>) -> Self {
         let _retained: Vec<Retained> = vec![recorded.clone()];
         Self { submission, _retained, _memories: Vec::new(), readback: None }
     }
@@ -85,7 +85,7 @@ impl InFlight {
 }
 
 /// Steps prepared by a driver for repeated execution.
-pub(crate) struct Recorded {
+pub(crate) struct DriverRecording {
     driver: Arc<dyn Driver>,
     id: RecordingId,
     list: CommandList,
@@ -95,20 +95,21 @@ pub(crate) struct Recorded {
     hazards: Hazards,
     /// Set once the memory of the recording is initialised.
     initialised: OnceLock<()>,
-    /// Ranges known to be read by the commands, to be written before a replay.
+    /// Some of the ranges that the commands read before they overwrite them, for writes that
+    /// precede a replay.
     inputs: Mutex<Vec<BufferRange>>,
 }
 
 /// Maximum number of input ranges that a recording remembers.
 const MAX_INPUTS: usize = 64;
 
-impl Recorded {
+impl DriverRecording {
     pub(crate) fn list(&self) -> &CommandList {
         &self.list
     }
 
     /// Returns whether the range is one of those remembered.
-    pub(crate) fn is_known_input(&self, span: BufferRange) -> bool {
+    pub(crate) fn is_remembered_input(&self, span: BufferRange) -> bool {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&span)
     }
 
@@ -121,14 +122,14 @@ impl Recorded {
     }
 }
 
-impl Recorded {
+impl DriverRecording {
     /// Returns the number of commands in the recorded batch.
-    pub(crate) fn steps(&self) -> usize {
+    pub(crate) fn command_count(&self) -> usize {
         self.list.commands.len()
     }
 }
 
-impl Drop for Recorded {
+impl Drop for DriverRecording {
     fn drop(&mut self) {
         self.driver.free_recording(self.id);
     }
@@ -200,18 +201,18 @@ impl SubmissionQueue {
 
     /// Submits commands without limiting the number of unfinished submissions.
     pub(super) fn submit_now(&self, list: CommandList, timed: bool) -> Result<SubmissionIndex> {
-        let readback = ReportReadback::of(self, &list)?;
+        let readback = ReportReadback::for_list(self, &list)?;
         let mut state = self.lock();
         let mut fills = list.zero_fills();
         fills.extend(list.reports.fills());
-        let launches = list.launches();
+        let launches = list.launch_count();
         let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
         commands.extend(readback.iter().flat_map(ReportReadback::copies));
         let mut steps = state.schedule(fills.into_iter().chain(commands));
         if read_by_host || readback.is_some() {
             steps.push(Step::Barrier(TO_HOST));
         }
-        let submission = self.submit_once(&mut state, &steps, timed)?;
+        let submission = self.submit_steps(&mut state, &steps, timed)?;
         logging::submitted(&self.info, submission, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.mark_initialised());
@@ -220,7 +221,7 @@ impl SubmissionQueue {
     }
 
     /// Prepares commands for repeated execution.
-    pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<Recorded>> {
+    pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<DriverRecording>> {
         self.check_alive()?;
         let mut hazards = Hazards::default();
         let mut steps = vec![Step::Barrier(hazards.order_all())];
@@ -231,18 +232,18 @@ impl SubmissionQueue {
         let id = self.note_loss(self.driver.record(&steps))?;
         let driver = self.driver.clone();
         let (initialised, inputs) = (OnceLock::new(), Mutex::default());
-        let launches = list.launches();
-        Ok(Arc::new(Recorded { driver, id, list, launches, hazards, initialised, inputs }))
+        let launches = list.launch_count();
+        Ok(Arc::new(DriverRecording { driver, id, list, launches, hazards, initialised, inputs }))
     }
 
     /// Replays a recording, after commands that write its inputs.
     pub(crate) fn replay(
         &self,
-        recorded: &Arc<Recorded>,
+        recorded: &Arc<DriverRecording>,
         inputs: CommandList,
     ) -> Result<SubmissionIndex> {
         self.make_room_in_flight()?;
-        let readback = ReportReadback::of(self, &recorded.list)?;
+        let readback = ReportReadback::for_list(self, &recorded.list)?;
         let mut state = self.lock();
         let fills = recorded.list.reports.fills().collect();
         self.submit_before_replay(&mut state, recorded, fills, Vec::new())?;
@@ -256,7 +257,7 @@ impl SubmissionQueue {
         }
         self.submit_before_replay(&mut state, recorded, inputs.commands, inputs.memories)?;
         let submission = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
-        logging::replayed(&self.info, submission, recorded.launches, recorded.steps());
+        logging::replayed(&self.info, submission, recorded.launches, recorded.command_count());
         // Only after the submission: if it fails, memory that the recording overwrites stays
         // uninitialised.
         if recorded.initialised.set(()).is_ok() {
@@ -266,17 +267,17 @@ impl SubmissionQueue {
         // A recording begins with a barrier after all earlier work.
         state.hazards = recorded.hazards.clone();
         state.order_all_next = false;
-        state.push(InFlight::of(submission, recorded));
+        state.push(InFlight::for_replay(submission, recorded));
         let Some(readback) = readback else { return Ok(submission) };
         // The reports of each replay are copied separately: the next replay may begin before they
         // are read.
         let mut steps = state.schedule(readback.copies());
         steps.push(Step::Barrier(TO_HOST));
-        match self.submit_once(&mut state, &steps, false) {
+        match self.submit_steps(&mut state, &steps, false) {
             Ok(submission) => {
                 state.push(InFlight {
                     readback: Some(readback),
-                    ..InFlight::of(submission, recorded)
+                    ..InFlight::for_replay(submission, recorded)
                 });
                 Ok(submission)
             }
@@ -302,7 +303,7 @@ impl SubmissionQueue {
         submission: SubmissionIndex,
         timeout: Option<Duration>,
     ) -> Result<bool> {
-        self.wait_reporting(submission, timeout, Reported::Any, FailureScope::Reader(None))
+        self.wait_reporting(submission, timeout, CancellationScope::Any, FailureScope::Reader(None))
     }
 
     /// Waits until `submission` is done, in order to read from an allocation.
@@ -311,14 +312,20 @@ impl SubmissionQueue {
         submission: SubmissionIndex,
         memory: MemoryId,
     ) -> Result<()> {
-        self.wait_reporting(submission, None, Reported::Any, FailureScope::Reader(Some(memory)))
-            .map(|_| ())
+        self.wait_reporting(
+            submission,
+            None,
+            CancellationScope::Any,
+            FailureScope::Reader(Some(memory)),
+        )
+        .map(|_| ())
     }
 
     /// Waits until `submission` is done, in order to reuse its memory. Failed launches are not
     /// reported here, but by waits for their results.
     pub(crate) fn wait_for_memory(&self, submission: SubmissionIndex) -> Result<()> {
-        self.wait_reporting(submission, None, Reported::Any, FailureScope::None).map(|_| ())
+        self.wait_reporting(submission, None, CancellationScope::Any, FailureScope::None)
+            .map(|_| ())
     }
 
     /// [`SubmissionQueue::wait_until`] with a choice of the cancellations and failures to report.
@@ -326,15 +333,15 @@ impl SubmissionQueue {
         &self,
         submission: SubmissionIndex,
         timeout: Option<Duration>,
-        reported: Reported,
-        scope: FailureScope,
+        cancellation_scope: CancellationScope,
+        failure_scope: FailureScope,
     ) -> Result<bool> {
         if !self.driver.can_block() {
-            return self.poll_instead(submission, timeout, reported, scope);
+            return self.poll_once(submission, timeout, cancellation_scope, failure_scope);
         }
         let start = Instant::now();
         let interrupts = self.interrupts();
-        let known = self.cancellations.count();
+        let cancellations_before = self.cancellations.count();
         loop {
             self.check_alive()?;
             let elapsed = start.elapsed();
@@ -343,7 +350,14 @@ impl SubmissionQueue {
             let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(submission, slice))? {
-                return self.outcome(submission, known, reported, scope).map(|()| true);
+                return self
+                    .finish_wait(
+                        submission,
+                        cancellations_before,
+                        cancellation_scope,
+                        failure_scope,
+                    )
+                    .map(|()| true);
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
@@ -361,18 +375,21 @@ impl SubmissionQueue {
         }
     }
 
-    /// Polls once, on a thread that must not block: an error unless the submission is done.
-    fn poll_instead(
+    /// Polls once, on a thread that must not block. An unfinished submission is an error, unless
+    /// `timeout` is zero.
+    fn poll_once(
         &self,
         submission: SubmissionIndex,
         timeout: Option<Duration>,
-        reported: Reported,
-        scope: FailureScope,
+        cancellation_scope: CancellationScope,
+        failure_scope: FailureScope,
     ) -> Result<bool> {
         self.check_alive()?;
         if self.note_loss(self.driver.poll(submission))? {
-            let known = self.cancellations.count();
-            return self.outcome(submission, known, reported, scope).map(|()| true);
+            let cancellations_before = self.cancellations.count();
+            return self
+                .finish_wait(submission, cancellations_before, cancellation_scope, failure_scope)
+                .map(|()| true);
         }
         match timeout {
             Some(Duration::ZERO) => Ok(false),
@@ -384,20 +401,23 @@ impl SubmissionQueue {
     }
 
     /// Releases the memory of completed submissions up to `submission`. Returns an error if it was
-    /// cancelled or a launch failed; `known` is the number of cancellations when the wait started.
-    pub(super) fn outcome(
+    /// cancelled or a launch failed; `cancellations_before` is the number of cancellations when the
+    /// wait started.
+    pub(super) fn finish_wait(
         &self,
         submission: SubmissionIndex,
-        known: usize,
-        reported: Reported,
-        scope: FailureScope,
+        cancellations_before: usize,
+        cancellation_scope: CancellationScope,
+        failure_scope: FailureScope,
     ) -> Result<()> {
         self.reap(submission);
-        if let Some(limit) = self.cancellations.limit_for(submission, known, reported) {
-            return Err(self.timed_out(limit, CANCELLED_HELP));
+        if let Some(limit) =
+            self.cancellations.limit_for(submission, cancellations_before, cancellation_scope)
+        {
+            return Err(self.timeout_error(limit, CANCELLED_HELP));
         }
         let last = self.lock().last.unwrap_or(submission);
-        self.failures.to_report(submission, scope, last).map_or(Ok(()), Err)
+        self.failures.failure_for_wait(submission, failure_scope, last).map_or(Ok(()), Err)
     }
 
     /// Returns the latest submission, if there is one.
@@ -422,16 +442,16 @@ impl SubmissionQueue {
         self.wait_for_all(FailureScope::New)
     }
 
-    fn wait_for_all(&self, scope: FailureScope) -> Result<()> {
+    fn wait_for_all(&self, failure_scope: FailureScope) -> Result<()> {
         let Some(last) = self.lock().last else { return Ok(()) };
-        self.wait_reporting(last, None, Reported::DuringWait, scope).map(|_| ())
+        self.wait_reporting(last, None, CancellationScope::DuringWait, failure_scope).map(|_| ())
     }
 
     /// Submits commands that must precede a replay, if there are any; keeps `memories` alive.
     fn submit_before_replay(
         &self,
         state: &mut QueueState,
-        recorded: &Arc<Recorded>,
+        recorded: &Arc<DriverRecording>,
         commands: Vec<Command>,
         memories: Vec<Arc<Memory>>,
     ) -> Result<()> {
@@ -439,12 +459,13 @@ impl SubmissionQueue {
             return Ok(());
         }
         let steps = state.schedule(commands);
-        let submission = self.submit_once(state, &steps, false)?;
-        state.push(InFlight { _memories: memories, ..InFlight::of(submission, recorded) });
+        let submission = self.submit_steps(state, &steps, false)?;
+        state.push(InFlight { _memories: memories, ..InFlight::for_replay(submission, recorded) });
         Ok(())
     }
 
-    fn submit_once(
+    /// Submits steps. After a failure the next submission orders everything.
+    fn submit_steps(
         &self,
         state: &mut QueueState,
         steps: &[Step],
@@ -462,7 +483,7 @@ impl SubmissionQueue {
             return Ok(());
         }
         self.abandon(limit);
-        Err(self.timed_out(limit, ABANDONED_HELP))
+        Err(self.timeout_error(limit, ABANDONED_HELP))
     }
 
     fn has_unfinished_work(&self) -> bool {
@@ -521,7 +542,7 @@ pub(super) const ABANDONED_HELP: &str = "look for an endless loop, or raise \
                                          Device::set_time_limit; the device was abandoned, open a \
                                          new one";
 
-/// Makes the writes of copies visible to the host.
+/// Makes the results of copies visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
 impl QueueState {

@@ -15,15 +15,15 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::handles::SubmissionIndex;
 use crate::core::memory::Memory;
-use crate::core::staging::{Lease, SLOT};
+use crate::core::staging::{Lease, SLOT_SIZE};
 
 /// Bytes of a transfer per additional host thread.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
-/// Chunks that share a submission.
-const GROUP: usize = 4;
+/// Number of chunks that share a submission.
+const CHUNKS_PER_GROUP: usize = 4;
 
-/// Submissions of a download that may be in flight at once.
+/// Maximum number of submissions of a download in flight.
 const MAX_GROUPS_IN_FLIGHT: usize = 3;
 
 /// An allocation, and a range of it.
@@ -33,7 +33,7 @@ pub(crate) type MemoryRange<'a> = (&'a Arc<Memory>, BufferRange);
 pub(crate) fn upload(context: &Context, dst: MemoryRange<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len(), Pages::Present);
     let upload = Upload { context, dst, captured: Mutex::default() };
-    for_each(threads, data.chunks(SLOT).zip(0u64..), |(chunk, index)| {
+    for_each(threads, data.chunks(SLOT_SIZE).zip(0u64..), |(chunk, index)| {
         upload.capture(chunk, index)
     })?;
     upload.submit(1)
@@ -54,9 +54,9 @@ impl Upload<'_> {
         let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
-        let to = part(self.dst, index * SLOT as u64, chunk.len()).1;
+        let to = part(self.dst, index * SLOT_SIZE as u64, chunk.len()).1;
         self.captured.lock().unwrap_or_else(PoisonError::into_inner).push((lease, to));
-        self.submit(GROUP)
+        self.submit(CHUNKS_PER_GROUP)
     }
 
     /// Submits the captured chunks, if there are at least `min_chunks`.
@@ -92,7 +92,7 @@ pub(super) fn upload_now(
     let mut group = Vec::with_capacity(chunks.len());
     for (chunk, index) in chunks {
         let Some(lease) = context.staging.up.try_lease(context, chunk.len())? else { break };
-        group.push((lease, part(dst, index * SLOT as u64, chunk.len()).1));
+        group.push((lease, part(dst, index * SLOT_SIZE as u64, chunk.len()).1));
     }
     if group.is_empty() {
         return Ok(0);
@@ -109,7 +109,7 @@ pub(super) fn upload_now(
     Ok(group.len())
 }
 
-/// Copies an allocation that the device has written, from its start, to `out`.
+/// Copies the start of an allocation that the device has written to `out`.
 pub(super) fn read(context: &Context, memory: &Memory, out: &mut [u8]) -> Result<()> {
     let threads = host_threads(context, out.len(), Pages::Fresh);
     for_each(threads, aligned_chunks(out), |(chunk, offset)| {
@@ -117,7 +117,7 @@ pub(super) fn read(context: &Context, memory: &Memory, out: &mut [u8]) -> Result
     })
 }
 
-/// A chunk that the device has copied into the ring, and its destination.
+/// A chunk that the device copies into the ring, and its destination.
 struct Arrival<'a> {
     lease: Lease<'a>,
     out: &'a mut [u8],
@@ -139,9 +139,9 @@ pub(crate) fn download<'a>(
     out: &'a mut [u8],
     pages: Pages,
 ) -> Result<()> {
-    let others = host_threads(context, out.len(), pages) - 1;
+    let helper_count = host_threads(context, out.len(), pages) - 1;
     let arrivals = Arrivals::default();
-    with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
+    with_helpers(helper_count, &|| copy_arrivals(context, &arrivals), |helpers| {
         // Lets the helper threads end on every exit from this scope.
         let _end = EndGuard(&arrivals);
         fetch(context, src, out, &mut |arrival| match helpers {
@@ -220,8 +220,8 @@ fn fetch<'a>(
         if in_flight.len() == MAX_GROUPS_IN_FLIGHT {
             receive(in_flight.remove(0))?;
         }
-        let mut group = Vec::with_capacity(GROUP);
-        while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
+        let mut group = Vec::with_capacity(CHUNKS_PER_GROUP);
+        while let Some((out, _)) = chunks.peek().filter(|_| group.len() < CHUNKS_PER_GROUP) {
             let lease = match context.staging.down.try_lease(context, out.len())? {
                 Some(lease) => lease,
                 None if !in_flight.is_empty() => {
@@ -312,16 +312,16 @@ fn with_helpers(
     })
 }
 
-/// Returns chunks of at most [`SLOT`] bytes with their offsets. The chunks of a large transfer end
-/// at multiples of that size in memory, which keeps threads from faulting on the same huge page.
+/// Returns chunks of at most [`SLOT_SIZE`] bytes with their offsets. The chunks of a large transfer
+/// end at multiples of that size in memory: no two threads fault on the same huge page.
 fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
     let first = match out.len() {
-        ..=SLOT => 0,
-        _ => out.as_ptr().align_offset(SLOT).min(out.len()),
+        ..=SLOT_SIZE => 0,
+        _ => out.as_ptr().align_offset(SLOT_SIZE).min(out.len()),
     };
     let (first, rest) = out.split_at_mut(first);
     let rest_at = first.len() as u64;
-    let rest = rest.chunks_mut(SLOT).zip((rest_at..).step_by(SLOT));
+    let rest = rest.chunks_mut(SLOT_SIZE).zip((rest_at..).step_by(SLOT_SIZE));
     Some((first, 0)).into_iter().filter(|(first, _)| !first.is_empty()).chain(rest)
 }
 
@@ -353,17 +353,23 @@ mod tests {
 
     #[test]
     fn chunks_end_at_page_boundaries() {
-        let mut memory = vec![0u8; 5 * SLOT + 999];
-        for (start, end) in [(0, 5 * SLOT + 999), (7, 3 * SLOT), (1, SLOT), (0, 0), (3, SLOT + 4)] {
+        let mut memory = vec![0u8; 5 * SLOT_SIZE + 999];
+        for (start, end) in [
+            (0, 5 * SLOT_SIZE + 999),
+            (7, 3 * SLOT_SIZE),
+            (1, SLOT_SIZE),
+            (0, 0),
+            (3, SLOT_SIZE + 4),
+        ] {
             let out = &mut memory[start..end];
             let (base, length) = (out.as_ptr().addr(), out.len());
             let mut next = 0;
             for (chunk, offset) in aligned_chunks(out) {
                 assert_eq!((offset as usize, chunk.as_ptr().addr()), (next, base + next));
-                assert!((1..=SLOT).contains(&chunk.len()));
+                assert!((1..=SLOT_SIZE).contains(&chunk.len()));
                 next += chunk.len();
                 let is_last = next == length;
-                assert!(is_last || length <= SLOT || (base + next).is_multiple_of(SLOT));
+                assert!(is_last || length <= SLOT_SIZE || (base + next).is_multiple_of(SLOT_SIZE));
             }
             assert_eq!(next, length);
         }

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::core::handles::SubmissionIndex;
 
-/// Duration for which the watcher polls without pauses if one future is pending.
-const SPIN: Duration = Duration::from_micros(80);
+/// How long the watcher polls for a submission without pauses, if only one future is pending.
+const SPIN_TIME: Duration = Duration::from_micros(80);
 
-/// Minimum and maximum pause between two polls of the watcher. A pause is 1/16 of the time since
+/// Minimum pause between two polls of the watcher. A pause is 1/16 of the time since
 /// the last progress, which bounds the relative delay of a wake-up.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(16));
+const MIN_PAUSE: Duration = Duration::from_micros(20);
+
+/// Maximum pause between two polls of the watcher.
+const MAX_PAUSE: Duration = Duration::from_millis(16);
 
 /// Identifies a pending future; unique within a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +26,7 @@ pub(crate) struct FutureId(u64);
 #[derive(Default)]
 pub(crate) struct Wakers {
     state: Mutex<State>,
-    /// Notifies the watcher of changes.
+    /// Wakes the watcher after changes of the state.
     changed: Condvar,
 }
 
@@ -40,7 +43,7 @@ struct State {
     is_polled: bool,
     /// The submission that the watcher polls, and the time when it started.
     polled: Option<(SubmissionIndex, Instant)>,
-    /// The time limit due to which the device was abandoned.
+    /// The time limit because of which the device was abandoned.
     abandoned_after: Option<Duration>,
     has_ended: bool,
 }
@@ -70,8 +73,8 @@ impl Wakers {
         FutureId(state.next_id)
     }
 
-    /// Stores the waker of a future until it is woken; replaces the previous one. Returns true if
-    /// the caller must request a notification of this submission from the driver.
+    /// Stores the waker of a future until it is woken; replaces the future's previous one. Returns
+    /// whether the caller must request a notification of this submission from the driver.
     pub(crate) fn insert(
         &self,
         submission: SubmissionIndex,
@@ -158,7 +161,7 @@ impl Wakers {
         self.lock().abandoned_after.get_or_insert(limit);
     }
 
-    /// Returns the time limit due to which the device was abandoned, if it was.
+    /// Returns the time limit because of which the device was abandoned, if it was.
     pub(crate) fn abandoned_after(&self) -> Option<Duration> {
         self.lock().abandoned_after
     }
@@ -183,18 +186,18 @@ impl Wakers {
             if let Some((_, submission, _)) = deadline.filter(|(at, ..)| *at <= now) {
                 return Some(Duty::Expired(submission));
             }
-            let left = deadline.map(|(at, ..)| at - now);
+            let remaining = deadline.map(|(at, ..)| at - now);
             let pause = match state.first_submission().filter(|_| state.is_polled) {
-                None => left,
+                None => remaining,
                 Some(submission) => {
                     let is_new = state.polled.is_none_or(|(polled, _)| polled != submission);
                     if is_new {
                         state.polled = Some((submission, now));
                     }
-                    let since = state.polled.map_or(Duration::ZERO, |(_, at)| now - at);
-                    let pause = (since / 16).clamp(PAUSE.0, PAUSE.1);
-                    let pause = left.map_or(pause, |left| pause.min(left));
-                    let spins = may_spin && since < SPIN && state.entries.len() == 1;
+                    let polling_time = state.polled.map_or(Duration::ZERO, |(_, at)| now - at);
+                    let pause = (polling_time / 16).clamp(MIN_PAUSE, MAX_PAUSE);
+                    let pause = remaining.map_or(pause, |remaining| pause.min(remaining));
+                    let spins = may_spin && polling_time < SPIN_TIME && state.entries.len() == 1;
                     if is_new || has_paused || spins || !may_spin {
                         return Some(Duty::Poll(submission, pause));
                     }
@@ -263,20 +266,20 @@ mod tests {
         }
     }
 
-    fn counted() -> (Arc<Count>, Waker) {
+    fn counting_waker() -> (Arc<Count>, Waker) {
         let count = Arc::new(Count::default());
         (count.clone(), Waker::from(count))
     }
 
-    fn woken(count: &Arc<Count>) -> usize {
+    fn wake_count(count: &Arc<Count>) -> usize {
         count.0.load(Ordering::Relaxed)
     }
 
     #[test]
     fn reached_submissions_wake_their_futures_once() {
         let wakers = Wakers::default();
-        let (early, early_waker) = counted();
-        let (late, late_waker) = counted();
+        let (early, early_waker) = counting_waker();
+        let (late, late_waker) = counting_waker();
         assert!(wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None));
         assert!(
             !wakers.insert(SubmissionIndex(3), wakers.new_id(), &early_waker, None),
@@ -284,19 +287,19 @@ mod tests {
         );
         assert!(wakers.insert(SubmissionIndex(4), wakers.new_id(), &late_waker, None));
         wakers.wake_up_to(SubmissionIndex(2));
-        assert_eq!((woken(&early), woken(&late)), (0, 0));
+        assert_eq!((wake_count(&early), wake_count(&late)), (0, 0));
         wakers.wake_up_to(SubmissionIndex(3));
         wakers.wake_up_to(SubmissionIndex(3));
-        assert_eq!((woken(&early), woken(&late)), (2, 0));
+        assert_eq!((wake_count(&early), wake_count(&late)), (2, 0));
         wakers.wake_up_to(SubmissionIndex(u64::MAX));
-        assert!(woken(&late) == 1 && wakers.is_empty());
+        assert!(wake_count(&late) == 1 && wakers.is_empty());
     }
 
     #[test]
     fn latest_waker_is_woken() {
         let wakers = Wakers::default();
-        let (first, first_waker) = counted();
-        let (second, second_waker) = counted();
+        let (first, first_waker) = counting_waker();
+        let (second, second_waker) = counting_waker();
         let id = wakers.new_id();
         wakers.insert(SubmissionIndex(1), id, &first_waker, None);
         wakers.insert(SubmissionIndex(1), id, &first_waker.clone(), None);
@@ -304,26 +307,26 @@ mod tests {
         wakers.insert(SubmissionIndex(1), id, &second_waker, None);
         assert_eq!(Arc::strong_count(&first), 2, "replaced");
         wakers.wake_all();
-        assert_eq!((woken(&first), woken(&second)), (0, 1));
+        assert_eq!((wake_count(&first), wake_count(&second)), (0, 1));
     }
 
     #[test]
     fn removed_futures_leave_no_entries() {
         let wakers = Wakers::default();
-        let (count, waker) = counted();
+        let (count, waker) = counting_waker();
         let id = wakers.new_id();
         wakers.insert(SubmissionIndex(1), id, &waker, Some(Instant::now()));
         assert!(wakers.need_watcher());
         wakers.remove(SubmissionIndex(1), id);
         assert!(wakers.is_empty() && !wakers.need_watcher());
         wakers.wake_all();
-        assert_eq!((woken(&count), Arc::strong_count(&count)), (0, 2));
+        assert_eq!((wake_count(&count), Arc::strong_count(&count)), (0, 2));
     }
 
     #[test]
     fn watcher_polls_the_smallest_submission() {
         let wakers = Wakers::default();
-        let (_count, waker) = counted();
+        let (_count, waker) = counting_waker();
         wakers.insert(SubmissionIndex(9), wakers.new_id(), &waker, None);
         wakers.poll_driver();
         assert!(matches!(wakers.next_duty(false), Some(Duty::Poll(SubmissionIndex(9), _))));

@@ -15,12 +15,12 @@ struct Cancellation {
     limit: Duration,
 }
 
-/// The cancelled submissions that a wait reports.
+/// Which cancelled submissions a wait reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reported {
+pub(crate) enum CancellationScope {
     /// Those cancelled during the wait.
     DuringWait,
-    /// Also the submission that it waits for, no matter when that was cancelled.
+    /// Also the awaited submission, no matter when it was cancelled.
     Any,
 }
 
@@ -37,7 +37,7 @@ impl Cancellations {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of cancellations, for `limit_for`.
+    /// Returns the number of cancellations so far, for `limit_for`.
     pub(crate) fn count(&self) -> usize {
         if self.started.load(Ordering::Acquire) == 0 { 0 } else { self.lock().len() }
     }
@@ -62,30 +62,31 @@ impl Cancellations {
         Ok(true)
     }
 
-    /// Whether a finished submission was cancelled.
-    pub(crate) fn include(&self, submission: SubmissionIndex) -> bool {
+    /// Returns whether a finished submission was cancelled.
+    pub(crate) fn contains(&self, submission: SubmissionIndex) -> bool {
         let was_cancelled = |it: &Cancellation| it.first <= submission && submission <= it.last;
         self.started.load(Ordering::Acquire) > 0 && self.lock().iter().any(was_cancelled)
     }
 
-    /// Returns the exceeded time limit if a wait for `submission` that began after `known`
+    /// Returns the exceeded time limit if a wait for `submission` that began after `count_before`
     /// cancellations must fail. All waits in progress report a cancellation up to their submission,
     /// since the work that they wait for may depend on the cancelled one.
     pub(crate) fn limit_for(
         &self,
         submission: SubmissionIndex,
-        known: usize,
-        reported: Reported,
+        count_before: usize,
+        scope: CancellationScope,
     ) -> Option<Duration> {
         if self.started.load(Ordering::Acquire) == 0 {
             return None;
         }
         let list = self.lock();
-        let concerns = |(index, it): &(usize, &Cancellation)| {
-            let is_new = *index >= known;
-            it.first <= submission && (is_new || reported == Reported::Any && submission <= it.last)
+        let must_fail = |(index, it): &(usize, &Cancellation)| {
+            let is_new = *index >= count_before;
+            it.first <= submission
+                && (is_new || scope == CancellationScope::Any && submission <= it.last)
         };
-        list.iter().enumerate().find(concerns).map(|(_, it)| it.limit)
+        list.iter().enumerate().find(must_fail).map(|(_, it)| it.limit)
     }
 }
 
@@ -97,10 +98,10 @@ mod tests {
     fn waits_for_cancelled_work_fail() {
         let limit = Duration::from_secs(1);
         let cancellations = Cancellations::default();
-        let fails = |submission, known, reported| {
-            cancellations.limit_for(SubmissionIndex(submission), known, reported).is_some()
+        let fails = |submission, count_before, scope| {
+            cancellations.limit_for(SubmissionIndex(submission), count_before, scope).is_some()
         };
-        assert!(!fails(4, 0, Reported::Any));
+        assert!(!fails(4, 0, CancellationScope::Any));
         cancellations.started.fetch_add(1, Ordering::Relaxed);
         cancellations.lock().push(Cancellation {
             first: SubmissionIndex(3),
@@ -109,23 +110,26 @@ mod tests {
         });
         assert_eq!(cancellations.count(), 1);
         assert_eq!(
-            [2, 3, 5, 6].map(|at| cancellations.include(SubmissionIndex(at))),
+            [2, 3, 5, 6].map(|at| cancellations.contains(SubmissionIndex(at))),
             [false, true, true, false]
         );
         // Waits in progress, for the cancelled submissions or later ones.
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| fails(at, 0, Reported::Any)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 0, CancellationScope::Any)),
             [false, true, true, true, true]
         );
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| fails(at, 0, Reported::DuringWait)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 0, CancellationScope::DuringWait)),
             [false, true, true, true, true]
         );
         // Waits that began later.
         assert_eq!(
-            [2, 3, 5, 6, 9].map(|at| fails(at, 1, Reported::Any)),
+            [2, 3, 5, 6, 9].map(|at| fails(at, 1, CancellationScope::Any)),
             [false, true, true, false, false]
         );
-        assert_eq!([2, 3, 5, 6, 9].map(|at| fails(at, 1, Reported::DuringWait)), [false; 5]);
+        assert_eq!(
+            [2, 3, 5, 6, 9].map(|at| fails(at, 1, CancellationScope::DuringWait)),
+            [false; 5]
+        );
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct Call<'g>(&'g Gate, Process);
 impl Gate {
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
+    /// Counts a call; `None` if calls are rejected.
     fn enter(&self) -> Option<Call<'_>> {
         // Before the call is counted: later forks must be detected.
         let process = Process::current();
@@ -85,7 +86,7 @@ pub(crate) fn reset_after_fork() {
 }
 
 /// Begins a call; `None` once the process is exiting.
-pub(crate) fn call() -> Option<Call<'static>> {
+pub(crate) fn begin_call() -> Option<Call<'static>> {
     GATE.enter()
 }
 
@@ -95,13 +96,13 @@ pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
     if !matches!(info.backend, BackendKind::Cuda | BackendKind::Vulkan) {
         return adapter.open();
     }
-    let Some(_call) = call() else { return Err(exited(info)) };
+    let Some(_call) = begin_call() else { return Err(exiting_error(info)) };
     let inner = ManuallyDrop::new(adapter.open()?);
     register_exit_handler();
-    Ok(Box::new(Guarded { inner }))
+    Ok(Box::new(GuardedDriver { inner }))
 }
 
-fn exited(info: &DeviceInfo) -> GpuError {
+fn exiting_error(info: &DeviceInfo) -> GpuError {
     GpuError::DeviceLost(DeviceLostError {
         function: None,
         device: info.name.clone(),
@@ -119,7 +120,8 @@ fn register_exit_handler() {
         fn atexit(handler: extern "C" fn()) -> c_int;
     }
 
-    // SAFETY: the handler may be called at any time, and is part of the same library.
+    // SAFETY: the handler only accesses a static, so it may run at any time. It is in the same
+    // shared object as this call.
     if unsafe { atexit(close) } != 0 {
         log::warn!("process exit is not detected: atexit failed");
     }
@@ -135,22 +137,22 @@ extern "C" fn close() {
 #[cfg(not(unix))]
 fn register_exit_handler() {}
 
-/// A driver that may run exit handlers.
-struct Guarded {
+/// A driver with exit handlers, which is not called once the process is exiting.
+struct GuardedDriver {
     inner: ManuallyDrop<Box<dyn Driver>>,
 }
 
-impl Guarded {
+impl GuardedDriver {
     fn call<R>(&self, work: impl FnOnce(&dyn Driver) -> Result<R>) -> Result<R> {
-        match call() {
+        match begin_call() {
             Some(_call) => work(&**self.inner),
-            None => Err(exited(self.inner.info())),
+            None => Err(exiting_error(self.inner.info())),
         }
     }
 
     /// Calls the driver, or does nothing once the process is exiting.
     fn call_infallible(&self, work: impl FnOnce(&dyn Driver)) {
-        if let Some(_call) = call() {
+        if let Some(_call) = begin_call() {
             work(&**self.inner);
         }
     }
@@ -158,7 +160,7 @@ impl Guarded {
 
 // A default method would not call the driver.
 #[warn(clippy::missing_trait_methods)]
-impl Driver for Guarded {
+impl Driver for GuardedDriver {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
     }
@@ -255,9 +257,9 @@ impl Driver for Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedDriver {
     fn drop(&mut self) {
-        if let Some(_call) = call() {
+        if let Some(_call) = begin_call() {
             // SAFETY: nothing uses it any more, and it is dropped only here.
             unsafe { ManuallyDrop::drop(&mut self.inner) };
         }
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn guarded_drivers_load_routines() {
         let driver = NullDriver::new(null_info(), Log::default());
-        let guarded = Guarded { inner: ManuallyDrop::new(Box::new(driver)) };
+        let guarded = GuardedDriver { inner: ManuallyDrop::new(Box::new(driver)) };
         let interface = NativeInterface::new([], [1; 3]);
         let routine = |name| RoutineJob { name, library: "cuBLAS", interface: &interface };
         assert!(guarded.load_routine(&routine("cublas_matmul")).is_ok());
@@ -313,25 +315,25 @@ mod tests {
     #[test]
     #[cfg(all(unix, not(miri)))]
     fn forked_children_wait_for_own_calls() {
-        let _parents_call = call().unwrap();
+        let _parents_call = begin_call().unwrap();
         // SAFETY: the child touches atomics, starts a thread and exits without returning.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork failed");
         if child == 0 {
-            let own = call();
+            let childs_call = begin_call();
             let is_done = Arc::new(AtomicBool::new(false));
             let (done, start) = (is_done.clone(), Instant::now());
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));
                 done.store(true, Ordering::Release);
-                drop(own);
+                drop(childs_call);
             });
             close();
             // The parent's call never ends here: waiting for it would take the whole timeout.
-            let has_waited_for_own =
+            let has_waited_for_child =
                 is_done.load(Ordering::Acquire) && start.elapsed() < EXIT_TIMEOUT;
             // SAFETY: exits the process.
-            unsafe { libc::_exit(i32::from(!has_waited_for_own)) };
+            unsafe { libc::_exit(i32::from(!has_waited_for_child)) };
         }
         let mut status = 0;
         // SAFETY: `child` is a child of this process, and `status` outlives the call.

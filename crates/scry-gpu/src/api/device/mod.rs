@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::api::batch::Batch;
 use crate::api::binding::{Binding, Sealed as _};
 use crate::api::buffer::Buffer;
-use crate::api::device_selection::{self, Found};
+use crate::api::device_selection::{self, FoundDevices};
 use crate::api::element::Element;
 use crate::api::error::{Attempt, InFunction, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
@@ -55,9 +55,9 @@ impl Device {
         let selector = std::env::var_os(device_selection::VARIABLE).unwrap_or_default();
         let selector = selector.to_string_lossy();
         if !selector.trim().is_empty() {
-            return Self::open(&selector).map_err(device_selection::from_variable);
+            return Self::open(&selector).map_err(device_selection::with_variable);
         }
-        let device = Self::open_with(|| Found::everywhere().open_first(None))?;
+        let device = Self::open_with(|| FoundDevices::search_all().open_first(None))?;
         if device.info().kind == DeviceKind::Software {
             static WARNED: Once = Once::new();
             WARNED.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
@@ -78,7 +78,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
-        let found = || Found::of(&|wanted| wanted == kind);
+        let found = || FoundDevices::search(&|wanted| wanted == kind);
         Self::open_with(|| found().open_first(Some(kind.name())))
     }
 
@@ -129,7 +129,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
-        let found = Found::everywhere();
+        let found = FoundDevices::search_all();
         found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
     }
 
@@ -148,7 +148,7 @@ impl Device {
     /// ```
     #[must_use]
     pub fn absent_backends() -> Vec<Attempt> {
-        Found::everywhere().attempts
+        FoundDevices::search_all().attempts
     }
 
     /// Returns the backends of this build.
@@ -176,13 +176,13 @@ impl Device {
     /// ```
     #[must_use]
     pub fn is_available() -> bool {
-        !Found::everywhere().adapters.is_empty()
+        !FoundDevices::search_all().adapters.is_empty()
     }
 
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
         let driver: Arc<dyn Driver> = driver.into();
-        let disk =
-            DeviceIdentity::from_info(driver.info()).and_then(|identity| DiskCache::open(&identity));
+        let disk = DeviceIdentity::from_info(driver.info())
+            .and_then(|identity| DiskCache::open(&identity));
         Self { context: Context::new(driver, disk) }
     }
 

@@ -1,4 +1,4 @@
-//! The error for a device that was not found.
+//! The error if no device was found.
 
 use std::fmt;
 

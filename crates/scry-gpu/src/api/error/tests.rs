@@ -73,7 +73,7 @@ fn a_wrong_variable_is_named() {
     let lines = "\n  vulkan: no libvulkan.so.1\n    help: install it\n  present: cpu:0 a CPU";
     assert_eq!(no_device().to_string(), format!("no device matches `vulkan:7`{lines}"));
     assert_eq!(
-        crate::api::device_selection::from_variable(no_device()).to_string(),
+        crate::api::device_selection::with_variable(no_device()).to_string(),
         format!(
             "SCRY_DEVICE=vulkan:7 matches no device{lines}\n  \
              help: set SCRY_DEVICE to a device that is present, or unset it"

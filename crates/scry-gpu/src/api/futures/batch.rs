@@ -29,7 +29,7 @@ impl Batch {
     pub async fn submit_timed_async(&mut self) -> Result<Vec<Duration>> {
         const NAME: &str = "Batch::submit_timed_async";
         let Some(timed) = self.start_timed().in_function(NAME)? else { return Ok(Vec::new()) };
-        Completion::of(&self.context, timed.submission).await.in_function(NAME)?;
+        Completion::for_submission(&self.context, timed.submission).await.in_function(NAME)?;
         timed.times().in_function(NAME)
     }
 }

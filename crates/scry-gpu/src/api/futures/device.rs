@@ -6,7 +6,7 @@ use crate::api::device::Device;
 use crate::api::error::{InFunction, Result};
 use crate::api::info::DeviceInfo;
 use crate::api::kernel::{CompileOptions, Kernel, ir_program};
-use crate::core::async_transfer::room_in_flight;
+use crate::core::async_transfer::wait_for_room_in_flight;
 use crate::core::completion::Completion;
 use crate::core::offload::offload;
 
@@ -194,7 +194,7 @@ impl Device {
     /// # Errors
     /// As [`Device::wait`], except for failed launches.
     pub async fn ready_async(&self) -> Result<()> {
-        room_in_flight(&self.context).await.in_function("Device::ready_async")
+        wait_for_room_in_flight(&self.context).await.in_function("Device::ready_async")
     }
 
     /// Async form of [`Device::wait`]: completes when everything submitted so far is done.
@@ -217,7 +217,7 @@ impl Device {
     pub async fn wait_async(&self) -> Result<()> {
         const NAME: &str = "Device::wait_async";
         self.context.check_alive().in_function(NAME)?;
-        match Completion::of_all(&self.context) {
+        match Completion::for_all_submitted(&self.context) {
             Some(completion) => completion.await.in_function(NAME),
             None => Ok(()),
         }

@@ -109,7 +109,7 @@ impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
 #[derive(Debug, Clone)]
 pub(crate) enum LaunchSize {
     /// Specified by the caller.
-    Known(GridSize),
+    Direct(GridSize),
     /// The device reads the number of workgroups from memory. Boxed to keep launches of a
     /// known size small.
     Indirect(Box<CountBuffer>),
@@ -124,9 +124,9 @@ pub(crate) enum GridSize {
     Workgroups([u32; 3]),
 }
 
-/// A value for the immediates of a launch, for a kernel's `var<immediate>`.
+/// The value of a launch's immediates, or of one of their members.
 #[derive(Debug, Clone)]
-pub(crate) struct GivenImmediates {
+pub(crate) struct ImmediateValue {
     /// The bytes, in the host's layout.
     pub bytes: Vec<u8>,
     /// The host type's layout.
@@ -141,7 +141,7 @@ pub(crate) struct GivenImmediates {
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) size: LaunchSize,
-    pub(crate) immediates: Option<GivenImmediates>,
+    pub(crate) immediates: Option<ImmediateValue>,
 }
 
 impl<I: Into<Invocations>> From<I> for Launch {
@@ -171,7 +171,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn invocations(count: impl Into<Invocations>) -> Self {
-        Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
+        Self::with_size(LaunchSize::Direct(GridSize::Invocations(count.into())))
     }
 
     /// Creates a launch of exactly this many workgroups along x, y and z.
@@ -193,7 +193,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn workgroups(count: [u32; 3]) -> Self {
-        Self::of(LaunchSize::Known(GridSize::Workgroups(count)))
+        Self::with_size(LaunchSize::Direct(GridSize::Workgroups(count)))
     }
 
     /// Creates an indirect launch: the device reads the number of workgroups from a buffer when it
@@ -251,10 +251,10 @@ impl Launch {
     /// it is not WGSL.
     #[must_use]
     pub fn indirect(counts: &dyn Binding) -> Self {
-        Self::of(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
+        Self::with_size(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
     }
 
-    fn of(size: LaunchSize) -> Self {
+    fn with_size(size: LaunchSize) -> Self {
         Self { size, immediates: None }
     }
 
@@ -278,7 +278,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        self.immediates = Some(GivenImmediates::of(params));
+        self.immediates = Some(ImmediateValue::new(params));
         self
     }
 
@@ -303,7 +303,7 @@ impl Launch {
     /// ```
     #[must_use]
     pub fn immediate_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.immediates = Some(GivenImmediates {
+        self.immediates = Some(ImmediateValue {
             bytes: bytes.into(),
             layout: ElementLayout::Opaque,
             type_name: "bytes",
@@ -381,7 +381,7 @@ fn check_axes(
         if invocations <= MAX_INVOCATIONS {
             continue;
         }
-        let counted = match size {
+        let requested = match size {
             GridSize::Invocations(Invocations(count))
                 if count[axis].unsigned_abs() != invocations =>
             {
@@ -393,7 +393,7 @@ fn check_axes(
             label: None,
             function: None,
             what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
-            requested: counted,
+            requested,
             device: info.name.clone(),
             limit: MAX_INVOCATIONS.to_string(),
             limit_name: "invocations on an axis",
@@ -419,25 +419,25 @@ fn linearise(groups: [u32; 3], max_native: [u32; 3]) -> Option<([u32; 3], Linear
     let [max_width, max_height, max_depth] = max_native.map(u64::from);
     // As few layers and rows as possible, of equal width: less than one workgroup per row is
     // excess.
-    let fewest_rows = total.div_ceil(max_width);
-    let depth = fewest_rows.div_ceil(max_height);
+    let min_rows = total.div_ceil(max_width);
+    let depth = min_rows.div_ceil(max_height);
     if depth > max_depth {
         return None;
     }
-    let height = fewest_rows.div_ceil(depth);
+    let height = min_rows.div_ceil(depth);
     // Row indices are 32-bit in the kernel, including those of excess rows.
     u32::try_from(height * depth).ok()?;
     let width = total.div_ceil(height * depth);
     let rows = total.div_ceil(width);
     let last_row = total - (rows - 1) * width;
-    let narrow = |n: u64| u32::try_from(n).expect("at most the total, which fits");
-    let native = [narrow(width), narrow(height), narrow(depth)];
+    let to_u32 = |n: u64| u32::try_from(n).expect("at most the total, which fits");
+    let native = [to_u32(width), to_u32(height), to_u32(depth)];
     let params = LinearisedGrid {
         groups,
         width: native[0],
         height: native[1],
-        rows: narrow(rows),
-        last_row: narrow(last_row),
+        rows: to_u32(rows),
+        last_row: to_u32(last_row),
         padding: 0,
     };
     Some((native, params))

@@ -1,4 +1,5 @@
-//! Grids: rejected sizes, native grids, and linearised grids, which run each workgroup once.
+//! Tests of grids: rejected sizes, native grids, and linearised grids, which run each workgroup
+//! once.
 
 use proptest::prelude::*;
 
@@ -193,13 +194,13 @@ proptest! {
             linearise(groups, max_native).expect("the capacity is at least 8·10⁹");
         prop_assert!(native.iter().zip(max_native).all(|(n, max)| *n >= 1 && *n <= max));
         prop_assert_eq!([params.width, params.height], [native[0], native[1]]);
-        let place = |flat: u32| {
+        let native_id = |flat: u32| {
             let row = flat / params.width;
             [flat % params.width, row % params.height, row / params.height]
         };
         for flat in [0, params.width - 1, total / 2, total - 1] {
-            prop_assert!(place(flat)[2] < native[2]);
-            prop_assert_eq!(workgroup_id(&params, place(flat)).map(|it| it[axis]), Some(flat));
+            prop_assert!(native_id(flat)[2] < native[2]);
+            prop_assert_eq!(workgroup_id(&params, native_id(flat)).map(|it| it[axis]), Some(flat));
         }
         // No workgroup runs twice: all rows except the last are full, and the last one ends with
         // the last workgroup.

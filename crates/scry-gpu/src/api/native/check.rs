@@ -1,6 +1,6 @@
 //! Checks of buffers against a declared interface.
 
-use super::lengths::{length, named, reject};
+use super::lengths::{argument_error, check_length, describe_buffer};
 use super::{NativeBinding, NativeInterface};
 use crate::api::binding::Binding;
 use crate::api::device::Device;
@@ -40,30 +40,37 @@ impl NativeInterface {
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
     pub fn check(&self, device: &Device, function: &str, buffers: &[&dyn Binding]) -> Result<()> {
         let bindings = &self.bindings.0;
-        count(function, bindings, buffers.len())?;
+        check_count(function, bindings, buffers.len())?;
         let interface = self.reflect(function);
         let mut arguments = Vec::with_capacity(buffers.len());
         for ((declared, binding), buffer) in bindings.iter().zip(&interface.bindings).zip(buffers) {
             let view = buffer.view();
             let owner = view.context;
             let argument = encode::argument(view);
-            same_device_as(&device.context, owner, function, || named(declared, &argument))?;
+            same_device_as(&device.context, owner, function, || {
+                describe_buffer(declared, &argument)
+            })?;
             if !check::has_elements_of(binding, &argument) {
                 let needed = declared.element_name();
                 let given = argument.element_name();
                 let problem = format!("has elements of {given}, but {needed} is needed");
                 let help = format!("pass a buffer of {needed}");
-                return Err(reject(function, named(declared, &argument), problem, &help));
+                return Err(argument_error(
+                    function,
+                    describe_buffer(declared, &argument),
+                    problem,
+                    &help,
+                ));
             }
-            length(function, declared, &argument)?;
-            alignment(function, device, declared, &argument)?;
+            check_length(function, declared, &argument)?;
+            check_alignment(function, device, declared, &argument)?;
             arguments.push((declared, check::bound_size(binding, argument.size), argument));
         }
-        overlaps(function, &arguments)
+        check_overlaps(function, &arguments)
     }
 }
 
-fn count(function: &str, bindings: &[NativeBinding], given: usize) -> Result<()> {
+fn check_count(function: &str, bindings: &[NativeBinding], given: usize) -> Result<()> {
     if given == bindings.len() {
         return Ok(());
     }
@@ -78,11 +85,11 @@ fn count(function: &str, bindings: &[NativeBinding], given: usize) -> Result<()>
         true => "pass none".to_owned(),
         false => format!("pass {} in this order", list.join(", ")),
     };
-    Err(reject(function, "the list of buffers".to_owned(), problem, &help))
+    Err(argument_error(function, "the list of buffers".to_owned(), problem, &help))
 }
 
 /// Rejects a slice whose address cannot be bound. Empty slices are never bound.
-fn alignment(
+fn check_alignment(
     function: &str,
     device: &Device,
     declared: &NativeBinding,
@@ -97,14 +104,14 @@ fn alignment(
         argument.offset
     );
     let help = "copy the slice to a buffer of its own, or pad the data";
-    Err(reject(function, named(declared, argument), problem, help))
+    Err(argument_error(function, describe_buffer(declared, argument), problem, help))
 }
 
-/// Rejects a written buffer that shares bytes with another one. Each has the bytes that a kernel
-/// can access.
-fn overlaps(function: &str, all: &[(&NativeBinding, u64, Argument<'_>)]) -> Result<()> {
-    for (nth, (second, second_size, b)) in all.iter().enumerate() {
-        for (first, first_size, a) in &all[..nth] {
+/// Rejects a written buffer that shares bytes with another one. `all` has the number of bytes of
+/// each buffer that a kernel can access.
+fn check_overlaps(function: &str, all: &[(&NativeBinding, u64, Argument<'_>)]) -> Result<()> {
+    for (index, (second, second_size, b)) in all.iter().enumerate() {
+        for (first, first_size, a) in &all[..index] {
             let start = a.offset.max(b.offset);
             let end = (a.offset + first_size).min(b.offset + second_size);
             let is_written = first.writes || second.writes;
@@ -118,7 +125,12 @@ fn overlaps(function: &str, all: &[(&NativeBinding, u64, Argument<'_>)]) -> Resu
                 other.name
             );
             let help = "pass buffers or slices that do not overlap";
-            return Err(reject(function, named(written, argument), problem, help));
+            return Err(argument_error(
+                function,
+                describe_buffer(written, argument),
+                problem,
+                help,
+            ));
         }
     }
     Ok(())
@@ -149,8 +161,8 @@ mod tests {
         let (bytes, none) = (gpu.alloc::<u8>(7).unwrap(), gpu.alloc::<u8>(0).unwrap());
         interface().check(&gpu, "f", &[&x, &y, &bytes]).unwrap();
         interface().check(&gpu, "f", &[&x, &y, &none]).unwrap();
-        let halves = gpu.alloc::<f32>(16).unwrap();
-        let (a, b) = (halves.slice(..8).unwrap(), halves.slice(8..).unwrap());
+        let both = gpu.alloc::<f32>(16).unwrap();
+        let (a, b) = (both.slice(..8).unwrap(), both.slice(8..).unwrap());
         interface().check(&gpu, "f", &[&a, &b, &bytes]).unwrap();
     }
 

@@ -217,7 +217,7 @@ fn append<T: GemmElement>(
         same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
-    let [m, n, k] = sizes.map(|(name, size)| self::size(context, name, size));
+    let [m, n, k] = sizes.map(|(name, size)| check_size(context, name, size));
     let (m, n, k) = (m?, n?, k?);
     let (kernel, launch) = product(context, routine, [m, n, k])?;
     let a = matrix(a, operation, ("a", "m × k"), m, k)?;
@@ -300,11 +300,11 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
     let name = routine.name();
     let job = RoutineJob { name, library: "cuBLAS", interface: &interface };
     let load = || CompiledKernel::load_routine(context, &job);
-    Ok(Kernel::of_device(&context.routines.get_or_load(name, load)?, context))
+    Ok(Kernel::from_compiled(&context.routines.get_or_load(name, load)?, context))
 }
 
 /// Checks a size against the range of cuBLAS.
-fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
+fn check_size(context: &Context, name: &str, size: i128) -> Result<u32> {
     const MAX_SIZE: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MAX_SIZE => Ok(size),
@@ -321,7 +321,7 @@ fn size(context: &Context, name: &str, size: i128) -> Result<u32> {
     }
 }
 
-/// Returns the elements of a matrix; an error if the buffer has fewer.
+/// Returns the elements of a matrix as a slice; an error if the buffer has fewer.
 fn matrix<'a, T: GemmElement>(
     buffer: &'a Buffer<T>,
     operation: &'static str,

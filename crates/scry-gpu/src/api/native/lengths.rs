@@ -11,17 +11,17 @@ impl NativeBinding {
 }
 
 /// Rejects buffers of a launch that are shorter than their bindings declare.
-pub(crate) fn lengths(
+pub(crate) fn check_lengths(
     kernel: &str,
     interface: &NativeInterface,
     arguments: &[Argument<'_>],
 ) -> Result<()> {
     let pairs = interface.bindings.0.iter().zip(arguments);
-    pairs.into_iter().try_for_each(|(declared, argument)| length(kernel, declared, argument))
+    pairs.into_iter().try_for_each(|(declared, argument)| check_length(kernel, declared, argument))
 }
 
 /// Rejects a buffer that is shorter than its binding declares.
-pub(super) fn length(
+pub(super) fn check_length(
     function: &str,
     declared: &NativeBinding,
     argument: &Argument<'_>,
@@ -32,11 +32,16 @@ pub(super) fn length(
     }
     let unit = if declared.element.is_some() { "elements" } else { "bytes" };
     let problem = format!("has {given} {unit}, but needs at least {}", declared.min_len);
-    Err(reject(function, named(declared, argument), problem, "pass a longer buffer"))
+    Err(argument_error(
+        function,
+        describe_buffer(declared, argument),
+        problem,
+        "pass a longer buffer",
+    ))
 }
 
-/// Names a buffer by its binding, and its label if it has another one.
-pub(super) fn named(declared: &NativeBinding, argument: &Argument<'_>) -> String {
+/// Names a buffer by its binding, and by its label if that differs.
+pub(super) fn describe_buffer(declared: &NativeBinding, argument: &Argument<'_>) -> String {
     match argument.label {
         label if label.is_empty() || label == declared.name => {
             format!("buffer `{}`", declared.name)
@@ -46,7 +51,12 @@ pub(super) fn named(declared: &NativeBinding, argument: &Argument<'_>) -> String
 }
 
 /// Returns the error for an argument of a function.
-pub(super) fn reject(function: &str, argument: String, problem: String, help: &str) -> GpuError {
+pub(super) fn argument_error(
+    function: &str,
+    argument: String,
+    problem: String,
+    help: &str,
+) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: function.to_owned(),

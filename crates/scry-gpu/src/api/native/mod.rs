@@ -17,7 +17,7 @@ use scry_ir::{
 pub use cublas::GemmElement;
 pub(crate) use cublas::Routine;
 pub use language::Language;
-pub(crate) use lengths::lengths;
+pub(crate) use lengths::check_lengths;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
@@ -30,8 +30,9 @@ pub struct NativeBinding {
     writes: bool,
     /// `None` for bytes without a declared type.
     element: Option<Scalar>,
+    /// Whether the number of elements is a parameter too.
     length: bool,
-    /// Elements that every launch needs.
+    /// Minimum number of elements.
     min_len: u64,
 }
 
@@ -397,7 +398,7 @@ pub(crate) fn language_error(kernel: &str, language: Language, device: &str) -> 
 }
 
 /// Returns the error of a driver without support for vendor libraries.
-pub(crate) fn no_library(library: &'static str, device: &str) -> GpuError {
+pub(crate) fn library_error(library: &'static str, device: &str) -> GpuError {
     GpuError::Library(LibraryError {
         function: None,
         library,

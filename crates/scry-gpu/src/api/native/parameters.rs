@@ -64,7 +64,8 @@ impl NativeInterface {
     pub fn with_parameters(mut self, parameters: impl Into<Vec<NativeParameter>>) -> Self {
         let parameters = parameters.into();
         let bytes: usize = parameters.iter().map(|parameter| parameter.immediate_size()).sum();
-        // A size that does not fit in 32 bits is far above the limit, and rejected there.
+        // A size that does not fit in 32 bits becomes the largest multiple of 4, which is rejected
+        // too: it is far above the limit.
         self.immediates = u32::try_from(bytes).unwrap_or(!3);
         self.declared = Some(parameters);
         self

@@ -1,4 +1,4 @@
-//! Checks of native kernels by the core, on a null device that accepts them.
+//! Tests of the core's checks of native kernels, on a null device, which accepts every source.
 
 use scry_ir::{Access, Scalar};
 
@@ -152,15 +152,15 @@ fn pdl_reads_must_be_read_only() {
 fn invalid_sources_and_names_are_rejected() {
     let gpu = null();
     let interface = NativeInterface::new(1, [1; 3]);
-    let with = |source: &str, entry: &str| {
+    let compile = |source: &str, entry: &str| {
         // SAFETY: the null device runs nothing.
         unsafe { gpu.compile_ptx(source, entry, &interface) }.map(|_| ())
     };
-    assert_eq!(with("a", "k"), Ok(()));
-    let error = with("ab\0c", "k").unwrap_err();
+    assert_eq!(compile("a", "k"), Ok(()));
+    let error = compile("ab\0c", "k").unwrap_err();
     assert!(error.to_string().contains("byte 2 of the source is 0"), "{error}");
     for name in ["", "a b", "a\0", "a\n"] {
-        assert!(with("a", name).is_err(), "{name:?}");
+        assert!(compile("a", name).is_err(), "{name:?}");
     }
 }
 
@@ -198,37 +198,37 @@ fn derived_parameters_are_in_order() {
 fn declared_parameters_have_c_layout() {
     let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::Map(0)];
     let [word, long] = [NativeParameter::Word, NativeParameter::Long];
-    let of = |list: &[NativeParameter]| {
+    let sizes = |list: &[NativeParameter]| {
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
         (interface.parameter_bytes(), interface.immediate_bytes())
     };
-    assert_eq!(of(&[]), (0, 0));
-    assert_eq!(of(&[word, pointer, word]), (20, 8));
-    assert_eq!(of(&[word, long, word, word]), (24, 20));
-    assert_eq!(of(&[pointer, map, word, map]), (64 + 128 + 64 + 128, 2 * 128 + 4));
+    assert_eq!(sizes(&[]), (0, 0));
+    assert_eq!(sizes(&[word, pointer, word]), (20, 8));
+    assert_eq!(sizes(&[word, long, word, word]), (24, 20));
+    assert_eq!(sizes(&[pointer, map, word, map]), (64 + 128 + 64 + 128, 2 * 128 + 4));
 }
 
 #[test]
 fn keys_contain_the_whole_declaration() {
     let original = NativeSpec { language: Language::Ptx, interface: saxpy() };
-    let of = |interface| NativeSpec { language: Language::Ptx, interface };
+    let spec = |interface| NativeSpec { language: Language::Ptx, interface };
     let binding = |change: fn(&mut NativeBinding)| {
         let mut interface = saxpy();
         change(&mut interface.bindings.0[1]);
-        of(interface)
+        spec(interface)
     };
     let others = [
         NativeSpec { language: Language::CudaC, ..original.clone() },
-        of(saxpy().immediates(12)),
-        of(saxpy().dynamic_shared(0)),
-        of(NativeInterface { block: [64, 1, 2], ..saxpy() }),
-        of(saxpy().pdl([])),
-        of(saxpy().pdl([0])),
-        of(NativeInterface { declared: Some(Vec::new()), ..saxpy() }),
-        of(NativeInterface { declared: Some(vec![NativeParameter::Long]), ..saxpy() }),
-        of(NativeInterface { declared: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
-        of(NativeInterface { declared: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
-        of(NativeInterface { bindings: NativeBindings::from(2), ..saxpy() }),
+        spec(saxpy().immediates(12)),
+        spec(saxpy().dynamic_shared(0)),
+        spec(NativeInterface { block: [64, 1, 2], ..saxpy() }),
+        spec(saxpy().pdl([])),
+        spec(saxpy().pdl([0])),
+        spec(NativeInterface { declared: Some(Vec::new()), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::Long]), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
+        spec(NativeInterface { declared: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
+        spec(NativeInterface { bindings: NativeBindings::from(2), ..saxpy() }),
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),
         binding(|it| it.length = false),

@@ -34,8 +34,8 @@ fn is_runnable(groups: vec3<u32>) -> bool {
     return groups.y <= MAX / groups.x && groups.z <= MAX / (groups.x * groups.y);
 }
 
-/// Linearises the grid into rows of native workgroups along x, of equal length except the last,
-/// which are numbered along y and z.
+/// Linearises the grid into rows of native workgroups along x. All rows but the last have the same
+/// length; the rows are numbered along y and z.
 fn linearise(groups: vec3<u32>) -> Grid {
     let total = groups.x * groups.y * groups.z;
     let fewest_rows = (total - 1u) / params.max_native.x + 1u;

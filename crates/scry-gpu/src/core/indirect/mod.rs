@@ -26,16 +26,16 @@ use crate::core::memory::Memory;
 /// Computes a [`LinearisedGrid`] and, after it, the native grid.
 const SOURCE: &str = include_str!("indirect.wgsl");
 
-/// Bytes that the kernel writes.
+/// Bytes that the kernel writes: a [`LinearisedGrid`], and the native grid padded to 16 bytes.
 const GRID_BYTES: u64 = 48;
 
 /// Returns the kernel that prepares indirect launches.
 fn kernel(context: &Arc<Context>) -> Result<Kernel> {
     let compile = || {
         let kernel = Kernel::compile(context, SOURCE, &CompileOptions::default(), true)?;
-        Ok(kernel.without_device())
+        Ok(kernel.into_compiled())
     };
-    Ok(Kernel::of_device(context.preparer.get_or_compile(compile)?, context))
+    Ok(Kernel::from_compiled(context.preparer.get_or_compile(compile)?, context))
 }
 
 /// The prepared grid of an indirect launch.
@@ -56,14 +56,15 @@ pub(crate) fn prepare(
     let grid = context.allocate(MemoryKind::Device, GRID_BYTES, "grid of an indirect launch")?;
     // The launch overwrites the whole allocation.
     grid.mark_initialised();
-    // Bindings must be aligned, counts need not.
+    // The counts may have any offset, but bindings must be aligned: bind an aligned range around
+    // them.
     let alignment = context.info.binding_alignment.max(4);
     let offset = counts.offset / alignment * alignment;
     let first = (counts.offset - offset) / 4;
     let source = Words { context, memory, offset, size: counts.end() - offset };
     let target = Words { context, memory: &grid, offset: 0, size: GRID_BYTES };
     let first = u32::try_from(first).expect("less than the alignment");
-    let launch = Launch::workgroups([1; 3]).immediate_bytes(parameters(
+    let launch = Launch::workgroups([1; 3]).immediate_bytes(immediates(
         context.info.limits.max_native_workgroups,
         first,
         interface,
@@ -79,7 +80,7 @@ pub(crate) fn prepare(
 }
 
 /// Returns the immediates of the kernel.
-fn parameters(max_native: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
+fn immediates(max_native: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
     let [x, y, z] = max_native.map(|count| count.max(1));
     let [width, height, depth] = interface.workgroup_size;
     let words = [x, y, z, first, width, height, depth];

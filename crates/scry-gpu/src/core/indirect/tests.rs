@@ -1,4 +1,4 @@
-//! The kernel that prepares indirect launches, compared with the same computation on the host.
+//! Tests of the kernel that prepares indirect launches, against the same computation on the host.
 
 use proptest::prelude::*;
 use scry_ir::{Program, runnable_workgroups};
@@ -10,7 +10,7 @@ use crate::api::launch::{GridSize, grid};
 use crate::backend::null::null_info;
 use crate::testing::observed;
 
-/// Runs the kernel on the CPU backend.
+/// The kernel on the CPU backend.
 struct OnCpu {
     gpu: Device,
     kernel: Kernel,
@@ -32,7 +32,7 @@ impl OnCpu {
     ) -> ([u32; 8], [u32; 3]) {
         let counts = self.gpu.upload(words).unwrap();
         let out = self.gpu.upload(&[u32::MAX; 12]).unwrap();
-        let immediates = parameters(max_native, words.len() as u32 - 3, interface);
+        let immediates = immediates(max_native, words.len() as u32 - 3, interface);
         let launch = Launch::workgroups([1; 3]).immediate_bytes(immediates);
         self.gpu.run(&self.kernel, &[&counts, &out], launch).unwrap();
         let found = out.download().unwrap();
@@ -100,7 +100,7 @@ proptest! {
     fn random_counts_match_the_host(
         size in 0..SIZES.len(),
         max_native in prop_oneof![
-            (0..LIMITS.len()).prop_map(|nth| LIMITS[nth]),
+            (0..LIMITS.len()).prop_map(|index| LIMITS[index]),
             prop::array::uniform3(1u32..100),
             any::<[u32; 3]>().prop_map(|axes| axes.map(|n| n.max(1))),
         ],
