@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use super::steps::{PUSHES, Push, of_half, ulp};
+use super::semantics::{PUSHES, Push, of_half, ulp};
 use super::{Function, Program, Random, acosh, program};
 
 /// The permitted error of a result, given the argument and the exact result.

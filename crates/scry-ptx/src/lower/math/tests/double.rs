@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use super::steps::Push;
+use super::semantics::Push;
 use super::{Function, Program, Random, acosh, program};
 
 fn run(program: &Program, x: f64, y: f64) -> f64 {

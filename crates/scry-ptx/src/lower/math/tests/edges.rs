@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use super::steps::Push;
+use super::semantics::Push;
 use super::{Function, program};
 
 const INF: f64 = f64::INFINITY;

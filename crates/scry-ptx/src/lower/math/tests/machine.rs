@@ -1,6 +1,6 @@
 //! A model of the hardware that executes straight-line code.
 
-use super::steps::{Push, Step, step};
+use super::semantics::{Push, Step, step};
 use crate::asm::{Arg, Line};
 use crate::body::Body;
 use crate::types::{Operand, Reg, RegisterClass};

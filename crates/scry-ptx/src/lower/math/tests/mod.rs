@@ -6,7 +6,7 @@ mod double;
 mod edges;
 mod machine;
 mod parts;
-mod steps;
+mod semantics;
 
 use scry_ir::kir::{BinaryOp, Builder, Kir, Type, UnaryOp, Value};
 

@@ -2,7 +2,7 @@
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use super::steps::{Push, of_half, to_half};
+use super::semantics::{Push, of_half, to_half};
 use super::{Function, Random, program};
 
 /// Bits of numbers of all magnitudes, and of multiples of 0.5.
