@@ -1,4 +1,5 @@
-//! Gives the crate a hash of its own sources, which is part of what identifies generated code.
+//! Passes a hash of the crate's sources to the compiler, as `SOURCE_HASH`: `build_id` is computed
+//! from it.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -17,17 +18,17 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// All files in a folder and the folders in it, in an order that is the same on every machine.
+/// Returns all files in a folder and its subfolders, in an order that is the same on every machine.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let items = fs::read_dir(folder)?.map(|item| item.map(|item| item.path()));
-    let mut items = items.collect::<io::Result<Vec<_>>>()?;
-    items.sort();
-    let mut found = Vec::new();
-    for item in items {
-        match item.is_dir() {
-            true => found.extend(files(&item)?),
-            false => found.push(item),
+    let paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        match path.is_dir() {
+            true => all.extend(files(&path)?),
+            false => all.push(path),
         }
     }
-    Ok(found)
+    Ok(all)
 }

@@ -1,11 +1,11 @@
-//! Prints the kernels that compute a matrix product on one H200, with their tiles and launches. No
-//! GPU is needed.
+//! Prints the kernels of a matrix product on an H200, with their tiles and launches. No GPU is
+//! needed.
 //!
 //! ```text
 //! cargo run -p scry-ptx --features kernels --example gemm_kernel -- 4096 4096 4096 [f16|bf16|tf32]
 //! ```
 //!
-//! With `--ptx` at the end, their text is printed too.
+//! With `--ptx` at the end, their PTX is printed too.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     match product(m, n, k, &has).plan(H200) {
         Ok(plan) => describe(&plan, has("--ptx")),
-        Err(error) => return refused(&error),
+        Err(error) => return report_error(&error),
     }
     ExitCode::SUCCESS
 }
@@ -36,7 +36,7 @@ fn product(m: u64, n: u64, k: u64, has: &impl Fn(&str) -> bool) -> Gemm {
     Gemm::new(m, n, k, if has("f16") { PtxType::F16 } else { PtxType::Bf16 })
 }
 
-fn refused(error: &PlanError) -> ExitCode {
+fn report_error(error: &PlanError) -> ExitCode {
     eprintln!("{error}");
     ExitCode::FAILURE
 }

@@ -7,32 +7,32 @@ use scry_ptx::kernels::quant::{BlockFormat, MatMul, dequantize, quantize};
 use scry_ptx::kernels::{GpuSpec, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
-/// An H200.
-const MACHINE: GpuSpec =
+const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sizes: Vec<u64> =
         std::env::args().skip(1).map(|size| size.parse()).collect::<Result<_, _>>()?;
     let [rows, k, columns] = sizes[..].try_into().unwrap_or([4096, 14336, 1]);
-    blocks()?;
+    print_quantization_error()?;
     let format = BlockFormat::Q4K;
     let (activations, output) = (PtxType::F16, PtxType::F32);
-    let plan = MatMul { format, rows, k, columns, activations, output }.plan(MACHINE)?;
+    let plan = MatMul { format, rows, k, columns, activations, output }.plan(H200)?;
     describe(&plan);
     if let Some(last) = plan.steps.last() {
-        print!("{}", last.kernel.emit_ptx_for(MACHINE.target)?);
+        print!("{}", last.kernel.emit_ptx_for(H200.target)?);
     }
     Ok(())
 }
 
 /// Quantises some weights, and prints the errors.
-fn blocks() -> Result<(), Box<dyn Error>> {
+fn print_quantization_error() -> Result<(), Box<dyn Error>> {
     let weights: Vec<f32> = (0..256).map(|nth| (nth as f32 * 0.37).sin()).collect();
     let blocks = quantize(BlockFormat::Q4K, &weights)?;
-    let again = dequantize(BlockFormat::Q4K, &blocks)?;
-    let lost = weights.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    println!("// 256 weights up to 1 in {} bytes, maximum error {lost:.3}", blocks.len());
+    let dequantized = dequantize(BlockFormat::Q4K, &blocks)?;
+    let max_error =
+        weights.iter().zip(&dequantized).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    println!("// 256 weights up to 1 in {} bytes, maximum error {max_error:.3}", blocks.len());
     Ok(())
 }
 
@@ -51,11 +51,11 @@ fn describe(plan: &Plan) {
     }
     for step in &plan.steps {
         let launch = step.kernel.launch();
-        let places = step.buffers.iter().map(|place| match place {
+        let buffers = step.buffers.iter().map(|place| match place {
             Place::Argument(nth) => plan.arguments[*nth].name.to_owned(),
             Place::Scratch(nth) => format!("scratch {nth}"),
         });
-        let places: Vec<_> = places.collect();
-        println!("// {}: {launch:?}, buffers {}", step.kernel.name(), places.join(", "));
+        let buffers: Vec<_> = buffers.collect();
+        println!("// {}: {launch:?}, buffers {}", step.kernel.name(), buffers.join(", "));
     }
 }

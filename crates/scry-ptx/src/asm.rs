@@ -1,10 +1,10 @@
-//! PTX instructions, and the formatting of PTX text.
+//! PTX instructions, and their formatting as text.
 
 use std::fmt::{self, Write};
 
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Maximum length of an opcode in bytes.
+/// Maximum length of an opcode in bytes, without a static prefix.
 const MAX_OPCODE: usize = 63;
 
 /// An opcode: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
@@ -13,17 +13,19 @@ const MAX_OPCODE: usize = 63;
 /// the time of emission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Opcode {
+    /// The text after the prefix, of which the first `len` bytes are in use.
     bytes: [u8; MAX_OPCODE],
     len: u8,
-    /// A static prefix of the text.
-    first: &'static str,
+    /// The first part of the text; empty for most opcodes.
+    prefix: &'static str,
 }
 
 impl Opcode {
     /// Creates an opcode from a name, which may have qualifiers: `bar.sync`.
     ///
     /// # Panics
-    /// If it has more than 63 bytes with all its qualifiers: see [`Opcode::long`].
+    /// If it has more than 63 bytes; the methods that add qualifiers panic likewise. See
+    /// [`Opcode::long`].
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut opcode = Self::long("");
@@ -31,10 +33,11 @@ impl Opcode {
         opcode
     }
 
-    /// Creates an opcode whose name may exceed 63 bytes, such as that of a bulk copy.
+    /// Creates an opcode whose name may exceed 63 bytes, such as that of a bulk copy. Qualifiers
+    /// that are added may have 63 bytes together.
     #[must_use]
     pub fn long(name: &'static str) -> Self {
-        Self { bytes: [0; MAX_OPCODE], len: 0, first: name }
+        Self { bytes: [0; MAX_OPCODE], len: 0, prefix: name }
     }
 
     fn push(&mut self, text: &str) {
@@ -78,7 +81,7 @@ impl Opcode {
     }
 
     /// Returns the text after the static prefix.
-    fn added(&self) -> &str {
+    fn suffix(&self) -> &str {
         let text = std::str::from_utf8(&self.bytes[..usize::from(self.len)]);
         text.expect("it was assembled from whole strings")
     }
@@ -86,8 +89,8 @@ impl Opcode {
 
 impl fmt::Display for Opcode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.first)?;
-        f.write_str(self.added())
+        f.write_str(self.prefix)?;
+        f.write_str(self.suffix())
     }
 }
 
@@ -97,14 +100,14 @@ impl fmt::Debug for Opcode {
     }
 }
 
-/// A place in the code, made by [`Body::label`](crate::Body::label).
+/// A branch target, created by [`Body::label`](crate::Body::label).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub(crate) u32);
 
 /// The address of a memory access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The base; `None` is 0.
+    /// The base; `None` if the offset is the whole address.
     pub base: Option<Base>,
     /// Offset in bytes.
     pub offset: i64,
@@ -263,12 +266,12 @@ impl fmt::Display for Arg {
             Self::Address(address) => address.fmt(f),
             Self::TensorTile(map, coordinates) => {
                 write!(f, "[{map}, {{")?;
-                separated(f, coordinates)?;
+                write_separated(f, coordinates)?;
                 f.write_str("}]")
             }
             Self::Vector(operands) => {
                 f.write_char('{')?;
-                separated(f, operands)?;
+                write_separated(f, operands)?;
                 f.write_char('}')
             }
             Self::Pair(Some(first), second) => write!(f, "{first}|{second}"),
@@ -279,9 +282,10 @@ impl fmt::Display for Arg {
     }
 }
 
-fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
-    for (nth, item) in items.iter().enumerate() {
-        if nth > 0 {
+/// Writes items separated by commas.
+fn write_separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
             f.write_str(", ")?;
         }
         item.fmt(f)?;
@@ -297,7 +301,7 @@ impl fmt::Display for Instruction {
         fmt::Display::fmt(&self.opcode, f)?;
         if !self.args.is_empty() {
             f.write_char(' ')?;
-            separated(f, &self.args)?;
+            write_separated(f, &self.args)?;
         }
         f.write_char(';')
     }

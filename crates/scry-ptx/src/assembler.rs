@@ -1,4 +1,4 @@
-//! NVIDIA's assembler, for tests, if it is installed.
+//! Runs NVIDIA's assembler in tests, if it is installed.
 
 use std::process::Command;
 
@@ -13,6 +13,6 @@ pub(crate) fn assemble(text: &str, target: Target) {
     let mut command = Command::new(program);
     command.arg(format!("-arch={target}")).arg("-o").arg(output).arg(input);
     let result = command.output().expect("SCRY_PTXAS names a program");
-    let said = [result.stdout, result.stderr].concat();
-    assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&said));
+    let messages = [result.stdout, result.stderr].concat();
+    assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&messages));
 }

@@ -5,7 +5,7 @@ use crate::module::SharedArray;
 use crate::target::{Target, Version};
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// The body of a kernel: registers, local and shared arrays, lines.
+/// The body of a kernel: registers, local and shared arrays, instructions.
 ///
 /// Methods that append instructions only make cheap checks: the assembler reports operands of the
 /// wrong size.
@@ -15,12 +15,13 @@ pub struct Body {
     version: Version,
     /// Registers in use, by class.
     registers: [u32; 4],
+    /// Number of labels.
     labels: u32,
     lines: Vec<Line>,
     pub(crate) shared: Vec<SharedArray>,
     /// Local arrays: name and bytes.
     pub(crate) locals: Vec<(String, u32)>,
-    /// Special registers that have been read, with the registers that hold them.
+    /// Special registers that have been read, with the registers that they were copied to.
     special: Vec<(&'static str, Reg)>,
 }
 
@@ -98,7 +99,7 @@ impl Body {
     }
 }
 
-// Not inlined: hundreds of call sites would be half of the crate's code.
+// Those with hundreds of call sites are not inlined: they would be half of the crate's code.
 /// Instructions.
 impl Body {
     /// Appends an instruction.
@@ -174,12 +175,12 @@ impl Body {
         }
     }
 
-    /// Returns the value of a 32-bit special register, such as `%tid.x`, which is read at the first
-    /// call. The first call must therefore be in code that dominates the others, such as the
-    /// kernel's beginning.
+    /// Returns a register with the value of a 32-bit special register, such as `%tid.x`. Only the
+    /// first call for a name emits an instruction. It must therefore be in code that dominates that
+    /// of the later calls, such as the kernel's beginning.
     pub fn special(&mut self, name: &'static str) -> Reg {
-        if let Some((_, known)) = self.special.iter().find(|(of, _)| *of == name) {
-            return *known;
+        if let Some((_, copy)) = self.special.iter().find(|(special, _)| *special == name) {
+            return *copy;
         }
         let result = self.reg(PtxType::U32);
         self.emit(Opcode::new("mov.u32"), vec![result.into(), name.into()]);
@@ -187,20 +188,21 @@ impl Body {
         result
     }
 
-    /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector. `cached`
-    /// loads are `ld.global.nc`, through the read-only cache: the kernel must not write there.
+    /// Loads a vector of `count` values (1, 2 or 4) from an address aligned to the vector.
+    /// `read_only` loads are `ld.global.nc`, through the non-coherent cache: the kernel must not
+    /// write to their memory.
     pub fn load(
         &mut self,
         space: StateSpace,
         ty: PtxType,
         address: Address,
         count: usize,
-        cached: bool,
+        read_only: bool,
     ) -> Vec<Reg> {
         let results: Vec<Reg> = (0..count).map(|_| self.reg(ty)).collect();
-        let opcode = Opcode::new("ld").space(space).with_if(cached, "nc");
+        let opcode = Opcode::new("ld").space(space).with_if(read_only, "nc");
         let opcode = opcode.with_if(count > 1, if count == 2 { "v2" } else { "v4" });
-        let first = grouped(&results.iter().map(|r| Operand::Reg(*r)).collect::<Vec<_>>());
+        let first = scalar_or_vector(&results.iter().map(|r| Operand::Reg(*r)).collect::<Vec<_>>());
         self.emit(opcode.ty(ty.to_bits()), vec![first, address.into()]);
         results
     }
@@ -209,12 +211,12 @@ impl Body {
     pub fn store(&mut self, space: StateSpace, ty: PtxType, address: Address, values: &[Operand]) {
         let opcode = Opcode::new("st").space(space);
         let opcode = opcode.with_if(values.len() > 1, if values.len() == 2 { "v2" } else { "v4" });
-        self.emit(opcode.ty(ty.to_bits()), vec![address.into(), grouped(values)]);
+        self.emit(opcode.ty(ty.to_bits()), vec![address.into(), scalar_or_vector(values)]);
     }
 }
 
 /// Returns one operand as a scalar, several as a vector.
-fn grouped(operands: &[Operand]) -> Arg {
+fn scalar_or_vector(operands: &[Operand]) -> Arg {
     match operands {
         [one] => Arg::Operand(*one),
         several => Arg::Vector(several.to_vec()),
@@ -276,7 +278,7 @@ impl Body {
         self.place(end);
     }
 
-    /// Appends a loop; the closure receives its exit label.
+    /// Appends an endless loop; the closure receives its exit label, for [`Body::leave_if`].
     pub fn repeat(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let (top, end) = (self.label(), self.label());
         self.place(top);
@@ -290,7 +292,8 @@ impl Body {
         self.branch_if(pred, end);
     }
 
-    /// Appends a loop of a counter over `from`, `from + step`, … below `to`, unsigned 32 bits.
+    /// Appends a loop whose counter, a `u32`, is `from`, `from + step`, … as long as it is below
+    /// `to`.
     pub fn for_range(
         &mut self,
         from: Operand,
@@ -308,18 +311,18 @@ impl Body {
         });
     }
 
-    /// Waits for all threads of the block that have not ended; the warp may be divergent. This
-    /// costs no more than `bar.sync`, which requires convergence.
+    /// Waits for all threads of the block that have not exited (`barrier.sync`). The warp may be
+    /// divergent; this costs no more than `bar.sync`, which requires convergence.
     pub fn barrier(&mut self) {
         self.emit(Opcode::new("barrier.sync"), vec![Operand::u32(0).into()]);
     }
 
-    /// Ends the thread.
+    /// Exits the thread.
     pub fn ret(&mut self) {
         self.emit(Opcode::new("ret"), Vec::new());
     }
 
-    /// Ends the thread if `pred` is true.
+    /// Exits the thread if `pred` is true.
     pub fn ret_if(&mut self, pred: Reg) {
         self.emit_if(pred, true, Opcode::new("ret"), Vec::new());
     }

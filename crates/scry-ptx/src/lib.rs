@@ -1,4 +1,4 @@
-//! PTX, the assembly language of NVIDIA's GPUs, from compute kernels, in pure Rust.
+//! Generates PTX, the assembly language of NVIDIA's GPUs, from compute kernels, in pure Rust.
 //!
 //! [`translate`] converts a kernel in the intermediate representation of scry-ir to PTX text, which
 //! any NVIDIA driver compiles. This needs neither a toolkit nor a device.
@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`PtxEntry`] is the lower level: it builds kernels instruction by instruction, with register
-//! allocation, typed operands, and loops whose exits ptxas optimises.
+//! [`PtxEntry`] is the lower level: its [`Body`] is built instruction by instruction. It allocates
+//! virtual registers, and emits loop exits in the form that ptxas optimises.
 //!
 //! The feature `kernels` adds the kernel library (`kernels`), and the typed builder that it is
 //! written with (`typed`).

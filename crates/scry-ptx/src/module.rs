@@ -1,4 +1,4 @@
-//! Kernels and modules, and their text.
+//! PTX kernels and modules, and their formatting as text.
 
 use std::fmt::{self, Write};
 
@@ -21,7 +21,7 @@ pub enum KernelParam {
         /// Its type.
         ty: PtxType,
     },
-    /// Bytes, aligned to 16.
+    /// A block of bytes that is passed by value, aligned to 16.
     Block {
         /// Its name.
         name: String,
@@ -35,7 +35,7 @@ pub enum KernelParam {
     },
 }
 
-/// Shared memory of a block.
+/// A variable in shared memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedArray {
     /// Its name.
@@ -46,18 +46,18 @@ pub struct SharedArray {
     pub align: u32,
 }
 
-/// A kernel.
+/// A kernel (`.entry`).
 #[derive(Debug, Clone)]
 pub struct PtxEntry {
     /// Its name.
     pub name: String,
     /// The parameters, in order.
     pub params: Vec<KernelParam>,
-    /// Threads of a block along x, y and z.
+    /// Threads of a block along x, y and z (`.reqntid`).
     pub block: [u32; 3],
     /// Minimum resident blocks per multiprocessor (`.minnctapersm`), which limits registers.
     pub min_blocks: Option<u32>,
-    /// Blocks of a cluster along x, y and z (`sm_90`).
+    /// Blocks of a cluster along x, y and z (`.reqnctapercluster`, `sm_90`).
     pub cluster: Option<[u32; 3]>,
     /// The code.
     pub body: Body,
@@ -138,11 +138,12 @@ impl fmt::Display for SharedArray {
 
 impl fmt::Display for PtxEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let outside = self.body.shared.iter().filter(|array| array.bytes == 0);
-        outside.into_iter().try_for_each(|array| writeln!(f, "{array}"))?;
+        // PTX requires `.extern` variables to be declared outside of the kernel.
+        let dynamic = self.body.shared.iter().filter(|array| array.bytes == 0);
+        dynamic.into_iter().try_for_each(|array| writeln!(f, "{array}"))?;
         writeln!(f, ".visible .entry {}(", self.name)?;
-        for (nth, param) in self.params.iter().enumerate() {
-            let end = if nth + 1 < self.params.len() { "," } else { "" };
+        for (index, param) in self.params.iter().enumerate() {
+            let end = if index + 1 < self.params.len() { "," } else { "" };
             writeln!(f, "\t{param}{end}")?;
         }
         let [x, y, z] = self.block;
@@ -154,7 +155,7 @@ impl fmt::Display for PtxEntry {
             writeln!(f, ".reqnctapercluster {x}, {y}, {z}")?;
         }
         f.write_str("{\n")?;
-        self.declarations(f)?;
+        self.write_declarations(f)?;
         self.body.lines().iter().try_for_each(|line| writeln!(f, "{line}"))?;
         f.write_char('}')?;
         f.write_char('\n')
@@ -162,7 +163,8 @@ impl fmt::Display for PtxEntry {
 }
 
 impl PtxEntry {
-    fn declarations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Declares registers, local arrays and static shared arrays.
+    fn write_declarations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (class, count) in RegisterClass::ALL.into_iter().zip(self.body.registers()) {
             if count > 0 {
                 writeln!(f, "\t.reg .{} {}<{count}>;", class.ty().name(), class.prefix())?;
@@ -171,7 +173,7 @@ impl PtxEntry {
         for (name, bytes) in &self.body.locals {
             writeln!(f, "\t.local .align 16 .b8 {name}[{bytes}];")?;
         }
-        let inside = self.body.shared.iter().filter(|array| array.bytes > 0);
-        inside.into_iter().try_for_each(|array| writeln!(f, "\t{array}"))
+        let static_arrays = self.body.shared.iter().filter(|array| array.bytes > 0);
+        static_arrays.into_iter().try_for_each(|array| writeln!(f, "\t{array}"))
     }
 }

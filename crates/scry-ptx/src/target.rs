@@ -13,7 +13,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Version `major.minor`.
+    /// Creates version `major.minor`.
     #[must_use]
     pub const fn new(major: u8, minor: u8) -> Self {
         Self { major, minor }
@@ -61,25 +61,27 @@ impl Target {
         }
     }
 
-    /// Ten times the major number of the compute capability, plus the minor one.
+    /// Returns the architecture's number: ten times the major number of the compute capability,
+    /// plus the minor one.
     #[must_use]
     pub const fn sm(self) -> u16 {
         self.sm
     }
 
-    /// Whether code for this target may use features of architecture `sm`.
+    /// Returns whether code for this target may use the features that all architectures from `sm`
+    /// on have.
     #[must_use]
     pub const fn has(self, sm: u16) -> bool {
         self.sm >= sm
     }
 
-    /// Whether architecture-specific instructions are allowed.
+    /// Returns whether architecture-specific instructions are allowed.
     #[must_use]
     pub const fn is_specific(self) -> bool {
         self.specific
     }
 
-    /// Returns whether this target has all features of another one.
+    /// Returns whether code for `older` runs on GPUs of this target.
     #[must_use]
     pub const fn runs(self, older: Self) -> bool {
         if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }
@@ -108,12 +110,12 @@ impl FromStr for Target {
 
     /// Parses `80`, `sm_80`, `90a` or `sm_90a`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = [Self::SM_75, Self::SM_80, Self::SM_89, Self::SM_90, Self::SM_90A];
+        let targets = [Self::SM_75, Self::SM_80, Self::SM_89, Self::SM_90, Self::SM_90A];
         let name = text.strip_prefix("sm_").unwrap_or(text);
-        let found = known.into_iter().find(|target| target.to_string()[3..] == *name);
+        let found = targets.into_iter().find(|target| target.to_string()[3..] == *name);
         found.ok_or_else(|| {
-            let known = known.map(|target| target.to_string()[3..].to_owned());
-            format!("`{text}` is not a target; known are {}", known.join(", "))
+            let names = targets.map(|target| target.to_string()[3..].to_owned());
+            format!("`{text}` is not a target; known are {}", names.join(", "))
         })
     }
 }

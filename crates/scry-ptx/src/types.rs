@@ -140,7 +140,7 @@ impl RegisterClass {
         }
     }
 
-    /// Returns the bits of a register; 1 for bools.
+    /// Returns the number of bits of a register; 1 for bools.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -152,7 +152,7 @@ impl RegisterClass {
     }
 }
 
-/// A virtual register, made by [`Body::reg`](crate::Body::reg).
+/// A virtual register, allocated by [`Body::reg`](crate::Body::reg).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reg {
     pub(crate) class: RegisterClass,
@@ -172,10 +172,10 @@ impl Reg {
 pub enum Operand {
     /// A register.
     Reg(Reg),
-    /// An immediate, by its bits. There are no immediates of 16-bit floats, which are materialised
-    /// with `mov.b16`.
+    /// An immediate, by its bits. PTX has no immediates of 16-bit floats: `mov.b16` copies their
+    /// bits to a register.
     Imm {
-        /// The bits, in the low end.
+        /// The bits of the value, from bit 0 on.
         bits: u64,
         /// The type that determines its text.
         ty: PtxType,
@@ -183,31 +183,31 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// A `u32`.
+    /// Creates a `u32` immediate.
     #[must_use]
     pub const fn u32(value: u32) -> Self {
         Self::Imm { bits: value as u64, ty: PtxType::U32 }
     }
 
-    /// An `i32`.
+    /// Creates an `i32` immediate.
     #[must_use]
     pub const fn s32(value: i32) -> Self {
         Self::Imm { bits: value as u32 as u64, ty: PtxType::S32 }
     }
 
-    /// A `u64`.
+    /// Creates a `u64` immediate.
     #[must_use]
     pub const fn u64(value: u64) -> Self {
         Self::Imm { bits: value, ty: PtxType::U64 }
     }
 
-    /// An `f32`.
+    /// Creates an `f32` immediate.
     #[must_use]
     pub const fn f32(value: f32) -> Self {
         Self::Imm { bits: value.to_bits() as u64, ty: PtxType::F32 }
     }
 
-    /// An `f64`.
+    /// Creates an `f64` immediate.
     #[must_use]
     pub const fn f64(value: f64) -> Self {
         Self::Imm { bits: value.to_bits(), ty: PtxType::F64 }
@@ -220,7 +220,7 @@ impl From<Reg> for Operand {
     }
 }
 
-/// State spaces.
+/// A state space: PTX's term for address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StateSpace {
     /// Device memory.
