@@ -9,16 +9,15 @@ use super::{Lowering, ptx_type};
 use crate::asm::{Address, Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// The memory operand of an atomic: address space, address and type.
-struct Cell {
+/// The memory that an atomic accesses: state space, address and type.
+struct AtomicMemory {
     space: StateSpace,
     address: Address,
     ty: Type,
 }
 
 impl Lowering<'_> {
-    /// Lowers an atomic operation; its result is the previous content. A store has no result that
-    /// is read.
+    /// Lowers an atomic operation; returns the previous content, except for a store.
     pub(super) fn atomic(
         &mut self,
         value: Value,
@@ -28,45 +27,54 @@ impl Lowering<'_> {
         compare: Option<Value>,
     ) -> Reg {
         let ty = self.ty(value);
-        let target = self.target(place);
-        let cell = Cell { space: target.space, address: target.address, ty };
+        let target = self.memory_operand(place);
+        let memory = AtomicMemory { space: target.space, address: target.address, ty };
         let old = self.b.reg(ptx_type(ty));
         let operand = operand.map(|operand| self.value(operand));
         let compare = compare.map(|compare| self.value(compare));
         match (op, operand, compare) {
-            (AtomicOp::Store, Some(operand), _) => self.atomic_store(&cell, operand),
+            (AtomicOp::Store, Some(operand), _) => self.atomic_store(&memory, operand),
             (AtomicOp::Sub, Some(operand), _) => {
-                let negative = self.b.typed("neg", signed(ty), &[operand]).into();
-                self.change(value, old, &cell, AtomicOp::Add, negative);
+                let negative = self.b.typed("neg", negation_type(ty), &[operand]).into();
+                self.read_modify_write(value, old, &memory, AtomicOp::Add, negative);
             }
             (_, Some(operand), Some(compare)) => {
-                let opcode = cell.opcode("atom").with("cas").ty(ptx_type(ty).to_bits());
-                self.b.emit(opcode, cell.args(Some(old), &[compare, operand]));
+                let opcode = memory.opcode("atom").with("cas").ty(ptx_type(ty).to_bits());
+                self.b.emit(opcode, memory.args(Some(old), &[compare, operand]));
             }
-            (_, Some(operand), None) => self.change(value, old, &cell, op, operand),
+            (_, Some(operand), None) => self.read_modify_write(value, old, &memory, op, operand),
+            // A load.
             (_, None, _) => {
-                let opcode = cell.opcode("ld").ty(ptx_type(ty).to_bits());
-                self.b.emit(opcode, cell.args(Some(old), &[]));
+                let opcode = memory.opcode("ld").ty(ptx_type(ty).to_bits());
+                self.b.emit(opcode, memory.args(Some(old), &[]));
             }
         }
         old
     }
 
-    fn atomic_store(&mut self, cell: &Cell, operand: Operand) {
-        let opcode = cell.opcode("st").ty(ptx_type(cell.ty).to_bits());
-        self.b.emit(opcode, cell.args(None, &[operand]));
+    fn atomic_store(&mut self, memory: &AtomicMemory, operand: Operand) {
+        let opcode = memory.opcode("st").ty(ptx_type(memory.ty).to_bits());
+        self.b.emit(opcode, memory.args(None, &[operand]));
     }
 
-    /// Lowers a read-modify-write. Where the previous content is unused, `red` replaces `atom`.
-    fn change(&mut self, value: Value, old: Reg, cell: &Cell, op: AtomicOp, operand: Operand) {
-        let fetched = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
-        let opcode = cell.opcode(if fetched { "atom" } else { "red" });
-        let opcode = opcode.with(name(op)).ty(operand_type(op, cell.ty));
-        self.b.emit(opcode, cell.args(fetched.then_some(old), &[operand]));
+    /// Lowers a read-modify-write other than compare-exchange. Where the previous content is
+    /// unused, `red` replaces `atom`.
+    fn read_modify_write(
+        &mut self,
+        value: Value,
+        old: Reg,
+        memory: &AtomicMemory,
+        op: AtomicOp,
+        operand: Operand,
+    ) {
+        let needs_old = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
+        let opcode = memory.opcode(if needs_old { "atom" } else { "red" });
+        let opcode = opcode.with(opcode_name(op)).ty(operand_type(op, memory.ty));
+        self.b.emit(opcode, memory.args(needs_old.then_some(old), &[operand]));
     }
 }
 
-impl Cell {
+impl AtomicMemory {
     /// Returns the opcode for this memory, without operation and type.
     fn opcode(&self, name: &str) -> Opcode {
         let scope = if self.space == StateSpace::Shared { "cta" } else { "gpu" };
@@ -83,7 +91,7 @@ impl Cell {
 }
 
 /// Returns the operation's name in the opcode.
-const fn name(op: AtomicOp) -> &'static str {
+const fn opcode_name(op: AtomicOp) -> &'static str {
     match op {
         AtomicOp::Min => "min",
         AtomicOp::Max => "max",
@@ -95,8 +103,8 @@ const fn name(op: AtomicOp) -> &'static str {
     }
 }
 
-/// Returns the type in the opcode: 64-bit sums exist as unsigned only, and exchanges and bitwise
-/// operations are untyped.
+/// Returns the type in the opcode: 64-bit addition exists as unsigned only, and exchanges and
+/// bitwise operations are untyped.
 const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
     match (op, ty) {
         (AtomicOp::Add, Type::I64) => PtxType::U64,
@@ -106,7 +114,7 @@ const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
 }
 
 /// Returns the type to negate in: signed for integers.
-const fn signed(ty: Type) -> PtxType {
+const fn negation_type(ty: Type) -> PtxType {
     match ptx_type(ty) {
         PtxType::U32 => PtxType::S32,
         PtxType::U64 => PtxType::S64,

@@ -7,21 +7,21 @@ use crate::types::{PtxType, Reg};
 
 impl Lowering<'_> {
     /// Lowers a comparison, or its negation if `holds` is false. Comparisons with NaN are false,
-    /// except `!=`; the negation of a float comparison is therefore the unordered form of the
-    /// inverse.
+    /// except `!=`. The negation of a float comparison is therefore the unordered form of the
+    /// opposite one: that of `<` is `geu`.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value, holds: bool) -> Reg {
         let ty = ptx_type(self.ty(a));
         if ty == PtxType::Pred {
-            return self.same(a, b, (op == BinaryOp::Eq) == holds);
+            return self.compare_bools(a, b, (op == BinaryOp::Eq) == holds);
         }
-        let name = name(op, holds, self.ty(a).is_float());
+        let name = comparison_name(op, holds, self.ty(a).is_float());
         let (a, b) = (self.value(a), self.value(b));
         let (a, b) = (self.b.in_register(a), b);
         self.b.compare(name, ty, a.into(), b)
     }
 
     /// Compares two bools for equality or inequality.
-    fn same(&mut self, a: Value, b: Value, equal: bool) -> Reg {
+    fn compare_bools(&mut self, a: Value, b: Value, equal: bool) -> Reg {
         let (a, b) = (self.value(a), self.value(b));
         let differ = self.b.typed("xor", PtxType::Pred, &[a, b]);
         if equal { self.b.typed("not", PtxType::Pred, &[differ.into()]) } else { differ }
@@ -35,14 +35,14 @@ impl Lowering<'_> {
             return self.b.select(ptx_type(ty), pred, a, b);
         }
         let not = self.b.typed("not", PtxType::Pred, &[pred.into()]);
-        let first = self.b.typed("and", PtxType::Pred, &[pred.into(), a]);
-        let second = self.b.typed("and", PtxType::Pred, &[not.into(), b]);
-        self.b.typed("or", PtxType::Pred, &[first.into(), second.into()])
+        let if_true = self.b.typed("and", PtxType::Pred, &[pred.into(), a]);
+        let if_false = self.b.typed("and", PtxType::Pred, &[not.into(), b]);
+        self.b.typed("or", PtxType::Pred, &[if_true.into(), if_false.into()])
     }
 }
 
-/// Returns the name of a comparison, or of its negation.
-fn name(op: BinaryOp, holds: bool, float: bool) -> &'static str {
+/// Returns the name of a comparison in `setp`, or that of its negation if `holds` is false.
+fn comparison_name(op: BinaryOp, holds: bool, is_float: bool) -> &'static str {
     let (name, opposite, opposite_or_nan) = match op {
         BinaryOp::Eq => ("eq", "ne", "neu"),
         BinaryOp::Ne => ("ne", "eq", "eq"),
@@ -51,7 +51,7 @@ fn name(op: BinaryOp, holds: bool, float: bool) -> &'static str {
         BinaryOp::Gt => ("gt", "le", "leu"),
         _ => ("ge", "lt", "ltu"),
     };
-    match (holds, float) {
+    match (holds, is_float) {
         (true, true) if op == BinaryOp::Ne => "neu",
         (true, _) => name,
         (false, true) => opposite_or_nan,

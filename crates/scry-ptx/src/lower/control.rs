@@ -9,8 +9,8 @@ use super::Lowering;
 use crate::asm::{Label, Opcode};
 use crate::types::{PtxType, Reg};
 
-/// Returns the number of uses of each value. The further results of an instruction do not count
-/// as uses of the first.
+/// Returns the number of uses of each value. The further results of an instruction
+/// (`Inst::Extra`) do not count as uses of the first.
 pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
     let mut uses = vec![0; kir.values.len()];
     let extra = |inst: &Inst| matches!(inst, Inst::Extra(..));
@@ -24,7 +24,7 @@ pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
 }
 
 impl Lowering<'_> {
-    /// Writes the statements of a block.
+    /// Emits the statements of a block.
     pub(super) fn block(&mut self, block: &[Stmt]) {
         for (nth, stmt) in block.iter().enumerate() {
             match stmt {
@@ -41,7 +41,7 @@ impl Lowering<'_> {
         matches!(self.kir.inst(value), Inst::WorkgroupUniformLoad { .. })
     }
 
-    /// Loads between barriers.
+    /// Loads a value between the barriers that are required.
     fn uniform_load(&mut self, value: Value, [before, after]: [bool; 2]) {
         if before {
             self.b.barrier();
@@ -52,9 +52,9 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether a statement is emitted later: a comparison with a single use, as a condition of the
-    /// same block, is emitted there, negated if the branch needs it; a matrix product may be fused
-    /// into the next one.
+    /// Returns whether a statement is emitted later. A comparison whose single use is the condition
+    /// of an `if` in the same block is emitted with the branch, which may need its negation. A
+    /// matrix product may be fused into the next one.
     fn is_deferred(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
         let Stmt::Let(value) = stmt else { return false };
         if self.fuses_into_next(*value, following) {
@@ -84,12 +84,12 @@ impl Lowering<'_> {
             Stmt::Store { place, values, .. } => self.store(place, values),
             Stmt::MatrixStore { .. } => unreachable!("matrices are replaced by fragments"),
             Stmt::If { condition, then_block, else_block, .. } => {
-                self.branch(*condition, then_block, else_block)
+                self.if_statement(*condition, then_block, else_block)
             }
             Stmt::Loop { label, body, finite } => {
                 match counted_loop(self.kir, before, *label, body) {
                     Some(counted_loop) => self.unroll(*label, body, &counted_loop),
-                    None => self.repeat(*label, body, *finite),
+                    None => self.loop_statement(*label, body, *finite),
                 }
             }
             Stmt::Scope { label, body } => self.scope(*label, body),
@@ -98,34 +98,34 @@ impl Lowering<'_> {
         }
     }
 
-    fn branch(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
+    fn if_statement(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         match (then_block.as_slice(), else_block.as_slice()) {
             ([], []) => {}
-            ([Stmt::Leave(label)], rest) => {
-                self.leave_where(condition, true, *label);
-                self.block(rest);
+            ([Stmt::Leave(label)], other) => {
+                self.leave_if(condition, true, *label);
+                self.block(other);
             }
-            (rest, [Stmt::Leave(label)]) => {
-                self.leave_where(condition, false, *label);
-                self.block(rest);
+            (other, [Stmt::Leave(label)]) => {
+                self.leave_if(condition, false, *label);
+                self.block(other);
             }
-            ([], _) => self.skip(condition, true, else_block),
-            (_, []) => self.skip(condition, false, then_block),
-            _ => self.either(condition, then_block, else_block),
+            ([], _) => self.skip_block_if(condition, true, else_block),
+            (_, []) => self.skip_block_if(condition, false, then_block),
+            _ => self.if_else(condition, then_block, else_block),
         }
     }
 
     /// Exits a loop or scope if a condition equals `holds`.
-    fn leave_where(&mut self, condition: Value, holds: bool, label: KirLabel) {
+    fn leave_if(&mut self, condition: Value, holds: bool, label: KirLabel) {
         let pred = self.condition(condition, holds);
-        match self.end(label) {
+        match self.exit_label(label) {
             Some(end) => self.b.leave_if(pred, end),
             None => self.b.ret_if(pred),
         }
     }
 
     /// Skips a block if a condition equals `holds`.
-    fn skip(&mut self, condition: Value, holds: bool, block: &Block) {
+    fn skip_block_if(&mut self, condition: Value, holds: bool, block: &Block) {
         let end = self.b.label();
         let pred = self.condition(condition, holds);
         self.b.branch_if(pred, end);
@@ -133,7 +133,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    fn either(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
+    fn if_else(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
         let (other, end) = (self.b.label(), self.b.label());
         let pred = self.condition(condition, false);
         self.b.branch_if(pred, other);
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    /// Returns whether a condition equals `holds`.
+    /// Returns a predicate: whether a condition equals `holds`.
     fn condition(&mut self, condition: Value, holds: bool) -> Reg {
         let computed = self.values[condition.index()];
         match (computed, self.comparison_of(condition)) {
@@ -158,7 +158,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn repeat(&mut self, label: KirLabel, body: &Block, finite: bool) {
+    fn loop_statement(&mut self, label: KirLabel, body: &Block, finite: bool) {
         let (top, end) = (self.b.label(), self.b.label());
         self.ends[label.0 as usize] = Some(end);
         self.b.place(top);
@@ -172,7 +172,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    /// Unrolls a loop completely, without the exit test of each iteration.
+    /// Unrolls a loop completely, without its exit test.
     fn unroll(&mut self, label: KirLabel, body: &Block, counted_loop: &CountedLoop) {
         let end = self.b.label();
         self.ends[label.0 as usize] = Some(end);
@@ -191,18 +191,19 @@ impl Lowering<'_> {
     }
 
     fn leave(&mut self, label: KirLabel) {
-        match self.end(label) {
+        match self.exit_label(label) {
             Some(end) => self.b.branch(end),
             None => self.b.ret(),
         }
     }
 
     /// Returns the exit label of a loop or scope; `None` for the kernel itself.
-    fn end(&self, label: KirLabel) -> Option<Label> {
+    fn exit_label(&self, label: KirLabel) -> Option<Label> {
         self.ends[label.0 as usize]
     }
 
-    /// A barrier of a warp needs the mask of active lanes, unless the control flow is uniform.
+    /// Lowers a barrier. That of a subgroup needs the mask of active lanes, unless the control flow
+    /// is uniform.
     fn barrier(&mut self, stmt: &Stmt, barrier: Barrier) {
         match barrier {
             Barrier::Workgroup => self.b.barrier(),
@@ -215,6 +216,6 @@ impl Lowering<'_> {
 }
 
 /// Returns whether a block has a loop that is not proven to terminate.
-pub(super) fn has_endless(block: &Block) -> bool {
+pub(super) fn may_not_terminate(block: &Block) -> bool {
     any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }))
 }

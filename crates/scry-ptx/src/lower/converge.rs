@@ -1,9 +1,9 @@
 //! Convergence: where all threads of a block are active.
 //!
-//! Subgroup operations and barriers there use the full lane mask; elsewhere the active lanes are
-//! queried. A condition that is uniform over the block keeps the threads converged. A value that
-//! was loaded from memory which may be written is not uniform, since racing threads may read
-//! different values; neither is a variable whose assignment depends on such a condition.
+//! Subgroup operations and barriers there use the full lane mask; elsewhere they query the active
+//! lanes. A condition that is uniform over the block keeps the threads converged. A value loaded
+//! from writable memory is not uniform, since racing threads may read different values. Neither is
+//! a variable that is assigned under such a condition.
 
 use scry_ir::kir::{
     Barrier, Block, Inst, Kir, Label, Stmt, Uniformity, Value, Variability, any_stmt,
@@ -12,7 +12,8 @@ use scry_ir::kir::{
 /// The statements that are reached by all threads of a block or by none.
 #[derive(Default)]
 pub(super) struct Convergence {
-    /// For each value, whether its statement is one of them. Empty if unused.
+    /// For each value, whether its statement is one of them. Empty if the kernel has no operations
+    /// of subgroups.
     values: Vec<bool>,
     /// The barriers among them, by the address of their statement.
     barriers: Vec<*const Stmt>,
@@ -20,100 +21,104 @@ pub(super) struct Convergence {
 
 impl Convergence {
     pub(super) fn of(kir: &Kir) -> Self {
-        let cooperates =
+        let is_collective =
             |inst: &Inst| matches!(inst, Inst::Subgroup(_) | Inst::MultiplyFragments { .. });
-        if !kir.values.iter().any(|value| cooperates(&value.inst)) && !has_barrier(&kir.body) {
+        if !kir.values.iter().any(|value| is_collective(&value.inst))
+            && !has_subgroup_barrier(&kir.body)
+        {
             return Self::default();
         }
-        let mut walk = Walk {
+        let mut analysis = Analysis {
             uniformity: kir.uniformity_despite_races(),
             values: vec![false; kir.values.len()],
             barriers: Vec::new(),
         };
-        walk.block(&kir.body, true);
-        Self { values: walk.values, barriers: walk.barriers }
+        analysis.block(&kir.body, true);
+        Self { values: analysis.values, barriers: analysis.barriers }
     }
 
-    /// Whether all threads are converged where a value is computed.
-    pub(super) fn at(&self, value: Value) -> bool {
+    /// Returns whether all threads are converged where a value is computed.
+    pub(super) fn at_value(&self, value: Value) -> bool {
         self.values[value.index()]
     }
 
-    /// Whether all threads are converged at a barrier.
+    /// Returns whether all threads are converged at a barrier.
     pub(super) fn at_barrier(&self, barrier: &Stmt) -> bool {
         self.barriers.contains(&std::ptr::from_ref(barrier))
     }
 }
 
-/// Whether threads of a warp wait for each other.
-fn has_barrier(block: &Block) -> bool {
+/// Returns whether a block has a barrier of subgroups.
+fn has_subgroup_barrier(block: &Block) -> bool {
     any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup, _)))
 }
 
-struct Walk {
+struct Analysis {
     /// Uniformity of values, also in the presence of data races.
     uniformity: Uniformity,
     values: Vec<bool>,
     barriers: Vec<*const Stmt>,
 }
 
-/// The labels to which some threads, but not all, have branched.
-type Left = Vec<Label>;
+/// The labels that some threads, but not all, have branched to.
+type DivergedLabels = Vec<Label>;
 
-impl Walk {
-    /// Analyses a block, which all threads reach if `together`.
-    fn block(&mut self, block: &Block, mut together: bool) -> Left {
-        let mut left = Left::new();
+impl Analysis {
+    /// Analyses a block, which all threads reach together if `converged`. Returns the labels that
+    /// only some of them branch to.
+    fn block(&mut self, block: &Block, mut converged: bool) -> DivergedLabels {
+        let mut diverged = DivergedLabels::new();
         for stmt in block {
-            let inside = match stmt {
+            let inner = match stmt {
                 Stmt::Let(value) => {
-                    self.values[value.index()] = together;
+                    self.values[value.index()] = converged;
                     continue;
                 }
                 Stmt::Barrier(..) => {
-                    // Facts about a loop's first iteration may be wrong for later ones.
+                    // A loop may be analysed twice: what is true of its first iteration may be
+                    // wrong for later ones.
                     self.barriers.retain(|other| !std::ptr::eq(*other, stmt));
-                    if together {
+                    if converged {
                         self.barriers.push(stmt);
                     }
                     continue;
                 }
-                Stmt::Leave(label) if !together => vec![*label],
+                Stmt::Leave(label) if !converged => vec![*label],
                 Stmt::If { condition, then_block, else_block, .. } => {
                     let uniform = self.uniformity.value(*condition) == Variability::Uniform;
-                    let together = together && uniform;
-                    let mut inside = self.block(then_block, together);
-                    inside.extend(self.block(else_block, together));
-                    inside
+                    let converged = converged && uniform;
+                    let mut inner = self.block(then_block, converged);
+                    inner.extend(self.block(else_block, converged));
+                    inner
                 }
-                Stmt::Loop { label, body, .. } => self.repeat(*label, body, together),
+                Stmt::Loop { label, body, .. } => self.repeat(*label, body, converged),
                 Stmt::Scope { label, body } => {
-                    let mut inside = self.block(body, together);
-                    inside.retain(|other| other != label);
-                    inside
+                    let mut inner = self.block(body, converged);
+                    inner.retain(|other| other != label);
+                    inner
                 }
                 Stmt::Set(..) | Stmt::Store { .. } | Stmt::MatrixStore { .. } | Stmt::Leave(_) => {
                     continue;
                 }
             };
-            together &= inside.is_empty();
-            for label in inside {
-                if !left.contains(&label) {
-                    left.push(label);
+            converged &= inner.is_empty();
+            for label in inner {
+                if !diverged.contains(&label) {
+                    diverged.push(label);
                 }
             }
         }
-        left
+        diverged
     }
 
     /// In a loop that some threads leave, the others are diverged from the beginning of the next
     /// iteration.
-    fn repeat(&mut self, label: Label, body: &Block, together: bool) -> Left {
-        let mut left = self.block(body, together);
-        if together && !left.is_empty() {
-            left = self.block(body, false);
+    fn repeat(&mut self, label: Label, body: &Block, converged: bool) -> DivergedLabels {
+        let mut diverged = self.block(body, converged);
+        if converged && !diverged.is_empty() {
+            diverged = self.block(body, false);
         }
-        left.retain(|other| *other != label);
-        left
+        diverged.retain(|other| *other != label);
+        diverged
     }
 }

@@ -28,6 +28,7 @@ impl Lowering<'_> {
         }
     }
 
+    /// Selects 1 or 0.
     fn bool_to_number(&mut self, ty: Type, a: Value) -> Reg {
         let pred = self.reg(a);
         let bits = if ty.is_float() { arith::one(ty) } else { 1 };
@@ -36,10 +37,10 @@ impl Lowering<'_> {
         self.b.select(ptx_type(ty), pred, one, zero)
     }
 
-    /// NaN differs from zero.
+    /// Compares with zero. NaN becomes true.
     fn number_to_bool(&mut self, from: Type, a: Value) -> Reg {
         let a = self.reg(a).into();
-        let zero = self.number(from, 0);
+        let zero = self.typed_constant(from, 0);
         self.b.compare(if from.is_float() { "neu" } else { "ne" }, ptx_type(from), a, zero)
     }
 
@@ -49,15 +50,15 @@ impl Lowering<'_> {
         self.b.convert(rounding, ptx_type(ty), ptx_type(from), a)
     }
 
-    /// Converts to `f16` through `f32`: an integer that `f32` does not represent is far above the
-    /// range of `f16`, so that nothing is rounded twice.
+    /// Rounds to nearest. To `f16` it converts through `f32`: an integer that `f32` does not
+    /// represent is far above the range of `f16`, so that nothing is rounded twice.
     fn integer_to_float(&mut self, from: Type, ty: Type, a: Value) -> Reg {
         let a = self.value(a);
         if ty != Type::F16 {
             return self.b.convert("rn", ptx_type(ty), ptx_type(from), a);
         }
-        let single = self.b.convert("rn", PtxType::F32, ptx_type(from), a);
-        self.b.convert("rn", PtxType::F16, PtxType::F32, single.into())
+        let as_f32 = self.b.convert("rn", PtxType::F32, ptx_type(from), a);
+        self.b.convert("rn", PtxType::F16, PtxType::F32, as_f32.into())
     }
 
     fn integer_to_integer(&mut self, from: Type, ty: Type, a: Value) -> Operand {
@@ -66,45 +67,45 @@ impl Lowering<'_> {
                 let number = Const { ty: from, bits }.as_i64();
                 self.constant(Const::int(ty, number))
             }
-            same if from.bits() == ty.bits() => same,
-            other => self.resized(from, ty, other).into(),
+            unchanged if from.bits() == ty.bits() => unchanged,
+            other => self.resize(from, ty, other).into(),
         }
     }
 
     /// Truncates an integer, or extends it by the signedness of its type.
-    fn resized(&mut self, from: Type, ty: Type, a: Operand) -> Reg {
+    fn resize(&mut self, from: Type, ty: Type, a: Operand) -> Reg {
         let to = if from.is_signed() { to_signed(ty) } else { ty.to_unsigned() };
         self.b.convert("", ptx_type(to), ptx_type(from), a)
     }
 
-    /// Converts to an integer of at least 32 bits, which saturates, then clamps to the range of
-    /// both types, then truncates.
+    /// Rounds towards zero and saturates; NaN becomes 0. Converts to an integer of at least 32
+    /// bits, clamps it to the range that both types represent, and truncates it.
     fn float_to_integer(&mut self, from: Type, ty: Type, a: Value) -> Reg {
         let a = self.reg(a).into();
         let wide = wide_integer(from, ty);
         let mut result = self.b.convert("rzi", ptx_type(wide), ptx_type(from), a);
         if from == Type::F64 || wide.bits() == 64 {
             // For other types the instruction converts NaN to 0.
-            let nan = self.b.compare("nan", ptx_type(from), a, a);
+            let is_nan = self.b.compare("nan", ptx_type(from), a, a);
             let zero = Operand::Imm { bits: 0, ty: ptx_type(wide) };
-            result = self.b.select(ptx_type(wide), nan, zero, result.into());
+            result = self.b.select(ptx_type(wide), is_nan, zero, result.into());
         }
-        let result = self.clamped(from, ty, wide, result);
-        if wide.bits() == ty.bits() { result } else { self.resized(wide, ty, result.into()) }
+        let result = self.clamp_to_common_range(from, ty, wide, result);
+        if wide.bits() == ty.bits() { result } else { self.resize(wide, ty, result.into()) }
     }
 
-    /// Clamps an integer to the range of both types, as far as `wide` exceeds it.
-    fn clamped(&mut self, from: Type, ty: Type, wide: Type, mut result: Reg) -> Reg {
+    /// Clamps an integer of type `wide` to the range that both types represent.
+    fn clamp_to_common_range(&mut self, from: Type, ty: Type, wide: Type, mut result: Reg) -> Reg {
         let (low, high) = common_range(from, ty);
         let bits = |limit: i128| Operand::Imm {
             bits: Const::int(wide, limit as i64).bits,
             ty: ptx_type(wide),
         };
-        let (least, greatest) = range(wide);
-        if low > least {
+        let (min, max) = range(wide);
+        if low > min {
             result = self.b.typed("max", ptx_type(wide), &[result.into(), bits(low)]);
         }
-        if high < greatest {
+        if high < max {
             result = self.b.typed("min", ptx_type(wide), &[result.into(), bits(high)]);
         }
         result
@@ -121,7 +122,7 @@ fn wide_integer(from: Type, ty: Type) -> Type {
     }
 }
 
-/// The minimum and the maximum of an integer type.
+/// Returns the minimum and the maximum of an integer type.
 fn range(ty: Type) -> (i128, i128) {
     match ty.is_signed() {
         true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
@@ -129,7 +130,7 @@ fn range(ty: Type) -> (i128, i128) {
     }
 }
 
-/// The minimum and the maximum integer that both a float and an integer type represent.
+/// Returns the minimum and the maximum integer that both a float and an integer type represent.
 fn common_range(float: Type, integer: Type) -> (i128, i128) {
     /// The largest finite `f16`.
     const MAX_F16: i128 = 65504;

@@ -4,8 +4,8 @@
 //! the grid has as many blocks as are resident at once, and each block executes workgroups
 //! `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on. The loop contains the body of the kernel and the
 //! zeroing of its memory. All blocks are resident, and each executes its workgroups in ascending
-//! order, so a workgroup may wait for those of lower index, as it may in practice, but not by
-//! guarantee, on an ordinary grid.
+//! order. A workgroup may therefore wait for workgroups of lower index; on an ordinary grid this
+//! works in practice, but is not guaranteed.
 
 use scry_ir::kir::Label;
 
@@ -23,44 +23,45 @@ struct Grid {
 }
 
 impl Lowering<'_> {
-    /// Writes the kernel as a loop over workgroups.
+    /// Emits the kernel as a loop over workgroups.
     pub(super) fn workgroup_loop(&mut self) {
         let used = Used::find(self.kir);
-        self.parameters(&used);
-        let Grid { groups, total } = self.counts();
+        self.read_params(&used);
+        let Grid { groups, total } = self.load_grid();
         let block = self.b.special("%ctaid.x");
+        // The linear index of the current workgroup.
         let linear = self.b.copy(PtxType::U32, block.into());
-        let beyond = self.b.compare("ge", PtxType::U32, linear.into(), total.into());
-        self.b.ret_if(beyond);
+        let is_idle = self.b.compare("ge", PtxType::U32, linear.into(), total.into());
+        self.b.ret_if(is_idle);
         self.cancellation_poll_entry();
         let schedule = self.cancellation_poll_schedule();
         let (top, next) = (self.b.label(), self.b.label());
-        // A return ends the iteration.
+        // A `return` of the kernel only ends the current workgroup.
         self.ends[Label::KERNEL.0 as usize] = Some(next);
         self.b.place(top);
         self.workgroup_position(linear, &groups);
-        self.positions(&used);
-        self.memory();
+        self.compute_builtins(&used);
+        self.initialise_memory();
         self.block(&self.kir.body);
         self.b.place(next);
         // Workgroup memory may still be in use by other threads; warps reconverge here.
         self.b.barrier();
         let stride = self.b.special("%nctaid.x");
-        let left = self.b.typed("sub", PtxType::U32, &[total.into(), linear.into()]);
-        let is_last = self.b.compare("le", PtxType::U32, left.into(), stride.into());
+        let remaining = self.b.typed("sub", PtxType::U32, &[total.into(), linear.into()]);
+        let is_last = self.b.compare("le", PtxType::U32, remaining.into(), stride.into());
         self.b.ret_if(is_last);
         self.b.op_into(linear, Opcode::new("add.u32"), &[linear.into(), stride.into()]);
         self.cancellation_poll_at(schedule, top);
         self.b.branch(top);
     }
 
-    /// Loads the counts. All threads return from the kernel if [`scry_ir::runnable_workgroups`]
-    /// runs none for them.
-    fn counts(&mut self) -> Grid {
-        let base = self.pointer(Param::Counts);
+    /// Loads the workgroup counts. All threads return from the kernel if they are too large: the
+    /// rule is that of [`scry_ir::runnable_workgroups`].
+    fn load_grid(&mut self) -> Grid {
+        let base = self.pointer_param(Param::Counts);
         let mut groups = Vec::with_capacity(3);
-        for (at, width) in (0..).zip(self.kir.workgroup_size) {
-            let address = Address::reg(base, 4 * at);
+        for (axis, width) in (0..).zip(self.kir.workgroup_size) {
+            let address = Address::reg(base, 4 * axis);
             let count = self.b.load(StateSpace::Global, PtxType::U32, address, 1, true)[0];
             if width > 1 {
                 self.return_on_overflow(count, Operand::u32(width));

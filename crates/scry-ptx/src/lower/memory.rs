@@ -7,20 +7,20 @@ use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Bytes of the widest access, and the alignment of all buffers and arrays.
-const WIDEST: u32 = 16;
+/// Maximum bytes of an access; also the alignment of all buffers and arrays.
+const MAX_ACCESS: u32 = 16;
 
-/// The memory operand of an access.
-pub(super) struct Target {
+/// The memory that an instruction accesses.
+pub(super) struct MemoryOperand {
     pub(super) space: StateSpace,
     pub(super) address: Address,
-    /// Known alignment of the address, at most [`WIDEST`].
+    /// Known alignment of the address, at most [`MAX_ACCESS`].
     align: u32,
     /// Whether the memory is constant while the kernel runs.
     constant: bool,
 }
 
-impl Target {
+impl MemoryOperand {
     /// Returns the address plus this many bytes.
     fn at(&self, bytes: u32) -> Address {
         let offset = self.address.offset + i64::from(bytes);
@@ -32,16 +32,16 @@ impl Lowering<'_> {
     /// Loads values; returns the first, and stores the others as further results.
     pub(super) fn load(&mut self, value: Value, place: &Place, count: u8) -> Operand {
         let ty = self.ty(value);
-        let target = self.target(place);
+        let operand = self.memory_operand(place);
         let mut loaded = Vec::with_capacity(usize::from(count));
-        for (first, piece) in pieces(count.into(), ty.size(), &target) {
-            let address = target.at(first * ty.size());
-            let constant = target.constant;
-            loaded.extend(self.b.load(target.space, memory_type(ty), address, piece, constant));
+        for (first, piece) in split_access(count.into(), ty.size(), &operand) {
+            let address = operand.at(first * ty.size());
+            let constant = operand.constant;
+            loaded.extend(self.b.load(operand.space, memory_type(ty), address, piece, constant));
         }
         for (nth, register) in (value.0..).zip(loaded) {
-            let held = self.decode_loaded(ptx_type(ty), register);
-            self.values[nth as usize] = Some(held.into());
+            let decoded = self.decode_loaded(ptx_type(ty), register);
+            self.values[nth as usize] = Some(decoded.into());
         }
         self.value(value)
     }
@@ -49,13 +49,13 @@ impl Lowering<'_> {
     /// Stores values.
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) {
         let ty = self.ty(values[0]);
-        let target = self.target(place);
+        let operand = self.memory_operand(place);
         let operands: Vec<Operand> =
             values.iter().map(|value| self.encode_stored(*value)).collect();
-        for (first, piece) in pieces(values.len() as u32, ty.size(), &target) {
-            let address = target.at(first * ty.size());
-            let some = &operands[first as usize..][..piece];
-            self.b.store(target.space, memory_type(ty), address, some);
+        for (first, piece) in split_access(values.len() as u32, ty.size(), &operand) {
+            let address = operand.at(first * ty.size());
+            let values = &operands[first as usize..][..piece];
+            self.b.store(operand.space, memory_type(ty), address, values);
         }
     }
 
@@ -83,11 +83,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns the memory operand of a place.
-    pub(super) fn target(&mut self, place: &Place) -> Target {
-        let (index, offset) = self.split(place);
+    /// Lowers a place to a memory operand.
+    pub(super) fn memory_operand(&mut self, place: &Place) -> MemoryOperand {
+        let (index, offset) = self.split_offset(place);
         let stride = if index.is_some() { place.stride } else { 0 };
-        let align = [stride, (offset % u64::from(WIDEST)) as u32].into_iter().fold(WIDEST, common);
+        let align = [stride, (offset % u64::from(MAX_ACCESS)) as u32]
+            .into_iter()
+            .fold(MAX_ACCESS, offset_alignment);
         let (space, constant) = match place.space {
             AddressSpace::Binding(nth) => {
                 (StateSpace::Global, !self.kir.buffers[nth as usize].writable)
@@ -100,11 +102,11 @@ impl Lowering<'_> {
             AddressSpace::Workgroup(nth) => self.shared_address(nth, index, place.stride, offset),
             _ => self.wide_address(place.space, index, place.stride, offset),
         };
-        Target { space, address, align, constant }
+        MemoryOperand { space, address, align, constant }
     }
 
     /// Splits a place's offset into a dynamic index, if any, and constant bytes.
-    fn split(&self, place: &Place) -> (Option<Reg>, u64) {
+    fn split_offset(&self, place: &Place) -> (Option<Reg>, u64) {
         let offset = u64::from(place.offset);
         match place.index.map(|index| self.value(index)) {
             None => (None, offset),
@@ -124,11 +126,11 @@ impl Lowering<'_> {
         let (base, name) =
             self.entry.shared.clone().expect("workgroup memory is laid out on entry");
         let Some(index) = index else { return Address::symbol(&name, offset) };
-        let sizes = [index.into(), Operand::u32(stride), base.into()];
-        Address::reg(self.b.typed("mad.lo", PtxType::U32, &sizes), offset)
+        let operands = [index.into(), Operand::u32(stride), base.into()];
+        Address::reg(self.b.typed("mad.lo", PtxType::U32, &operands), offset)
     }
 
-    /// Computes a 64-bit address.
+    /// Computes a 64-bit address. An instruction can add a constant offset of 32 bits.
     fn wide_address(
         &mut self,
         space: AddressSpace,
@@ -136,23 +138,25 @@ impl Lowering<'_> {
         stride: u32,
         offset: u64,
     ) -> Address {
-        let near = i64::try_from(offset).ok().filter(|offset| i32::try_from(*offset).is_ok());
-        if let (None, Some(near), Some(symbol)) = (index, near, self.symbol(space)) {
-            return Address::symbol(&symbol, near);
+        let short_offset =
+            i64::try_from(offset).ok().filter(|offset| i32::try_from(*offset).is_ok());
+        if let (None, Some(short_offset), Some(symbol)) = (index, short_offset, self.symbol(space))
+        {
+            return Address::symbol(&symbol, short_offset);
         }
         let mut base = self.base(space);
         if let Some(index) = index {
-            let sizes = [index.into(), Operand::u32(stride), base.into()];
-            base = self.b.op(PtxType::U64, Opcode::new("mad.wide.u32"), &sizes);
+            let operands = [index.into(), Operand::u32(stride), base.into()];
+            base = self.b.op(PtxType::U64, Opcode::new("mad.wide.u32"), &operands);
         }
-        if let Some(near) = near {
-            return Address::reg(base, near);
+        if let Some(short_offset) = short_offset {
+            return Address::reg(base, short_offset);
         }
-        let far = Operand::u64(offset);
-        Address::reg(self.b.typed("add", PtxType::U64, &[base.into(), far]), 0)
+        let long_offset = Operand::u64(offset);
+        Address::reg(self.b.typed("add", PtxType::U64, &[base.into(), long_offset]), 0)
     }
 
-    /// Returns the symbol of an address space, if it has one.
+    /// Returns the PTX variable or parameter that an address space is, if it is one.
     fn symbol(&self, space: AddressSpace) -> Option<String> {
         match space {
             AddressSpace::Immediate => Some(entry::name(Param::Immediates(0))),
@@ -175,17 +179,18 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns the known alignment of an aligned address plus an offset.
-fn common(align: u32, bytes: u32) -> u32 {
+/// Returns the known alignment of an address with alignment `align` plus an offset in bytes.
+fn offset_alignment(align: u32, bytes: u32) -> u32 {
     if bytes == 0 { align } else { align.min(1 << bytes.trailing_zeros()) }
 }
 
-/// Splits an access to `count` values into accesses of 1, 2 or 4 values, as first index and count.
-fn pieces(count: u32, size: u32, target: &Target) -> Vec<(u32, usize)> {
+/// Splits an access to `count` values into instructions for 1, 2 or 4 values each. Returns the
+/// index of the first value, and the number of values, of each instruction.
+fn split_access(count: u32, size: u32, operand: &MemoryOperand) -> Vec<(u32, usize)> {
     let mut pieces = Vec::new();
     let mut first = 0;
     while first < count {
-        let align = common(target.align, (first * size) % WIDEST);
+        let align = offset_alignment(operand.align, (first * size) % MAX_ACCESS);
         let fits = |n: &u32| *n <= count - first && n * size <= align.max(size);
         let piece = [4, 2, 1].into_iter().find(fits).unwrap_or(1);
         pieces.push((first, piece as usize));

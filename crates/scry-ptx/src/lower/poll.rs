@@ -9,9 +9,9 @@ use crate::types::{Operand, PtxType, Reg};
 /// Iterations of a thread between reads of the clock, a power of two.
 const POLL_PERIOD: u32 = 64;
 
-/// Ticks of the clock between two polls of a warp in loops: about 17 ms. The number of iterations
-/// is no measure of time: an iteration may need nanoseconds, or wait for all other threads.
-const TICKS: u32 = 1 << 25;
+/// Minimum ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations are no
+/// measure of time: one may need nanoseconds, or wait for all other threads.
+const POLL_TICKS: u32 = 1 << 25;
 
 /// Ticks of the clock between the first polls of two warps on consecutive multiprocessors. Polls
 /// read host memory and are serialised, at about one per microsecond.
@@ -19,7 +19,7 @@ const STAGGER_TICKS: u32 = 1 << 11;
 
 /// Maximum multiprocessors of a device: with 64 warps each, the first polls of all resident warps
 /// fill one period.
-const MULTIPROCESSORS: u32 = 1 << 8;
+const MAX_MULTIPROCESSORS: u32 = 1 << 8;
 
 /// Ticks of the clock between the polls of two warps that loop over workgroups. If all warps polled
 /// at once, a launch would need milliseconds more. A device holds thousands of warps, so that each
@@ -49,32 +49,33 @@ pub(super) struct Poll {
 }
 
 impl Lowering<'_> {
-    /// Reads the index of this launch, if the kernel has loops that may not terminate, or loops
-    /// over workgroups.
+    /// Sets up the poll if the kernel has loops that may not terminate, or loops over workgroups.
     pub(super) fn cancellation_poll_entry(&mut self) {
-        let is_counted = self.options.grid == GridSource::Counts;
-        if !self.options.polled || !(is_counted || super::control::has_endless(&self.kir.body)) {
+        let loops_over_workgroups = self.options.grid == GridSource::Counts;
+        if !self.options.polled
+            || !(loops_over_workgroups || super::control::may_not_terminate(&self.kir.body))
+        {
             return;
         }
-        let epoch = self.pointer(Param::Epoch);
+        let epoch = self.pointer_param(Param::Epoch);
         let epoch = self.read(epoch, "ld.volatile.global.u64");
-        let stop = self.pointer(Param::Stop);
+        let stop = self.pointer_param(Param::Stop);
         let iterations = self.b.copy(PtxType::U32, Operand::u32(0));
-        let polled_at = self.first_poll();
+        let polled_at = self.initial_polled_at();
         self.entry.poll = Some(Poll { iterations, polled_at, epoch, stop });
     }
 
-    /// Computes the earliest time of a warp's first poll in a loop. First polls are staggered over
-    /// the resident warps: short loops rarely poll, and with few resident warps a launch is
-    /// cancelled sooner.
-    fn first_poll(&mut self) -> Reg {
+    /// Returns the initial `polled_at` in loops: the earliest time of a warp's first poll, minus
+    /// the period. First polls are staggered over the resident warps. So short loops rarely poll,
+    /// and a launch of few warps is cancelled sooner.
+    fn initial_polled_at(&mut self) -> Reg {
         let (warp, processor) = (self.b.special("%warpid"), self.b.special("%smid"));
-        let warps = [warp.into(), Operand::u32(MULTIPROCESSORS), processor.into()];
+        let warps = [warp.into(), Operand::u32(MAX_MULTIPROCESSORS), processor.into()];
         let slot = self.b.typed("mad.lo", PtxType::U32, &warps);
         let now = self.clock();
         let ticks = Operand::u32(STAGGER_TICKS);
         let first = self.b.typed("mad.lo", PtxType::U32, &[slot.into(), ticks, now.into()]);
-        self.b.typed("sub", PtxType::U32, &[first.into(), Operand::u32(TICKS)])
+        self.b.typed("sub", PtxType::U32, &[first.into(), Operand::u32(POLL_TICKS)])
     }
 
     /// Reads the low half of the multiprocessor's clock.
@@ -91,23 +92,24 @@ impl Lowering<'_> {
         result
     }
 
-    /// Branches back at the end of an iteration, or exits the thread if its launch is cancelled.
+    /// Emits a poll at the end of an iteration: branches to `top` if none is due, exits the thread
+    /// if its launch is cancelled, and otherwise falls through.
     pub(super) fn poll(&mut self, top: Label) {
         let Some(Poll { iterations, polled_at, epoch, stop }) = self.entry.poll else { return };
-        let one = [iterations.into(), Operand::u32(1)];
-        self.b.op_into(iterations, Opcode::new("add.u32"), &one);
-        let rest =
+        let operands = [iterations.into(), Operand::u32(1)];
+        self.b.op_into(iterations, Opcode::new("add.u32"), &operands);
+        let phase =
             self.b.typed("and", PtxType::B32, &[iterations.into(), Operand::u32(POLL_PERIOD - 1)]);
-        let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
-        self.b.branch_if(goes_on, top);
-        self.cancellation_poll_if_due((polled_at, Operand::u32(TICKS)), (epoch, stop), top);
+        let is_not_due = self.b.compare("ne", PtxType::U32, phase.into(), Operand::u32(0));
+        self.b.branch_if(is_not_due, top);
+        self.cancellation_poll_if_due((polled_at, Operand::u32(POLL_TICKS)), (epoch, stop), top);
     }
 
-    /// Schedules the polls of a kernel that loops over workgroups: evenly spread over the warps, so
-    /// that they cost a few percent of the time.
+    /// Computes the poll schedule of a kernel that loops over workgroups. The polls of all warps
+    /// are evenly spread, so that they cost a few percent of the time.
     pub(super) fn cancellation_poll_schedule(&mut self) -> Option<PollSchedule> {
         self.entry.poll?;
-        let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
+        let ticks = Operand::u32(WARP_TICKS * self.thread_count().div_ceil(32));
         let (block, blocks) = (self.b.special("%ctaid.x"), self.b.special("%nctaid.x"));
         let period = self.b.typed("mul.lo", PtxType::U32, &[blocks.into(), ticks]);
         let now = self.clock();
@@ -116,8 +118,8 @@ impl Lowering<'_> {
         Some(PollSchedule { polled_at, period })
     }
 
-    /// At the end of a workgroup: continues with the next one, or exits the thread if its launch is
-    /// cancelled.
+    /// Emits a poll at the end of a workgroup: branches to `top`, the next workgroup, if none is
+    /// due, exits the thread if its launch is cancelled, and otherwise falls through.
     pub(super) fn cancellation_poll_at(&mut self, schedule: Option<PollSchedule>, top: Label) {
         if let (Some(PollSchedule { polled_at, period }), Some(poll)) = (schedule, self.entry.poll)
         {
@@ -125,7 +127,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Branches to `top` until this many ticks have passed since the last poll, then polls again.
+    /// Emits a poll that is due if this many ticks have passed since the last one; branches to
+    /// `top` if it is not due.
     fn cancellation_poll_if_due(
         &mut self,
         (polled_at, ticks): (Reg, Operand),
@@ -138,7 +141,7 @@ impl Lowering<'_> {
         self.b.branch_if(is_early, top);
         self.b.assign(polled_at, now.into());
         let stop = self.read(stop, "ld.volatile.global.u64");
-        let ends = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
-        self.b.ret_if(ends);
+        let is_cancelled = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
+        self.b.ret_if(is_cancelled);
     }
 }

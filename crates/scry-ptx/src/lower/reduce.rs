@@ -1,8 +1,9 @@
 //! Subgroup reductions and scans.
 //!
-//! Bools use votes. Integers of up to 32 bits use `redux.sync` where it exists. Otherwise a full
-//! warp needs five shuffle steps, each of which doubles the number of lanes reduced; any other set
-//! of active lanes is processed lane by lane.
+//! Bools use votes. Integers of up to 32 bits are reduced by `redux.sync` where that exists, except
+//! for products.
+//! Otherwise a full warp needs five shuffles, each of which doubles the number of lanes that a
+//! result combines; any other set of active lanes is processed lane by lane.
 
 use scry_ir::kir::{Extent, Reduction, Type, Value};
 
@@ -12,11 +13,11 @@ use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 /// The first architecture with `redux.sync`.
-const REDUX: u16 = 80;
+const REDUX_SM: u16 = 80;
 
-/// The combining operation of a reduction.
+/// The operation that combines two values in a reduction or scan.
 #[derive(Clone, Copy)]
-struct Sum {
+struct Reducer {
     op: Reduction,
     /// The type of the computation.
     ty: PtxType,
@@ -31,41 +32,41 @@ impl Lowering<'_> {
         op: Reduction,
         extent: Extent,
         value: Value,
-        together: bool,
+        converged: bool,
     ) -> Reg {
         let ty = self.ty(value);
-        let mask = self.active_mask(together);
+        let mask = self.active_mask(converged);
         let register = self.reg(value);
         if ty == Type::Bool {
             return self.reduce_bools(op, extent, register, mask);
         }
-        let wide = self.widen(ty, register);
-        let sum = Sum { op, ty: wide_type(ty), identity: identity(op, ty) };
-        let reduced = match self.redux(&sum, extent) {
-            Some(opcode) => self.b.op(sum.ty, opcode, &[wide.into(), mask]),
-            None => self.sum_up(&sum, extent, wide, mask),
+        let widened = self.widen(ty, register);
+        let reducer = Reducer { op, ty: wide_type(ty), identity: identity(op, ty) };
+        let reduced = match self.redux(&reducer, extent) {
+            Some(opcode) => self.b.op(reducer.ty, opcode, &[widened.into(), mask]),
+            None => self.reduce_by_shuffles(&reducer, extent, widened, mask),
         };
         self.narrow(ty, reduced)
     }
 
-    /// The mask of active lanes.
-    pub(super) fn active_mask(&mut self, together: bool) -> Operand {
-        let threads = self.threads();
-        match (together, threads) {
+    /// Returns exactly the active lanes, without those that the last warp of the block lacks.
+    pub(super) fn active_mask(&mut self, converged: bool) -> Operand {
+        let threads = self.thread_count();
+        match (converged, threads) {
             (true, _) if threads.is_multiple_of(32) => FULL_MASK,
             (true, 1..32) => Operand::u32((1 << threads) - 1),
             (true, _) => {
                 let always = self.b.compare("eq", PtxType::U32, Operand::u32(0), Operand::u32(0));
                 self.vote(always, FULL_MASK).into()
             }
-            (false, _) => self.active(),
+            (false, _) => self.active_lanes(),
         }
     }
 
-    /// Reduces bools by votes and the number of set lanes.
+    /// Reduces or scans bools, by the set of lanes whose bool is true.
     fn reduce_bools(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let votes = self.vote(value, mask);
-        let votes = self.within(extent, votes.into());
+        let votes = self.contributing_lanes(extent, votes.into());
         match op {
             Reduction::Xor => {
                 let count = self.b.typed("popc", PtxType::B32, &[votes]);
@@ -73,7 +74,7 @@ impl Lowering<'_> {
                 self.b.compare("ne", PtxType::U32, odd.into(), Operand::u32(0))
             }
             Reduction::And | Reduction::Mul | Reduction::Min => {
-                let voters = self.within(extent, mask);
+                let voters = self.contributing_lanes(extent, mask);
                 self.b.compare("eq", PtxType::U32, votes, voters)
             }
             Reduction::Or | Reduction::Add | Reduction::Max => {
@@ -82,16 +83,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// Returns the lanes of a mask that contribute to a reduction.
-    fn within(&mut self, extent: Extent, set: Operand) -> Operand {
-        match self.before(extent) {
+    /// Returns the lanes of a set that contribute to this lane's result.
+    fn contributing_lanes(&mut self, extent: Extent, set: Operand) -> Operand {
+        match self.scan_lanes(extent) {
             None => set,
-            Some(before) => self.b.typed("and", PtxType::B32, &[set, before.into()]).into(),
+            Some(lanes) => self.b.typed("and", PtxType::B32, &[set, lanes.into()]).into(),
         }
     }
 
-    /// Returns the lanes that a scan includes; `None` for a reduction.
-    fn before(&mut self, extent: Extent) -> Option<Reg> {
+    /// Returns the lanes that contribute to this lane's result of a scan; `None` for a reduction.
+    fn scan_lanes(&mut self, extent: Extent) -> Option<Reg> {
         let name = match extent {
             Extent::All => return None,
             Extent::Inclusive => "%lanemask_le",
@@ -103,111 +104,135 @@ impl Lowering<'_> {
     }
 
     /// Returns the `redux.sync` opcode, if it supports the reduction.
-    fn redux(&self, sum: &Sum, extent: Extent) -> Option<Opcode> {
+    fn redux(&self, reducer: &Reducer, extent: Extent) -> Option<Opcode> {
         let fits = extent == Extent::All
-            && matches!(sum.ty, PtxType::U32 | PtxType::S32)
-            && sum.op != Reduction::Mul
-            && self.b.target().has(REDUX);
-        fits.then(|| Opcode::new("redux.sync").with(name(sum.op)).ty(sum.operands()))
+            && matches!(reducer.ty, PtxType::U32 | PtxType::S32)
+            && reducer.op != Reduction::Mul
+            && self.b.target().has(REDUX_SM);
+        fits.then(|| {
+            Opcode::new("redux.sync").with(opcode_name(reducer.op)).ty(reducer.opcode_type())
+        })
     }
 
-    fn sum_up(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
+    /// Reduces or scans by shuffles; if `mask` is only known at run time, with code for both cases.
+    fn reduce_by_shuffles(
+        &mut self,
+        reducer: &Reducer,
+        extent: Extent,
+        value: Reg,
+        mask: Operand,
+    ) -> Reg {
         if let Operand::Imm { bits, .. } = mask {
             return match bits == u64::from(u32::MAX) {
-                true => self.shuffle_tree(sum, extent, value),
-                false => self.lane_by_lane(sum, extent, value, mask),
+                true => self.shuffle_tree(reducer, extent, value),
+                false => self.lane_by_lane(reducer, extent, value, mask),
             };
         }
-        let result = self.b.reg(sum.ty);
-        let (some, end) = (self.b.label(), self.b.label());
-        let not_all = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
-        self.b.branch_if(not_all, some);
-        let all = self.shuffle_tree(sum, extent, value);
+        let result = self.b.reg(reducer.ty);
+        let (partial, end) = (self.b.label(), self.b.label());
+        let is_partial = self.b.compare("ne", PtxType::U32, mask, FULL_MASK);
+        self.b.branch_if(is_partial, partial);
+        let all = self.shuffle_tree(reducer, extent, value);
         self.b.assign(result, all.into());
         self.b.branch(end);
-        self.b.place(some);
-        let part = self.lane_by_lane(sum, extent, value, mask);
+        self.b.place(partial);
+        let part = self.lane_by_lane(reducer, extent, value, mask);
         self.b.assign(result, part.into());
         self.b.place(end);
         result
     }
 
     /// Reduces or scans a full warp by shuffle steps.
-    fn shuffle_tree(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
+    fn shuffle_tree(&mut self, reducer: &Reducer, extent: Extent, value: Reg) -> Reg {
         let mut steps = [Operand::u32(1); 5];
         for (nth, step) in steps.iter_mut().enumerate() {
             *step = Operand::u32(1 << nth);
         }
         if extent == Extent::All {
             return steps.into_iter().fold(value, |value, step| {
-                let other = self.shuffle_wide(sum.ty, value, Route::xor(step), FULL_MASK);
-                self.combine(sum, value, other)
+                let other = self.shuffle_wide(reducer.ty, value, Route::xor(step), FULL_MASK);
+                self.combine(reducer, value, other)
             });
         }
         let scan = steps.into_iter().fold(value, |value, step| {
-            let (other, known) = self.shuffle_known(sum.ty, value, Route::up(step), FULL_MASK);
-            let more = self.combine(sum, other, value);
-            self.b.select(sum.ty, known, more.into(), value.into())
+            let (other, is_in_range) =
+                self.shuffle_in_range(reducer.ty, value, Route::up(step), FULL_MASK);
+            let combined = self.combine(reducer, other, value);
+            self.b.select(reducer.ty, is_in_range, combined.into(), value.into())
         });
         if extent == Extent::Inclusive {
             return scan;
         }
-        let before = Route::up(Operand::u32(1));
-        let (other, known) = self.shuffle_known(sum.ty, scan, before, FULL_MASK);
-        self.b.select(sum.ty, known, other.into(), sum.identity)
+        let previous = Route::up(Operand::u32(1));
+        let (other, is_in_range) = self.shuffle_in_range(reducer.ty, scan, previous, FULL_MASK);
+        self.b.select(reducer.ty, is_in_range, other.into(), reducer.identity)
     }
 
     /// Reduces or scans the lanes of a mask one by one, in order.
-    fn lane_by_lane(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
-        let result = self.b.copy(sum.ty, sum.identity);
-        let rest = self.b.copy(PtxType::U32, mask);
-        let counted = self.before(extent);
+    fn lane_by_lane(
+        &mut self,
+        reducer: &Reducer,
+        extent: Extent,
+        value: Reg,
+        mask: Operand,
+    ) -> Reg {
+        let result = self.b.copy(reducer.ty, reducer.identity);
+        let remaining = self.b.copy(PtxType::U32, mask);
+        let included = self.scan_lanes(extent);
         let (top, end) = (self.b.label(), self.b.label());
         self.b.place(top);
-        let lane = self.lowest(rest.into());
-        let other = self.shuffle_wide(sum.ty, value, Route::lane(lane.into()), mask);
-        let more = self.combine(sum, result, other);
-        let less = self.b.typed("sub", PtxType::U32, &[rest.into(), Operand::u32(1)]);
-        let next = self.b.typed("and", PtxType::B32, &[rest.into(), less.into()]);
-        match counted {
-            None => self.b.assign(result, more.into()),
-            Some(counted) => self.assign_counted(result, more, [rest, next, counted]),
+        let lane = self.lowest_lane(remaining.into());
+        let other = self.shuffle_wide(reducer.ty, value, Route::lane(lane.into()), mask);
+        let combined = self.combine(reducer, result, other);
+        let minus_one = self.b.typed("sub", PtxType::U32, &[remaining.into(), Operand::u32(1)]);
+        let next = self.b.typed("and", PtxType::B32, &[remaining.into(), minus_one.into()]);
+        match included {
+            None => self.b.assign(result, combined.into()),
+            Some(included) => {
+                self.assign_if_included(result, combined, [remaining, next, included])
+            }
         }
-        self.b.assign(rest, next.into());
-        let done = self.b.compare("eq", PtxType::U32, rest.into(), Operand::u32(0));
+        self.b.assign(remaining, next.into());
+        let done = self.b.compare("eq", PtxType::U32, remaining.into(), Operand::u32(0));
         self.b.leave_if(done, end);
         self.b.branch(top);
         self.b.place(end);
         result
     }
 
-    /// Assigns `more` to `result` if the lowest lane of `rest` without `next` is in `counted`.
-    fn assign_counted(&mut self, result: Reg, more: Reg, [rest, next, counted]: [Reg; 3]) {
-        let bit = self.b.typed("xor", PtxType::B32, &[rest.into(), next.into()]);
-        let bit = self.b.typed("and", PtxType::B32, &[bit.into(), counted.into()]);
+    /// Assigns `combined` to `result` if the lane that `remaining` has, but `next` has not, is in
+    /// `included`.
+    fn assign_if_included(
+        &mut self,
+        result: Reg,
+        combined: Reg,
+        [remaining, next, included]: [Reg; 3],
+    ) {
+        let bit = self.b.typed("xor", PtxType::B32, &[remaining.into(), next.into()]);
+        let bit = self.b.typed("and", PtxType::B32, &[bit.into(), included.into()]);
         let counts = self.b.compare("ne", PtxType::U32, bit.into(), Operand::u32(0));
         let opcode = Opcode::typed("mov", result.class().ty());
-        let args: Vec<Arg> = vec![result.into(), more.into()];
+        let args: Vec<Arg> = vec![result.into(), combined.into()];
         self.b.emit_if(counts, true, opcode, args);
     }
 
-    fn combine(&mut self, sum: &Sum, a: Reg, b: Reg) -> Reg {
-        let name = match sum.op {
-            Reduction::Mul if !sum.is_float() => "mul.lo",
-            other => name(other),
+    fn combine(&mut self, reducer: &Reducer, a: Reg, b: Reg) -> Reg {
+        let name = match reducer.op {
+            Reduction::Mul if !reducer.is_float() => "mul.lo",
+            other => opcode_name(other),
         };
-        let opcode = Opcode::typed(name, sum.operands());
-        self.b.op(sum.ty, opcode, &[a.into(), b.into()])
+        let opcode = Opcode::typed(name, reducer.opcode_type());
+        self.b.op(reducer.ty, opcode, &[a.into(), b.into()])
     }
 }
 
-impl Sum {
+impl Reducer {
     const fn is_float(&self) -> bool {
         matches!(self.ty, PtxType::F32 | PtxType::F64)
     }
 
     /// Returns the type in the opcode: untyped bits for bitwise operations.
-    const fn operands(&self) -> PtxType {
+    const fn opcode_type(&self) -> PtxType {
         match self.op {
             Reduction::And | Reduction::Or | Reduction::Xor => self.ty.to_bits(),
             _ => self.ty,
@@ -215,7 +240,8 @@ impl Sum {
     }
 }
 
-const fn name(op: Reduction) -> &'static str {
+/// Returns the name of a reduction in opcodes.
+const fn opcode_name(op: Reduction) -> &'static str {
     match op {
         Reduction::Add => "add",
         Reduction::Mul => "mul",
@@ -251,17 +277,17 @@ fn integer_identity(op: Reduction, ty: Type) -> Operand {
         Reduction::Add | Reduction::Or | Reduction::Xor => 0,
         Reduction::Mul => 1,
         Reduction::And => ones,
-        // The maximum, and the minimum.
+        // The maximum and the minimum of the type.
         Reduction::Min if ty.is_signed() => ones >> 1,
-        Reduction::Max if ty.is_signed() => extended(ones ^ (ones >> 1), ty),
+        Reduction::Max if ty.is_signed() => sign_extended(ones ^ (ones >> 1), ty),
         Reduction::Min => ones,
         Reduction::Max => 0,
     };
     Operand::Imm { bits, ty: wide_type(ty) }
 }
 
-/// Returns the minimum integer of a type, sign-extended.
-const fn extended(least: u64, ty: Type) -> u64 {
+/// Sign-extends an integer of a type to 64 bits.
+const fn sign_extended(bits: u64, ty: Type) -> u64 {
     let unused = 64 - ty.bits();
-    (((least << unused) as i64) >> unused) as u64
+    (((bits << unused) as i64) >> unused) as u64
 }

@@ -1,8 +1,8 @@
 //! Subgroup operations; a subgroup is a warp.
 //!
-//! In uniform control flow of the block they use the full lane mask. Elsewhere they first query the
-//! active lanes, and each `.sync` instruction uses that mask. All of these lanes have the same
-//! mask, so that their control flow stays uniform.
+//! In control flow that is uniform over the block they use the full lane mask. Elsewhere they first
+//! query the active lanes, and each `.sync` instruction uses that mask. All active lanes have the
+//! same mask, so branches on it keep them converged.
 
 use scry_ir::kir::{ShuffleSource, SubgroupOp, Type, Value};
 
@@ -13,65 +13,68 @@ use crate::types::{Operand, PtxType, Reg};
 /// All lanes of a warp.
 pub(super) const FULL_MASK: Operand = Operand::u32(u32::MAX);
 
-/// The source of a shuffle: mode, second operand, and clamp.
+/// The source lane of a shuffle, as operands of `shfl.sync`.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     mode: &'static str,
+    /// The source lane, offset or XOR mask.
     by: Operand,
-    bounds: u32,
+    /// The clamp value in bits 0 to 4, and the segment mask in bits 8 to 12.
+    clamp: u32,
 }
 
 impl Route {
-    /// Reads the lane of an index.
+    /// Reads the lane with an index.
     pub(super) const fn lane(lane: Operand) -> Self {
-        Self { mode: "idx", by: lane, bounds: 31 }
+        Self { mode: "idx", by: lane, clamp: 31 }
     }
 
-    /// Reads the lane at an XOR mask.
+    /// Reads the lane whose index is that of this lane XOR a mask.
     pub(super) const fn xor(by: Operand) -> Self {
-        Self { mode: "bfly", by, bounds: 31 }
+        Self { mode: "bfly", by, clamp: 31 }
     }
 
-    /// Reads a lane of the own group of four.
+    /// Reads a lane of this lane's quad (group of four), by its index in the quad.
     pub(super) const fn quad(lane: Operand) -> Self {
-        // The segment mask preserves the bits of a lane that identify its group.
-        Self { mode: "idx", by: lane, bounds: 0b11100 << 8 | 31 }
+        // The segment mask keeps the bits of the lane index that identify the quad.
+        Self { mode: "idx", by: lane, clamp: 0b11100 << 8 | 31 }
     }
 
     /// Reads the lane at a negative offset.
     pub(super) const fn up(by: Operand) -> Self {
-        Self { mode: "up", by, bounds: 0 }
+        Self { mode: "up", by, clamp: 0 }
     }
 }
 
 impl Lowering<'_> {
     /// Lowers a subgroup operation.
     pub(super) fn subgroup(&mut self, value: Value, op: &SubgroupOp) -> Operand {
-        let together = self.convergence.at(value);
+        let converged = self.convergence.at_value(value);
         match *op {
             SubgroupOp::Ballot { word: 1.., .. } => Operand::u32(0),
             SubgroupOp::Ballot { value, word: 0 } => {
-                let (mask, pred) = (self.lane_mask(together), self.reg(value));
+                let (mask, pred) = (self.lane_mask(converged), self.reg(value));
                 self.vote(pred, mask).into()
             }
             SubgroupOp::Reduce { op, extent, value } => {
-                self.reduce(op, extent, value, together).into()
+                self.reduce(op, extent, value, converged).into()
             }
             SubgroupOp::Shuffle { source, value } => {
-                let mask = self.lane_mask(together);
-                let route = self.route(source, together, mask);
+                let mask = self.lane_mask(converged);
+                let route = self.route(source, converged, mask);
                 self.shuffle(value, route, mask).into()
             }
         }
     }
 
-    /// Returns the lane mask of an instruction: the full mask, or the active lanes.
-    pub(super) fn lane_mask(&mut self, together: bool) -> Operand {
-        if together { FULL_MASK } else { self.active() }
+    /// Returns the lane mask of an instruction: all lanes, which may include some that the last
+    /// warp of the block lacks, or the active lanes.
+    pub(super) fn lane_mask(&mut self, converged: bool) -> Operand {
+        if converged { FULL_MASK } else { self.active_lanes() }
     }
 
     /// Returns the mask of active lanes.
-    pub(super) fn active(&mut self) -> Operand {
+    pub(super) fn active_lanes(&mut self) -> Operand {
         self.b.op(PtxType::B32, Opcode::new("activemask.b32"), &[]).into()
     }
 
@@ -80,21 +83,21 @@ impl Lowering<'_> {
         self.b.op(PtxType::B32, Opcode::new("vote.sync.ballot.b32"), &[pred.into(), mask])
     }
 
-    fn route(&mut self, source: ShuffleSource, together: bool, mask: Operand) -> Route {
+    fn route(&mut self, source: ShuffleSource, converged: bool, mask: Operand) -> Route {
         match source {
-            ShuffleSource::First if together => Route::lane(Operand::u32(0)),
-            ShuffleSource::First => Route::lane(self.lowest(mask).into()),
+            ShuffleSource::First if converged => Route::lane(Operand::u32(0)),
+            ShuffleSource::First => Route::lane(self.lowest_lane(mask).into()),
             ShuffleSource::Lane(lane) => Route::lane(self.value(lane)),
             ShuffleSource::Xor(by) => Route::xor(self.value(by)),
             ShuffleSource::Up(by) => Route::up(self.value(by)),
-            ShuffleSource::Down(by) => Route { mode: "down", by: self.value(by), bounds: 31 },
+            ShuffleSource::Down(by) => Route { mode: "down", by: self.value(by), clamp: 31 },
             ShuffleSource::QuadLane(lane) => Route::quad(self.value(lane)),
             ShuffleSource::QuadXor(by) => Route::xor(Operand::u32(by.into())),
         }
     }
 
     /// Returns the index of the lowest set bit.
-    pub(super) fn lowest(&mut self, mask: Operand) -> Reg {
+    pub(super) fn lowest_lane(&mut self, mask: Operand) -> Reg {
         let reversed = self.b.typed("brev", PtxType::B32, &[mask]);
         self.b.typed("clz", PtxType::B32, &[reversed.into()])
     }
@@ -107,8 +110,8 @@ impl Lowering<'_> {
         };
         let register = self.reg(value);
         let wide = self.widen(ty, register);
-        let got = self.shuffle_wide(wide_type(ty), wide, route, mask);
-        self.narrow(ty, got)
+        let shuffled = self.shuffle_wide(wide_type(ty), wide, route, mask);
+        self.narrow(ty, shuffled)
     }
 
     /// Returns another lane's value of 32 or 64 bits.
@@ -128,34 +131,42 @@ impl Lowering<'_> {
         self.join([low, high])
     }
 
-    /// Returns another lane's value, and whether that lane is active.
-    pub(super) fn shuffle_known(
+    /// Returns another lane's value, and whether its index is in range (the predicate of
+    /// `shfl.sync`).
+    pub(super) fn shuffle_in_range(
         &mut self,
         ty: PtxType,
         value: Reg,
         route: Route,
         mask: Operand,
     ) -> (Reg, Reg) {
-        let known = self.b.reg(PtxType::Pred);
+        let is_in_range = self.b.reg(PtxType::Pred);
         if ty.size() == 4 {
-            return (self.shuffle_word(Some(known), value, route, mask), known);
+            return (self.shuffle_word(Some(is_in_range), value, route, mask), is_in_range);
         }
         let [low, high] = self.halves(value);
-        let low = self.shuffle_word(Some(known), low, route, mask);
+        let low = self.shuffle_word(Some(is_in_range), low, route, mask);
         let high = self.shuffle_word(None, high, route, mask);
-        (self.join([low, high]), known)
+        (self.join([low, high]), is_in_range)
     }
 
-    fn shuffle_word(&mut self, known: Option<Reg>, value: Reg, route: Route, mask: Operand) -> Reg {
+    /// Emits a shuffle of 32 bits.
+    fn shuffle_word(
+        &mut self,
+        is_in_range: Option<Reg>,
+        value: Reg,
+        route: Route,
+        mask: Operand,
+    ) -> Reg {
         let result = self.b.reg(PtxType::B32);
-        let first = match known {
-            Some(known) => Arg::Pair(Some(result), known),
+        let first = match is_in_range {
+            Some(is_in_range) => Arg::Pair(Some(result), is_in_range),
             None => result.into(),
         };
         let by = Arg::Operand(route.by);
-        let bounds = Arg::Operand(Operand::u32(route.bounds));
+        let clamp = Arg::Operand(Operand::u32(route.clamp));
         let opcode = Opcode::new("shfl.sync").with(route.mode).with("b32");
-        self.b.emit(opcode, vec![first, value.into(), by, bounds, Arg::Operand(mask)]);
+        self.b.emit(opcode, vec![first, value.into(), by, clamp, Arg::Operand(mask)]);
         result
     }
 
@@ -174,8 +185,8 @@ impl Lowering<'_> {
         result
     }
 
-    /// Widens a value to 32 or 64 bits for shuffles and sums: integers are extended, `f16` becomes
-    /// `f32`.
+    /// Widens a value to 32 or 64 bits for shuffles and reductions: integers are extended, `f16`
+    /// becomes `f32`.
     pub(super) fn widen(&mut self, ty: Type, register: Reg) -> Reg {
         match ty {
             Type::Bool => {
