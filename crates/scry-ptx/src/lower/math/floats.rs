@@ -1,4 +1,4 @@
-//! Arithmetic on floats of one type.
+//! Emits arithmetic on floats of one type.
 
 use crate::asm::Opcode;
 use crate::body::Body;
@@ -18,30 +18,31 @@ pub(super) struct Table {
     pub(super) double: &'static [f64],
 }
 
-// The most frequent ones are not inlined: inlining would add a third to the crate's code.
+// The methods with most calls are not inlined: inlining would add a third to the crate's code.
 impl Floats<'_> {
     pub(super) fn is_double(&self) -> bool {
         self.ty == PtxType::F64
     }
 
-    /// Selects by type.
-    pub(super) fn either<T>(&self, single: T, double: T) -> T {
+    /// Returns `double` if the type is `f64`, else `single`.
+    pub(super) fn by_type<T>(&self, single: T, double: T) -> T {
         if self.is_double() { double } else { single }
     }
 
+    /// Returns a constant, rounded to the type.
     #[inline(never)]
-    pub(super) fn number(&self, x: f64) -> Operand {
-        self.either(Operand::f32(x as f32), Operand::f64(x))
+    pub(super) fn constant(&self, x: f64) -> Operand {
+        self.by_type(Operand::f32(x as f32), Operand::f64(x))
     }
 
     /// Returns the signed integer type of the same size.
     pub(super) fn integer(&self) -> PtxType {
-        self.either(PtxType::S32, PtxType::S64)
+        self.by_type(PtxType::S32, PtxType::S64)
     }
 
-    /// A constant by its bits.
+    /// Returns a constant by its bits.
     pub(super) fn bits(&self, single: u32, double: u64) -> Operand {
-        Operand::Imm { bits: self.either(single.into(), double), ty: self.integer() }
+        Operand::Imm { bits: self.by_type(single.into(), double), ty: self.integer() }
     }
 
     /// Emits an instruction on floats.
@@ -76,12 +77,12 @@ impl Floats<'_> {
 
     /// Multiplies by a constant.
     pub(super) fn times(&mut self, a: Operand, b: f64) -> Operand {
-        self.mul(a, self.number(b))
+        self.mul(a, self.constant(b))
     }
 
     /// Adds a constant.
     pub(super) fn plus(&mut self, a: Operand, b: f64) -> Operand {
-        self.add(a, self.number(b))
+        self.add(a, self.constant(b))
     }
 
     /// `a * b + c`, rounded once.
@@ -99,17 +100,17 @@ impl Floats<'_> {
     }
 
     /// Copies the sign of one number to another (`copysign`).
-    pub(super) fn with_sign(&mut self, size: Operand, sign: Operand) -> Operand {
-        self.op("copysign", &[sign, size])
+    pub(super) fn with_sign(&mut self, magnitude: Operand, sign: Operand) -> Operand {
+        self.op("copysign", &[sign, magnitude])
     }
 
-    /// `1 / a`: an `f32` within 1 ULP, if neither is subnormal; those count as zero.
+    /// `1 / a`: an `f32` within 1 ULP, with subnormal operands and results flushed to zero.
     pub(super) fn reciprocal(&mut self, a: Operand) -> Operand {
-        self.op(self.either("rcp.approx.ftz", "rcp.rn"), &[a])
+        self.op(self.by_type("rcp.approx.ftz", "rcp.rn"), &[a])
     }
 
-    /// `a / b`: an `f32` within 2 ULP, if neither b nor its inverse is subnormal.
-    pub(super) fn quotient(&mut self, a: Operand, b: Operand) -> Operand {
+    /// `a / b` by a reciprocal: an `f32` within 2 ULP, if neither b nor its inverse is subnormal.
+    pub(super) fn fast_div(&mut self, a: Operand, b: Operand) -> Operand {
         if self.is_double() {
             return self.div(a, b);
         }
@@ -119,17 +120,17 @@ impl Floats<'_> {
 
     /// `a / b`: an `f32` within 2 ULP for all operands.
     pub(super) fn div(&mut self, a: Operand, b: Operand) -> Operand {
-        self.op(self.either("div.full", "div.rn"), &[a, b])
+        self.op(self.by_type("div.full", "div.rn"), &[a, b])
     }
 
-    /// Square root: an `f32` within 2^-23.
+    /// Square root: an `f32` with a relative error of at most 2^-23.
     pub(super) fn sqrt(&mut self, a: Operand) -> Operand {
-        self.op(self.either("sqrt.approx", "sqrt.rn"), &[a])
+        self.op(self.by_type("sqrt.approx", "sqrt.rn"), &[a])
     }
 
-    /// The same for normal numbers; subnormal `f32` are flushed to zero.
+    /// As [`Floats::sqrt`], for normal numbers: subnormal `f32` are flushed to zero.
     pub(super) fn sqrt_of_normal(&mut self, a: Operand) -> Operand {
-        self.op(self.either("sqrt.approx.ftz", "sqrt.rn"), &[a])
+        self.op(self.by_type("sqrt.approx.ftz", "sqrt.rn"), &[a])
     }
 
     /// Emits a comparison by its name.
@@ -137,57 +138,57 @@ impl Floats<'_> {
         self.b.compare(name, self.ty, a, b)
     }
 
-    /// Whether a number is less than a constant; false for NaN.
+    /// Returns whether a number is less than a constant; false for NaN.
     pub(super) fn is_below(&mut self, a: Operand, b: f64) -> Reg {
-        self.compare("lt", a, self.number(b))
+        self.compare("lt", a, self.constant(b))
     }
 
-    /// Whether a number is greater than a constant; false for NaN.
+    /// Returns whether a number is greater than a constant; false for NaN.
     pub(super) fn is_above(&mut self, a: Operand, b: f64) -> Reg {
-        self.compare("gt", a, self.number(b))
+        self.compare("gt", a, self.constant(b))
     }
 
-    /// Whether a number equals a constant.
-    pub(super) fn is(&mut self, a: Operand, b: f64) -> Reg {
-        self.compare("eq", a, self.number(b))
+    /// Returns whether a number equals a constant.
+    pub(super) fn equals(&mut self, a: Operand, b: f64) -> Reg {
+        self.compare("eq", a, self.constant(b))
     }
 
-    pub(super) fn select(&mut self, holds: Reg, a: Operand, b: Operand) -> Operand {
-        self.b.select(self.ty, holds, a, b).into()
+    pub(super) fn select(&mut self, condition: Reg, a: Operand, b: Operand) -> Operand {
+        self.b.select(self.ty, condition, a, b).into()
     }
 
     /// Clamps a number; NaN is preserved.
-    pub(super) fn within(&mut self, a: Operand, low: f64, high: f64) -> Operand {
+    pub(super) fn clamp(&mut self, a: Operand, low: f64, high: f64) -> Operand {
         let is_below = self.is_below(a, low);
-        let raised = self.select(is_below, self.number(low), a);
+        let raised = self.select(is_below, self.constant(low), a);
         let is_above = self.is_above(raised, high);
-        self.select(is_above, self.number(high), raised)
+        self.select(is_above, self.constant(high), raised)
     }
 
-    /// The value of a polynomial.
+    /// Evaluates a polynomial by Horner's scheme.
     pub(super) fn polynomial(&mut self, x: Operand, table: &Table) -> Operand {
-        let coefficients = self.either(table.single, table.double);
-        let first = self.number(coefficients[0]);
-        coefficients[1..].iter().fold(first, |sum, c| self.fma(sum, x, self.number(*c)))
+        let coefficients = self.by_type(table.single, table.double);
+        let first = self.constant(coefficients[0]);
+        coefficients[1..].iter().fold(first, |sum, c| self.fma(sum, x, self.constant(*c)))
     }
 
-    /// `x + x * square * P(square)`: an odd function, given the square of its argument.
-    pub(super) fn odd(&mut self, x: Operand, square: Operand, table: &Table) -> Operand {
+    /// Evaluates an odd function, `x + x * square * P(square)`, given the square of its argument.
+    pub(super) fn odd_polynomial(&mut self, x: Operand, square: Operand, table: &Table) -> Operand {
         let polynomial = self.polynomial(square, table);
         let change = self.mul(square, polynomial);
         self.fma(change, x, x)
     }
 
     /// Returns the addend that rounds to the nearest integer, which is then in the lowest bits of
-    /// the sum.
-    pub(super) fn rounder(&self) -> Operand {
-        self.number(self.either(12_582_912.0, 6_755_399_441_055_744.0))
+    /// the sum: 1.5 * 2^23, or 1.5 * 2^52 for `f64`.
+    pub(super) fn rounding_addend(&self) -> Operand {
+        self.constant(self.by_type(12_582_912.0, 6_755_399_441_055_744.0))
     }
 
     /// Computes `x - floor(x)`: 1 where that rounds up.
     pub(super) fn fract(&mut self, x: Operand) -> Operand {
-        let whole = self.b.convert("rmi", self.ty, self.ty, x);
-        self.sub(x, whole.into())
+        let integer = self.b.convert("rmi", self.ty, self.ty, x);
+        self.sub(x, integer.into())
     }
 
     /// Truncates to an integer.
@@ -196,7 +197,7 @@ impl Floats<'_> {
     }
 
     /// Emits an instruction that only `f32` has.
-    pub(super) fn single(&mut self, name: &str, x: Operand) -> Operand {
+    pub(super) fn f32_op(&mut self, name: &str, x: Operand) -> Operand {
         self.b.op(PtxType::F32, Opcode::typed(name, PtxType::F32), &[x]).into()
     }
 }

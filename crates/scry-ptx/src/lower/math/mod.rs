@@ -1,4 +1,4 @@
-//! Math functions.
+//! Math functions of floats.
 //!
 //! Each function is branch-free. Those of `f32` use the hardware's approximations where these meet
 //! the accuracy that WGSL requires; those of `f64` are built from arithmetic; those of `f16` are
@@ -30,7 +30,7 @@ impl Lowering<'_> {
     /// Lowers a function of one float that is not a single instruction for all types.
     pub(super) fn float_function(&mut self, op: UnaryOp, a: Value) -> Reg {
         let (ty, a) = (ptx_type(self.ty(a)), self.reg(a));
-        function(&mut self.b, ty, op, a)
+        lower_unary(&mut self.b, ty, op, a)
     }
 
     /// Lowers a function of two floats, or of a float and an exponent.
@@ -38,12 +38,12 @@ impl Lowering<'_> {
         let (ty, a, b) = (ptx_type(self.ty(a)), self.reg(a), self.reg(b));
         match op {
             BinaryOp::Ldexp => parts::ldexp(&mut self.b, ty, a, b),
-            _ => function_of_two(&mut self.b, ty, op, a, b),
+            _ => lower_binary(&mut self.b, ty, op, a, b),
         }
     }
 }
 
-/// Returns the rounding modifier of a rounding function.
+/// Returns the rounding modifier of a rounding function; `None` for other functions.
 const fn rounding(op: UnaryOp) -> Option<&'static str> {
     match op {
         UnaryOp::Floor => Some("rmi"),
@@ -54,31 +54,31 @@ const fn rounding(op: UnaryOp) -> Option<&'static str> {
     }
 }
 
-fn function(b: &mut Body, ty: PtxType, op: UnaryOp, a: Reg) -> Reg {
+fn lower_unary(b: &mut Body, ty: PtxType, op: UnaryOp, a: Reg) -> Reg {
     if let Some(rounding) = rounding(op) {
         return b.convert(rounding, ty, ty, a.into());
     }
-    let (mut floats, x) = wide_enough(b, ty, a);
+    let (mut floats, x) = widen(b, ty, a);
     if op == UnaryOp::FrexpExponent {
         return floats.frexp_exponent(x);
     }
-    let result = unary(&mut floats, op, x);
-    as_type(b, ty, result)
+    let result = f32_or_f64_unary(&mut floats, op, x);
+    narrow(b, ty, result)
 }
 
-fn function_of_two(b: &mut Body, ty: PtxType, op: BinaryOp, x: Reg, y: Reg) -> Reg {
-    let (_, x) = wide_enough(b, ty, x);
-    let (mut floats, y) = wide_enough(b, ty, y);
+fn lower_binary(b: &mut Body, ty: PtxType, op: BinaryOp, x: Reg, y: Reg) -> Reg {
+    let (_, x) = widen(b, ty, x);
+    let (mut floats, y) = widen(b, ty, y);
     let result = match op {
         BinaryOp::Pow => floats.pow(x, y),
         BinaryOp::Atan2 => floats.atan2(x, y),
         _ => unreachable!("{op:?} is not a function of two floats"),
     };
-    as_type(b, ty, result)
+    narrow(b, ty, result)
 }
 
-/// Widens a number to the type that its functions are computed in.
-fn wide_enough(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
+/// Widens a number to the type that its functions are computed in: `f16` to `f32`.
+fn widen(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
     match ty {
         PtxType::F16 => {
             let wide = b.convert("", PtxType::F32, PtxType::F16, a.into());
@@ -88,15 +88,15 @@ fn wide_enough(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
     }
 }
 
-/// Converts a result to the requested type.
-fn as_type(b: &mut Body, ty: PtxType, result: Operand) -> Reg {
+/// Narrows a result to type `ty`.
+fn narrow(b: &mut Body, ty: PtxType, result: Operand) -> Reg {
     match ty {
         PtxType::F16 => b.convert("rn", ty, PtxType::F32, result),
         _ => b.in_register(result),
     }
 }
 
-fn unary(f: &mut Floats<'_>, op: UnaryOp, x: Operand) -> Operand {
+fn f32_or_f64_unary(f: &mut Floats<'_>, op: UnaryOp, x: Operand) -> Operand {
     match op {
         UnaryOp::Fract => f.fract(x),
         UnaryOp::Sqrt => f.sqrt(x),

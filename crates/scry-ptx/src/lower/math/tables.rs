@@ -3,9 +3,9 @@
 
 use super::floats::Table;
 
-/// `sin r = r + r³ P(r²)`, for r in [-1.59, 1.59]: a little beyond a quarter of a turn.
-/// Those of `f32` are chosen among neighbours so that the sine of π/2 is 1, and none is above.
-/// Errors 2^-25.7 and 2^-54.6.
+/// `sin r = r + r³ P(r²)`, for r in [-1.59, 1.59]: slightly beyond π/2. The coefficients for `f32`
+/// are chosen among neighbouring floats so that the sine of π/2 is 1, and no sine exceeds 1. Errors
+/// 2^-25.7 and 2^-54.6.
 pub(super) const SIN: Table = Table {
     single: &[
         -2.404_975_95e-8,
@@ -46,8 +46,8 @@ pub(super) const EXP: Table = Table {
     ],
 };
 
-/// `ln(1 + f) = 2 s + s³ P(s²)` with `s = f / (2 + f)`, for 1 + f between the root of 1/2 and its
-/// double.
+/// `ln(1 + f) = 2 s + s³ P(s²)` with `s = f / (2 + f)`, for 1 + f in [sqrt(1/2),
+/// sqrt(2)].
 /// Errors 2^-28.6 and 2^-57.7.
 pub(super) const LOG: Table = Table {
     single: &[0.295_809_86, 0.399_887_6, 0.666_666_87],
@@ -62,7 +62,7 @@ pub(super) const LOG: Table = Table {
     ],
 };
 
-/// `ln(1 + f) = 2 s + 2/3 s³ + s⁵ P(s²)`, as before.
+/// `ln(1 + f) = 2 s + 2/3 s³ + s⁵ P(s²)`, for the same f as [`LOG`].
 /// Error 2^-66.4; of `f64` only.
 pub(super) const POW: Table = Table {
     single: &[],

@@ -1,8 +1,8 @@
 //! Sine, cosine, tangent.
 //!
 //! Range reduction subtracts multiples of π as three terms, which is accurate to the last place up
-//! to 2^23 for `f32` and 2^50 for `f64`. Beyond that neighbouring floats are too far apart to be
-//! meaningful angles: the functions treat them as zero. WGSL requires nothing beyond π.
+//! to 2^23 for `f32` and 2^50 for `f64`. Larger angles, whose neighbouring floats are too far apart
+//! to be meaningful, are treated as zero. WGSL requires nothing beyond π.
 
 use std::f64::consts::{self, FRAC_1_PI};
 
@@ -19,57 +19,58 @@ const PI: [[f64; 3]; 2] = [
 impl Floats<'_> {
     /// Sine of radians.
     pub(super) fn sin(&mut self, x: Operand) -> Operand {
-        let x = self.meaningful(x);
-        self.sin_of(x)
+        let x = self.zero_if_too_large(x);
+        self.sin_in_range(x)
     }
 
     /// Cosine of radians.
     pub(super) fn cos(&mut self, x: Operand) -> Operand {
-        let x = self.meaningful(x);
-        self.cos_of(x)
+        let x = self.zero_if_too_large(x);
+        self.cos_in_range(x)
     }
 
     /// Tangent of radians.
     pub(super) fn tan(&mut self, x: Operand) -> Operand {
-        let x = self.meaningful(x);
-        let (sin, cos) = (self.sin_of(x), self.cos_of(x));
-        self.quotient(sin, cos)
+        let x = self.zero_if_too_large(x);
+        let (sin, cos) = (self.sin_in_range(x), self.cos_in_range(x));
+        self.fast_div(sin, cos)
     }
 
-    /// The angle, or zero if it is too large; of infinities and NaN, NaN.
-    fn meaningful(&mut self, x: Operand) -> Operand {
-        let size = self.abs(x);
-        let is_small = self.is_below(size, self.either(23.0, 50.0_f64).exp2());
-        let nothing = self.times(x, 0.0);
-        self.select(is_small, x, nothing)
+    /// Returns the angle, or zero if it is too large; NaN for infinities and NaN.
+    fn zero_if_too_large(&mut self, x: Operand) -> Operand {
+        let magnitude = self.abs(x);
+        let is_in_range = self.is_below(magnitude, self.by_type(23.0, 50.0_f64).exp2());
+        let zero_or_nan = self.times(x, 0.0);
+        self.select(is_in_range, x, zero_or_nan)
     }
 
-    /// `sin(r + nπ) = (-1)^n sin r`.
-    fn sin_of(&mut self, x: Operand) -> Operand {
+    /// Sine of an angle in range: `sin(r + nπ) = (-1)^n sin r`.
+    fn sin_in_range(&mut self, x: Operand) -> Operand {
         let (sum, n) = self.nearest(x, FRAC_1_PI);
-        let rest = self.without_half_turns(x, n);
-        self.alternating_sin(rest, sum)
+        let r = self.subtract_multiples_of_pi(x, n);
+        self.alternating_sin(r, sum)
     }
 
-    /// `cos(r + (n - 1/2)π) = (-1)^n sin r`.
-    fn cos_of(&mut self, x: Operand) -> Operand {
-        let half_turns = self.fma(x, self.number(FRAC_1_PI), self.number(0.5));
-        let sum = self.add(half_turns, self.rounder());
-        let n = self.sub(sum, self.rounder());
+    /// Cosine of an angle in range: `cos(r + (n - 1/2)π) = (-1)^n sin r`.
+    fn cos_in_range(&mut self, x: Operand) -> Operand {
+        let multiples_of_pi = self.fma(x, self.constant(FRAC_1_PI), self.constant(0.5));
+        let sum = self.add(multiples_of_pi, self.rounding_addend());
+        let n = self.sub(sum, self.rounding_addend());
         let n = self.plus(n, -0.5);
-        let rest = self.without_half_turns(x, n);
-        self.alternating_sin(rest, sum)
+        let r = self.subtract_multiples_of_pi(x, n);
+        self.alternating_sin(r, sum)
     }
 
-    fn without_half_turns(&mut self, x: Operand, n: Operand) -> Operand {
-        let parts = self.either(PI[0], PI[1]);
-        parts.iter().fold(x, |rest, part| self.fma(n, self.number(-part), rest))
+    /// Returns `x - nπ`.
+    fn subtract_multiples_of_pi(&mut self, x: Operand, n: Operand) -> Operand {
+        let parts = self.by_type(PI[0], PI[1]);
+        parts.iter().fold(x, |rest, part| self.fma(n, self.constant(-part), rest))
     }
 
-    /// Returns plus or minus the sine of an angle of at most π/2: minus if the lowest bit is set.
+    /// Returns the sine of an angle of at most π/2, negated if the lowest bit of `bits` is set.
     fn alternating_sin(&mut self, x: Operand, bits: Operand) -> Operand {
         let square = self.mul(x, x);
-        let sin = self.odd(x, square, &SIN);
+        let sin = self.odd_polynomial(x, square, &SIN);
         let top = Operand::u32(self.ty.class().bits() - 1);
         let sign = self.bits_op("shl", &[bits, top]);
         self.bits_op("xor", &[sin, sign])
