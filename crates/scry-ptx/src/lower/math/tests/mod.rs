@@ -1,4 +1,5 @@
-//! Every function, executed instruction by instruction on a model of the hardware.
+//! Tests of the math functions: their code is executed instruction by instruction by a model of the
+//! hardware.
 
 mod accuracy;
 mod assembly;
@@ -26,7 +27,7 @@ enum Function {
 use BinaryOp as B;
 use UnaryOp as U;
 
-const ALL: [Function; 28] = [
+const ALL_FUNCTIONS: [Function; 28] = [
     Function::One(U::Floor),
     Function::One(U::Ceil),
     Function::One(U::Round),
@@ -58,7 +59,7 @@ const ALL: [Function; 28] = [
 ];
 
 impl Function {
-    /// The type of the second operand.
+    /// Returns the type of the second operand.
     fn second(self, ty: Type) -> Option<Type> {
         match self {
             Self::One(_) => None,
@@ -75,7 +76,7 @@ impl Function {
     }
 }
 
-/// A kernel with two values, of which a function is computed.
+/// Returns a kernel with two values: the operands of a function.
 fn operands(ty: Type, second: Type) -> (Kir, [Value; 2]) {
     let mut b = Builder::new("main", [32, 1, 1]);
     let values = [ty, second].map(|ty| {
@@ -85,8 +86,9 @@ fn operands(ty: Type, second: Type) -> (Kir, [Value; 2]) {
     (b.finish(), values)
 }
 
-/// The instructions of a function, from the given registers to the one given back.
-fn lowered(
+/// Lowers a function. `begin` allocates the registers of its operands. Returns the body, and the
+/// register of the result.
+fn lower(
     function: Function,
     ty: Type,
     target: Target,
@@ -107,17 +109,16 @@ fn lowered(
     (lowering.b, result)
 }
 
-/// A function as the model executes it.
-fn program(function: Function, ty: Type) -> Program {
+/// Lowers a function for the model of the hardware.
+fn compile(function: Function, ty: Type) -> Program {
     let types = [ty, function.second(ty).unwrap_or(ty)];
     let mut inputs = None;
-    let (body, result) = lowered(function, ty, Target::SM_75, |b| {
-        *inputs.insert(types.map(|ty| b.reg(ptx_type(ty))))
-    });
-    Program::new(&body, inputs.expect("they are made first"), result)
+    let (body, result) =
+        lower(function, ty, Target::SM_75, |b| *inputs.insert(types.map(|ty| b.reg(ptx_type(ty)))));
+    Program::new(&body, inputs.expect("`begin` is called"), result)
 }
 
-/// Words at random, the same for the same seed.
+/// A generator of pseudo-random numbers (SplitMix64), with its state.
 struct Random(u64);
 
 impl Random {
@@ -128,13 +129,13 @@ impl Random {
         word ^ word >> 31
     }
 
-    /// Between -1 and 1.
+    /// Returns a number between -1 and 1.
     fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / 2f64.powi(52) - 1.0
     }
 }
 
-/// The standard library's is inaccurate near 1.
+/// Inverse hyperbolic cosine: that of the standard library is inaccurate near 1.
 fn acosh(x: f64) -> f64 {
     let t = x - 1.0;
     if t < 0.0 { f64::NAN } else { (t + (t * (t + 2.0)).sqrt()).ln_1p() }

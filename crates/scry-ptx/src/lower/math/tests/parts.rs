@@ -1,11 +1,11 @@
-//! Rounding, fractions and exponents: functions with exact results.
+//! Tests of the functions with exact results: rounding, `fract`, `frexp` and `ldexp`.
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use super::semantics::{Push, of_half, to_half};
-use super::{Function, Random, program};
+use super::semantics::{Bias, f16_bits, f16_to_f64};
+use super::{Function, Random, compile};
 
-/// Bits of numbers of all magnitudes, and of multiples of 0.5.
+/// Returns the bits of multiples of 0.5, special numbers, and random numbers of all magnitudes.
 fn samples(ty: Type) -> Vec<u64> {
     let mut random = Random(3);
     let any = (0..4000).map(|_| match ty {
@@ -14,14 +14,14 @@ fn samples(ty: Type) -> Vec<u64> {
         _ => random.word(),
     });
     let any: Vec<u64> = any.collect();
-    let halves = (-200i16..200).map(|i| bits(f64::from(i) * 0.5, ty));
+    let multiples_of_half = (-200i16..200).map(|i| bits(f64::from(i) * 0.5, ty));
     let special = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0].map(|x| bits(x, ty));
-    halves.chain(special).chain(any).collect()
+    multiples_of_half.chain(special).chain(any).collect()
 }
 
 fn bits(x: f64, ty: Type) -> u64 {
     match ty {
-        Type::F16 => to_half(x),
+        Type::F16 => f16_bits(x),
         Type::F32 => (x as f32).to_bits().into(),
         _ => x.to_bits(),
     }
@@ -29,7 +29,7 @@ fn bits(x: f64, ty: Type) -> u64 {
 
 fn number(bits: u64, ty: Type) -> f64 {
     match ty {
-        Type::F16 => of_half(bits),
+        Type::F16 => f16_to_f64(bits),
         Type::F32 => f32::from_bits(bits as u32).into(),
         _ => f64::from_bits(bits),
     }
@@ -37,15 +37,15 @@ fn number(bits: u64, ty: Type) -> f64 {
 
 const TYPES: [Type; 3] = [Type::F16, Type::F32, Type::F64];
 
-fn same(x: f64, y: f64) -> bool {
+fn is_same(x: f64, y: f64) -> bool {
     x == y || (x.is_nan() && y.is_nan())
 }
 
-/// A function and its results.
+/// A function and its reference.
 type Case = (UnaryOp, fn(f64) -> f64);
 
 #[test]
-fn whole_numbers() {
+fn rounding_functions_are_exact() {
     const CASES: [Case; 5] = [
         (UnaryOp::Floor, f64::floor),
         (UnaryOp::Ceil, f64::ceil),
@@ -55,27 +55,31 @@ fn whole_numbers() {
     ];
     for ty in TYPES {
         for (op, exact) in CASES {
-            let program = program(Function::One(op), ty);
+            let program = compile(Function::One(op), ty);
             for x in samples(ty) {
-                let got = number(program.run([x, 0], Push::Not), ty);
-                let want = number(bits(exact(number(x, ty)), ty), ty);
-                assert!(same(got, want), "{op:?}({:e}) of {ty:?} is {got:e}", number(x, ty));
+                let result = number(program.run([x, 0], Bias::Nearest), ty);
+                let expected = number(bits(exact(number(x, ty)), ty), ty);
+                assert!(
+                    is_same(result, expected),
+                    "{op:?}({:e}) of {ty:?} is {result:e}",
+                    number(x, ty)
+                );
             }
         }
     }
 }
 
 #[test]
-fn parts_make_up_the_number() {
+fn frexp_parts_multiply_to_argument() {
     for ty in TYPES {
-        let fraction = program(Function::One(UnaryOp::FrexpFraction), ty);
-        let exponent = program(Function::One(UnaryOp::FrexpExponent), ty);
+        let fraction = compile(Function::One(UnaryOp::FrexpFraction), ty);
+        let exponent = compile(Function::One(UnaryOp::FrexpExponent), ty);
         for bits in samples(ty) {
             let x = number(bits, ty);
-            let f = number(fraction.run([bits, 0], Push::Not), ty);
-            let e = exponent.run([bits, 0], Push::Not) as i32;
+            let f = number(fraction.run([bits, 0], Bias::Nearest), ty);
+            let e = exponent.run([bits, 0], Bias::Nearest) as i32;
             if x == 0.0 || !x.is_finite() {
-                assert!(same(f, x) && e == 0, "{x:e} of {ty:?} is {f:e} times 2^{e}");
+                assert!(is_same(f, x) && e == 0, "{x:e} of {ty:?} is {f:e} times 2^{e}");
                 continue;
             }
             assert!((0.5..1.0).contains(&f.abs()), "{x:e} of {ty:?} has the fraction {f:e}");
@@ -85,21 +89,21 @@ fn parts_make_up_the_number() {
     }
 }
 
-/// A power of 2 times a number, rounded once to the type.
-fn scaled(x: f64, e: i32, ty: Type) -> f64 {
+/// Returns `x * 2^e`, rounded once to the type.
+fn reference_ldexp(x: f64, e: i32, ty: Type) -> f64 {
     if !x.is_finite() {
         return x;
     }
     if ty != Type::F64 {
         let half = e.clamp(-600, 600) / 2;
-        let rest = e.clamp(-600, 600) - half;
-        return number(bits(x * 2f64.powi(half) * 2f64.powi(rest), ty), ty);
+        let other_half = e.clamp(-600, 600) - half;
+        return number(bits(x * 2f64.powi(half) * 2f64.powi(other_half), ty), ty);
     }
     let (mut x, mut e) = (x, e.clamp(-2200, 2200));
     while e > 1000 {
         (x, e) = (x * 2f64.powi(1000), e - 1000);
     }
-    // Scales down while the number stays normal, then by the rest.
+    // Scales down exactly, as long as the number stays normal, then by the rest.
     let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1023;
     let exact = (-1022 - exponent).clamp(-1022, 0).max(e).min(0);
     (x, e) = (x * 2f64.powi(exact), e - exact);
@@ -107,7 +111,7 @@ fn scaled(x: f64, e: i32, ty: Type) -> f64 {
 }
 
 #[test]
-fn powers_of_2_round_once() {
+fn ldexp_rounds_once() {
     let exponents = [
         0,
         1,
@@ -142,12 +146,15 @@ fn powers_of_2_round_once() {
         i32::MIN,
     ];
     for ty in TYPES {
-        let program = program(Function::Two(BinaryOp::Ldexp), ty);
+        let program = compile(Function::Two(BinaryOp::Ldexp), ty);
         for (nth, bits) in samples(ty).into_iter().enumerate() {
             let (x, e) = (number(bits, ty), exponents[nth % exponents.len()]);
-            let got = number(program.run([bits, (e as u32).into()], Push::Not), ty);
-            let want = scaled(x, e, ty);
-            assert!(same(got, want), "ldexp({x:e}, {e}) of {ty:?} is {got:e}, not {want:e}");
+            let result = number(program.run([bits, (e as u32).into()], Bias::Nearest), ty);
+            let expected = reference_ldexp(x, e, ty);
+            assert!(
+                is_same(result, expected),
+                "ldexp({x:e}, {e}) of {ty:?} is {result:e}, not {expected:e}"
+            );
         }
     }
 }
