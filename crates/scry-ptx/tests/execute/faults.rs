@@ -87,7 +87,7 @@ fn undefined_values_are_detected() {
     faults("ld.local.b32 %r1, [local0]", "not initialised");
     faults("ld.shared.b32 %r1, [shared0]", "not initialised");
     faults("mov.b32 %r1, 0; div.u32 %r2, %r0, %r1", "division by zero");
-    faults("mov.b32 %r1, -2147483648; div.s32 %r2, %r1, -1", "least integer");
+    faults("mov.b32 %r1, -2147483648; div.s32 %r2, %r1, -1", "minimum integer");
 }
 
 #[test]

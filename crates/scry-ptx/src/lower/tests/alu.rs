@@ -1,8 +1,8 @@
-//! The results of PTX instructions, according to the PTX ISA manual.
+//! Computes the results of PTX instructions, according to the PTX ISA manual.
 //!
-//! The only definition of arithmetic for tests: the unit tests of the translation use it as well.
-//! It shares no code with the translation. Undefined behaviour is an error; approximations return
-//! the nearest result.
+//! This is the only definition of PTX arithmetic for tests: those in `tests/execute/` and the unit
+//! tests of the translation use it. It shares no code with the translation. Undefined behaviour is
+//! an error; approximations return the nearest result.
 
 use half::f16;
 
@@ -22,7 +22,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type of a name, such as `u32`.
+    /// Parses the name of a type, such as `u32`.
     pub fn parse(name: &str) -> Option<Self> {
         if name == "pred" {
             return Some(Self::Pred);
@@ -38,7 +38,7 @@ impl Type {
         }
     }
 
-    /// Bits of a value.
+    /// Returns the number of bits of a value.
     pub fn bits(self) -> u32 {
         match self {
             Self::Pred => 1,
@@ -54,7 +54,7 @@ impl Type {
         matches!(self, Self::Signed(_) | Self::Unsigned(_))
     }
 
-    /// The integer that bits are.
+    /// Interprets bits as an integer.
     fn int(self, bits: u64) -> i128 {
         let unused = 64 - self.bits();
         match self {
@@ -63,7 +63,7 @@ impl Type {
         }
     }
 
-    /// The number that bits are; exact for every float type.
+    /// Interprets bits as a float; `f64` represents every float type exactly.
     fn float(self, bits: u64) -> f64 {
         match self {
             Self::Float(16) => f16::from_bits(bits as u16).to_f64(),
@@ -72,8 +72,9 @@ impl Type {
         }
     }
 
-    /// The bits of the nearest float. Sums, products, quotients and square roots of 16 and 32 bits
-    /// may be computed with 64 before: those are enough for one rounding to be right.
+    /// Returns the bits of the nearest float of this type. Sums, products, quotients and square
+    /// roots of 16- and 32-bit floats may be computed as `f64` first: it has enough bits for the
+    /// second rounding to be correct.
     fn round(self, value: f64) -> u64 {
         match self {
             Self::Float(16) => f16::from_f64(value).to_bits().into(),
@@ -87,7 +88,7 @@ impl Type {
 #[derive(Debug, Clone, Copy)]
 pub struct Alu {
     op: Op,
-    /// The type of the operands; of the result as well, but for comparisons and conversions.
+    /// The type of the operands; also that of the result, except for comparisons and conversions.
     ty: Type,
 }
 
@@ -114,12 +115,12 @@ enum Op {
     Compare(Comparison, Combine),
     Convert(Type, Rounding),
     Integer(fn(i128, i128, i128) -> i128),
-    /// The product of operands with half of the bits of the third one and of the result.
+    /// A multiply-add whose factors have half the bits of the addend and of the result.
     MadWide,
     MulHigh,
     Div,
     Rem,
-    /// Of the operands as 64-bit floats.
+    /// A function of the operands as `f64`.
     Float(fn(f64, f64, f64) -> f64),
     Fma,
     Neg,
@@ -129,7 +130,7 @@ enum Op {
     Flushed(fn(f64) -> f64),
 }
 
-/// For which order of its operands a comparison holds.
+/// The orders of its operands for which a comparison is true.
 #[derive(Debug, Clone, Copy, Default)]
 struct Comparison {
     less: bool,
@@ -149,18 +150,18 @@ enum Combine {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rounding {
-    /// None is needed: integers are cut or extended, floats widened.
+    /// None is needed: integers are truncated or extended, floats widened.
     Exact,
     Nearest,
-    /// To a whole number: towards zero, down, up, to the nearest with ties to even.
+    /// To an integer: towards zero, down, up, to the nearest with ties to even.
     Zero,
     Down,
     Up,
-    NearestWhole,
+    NearestInteger,
 }
 
 impl Alu {
-    /// The instruction of an opcode, part by part; `None` if it is not one of those known here.
+    /// Parses an opcode, split at its dots; `None` if it is not supported.
     pub fn parse(parts: &[&str]) -> Option<Self> {
         let [name, qualifiers @ .., last] = parts else { return None };
         let ty = Type::parse(last)?;
@@ -178,7 +179,8 @@ impl Alu {
         Some(Self { op, ty })
     }
 
-    /// The result, which may have more bits than its register, for the bits of the operands.
+    /// Computes the bits of the result, which may be more than its register has, from those of the
+    /// operands.
     pub fn compute(self, x: [u64; 3]) -> Result<u64, &'static str> {
         let ty = self.ty;
         let i = |nth: usize| ty.int(x[nth]);
@@ -199,10 +201,10 @@ impl Alu {
             Op::CountOnes => (i(0) as u64).count_ones().into(),
             Op::LeadingZeros => u64::from((i(0) as u64).leading_zeros() + ty.bits() - 64),
             Op::Reverse => (i(0) as u64).reverse_bits() >> (64 - ty.bits()),
-            Op::FindBit => highest(i(0)) as u64,
-            Op::FindShift => match highest(i(0)) {
+            Op::FindBit => highest_bit(i(0)) as u64,
+            Op::FindShift => match highest_bit(i(0)) {
                 -1 => u64::MAX,
-                highest => (i64::from(ty.bits()) - 1 - highest) as u64,
+                highest_bit => (i64::from(ty.bits()) - 1 - highest_bit) as u64,
             },
             Op::Dot => dot(ty, x[0], x[1]).wrapping_add(x[2]),
             Op::Compare(comparison, combine) => {
@@ -289,12 +291,12 @@ fn bits(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
     })
 }
 
-/// The position of the highest bit that differs from the sign; -1 if there is none.
-fn highest(x: i128) -> i64 {
+/// Returns the position of the highest bit that differs from the sign; -1 if there is none.
+fn highest_bit(x: i128) -> i64 {
     63 - i64::from((if x < 0 { !x } else { x } as u64).leading_zeros())
 }
 
-/// The sum of the products of four bytes each.
+/// Returns the sum of the products of four bytes each.
 fn dot(ty: Type, a: u64, b: u64) -> u64 {
     let byte = |word: u64, nth: usize| match ty {
         Type::Signed(_) => i64::from(word.to_le_bytes()[nth] as i8),
@@ -332,7 +334,7 @@ fn integer(name: &str, qualifiers: &[&str]) -> Option<Op> {
     })
 }
 
-/// A quotient or remainder, where the manual defines it.
+/// Returns a quotient or remainder, where the manual defines it.
 fn divide(
     ty: Type,
     a: i128,
@@ -340,7 +342,7 @@ fn divide(
     divide: fn(i128, i128) -> Option<i128>,
 ) -> Result<u64, &'static str> {
     if matches!(ty, Type::Signed(_)) && b == -1 && a == -1 << (ty.bits() - 1) {
-        return Err("the quotient of the least integer and -1 is undefined");
+        return Err("the quotient of the minimum integer and -1 is undefined");
     }
     divide(a, b).map(|result| result as u64).ok_or("a division by zero is undefined")
 }
@@ -352,7 +354,7 @@ fn float(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
         ("mul", [] | ["rn"], _) => Op::Float(|a, b, _| a * b),
         ("fma", ["rn"], _) => Op::Fma,
         ("div", ["full"], 32) | ("div", ["rn"], 32 | 64) => Op::Float(|a, b, _| a / b),
-        // Returns the number if the other is NaN.
+        // Like Rust's, they return the number if the other operand is NaN.
         ("min", [], _) => Op::Float(|a, b, _| a.min(b)),
         ("max", [], _) => Op::Float(|a, b, _| a.max(b)),
         ("neg", [], _) => Op::Neg,
@@ -370,12 +372,12 @@ fn float(name: &str, qualifiers: &[&str], ty: Type) -> Option<Op> {
     })
 }
 
-/// A subnormal number of 32 bits becomes zero, and keeps its sign.
+/// Replaces a subnormal `f32` by zero of the same sign.
 fn flush(bits: u64) -> u64 {
     if f32::from_bits(bits as u32).is_subnormal() { bits & 0x8000_0000 } else { bits }
 }
 
-/// `cvt`, whose qualifiers are the rounding and the type of the result.
+/// Parses `cvt`, whose qualifiers are the rounding and the type of the result.
 fn conversion(qualifiers: &[&str], from: Type) -> Option<Alu> {
     let (to, rounding) = qualifiers.split_last()?;
     let to = Type::parse(to)?;
@@ -385,7 +387,7 @@ fn conversion(qualifiers: &[&str], from: Type) -> Option<Alu> {
         ["rzi"] => Rounding::Zero,
         ["rmi"] => Rounding::Down,
         ["rpi"] => Rounding::Up,
-        ["rni"] => Rounding::NearestWhole,
+        ["rni"] => Rounding::NearestInteger,
         _ => return None,
     };
     let is_known = match (from.is_float(), to.is_float(), rounding) {
@@ -405,23 +407,24 @@ fn convert(from: Type, to: Type, rounding: Rounding, x: u64) -> u64 {
         (false, false) => from.int(x) as u64,
         (false, true) if to.bits() == 32 => (from.int(x) as f32).to_bits().into(),
         (false, true) => (from.int(x) as f64).to_bits(),
-        (true, true) => to.round(whole(rounding, from.float(x))),
-        (true, false) => saturated(from, to, from.float(x)),
+        (true, true) => to.round(round_to_integer(rounding, from.float(x))),
+        (true, false) => float_to_int_sat(from, to, from.float(x)),
     }
 }
 
-fn whole(rounding: Rounding, x: f64) -> f64 {
+fn round_to_integer(rounding: Rounding, x: f64) -> f64 {
     match rounding {
         Rounding::Exact | Rounding::Nearest => x,
         Rounding::Zero => x.trunc(),
         Rounding::Down => x.floor(),
         Rounding::Up => x.ceil(),
-        Rounding::NearestWhole => x.round_ties_even(),
+        Rounding::NearestInteger => x.round_ties_even(),
     }
 }
 
-/// The nearest integer of a type; of NaN, 0 only if neither type has 64 bits.
-fn saturated(from: Type, to: Type, value: f64) -> u64 {
+/// Converts a float to the nearest integer of a type. NaN becomes 0 if neither type has 64 bits,
+/// else the integer whose highest bit alone is set.
+fn float_to_int_sat(from: Type, to: Type, value: f64) -> u64 {
     let width = to.bits();
     if value.is_nan() {
         return if from.bits() == 64 || width == 64 { 1 << (width - 1) } else { 0 };

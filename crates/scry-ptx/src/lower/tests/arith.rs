@@ -1,4 +1,4 @@
-//! All functions of integers and bools, and those of floats with exact results.
+//! Tests of all operations of integers and bools, and of those of floats with exact results.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Inst, Type, UnaryOp, Value};
 
@@ -57,56 +57,62 @@ fn binary_ops(ty: Type) -> Vec<BinaryOp> {
     ops
 }
 
-/// The type of the second operand.
-fn second(op: BinaryOp, ty: Type) -> Type {
+/// Returns the type of the second operand.
+fn second_type(op: BinaryOp, ty: Type) -> Type {
     if matches!(op, BinaryOp::Shl | BinaryOp::Shr) { Type::U32 } else { ty }
 }
 
-/// Edge cases of functions.
-fn edges(ty: Type) -> Vec<Const> {
+/// Returns operands of edge cases.
+fn edge_cases(ty: Type) -> Vec<Const> {
     let bits: &[u64] = match ty {
         Type::Bool => &[0, 1],
         Type::F16 => &[
             0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x3c00, 0xbc00, 0x3e00, 0xc100, 0x4248, 0x5bff,
             0x77ff, 0x7800, 0xf800, 0x7bfe, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00,
         ],
-        Type::F32 | Type::F64 => return float_edges(ty),
+        Type::F32 | Type::F64 => return float_edge_cases(ty),
         _ => &[],
     };
     let numbers = [0, 1, 2, 7, 16, 33, 100];
     let patterns = [0x55aa_1234_8765_4321u64, 0x8000_0001_8000_8001, 0x0001_0000_0001_0000];
     let mut all: Vec<Const> = bits.iter().map(|bits| Const { ty, bits: *bits }).collect();
     if ty.is_integer() {
-        let least = if ty.is_signed() { -1i64 << (ty.bits() - 1) } else { 0 };
-        let greatest = !(-1i64 << (ty.bits() - 1));
+        let min = if ty.is_signed() { -1i64 << (ty.bits() - 1) } else { 0 };
+        let max = !(-1i64 << (ty.bits() - 1));
         all.extend(numbers.iter().flat_map(|n| [Const::int(ty, *n), Const::int(ty, -n)]));
         all.extend(patterns.iter().map(|bits| Const::int(ty, *bits as i64)));
-        all.extend([least, least + 1, greatest, greatest - 1].map(|n| Const::int(ty, n)));
+        all.extend([min, min + 1, max, max - 1].map(|n| Const::int(ty, n)));
         all.sort_unstable_by_key(|constant| constant.bits);
         all.dedup();
     }
     all
 }
 
-/// Some of them, for pairs.
-fn few(ty: Type) -> Vec<Const> {
-    let all = edges(ty);
-    // Odd, so that both signs are among them.
+/// Returns a sample of the edge cases, for pairs of operands.
+fn sample(ty: Type) -> Vec<Const> {
+    let all = edge_cases(ty);
+    // Odd, since positive and negative numbers alternate for some types.
     let step = all.len().div_ceil(24) | 1;
     all.into_iter().step_by(step).collect()
 }
 
-fn float_edges(ty: Type) -> Vec<Const> {
+fn float_edge_cases(ty: Type) -> Vec<Const> {
     let powers = [7, 8, 15, 16, 31, 32, 63, 64].map(|exponent| 2f64.powi(exponent));
-    let whole = [0.0, 1.0, 2.0, 3.0, 7.0, 10.0, 100.0, 65504.0, 65519.9, 65520.0, 1e30];
-    let parts = [0.1, 0.5, 0.9, 1.5, 2.5, 1e-5, 6e-8, 2.9e-8, 3e-8, 1e-30, 1e-40];
+    let integers = [0.0, 1.0, 2.0, 3.0, 7.0, 10.0, 100.0, 65504.0, 65519.9, 65520.0, 1e30];
+    let fractions = [0.1, 0.5, 0.9, 1.5, 2.5, 1e-5, 6e-8, 2.9e-8, 3e-8, 1e-30, 1e-40];
     let special = [f64::INFINITY, f64::NAN];
-    let below = powers.map(|power| match ty {
+    let below_powers = powers.map(|power| match ty {
         Type::F32 => f64::from((power as f32).next_down()),
         _ => power.next_down(),
     });
-    let off = powers.map(|power| power + 0.5);
-    let all = powers.iter().chain(&whole).chain(&parts).chain(&special).chain(&below).chain(&off);
+    let above_powers = powers.map(|power| power + 0.5);
+    let all = powers
+        .iter()
+        .chain(&integers)
+        .chain(&fractions)
+        .chain(&special)
+        .chain(&below_powers)
+        .chain(&above_powers);
     all.flat_map(|x| [*x, -x])
         .map(|x| match ty {
             Type::F32 => Const::f32(x as f32),
@@ -115,8 +121,8 @@ fn float_edges(ty: Type) -> Vec<Const> {
         .collect()
 }
 
-/// Whether results are the same: any NaN is as good as any other, and so is a zero of either sign.
-fn alike(ty: Type, a: u64, b: u64) -> bool {
+/// Returns whether two results are the same; all NaNs are, and zeros of both signs.
+fn is_same(ty: Type, a: u64, b: u64) -> bool {
     let number = |bits: u64| match ty {
         Type::F16 => half::f16::from_bits(bits as u16).to_f64(),
         Type::F32 => f64::from(f32::from_bits(bits as u32)),
@@ -130,23 +136,23 @@ type Make<'a> = &'a dyn Fn(&mut Builder, &[Value]) -> Value;
 
 /// Asserts that code returns the same as the IR's constant folding, with all operands loaded from
 /// memory, and with the last one constant. Returns the number of comparisons.
-fn agrees(what: &str, types: &[Type], make: Make<'_>) -> usize {
+fn assert_agrees(what: &str, types: &[Type], make: Make<'_>) -> usize {
     let mut compared = 0;
-    let reads: Vec<Source> = types.iter().map(|ty| Source::Read(*ty)).collect();
-    let code = compiled(&reads, make);
+    let reads: Vec<Source> = types.iter().map(|ty| Source::Loaded(*ty)).collect();
+    let code = compile(&reads, make);
     let last = types[types.len() - 1];
-    for last in if types.len() > 1 { few(last) } else { edges(last) } {
+    for last in if types.len() > 1 { sample(last) } else { edge_cases(last) } {
         let mut sources = reads.clone();
-        *sources.last_mut().expect("there are operands") = Source::Number(last);
-        let code = [code.clone(), compiled(&sources, make)].concat();
+        *sources.last_mut().expect("there are operands") = Source::Constant(last);
+        let code = [code.clone(), compile(&sources, make)].concat();
         for operands in operands(types, last) {
             let Some(expected) = expected(&operands, make) else { continue };
             let bits: Vec<u64> = operands.iter().map(|operand| operand.bits).collect();
             for lines in &code {
-                let found = support::run(lines, &bits);
+                let result = support::run(lines, &bits);
                 assert!(
-                    alike(expected.ty, found, expected.bits),
-                    "{what} of {operands:x?} is {found:#x}, not {expected:x?}: {lines:#?}"
+                    is_same(expected.ty, result, expected.bits),
+                    "{what} of {operands:x?} is {result:#x}, not {expected:x?}: {lines:#?}"
                 );
             }
             compared += 1;
@@ -155,16 +161,16 @@ fn agrees(what: &str, types: &[Type], make: Make<'_>) -> usize {
     compared
 }
 
-/// The operands whose last one is given.
+/// Returns lists of operands that end with `last`.
 fn operands(types: &[Type], last: Const) -> Vec<Vec<Const>> {
     match types {
-        [first, _] => few(*first).into_iter().map(|first| vec![first, last]).collect(),
+        [first, _] => sample(*first).into_iter().map(|first| vec![first, last]).collect(),
         _ => vec![vec![last]],
     }
 }
 
-/// The code of a kernel, for targets with all instructions and without.
-fn compiled(sources: &[Source], make: Make<'_>) -> Vec<Vec<Line>> {
+/// Returns the code of a kernel for the oldest and the newest target, once if it is the same.
+fn compile(sources: &[Source], make: Make<'_>) -> Vec<Vec<Line>> {
     let kir = support::kernel(sources, make);
     let code = [Target::SM_75, Target::SM_90].map(|target| support::lines(&kir, target));
     if code[0] == code[1] { vec![code[0].clone()] } else { code.to_vec() }
@@ -172,7 +178,7 @@ fn compiled(sources: &[Source], make: Make<'_>) -> Vec<Vec<Line>> {
 
 /// Returns the result of the IR's constant folding, with the type in memory.
 fn expected(operands: &[Const], make: Make<'_>) -> Option<Const> {
-    let sources: Vec<Source> = operands.iter().map(|number| Source::Number(*number)).collect();
+    let sources: Vec<Source> = operands.iter().map(|number| Source::Constant(*number)).collect();
     let kir = support::kernel(&sources, make);
     let stored = kir.values.last().expect("there is a result").ty;
     support::folded(operands, make).map(|bits| Const { ty: stored, bits })
@@ -183,7 +189,7 @@ fn unary_operations_match_the_ir() {
     for ty in Type::ALL {
         for op in unary_ops(ty) {
             let what = format!("{op:?} {ty}");
-            assert!(agrees(&what, &[ty], &|b, x| b.unary(*op, x[0])) > 1, "{what}");
+            assert!(assert_agrees(&what, &[ty], &|b, x| b.unary(*op, x[0])) > 1, "{what}");
         }
     }
 }
@@ -193,7 +199,8 @@ fn binary_operations_match_the_ir() {
     for ty in Type::ALL {
         for op in binary_ops(ty) {
             let what = format!("{op:?} {ty}");
-            let compared = agrees(&what, &[ty, second(op, ty)], &|b, x| b.binary(op, x[0], x[1]));
+            let compared =
+                assert_agrees(&what, &[ty, second_type(op, ty)], &|b, x| b.binary(op, x[0], x[1]));
             assert!(compared > 1 || ty.is_float() && op == BinaryOp::Rem, "{what}");
         }
     }
@@ -204,7 +211,7 @@ fn conversions_match_the_ir() {
     for from in Type::ALL {
         for to in Type::ALL.into_iter().filter(|to| *to != from) {
             let what = format!("{from} to {to}");
-            assert!(agrees(&what, &[from], &|b, x| b.convert(to, x[0])) > 1, "{what}");
+            assert!(assert_agrees(&what, &[from], &|b, x| b.convert(to, x[0])) > 1, "{what}");
         }
     }
 }
@@ -212,37 +219,39 @@ fn conversions_match_the_ir() {
 #[test]
 fn every_function_of_every_type_assembles() {
     for ty in Type::ALL {
-        let kernels = [true, false].map(|a| [true, false].map(|b| all_of(ty, a, b)));
-        kernels.iter().flatten().for_each(support::assembles);
+        let kernels =
+            [true, false].map(|a| [true, false].map(|b| kernel_with_all_operations(ty, a, b)));
+        kernels.iter().flatten().for_each(support::assert_assembles);
     }
 }
 
 #[test]
 fn binary_operations_with_constants_assemble() {
     for ty in Type::ALL {
-        let kir = support::kernel(&[Source::Read(ty)], &|b, x| {
+        let kir = support::kernel(&[Source::Loaded(ty)], &|b, x| {
             let mut results = Vec::new();
             for op in binary_ops(ty) {
-                for number in few(second(op, ty)) {
+                for number in sample(second_type(op, ty)) {
                     let number = b.constant(number);
                     results.push(b.binary(op, x[0], number));
                 }
             }
-            fold_together(b, &results)
+            xor_all(b, &results)
         });
-        support::assembles(&kir);
+        support::assert_assembles(&kir);
     }
 }
 
-/// A kernel with every function of a type, of operands that are read or numbers.
-fn all_of(ty: Type, first: bool, last: bool) -> scry_ir::kir::Kir {
-    let number = |ty| *edges(ty).last().expect("there are numbers");
-    let source = |read, ty| if read { Source::Read(ty) } else { Source::Number(number(ty)) };
+/// Returns a kernel with every operation of a type. `first` and `last` are whether the first
+/// operand and the others are loaded, rather than constant.
+fn kernel_with_all_operations(ty: Type, first: bool, last: bool) -> scry_ir::kir::Kir {
+    let number = |ty| *edge_cases(ty).last().expect("there are numbers");
+    let source = |read, ty| if read { Source::Loaded(ty) } else { Source::Constant(number(ty)) };
     let sources = [source(first, ty), source(last, ty), source(last, Type::U32)];
     support::kernel(&sources, &|b, x| {
         let mut results: Vec<Value> = unary_ops(ty).iter().map(|op| b.unary(*op, x[0])).collect();
         for op in binary_ops(ty) {
-            let by = if second(op, ty) == ty { x[1] } else { x[2] };
+            let by = if second_type(op, ty) == ty { x[1] } else { x[2] };
             results.push(b.binary(op, x[0], by));
         }
         if ty.is_float() {
@@ -253,12 +262,12 @@ fn all_of(ty: Type, first: bool, last: bool) -> scry_ir::kir::Kir {
         let same = |to: &Type| *to != ty && to.bits() == ty.bits();
         let others = Type::ALL.into_iter().filter(same);
         others.for_each(|to| results.push(b.value(to, Inst::Bitcast(x[0]))));
-        fold_together(b, &results)
+        xor_all(b, &results)
     })
 }
 
-/// A word that depends on all values.
-fn fold_together(b: &mut Builder, values: &[Value]) -> Value {
+/// Returns a `u32` that depends on all values.
+fn xor_all(b: &mut Builder, values: &[Value]) -> Value {
     let mut sum = b.u32(0);
     for value in values {
         let bits = match b.ty(*value).to_unsigned() {
@@ -284,15 +293,15 @@ fn remainders_of_floats_round_each_step() {
         (1e-40, 1e38),
     ];
     let rem = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Rem, x[0], x[1]);
-    let kir = support::kernel(&[Source::Read(Type::F32); 2], &rem);
+    let kir = support::kernel(&[Source::Loaded(Type::F32); 2], &rem);
     let code = support::lines(&kir, Target::SM_90);
     for (x, y) in PAIRS {
         let bits = [u64::from(x.to_bits()), u64::from(y.to_bits())];
-        let by = [Source::Read(Type::F32), Source::Number(Const::f32(y))];
-        let special = support::lines(&support::kernel(&by, &rem), Target::SM_90);
-        for lines in [&code, &special] {
-            let found = f32::from_bits(support::run(lines, &bits) as u32);
-            assert_eq!(found, x - y * (x / y).trunc(), "{x} % {y}");
+        let by = [Source::Loaded(Type::F32), Source::Constant(Const::f32(y))];
+        let constant_divisor_code = support::lines(&support::kernel(&by, &rem), Target::SM_90);
+        for lines in [&code, &constant_divisor_code] {
+            let result = f32::from_bits(support::run(lines, &bits) as u32);
+            assert_eq!(result, x - y * (x / y).trunc(), "{x} % {y}");
         }
     }
 }
@@ -300,26 +309,27 @@ fn remainders_of_floats_round_each_step() {
 #[test]
 fn remainders_keep_the_float_width() {
     let rem = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Rem, x[0], x[1]);
-    let of = |ty| support::lines(&support::kernel(&[Source::Read(ty); 2], &rem), Target::SM_75);
+    let code_for =
+        |ty| support::lines(&support::kernel(&[Source::Loaded(ty); 2], &rem), Target::SM_75);
     let doubles = [1e15f64, 0.7].map(f64::to_bits);
     let expected = 1e15 - 0.7 * (1e15f64 / 0.7).trunc();
-    assert_eq!(f64::from_bits(support::run(&of(Type::F64), &doubles)), expected);
+    assert_eq!(f64::from_bits(support::run(&code_for(Type::F64), &doubles)), expected);
     // -7.5 % 2 = -1.5
-    assert_eq!(support::run(&of(Type::F16), &[0xc780, 0x4000]), 0xbe00);
+    assert_eq!(support::run(&code_for(Type::F16), &[0xc780, 0x4000]), 0xbe00);
 }
 
 #[test]
 fn fma_and_bitcasts_are_exact() {
     for ty in FLOATS {
         let make = |b: &mut Builder, x: &[Value]| b.fma(x[0], x[1], x[1]);
-        let kir = support::kernel(&[Source::Read(ty), Source::Read(ty)], &make);
+        let kir = support::kernel(&[Source::Loaded(ty), Source::Loaded(ty)], &make);
         let code = support::lines(&kir, Target::SM_75);
         let three = [0x4200, 3f32.to_bits().into(), 3f64.to_bits()];
         let twelve = [0x4a00, 12f32.to_bits().into(), 12f64.to_bits()];
         let nth = FLOATS.iter().position(|float| *float == ty).expect("it is a float");
         assert_eq!(support::run(&code, &[three[nth]; 2]), twelve[nth]);
     }
-    let one = Source::Number(Const::f32(1.0));
+    let one = Source::Constant(Const::f32(1.0));
     let kir = support::kernel(&[one], &|b, x| b.bitcast(Type::U32, x[0]));
     assert_eq!(support::run(&support::lines(&kir, Target::SM_75), &[]), 0x3f80_0000);
 }

@@ -1,10 +1,10 @@
-//! Kernels that only load and store.
+//! Tests of kernels that only load and store.
 
 use scry_ir::kir::{AddressSpace, Builder, Kir, Place, Type};
 
 use super::support;
 
-/// Copies one element of a type.
+/// Returns a kernel that copies one value of a type.
 fn kernel(ty: Type) -> Kir {
     let mut b = Builder::new("copy", [32, 1, 1]);
     let buffer = b.buffer(true);
@@ -14,9 +14,9 @@ fn kernel(ty: Type) -> Kir {
 }
 
 #[test]
-fn values_of_every_type_are_copied() {
-    // Buffers hold no bools.
+fn copies_of_every_type_assemble() {
+    // Buffers cannot have elements of type bool.
     for ty in Type::ALL.into_iter().filter(|ty| *ty != Type::Bool) {
-        support::assembles(&kernel(ty));
+        support::assert_assembles(&kernel(ty));
     }
 }

@@ -1,4 +1,4 @@
-//! Quotients and remainders by constants.
+//! Tests of quotients and remainders by constants.
 
 use super::machine::Machine;
 use crate::body::Body;
@@ -9,32 +9,33 @@ use crate::types::PtxType;
 const TYPES: [(PtxType, bool); 4] =
     [(PtxType::U32, false), (PtxType::S32, true), (PtxType::U64, false), (PtxType::S64, true)];
 
-/// The least and the greatest number of a type.
+/// Returns the minimum and the maximum of a type.
 fn range(ty: PtxType, is_signed: bool) -> (i128, i128) {
     let width = ty.class().bits();
     if is_signed { (-(1 << (width - 1)), (1 << (width - 1)) - 1) } else { (0, (1 << width) - 1) }
 }
 
-/// Small numbers, powers of two, the greatest ones, their neighbours, and some others.
+/// Returns small numbers, powers of two and fractions of the maximum with their neighbours, some
+/// other numbers, and the minimum and maximum; all of them with both signs.
 fn divisors(ty: PtxType, is_signed: bool) -> Vec<i128> {
     let (low, high) = range(ty, is_signed);
     let small = 1..=30;
     let near = |n: i128| [n - 1, n, n + 1];
     let powers = (5..=ty.class().bits()).flat_map(|bit| near(1 << bit));
-    let others = (1..30u64).map(|n| i128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * n)));
-    let parts = [3, 5, 7, 10, 641].into_iter().flat_map(|part| near(high / part));
-    let all = small.chain(powers).chain(others).chain(parts).chain([low, high]);
+    let spread = (1..30u64).map(|n| i128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * n)));
+    let fractions = [3, 5, 7, 10, 641].into_iter().flat_map(|denominator| near(high / denominator));
+    let all = small.chain(powers).chain(spread).chain(fractions).chain([low, high]);
     let fits = |n: &i128| *n != 0 && (low..=high).contains(n);
     all.flat_map(|n| [n, -n]).filter(fits).collect()
 }
 
-/// The numbers about multiples of a divisor, and about both ends.
+/// Returns numbers next to multiples of a divisor, and next to the minimum and maximum.
 fn dividends(divisor: i128, low: i128, high: i128) -> Vec<i128> {
     let multiples = [0, 1, 1000, high / divisor, high / divisor / 2];
     let near = |n: i128| [n - 1, n];
-    let about =
+    let near_numbers =
         multiples.into_iter().flat_map(|n| [n * divisor, -n * divisor]).chain([low + 1, high]);
-    about.flat_map(near).filter(|n| (low..=high).contains(n)).collect()
+    near_numbers.flat_map(near).filter(|n| (low..=high).contains(n)).collect()
 }
 
 #[test]
@@ -52,11 +53,11 @@ fn division_by_constants_is_exact() {
                 let mut machine = Machine::new(&mut []);
                 machine.set(dividend, n as u64);
                 machine.run(b.lines());
-                let found = [quotient, remainder].map(|reg| machine.get(reg));
-                let cut = u64::MAX >> (64 - ty.class().bits());
-                // The least integer by -1 is itself.
-                let expected = [n / divisor, n % divisor].map(|n| n as u64 & cut);
-                assert_eq!(found, expected, "{n} by {divisor} as {}: {text}", ty.name());
+                let results = [quotient, remainder].map(|reg| machine.get(reg));
+                let mask = u64::MAX >> (64 - ty.class().bits());
+                // Truncated, the quotient of the minimum and -1 is the minimum.
+                let expected = [n / divisor, n % divisor].map(|n| n as u64 & mask);
+                assert_eq!(results, expected, "{n} by {divisor} as {}: {text}", ty.name());
             }
         }
     }

@@ -8,7 +8,7 @@ use super::alu::{Alu, Type};
 use crate::asm::{Address, Arg, Base, Instruction, Line};
 use crate::types::{Operand, Reg};
 
-/// One thread. All parameters are addresses of the memory.
+/// One thread. All parameters are pointers to the start of the memory.
 pub(super) struct Machine<'m> {
     memory: &'m mut [u8],
     registers: HashMap<Reg, u64>,
@@ -19,11 +19,11 @@ impl<'m> Machine<'m> {
         Self { memory, registers: HashMap::new() }
     }
 
-    /// Executes instructions until one returns.
+    /// Executes instructions in order.
     pub(super) fn run(&mut self, lines: &[Line]) {
         for line in lines {
             if let Line::Instruction(inst) = line {
-                assert!(inst.guard.is_none(), "`{inst}` is not for straight lines");
+                assert!(inst.guard.is_none(), "`{inst}` is not straight-line code");
                 self.execute(inst);
             }
         }
@@ -50,7 +50,7 @@ impl<'m> Machine<'m> {
                 self.set(*result, 0);
             }
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(address)]) => {
-                let bytes = self.place(address, result.class().bits() / 8);
+                let bytes = self.memory_at(address, result.class().bits() / 8);
                 let mut word = [0; 8];
                 word[..bytes.len()].copy_from_slice(bytes);
                 self.set(*result, u64::from_le_bytes(word));
@@ -58,7 +58,7 @@ impl<'m> Machine<'m> {
             ("st", [Arg::Address(address), Arg::Operand(value)]) => {
                 let word = self.read(*value).to_le_bytes();
                 let size = size(parts[parts.len() - 1]);
-                let bytes = self.place(address, size);
+                let bytes = self.memory_at(address, size);
                 bytes.copy_from_slice(&word[..size as usize]);
             }
             (_, [Arg::Operand(Operand::Reg(result)), operands @ ..]) => {
@@ -66,12 +66,12 @@ impl<'m> Machine<'m> {
                     .iter()
                     .map(|operand| match operand {
                         Arg::Operand(operand) => self.read(*operand),
-                        _ => panic!("`{inst}` has no place in these tests"),
+                        _ => panic!("`{inst}` is not supported by this interpreter"),
                     })
                     .collect();
                 self.set(*result, compute(&parts, &operands));
             }
-            _ => panic!("`{inst}` has no place in these tests"),
+            _ => panic!("`{inst}` is not supported by this interpreter"),
         }
     }
 
@@ -82,17 +82,17 @@ impl<'m> Machine<'m> {
         }
     }
 
-    fn place(&mut self, address: &Address, size: u32) -> &mut [u8] {
+    fn memory_at(&mut self, address: &Address, size: u32) -> &mut [u8] {
         let base = match address.base {
             Some(Base::Reg(reg)) => self.get(reg),
-            _ => panic!("the memory has no name"),
+            _ => panic!("the address is not a register"),
         };
         let first = base.wrapping_add_signed(address.offset) as usize;
         &mut self.memory[first..][..size as usize]
     }
 }
 
-/// The result of an instruction, with more bits than its register may have.
+/// Returns the result of an instruction, which may have more bits than its register.
 pub(super) fn compute(parts: &[&str], operands: &[u64]) -> u64 {
     let alu = Alu::parse(parts).unwrap_or_else(|| panic!("there is no `{}`", parts.join(".")));
     let mut x = [0; 3];
@@ -100,7 +100,7 @@ pub(super) fn compute(parts: &[&str], operands: &[u64]) -> u64 {
     alu.compute(x).unwrap_or_else(|what| panic!("`{}`: {what}", parts.join(".")))
 }
 
-/// Bytes of a value in memory.
+/// Returns the size of a type in bytes.
 fn size(ty: &str) -> u32 {
     Type::parse(ty).map_or(0, |ty| ty.bits() / 8)
 }

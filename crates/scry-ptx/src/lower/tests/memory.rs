@@ -1,26 +1,28 @@
-//! Addresses within the largest possible bindings: 4 GiB minus 4 bytes.
+//! Tests of addresses, up to those in bindings of the maximum size, and of the barriers of uniform
+//! loads.
 
 use scry_ir::kir::{AddressSpace, Builder, Builtin, Place, Type, Value};
 
 use crate::lower::{Param, PtxOptions, translate};
 use crate::target::Target;
 
-const LARGEST: u64 = (4 << 30) - 4;
+/// Maximum size of a binding in bytes.
+const MAX_BINDING: u64 = (4 << 30) - 4;
 
 #[test]
 fn largest_binding_has_32_bit_indices() {
     for (stride, scalars) in [(4, 1), (12, 3), (16, 4), (2, 1), (24, 6), (1 << 20, 1 << 18)] {
         let length = Param::Length { buffer: 0, offset: 0, stride };
-        let elements = u64::from(length.elements(LARGEST));
-        assert_eq!(elements, LARGEST / u64::from(stride));
+        let elements = u64::from(length.elements(MAX_BINDING));
+        assert_eq!(elements, MAX_BINDING / u64::from(stride));
         assert!(elements * scalars <= 1 << 31 && elements <= u64::from(u32::MAX / stride));
     }
-    let behind = Param::Length { buffer: 0, offset: 16, stride: 4 };
-    assert_eq!(behind.elements(LARGEST), (1 << 30) - 5);
+    let with_header = Param::Length { buffer: 0, offset: 16, stride: 4 };
+    assert_eq!(with_header.elements(MAX_BINDING), (1 << 30) - 5);
 }
 
-/// Returns the code that copies the word at an index of a buffer.
-fn copy(index: &dyn Fn(&mut Builder) -> Value) -> String {
+/// Returns the PTX of a kernel that copies the `u32` at an index of a buffer.
+fn copy_kernel(index: &dyn Fn(&mut Builder) -> Value) -> String {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let (to, from) = (b.buffer(true), b.buffer(false));
     let index = index(&mut b);
@@ -29,8 +31,9 @@ fn copy(index: &dyn Fn(&mut Builder) -> Value) -> String {
     translate(&b.finish(), &PtxOptions::new(Target::SM_75)).text
 }
 
-/// The barriers, and loads from shared memory, of a kernel.
-fn synchronisation(fill: impl FnOnce(&mut Builder, AddressSpace)) -> Vec<&'static str> {
+/// Returns the barriers and the loads from shared memory of a kernel, in order, from the first load
+/// on. `fill` emits the code before its last load.
+fn barriers_and_loads(fill: impl FnOnce(&mut Builder, AddressSpace)) -> Vec<&'static str> {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let out = b.buffer(true);
     let shared = b.workgroup_array(Type::U32, 8);
@@ -50,21 +53,22 @@ fn adjacent_uniform_loads_share_barriers() {
     let load = |b: &mut Builder, shared, offset| {
         b.workgroup_uniform_load(Type::U32, Place::new(shared, None, 0, offset), 1);
     };
-    let adjacent = synchronisation(|b, shared| [0, 16].iter().for_each(|at| load(b, shared, *at)));
+    let adjacent =
+        barriers_and_loads(|b, shared| [0, 16].iter().for_each(|at| load(b, shared, *at)));
     assert_eq!(adjacent, ["load", "load", "barrier", "load"]);
-    let apart = synchronisation(|b, shared| {
+    let separate = barriers_and_loads(|b, shared| {
         load(b, shared, 0);
         let one = b.u32(1);
         b.store(Place::new(shared, None, 0, 8), vec![one]);
         load(b, shared, 16);
     });
-    assert_eq!(apart, ["load", "barrier", "barrier", "load", "barrier", "load"]);
+    assert_eq!(separate, ["load", "barrier", "barrier", "load", "barrier", "load"]);
 }
 
 #[test]
 fn binding_offsets_have_64_bits() {
-    let varies = copy(&|b| b.builtin(Builtin::LocalId(0)));
-    assert!(varies.contains("mad.wide.u32 %d"), "{varies}");
-    let last = copy(&|b| b.u32((1 << 30) - 2));
-    assert!(last.contains("add.u64 %d") && last.contains(", 4294967288;"), "{last}");
+    let varying = copy_kernel(&|b| b.builtin(Builtin::LocalId(0)));
+    assert!(varying.contains("mad.wide.u32 %d"), "{varying}");
+    let constant = copy_kernel(&|b| b.u32((1 << 30) - 2));
+    assert!(constant.contains("add.u64 %d") && constant.contains(", 4294967288;"), "{constant}");
 }

@@ -1,4 +1,4 @@
-//! Subgroup exchange and matrix products, for all sets of active lanes.
+//! Tests of subgroup operations and matrix products, for several sets of active lanes.
 
 use half::f16;
 use scry_ir::kir::{
@@ -10,24 +10,25 @@ use super::support;
 use super::warp::{BUFFER, Warp};
 use crate::target::Target;
 
-/// The active threads: all of a block of some size, or those selected by a mask in memory.
+/// The active lanes of a block of at most one warp: all of them, or those that a branch on a mask
+/// in memory selects.
 #[derive(Debug, Clone, Copy)]
-struct Present {
+struct ActiveLanes {
     threads: usize,
     mask: u32,
 }
 
-const PRESENT: [Present; 7] = [
-    Present { threads: 32, mask: u32::MAX },
-    Present { threads: 20, mask: (1 << 20) - 1 },
-    Present { threads: 1, mask: 1 },
-    Present { threads: 32, mask: 0x5a5a_0ff3 },
-    Present { threads: 32, mask: 0x8000_0000 },
-    Present { threads: 32, mask: 0xffff_fffe },
-    Present { threads: 27, mask: 0x0213_7c00 },
+const ACTIVE_LANES: [ActiveLanes; 7] = [
+    ActiveLanes { threads: 32, mask: u32::MAX },
+    ActiveLanes { threads: 20, mask: (1 << 20) - 1 },
+    ActiveLanes { threads: 1, mask: 1 },
+    ActiveLanes { threads: 32, mask: 0x5a5a_0ff3 },
+    ActiveLanes { threads: 32, mask: 0x8000_0000 },
+    ActiveLanes { threads: 32, mask: 0xffff_fffe },
+    ActiveLanes { threads: 27, mask: 0x0213_7c00 },
 ];
 
-impl Present {
+impl ActiveLanes {
     fn has(self, lane: usize) -> bool {
         self.mask >> lane & 1 == 1
     }
@@ -36,18 +37,18 @@ impl Present {
         (0..32).filter(|lane| self.has(*lane)).collect()
     }
 
-    /// Returns whether the mask is a whole block, so that no mask in memory is needed.
-    fn is_whole(self) -> bool {
+    /// Returns whether all threads of the block are active, so that no mask in memory is needed.
+    fn is_whole_block(self) -> bool {
         self.mask.count_ones() as usize == self.threads
     }
 }
 
-/// The number of a lane: small and whole.
+/// Returns a small integer, input `nth` of a lane.
 fn number(lane: usize, nth: usize) -> i64 {
     (lane * lane * 5 + lane * 3 + nth * 7) as i64 % 11 - 4
 }
 
-/// The bits of a small number.
+/// Returns the bits of a small integer as a value of a type.
 fn bits(ty: Type, number: i64) -> u64 {
     match ty {
         Type::Bool => u64::from(number > 0),
@@ -58,53 +59,54 @@ fn bits(ty: Type, number: i64) -> u64 {
     }
 }
 
-/// Reads what a lane holds: each number has 8 bytes.
-fn read(b: &mut Builder, ty: Type, lane: Value, nth: u32) -> Value {
+/// Loads input `nth` of a lane; each one has 8 bytes.
+fn load_input(b: &mut Builder, ty: Type, lane: Value, nth: u32) -> Value {
     let stored = if ty == Type::Bool { Type::U32 } else { ty };
     let place = Place::new(AddressSpace::Binding(1), Some(lane), 128, 8 * nth);
     let value = b.load(stored, place, 1)[0];
     if ty == Type::Bool { b.convert(ty, value) } else { value }
 }
 
-fn write(b: &mut Builder, lane: Value, nth: u32, value: Value) {
+fn store_result(b: &mut Builder, lane: Value, nth: u32, value: Value) {
     let ty = b.ty(value);
     let value = if ty == Type::Bool { b.convert(Type::U32, value) } else { value };
     b.store(Place::new(AddressSpace::Binding(0), Some(lane), 32, 8 * nth), vec![value]);
 }
 
-/// A kernel in which those that are present do something.
-fn kernel(present: Present, step: impl FnOnce(&mut Builder, Value)) -> Kir {
-    let mut b = Builder::new("kernel", [present.threads as u32, 1, 1]);
+/// Returns a kernel whose active lanes execute `body`.
+fn kernel(active: ActiveLanes, body: impl FnOnce(&mut Builder, Value)) -> Kir {
+    let mut b = Builder::new("kernel", [active.threads as u32, 1, 1]);
     b.buffer(true);
     b.buffer(false);
     b.buffer(false);
     let lane = b.builtin(Builtin::LocalId(0));
-    if present.is_whole() {
-        step(&mut b, lane);
+    if active.is_whole_block() {
+        body(&mut b, lane);
     } else {
         let flag = b.load(Type::U32, Place::new(AddressSpace::Binding(2), Some(lane), 4, 0), 1)[0];
-        let takes_part = b.convert(Type::Bool, flag);
-        b.if_then(takes_part, |b| step(b, lane));
+        let is_active = b.convert(Type::Bool, flag);
+        b.if_then(is_active, |b| body(b, lane));
     }
     b.finish()
 }
 
-/// Returns the words written by each thread, four each; inactive threads write nothing.
+/// Executes a kernel on the inputs of each lane. Returns the four results of each lane, zero for
+/// inactive ones.
 fn run(
     kir: &Kir,
     target: Target,
-    present: Present,
-    held: impl Fn(usize, usize) -> u64,
+    active: ActiveLanes,
+    input: impl Fn(usize, usize) -> u64,
 ) -> Vec<[u64; 4]> {
     let mut memory = vec![0; 3 * BUFFER];
     for lane in 0..32 {
         for nth in 0..16 {
             let at = BUFFER + lane * 128 + nth * 8;
-            memory[at..at + 8].copy_from_slice(&held(lane, nth).to_le_bytes());
+            memory[at..at + 8].copy_from_slice(&input(lane, nth).to_le_bytes());
         }
-        memory[2 * BUFFER + 4 * lane] = present.has(lane).into();
+        memory[2 * BUFFER + 4 * lane] = active.has(lane).into();
     }
-    Warp::run(&support::lines(kir, target), &mut memory, present.threads);
+    Warp::run(&support::lines(kir, target), &mut memory, active.threads);
     let word = |at: usize| u64::from_le_bytes(memory[at..at + 8].try_into().expect("eight bytes"));
     (0..32).map(|lane| [0, 8, 16, 24].map(|at| word(lane * 32 + at))).collect()
 }
@@ -148,35 +150,37 @@ fn bits_of_infinity(ty: Type) -> u64 {
     }
 }
 
-fn check_reduction(op: Reduction, extent: Extent, ty: Type) {
-    // Products of floats stay small, and unsigned numbers are no negative ones.
-    let held = |lane: usize| match op {
+fn assert_reduction(op: Reduction, extent: Extent, ty: Type) {
+    // Products of floats must be exact, so they have few factors other than 1. Inputs of unsigned
+    // types are not negative.
+    let input = |lane: usize| match op {
         Reduction::Mul if ty.is_float() => 1 + i64::from(lane % 9 == 4),
         _ if ty.is_signed() || ty.is_float() || ty == Type::Bool => number(lane, 0),
         _ => number(lane, 0) + 4,
     };
-    for present in PRESENT {
-        let kir = kernel(present, |b, lane| {
-            let value = read(b, ty, lane, 0);
+    for active in ACTIVE_LANES {
+        let kir = kernel(active, |b, lane| {
+            let value = load_input(b, ty, lane, 0);
             let result = b.subgroup(SubgroupOp::Reduce { op, extent, value });
-            write(b, lane, 0, result);
+            store_result(b, lane, 0, result);
         });
-        // Newer targets differ in what one instruction can do.
-        let one = extent == Extent::All && ty.is_integer() && ty.size() < 8;
-        for target in &TARGETS[usize::from(!one)..] {
-            let got = run(&kir, *target, present, |lane, _| bits(ty, held(lane)));
-            for lane in present.lanes() {
-                let counts = |other: &usize| match extent {
+        // The targets only differ where the newer one has `redux.sync`.
+        let has_redux = extent == Extent::All && ty.is_integer() && ty.size() < 8;
+        for target in &TARGETS[usize::from(!has_redux)..] {
+            let results = run(&kir, *target, active, |lane, _| bits(ty, input(lane)));
+            for lane in active.lanes() {
+                let contributes = |other: &usize| match extent {
                     Extent::All => true,
                     Extent::Inclusive => *other <= lane,
                     Extent::Exclusive => *other < lane,
                 };
                 let values: Vec<i64> =
-                    present.lanes().into_iter().filter(counts).map(held).collect();
-                let nothing = if values.is_empty() { identity(op, ty) } else { None };
-                let want = nothing.unwrap_or_else(|| bits(ty, combine(op, ty, &values)));
-                let what = format!("{op:?} {extent:?} {ty} {present:x?} {target} lane {lane}");
-                assert_eq!(got[lane][0], want, "{what}");
+                    active.lanes().into_iter().filter(contributes).map(input).collect();
+                let identity_result = if values.is_empty() { identity(op, ty) } else { None };
+                let expected =
+                    identity_result.unwrap_or_else(|| bits(ty, combine(op, ty, &values)));
+                let context = format!("{op:?} {extent:?} {ty} {active:x?} {target} lane {lane}");
+                assert_eq!(results[lane][0], expected, "{context}");
             }
         }
     }
@@ -193,18 +197,18 @@ fn reductions_and_scans_skip_inactive_lanes() {
         };
         for op in ops {
             for extent in [Extent::All, Extent::Inclusive, Extent::Exclusive] {
-                check_reduction(*op, extent, ty);
+                assert_reduction(*op, extent, ty);
             }
         }
     }
 }
 
-/// A shuffle by a constant: its source, and the source lane.
-type From = (fn(Value) -> ShuffleSource, fn(i64, i64) -> i64);
+/// A shuffle: its source, and the reference for the source lane of a lane and an operand.
+type ShuffleCase = (fn(Value) -> ShuffleSource, fn(i64, i64) -> i64);
 
 #[test]
 fn shuffles_read_the_intended_lane() {
-    let sources: [From; 7] = [
+    let sources: [ShuffleCase; 7] = [
         (ShuffleSource::Lane, |_, by| by % 32),
         (ShuffleSource::Xor, |lane, by| lane ^ (by % 32)),
         (ShuffleSource::Up, |lane, by| lane - by),
@@ -215,24 +219,29 @@ fn shuffles_read_the_intended_lane() {
     ];
     for ty in Type::ALL {
         for (make, from) in sources {
-            for present in PRESENT {
-                let kir = kernel(present, |b, lane| {
-                    let by = read(b, Type::U32, lane, 1);
-                    let value = read(b, ty, lane, 0);
+            for active in ACTIVE_LANES {
+                let kir = kernel(active, |b, lane| {
+                    let by = load_input(b, Type::U32, lane, 1);
+                    let value = load_input(b, ty, lane, 0);
                     let result = b.subgroup(SubgroupOp::Shuffle { source: make(by), value });
-                    write(b, lane, 0, result);
+                    store_result(b, lane, 0, result);
                 });
                 let by = |lane: usize| (lane as i64 * 7 + 3) % 32;
-                let held = |lane: usize, nth: usize| match nth {
+                let input = |lane: usize, nth: usize| match nth {
                     0 => bits(ty, number(lane, 3)),
                     _ => by(lane) as u64,
                 };
-                let got = run(&kir, Target::SM_80, present, held);
-                for lane in present.lanes() {
+                let results = run(&kir, Target::SM_80, active, input);
+                for lane in active.lanes() {
                     let from = from(lane as i64, by(lane));
-                    let there = usize::try_from(from).ok().filter(|n| *n < 32 && present.has(*n));
-                    if let Some(there) = there {
-                        assert_eq!(got[lane][0], held(there, 0), "{ty} {present:x?} lane {lane}");
+                    let source_lane =
+                        usize::try_from(from).ok().filter(|n| *n < 32 && active.has(*n));
+                    if let Some(source_lane) = source_lane {
+                        assert_eq!(
+                            results[lane][0],
+                            input(source_lane, 0),
+                            "{ty} {active:x?} lane {lane}"
+                        );
                     }
                 }
             }
@@ -242,61 +251,63 @@ fn shuffles_read_the_intended_lane() {
 
 #[test]
 fn ballots_skip_inactive_lanes() {
-    for present in PRESENT {
-        let kir = kernel(present, |b, lane| {
-            let value = read(b, Type::Bool, lane, 0);
+    for active in ACTIVE_LANES {
+        let kir = kernel(active, |b, lane| {
+            let value = load_input(b, Type::Bool, lane, 0);
             for word in [0, 3] {
                 let votes = b.subgroup(SubgroupOp::Ballot { value, word });
-                write(b, lane, word.into(), votes);
+                store_result(b, lane, word.into(), votes);
             }
-            let value = read(b, Type::U16, lane, 1);
+            let value = load_input(b, Type::U16, lane, 1);
             let first = b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value });
-            write(b, lane, 1, first);
+            store_result(b, lane, 1, first);
         });
-        let held = |lane: usize, nth: usize| bits(Type::U32, (number(lane, nth) > 0).into());
-        let got = run(&kir, Target::SM_80, present, held);
-        let lanes = present.lanes();
-        let votes = lanes.iter().map(|lane| held(*lane, 0) << lane).sum::<u64>();
+        let input = |lane: usize, nth: usize| bits(Type::U32, (number(lane, nth) > 0).into());
+        let results = run(&kir, Target::SM_80, active, input);
+        let lanes = active.lanes();
+        let votes = lanes.iter().map(|lane| input(*lane, 0) << lane).sum::<u64>();
         for lane in &lanes {
-            assert_eq!(got[*lane], [votes, held(lanes[0], 1), 0, 0], "{present:x?}");
+            assert_eq!(results[*lane], [votes, input(lanes[0], 1), 0, 0], "{active:x?}");
         }
     }
 }
 
-/// Returns a thread's part of a chain of accumulated products: lanes hold a 16 × 8 matrix, and an 8
-/// × 8 one by columns.
-fn products(present: Present, times: usize, lane: usize) -> [i64; 4] {
-    let held = |lane: usize, nth| if present.has(lane) { number(lane, nth) } else { 0 };
+/// Returns a lane's elements of `c + times * (a * b)`. The lanes hold `a`, a 16 × 8 matrix, by
+/// rows, and `b`, an 8 × 8 matrix, by columns.
+fn reference_product(active: ActiveLanes, times: usize, lane: usize) -> [i64; 4] {
+    let input = |lane: usize, nth| if active.has(lane) { number(lane, nth) } else { 0 };
     std::array::from_fn(|nth| {
         let (row, column) = (lane / 4, lane % 4 * 2 + nth % 2);
-        let left = |k: usize| held(row * 4 + k / 2, nth / 2 * 2 + k % 2);
-        let right = |k: usize| held(column * 4 + k / 2, 4 + k % 2);
+        let left = |k: usize| input(row * 4 + k / 2, nth / 2 * 2 + k % 2);
+        let right = |k: usize| input(column * 4 + k / 2, 4 + k % 2);
         let product: i64 = (0..8).map(|k| left(k) * right(k)).sum();
         number(lane, 6 + nth) + times as i64 * product
     })
 }
 
-fn check_product(present: Present, operand: Type, sum: Type, times: usize) {
-    let kir = kernel(present, |b, lane| {
-        let a = [0, 1, 2, 3].map(|nth| read(b, operand, lane, nth));
-        let right = [4, 5].map(|nth| read(b, operand, lane, nth));
-        let mut c = [6, 7, 8, 9].map(|nth| read(b, sum, lane, nth));
+fn assert_product(active: ActiveLanes, operand: Type, accumulator: Type, times: usize) {
+    let kir = kernel(active, |b, lane| {
+        let a = [0, 1, 2, 3].map(|nth| load_input(b, operand, lane, nth));
+        let right = [4, 5].map(|nth| load_input(b, operand, lane, nth));
+        let mut c = [6, 7, 8, 9].map(|nth| load_input(b, accumulator, lane, nth));
         for _ in 0..times {
             c = b.multiply_fragments(a, right, c).try_into().expect("there are four");
         }
         for (nth, c) in (0..).zip(c) {
-            write(b, lane, nth, c);
+            store_result(b, lane, nth, c);
         }
     });
-    let held =
-        |lane: usize, nth: usize| bits(if nth < 6 { operand } else { sum }, number(lane, nth));
+    let input = |lane: usize, nth: usize| {
+        bits(if nth < 6 { operand } else { accumulator }, number(lane, nth))
+    };
     for target in TARGETS {
-        let got = run(&kir, target, present, held);
-        for lane in present.lanes() {
-            let want = products(present, times, lane).map(|number| bits(sum, number));
+        let results = run(&kir, target, active, input);
+        for lane in active.lanes() {
+            let expected =
+                reference_product(active, times, lane).map(|number| bits(accumulator, number));
             assert_eq!(
-                got[lane], want,
-                "{present:x?} {operand} {sum} {times} {target} lane {lane}"
+                results[lane], expected,
+                "{active:x?} {operand} {accumulator} {times} {target} lane {lane}"
             );
         }
     }
@@ -304,11 +315,11 @@ fn check_product(present: Present, operand: Type, sum: Type, times: usize) {
 
 #[test]
 fn matrix_products_match_scalar_products() {
-    for present in PRESENT {
-        for (operand, sum) in
+    for active in ACTIVE_LANES {
+        for (operand, accumulator) in
             [(Type::F16, Type::F16), (Type::F16, Type::F32), (Type::F32, Type::F32)]
         {
-            (1..=3).for_each(|times| check_product(present, operand, sum, times));
+            (1..=3).for_each(|times| assert_product(active, operand, accumulator, times));
         }
     }
 }

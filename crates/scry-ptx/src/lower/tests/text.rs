@@ -1,4 +1,4 @@
-//! Instruction selection where several sequences are possible.
+//! Tests of instruction selection where several sequences are possible.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
 
@@ -6,7 +6,7 @@ use super::support::{self, Source};
 use crate::target::Target;
 
 /// Asserts the instructions of a kernel between loading its operands and storing the result.
-fn expect(
+fn assert_instructions(
     target: Target,
     sources: &[Source],
     make: &dyn Fn(&mut Builder, &[Value]) -> Value,
@@ -14,31 +14,44 @@ fn expect(
 ) {
     let lines = support::lines(&support::kernel(sources, make), target);
     let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim().to_owned()).collect();
-    let frame = ["ld.", "cvta.", "st.", "ret"];
-    let found: Vec<&String> =
-        lines.iter().filter(|line| !frame.iter().any(|name| line.starts_with(name))).collect();
+    let loads_and_stores = ["ld.", "cvta.", "st.", "ret"];
+    let found: Vec<&String> = lines
+        .iter()
+        .filter(|line| !loads_and_stores.iter().any(|name| line.starts_with(name)))
+        .collect();
     assert_eq!(found, expected);
 }
 
-/// Of two operands of a type that are read, or the second a number.
-fn expect_two(op: BinaryOp, ty: Type, second: Option<Const>, expected: &[&str]) {
-    let second = second.map_or(Source::Read(ty), Source::Number);
-    expect(Target::SM_75, &[Source::Read(ty), second], &|b, x| b.binary(op, x[0], x[1]), expected);
+/// Asserts the instructions of a binary operation of type `ty` on two loaded operands, or on a
+/// loaded operand and a constant.
+fn assert_binary(op: BinaryOp, ty: Type, second: Option<Const>, expected: &[&str]) {
+    let second = second.map_or(Source::Loaded(ty), Source::Constant);
+    assert_instructions(
+        Target::SM_75,
+        &[Source::Loaded(ty), second],
+        &|b, x| b.binary(op, x[0], x[1]),
+        expected,
+    );
 }
 
-fn expect_conversion(from: Type, to: Type, expected: &[&str]) {
-    expect(Target::SM_75, &[Source::Read(from)], &|b, x| b.convert(to, x[0]), expected);
+fn assert_conversion(from: Type, to: Type, expected: &[&str]) {
+    assert_instructions(
+        Target::SM_75,
+        &[Source::Loaded(from)],
+        &|b, x| b.convert(to, x[0]),
+        expected,
+    );
 }
 
 #[test]
 fn division_by_registers_handles_zero() {
-    expect_two(
+    assert_binary(
         BinaryOp::Div,
         Type::U32,
         None,
         &["setp.eq.u32 %p0, %r1, 0;", "selp.b32 %r2, 1, %r1, %p0;", "div.u32 %r3, %r0, %r2;"],
     );
-    expect_two(
+    assert_binary(
         BinaryOp::Div,
         Type::I32,
         None,
@@ -56,12 +69,12 @@ fn division_by_registers_handles_zero() {
 fn division_by_constants_uses_multiplication() {
     let unsigned = |number| Some(Const::u32(number));
     let (div, rem) = (BinaryOp::Div, BinaryOp::Rem);
-    expect_two(div, Type::U32, unsigned(8), &["shr.u32 %r1, %r0, 3;"]);
-    expect_two(rem, Type::U32, unsigned(8), &["and.b32 %r1, %r0, 7;"]);
+    assert_binary(div, Type::U32, unsigned(8), &["shr.u32 %r1, %r0, 3;"]);
+    assert_binary(rem, Type::U32, unsigned(8), &["and.b32 %r1, %r0, 7;"]);
     let ten = ["mul.hi.u32 %r1, %r0, 3435973837;", "shr.u32 %r2, %r1, 3;"];
-    expect_two(div, Type::U32, unsigned(10), &ten);
-    expect_two(div, Type::U32, unsigned(0), &[]);
-    expect_two(
+    assert_binary(div, Type::U32, unsigned(10), &ten);
+    assert_binary(div, Type::U32, unsigned(0), &[]);
+    assert_binary(
         div,
         Type::F64,
         Some(Const::f64(4.0)),
@@ -70,50 +83,50 @@ fn division_by_constants_uses_multiplication() {
 }
 
 #[test]
-fn shifts_take_amounts_modulo_the_width() {
+fn shift_amounts_wrap_at_the_width() {
     let by = |ty, number: Option<u32>| {
         [
-            Source::Read(ty),
-            number.map_or(Source::Read(Type::U32), |n| Source::Number(Const::u32(n))),
+            Source::Loaded(ty),
+            number.map_or(Source::Loaded(Type::U32), |n| Source::Constant(Const::u32(n))),
         ]
     };
     let shl = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Shl, x[0], x[1]);
     let shr = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Shr, x[0], x[1]);
     let target = Target::SM_75;
-    expect(target, &by(Type::I32, Some(37)), &shl, &["shl.b32 %r1, %r0, 5;"]);
-    expect(target, &by(Type::U32, None), &shl, &["shf.l.wrap.b32 %r2, 0, %r0, %r1;"]);
-    expect(target, &by(Type::U32, None), &shr, &["shf.r.wrap.b32 %r2, %r0, 0, %r1;"]);
+    assert_instructions(target, &by(Type::I32, Some(37)), &shl, &["shl.b32 %r1, %r0, 5;"]);
+    assert_instructions(target, &by(Type::U32, None), &shl, &["shf.l.wrap.b32 %r2, 0, %r0, %r1;"]);
+    assert_instructions(target, &by(Type::U32, None), &shr, &["shf.r.wrap.b32 %r2, %r0, 0, %r1;"]);
     let masked = ["and.b32 %r2, %r1, 31;", "shr.s32 %r3, %r0, %r2;"];
-    expect(target, &by(Type::I32, None), &shr, &masked);
+    assert_instructions(target, &by(Type::I32, None), &shr, &masked);
 }
 
 #[test]
 fn float_division_is_approximate_where_allowed() {
-    expect_two(BinaryOp::Div, Type::F32, None, &["div.full.f32 %r2, %r0, %r1;"]);
-    expect_two(BinaryOp::Div, Type::F64, None, &["div.rn.f64 %d4, %d2, %d3;"]);
+    assert_binary(BinaryOp::Div, Type::F32, None, &["div.full.f32 %r2, %r0, %r1;"]);
+    assert_binary(BinaryOp::Div, Type::F64, None, &["div.rn.f64 %d4, %d2, %d3;"]);
 }
 
 #[test]
 fn old_targets_compare_f16_as_f32() {
     let min = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Min, x[0], x[1]);
-    let halves = [Source::Read(Type::F16); 2];
-    expect(Target::SM_80, &halves, &min, &["min.f16 %h2, %h0, %h1;"]);
+    let operands = [Source::Loaded(Type::F16); 2];
+    assert_instructions(Target::SM_80, &operands, &min, &["min.f16 %h2, %h0, %h1;"]);
     let widened = [
         "cvt.f32.f16 %r0, %h0;",
         "cvt.f32.f16 %r1, %h1;",
         "min.f32 %r2, %r0, %r1;",
         "cvt.rn.f16.f32 %h2, %r2;",
     ];
-    expect(Target::SM_75, &halves, &min, &widened);
+    assert_instructions(Target::SM_75, &operands, &min, &widened);
 }
 
 #[test]
 fn conversions_to_integers_saturate() {
     let (float, double) = (Type::F32, Type::F64);
     let narrow = ["cvt.rzi.s32.f32 %r1, %r0;", "min.s32 %r2, %r1, 2147483520;"];
-    expect_conversion(float, Type::I32, &narrow);
+    assert_conversion(float, Type::I32, &narrow);
     let nan = ["setp.nan.f64 %p0, %d2, %d2;", "selp.b32 %r1, 0, %r0, %p0;"];
-    expect_conversion(double, Type::I32, &[&["cvt.rzi.s32.f64 %r0, %d2;"], &nan[..]].concat());
+    assert_conversion(double, Type::I32, &[&["cvt.rzi.s32.f64 %r0, %d2;"], &nan[..]].concat());
 }
 
 #[test]
@@ -125,5 +138,5 @@ fn sign_keeps_signed_zeros() {
         "selp.b32 %r3, %r2, %r0, %p0;",
     ];
     let sign = |b: &mut Builder, x: &[Value]| b.unary(UnaryOp::Sign, x[0]);
-    expect(Target::SM_75, &[Source::Read(Type::F32)], &sign, &expected);
+    assert_instructions(Target::SM_75, &[Source::Loaded(Type::F32)], &sign, &expected);
 }

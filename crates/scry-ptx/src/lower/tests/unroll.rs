@@ -1,11 +1,12 @@
-//! Unrolled loops: only those whose counter and step are read in every iteration.
+//! Tests of which loops are unrolled: only those whose exit test and step read the counter's
+//! current value.
 
 use scry_ir::kir::{Kir, KirOptions, Stmt, counted_loop};
 
-/// A kernel with two buffers and a body.
+/// Returns a kernel with two buffers and the statements of `body`.
 fn kernel(body: &str) -> Kir {
     let source = format!(
-        "@group(0) @binding(0) var<storage, read_write> four: array<u32, 8>;
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32, 8>;
          @group(0) @binding(1) var<storage, read_write> counter: atomic<u32>;
          var<workgroup> shared_bound: array<u32, 8>;
          @compute @workgroup_size(1)
@@ -16,7 +17,7 @@ fn kernel(body: &str) -> Kir {
     kir.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The trip count of each loop, in the order of the text; none of those that are not unrolled.
+/// Returns the trip count of each loop, in the order of the text; `None` if it is not unrolled.
 fn trip_counts(body: &str) -> Vec<Option<u32>> {
     fn collect(kir: &Kir, block: &[Stmt], counts: &mut Vec<Option<u32>>) {
         for (nth, stmt) in block.iter().enumerate() {
@@ -37,10 +38,10 @@ fn trip_counts(body: &str) -> Vec<Option<u32>> {
 
 #[test]
 fn plain_counters_are_unrolled() {
-    assert_eq!(trip_counts("for (var i = 1u; i < 8u; i++) { four[i] = i; }"), [Some(7)]);
-    assert_eq!(trip_counts("for (var i = 7i; i >= 0; i -= 2) { four[i] = 1u; }"), [Some(4)]);
+    assert_eq!(trip_counts("for (var i = 1u; i < 8u; i++) { data[i] = i; }"), [Some(7)]);
+    assert_eq!(trip_counts("for (var i = 7i; i >= 0; i -= 2) { data[i] = 1u; }"), [Some(4)]);
     let nested = "for (var i = 2u; i < 6u; i++) {
-        for (var j = 0u; j < 2u; j++) { four[i + j] = j; }
+        for (var j = 0u; j < 2u; j++) { data[i + j] = j; }
     }";
     assert_eq!(trip_counts(nested), [Some(4), Some(2)]);
 }
@@ -52,7 +53,7 @@ fn stale_step_prevents_unrolling() {
         while i <= 7u {
             let saved = i;
             i = 0u;
-            while i <= 5u { four[i] = 7u; i = saved + 1u; }
+            while i <= 5u { data[i] = 7u; i = saved + 1u; }
             i = saved + 1u;
         }";
     assert_eq!(trip_counts(inner), [None, None]);
@@ -60,7 +61,7 @@ fn stale_step_prevents_unrolling() {
         loop {
             let saved = i;
             i = 0u;
-            while i < 4u { four[i] = 7u; i = saved + 1u; }
+            while i < 4u { data[i] = 7u; i = saved + 1u; }
             shared_bound[lane] = i;
             i = shared_bound[1];
             if i == 9u { break; }
@@ -68,7 +69,7 @@ fn stale_step_prevents_unrolling() {
     assert_eq!(trip_counts(from_data), [None, None]);
 }
 
-/// The exit test reads a stale value of the counter: it is always true, or never.
+/// The exit test reads a stale value of the counter, so that its result does not change.
 #[test]
 fn stale_exit_test_prevents_unrolling() {
     let body = "var i = 5u;
@@ -77,23 +78,24 @@ fn stale_exit_test_prevents_unrolling() {
             i = 0u;
             loop {
                 if saved < 4u {} else { break; }
-                four[i] = 7u;
+                data[i] = 7u;
                 i += 1u;
             }
-            i = four[2];
+            i = data[2];
             if i == 9u { break; }
         }";
     assert_eq!(trip_counts(body), [None, None]);
 }
 
-/// The test is evaluated once more than the rest of the body, and what comes before it too.
+/// The exit test is evaluated once more than the rest of the body, and so are the effects before
+/// it.
 #[test]
 fn effects_before_exit_test_prevent_unrolling() {
     let body = "var i = 1u;
         loop {
             let x = atomicAdd(&counter, 1u);
             if i < 5u {} else { break; }
-            four[i] = x;
+            data[i] = x;
             i += 1u;
         }";
     assert_eq!(trip_counts(body), [None]);
@@ -101,6 +103,6 @@ fn effects_before_exit_test_prevent_unrolling() {
 
 #[test]
 fn two_steps_prevent_unrolling() {
-    let body = "for (var i = 0u; i < 8u; i++) { four[i] = 1u; if four[0] == 3u { i += 2u; } }";
+    let body = "for (var i = 0u; i < 8u; i++) { data[i] = 1u; if data[0] == 3u { i += 2u; } }";
     assert_eq!(trip_counts(body), [None]);
 }

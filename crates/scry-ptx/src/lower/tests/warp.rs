@@ -1,8 +1,8 @@
 //! An interpreter of PTX for a warp, according to the PTX ISA manual.
 //!
 //! The threads at the earliest line are executed first, so that divergent threads reconverge as
-//! soon as possible. Undefined behaviour fails the test or returns a value that no test expects:
-//! masks with threads that do not arrive, and values of threads that are not in the mask.
+//! soon as possible. Undefined behaviour fails the test (masks with threads that do not arrive) or
+//! returns a value that no test expects (the values of threads that are not in the mask).
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use super::machine::compute;
 use crate::asm::{Address, Arg, Base, Instruction, Label, Line};
 use crate::types::{Operand, PtxType, Reg};
 
-/// Bytes of a buffer.
+/// Bytes of a buffer; buffer `n` begins at `n * BUFFER`.
 pub(super) const BUFFER: usize = 4096;
 
-/// An unexpected value.
+/// The result where the manual leaves it undefined; no test expects it.
 const POISON: u64 = 0xdead_beef;
 
 /// The threads of a block of at most one warp.
@@ -24,7 +24,7 @@ pub(super) struct Warp<'m> {
     labels: HashMap<Label, usize>,
     memory: &'m mut [u8],
     registers: Vec<HashMap<Reg, u64>>,
-    /// The next line of each thread; none once it has ended.
+    /// The next line of each thread; `None` once it has exited.
     next: Vec<Option<usize>>,
 }
 
@@ -38,10 +38,10 @@ impl<'m> Warp<'m> {
         let registers = vec![HashMap::new(); threads];
         let next = vec![Some(0); threads];
         let mut warp = Warp { lines, labels: labels.collect(), memory, registers, next };
-        let mut left = 1_000_000;
+        let mut steps_left = 1_000_000;
         while let Some(at) = warp.next.iter().flatten().min().copied() {
-            left -= 1;
-            assert!(left > 0, "the code does not end");
+            steps_left -= 1;
+            assert!(steps_left > 0, "the code does not terminate");
             warp.line(at);
         }
     }
@@ -50,11 +50,11 @@ impl<'m> Warp<'m> {
         let all: Vec<usize> = (0..self.next.len()).filter(|n| self.next[*n] == Some(at)).collect();
         all.iter().for_each(|thread| self.next[*thread] = Some(at + 1));
         let Line::Instruction(inst) = &self.lines[at] else { return };
-        let chosen = |thread: &usize| match inst.guard {
+        let is_selected = |thread: &usize| match inst.guard {
             Some(guard) => (self.registers[*thread][&guard.pred] & 1 == 1) == guard.holds,
             None => true,
         };
-        let threads: Vec<usize> = all.into_iter().filter(chosen).collect();
+        let threads: Vec<usize> = all.into_iter().filter(is_selected).collect();
         if !threads.is_empty() {
             self.execute(inst, &threads);
         }
@@ -70,27 +70,28 @@ impl<'m> Warp<'m> {
                 threads.iter().for_each(|thread| self.next[*thread] = Some(to));
             }
             ("activemask", [Arg::Operand(Operand::Reg(result))]) => {
-                let mask = set(threads);
+                let mask = mask_of(threads);
                 threads.iter().for_each(|thread| self.set(*thread, *result, mask));
             }
             (
                 "vote",
                 [Arg::Operand(Operand::Reg(result)), Arg::Operand(vote), Arg::Operand(mask)],
             ) => {
-                self.check_named(threads, *mask);
-                let yes: Vec<usize> =
+                self.check_mask(threads, *mask);
+                let voters: Vec<usize> =
                     threads.iter().copied().filter(|n| self.read(*n, *vote) & 1 == 1).collect();
-                threads.iter().for_each(|thread| self.set(*thread, *result, set(&yes)));
+                threads.iter().for_each(|thread| self.set(*thread, *result, mask_of(&voters)));
             }
             (
                 "redux",
                 [Arg::Operand(Operand::Reg(result)), Arg::Operand(value), Arg::Operand(mask)],
             ) => {
-                self.check_named(threads, *mask);
+                self.check_mask(threads, *mask);
                 let values = threads.iter().map(|thread| self.read(*thread, *value));
                 let name = [parts[2], parts[3]];
-                let sum = values.reduce(|x, y| compute(&name, &[x, y])).expect("somebody is there");
-                threads.iter().for_each(|thread| self.set(*thread, *result, sum));
+                let reduced =
+                    values.reduce(|x, y| compute(&name, &[x, y])).expect("at least one thread");
+                threads.iter().for_each(|thread| self.set(*thread, *result, reduced));
             }
             (
                 "shfl",
@@ -102,23 +103,23 @@ impl<'m> Warp<'m> {
                     Arg::Operand(mask),
                 ],
             ) => {
-                self.check_named(threads, *mask);
+                self.check_mask(threads, *mask);
                 self.shuffle(parts[2], result, [*value, *by, *bounds], threads);
             }
             ("mma", [Arg::Vector(d), Arg::Vector(a), Arg::Vector(b), Arg::Vector(c)]) => {
                 assert_eq!(threads.len(), 32, "a whole warp multiplies");
                 self.multiply(&parts, d, [a, b, c]);
             }
-            _ => threads.iter().for_each(|thread| self.alone(*thread, &parts, &inst.args)),
+            _ => threads.iter().for_each(|thread| self.execute_thread(*thread, &parts, &inst.args)),
         }
     }
 
-    /// Checks that the mask is the set of arrived threads.
-    fn check_named(&self, threads: &[usize], mask: Operand) {
+    /// Checks that the threads in the mask that have not exited are those that execute this.
+    fn check_mask(&self, threads: &[usize], mask: Operand) {
         let live: Vec<usize> = (0..self.next.len()).filter(|n| self.next[*n].is_some()).collect();
         for thread in threads {
-            let named = self.read(*thread, mask) & set(&live);
-            assert_eq!(named, set(threads), "the mask has threads that do not arrive");
+            let present = self.read(*thread, mask) & mask_of(&live);
+            assert_eq!(present, mask_of(threads), "the mask has threads that do not arrive");
         }
     }
 
@@ -129,44 +130,44 @@ impl<'m> Warp<'m> {
             let [by, bounds] = [operands[1], operands[2]].map(|o| self.read(thread, o) as i64);
             let (lane, by, clamp, segment) =
                 (thread as i64, by & 31, bounds & 31, bounds >> 8 & 31);
-            let (least, most) = (lane & segment, (lane & segment) | (clamp & !segment));
+            let (min_lane, max_lane) = (lane & segment, (lane & segment) | (clamp & !segment));
             let (from, fits) = match mode {
-                "up" => (lane - by, lane - by >= most),
-                "down" => (lane + by, lane + by <= most),
-                "bfly" => (lane ^ by, lane ^ by <= most),
-                _ => (least | (by & !segment), least | (by & !segment) <= most),
+                "up" => (lane - by, lane - by >= max_lane),
+                "down" => (lane + by, lane + by <= max_lane),
+                "bfly" => (lane ^ by, lane ^ by <= max_lane),
+                _ => (min_lane | (by & !segment), min_lane | (by & !segment) <= max_lane),
             };
             let from = if fits { from } else { lane };
-            let got = values.get(&(from as usize)).copied().unwrap_or(POISON);
+            let received = values.get(&(from as usize)).copied().unwrap_or(POISON);
             match result {
-                Arg::Operand(Operand::Reg(result)) => self.set(thread, *result, got),
-                Arg::Pair(Some(result), known) => {
-                    self.set(thread, *result, got);
-                    self.set(thread, *known, fits.into());
+                Arg::Operand(Operand::Reg(result)) => self.set(thread, *result, received),
+                Arg::Pair(Some(result), in_range) => {
+                    self.set(thread, *result, received);
+                    self.set(thread, *in_range, fits.into());
                 }
-                _ => panic!("no shuffle gives that"),
+                _ => panic!("not the result of a shuffle"),
             }
         }
     }
 
-    /// The elements of a fragment of registers: two f16 each, or one f32.
-    fn elements(&self, thread: usize, fragment: &[Operand], halves: bool) -> Vec<f32> {
+    /// Returns the elements in the registers of a fragment: two f16 each, or one f32.
+    fn elements(&self, thread: usize, fragment: &[Operand], is_f16: bool) -> Vec<f32> {
         let words = fragment.iter().map(|register| self.read(thread, *register) as u32);
         let pair =
             |word: u32| [word as u16, (word >> 16) as u16].map(|h| f16::from_bits(h).to_f32());
-        match halves {
+        match is_f16 {
             true => words.flat_map(pair).collect(),
             false => words.map(f32::from_bits).collect(),
         }
     }
 
-    /// `mma.sync.aligned.m16n8kK.row.col.D.f16.f16.C`, where each thread's elements are as the
-    /// manual has them.
+    /// Executes `mma.sync.aligned.m16n8kK.row.col.D.f16.f16.C`, with the fragment layouts of the
+    /// manual.
     fn multiply(&mut self, parts: &[&str], d: &[Operand], [a, b, c]: [&[Operand]; 3]) {
-        let depth = if parts[3] == "m16n8k16" { 16 } else { 8 };
-        let halves = parts[6] == "f16";
+        let k_dim = if parts[3] == "m16n8k16" { 16 } else { 8 };
+        let is_f16 = parts[6] == "f16";
         let (mut left, mut right) = ([[0f32; 16]; 16], [[0f32; 8]; 16]);
-        let mut sums = [[0f32; 8]; 16];
+        let mut accumulators = [[0f32; 8]; 16];
         for thread in 0..32 {
             let (group, within) = (thread / 4, thread % 4);
             for (i, element) in self.elements(thread, a, true).into_iter().enumerate() {
@@ -176,23 +177,23 @@ impl<'m> Warp<'m> {
             for (i, element) in self.elements(thread, b, true).into_iter().enumerate() {
                 right[within * 2 + (i & 1) + if i >= 2 { 8 } else { 0 }][group] = element;
             }
-            for (i, element) in self.elements(thread, c, halves).into_iter().enumerate() {
-                sums[if i < 2 { group } else { group + 8 }][within * 2 + (i & 1)] = element;
+            for (i, element) in self.elements(thread, c, is_f16).into_iter().enumerate() {
+                accumulators[if i < 2 { group } else { group + 8 }][within * 2 + (i & 1)] = element;
             }
         }
-        for (row, sums) in left.iter().zip(&mut sums) {
-            for (column, sum) in sums.iter_mut().enumerate() {
-                *sum += (0..depth).map(|k| row[k] * right[k][column]).sum::<f32>();
+        for (row, accumulators) in left.iter().zip(&mut accumulators) {
+            for (column, accumulator) in accumulators.iter_mut().enumerate() {
+                *accumulator += (0..k_dim).map(|k| row[k] * right[k][column]).sum::<f32>();
             }
         }
         for thread in 0..32 {
             let (group, within) = (thread / 4, thread % 4);
-            let element = |i: usize| sums[group + i / 2 * 8][within * 2 + (i & 1)];
-            let half = |i: usize| u64::from(f16::from_f32(element(i)).to_bits());
+            let element = |i: usize| accumulators[group + i / 2 * 8][within * 2 + (i & 1)];
+            let f16_bits = |i: usize| u64::from(f16::from_f32(element(i)).to_bits());
             for (nth, register) in d.iter().enumerate() {
                 let Operand::Reg(register) = *register else { panic!("a result is a register") };
-                let bits = match halves {
-                    true => half(2 * nth) | half(2 * nth + 1) << 16,
+                let bits = match is_f16 {
+                    true => f16_bits(2 * nth) | f16_bits(2 * nth + 1) << 16,
                     false => element(nth).to_bits().into(),
                 };
                 self.set(thread, register, bits);
@@ -201,20 +202,22 @@ impl<'m> Warp<'m> {
     }
 
     /// Executes an instruction of a single thread.
-    fn alone(&mut self, thread: usize, parts: &[&str], args: &[Arg]) {
+    fn execute_thread(&mut self, thread: usize, parts: &[&str], args: &[Arg]) {
         match (parts[0], args) {
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(address)])
                 if parts[1] == "param" =>
             {
-                let Some(Base::Symbol(name)) = &address.base else { panic!("it has a name") };
+                let Some(Base::Symbol(name)) = &address.base else {
+                    panic!("the address is not a symbol")
+                };
                 let number = name.strip_prefix("buffer").expect("only buffers are passed");
                 let start = BUFFER * number.parse::<usize>().expect("buffers have numbers");
                 self.set(thread, *result, start as u64);
             }
             ("ld", [result, Arg::Address(address)]) => {
-                for (nth, result) in several(result).into_iter().enumerate() {
+                for (nth, result) in operands_of(result).into_iter().enumerate() {
                     let Operand::Reg(result) = result else { panic!("a result is a register") };
-                    let bytes = self.place(thread, address, nth, result.class().bits() / 8);
+                    let bytes = self.memory_at(thread, address, nth, result.class().bits() / 8);
                     let mut word = [0; 8];
                     word[..bytes.len()].copy_from_slice(bytes);
                     self.set(thread, result, u64::from_le_bytes(word));
@@ -222,10 +225,10 @@ impl<'m> Warp<'m> {
             }
             ("st", [Arg::Address(address), values]) => {
                 let size = bits_of(parts[parts.len() - 1]) / 8;
-                for (nth, value) in several(values).into_iter().enumerate() {
+                for (nth, value) in operands_of(values).into_iter().enumerate() {
                     let word = self.read(thread, value).to_le_bytes();
-                    let place = self.place(thread, address, nth, size);
-                    place.copy_from_slice(&word[..size as usize]);
+                    let bytes = self.memory_at(thread, address, nth, size);
+                    bytes.copy_from_slice(&word[..size as usize]);
                 }
             }
             ("mov", [Arg::Operand(Operand::Reg(result)), Arg::Name(name)]) => {
@@ -246,12 +249,12 @@ impl<'m> Warp<'m> {
             (_, [Arg::Operand(Operand::Reg(result)), operands @ ..]) => {
                 let read = |operand: &Arg| match operand {
                     Arg::Operand(operand) => self.read(thread, *operand),
-                    other => panic!("`{other}` has no place in these tests"),
+                    other => panic!("`{other}` is not supported by this interpreter"),
                 };
                 let operands: Vec<u64> = operands.iter().map(read).collect();
                 self.set(thread, *result, compute(parts, &operands));
             }
-            _ => panic!("`{}` has no place in these tests", parts.join(".")),
+            _ => panic!("`{}` is not supported by this interpreter", parts.join(".")),
         }
     }
 
@@ -267,24 +270,24 @@ impl<'m> Warp<'m> {
         self.registers[thread].insert(reg, bits & (u64::MAX >> (64 - width)));
     }
 
-    /// The `nth` of several values of a size at an address.
-    fn place(&mut self, thread: usize, address: &Address, nth: usize, size: u32) -> &mut [u8] {
-        let Some(Base::Reg(base)) = address.base else { panic!("the memory has no name") };
+    /// Returns the bytes of the `nth` of several values of a size at an address.
+    fn memory_at(&mut self, thread: usize, address: &Address, nth: usize, size: u32) -> &mut [u8] {
+        let Some(Base::Reg(base)) = address.base else { panic!("the address is not a register") };
         let first = self.registers[thread][&base].wrapping_add_signed(address.offset) as usize;
         &mut self.memory[first + nth * size as usize..][..size as usize]
     }
 }
 
-/// Threads as a mask.
-fn set(threads: &[usize]) -> u64 {
+/// Returns threads as a mask.
+fn mask_of(threads: &[usize]) -> u64 {
     threads.iter().map(|thread| 1 << thread).sum()
 }
 
-fn several(arg: &Arg) -> Vec<Operand> {
+fn operands_of(arg: &Arg) -> Vec<Operand> {
     match arg {
         Arg::Operand(operand) => vec![*operand],
         Arg::Vector(operands) => operands.clone(),
-        other => panic!("`{other}` is no value"),
+        other => panic!("`{other}` is not a value"),
     }
 }
 
