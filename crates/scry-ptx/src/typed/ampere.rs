@@ -12,7 +12,7 @@ use crate::types::Operand;
 /// makes the context unusable. The source must not be written, nor the destination accessed, until
 /// [`Code::cp_async_wait_group`] has returned for the copy's group.
 impl Code {
-    /// Copies this many bytes.
+    /// Copies 4, 8 or 16 bytes (`cp.async`).
     pub fn copy_async<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -20,10 +20,10 @@ impl Code {
         bytes: u32,
     ) {
         let args = [to.address().into(), from.address().into(), Operand::u32(bytes).into()];
-        self.emit(copy(bytes), args);
+        self.emit(copy_opcode(bytes), args);
     }
 
-    /// Copies under a predicate.
+    /// Copies 4, 8 or 16 bytes under a predicate.
     pub fn copy_async_if<T: Element>(
         &self,
         condition: Val<'_, bool>,
@@ -33,7 +33,7 @@ impl Code {
     ) {
         let args = vec![to.address().into(), from.address().into(), Operand::u32(bytes).into()];
         let pred = condition.reg();
-        self.edit(|body| body.emit_if(pred, true, copy(bytes), args));
+        self.edit(|body| body.emit_if(pred, true, copy_opcode(bytes), args));
     }
 
     /// Copies the first `read` bytes, at most `bytes`, and writes zeros for the rest of them. If
@@ -47,7 +47,7 @@ impl Code {
     ) {
         let size = Operand::u32(bytes).into();
         self.emit(
-            copy(bytes),
+            copy_opcode(bytes),
             [to.address().into(), from.address().into(), size, read.reg().into()],
         );
     }
@@ -66,22 +66,22 @@ impl Code {
     }
 }
 
-/// Only 16-byte copies can bypass L1 (`.cg`).
-fn copy(bytes: u32) -> Opcode {
+/// Returns the opcode of a copy; only 16-byte copies can bypass L1 (`.cg`).
+fn copy_opcode(bytes: u32) -> Opcode {
     Opcode::new(if bytes == 16 { "cp.async.cg.shared.global" } else { "cp.async.ca.shared.global" })
 }
 
 /// Tensor cores of a warp. All 32 lanes must be active: the result is undefined otherwise.
 impl Code {
-    /// Loads four 8 × 8 matrices of 16-byte rows (`ldmatrix`): lane `8 * i + j` passes the address
-    /// of row `j` of matrix `i`, a multiple of 16, and receives of each matrix the 4 bytes `lane %
-    /// 4` of row `lane / 4`.
+    /// Loads four 8 × 8 matrices of 16-bit elements (`ldmatrix`). Lane `8 * i + j` passes the
+    /// address of row `j` of matrix `i`, 16 bytes at a multiple of 16. Lane `l` receives of each
+    /// matrix the 4 bytes at `4 * (l % 4)` of row `l / 4`.
     #[must_use]
     pub fn ldmatrix<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), row)
     }
 
-    /// Loads four 8 × 8 matrices of 16-bit elements, transposed (`ldmatrix.trans`).
+    /// As [`Code::ldmatrix`], with each matrix transposed (`ldmatrix.trans`).
     #[must_use]
     pub fn ldmatrix_trans<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"), row)
@@ -94,13 +94,16 @@ impl Code {
         regs.map(|reg| self.wrap(reg))
     }
 
-    /// Multiplies 16 rows by 8 columns, with K of one instruction, and adds accumulators
-    /// (`mma.sync`).
+    /// Multiplies 16 rows by 8 columns, with the K of one instruction ([`MmaType::k_dim`]), and
+    /// adds the products to the accumulators (`mma.sync`).
     ///
-    /// A lane holds of the accumulators row `lane / 4`, columns `2 * (lane % 4)` and the next one,
-    /// then the same 8 rows below. Of `a` it holds 4 bytes (two 16-bit floats, or one `f32`) of
-    /// that row, at index `lane % 4` of such along K, of the row 8 below, then both in the second
-    /// half of K; of `b` the same of column `lane / 4`.
+    /// The registers of lane `l` are:
+    /// - accumulators: row `l / 4`, columns `2 * (l % 4)` and the next one; then the same columns
+    ///   of the row 8 below;
+    /// - `left`: the 4 bytes (two 16-bit floats or one `f32`) at `4 * (l % 4)` along K of row
+    ///   `l / 4`, and of the row 8 below; then the same in the second half of K;
+    /// - `right`: the 4 bytes at `4 * (l % 4)` along K of column `l / 4`; then the same in the
+    ///   second half of K.
     pub fn mma(
         &self,
         mma_type: MmaType,

@@ -15,7 +15,8 @@ impl Code {
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
     }
 
-    /// Orders this thread's earlier reads, of other blocks' memory too, before what follows.
+    /// Orders this thread's earlier reads, also those of other blocks' memory, before its later
+    /// accesses.
     pub fn finish_reads(&self) {
         self.emit(Opcode::new("fence.acq_rel.cta"), []);
     }
@@ -34,23 +35,24 @@ impl Code {
 
 impl<'k, T: Element> Ptr<'k, Shared, T> {
     /// Stores 2 or 4 elements at the same offset in the shared memory of a block of the cluster.
-    /// That block must be running: a cluster barrier is needed before this, and another one between
-    /// this and the loads of the elements.
+    /// That block must be running: a cluster barrier is needed before this. Another one is needed
+    /// between this and the loads of the elements.
     pub fn store_in<const N: usize>(
         self,
         block: impl ToOperand<u32>,
         values: [impl ToOperand<T>; N],
     ) {
-        let there = self.in_block(block);
+        let remote = self.in_block(block);
         let width = if N == 2 { "v2" } else { "v4" };
         let opcode = Opcode::new("st.shared::cluster").with(width).ty(T::TYPE.to_bits());
         let values = Arg::Vector(values.map(ToOperand::operand).into());
-        self.k.emit(opcode, [there, values]);
+        self.k.emit(opcode, [remote, values]);
     }
 
-    /// Stores 1, 2 or 4 elements of 32 bits at the same offset in a block of the cluster, whose
-    /// mbarrier counts the bytes (`st.async`): threads that wait for it see them. That block must
-    /// be running, have its mbarrier initialised, and not exit before all bytes have arrived.
+    /// Stores 1, 2 or 4 elements of 32 bits at the same offset in the shared memory of a block of
+    /// the cluster, asynchronously (`st.async`). That block's own mbarrier at the offset of `done`
+    /// counts the bytes: threads that wait for it see them. The block must be running, have its
+    /// mbarrier initialised, and not exit before all bytes have arrived.
     pub fn send(self, block: impl ToOperand<u32>, values: &[Val<'_, T>], done: MBarrier<'_>) {
         self.k.edit(|body| body.require(8, 1));
         let (to, done) = (self.in_block(block), done.in_block(block));
@@ -66,22 +68,22 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
         self.k.emit(opcode.ty(T::TYPE.to_bits()), [to, values, done]);
     }
 
-    /// Loads an element of 32 bits at the same offset of another block of the cluster, which must
-    /// not have exited: a cluster barrier is needed between the store and this, and another one
-    /// between this and that block's exit.
+    /// Loads an element of 32 bits at the same offset in the shared memory of another block of the
+    /// cluster. A cluster barrier is needed between the store of the element and this, and another
+    /// one between this and that block's exit.
     #[must_use]
     pub fn load_in(self, block: impl ToOperand<u32>) -> Val<'k, T> {
-        let there = self.in_block(block);
+        let remote = self.in_block(block);
         let value = self.k.edit(|body| body.reg(T::TYPE));
-        self.k.emit(Opcode::new("ld.shared::cluster.b32"), [value.into(), there]);
+        self.k.emit(Opcode::new("ld.shared::cluster.b32"), [value.into(), remote]);
         self.k.wrap(value)
     }
 
     /// Returns the same address in another block of the cluster (`mapa`), as an argument.
     pub(super) fn in_block(self, block: impl ToOperand<u32>) -> Arg {
         let opcode = Opcode::new("mapa.shared::cluster.u32");
-        let there: Val<'_, u32> = self.k.op(opcode, &[self.base.into(), block.operand()]);
-        Address::reg(there.reg(), self.bytes).into()
+        let remote: Val<'_, u32> = self.k.op(opcode, &[self.base.into(), block.operand()]);
+        Address::reg(remote.reg(), self.bytes).into()
     }
 }
 

@@ -1,6 +1,8 @@
-//! Division. ptxas emits about thirty dependent instructions for integer division, even by
-//! constants. Division by an unsigned power of two is emitted as one shift (`shr`), and the
-//! remainder as one `and`.
+//! Division and remainder.
+//!
+//! For integer division ptxas emits about thirty dependent instructions, even if the divisor is
+//! constant. So the division of an unsigned integer by a constant power of two is emitted as one
+//! shift (`shr`), and the remainder as one `and`.
 
 use std::ops::{Div, Rem};
 
@@ -61,7 +63,7 @@ mod tests {
         });
         let text = PtxModule::new(Target::SM_75).with(kernel).to_string();
         assemble(&text, Target::SM_75);
-        let written = |line: &str| text.lines().any(|known| known.trim() == line);
+        let has_line = |line: &str| text.lines().any(|found| found.trim() == line);
         for line in [
             "shr.u32 %r3, %r0, 4;",
             "and.b32 %r4, %r0, 15;",
@@ -75,7 +77,7 @@ mod tests {
             "div.full.f32 %r10, %r2, 0f40000000;",
             "div.u32 %r11, %r0, %r0;",
         ] {
-            assert!(written(line), "no {line} in {text}");
+            assert!(has_line(line), "no {line} in {text}");
         }
     }
 }

@@ -25,7 +25,7 @@ impl Exit<'_> {
 
 /// Control flow.
 impl Code {
-    /// Writes code for threads whose condition is true.
+    /// Emits code for threads whose condition is true.
     pub fn when(&self, condition: Val<'_, bool>, then_block: impl FnOnce()) {
         let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
         self.edit(|body| body.branch_unless(pred, end));
@@ -33,7 +33,7 @@ impl Code {
         self.edit(|body| body.place(end));
     }
 
-    /// Writes code for threads whose condition is true, and for those where it is false.
+    /// Emits code for threads whose condition is true, and other code for those where it is false.
     pub fn either(
         &self,
         condition: Val<'_, bool>,
@@ -52,7 +52,7 @@ impl Code {
         self.edit(|body| body.place(end));
     }
 
-    /// Writes a loop that runs until its [`Exit`].
+    /// Emits an endless loop, which its [`Exit`] ends.
     pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
         let (top, end) = self.edit(|body| (body.label(), body.label()));
         self.edit(|body| body.place(top));
@@ -63,7 +63,7 @@ impl Code {
         });
     }
 
-    /// Writes a loop of a counter over `from`, `from + step`, … below `to`.
+    /// Emits a loop whose counter is `from`, `from + step`, … as long as it is below `to`.
     pub fn for_range<'k>(
         &'k self,
         from: impl ToOperand<u32>,
@@ -82,7 +82,7 @@ impl Code {
         });
     }
 
-    /// Ends the thread.
+    /// Exits the thread.
     pub fn ret(&self) {
         self.edit(crate::body::Body::ret);
     }
@@ -116,22 +116,23 @@ impl Code {
 
 /// Warp shuffles; all lanes must be active.
 impl Code {
-    /// Returns the 32-bit value of another lane: `how` is `idx`, `up`, `down` or `bfly`.
+    /// Returns the 32-bit value of another lane: `mode` is `idx`, `up`, `down` or `bfly`,
+    /// and `by` the lane, offset or XOR mask.
     #[must_use]
     pub fn shuffle<'k, T: Element>(
         &'k self,
-        how: &str,
+        mode: &str,
         value: Val<'k, T>,
         by: impl ToOperand<u32>,
     ) -> Val<'k, T> {
-        let bound = if how == "up" { 0 } else { 31 };
+        let clamp = if mode == "up" { 0 } else { 31 };
         let operands =
-            [value.operand(), by.operand(), Operand::u32(bound), Operand::u32(FULL_MASK)];
-        self.op(Opcode::new("shfl.sync").with(how).with("b32"), &operands)
+            [value.operand(), by.operand(), Operand::u32(clamp), Operand::u32(FULL_MASK)];
+        self.op(Opcode::new("shfl.sync").with(mode).with("b32"), &operands)
     }
 
-    /// Combines the values of all lanes, or of each group of `width` neighbours, a power of two;
-    /// each lane has the result. `combine` has to be associative and commutative.
+    /// Combines the values of each group of `width` consecutive lanes, a power of two; each lane
+    /// receives the result of its group. `combine` must be associative and commutative.
     #[must_use]
     pub fn reduce_warp<'k, T: Element>(
         &'k self,
@@ -148,8 +149,8 @@ impl Code {
         result
     }
 
-    /// Returns the maximum over the warp of non-negative numbers: one `redux.sync` from `sm_80` on,
-    /// since their bits have the same order as integers.
+    /// Returns the maximum of a non-negative number over the warp. From `sm_80` on this is one
+    /// `redux.sync`: the bits of such floats have the same order as integers.
     #[must_use]
     pub fn max_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
         if !self.target().has(80) {

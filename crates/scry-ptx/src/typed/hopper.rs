@@ -40,8 +40,7 @@ impl<'k> MBarrier<'k> {
         self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
     }
 
-    /// Arrives, once for this thread. More arrivals in a phase than expected are undefined
-    /// behaviour.
+    /// Arrives once. More arrivals in a phase than [`MBarrier::init`] sets are undefined behaviour.
     pub fn arrive(self) {
         let args = ["_".into(), self.at.address().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
@@ -75,9 +74,9 @@ impl<'k> MBarrier<'k> {
         self.at.in_block(block)
     }
 
-    /// Waits until the phase of this parity (0 for the first one) is complete: the current phase,
-    /// or the preceding one, which is complete. A thread that falls two phases behind waits
-    /// forever.
+    /// Waits until the phase of this parity (0 for the first phase) is complete. That is the
+    /// current phase, or the preceding one, which is complete already. A thread that falls two
+    /// phases behind waits forever.
     pub fn wait(self, parity: impl ToOperand<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().repeat(|exit| {
@@ -91,7 +90,8 @@ impl<'k> MBarrier<'k> {
 
 /// Fences, cluster barriers and register reallocation.
 impl Code {
-    /// Makes initialised mbarriers visible to copies and to other blocks (`fence.mbarrier_init`).
+    /// Makes initialised mbarriers visible to asynchronous copies and to other blocks
+    /// (`fence.mbarrier_init`).
     pub fn fence_mbarrier_init(&self) {
         self.emit(Opcode::new("fence.mbarrier_init.release.cluster"), []);
         self.fence_proxy_async();
@@ -115,19 +115,19 @@ impl Code {
         self.special("%cluster_ctarank")
     }
 
-    /// Releases registers (`setmaxnreg.dec`), so that each thread of the warpgroup has `left`: a
+    /// Releases registers (`setmaxnreg.dec`), so that each thread of the warpgroup keeps `count`: a
     /// multiple of 8 from 24 to 256, at most what it has. All four warps must be active.
-    pub fn release_registers(&self, left: u32) {
+    pub fn release_registers(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
-        self.emit(opcode, [Operand::u32(left).into()]);
+        self.emit(opcode, [Operand::u32(count).into()]);
     }
 
-    /// Waits for registers (`setmaxnreg.inc`), so that each thread of the warpgroup has `wanted`: a
+    /// Waits for registers (`setmaxnreg.inc`), so that each thread of the warpgroup has `count`: a
     /// multiple of 8 from 24 to 256, at least what it has. Deadlocks if other warps do not release
     /// enough.
-    pub fn claim_registers(&self, wanted: u32) {
+    pub fn claim_registers(&self, count: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
-        self.emit(opcode, [Operand::u32(wanted).into()]);
+        self.emit(opcode, [Operand::u32(count).into()]);
     }
 }
 
@@ -139,10 +139,10 @@ impl Code {
         self.emit(Opcode::new("prefetch.tensormap"), args);
     }
 
-    /// Loads a tile of a tensor by TMA into shared memory, aligned to 128 bytes; `at` are its
-    /// coordinates in elements, innermost first, one per dimension of the tensor map (2 to 5), and
-    /// signed: a tile may begin before the tensor. Out-of-bounds elements are zero, and count
-    /// towards the bytes: the mbarrier receives those of a whole tile.
+    /// Loads a tile of a tensor by TMA into shared memory, aligned to 128 bytes. `at` are its
+    /// coordinates in elements, innermost first, one per dimension of the tensor map (2 to 5). They
+    /// are signed: a tile may begin before the tensor. Out-of-bounds elements are zero. The
+    /// mbarrier counts the bytes of the whole tile, including those.
     pub fn tma_load<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -150,7 +150,10 @@ impl Code {
         at: [Val<'_, u32>; N],
         done: MBarrier<'_>,
     ) {
-        self.emit(tile_fetch(N), [to.address().into(), tile(map, at), done.at.address().into()]);
+        self.emit(
+            tma_load_opcode(N),
+            [to.address().into(), tile(map, at), done.at.address().into()],
+        );
     }
 
     /// Loads a tile with an L2 eviction policy.
@@ -164,7 +167,7 @@ impl Code {
     ) {
         let (to, done) = (to.address().into(), done.at.address().into());
         let args = [to, tile(map, at), done, policy.operand().into()];
-        self.emit(tile_fetch(N).with("L2::cache_hint"), args);
+        self.emit(tma_load_opcode(N).with("L2::cache_hint"), args);
     }
 
     /// Multicasts a tile to all blocks of the cluster whose bit is set in `blocks`, at the same
@@ -179,7 +182,7 @@ impl Code {
     ) {
         let done = done.at.address().into();
         let args = [to.address().into(), tile(map, at), done, blocks.reg().into()];
-        self.emit(tile_fetch(N).with("multicast::cluster"), args);
+        self.emit(tma_load_opcode(N).with("multicast::cluster"), args);
     }
 
     /// Stores a tile from shared memory, aligned to 128 bytes, into a tensor by TMA; out-of-bounds
@@ -213,8 +216,8 @@ impl Code {
     }
 }
 
-/// Returns the opcode that loads a tile of this many dimensions.
-fn tile_fetch(dimensions: usize) -> Opcode {
+/// Returns the opcode of a TMA load of a tile of this many dimensions.
+fn tma_load_opcode(dimensions: usize) -> Opcode {
     Opcode::long(match dimensions {
         2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
         3 => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -271,8 +274,9 @@ pub fn descriptor<'k, T: Element>(
 /// A matrix in shared memory that is the operand of several MMAs.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'k> {
-    /// The lower half of a descriptor: address and leading byte offset.
+    /// The lower half of its descriptor: address and leading byte offset.
     low: Val<'k, u32>,
+    /// The upper half: stride byte offset and swizzle mode.
     high: u32,
 }
 
@@ -295,9 +299,9 @@ impl<'k> Matrix<'k> {
     pub fn at(self, bytes: u32) -> Val<'k, u64> {
         let k = self.low.code();
         let words = vec![(self.low + (bytes >> 4)).operand(), Operand::u32(self.high)];
-        let whole = k.edit(|body| body.reg(PtxType::U64));
-        k.emit(Opcode::new("mov.b64"), [whole.into(), asm::Arg::Vector(words)]);
-        k.wrap(whole)
+        let descriptor_bits = k.edit(|body| body.reg(PtxType::U64));
+        k.emit(Opcode::new("mov.b64"), [descriptor_bits.into(), asm::Arg::Vector(words)]);
+        k.wrap(descriptor_bits)
     }
 }
 
@@ -345,12 +349,12 @@ impl MmaType {
 pub enum Left<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
-    /// In registers: pairs of 16-bit floats, of rows 0 and 8 in the first 8 columns, then in the
-    /// next 8.
+    /// In registers: a pair of 16-bit floats each, of this thread's row in the first 8 columns, of
+    /// the row 8 below, then of both rows in the next 8 columns.
     Registers([Val<'k, u32>; 4]),
 }
 
-/// The operands in shared memory that are not K-major; 16-bit floats only.
+/// Which operands in shared memory are not K-major; only supported for 16-bit floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
     /// The left one.
@@ -384,7 +388,7 @@ impl<'k> Accumulators<'k> {
         self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
     }
 
-    /// Returns the variables of the `nth` 8 columns.
+    /// Returns the accumulators of the `nth` 8 columns.
     #[must_use]
     pub fn tile(&self, nth: usize) -> [Var<'k, f32>; 4] {
         [0, 1, 2, 3].map(|part: usize| {
@@ -393,14 +397,15 @@ impl<'k> Accumulators<'k> {
         })
     }
 
-    /// Issues one `wgmma.mma_async`, which adds to the accumulators, or overwrites them where
-    /// `added` is false. Must be between [`Code::wgmma_fence`] and [`Code::wgmma_commit_group`].
+    /// Issues one `wgmma.mma_async`, which adds to the accumulators, or overwrites them if
+    /// `accumulate` is false. Must be between [`Code::wgmma_fence`] and
+    /// [`Code::wgmma_commit_group`].
     pub fn multiply(
         &self,
         mma_type: MmaType,
         left: Left<'_>,
         right: Val<'_, u64>,
-        added: Val<'_, bool>,
+        accumulate: Val<'_, bool>,
         transposed: Transposed,
     ) {
         let shape = format!("m64n{}k{}", self.columns(), mma_type.k_dim());
@@ -408,7 +413,7 @@ impl<'k> Accumulators<'k> {
         let opcode = Opcode::new("wgmma.mma_async.sync.aligned").with(&shape).with("f32");
         let accumulators = self.regs.iter().map(|reg| (*reg).into()).collect();
         let mut args = vec![asm::Arg::Vector(accumulators), left.arg(), right.reg().into()];
-        args.extend([added.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
+        args.extend([accumulate.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
         if mma_type != MmaType::Tf32 {
             if matches!(left, Left::Shared(_)) {
                 args.push(Operand::u32(transposed.left.into()).into());
@@ -430,7 +435,7 @@ impl Left<'_> {
 
 /// Synchronisation of `wgmma`.
 impl Code {
-    /// Orders registers and shared memory before the MMAs that follow (`wgmma.fence`).
+    /// Orders accesses to registers and shared memory before the MMAs that follow (`wgmma.fence`).
     pub fn wgmma_fence(&self) {
         self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);
     }

@@ -1,5 +1,5 @@
-//! A builder for hand-written kernels with typed values: arithmetic by operators, memory by typed
-//! pointers, control flow by closures.
+//! A builder for hand-written kernels with typed values. Operators emit arithmetic, typed pointers
+//! access memory, and closures are the bodies of branches and loops.
 //!
 //! ```
 //! use scry_ptx::{PtxModule, Target, typed::{self, Global}};
@@ -48,7 +48,8 @@ use crate::module::{KernelParam, PtxEntry};
 use crate::target::Target;
 use crate::types::{Operand, PtxType, Reg, StateSpace};
 
-/// Writes a kernel that is launched in blocks of this many threads along x, y and z.
+/// Builds a kernel that is launched in blocks of this many threads along x, y and z: `write` emits
+/// its instructions.
 #[must_use]
 pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxEntry {
     let code = Code { body: RefCell::new(Body::new(target)), params: RefCell::default() };
@@ -59,7 +60,7 @@ pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&C
     kernel
 }
 
-/// A kernel being written.
+/// A builder of a kernel: methods append instructions. [`kernel`] creates it.
 #[derive(Debug)]
 pub struct Code {
     body: RefCell<Body>,
@@ -68,7 +69,7 @@ pub struct Code {
 
 /// Access to the body.
 impl Code {
-    /// Emits untyped instructions.
+    /// Emits untyped instructions with [`Body`].
     pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
         write(&mut self.body.borrow_mut())
     }
@@ -116,53 +117,54 @@ impl Code {
     }
 }
 
-/// Parameters, in the order of these calls, and shared memory.
+/// Parameters, which are declared in the order of these calls, and shared memory.
 impl Code {
-    fn parameter(&self, param: KernelParam) {
+    fn declare_param(&self, param: KernelParam) {
         self.params.borrow_mut().push(param);
     }
 
-    fn loaded(&self, name: &str, ty: PtxType) -> Reg {
+    /// Loads a declared parameter.
+    fn load_param(&self, name: &str, ty: PtxType) -> Reg {
         self.edit(|body| body.load(StateSpace::Param, ty, Address::symbol(name, 0), 1, false)[0])
     }
 
-    /// Declares a parameter: an address in global memory.
+    /// Declares a pointer parameter, an address in global memory, and returns it.
     #[must_use]
     pub fn pointer<T: Element>(&self, name: &str) -> Ptr<'_, Global, T> {
-        self.parameter(KernelParam::Pointer { name: name.to_owned() });
-        let generic = self.loaded(name, PtxType::U64);
+        self.declare_param(KernelParam::Pointer { name: name.to_owned() });
+        let generic = self.load_param(name, PtxType::U64);
         let opcode = Opcode::new("cvta.to.global.u64");
         let base = self.edit(|body| body.op(PtxType::U64, opcode, &[generic.into()]));
-        Ptr { k: self, base, bytes: 0, leads_to: PhantomData }
+        Ptr { k: self, base, bytes: 0, pointee: PhantomData }
     }
 
-    /// Declares a scalar parameter.
+    /// Declares a scalar parameter, and returns its value.
     #[must_use]
     pub fn number<T: Number>(&self, name: &str) -> Val<'_, T> {
-        self.parameter(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
-        self.wrap(self.loaded(name, T::TYPE))
+        self.declare_param(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
+        self.wrap(self.load_param(name, T::TYPE))
     }
 
     /// Declares a tensor map parameter, and returns its address.
     #[must_use]
     pub fn tensor_map(&self, name: &str) -> Val<'_, u64> {
-        self.parameter(KernelParam::TensorMap { name: name.to_owned() });
+        self.declare_param(KernelParam::TensorMap { name: name.to_owned() });
         let address = self.edit(|body| body.reg(PtxType::U64));
         self.emit(Opcode::new("mov.b64"), [address.into(), name.into()]);
         self.op(Opcode::new("cvta.param.u64"), &[address.into()])
     }
 
-    /// Declares a static shared array of `count` elements with an alignment in bytes: a power of
-    /// two, at least the size of an element, 128 for tile copies. ptxas limits static shared memory
-    /// to 48 KiB per kernel.
+    /// Declares a static shared array of `count` elements. `align` is its alignment in bytes: a
+    /// power of two, at least the size of an element; 128 for TMA copies of tiles. ptxas limits
+    /// static shared memory to 48 KiB per kernel.
     #[must_use]
     pub fn shared<T: Element>(&self, count: u32, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(count * T::TYPE.size(), align)
     }
 
-    /// Declares dynamic shared memory (at most 227 KiB, with static shared memory, on compute
-    /// capability 9.0), with an alignment in bytes, as above. There is one such memory: all calls
-    /// return the same address.
+    /// Declares dynamic shared memory, with an alignment in bytes as for [`Code::shared`]. Its size
+    /// is set by the launch: together with static shared memory at most 227 KiB on compute
+    /// capability 9.0. There is one such memory: all calls return the same address.
     #[must_use]
     pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(0, align)
@@ -172,13 +174,13 @@ impl Code {
         let name = self.edit(|body| body.shared(bytes, align));
         let base = self.edit(|body| body.reg(PtxType::U32));
         self.emit(Opcode::new("mov.u32"), [base.into(), name.as_str().into()]);
-        Ptr { k: self, base, bytes: 0, leads_to: PhantomData }
+        Ptr { k: self, base, bytes: 0, pointee: PhantomData }
     }
 }
 
 /// Thread, block and lane indices.
 impl Code {
-    /// Returns a 32-bit special register.
+    /// Returns the current value of a 32-bit special register, such as `%tid.x`.
     #[must_use]
     pub fn special(&self, name: &'static str) -> Val<'_, u32> {
         let reg = self.edit(|body| body.reg(PtxType::U32));
@@ -204,13 +206,14 @@ impl Code {
         self.special(["%nctaid.x", "%nctaid.y", "%nctaid.z"][axis])
     }
 
-    /// Returns the thread's index in its warp, for blocks along x.
+    /// Returns the thread's index in its warp. The block must be one-dimensional (along x).
     #[must_use]
     pub fn lane(&self) -> Val<'_, u32> {
         self.thread_id() & 31
     }
 
-    /// Returns the warp's index in its block, uniform over its threads.
+    /// Returns the warp's index in its block. A shuffle makes it uniform for the compiler, so all
+    /// lanes must be active.
     #[must_use]
     pub fn warp(&self) -> Val<'_, u32> {
         let warp = self.thread_id() >> 5;

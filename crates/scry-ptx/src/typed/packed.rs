@@ -24,8 +24,8 @@ impl Sign {
 }
 
 impl<'k> Val<'k, u32> {
-    /// Selects four of the eight bytes of `other:self` (`prmt`), each by four bits of the selector:
-    /// the byte's index, and bit 3 to replicate its sign.
+    /// Selects four of the eight bytes of `other:self` (`prmt`). Four bits of the selector are for
+    /// each: the byte's index, and bit 3 to replicate its sign.
     #[must_use]
     pub fn permute(self, other: impl ToOperand<u32>, selector: impl ToOperand<u32>) -> Self {
         let operands = [self.operand(), other.operand(), selector.operand()];
@@ -34,14 +34,14 @@ impl<'k> Val<'k, u32> {
 
     /// Returns one of its bytes, 0 to 3, zero-extended; 0 is the lowest.
     #[must_use]
-    pub fn byte(self, nth: u32) -> Self {
-        self.permute(0, 0x4440 | nth)
+    pub fn byte(self, index: u32) -> Self {
+        self.permute(0, 0x4440 | index)
     }
 
     /// Returns one of its bytes, 0 to 3, sign-extended.
     #[must_use]
-    pub fn signed_byte(self, nth: u32) -> Val<'k, i32> {
-        self.permute(0, (0x1110 * (nth | 8)) | nth).cast()
+    pub fn signed_byte(self, index: u32) -> Val<'k, i32> {
+        self.permute(0, (0x1110 * (index | 8)) | index).cast()
     }
 
     /// Returns `self & mask | other`.
@@ -74,12 +74,15 @@ impl Code {
     }
 
     /// Multiplies bytes on the tensor cores of a warp (`mma.sync`, `sm_80`), and adds accumulators:
-    /// 16 rows of `a` and 8 columns of `b`, K = `16 * A / 2` for `A` = 2 or 4 registers.
+    /// 16 rows of `a` by 8 columns of `b`. K is 16 for `A` = 2 registers, 32 for 4. `sign` is that
+    /// of `a`; bytes of `b` are signed.
     ///
-    /// Lane `l` holds, of each 16 bytes along K, the 4 bytes from `4 * (l % 4)` on: of rows `l / 4`
-    /// and `l / 4 + 8` in `a`, of column `l / 4` in `b`. Accumulators 0 and 1 are those of row `l /
-    /// 4` and columns `2 * (l % 4)` and the next one, 2 and 3 the same of the row 8 below. Bytes of
-    /// `b` are signed.
+    /// The elements of lane `l` are:
+    /// - `a`: of each 16 bytes along K the 4 bytes from `4 * (l % 4)` on, of row `l / 4`, then of
+    ///   row `l / 4 + 8`;
+    /// - `b`: the same 4 bytes of column `l / 4`;
+    /// - accumulators: row `l / 4`, columns `2 * (l % 4)` and the next one; then the same columns
+    ///   of the row 8 below.
     #[must_use]
     pub fn multiply_bytes<'k, const A: usize, const B: usize>(
         &'k self,

@@ -19,9 +19,9 @@ impl Code {
         self.emit_for_sm_90("griddepcontrol.wait");
     }
 
-    /// Allows the next launch to start, once a thread of each block has executed this or the block
-    /// has exited (`griddepcontrol.launch_dependents`). Must follow [`Code::pdl_wait`] in the same
-    /// thread.
+    /// Allows the next launch to start (`griddepcontrol.launch_dependents`). It starts once a
+    /// thread of each block has executed this, or the block has exited. Must follow
+    /// [`Code::pdl_wait`] in the same thread.
     pub fn pdl_launch_dependents(&self) {
         self.emit_for_sm_90("griddepcontrol.launch_dependents");
     }

@@ -8,7 +8,7 @@ use crate::types::{Operand, PtxType, Reg, StateSpace};
 
 /// The state space of a pointer.
 pub trait Memory: Copy {
-    /// Its name in instructions.
+    /// The state space in instructions.
     const SPACE: StateSpace;
     /// The type of an address.
     const ADDRESS: PtxType;
@@ -37,7 +37,7 @@ pub struct Ptr<'k, S, T> {
     pub(super) k: &'k super::Code,
     pub(super) base: Reg,
     pub(super) bytes: i64,
-    pub(super) leads_to: PhantomData<(S, T)>,
+    pub(super) pointee: PhantomData<(S, T)>,
 }
 
 impl<S, T> Clone for Ptr<'_, S, T> {
@@ -49,27 +49,29 @@ impl<S, T> Clone for Ptr<'_, S, T> {
 impl<S, T> Copy for Ptr<'_, S, T> {}
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
-    /// Returns the kernel that it belongs to.
+    /// Returns the builder of the kernel that it belongs to.
     #[must_use]
     pub fn code(self) -> &'k super::Code {
         self.k
     }
 
-    /// Returns the address of element `index`.
+    /// Returns a pointer to element `index`.
     #[must_use]
     pub fn at(self, index: impl ToOperand<u32>) -> Self {
         let size = T::TYPE.size();
         match index.operand() {
             Operand::Imm { bits, .. } => self.offset(bits as i64 * i64::from(size)),
-            index => self.moved("mad.wide.u32", "mad.lo.u32", &[index, Operand::u32(size)]),
+            index => {
+                self.base_plus_product("mad.wide.u32", "mad.lo.u32", &[index, Operand::u32(size)])
+            }
         }
     }
 
-    /// Returns the address of element `index`, with 64-bit arithmetic.
+    /// Returns a pointer to element `index`, computed with 64-bit arithmetic.
     #[must_use]
     pub fn at_wide(self, index: impl ToOperand<u64>) -> Self {
         let size = Operand::u64(T::TYPE.size().into());
-        self.moved("mad.lo.u64", "mad.lo.u64", &[index.operand(), size])
+        self.base_plus_product("mad.lo.u64", "mad.lo.u64", &[index.operand(), size])
     }
 
     /// Adds a constant number of bytes.
@@ -81,10 +83,11 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Adds a number of bytes.
     #[must_use]
     pub fn plus_bytes(self, bytes: impl ToOperand<u32>) -> Self {
-        self.moved("mad.wide.u32", "mad.lo.u32", &[bytes.operand(), Operand::u32(1)])
+        self.base_plus_product("mad.wide.u32", "mad.lo.u32", &[bytes.operand(), Operand::u32(1)])
     }
 
-    fn moved(self, wide: &str, narrow: &str, factors: &[Operand; 2]) -> Self {
+    /// Returns a pointer whose base is the product of two operands plus the base of this one.
+    fn base_plus_product(self, wide: &str, narrow: &str, factors: &[Operand; 2]) -> Self {
         let name = if S::ADDRESS == PtxType::U64 { wide } else { narrow };
         let operands = [factors[0], factors[1], self.base.into()];
         let base = self.k.edit(|body| body.op(S::ADDRESS, Opcode::new(name), &operands));
@@ -94,10 +97,10 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Returns the same pointer to elements of another type.
     #[must_use]
     pub fn cast<U: Element>(self) -> Ptr<'k, S, U> {
-        Ptr { k: self.k, base: self.base, bytes: self.bytes, leads_to: PhantomData }
+        Ptr { k: self.k, base: self.base, bytes: self.bytes, pointee: PhantomData }
     }
 
-    /// Returns it as an operand.
+    /// Returns it as the address of a memory access.
     #[must_use]
     pub fn address(self) -> Address {
         Address::reg(self.base, self.bytes)
@@ -113,11 +116,11 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     /// Loads a vector of 1, 2 or 4 elements, aligned to its size.
     #[must_use]
     pub fn load_vector<const N: usize>(self) -> [Val<'k, T>; N] {
-        self.load_through(false)
+        self.load_as(false)
     }
 
-    fn load_through<const N: usize>(self, cached: bool) -> [Val<'k, T>; N] {
-        let regs = self.k.edit(|body| body.load(S::SPACE, T::TYPE, self.address(), N, cached));
+    fn load_as<const N: usize>(self, read_only: bool) -> [Val<'k, T>; N] {
+        let regs = self.k.edit(|body| body.load(S::SPACE, T::TYPE, self.address(), N, read_only));
         std::array::from_fn(|nth| self.k.wrap(regs[nth]))
     }
 
@@ -137,7 +140,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
     /// Loads an element that is constant while the kernel runs (`ld.global.nc`).
     #[must_use]
     pub fn load_constant(self) -> Val<'k, T> {
-        let [value] = self.load_through(true);
+        let [value] = self.load_as(true);
         value
     }
 
@@ -145,7 +148,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
     /// (`ld.global.nc`).
     #[must_use]
     pub fn load_constant_vector<const N: usize>(self) -> [Val<'k, T>; N] {
-        self.load_through(true)
+        self.load_as(true)
     }
 
     /// Returns the address as an integer.
@@ -154,10 +157,10 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap::<u64>(self.base) + self.bytes as u64
     }
 
-    /// The pointer to an address.
+    /// Returns the pointer to an address.
     #[must_use]
     pub fn from_bits(address: Val<'k, u64>) -> Self {
-        Self { k: address.k, base: address.reg(), bytes: 0, leads_to: PhantomData }
+        Self { k: address.k, base: address.reg(), bytes: 0, pointee: PhantomData }
     }
 }
 
@@ -168,9 +171,9 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
         self.k.wrap::<u32>(self.base) + self.bytes as u32
     }
 
-    /// The pointer to an address.
+    /// Returns the pointer to an address.
     #[must_use]
     pub fn from_bits(address: Val<'k, u32>) -> Self {
-        Self { k: address.k, base: address.reg(), bytes: 0, leads_to: PhantomData }
+        Self { k: address.k, base: address.reg(), bytes: 0, pointee: PhantomData }
     }
 }

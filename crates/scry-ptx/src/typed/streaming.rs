@@ -6,29 +6,29 @@ use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs, under a
-    /// predicate. Where `only` is false nothing is loaded, and each element is `otherwise`.
+    /// Loads a vector of 1, 2 or 4 elements that are constant while the kernel runs. Where
+    /// `predicate` is false nothing is loaded, and each element is `otherwise`.
     #[must_use]
     pub fn load_where<const N: usize>(
         self,
-        only: Option<Val<'k, bool>>,
+        predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
-        self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
+        self.load_with(Opcode::new("ld.global.nc"), None, predicate, otherwise)
     }
 
     /// As [`Ptr::load_where`], for memory that may be written while the kernel runs.
     #[must_use]
     pub fn load_fresh_where<const N: usize>(
         self,
-        only: Option<Val<'k, bool>>,
+        predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
-        self.load_by(Opcode::new("ld.global"), None, only, otherwise)
+        self.load_with(Opcode::new("ld.global"), None, predicate, otherwise)
     }
 
-    /// Loads an element, bypassing L1, which may hold stale data of a predecessor that this launch
-    /// has not waited for.
+    /// Loads an element, bypassing L1. For loads before [`Code::pdl_wait`]: as the launch has not
+    /// waited for its predecessor, L1 may hold stale data of that.
     #[must_use]
     pub fn load_before_wait(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));
@@ -37,46 +37,52 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap(value)
     }
 
-    /// As [`Ptr::load_where`], for data that is read once: bypasses L1, with an L2 eviction policy.
+    /// As [`Ptr::load_where`], for data that is read only once: bypasses L1, and applies an
+    /// eviction policy in L2.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
         policy: Policy<'k>,
-        only: Option<Val<'k, bool>>,
+        predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
         let opcode = Opcode::new("ld.global.nc.L1::no_allocate.L2::cache_hint");
-        self.load_by(opcode, Some(policy), only, otherwise)
+        self.load_with(opcode, Some(policy), predicate, otherwise)
     }
 
-    fn load_by<const N: usize>(
+    fn load_with<const N: usize>(
         self,
         opcode: Opcode,
         policy: Option<Policy<'k>>,
-        only: Option<Val<'k, bool>>,
+        predicate: Option<Val<'k, bool>>,
         otherwise: impl ToOperand<T>,
     ) -> [Val<'k, T>; N] {
-        let regs: [Reg; N] = std::array::from_fn(|_| match only {
+        let regs: [Reg; N] = std::array::from_fn(|_| match predicate {
             None => self.k.edit(|body| body.reg(T::TYPE)),
             Some(_) => self.k.var(otherwise).reg(),
         });
-        let mut args = vec![group(&regs.map(Operand::Reg)), self.address().into()];
+        let mut args = vec![scalar_or_vector(&regs.map(Operand::Reg)), self.address().into()];
         args.extend(policy.map(|Policy(policy)| policy.reg().into()));
-        write(self.k, only, vector(opcode, N, T::TYPE), args);
+        emit_predicated(self.k, predicate, vector_opcode(opcode, N, T::TYPE), args);
         regs.map(|reg| self.k.wrap(reg))
     }
 }
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
-    /// Stores a vector of 1, 2 or 4 elements where `only` is true.
+    /// Stores a vector of 1, 2 or 4 elements where `predicate` is true.
     pub fn store_where<const N: usize>(
         self,
-        only: Option<Val<'k, bool>>,
+        predicate: Option<Val<'k, bool>>,
         values: [impl ToOperand<T>; N],
     ) {
         let values = values.map(ToOperand::operand);
-        let opcode = vector(Opcode::new("st").space(S::SPACE), N, T::TYPE);
-        write(self.k, only, opcode, vec![self.address().into(), group(&values)]);
+        let opcode = vector_opcode(Opcode::new("st").space(S::SPACE), N, T::TYPE);
+        emit_predicated(
+            self.k,
+            predicate,
+            opcode,
+            vec![self.address().into(), scalar_or_vector(&values)],
+        );
     }
 }
 
@@ -91,7 +97,7 @@ impl Policy<'_> {
 }
 
 impl Code {
-    /// Returns the policy that evicts first.
+    /// Returns the policy by which data is evicted first.
     #[must_use]
     pub fn evict_first(&self) -> Policy<'_> {
         self.edit(|body| body.require(7, 4));
@@ -124,20 +130,27 @@ pub fn unpack_bf16x2(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     [(pair << 16).cast(), (pair & 0xffff_0000).cast()]
 }
 
-fn vector(opcode: Opcode, count: usize, ty: PtxType) -> Opcode {
+/// Adds the vector size and the type to an opcode.
+fn vector_opcode(opcode: Opcode, count: usize, ty: PtxType) -> Opcode {
     let opcode = opcode.with_if(count > 1, if count == 2 { "v2" } else { "v4" });
     opcode.ty(ty.to_bits())
 }
 
-fn group(operands: &[Operand]) -> asm::Arg {
+fn scalar_or_vector(operands: &[Operand]) -> asm::Arg {
     match operands {
-        [one] => (*one).into(),
+        [scalar] => (*scalar).into(),
         several => asm::Arg::Vector(several.to_vec()),
     }
 }
 
-fn write(k: &Code, only: Option<Val<'_, bool>>, opcode: Opcode, args: Vec<asm::Arg>) {
-    match only.map(Val::reg) {
+/// Emits an instruction, under a predicate if there is one.
+fn emit_predicated(
+    k: &Code,
+    predicate: Option<Val<'_, bool>>,
+    opcode: Opcode,
+    args: Vec<asm::Arg>,
+) {
+    match predicate.map(Val::reg) {
         None => k.edit(|body| body.emit(opcode, args)),
         Some(pred) => k.edit(|body| body.emit_if(pred, true, opcode, args)),
     }
@@ -192,9 +205,9 @@ mod tests {
         });
         let text = PtxModule::new(Target::SM_90).with(kernel).to_string();
         assemble(&text, Target::SM_90);
-        let before_wait = text.find("ld.relaxed.gpu.global.b16 ").expect("it is read early");
-        let wait = text.find("griddepcontrol.wait;").expect("it waits");
-        let fresh = text.find(" ld.global.b16 ").expect("it is read again");
+        let before_wait = text.find("ld.relaxed.gpu.global.b16 ").expect("a load before the wait");
+        let wait = text.find("griddepcontrol.wait;").expect("a wait");
+        let fresh = text.find(" ld.global.b16 ").expect("a load after the wait");
         assert!(before_wait < wait && wait < fresh, "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! The text that the typed layer emits, and whether ptxas accepts it.
+//! Tests of the text that the typed layer emits, and of whether ptxas accepts it.
 
 use super::hopper::{
     Accumulators, Left, MBarrier, Matrix, MmaType, Swizzle, Transposed, descriptor,
@@ -7,13 +7,14 @@ use super::{Bf16x2, Code, Sign, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxEntry, PtxModule, Target};
 
+/// Returns a kernel's module as text, assembled if there is an assembler.
 fn text(target: Target, kernel: PtxEntry) -> String {
     let text = PtxModule::new(target).with(kernel).to_string();
     assemble(&text, target);
     text
 }
 
-/// The instructions of a kernel, without its head.
+/// Returns the instructions of a kernel, without its declarations.
 fn instructions(write: impl FnOnce(&Code)) -> Vec<String> {
     let kernel = kernel("k", Target::SM_80, [32, 1, 1], write);
     assemble(&PtxModule::new(Target::SM_80).with(kernel.clone()).to_string(), Target::SM_80);
@@ -127,8 +128,8 @@ fn warp_reduction_is_a_butterfly() {
     assert_eq!(lines, expected);
 }
 
-/// A product of two tiles that copies bring, in a cluster of two blocks.
-fn product(k: &Code) {
+/// Emits the product of two tiles that TMA loads, in a cluster of two blocks.
+fn tile_product(k: &Code) {
     let map = k.tensor_map("a");
     let y = k.pointer::<f32>("y");
     let tiles = k.dynamic_shared::<u16>(1024);
@@ -167,7 +168,7 @@ fn product(k: &Code) {
 #[test]
 fn hopper_instructions_assemble() {
     let target = Target::SM_90A;
-    let mut kernel = kernel("product", target, [128, 1, 1], product);
+    let mut kernel = kernel("product", target, [128, 1, 1], tile_product);
     kernel.cluster = Some([2, 1, 1]);
     let text = text(target, kernel);
     for line in [
@@ -210,12 +211,12 @@ fn ampere_instructions_assemble() {
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r11, %r12, %r13, %r14}, \
          {%r3, %r4, %r5, %r6}, {%r7, %r8}, {%r11, %r12, %r13, %r14};",
     ] {
-        assert!(lines.iter().any(|written| written == line), "no {line} in {lines:#?}");
+        assert!(lines.iter().any(|found| found == line), "no {line} in {lines:#?}");
     }
 }
 
 #[test]
-fn descriptors_differ_in_one_word() {
+fn matrix_descriptors_share_the_upper_word() {
     let target = Target::SM_90A;
     let kernel = kernel("parts", target, [128, 1, 1], |k| {
         let tile = k.dynamic_shared::<u16>(1024);
@@ -244,7 +245,7 @@ fn descriptors_differ_in_one_word() {
 }
 
 #[test]
-fn bytes_are_extracted_multiplied_and_copied() {
+fn byte_operations_and_int8_mma() {
     let lines = instructions(|k| {
         let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
         let _ = k.dp4a(a.byte(2), b, a.signed_byte(3));

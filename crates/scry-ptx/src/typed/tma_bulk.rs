@@ -6,10 +6,11 @@ use super::{Code, Global, Ptr, Shared};
 use crate::asm::Opcode;
 
 impl Code {
-    /// Copies this many bytes, a multiple of 16, into shared memory. Both addresses must be
-    /// multiples of 16, or the launch fails. Executed by one thread. The bytes are counted by the
-    /// barrier, whose expected count a thread must set before, see [`MBarrier::arrive_expect_tx`],
-    /// or its phase may complete too early.
+    /// Copies this many bytes, a multiple of 16, from global to shared memory. Both addresses must
+    /// be multiples of 16, or the launch fails. Executed by one thread.
+    ///
+    /// The mbarrier counts the bytes. A thread must set the expected count before
+    /// ([`MBarrier::arrive_expect_tx`]), or the phase may complete too early.
     pub fn fetch_bytes<T: Element, U: Element>(
         &self,
         to: Ptr<'_, Shared, T>,

@@ -121,13 +121,13 @@ impl<T: Element> ToOperand<T> for Val<'_, T> {
 }
 
 impl<'k, T: Element> Val<'k, T> {
-    /// Returns the kernel that it belongs to.
+    /// Returns the builder of the kernel that it belongs to.
     #[must_use]
     pub fn code(self) -> &'k Code {
         self.k
     }
 
-    /// Returns its register.
+    /// Returns its register; a constant is copied to a new one.
     #[must_use]
     pub fn reg(self) -> Reg {
         self.k.edit(|body| body.in_register(self.operand))
@@ -146,13 +146,13 @@ impl<'k, T: Element> Val<'k, T> {
         self.k.wrap(result)
     }
 
-    /// Emits `name.type self`.
+    /// Emits `name.type self`, and returns the result.
     #[must_use]
     pub fn unary(self, name: &str) -> Self {
         self.k.op(Opcode::typed(name, T::TYPE), &[self.operand])
     }
 
-    /// Emits `name.type self, other`.
+    /// Emits `name.type self, other`, and returns the result.
     #[must_use]
     pub fn binary(self, name: &str, other: impl ToOperand<T>) -> Self {
         self.k.op(Opcode::typed(name, T::TYPE), &[self.operand, other.operand()])
@@ -204,8 +204,9 @@ impl<'k, T: Number> Val<'k, T> {
     /// Returns whether they differ; true if a float is NaN.
     #[must_use]
     pub fn differs(self, other: impl ToOperand<T>) -> Val<'k, bool> {
-        let float = matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
-        self.compare(if float { "neu" } else { "ne" }, other)
+        let is_float =
+            matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
+        self.compare(if is_float { "neu" } else { "ne" }, other)
     }
 
     /// Returns the minimum; of a float and NaN, the float.
@@ -220,35 +221,35 @@ impl<'k, T: Number> Val<'k, T> {
         self.binary("max", other)
     }
 
-    /// Returns `self * factor + summand`: rounded once for floats (FMA), the low bits for integers.
+    /// Returns `self * factor + addend`: rounded once for floats (FMA), the low bits for integers.
     #[must_use]
-    pub fn mul_add(self, factor: impl ToOperand<T>, summand: impl ToOperand<T>) -> Self {
+    pub fn mul_add(self, factor: impl ToOperand<T>, addend: impl ToOperand<T>) -> Self {
         let name = match T::TYPE {
             PtxType::U16 | PtxType::U32 | PtxType::S32 | PtxType::U64 => "mad.lo",
             _ => "fma.rn",
         };
-        let operands = [self.operand, factor.operand(), summand.operand()];
+        let operands = [self.operand, factor.operand(), addend.operand()];
         self.k.op(Opcode::typed(name, T::TYPE), &operands)
     }
 }
 
 impl<'k> Val<'k, bool> {
-    /// Selects one of two values.
+    /// Selects one of two values: the first where this bool is true.
     #[must_use]
     pub fn select<T: Element>(
         self,
-        holds: impl ToOperand<T>,
-        otherwise: impl ToOperand<T>,
+        if_true: impl ToOperand<T>,
+        if_false: impl ToOperand<T>,
     ) -> Val<'k, T> {
-        let (pred, holds, otherwise) = (self.reg(), holds.operand(), otherwise.operand());
-        let result = self.k.edit(|body| body.select(T::TYPE, pred, holds, otherwise));
+        let (pred, if_true, if_false) = (self.reg(), if_true.operand(), if_false.operand());
+        let result = self.k.edit(|body| body.select(T::TYPE, pred, if_true, if_false));
         self.k.wrap(result)
     }
 }
 
 /// Functions that the hardware approximates.
 impl Val<'_, f32> {
-    /// Returns 2 to this power, within 2 ULP; subnormal results are 0.
+    /// Returns 2 to the power of this number, within 2 ULP; subnormal results are 0.
     #[must_use]
     pub fn exp2(self) -> Self {
         self.unary("ex2.approx.ftz")
@@ -273,7 +274,7 @@ impl Val<'_, f32> {
     }
 }
 
-/// Packs two floats as 16-bit floats into one register, `low` in the low half.
+/// Converts two floats to 16-bit floats and packs them into one register, `low` in the low half.
 #[must_use]
 pub fn pack<'k, P: Element>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, P> {
     let opcode = Opcode::new("cvt.rn").ty(P::TYPE).ty(PtxType::F32);
@@ -386,8 +387,8 @@ impl<T> Clone for Var<'_, T> {
 impl<T> Copy for Var<'_, T> {}
 
 impl<'k, T: Element> Var<'k, T> {
-    /// Returns the variable's register, which later assignments change: use [`Val::copied`] to keep
-    /// the current value.
+    /// Returns the variable's register as a value. Later assignments change it: use [`Val::copied`]
+    /// to keep the current value.
     #[must_use]
     pub fn get(self) -> Val<'k, T> {
         self.k.wrap(self.reg)
@@ -406,7 +407,7 @@ impl<'k, T: Element> Var<'k, T> {
 }
 
 impl<T: Element> Val<'_, T> {
-    /// Copies the current value to a register of its own.
+    /// Copies the current value to a new register.
     #[must_use]
     pub fn copied(self) -> Self {
         let result = self.k.edit(|body| body.copy(T::TYPE, self.operand));
