@@ -2,7 +2,7 @@
 
 use super::alu::Alu;
 
-/// A register, by its position among those of all classes.
+/// A register, by its index among those of all classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reg(pub usize);
 
@@ -48,14 +48,14 @@ pub struct Memory {
 pub enum Special {
     /// Position of the thread in its block, on an axis.
     Thread(usize),
-    /// Position of the block in the grid.
+    /// Position of the block in the grid, on an axis.
     Block(usize),
-    /// Blocks of the grid.
+    /// Blocks of the grid, on an axis.
     Blocks(usize),
     Lane,
-    /// The lanes below this one.
+    /// The mask of the lanes below this one.
     LanesBelow,
-    /// The lanes up to this one.
+    /// The mask of the lanes up to this one, inclusive.
     LanesUpTo,
     Clock,
     /// The slot of the warp on its multiprocessor.
@@ -65,7 +65,7 @@ pub enum Special {
 
 impl Special {
     pub fn parse(name: &str) -> Option<Self> {
-        let axis = |name: &str, of| match name.strip_prefix(of) {
+        let axis = |name: &str, register| match name.strip_prefix(register) {
             Some(".x") => Some(0),
             Some(".y") => Some(1),
             Some(".z") => Some(2),
@@ -121,8 +121,9 @@ pub enum Op {
         count: usize,
     },
     Special(Reg, Special),
-    /// One register from those of its parts, the lowest first.
+    /// Combines registers into a larger one, the lowest bits first.
     Pack(Reg, Vec<Reg>),
+    /// Splits a register into smaller ones, the lowest bits first.
     Unpack(Vec<Reg>, Reg),
     Load {
         space: Space,
@@ -145,7 +146,7 @@ pub enum Op {
         from: [Operand; 2],
         address: Address,
     },
-    /// To an instruction, by position.
+    /// Jumps to an instruction, by its index.
     Branch(usize),
     Return,
     Barrier,
@@ -165,7 +166,7 @@ pub enum Op {
     Shuffle {
         mode: Shuffle,
         to: Reg,
-        known: Option<Reg>,
+        in_range: Option<Reg>,
         value: Reg,
         by: Operand,
         bounds: Operand,
@@ -173,8 +174,8 @@ pub enum Op {
     },
     /// `mma`: matrices of 16-bit floats, with accumulators of 16 or 32 bits.
     Multiply {
-        depth: usize,
-        is_half: bool,
+        k_dim: usize,
+        is_f16: bool,
         d: Vec<Reg>,
         abc: [Vec<Reg>; 3],
     },
@@ -183,7 +184,7 @@ pub enum Op {
 /// An instruction.
 #[derive(Debug, Clone)]
 pub struct Inst {
-    /// The predicate, and the value that it must have.
+    /// The predicate, and the value for which the instruction is executed.
     pub guard: Option<(Reg, bool)>,
     pub op: Op,
     /// Its line in the text, from 0.

@@ -1,4 +1,4 @@
-//! Instructions that the threads of a warp execute together.
+//! Collective instructions, which the threads of a warp execute together.
 
 use half::f16;
 
@@ -7,78 +7,82 @@ use super::code::{Op, Operand, Reg, Shuffle};
 use super::warp::{LANES, State, Warp, lanes};
 
 /// An error and its lane.
-type Wrong = (usize, String);
+type LaneError = (usize, String);
 
-/// The value from inactive lanes.
-const POISON: u64 = 0xdead_beef;
+/// The value from inactive lanes, which the manual leaves undefined.
+const UNDEFINED: u64 = 0xdead_beef;
 
 impl Warp<'_> {
     /// Executes a collective instruction; returns the lanes for which it completed. The others wait
     /// for the lanes of their mask.
-    pub fn collective(&mut self, op: &Op, acting: u32) -> Result<u32, Wrong> {
+    pub fn collective(&mut self, op: &Op, active: u32) -> Result<u32, LaneError> {
         let mask = match op {
             Op::ActiveMask(to) => {
-                self.write(*to, acting, &[acting.into(); LANES]);
-                return Ok(acting);
+                self.write(*to, active, &[active.into(); LANES]);
+                return Ok(active);
             }
             Op::WarpBarrier(mask)
             | Op::Ballot { mask, .. }
             | Op::Reduce { mask, .. }
             | Op::Shuffle { mask, .. } => *mask,
             Op::Multiply { .. } => Operand::Bits(u32::MAX.into()),
-            other => unreachable!("{other:?} is no instruction of a warp"),
+            other => unreachable!("{other:?} is not a collective instruction"),
         };
-        let masks = self.operand(mask, acting)?;
-        let mut done = 0;
-        for lane in lanes(acting) {
-            let named = masks[lane] as u32;
-            if named & 1 << lane == 0 {
-                return Err((lane, format!("the thread is not in its own mask {named:#010x}")));
+        let masks = self.operand(mask, active)?;
+        let mut completed = 0;
+        for lane in lanes(active) {
+            let masked = masks[lane] as u32;
+            if masked & 1 << lane == 0 {
+                return Err((lane, format!("the thread is not in its own mask {masked:#010x}")));
             }
-            let named = named & self.live();
-            if done & 1 << lane != 0 || named & !acting != 0 {
+            let masked = masked & self.live();
+            if completed & 1 << lane != 0 || masked & !active != 0 {
                 continue;
             }
-            if let Some(other) = lanes(named).find(|other| masks[*other] != masks[lane]) {
+            if let Some(other) = lanes(masked).find(|other| masks[*other] != masks[lane]) {
                 let masks = (masks[lane], masks[other]);
-                return Err((lane, format!("threads that meet name different masks: {masks:x?}")));
+                return Err((
+                    lane,
+                    format!("threads at the same instruction have different masks: {masks:x?}"),
+                ));
             }
-            self.perform(op, named)?;
-            done |= named;
+            self.execute_collective(op, masked)?;
+            completed |= masked;
         }
-        Ok(done)
+        Ok(completed)
     }
 
-    /// Executes an instruction at which all its threads have arrived.
-    fn perform(&mut self, op: &Op, here: u32) -> Result<(), Wrong> {
+    /// Executes an instruction that all threads of a mask have reached.
+    fn execute_collective(&mut self, op: &Op, lanes_mask: u32) -> Result<(), LaneError> {
         match op {
             Op::Ballot { to, pred, .. } => {
-                let votes = self.read(*pred, here)?;
-                let yes: u32 = lanes(here).filter(|n| votes[*n] & 1 == 1).map(|n| 1 << n).sum();
-                self.write(*to, here, &[yes.into(); LANES]);
+                let votes = self.read(*pred, lanes_mask)?;
+                let voters: u32 =
+                    lanes(lanes_mask).filter(|n| votes[*n] & 1 == 1).map(|n| 1 << n).sum();
+                self.write(*to, lanes_mask, &[voters.into(); LANES]);
             }
             Op::Reduce { alu, to, value, .. } => {
-                let sum = self.reduced(*alu, *value, here)?;
-                self.write(*to, here, &[sum; LANES]);
+                let result = self.reduce(*alu, *value, lanes_mask)?;
+                self.write(*to, lanes_mask, &[result; LANES]);
             }
-            Op::Shuffle { mode, to, known, value, by, bounds, .. } => {
-                let operands = [self.operand(*by, here)?, self.operand(*bounds, here)?];
-                self.shuffle(*mode, (*to, *known), *value, operands, here)?;
+            Op::Shuffle { mode, to, in_range, value, by, bounds, .. } => {
+                let operands = [self.operand(*by, lanes_mask)?, self.operand(*bounds, lanes_mask)?];
+                self.shuffle(*mode, (*to, *in_range), *value, operands, lanes_mask)?;
             }
-            Op::Multiply { depth, is_half, d, abc } => {
-                if self.are(State::Ended) != 0 {
-                    return Err((0, "threads are missing that matrices are multiplied by".into()));
+            Op::Multiply { k_dim, is_f16, d, abc } => {
+                if self.lanes_in(State::Exited) != 0 {
+                    return Err((0, "a matrix product needs all threads of the warp".into()));
                 }
-                self.multiply(*depth, *is_half, d, abc)?;
+                self.multiply(*k_dim, *is_f16, d, abc)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn reduced(&self, alu: Alu, value: Reg, here: u32) -> Result<u64, Wrong> {
-        let values = self.read(value, here)?;
-        let mut all = lanes(here);
+    fn reduce(&self, alu: Alu, value: Reg, lanes_mask: u32) -> Result<u64, LaneError> {
+        let values = self.read(value, lanes_mask)?;
+        let mut all = lanes(lanes_mask);
         let first = all.next().map_or(0, |lane| values[lane]);
         all.try_fold(first, |sum, lane| {
             alu.compute([sum, values[lane], 0]).map_err(|what| (lane, what.to_owned()))
@@ -88,48 +92,51 @@ impl Warp<'_> {
     fn shuffle(
         &mut self,
         mode: Shuffle,
-        (to, known): (Reg, Option<Reg>),
+        (to, in_range): (Reg, Option<Reg>),
         value: Reg,
         [by, bounds]: [[u64; LANES]; 2],
-        here: u32,
-    ) -> Result<(), Wrong> {
-        let values = *self.read(value, here)?;
-        let (mut got, mut fits) = ([POISON; LANES], [0; LANES]);
-        for lane in lanes(here) {
+        lanes_mask: u32,
+    ) -> Result<(), LaneError> {
+        let values = *self.read(value, lanes_mask)?;
+        let (mut received, mut in_range_bits) = ([UNDEFINED; LANES], [0; LANES]);
+        for lane in lanes(lanes_mask) {
             let (by, bounds) = (by[lane] as i64 & 31, bounds[lane] as i64);
-            let (own, clamp, segment) = (lane as i64, bounds & 31, bounds >> 8 & 31);
-            let (least, most) = (own & segment, (own & segment) | (clamp & !segment));
-            let (from, is_there) = match mode {
-                Shuffle::Up => (own - by, own - by >= most),
-                Shuffle::Down => (own + by, own + by <= most),
-                Shuffle::Butterfly => (own ^ by, own ^ by <= most),
-                Shuffle::Index => (least | (by & !segment), least | (by & !segment) <= most),
+            let (lane_index, clamp, segment) = (lane as i64, bounds & 31, bounds >> 8 & 31);
+            let (min_lane, max_lane) =
+                (lane_index & segment, (lane_index & segment) | (clamp & !segment));
+            let (from, is_in_range) = match mode {
+                Shuffle::Up => (lane_index - by, lane_index - by >= max_lane),
+                Shuffle::Down => (lane_index + by, lane_index + by <= max_lane),
+                Shuffle::Butterfly => (lane_index ^ by, lane_index ^ by <= max_lane),
+                Shuffle::Index => {
+                    (min_lane | (by & !segment), min_lane | (by & !segment) <= max_lane)
+                }
             };
-            let from = if is_there { from as usize } else { lane };
-            fits[lane] = is_there.into();
+            let from = if is_in_range { from as usize } else { lane };
+            in_range_bits[lane] = is_in_range.into();
             // The value from an inactive lane is undefined, but harmless if unused.
-            if here & 1 << from != 0 {
-                got[lane] = values[from];
+            if lanes_mask & 1 << from != 0 {
+                received[lane] = values[from];
             }
         }
-        self.write(to, here, &got);
-        if let Some(known) = known {
-            self.write(known, here, &fits);
+        self.write(to, lanes_mask, &received);
+        if let Some(in_range) = in_range {
+            self.write(in_range, lanes_mask, &in_range_bits);
         }
         Ok(())
     }
 
-    /// `mma.sync.aligned.m16n8kK.row.col.D.f16.f16.C`, where each thread's elements are as the
-    /// manual has them.
+    /// Executes `mma.sync.aligned.m16n8kK.row.col.D.f16.f16.C`, with the fragment layouts of the
+    /// manual.
     fn multiply(
         &mut self,
-        depth: usize,
-        is_half: bool,
+        k_dim: usize,
+        is_f16: bool,
         d: &[Reg],
         [a, b, c]: &[Vec<Reg>; 3],
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), LaneError> {
         let (mut left, mut right) = ([[0f32; 16]; 16], [[0f32; 8]; 16]);
-        let mut sums = [[0f32; 8]; 16];
+        let mut accumulators = [[0f32; 8]; 16];
         for thread in 0..LANES {
             let (group, within) = (thread / 4, thread % 4);
             for (i, element) in self.elements(thread, a, true)?.into_iter().enumerate() {
@@ -139,21 +146,21 @@ impl Warp<'_> {
             for (i, element) in self.elements(thread, b, true)?.into_iter().enumerate() {
                 right[within * 2 + (i & 1) + if i >= 2 { 8 } else { 0 }][group] = element;
             }
-            for (i, element) in self.elements(thread, c, is_half)?.into_iter().enumerate() {
-                sums[group + i / 2 * 8][within * 2 + (i & 1)] = element;
+            for (i, element) in self.elements(thread, c, is_f16)?.into_iter().enumerate() {
+                accumulators[group + i / 2 * 8][within * 2 + (i & 1)] = element;
             }
         }
-        for (row, sums) in left.iter().zip(&mut sums) {
-            for (column, sum) in sums.iter_mut().enumerate() {
-                *sum += (0..depth).map(|k| row[k] * right[k][column]).sum::<f32>();
+        for (row, accumulators) in left.iter().zip(&mut accumulators) {
+            for (column, sum) in accumulators.iter_mut().enumerate() {
+                *sum += (0..k_dim).map(|k| row[k] * right[k][column]).sum::<f32>();
             }
         }
         for (nth, register) in d.iter().enumerate() {
             let bits = std::array::from_fn(|thread| {
                 let (group, within) = (thread / 4, thread % 4);
-                let element = |i: usize| sums[group + i / 2 * 8][within * 2 + (i & 1)];
+                let element = |i: usize| accumulators[group + i / 2 * 8][within * 2 + (i & 1)];
                 let half = |i: usize| u64::from(f16::from_f32(element(i)).to_bits());
-                match is_half {
+                match is_f16 {
                     true => half(2 * nth) | half(2 * nth + 1) << 16,
                     false => element(nth).to_bits().into(),
                 }
@@ -163,13 +170,18 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// The elements of a fragment of registers: two 16-bit floats each, or one of 32 bits.
-    fn elements(&self, thread: usize, registers: &[Reg], halves: bool) -> Result<Vec<f32>, Wrong> {
+    /// Returns the elements in the registers of a fragment: two f16 each, or one f32.
+    fn elements(
+        &self,
+        thread: usize,
+        registers: &[Reg],
+        is_f16: bool,
+    ) -> Result<Vec<f32>, LaneError> {
         let mut elements = Vec::new();
         for register in registers {
             let word = self.read(*register, 1 << thread)?[thread] as u32;
             let half = |bits: u32| f16::from_bits(bits as u16).to_f32();
-            match halves {
+            match is_f16 {
                 true => elements.extend([half(word), half(word >> 16)]),
                 false => elements.push(f32::from_bits(word)),
             }

@@ -1,33 +1,33 @@
-//! Kernels for indirect launches: a few blocks loop over the workgroups.
+//! Tests of kernels for indirect launches: a few blocks loop over the workgroups.
 
 use scry_ir::GridSource;
 use scry_ptx::Target;
 
-use super::run::{How, Outcome, Work, run};
+use super::run::{Outcome, RunOptions, TestLaunch, run};
 
-/// How indirect launches are executed.
-fn counted(target: Target) -> How<'static> {
-    let mut how = How::on(target);
-    how.options.grid = GridSource::Counts;
-    how
+/// Returns the options of an indirect launch.
+fn options_for(target: Target) -> RunOptions<'static> {
+    let mut run_options = RunOptions::for_target(target);
+    run_options.ptx.grid = GridSource::Counts;
+    run_options
 }
 
-fn work(source: &str, groups: [u32; 3], words: usize) -> Work {
+fn launch(source: &str, groups: [u32; 3], words: usize) -> TestLaunch {
     let buffers = vec![vec![0; 4 * words]];
-    Work { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
+    TestLaunch { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
 }
 
 #[track_caller]
-fn ends(expected: Outcome, source: &str, groups: [u32; 3], words: usize) {
+fn assert_outcome(expected: Outcome, source: &str, groups: [u32; 3], words: usize) {
     for target in [Target::SM_75, Target::SM_90] {
-        match run(&work(source, groups, words), &counted(target)) {
+        match run(&launch(source, groups, words), &options_for(target)) {
             Ok(outcome) => assert_eq!(outcome, expected, "{groups:?}"),
             Err(problem) => panic!("{groups:?}: {problem}\n{source}"),
         }
     }
 }
 
-/// Counts of no workgroup, of fewer than there are blocks, of as many, and of more.
+/// Counts of no workgroups, of fewer workgroups than there are blocks (3), as many, and more.
 const GROUPS: [[u32; 3]; 10] = [
     [1, 1, 1],
     [2, 1, 1],
@@ -57,11 +57,11 @@ fn every_workgroup_runs_once() {
             atomicAdd(&found[nth * 8u + local], sum + 1u);
         }";
     for groups in GROUPS {
-        ends(Outcome::Same, source, groups, 1024);
+        assert_outcome(Outcome::Same, source, groups, 1024);
     }
 }
 
-/// A block executes one workgroup after another in the same shared memory and registers.
+/// A block executes several workgroups in the same shared memory and registers.
 #[test]
 fn every_workgroup_starts_with_zeroed_memory() {
     let source = "
@@ -88,7 +88,7 @@ fn every_workgroup_starts_with_zeroed_memory() {
             found[group.x * 40u + local] = both + times;
         }";
     for groups in GROUPS {
-        ends(Outcome::Same, source, groups, 1024);
+        assert_outcome(Outcome::Same, source, groups, 1024);
     }
 }
 
@@ -107,7 +107,7 @@ fn return_ends_only_the_workgroup() {
             found[id.x] = id.x + 1u;
         }";
     for groups in GROUPS {
-        ends(Outcome::Same, source, groups, 64);
+        assert_outcome(Outcome::Same, source, groups, 64);
     }
 }
 
@@ -135,7 +135,7 @@ fn workgroup_counts_beyond_u32_run_nothing() {
         [max, max, 0],
         [0; 3],
     ] {
-        ends(Outcome::Same, source, groups, 1);
+        assert_outcome(Outcome::Same, source, groups, 1);
     }
 }
 
@@ -151,8 +151,8 @@ fn cancellation_stops_many_workgroups() {
             if local < 39u { return; }
             atomicAdd(&found, atomicLoad(&together));
         }";
-    ends(Outcome::Stopped, source, [u32::MAX / 40, 1, 1], 1);
-    ends(Outcome::Stopped, source, [65535, 3, 21845], 1);
+    assert_outcome(Outcome::Cancelled, source, [u32::MAX / 40, 1, 1], 1);
+    assert_outcome(Outcome::Cancelled, source, [65535, 3, 21845], 1);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn cancellation_stops_an_endless_workgroup() {
         fn main(@builtin(workgroup_id) group: vec3u) {
             while atomicLoad(&found) < 1000u { if group.x < 5u { atomicAdd(&found, 1u); break; } }
         }";
-    ends(Outcome::Stopped, source, [9, 2, 1], 1);
+    assert_outcome(Outcome::Cancelled, source, [9, 2, 1], 1);
 }
 
 /// A single-pass scan waits like this for earlier workgroups.
@@ -174,9 +174,10 @@ fn workgroups_may_wait_for_earlier_ones() {
         @compute @workgroup_size(1)
         fn main(@builtin(workgroup_id) group: vec3u) {
             let nth = group.x;
-            // The interpreter executes one block after another: the others have not begun.
+            // Workgroup `nth - 3` is executed by the same block. Others may not have begun: the
+            // interpreter executes one block after another.
             if nth >= 3u { while atomicLoad(&done[nth - 3u]) == 0u {} }
             atomicStore(&done[nth], nth + 1u);
         }";
-    ends(Outcome::Same, source, [50, 1, 1], 64);
+    assert_outcome(Outcome::Same, source, [50, 1, 1], 64);
 }

@@ -1,29 +1,29 @@
 //! Memory with checked accesses.
 
-/// Bytes at an address: a buffer, or a variable.
+/// A range of addresses with its bytes: a buffer, a variable or a parameter.
 #[derive(Debug, Clone)]
 pub struct Region {
     pub name: String,
     pub address: u64,
     pub bytes: Vec<u8>,
-    /// Whether the kernel may write it.
+    /// Whether the kernel declares it as writable.
     pub writable: bool,
-    /// The initialised bytes; `None` if all are initialised from the start.
-    known: Option<Vec<bool>>,
+    /// Whether each byte is initialised; `None` if all are from the start.
+    initialised: Option<Vec<bool>>,
 }
 
 impl Region {
     /// Creates initialised memory.
     pub fn new(name: &str, address: u64, bytes: Vec<u8>, writable: bool) -> Self {
-        Self { name: name.to_owned(), address, bytes, writable, known: None }
+        Self { name: name.to_owned(), address, bytes, writable, initialised: None }
     }
 
     /// Creates uninitialised memory.
     pub fn undefined(name: &str, address: u64, size: u32) -> Self {
-        // An unexpected value.
+        // A value that tests do not expect.
         let bytes = vec![0xa5; size as usize];
-        let known = Some(vec![false; size as usize]);
-        Self { name: name.to_owned(), address, bytes, writable: true, known }
+        let initialised = Some(vec![false; size as usize]);
+        Self { name: name.to_owned(), address, bytes, writable: true, initialised }
     }
 }
 
@@ -34,8 +34,8 @@ pub enum Access {
     /// Through the read-only cache (`ld.global.nc`).
     ReadConstant,
     Write,
-    /// Reads and writes.
-    Change,
+    /// An atomic read-modify-write.
+    ReadWrite,
 }
 
 /// The regions of one state space.
@@ -46,26 +46,29 @@ impl Regions {
     /// Returns the bytes of an access, if they are within one region, naturally aligned, and the
     /// region permits the access.
     pub fn access(&mut self, address: u64, size: u32, access: Access) -> Result<&mut [u8], String> {
-        let found = self.0.iter().position(|region| region.has(address, size));
+        let found = self.0.iter().position(|region| region.contains(address, size));
         let Some(found) = found else { return Err(self.outside(address, size, access)) };
         let region = &mut self.0[found];
         let start = (address - region.address) as usize;
         let range = start..start + size as usize;
-        let place = || format!("{access:?} of {size} bytes at {}[{start}]", region.name);
+        let location = || format!("{access:?} of {size} bytes at {}[{start}]", region.name);
         if !address.is_multiple_of(size.into()) {
-            return Err(format!("{} is misaligned: the address is {address:#x}", place()));
+            return Err(format!("{} is misaligned: the address is {address:#x}", location()));
         }
-        if matches!(access, Access::Write | Access::Change) && !region.writable {
-            return Err(format!("{}, which the kernel does not declare as writable", place()));
+        if matches!(access, Access::Write | Access::ReadWrite) && !region.writable {
+            return Err(format!("{}, which the kernel does not declare as writable", location()));
         }
         if access == Access::ReadConstant && region.writable {
-            return Err(format!("{} is marked as constant, but the kernel may write it", place()));
+            return Err(format!(
+                "{} is marked as constant, but the kernel may write it",
+                location()
+            ));
         }
-        if let Some(known) = &mut region.known {
+        if let Some(initialised) = &mut region.initialised {
             if access == Access::Write {
-                known[range.clone()].fill(true);
-            } else if known[range.clone()].contains(&false) {
-                return Err(format!("{}, which is not initialised", place()));
+                initialised[range.clone()].fill(true);
+            } else if initialised[range.clone()].contains(&false) {
+                return Err(format!("{}, which is not initialised", location()));
             }
         }
         Ok(&mut region.bytes[range])
@@ -76,14 +79,14 @@ impl Regions {
         let Some(nearest) = self.0.iter().min_by_key(distance) else {
             return format!("{access:?} of {size} bytes at {address:#x}: the address is unmapped");
         };
-        let (name, has) = (&nearest.name, nearest.bytes.len());
+        let (name, len) = (&nearest.name, nearest.bytes.len());
         let at = i128::from(address) - i128::from(nearest.address);
-        format!("{access:?} of {size} bytes at {name}[{at}] is out of bounds: it has {has} bytes")
+        format!("{access:?} of {size} bytes at {name}[{at}] is out of bounds: it has {len} bytes")
     }
 }
 
 impl Region {
-    fn has(&self, address: u64, size: u32) -> bool {
+    fn contains(&self, address: u64, size: u32) -> bool {
         let end = self.address + self.bytes.len() as u64;
         address >= self.address && address <= end && end - address >= size.into()
     }
@@ -95,13 +98,13 @@ impl Region {
     }
 }
 
-/// Converts bytes to a number, little-endian.
-pub fn word(bytes: &[u8]) -> u64 {
+/// Converts little-endian bytes to an integer.
+pub fn read_le(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Stores the low bytes of a number, little-endian.
-pub fn put(bytes: &mut [u8], word: u64) {
+/// Stores the low bytes of an integer, little-endian.
+pub fn write_le(bytes: &mut [u8], word: u64) {
     let len = bytes.len();
     bytes.copy_from_slice(&word.to_le_bytes()[..len]);
 }
@@ -119,31 +122,31 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(address: u64, size: u32, access: Access, because: &str) {
-        let refusal = regions().access(address, size, access).unwrap_err();
-        assert!(refusal.contains(because), "{refusal}");
+    fn assert_rejected(address: u64, size: u32, access: Access, because: &str) {
+        let error = regions().access(address, size, access).unwrap_err();
+        assert!(error.contains(because), "{error}");
     }
 
     #[test]
     fn each_wrong_access_is_named() {
-        regions().access(0x1018, 4, Access::Change).unwrap();
-        refused(0x1018, 8, Access::Read, "a[8] is out of bounds: it has 12 bytes");
-        refused(0x100c, 4, Access::Write, "Write of 4 bytes at a[-4] is out of bounds");
-        refused(0x2024, 4, Access::Read, "b[20] is out of bounds");
-        refused(u64::MAX, 4, Access::Read, "out of bounds");
-        refused(0x1012, 4, Access::Read, "a[2] is misaligned");
-        refused(0x2010, 4, Access::Write, "does not declare as writable");
-        refused(0x1010, 4, Access::ReadConstant, "marked as constant");
-        refused(0x3010, 4, Access::Read, "not initialised");
-        refused(0x3010, 4, Access::Change, "not initialised");
+        regions().access(0x1018, 4, Access::ReadWrite).unwrap();
+        assert_rejected(0x1018, 8, Access::Read, "a[8] is out of bounds: it has 12 bytes");
+        assert_rejected(0x100c, 4, Access::Write, "Write of 4 bytes at a[-4] is out of bounds");
+        assert_rejected(0x2024, 4, Access::Read, "b[20] is out of bounds");
+        assert_rejected(u64::MAX, 4, Access::Read, "out of bounds");
+        assert_rejected(0x1012, 4, Access::Read, "a[2] is misaligned");
+        assert_rejected(0x2010, 4, Access::Write, "does not declare as writable");
+        assert_rejected(0x1010, 4, Access::ReadConstant, "marked as constant");
+        assert_rejected(0x3010, 4, Access::Read, "not initialised");
+        assert_rejected(0x3010, 4, Access::ReadWrite, "not initialised");
     }
 
     #[test]
     fn written_bytes_can_be_read() {
         let mut regions = regions();
-        put(regions.access(0x3014, 4, Access::Write).unwrap(), 0x0102_0304);
-        assert_eq!(word(regions.access(0x3014, 4, Access::Read).unwrap()), 0x0102_0304);
+        write_le(regions.access(0x3014, 4, Access::Write).unwrap(), 0x0102_0304);
+        assert_eq!(read_le(regions.access(0x3014, 4, Access::Read).unwrap()), 0x0102_0304);
         assert!(regions.access(0x3010, 8, Access::Read).is_err());
-        assert_eq!(word(regions.access(0x2010, 2, Access::ReadConstant).unwrap()), 0x0707);
+        assert_eq!(read_le(regions.access(0x2010, 2, Access::ReadConstant).unwrap()), 0x0707);
     }
 }

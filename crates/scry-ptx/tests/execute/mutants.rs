@@ -1,20 +1,21 @@
-//! Mutation testing of the interpreter: each kind of error, injected into the PTX of hostile
-//! kernels, is detected.
+//! Mutation tests of the interpreter: it must detect each kind of error that is injected into the
+//! PTX of hostile kernels.
 
 use scry_fuzz::Features;
 use scry_fuzz::hostile::{self, Comparable, Rules};
 
-use super::random::work;
-use super::run::{How, Outcome, Problem, run};
+use super::random::launch;
+use super::run::{Outcome, Problem, RunOptions, run};
 
-/// Kernels among which each kind of error must be detected.
+/// Number of kernels; each kind of error must be detected in one of them.
 const SEEDS: u64 = 100;
 
-/// Changes an instruction; returns `None` if the rule does not apply.
+/// A mutation of an instruction; returns `None` if it does not apply.
 type Rule = fn(&str) -> Option<String>;
 
-/// Changes the instruction that a rule applies to, after skipping some.
-fn planted(text: &str, rule: Rule, mut skipped: u64) -> Option<String> {
+/// Changes one instruction that a rule applies to, after skipping some of them. Returns `None` if
+/// there are not enough.
+fn apply_rule(text: &str, rule: Rule, mut skipped: u64) -> Option<String> {
     let mut changed = None;
     let mut edit = |line: &str| {
         let edited = rule(line.trim_start()).filter(|_| changed.is_none())?;
@@ -29,31 +30,34 @@ fn planted(text: &str, rule: Rule, mut skipped: u64) -> Option<String> {
     changed.map(|()| lines.join("\n"))
 }
 
-/// Returns the first problem that a rule causes.
+/// Asserts that a rule causes a problem in one of the kernels; returns the first one.
 #[track_caller]
-fn is_found(rule: Rule) -> Problem {
+fn assert_detected(rule: Rule) -> Problem {
     for seed in 0..SEEDS {
         let kernel = hostile::kernel(seed, Features::default(), Rules { endless: false });
         if kernel.comparable() == Comparable::Nothing {
             continue;
         }
-        let plant = |text: &str| planted(text, rule, seed % 3).unwrap_or_else(|| text.to_owned());
-        let how = How { edit: Some(&plant), ..How::drawn(seed) };
-        match run(&work(kernel.case()), &how) {
+        let edit_text =
+            |text: &str| apply_rule(text, rule, seed % 3).unwrap_or_else(|| text.to_owned());
+        let run_options = RunOptions { edit: Some(&edit_text), ..RunOptions::from_seed(seed) };
+        match run(&launch(kernel.case()), &run_options) {
             Err(problem) => return problem,
-            Ok(Outcome::Stopped) => return Problem::Endless("it was asked to end".to_owned()),
+            Ok(Outcome::Cancelled) => {
+                return Problem::NotTerminating("cancellation was requested".to_owned());
+            }
             Ok(_) => {}
         }
     }
-    panic!("nothing is noticed in {SEEDS} kernels");
+    panic!("no problem is detected in {SEEDS} kernels");
 }
 
-/// An instruction with another opcode.
-fn renamed(line: &str, from: &str, to: &str) -> Option<String> {
+/// Replaces the opcode, or the start of it, if it is `from`.
+fn rename_opcode(line: &str, from: &str, to: &str) -> Option<String> {
     line.starts_with(from).then(|| line.replacen(from, to, 1))
 }
 
-/// The operands of an instruction of three.
+/// Returns the operands of an instruction with this opcode and three operands.
 fn operands<'l>(line: &'l str, opcode: &str) -> Option<[&'l str; 3]> {
     let operands = line.strip_prefix(opcode)?.trim().trim_end_matches(';');
     operands.split(", ").collect::<Vec<_>>().try_into().ok()
@@ -61,7 +65,7 @@ fn operands<'l>(line: &'l str, opcode: &str) -> Option<[&'l str; 3]> {
 
 #[test]
 fn missing_clamps_are_detected() {
-    let problem = is_found(|line| {
+    let problem = assert_detected(|line| {
         let [to, from, _] = operands(line, "min.u32")?;
         Some(format!("mov.b32 {to}, {from};"))
     });
@@ -70,7 +74,7 @@ fn missing_clamps_are_detected() {
 
 #[test]
 fn off_by_one_clamps_are_detected() {
-    is_found(|line| {
+    assert_detected(|line| {
         let [to, from, limit] = operands(line, "min.u32")?;
         let limit: u32 = limit.parse().ok()?;
         Some(format!("min.u32 {to}, {from}, {};", limit + 1))
@@ -79,35 +83,35 @@ fn off_by_one_clamps_are_detected() {
 
 #[test]
 fn off_by_one_comparisons_are_detected() {
-    is_found(|line| renamed(line, "setp.ge.u32", "setp.gt.u32"));
-    is_found(|line| renamed(line, "setp.gt.u32", "setp.ge.u32"));
+    assert_detected(|line| rename_opcode(line, "setp.ge.u32", "setp.gt.u32"));
+    assert_detected(|line| rename_opcode(line, "setp.gt.u32", "setp.ge.u32"));
 }
 
 #[test]
 fn inverted_guards_are_detected() {
-    is_found(|line| renamed(line, "@%", "@!%"));
+    assert_detected(|line| rename_opcode(line, "@%", "@!%"));
 }
 
-/// Nothing in place of an instruction.
-fn dropped(line: &str, opcode: &str) -> Option<String> {
+/// Removes an instruction with this opcode.
+fn drop_instruction(line: &str, opcode: &str) -> Option<String> {
     line.starts_with(opcode).then(String::new)
 }
 
 #[test]
 fn missing_instructions_are_detected() {
-    is_found(|line| dropped(line, "st.global"));
-    is_found(|line| dropped(line, "mov.b32 %r"));
-    is_found(|line| dropped(line, "bra "));
-    is_found(|line| dropped(line, "@%"));
+    assert_detected(|line| drop_instruction(line, "st.global"));
+    assert_detected(|line| drop_instruction(line, "mov.b32 %r"));
+    assert_detected(|line| drop_instruction(line, "bra "));
+    assert_detected(|line| drop_instruction(line, "@%"));
 }
 
 #[test]
-fn wrong_numbers_are_found() {
-    is_found(|line| {
+fn wrong_constants_are_detected() {
+    assert_detected(|line| {
         let [to, from, one] = operands(line, "add.u32")?;
         (one == "1").then(|| format!("add.u32 {to}, {from}, 2;"))
     });
-    is_found(|line| {
+    assert_detected(|line| {
         let address = line.strip_prefix("st.global.b32 [")?;
         let (address, value) = address.split_once(']')?;
         (!address.contains('+')).then(|| format!("st.global.b32 [{address}+4]{value}"))

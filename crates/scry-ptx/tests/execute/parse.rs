@@ -12,18 +12,19 @@ use super::code::{
 
 /// Address of the first variable of a space, and the distance between variables, so that accesses
 /// out of bounds hit no other one. Variables are aligned to 16 bytes and no more.
-const FIRST: u64 = 0x4000_0010;
-const DISTANCE: u64 = 0x0100_0000;
+const FIRST_ADDRESS: u64 = 0x4000_0010;
+const VARIABLE_STRIDE: u64 = 0x0100_0000;
 
-/// Prefixes of registers, with the bits that each has.
+/// Prefixes of registers, with the number of bits of each.
 const CLASSES: [(&str, u32); 4] = [("%p", 1), ("%h", 16), ("%r", 32), ("%d", 64)];
 
-/// Reads a module with one kernel; `dynamic` is the size of shared memory that the launch gives.
+/// Parses a module with one kernel; `dynamic` is the size of dynamic shared memory, which the
+/// launch sets.
 pub fn parse(text: &str, dynamic: u32) -> Result<Module, String> {
     let mut parser = Parser { dynamic, ..Parser::default() };
     for (nth, line) in text.lines().enumerate() {
-        let read = parser.declaration(line.trim(), nth);
-        read.map_err(|what| format!("line {}: `{}`: {what}", nth + 1, line.trim()))?;
+        let parsed = parser.declaration(line.trim(), nth);
+        parsed.map_err(|what| format!("line {}: `{}`: {what}", nth + 1, line.trim()))?;
     }
     let lines = std::mem::take(&mut parser.lines);
     for (nth, line) in lines {
@@ -37,8 +38,9 @@ pub fn parse(text: &str, dynamic: u32) -> Result<Module, String> {
 #[derive(Default)]
 struct Parser<'t> {
     module: Module,
+    /// Bytes of dynamic shared memory.
     dynamic: u32,
-    /// The first register of each class.
+    /// The first register of each class, and their number.
     first: [(usize, usize); 4],
     symbols: HashMap<&'t str, (Space, u64)>,
     labels: HashMap<&'t str, usize>,
@@ -84,10 +86,13 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `%r<7>;`
+    /// Parses `%r<7>;`.
     fn registers(&mut self, text: &str) -> Result<(), String> {
         let (prefix, count) = text.trim_end_matches(">;").split_once('<').ok_or("no count")?;
-        let class = CLASSES.iter().position(|(known, _)| *known == prefix).ok_or("no class")?;
+        let class = CLASSES
+            .iter()
+            .position(|(prefix_of_class, _)| *prefix_of_class == prefix)
+            .ok_or("no class")?;
         let count = number(count)? as usize;
         let first = self.module.registers.len();
         self.first[class] = (first, count);
@@ -95,7 +100,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `local0[16];`
+    /// Parses `local0[16];`.
     fn array(&mut self, space: Space, text: &'t str) -> Result<(), String> {
         let text = text.trim_end_matches(';').trim_end_matches(']');
         let (name, bytes) = text.split_once('[').ok_or("no size")?;
@@ -106,8 +111,8 @@ impl<'t> Parser<'t> {
     fn variable(&mut self, space: Space, name: &'t str, bytes: u32) -> Result<(), String> {
         let variables = &mut self.module.variables;
         let nth = variables.iter().filter(|variable| variable.space == space).count() as u64;
-        let address = FIRST + nth * DISTANCE;
-        if u64::from(bytes) > DISTANCE / 2 {
+        let address = FIRST_ADDRESS + nth * VARIABLE_STRIDE;
+        if u64::from(bytes) > VARIABLE_STRIDE / 2 {
             return Err("the variable is too large for these tests".to_owned());
         }
         variables.push(Memory { space, name: name.to_owned(), address, bytes });
@@ -168,8 +173,8 @@ impl<'t> Parser<'t> {
         let unsupported = || format!("unsupported opcode `{}`", parts.join("."));
         let alu = Alu::parse(parts).ok_or_else(unsupported)?;
         let mut operands = [Operand::Bits(0); 3];
-        for (place, operand) in operands.iter_mut().zip(from) {
-            *place = self.operand(operand)?;
+        for (slot, operand) in operands.iter_mut().zip(from) {
+            *slot = self.operand(operand)?;
         }
         if from.len() > operands.len() {
             return Err("too many operands".to_owned());
@@ -177,7 +182,8 @@ impl<'t> Parser<'t> {
         Ok(Op::Alu { alu, to: self.register(to)?, from: operands, count: from.len() })
     }
 
-    /// `mov`: a copy, the address of a variable, a special register, or a pair of 16-bit registers.
+    /// Parses `mov`: a copy, the address of a variable, a special register, or a conversion between
+    /// a register and a vector of its parts.
     fn copy(&self, ty: &str, to: &str, from: &str) -> Result<Op, String> {
         if let Some(special) = Special::parse(from) {
             return Ok(Op::Special(self.register(to)?, special));
@@ -198,8 +204,8 @@ impl<'t> Parser<'t> {
     }
 
     fn shuffle(&self, mode: &str, to: &str, operands: [&str; 4]) -> Result<Op, String> {
-        let (to, known) = match to.split_once('|') {
-            Some((to, known)) => (to, Some(self.register(known)?)),
+        let (to, in_range) = match to.split_once('|') {
+            Some((to, in_range)) => (to, Some(self.register(in_range)?)),
             None => (to, None),
         };
         let mode = match mode {
@@ -213,7 +219,7 @@ impl<'t> Parser<'t> {
         Ok(Op::Shuffle {
             mode,
             to: self.register(to)?,
-            known,
+            in_range,
             value: self.register(value)?,
             by: self.operand(by)?,
             bounds: self.operand(bounds)?,
@@ -221,22 +227,23 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn multiply(&self, shape: &str, sums: &str, args: &[&str]) -> Result<Op, String> {
-        let ([d, a, b, c], "m16n8k8" | "m16n8k16", "f16" | "f32") = (args, shape, sums) else {
+    fn multiply(&self, shape: &str, c_type: &str, args: &[&str]) -> Result<Op, String> {
+        let ([d, a, b, c], "m16n8k8" | "m16n8k16", "f16" | "f32") = (args, shape, c_type) else {
             return Err("unknown shape".to_owned());
         };
         Ok(Op::Multiply {
-            depth: if shape == "m16n8k8" { 8 } else { 16 },
-            is_half: sums == "f16",
+            k_dim: if shape == "m16n8k8" { 8 } else { 16 },
+            is_f16: c_type == "f16",
             d: self.vector(d)?,
             abc: [self.vector(a)?, self.vector(b)?, self.vector(c)?],
         })
     }
 
-    /// `ld`, `st`, `atom` and `red` with their qualifiers.
+    /// Parses `ld`, `st`, `atom` and `red` with their qualifiers.
     fn memory(&self, parts: &[&str], args: &[&str]) -> Result<Op, String> {
         let unsupported = || format!("unsupported opcode `{}`", parts.join("."));
         let mut rest = &parts[1..];
+        // Skips the next qualifier if it is one of these.
         let mut skip = |names: &[&str]| {
             let found = rest.first().is_some_and(|part| names.contains(part));
             rest = if found { &rest[1..] } else { rest };
@@ -256,15 +263,15 @@ impl<'t> Parser<'t> {
             ("ld", [size @ .., ty], [to, from]) => {
                 let (count, bytes) = width(size, ty).ok_or_else(unsupported)?;
                 let to = if count == 1 { vec![self.register(to)?] } else { self.vector(to)? };
-                same_count(count, to.len())?;
+                check_count(count, to.len())?;
                 Op::Load { space, constant, bytes, to, address: address(from)? }
             }
             ("st", [size @ .., ty], [to, from]) if !constant && !volatile => {
                 let (count, bytes) = width(size, ty).ok_or_else(unsupported)?;
-                let values = if count == 1 { vec![*from] } else { inside(from)? };
+                let values = if count == 1 { vec![*from] } else { braced_list(from)? };
                 let values = values.iter().map(|value| self.operand(value));
                 let values: Vec<Operand> = values.collect::<Result<_, _>>()?;
-                same_count(count, values.len())?;
+                check_count(count, values.len())?;
                 Op::Store { space, bytes, values, address: address(to)? }
             }
             ("atom" | "red", [name, ty], _) if relaxed && !constant => {
@@ -280,8 +287,8 @@ impl<'t> Parser<'t> {
                     _ => return Err(unsupported()),
                 };
                 let mut from = [Operand::Bits(0); 2];
-                for (place, operand) in from.iter_mut().zip(operands) {
-                    *place = self.operand(operand)?;
+                for (slot, operand) in from.iter_mut().zip(operands) {
+                    *slot = self.operand(operand)?;
                 }
                 let bytes = Type::parse(ty).ok_or_else(unsupported)?.bits() / 8;
                 let to = to.map(|to| self.register(to)).transpose()?;
@@ -307,7 +314,7 @@ impl<'t> Parser<'t> {
     }
 
     fn vector(&self, text: &str) -> Result<Vec<Reg>, String> {
-        inside(text)?.into_iter().map(|register| self.register(register)).collect()
+        braced_list(text)?.into_iter().map(|register| self.register(register)).collect()
     }
 
     fn operand(&self, text: &str) -> Result<Operand, String> {
@@ -320,13 +327,16 @@ impl<'t> Parser<'t> {
             _ if text.starts_with('-') => text.parse::<i64>().ok().map(|number| number as u64),
             _ => text.parse().ok(),
         };
-        bits.map(Operand::Bits).ok_or_else(|| format!("`{text}` is no operand"))
+        bits.map(Operand::Bits).ok_or_else(|| format!("`{text}` is not an operand"))
     }
 
     fn register(&self, text: &str) -> Result<Reg, String> {
-        let unknown = || format!("`{text}` is no register");
+        let unknown = || format!("`{text}` is not a register");
         let (prefix, number) = text.split_at_checked(2).ok_or_else(unknown)?;
-        let class = CLASSES.iter().position(|(known, _)| *known == prefix).ok_or_else(unknown)?;
+        let class = CLASSES
+            .iter()
+            .position(|(prefix_of_class, _)| *prefix_of_class == prefix)
+            .ok_or_else(unknown)?;
         let (first, count) = self.first[class];
         let nth: usize = number.parse().map_err(|_| unknown())?;
         let nth = Some(nth).filter(|nth| *nth < count).ok_or_else(unknown)?;
@@ -346,16 +356,16 @@ fn width(size: &[&str], ty: &str) -> Option<(usize, u32)> {
     (bits >= 8).then_some((count, bits / 8))
 }
 
-fn same_count(expected: usize, found: usize) -> Result<(), String> {
+fn check_count(expected: usize, found: usize) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{found} operands, not {expected}")) }
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
-/// Returns the text in braces.
-fn inside(text: &str) -> Result<Vec<&str>, String> {
+/// Returns the items of a list in braces.
+fn braced_list(text: &str) -> Result<Vec<&str>, String> {
     let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     Ok(text.ok_or("no vector")?.split(", ").collect())
 }

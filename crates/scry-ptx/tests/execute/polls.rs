@@ -1,12 +1,12 @@
-//! The cancellation polls of loops: reads of host memory are serialised, so no loop polls often,
-//! and no two warps poll at the same time.
+//! Tests of the cancellation polls of loops. They read host memory, and such reads are serialised:
+//! so no loop may poll often, and no two warps may poll at the same time.
 
 use scry_ptx::Target;
 
-use super::run::{How, Work, polls};
+use super::run::{RunOptions, TestLaunch, polls};
 
-/// Workgroups of one warp, with a loop that is not proven to terminate.
-fn work(iterations: u32, groups: [u32; 3]) -> Work {
+/// Returns a launch of workgroups of one warp, with a loop that is not proven to terminate.
+fn launch(iterations: u32, groups: [u32; 3]) -> TestLaunch {
     let source = "
         @group(0) @binding(0) var<storage, read_write> found: array<u32>;
         @group(0) @binding(1) var<storage, read> iterations: u32;
@@ -22,19 +22,19 @@ fn work(iterations: u32, groups: [u32; 3]) -> Work {
             found[local] = x;
         }";
     let buffers = vec![vec![0; 256], iterations.to_le_bytes().to_vec()];
-    Work { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
+    TestLaunch { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
 }
 
-/// On a device whose instructions need a number of ticks for each thread.
-fn with_ticks(ticks: u64) -> How<'static> {
-    How { ticks, budget: [1 << 30, 0], ..How::on(Target::SM_90) }
+/// Returns options for a device whose clock advances by `ticks` per instruction of a thread.
+fn with_ticks(ticks: u64) -> RunOptions<'static> {
+    RunOptions { ticks, budget: [1 << 30, 0], ..RunOptions::for_target(Target::SM_90) }
 }
 
-/// A loop ends before the first poll of all but the first warps of each multiprocessor.
+/// A short loop ends before its first poll, except in the first warps of each multiprocessor.
 #[test]
 fn short_loops_hardly_poll() {
     for groups in [[64, 1, 1], [1, 64, 1], [2, 4, 8]] {
-        let polls = polls(&work(100, groups), &with_ticks(1)).unwrap();
+        let polls = polls(&launch(100, groups), &with_ticks(1)).unwrap();
         assert!((1..=8).contains(&polls.len()), "64 workgroups poll {} times", polls.len());
         assert_eq!(polls[0].block, [0; 3]);
         assert!(polls[0].ticks < 100_000, "{polls:?}");
@@ -43,7 +43,7 @@ fn short_loops_hardly_poll() {
 
 #[test]
 fn warps_poll_staggered_and_periodically() {
-    let polls = polls(&work(8000, [16, 1, 1]), &with_ticks(16)).unwrap();
+    let polls = polls(&launch(8000, [16, 1, 1]), &with_ticks(16)).unwrap();
     for x in 0..16 {
         let of_block = polls.iter().filter(|poll| poll.block[0] == x);
         let ticks: Vec<u64> = of_block.map(|poll| poll.ticks).collect();

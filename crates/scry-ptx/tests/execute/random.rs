@@ -1,98 +1,111 @@
-//! Random kernels: well-defined ones, and hostile ones.
+//! Tests with random kernels: well-defined ones, and hostile ones.
 
 use std::mem::discriminant;
 
 use scry_fuzz::hostile::{self, Comparable, Rules};
 use scry_fuzz::{Case, Features};
 
-use super::run::{How, Outcome, Problem, Work, run};
+use super::run::{Outcome, Problem, RunOptions, TestLaunch, run};
 
 /// Default number of kernels of each kind.
 const SEEDS: u64 = 100;
 
-/// Candidates that are executed to make a failing kernel smaller.
+/// Maximum candidates that are executed to shrink a failing kernel.
 const ATTEMPTS: usize = 3000;
 
-fn number(variable: &str) -> Option<u64> {
+fn env_number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// A random kernel.
-pub fn work(case: Case) -> Work {
+/// Converts a random kernel with its data.
+pub fn launch(case: Case) -> TestLaunch {
     let immediates = case.immediates.unwrap_or_default();
-    Work { source: case.source, buffers: case.buffers, immediates, groups: case.groups }
+    TestLaunch { source: case.source, buffers: case.buffers, immediates, groups: case.groups }
 }
 
-/// Executes the kernels of many seeds, and reports every problem with a small kernel that has it.
-fn all<K>(draw: impl Fn(u64) -> K, ran: impl Fn(u64, &K) -> Ran, small: impl Fn(u64, &K) -> Case) {
-    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+/// Executes the kernels of many seeds, and reports every problem with a shrunk kernel that has it.
+/// `draw` creates the kernel of a seed.
+fn check_seeds<K>(
+    draw: impl Fn(u64) -> K,
+    run_kernel: impl Fn(u64, &K) -> RunResult,
+    shrink: impl Fn(u64, &K) -> Case,
+) {
+    let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    let max_problems = env_number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let mut problems = Vec::new();
     let mut outcomes = [0; 3];
-    for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
+    for seed in first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
         let kernel = draw(seed);
-        match ran(seed, &kernel) {
+        match run_kernel(seed, &kernel) {
             Ok(outcome) => outcomes[outcome as usize] += 1,
             Err(problem) => {
-                // At once, since a run of many kernels may be cut off.
+                // Immediately, since a run of many kernels may be interrupted.
                 eprintln!("seed {seed}: {problem}");
-                let case = small(seed, &kernel);
-                eprintln!("seed {seed}, made small:\n{}\n{case:?}", case.source);
+                let case = shrink(seed, &kernel);
+                eprintln!("seed {seed}, shrunk:\n{}\n{case:?}", case.source);
                 problems.push(seed);
             }
         }
-        if problems.len() as u64 >= most {
+        if problems.len() as u64 >= max_problems {
             break;
         }
     }
-    let [same, within, stopped] = outcomes;
-    eprintln!("{same} computed the same, {within} not compared, {stopped} stopped when asked to");
-    assert!(problems.is_empty(), "problems, each described above, with the seeds {problems:?}");
+    let [same, not_compared, cancelled] = outcomes;
+    eprintln!("{same} computed the same, {not_compared} not compared, {cancelled} cancelled");
+    assert!(problems.is_empty(), "problems with the seeds {problems:?}, described above");
 }
 
-type Ran = Result<Outcome, Problem>;
+type RunResult = Result<Outcome, Problem>;
 
-/// Whether a smaller kernel has the same problem.
-fn is_like(ran: &Ran, wanted: &Ran) -> bool {
-    match (ran, wanted) {
-        (Err(ran), Err(wanted)) => discriminant(ran) == discriminant(wanted),
+/// Returns whether a smaller kernel has the same kind of problem.
+fn has_same_problem(run_kernel: &RunResult, original: &RunResult) -> bool {
+    match (run_kernel, original) {
+        (Err(run_kernel), Err(original)) => discriminant(run_kernel) == discriminant(original),
         _ => false,
     }
 }
 
 #[test]
 fn random_kernels_match_the_cpu() {
-    let ran = |seed, kernel: &scry_fuzz::RandomKernel| -> Ran {
-        let how = How { budget: [1 << 30, 1 << 20], ..How::drawn(seed) };
-        match run(&work(kernel.case()), &how) {
-            Ok(Outcome::Stopped) => Err(Problem::Endless("it was asked to end".to_owned())),
-            ran => ran,
+    let run_kernel = |seed, kernel: &scry_fuzz::RandomKernel| -> RunResult {
+        let run_options = RunOptions { budget: [1 << 30, 1 << 20], ..RunOptions::from_seed(seed) };
+        match run(&launch(kernel.case()), &run_options) {
+            Ok(Outcome::Cancelled) => {
+                Err(Problem::NotTerminating("cancellation was requested".to_owned()))
+            }
+            run_kernel => run_kernel,
         }
     };
-    let small = |seed, kernel: &scry_fuzz::RandomKernel| {
-        let wanted = ran(seed, kernel);
-        scry_fuzz::shrink(kernel, ATTEMPTS, |smaller| is_like(&ran(seed, smaller), &wanted)).case()
+    let shrink = |seed, kernel: &scry_fuzz::RandomKernel| {
+        let original = run_kernel(seed, kernel);
+        scry_fuzz::shrink(kernel, ATTEMPTS, |smaller| {
+            has_same_problem(&run_kernel(seed, smaller), &original)
+        })
+        .case()
     };
-    all(|seed| scry_fuzz::kernel(seed, Features::ALL.for_seed(seed)), ran, small);
+    check_seeds(|seed| scry_fuzz::kernel(seed, Features::ALL.for_seed(seed)), run_kernel, shrink);
 }
 
 #[test]
 fn hostile_kernels_stay_within_their_memory() {
-    let ran = |seed, kernel: &hostile::HostileKernel| -> Ran {
-        let compared = kernel.comparable() != Comparable::Nothing;
-        let how = How { compared, ..How::drawn(seed) };
-        match run(&work(kernel.case()), &how) {
-            Ok(Outcome::Stopped) if !kernel.may_not_terminate() => {
-                Err(Problem::Endless("it was asked to end, but should end by itself".to_owned()))
-            }
-            ran => ran,
+    let run_kernel = |seed, kernel: &hostile::HostileKernel| -> RunResult {
+        let is_compared = kernel.comparable() != Comparable::Nothing;
+        let run_options = RunOptions { is_compared, ..RunOptions::from_seed(seed) };
+        match run(&launch(kernel.case()), &run_options) {
+            Ok(Outcome::Cancelled) if !kernel.may_not_terminate() => Err(Problem::NotTerminating(
+                "cancellation was requested, but it should terminate".to_owned(),
+            )),
+            run_kernel => run_kernel,
         }
     };
-    let small = |seed, kernel: &hostile::HostileKernel| {
-        let wanted = ran(seed, kernel);
-        hostile::shrink(kernel, ATTEMPTS, |smaller| is_like(&ran(seed, smaller), &wanted)).case()
+    let shrink = |seed, kernel: &hostile::HostileKernel| {
+        let original = run_kernel(seed, kernel);
+        hostile::shrink(kernel, ATTEMPTS, |smaller| {
+            has_same_problem(&run_kernel(seed, smaller), &original)
+        })
+        .case()
     };
     let draw = |seed| hostile::kernel(seed, Features::ALL.for_seed(seed), Rules::default());
-    all(draw, ran, small);
+    check_seeds(draw, run_kernel, shrink);
 }

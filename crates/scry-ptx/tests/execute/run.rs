@@ -1,4 +1,4 @@
-//! Executes a kernel by the interpreter and by the CPU device's machine.
+//! Executes a kernel with the PTX interpreter and on the CPU device, and compares the results.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,141 +10,143 @@ use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
 
 use super::code::{Module, Space};
 use super::compare::difference;
-use super::grid::{Ended, Launch, Poll, TICKS};
-use super::memory::{Access, Region, Regions, word};
+use super::grid::{End, Launch, Poll, TICKS};
+use super::memory::{Access, Region, Regions, read_le};
 use super::parse::parse;
 
-/// The epoch of the launch, and the address of the cancellation word.
+/// The epoch (index) of the launch.
 const EPOCH: u64 = 7;
 
-/// Distance between buffers. Their addresses are aligned to 16 bytes and no more, like slices of
-/// buffers.
-const DISTANCE: u64 = 1 << 44;
-const OFFSET: u64 = 0x110;
+/// Distance between the addresses of buffers, and offset of the first one. The addresses are
+/// aligned to 16 bytes and no more, like slices of buffers.
+const BUFFER_STRIDE: u64 = 1 << 44;
+const FIRST_BUFFER_OFFSET: u64 = 0x110;
 
 /// Physical blocks in a row of a linearised grid, and rows along y.
 const LINEARISED: [u32; 2] = [3, 2];
 
-/// Blocks of a kernel that reads workgroup counts.
-const RESIDENT: u32 = 3;
+/// Blocks of a kernel that loops over workgroups, whose counts it reads.
+const RESIDENT_BLOCKS: u32 = 3;
 
-/// A kernel and its data.
+/// A kernel, its arguments and its workgroup counts.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub struct TestLaunch {
     pub source: String,
     pub buffers: Vec<Vec<u8>>,
     pub immediates: Vec<u8>,
     pub groups: [u32; 3],
 }
 
-/// How a kernel is executed.
+/// Options for the execution of a kernel.
 #[derive(Clone)]
-pub struct How<'a> {
-    pub options: PtxOptions,
-    /// Instructions of all threads before the kernel is asked to end, and thereafter.
+pub struct RunOptions<'a> {
+    pub ptx: PtxOptions,
+    /// Instructions of all threads together before cancellation is requested, and the maximum after
+    /// that.
     pub budget: [u64; 2],
-    /// Whether the results are compared: those of a race are not the same on all devices.
-    pub compared: bool,
-    /// Units in the last place by which floats may differ.
+    /// Whether the results are compared: those of data races differ between devices.
+    pub is_compared: bool,
+    /// The maximum difference of floats, in units in the last place.
     pub ulps: u64,
     /// Ticks of the clock for an instruction of a thread.
     pub ticks: u64,
-    /// A change of the PTX before execution.
+    /// Edits the PTX before execution.
     pub edit: Option<&'a dyn Fn(&str) -> String>,
 }
 
-impl How<'_> {
-    /// As the CUDA device does it for a target.
-    pub fn on(target: Target) -> Self {
+impl RunOptions<'_> {
+    /// Returns the options of the CUDA device for a target.
+    pub fn for_target(target: Target) -> Self {
         let options = PtxOptions { polled: true, ..PtxOptions::new(target) };
         let budget = [4_000_000, 4_000_000];
-        Self { options, budget, compared: true, ulps: 0, ticks: TICKS, edit: None }
+        Self { ptx: options, budget, is_compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
 
     /// Derives all options from a seed.
-    pub fn drawn(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
-        let mut how = Self::on(targets[seed as usize % 4]);
-        how.options.grid = match seed % 5 {
+        let mut run_options = Self::for_target(targets[seed as usize % 4]);
+        run_options.ptx.grid = match seed % 5 {
             3 => GridSource::Counts,
             4 => GridSource::Linearised,
             _ => GridSource::Native,
         };
-        how
+        run_options
     }
 }
 
 /// The outcome of a correct kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Both computed the same.
+    /// The interpreter and the CPU computed the same results.
     Same,
-    /// It ended, and every access was within bounds; nothing was compared.
-    WithinBounds,
-    /// It ended by cancellation.
-    Stopped,
+    /// It terminated, and every access was within bounds; results were not compared.
+    NotCompared,
+    /// It was cancelled.
+    Cancelled,
 }
 
 /// The problem of a kernel.
 #[derive(Debug)]
 pub enum Problem {
-    /// The source is not accepted.
-    Refused(String),
+    /// The source is rejected.
+    Rejected(String),
     /// An access out of bounds, or something else that the manual leaves undefined.
     Fault(String),
     /// The kernel continues after cancellation.
-    Endless(String),
+    NotTerminating(String),
     /// The results differ.
-    Different(String),
+    Mismatch(String),
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(what) => write!(f, "the kernel is refused: {what}"),
+            Self::Rejected(what) => write!(f, "the kernel is rejected: {what}"),
             Self::Fault(what) => write!(f, "undefined behaviour: {what}"),
-            Self::Endless(what) => write!(f, "the kernel does not end: {what}"),
-            Self::Different(what) => write!(f, "CUDA and the CPU differ: {what}"),
+            Self::NotTerminating(what) => write!(f, "the kernel does not terminate: {what}"),
+            Self::Mismatch(what) => write!(f, "CUDA and the CPU differ: {what}"),
         }
     }
 }
 
-/// Executes a kernel on the interpreter alone; returns its polls, in order.
-pub fn polls(work: &Work, how: &How<'_>) -> Result<Vec<Poll>, Problem> {
-    let (_, kir) = checked(&work.source)?;
-    let found = interpret(work, how, &kir, &translate(&kir, &how.options))?;
+/// Executes a kernel with the interpreter only; returns its polls, in order.
+pub fn polls(launch: &TestLaunch, run_options: &RunOptions<'_>) -> Result<Vec<Poll>, Problem> {
+    let (_, kir) = compile(&launch.source)?;
+    let found = interpret(launch, run_options, &kir, &translate(&kir, &run_options.ptx))?;
     Ok(found.polls)
 }
 
-fn checked(source: &str) -> Result<(Program, Kir), Problem> {
-    let program = Program::parse(source).map_err(|error| Problem::Refused(error.to_string()))?;
+fn compile(source: &str) -> Result<(Program, Kir), Problem> {
+    let program = Program::parse(source).map_err(|error| Problem::Rejected(error.to_string()))?;
     let kir = program.to_kir(&KirOptions { checked: true });
-    Ok((program, kir.map_err(|error| Problem::Refused(error.to_string()))?))
+    Ok((program, kir.map_err(|error| Problem::Rejected(error.to_string()))?))
 }
 
-/// Executes a kernel both ways.
-pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
-    let (program, kir) = checked(&work.source)?;
-    let mut ptx = translate(&kir, &how.options);
-    if let Some(edit) = how.edit {
+/// Executes a kernel with the interpreter and on the CPU, and compares the results.
+pub fn run(launch: &TestLaunch, run_options: &RunOptions<'_>) -> Result<Outcome, Problem> {
+    let (program, kir) = compile(&launch.source)?;
+    let mut ptx = translate(&kir, &run_options.ptx);
+    if let Some(edit) = run_options.edit {
         ptx.text = edit(&ptx.text);
     }
-    let Interpreted { ended, buffers: found, .. } = interpret(work, how, &kir, &ptx)?;
+    let Interpreted { ended, buffers: found, .. } = interpret(launch, run_options, &kir, &ptx)?;
     match ended {
-        Ended::WhenAsked => return Ok(Outcome::Stopped),
-        Ended::ByItself if !how.compared => return Ok(Outcome::WithinBounds),
-        Ended::ByItself => {}
+        End::Cancelled => return Ok(Outcome::Cancelled),
+        End::Normal if !run_options.is_compared => return Ok(Outcome::NotCompared),
+        End::Normal => {}
     }
-    // Only now: the CPU's machine checks nothing that the kernel does not check itself.
-    let groups = match how.options.grid {
-        GridSource::Counts => runnable_workgroups(kir.workgroup_size, work.groups),
-        GridSource::Native | GridSource::Linearised => work.groups,
+    // Only after the interpreter has found no access out of bounds: the CPU does not check
+    // accesses.
+    let groups = match run_options.ptx.grid {
+        GridSource::Counts => runnable_workgroups(kir.workgroup_size, launch.groups),
+        GridSource::Native | GridSource::Linearised => launch.groups,
     };
-    let expected = on_cpu(work, groups, &kir).map_err(Problem::Different)?;
+    let expected = run_on_cpu(launch, groups, &kir).map_err(Problem::Mismatch)?;
     let bindings = program.interface().bindings.iter().zip(expected).zip(&found);
     for ((binding, expected), found) in bindings {
-        if let Some(what) = difference(&binding.layout, &expected, found, how.ulps) {
-            return Err(Problem::Different(format!("{}{what}", binding.name)));
+        if let Some(what) = difference(&binding.layout, &expected, found, run_options.ulps) {
+            return Err(Problem::Mismatch(format!("{}{what}", binding.name)));
         }
     }
     Ok(Outcome::Same)
@@ -152,81 +154,87 @@ pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
 
 /// Results of the interpreter.
 struct Interpreted {
-    ended: Ended,
+    ended: End,
     buffers: Vec<Vec<u8>>,
     polls: Vec<Poll>,
 }
 
-/// Executes the kernel's PTX.
-fn interpret(work: &Work, how: &How<'_>, kir: &Kir, ptx: &Ptx) -> Result<Interpreted, Problem> {
+/// Executes the kernel's PTX with the interpreter.
+fn interpret(
+    launch: &TestLaunch,
+    run_options: &RunOptions<'_>,
+    kir: &Kir,
+    ptx: &Ptx,
+) -> Result<Interpreted, Problem> {
     let module = parse(&ptx.text, ptx.dynamic_shared).map_err(Problem::Fault)?;
     let mut global = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>, writable| {
-        let address = DISTANCE * (global.len() as u64 + 1) + OFFSET;
+        let address = BUFFER_STRIDE * (global.len() as u64 + 1) + FIRST_BUFFER_OFFSET;
         global.push(Region::new(name, address, bytes, writable));
         address
     };
-    for ((nth, bytes), buffer) in work.buffers.iter().enumerate().zip(&kir.buffers) {
+    for ((nth, bytes), buffer) in launch.buffers.iter().enumerate().zip(&kir.buffers) {
         add(&format!("buffer{nth}"), bytes.clone(), buffer.writable);
     }
-    let (grid, linearised) = physical(how, work.groups);
+    let (grid, linearised) = physical_grid(run_options, launch.groups);
     let linearised_grid = add("linearised_grid", linearised.to_bytes().to_vec(), false);
-    let counts = work.groups.iter().flat_map(|count| count.to_le_bytes()).collect();
-    // At an address that is a multiple of 4 and no more.
+    let counts = launch.groups.iter().flat_map(|count| count.to_le_bytes()).collect();
+    // The address is a multiple of 4 and no more.
     let counts = add("counts", [vec![0xA5; 4], counts].concat(), false) + 4;
     let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
     let stop = add("stop", vec![0; 8], true);
-    let given = Given { work, linearised_grid, counts, epoch, stop };
-    let params = given.params(&module, &ptx.params).map_err(Problem::Fault)?;
-    let launch = Launch {
+    let arguments = Arguments { launch, linearised_grid, counts, epoch, stop };
+    let params = arguments.params(&module, &ptx.params).map_err(Problem::Fault)?;
+    let grid_launch = Launch {
         module: &module,
         text: &ptx.text,
         grid,
         params,
-        budget: how.budget,
+        budget: run_options.budget,
         stop: (stop, EPOCH),
-        ticks: how.ticks,
+        ticks: run_options.ticks,
     };
     let mut global = Regions(global);
-    let (ended, polls) = launch.run(&mut global).map_err(|fault| match fault.endless {
-        true => Problem::Endless(fault.to_string()),
-        false => Problem::Fault(fault.to_string()),
-    })?;
-    let word = global.access(stop, 8, Access::Read).map(|bytes| word(bytes));
-    let asked = if ended == Ended::WhenAsked { EPOCH } else { 0 };
-    if word != Ok(asked) {
-        return Err(Problem::Fault("the kernel writes the word that it polls".to_owned()));
+    let (ended, polls) =
+        grid_launch.run(&mut global).map_err(|fault| match fault.not_terminating {
+            true => Problem::NotTerminating(fault.to_string()),
+            false => Problem::Fault(fault.to_string()),
+        })?;
+    let word = global.access(stop, 8, Access::Read).map(|bytes| read_le(bytes));
+    let expected_word = if ended == End::Cancelled { EPOCH } else { 0 };
+    if word != Ok(expected_word) {
+        return Err(Problem::Fault("the kernel writes the cancellation word".to_owned()));
     }
-    let buffers = global.0.into_iter().take(work.buffers.len());
+    let buffers = global.0.into_iter().take(launch.buffers.len());
     Ok(Interpreted { ended, buffers: buffers.map(|region| region.bytes).collect(), polls })
 }
 
-/// The physical grid, and the parameters of a linearised kernel.
-fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], LinearisedGrid) {
+/// Returns the physical grid, and the parameters of a linearised one.
+fn physical_grid(run_options: &RunOptions<'_>, groups: [u32; 3]) -> ([u32; 3], LinearisedGrid) {
     let total = groups.iter().fold(1u32, |total, count| total.wrapping_mul(*count));
     let [width, height] = LINEARISED;
     let rows = total.div_ceil(width);
     let last_row = total - rows.saturating_sub(1) * width;
     let params = LinearisedGrid { groups, width, height, rows, last_row, padding: 0 };
-    let grid = match how.options.grid {
+    let grid = match run_options.ptx.grid {
         GridSource::Native => groups,
         GridSource::Linearised => [width, height, rows.div_ceil(height)],
-        GridSource::Counts => [RESIDENT, 1, 1],
+        GridSource::Counts => [RESIDENT_BLOCKS, 1, 1],
     };
     (grid, params)
 }
 
 /// The arguments of a launch.
-struct Given<'a> {
-    work: &'a Work,
+struct Arguments<'a> {
+    launch: &'a TestLaunch,
     linearised_grid: u64,
     counts: u64,
     epoch: u64,
     stop: u64,
 }
 
-impl Given<'_> {
-    /// Returns the parameter space, each parameter with its declared size.
+impl Arguments<'_> {
+    /// Returns the regions of the parameter space, one for each parameter.
     fn params(&self, module: &Module, params: &[Param]) -> Result<Regions, String> {
         let declared = module.variables.iter().filter(|variable| variable.space == Space::Param);
         let declared: Vec<_> = declared.collect();
@@ -247,9 +255,11 @@ impl Given<'_> {
     fn bytes(&self, param: Param) -> Vec<u8> {
         let address = |address: u64| address.to_le_bytes().to_vec();
         match param {
-            Param::Buffer(nth) => address(DISTANCE * (u64::from(nth) + 1) + OFFSET),
+            Param::Buffer(nth) => {
+                address(BUFFER_STRIDE * (u64::from(nth) + 1) + FIRST_BUFFER_OFFSET)
+            }
             Param::Length { buffer, .. } => {
-                let bytes = self.work.buffers[buffer as usize].len() as u64;
+                let bytes = self.launch.buffers[buffer as usize].len() as u64;
                 param.elements(bytes).to_le_bytes().to_vec()
             }
             Param::LinearisedGrid => address(self.linearised_grid),
@@ -257,7 +267,7 @@ impl Given<'_> {
             Param::Epoch => address(self.epoch),
             Param::Stop => address(self.stop),
             Param::Immediates(bytes) => {
-                let mut block = self.work.immediates.clone();
+                let mut block = self.launch.immediates.clone();
                 block.resize(bytes as usize, 0);
                 block
             }
@@ -265,35 +275,35 @@ impl Given<'_> {
     }
 }
 
-/// Executes the kernel on the CPU device.
-fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
-    let code = Code::compile(kir).map_err(|refusal| format!("the CPU refuses it: {refusal:?}"))?;
-    let memory: Option<Vec<_>> = work.buffers.iter().map(|b| Memory::new(b.len())).collect();
+/// Executes the kernel on the CPU device; returns the contents of the buffers.
+fn run_on_cpu(launch: &TestLaunch, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
+    let code = Code::compile(kir).map_err(|error| format!("the CPU rejects it: {error:?}"))?;
+    let memory: Option<Vec<_>> = launch.buffers.iter().map(|b| Memory::new(b.len())).collect();
     let memory = memory.ok_or("the buffers could not be allocated")?;
     let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
-    let immediates = &work.immediates;
+    let immediates = &launch.immediates;
     let job = Job { code: &code, bindings: &bindings, groups, immediates };
     let stop = CancelToken::default();
     let timer = Timer::start(&stop);
-    for (binding, bytes) in bindings.iter().zip(&work.buffers) {
-        // SAFETY: the memory is alive, as long as the bytes, and no kernel uses it yet.
+    for (binding, bytes) in bindings.iter().zip(&launch.buffers) {
+        // SAFETY: the memory is allocated, has the length of the bytes, and no kernel uses it yet.
         unsafe { binding.write(bytes) };
     }
-    // SAFETY: the memory of all bindings is alive, used by no other thread, and the IR comes from a
-    // program.
-    let ran = unsafe { Machine::new(1).run(&job, &stop) };
+    // SAFETY: the memory of all bindings is allocated, no other thread uses it, and the IR was
+    // compiled from a program.
+    let result = unsafe { Machine::new(1).run(&job, &stop) };
     timer.end();
-    ran.map_err(|_| "the CPU does not end, CUDA does".to_owned())?;
+    result.map_err(|_| "the CPU does not terminate, CUDA does".to_owned())?;
     let read = |(binding, bytes): (&scry_cpu::Span, &Vec<u8>)| {
         let mut found = vec![0; bytes.len()];
-        // SAFETY: the memory is alive, as long as the bytes, and the kernel has ended.
+        // SAFETY: the memory is allocated, has the length of the bytes, and the kernel has ended.
         unsafe { binding.read(&mut found) };
         found
     };
-    Ok(bindings.iter().zip(&work.buffers).map(read).collect())
+    Ok(bindings.iter().zip(&launch.buffers).map(read).collect())
 }
 
-/// Ends a kernel on the CPU after some time.
+/// Cancels a kernel on the CPU after 20 seconds.
 struct Timer {
     done: std::sync::mpsc::Sender<()>,
     thread: std::thread::JoinHandle<()>,
@@ -312,8 +322,8 @@ impl Timer {
     }
 
     fn end(self) {
-        // The other end is gone if the time was up.
+        // The receiver does not exist any more if the time was up.
         let _ = self.done.send(());
-        self.thread.join().expect("a timer does not fail");
+        self.thread.join().expect("the timer does not panic");
     }
 }

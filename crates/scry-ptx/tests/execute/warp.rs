@@ -1,31 +1,31 @@
-//! Threads of a warp, each with a program counter of its own.
+//! The threads of a warp, each with its own program counter.
 //!
 //! The threads at the earliest instruction are executed first, so that divergent threads reconverge
 //! as soon as possible. A collective instruction waits for the threads in its mask.
 
 use super::code::{Address, Atomic, Inst, Module, Op, Operand, Reg, Space, Special};
-use super::grid::Shared;
-use super::memory::{Access, Region, Regions, put, word};
+use super::grid::SharedState;
+use super::memory::{Access, Region, Regions, read_le, write_le};
 
 /// Threads of a warp.
 pub const LANES: usize = 32;
 
-/// Warps that a multiprocessor holds at once.
-const WARPS: u64 = 64;
+/// Maximum resident warps of a multiprocessor.
+const MAX_RESIDENT_WARPS: u64 = 64;
 
 /// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Ready,
-    /// It waits for the threads that an instruction of the warp names.
+    /// It waits at a collective instruction for the threads in the mask.
     AtCollective,
     AtBarrier,
-    Ended,
+    Exited,
 }
 
-/// Undefined behaviour and its thread.
+/// Undefined behaviour, with the thread and the instruction that it occurred at.
 #[derive(Debug)]
-pub struct Stray {
+pub struct ThreadError {
     pub lane: usize,
     pub at: usize,
     pub what: String,
@@ -36,18 +36,18 @@ pub struct Warp<'m> {
     pub module: &'m Module,
     /// The values of each register.
     registers: Vec<[u64; LANES]>,
-    /// The lanes that have a value, by register.
-    known: Vec<u32>,
+    /// The lanes in which each register has been written.
+    initialised: Vec<u32>,
     /// The next instruction of each thread.
     pub next: [usize; LANES],
     pub state: [State; LANES],
     /// Memory of each thread.
     locals: Vec<Regions>,
-    /// The thread of the first lane, by its position in the block.
+    /// Linear index in the block of the thread in lane 0.
     pub first: usize,
 }
 
-/// The lanes of a set, the lowest first.
+/// Iterates over the lanes of a set, the lowest first.
 pub fn lanes(mut set: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = set.trailing_zeros();
@@ -58,7 +58,7 @@ pub fn lanes(mut set: u32) -> impl Iterator<Item = usize> {
 
 impl<'m> Warp<'m> {
     pub fn new(module: &'m Module, first: usize, threads: usize) -> Self {
-        let mut state = [State::Ended; LANES];
+        let mut state = [State::Exited; LANES];
         state[..threads].fill(State::Ready);
         let locals = module.variables.iter().filter(|variable| variable.space == Space::Local);
         let locals = locals.map(|v| Region::undefined(&v.name, v.address, v.bytes)).collect();
@@ -66,7 +66,7 @@ impl<'m> Warp<'m> {
         Self {
             module,
             registers: vec![[0; LANES]; count],
-            known: vec![0; count],
+            initialised: vec![0; count],
             next: [0; LANES],
             state,
             locals: vec![Regions(locals); threads],
@@ -74,97 +74,103 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// The lanes in a state.
-    pub fn are(&self, state: State) -> u32 {
+    /// Returns the lanes in a state.
+    pub fn lanes_in(&self, state: State) -> u32 {
         (0..LANES).filter(|lane| self.state[*lane] == state).map(|lane| 1 << lane).sum()
     }
 
-    /// The lanes that have not ended.
+    /// Returns the lanes that have not exited.
     pub fn live(&self) -> u32 {
-        !self.are(State::Ended)
+        !self.lanes_in(State::Exited)
     }
 
     /// Executes instructions until no thread is ready, or this many have been executed.
-    pub fn run(&mut self, shared: &mut Shared<'_>, slice: u32) -> Result<(), Stray> {
-        let mut left = slice;
-        while left > 0 {
-            let (ready, waiting) = (self.are(State::Ready), self.are(State::AtCollective));
+    pub fn run(&mut self, shared: &mut SharedState<'_>, slice: u32) -> Result<(), ThreadError> {
+        let mut remaining = slice;
+        while remaining > 0 {
+            let (ready, waiting) =
+                (self.lanes_in(State::Ready), self.lanes_in(State::AtCollective));
             match lanes(ready).map(|lane| self.next[lane]).min() {
-                Some(at) => self.from(at, ready | waiting, shared, &mut left)?,
-                None if self.retry(waiting, shared, &mut left)? => {}
+                Some(at) => self.run_from(at, ready | waiting, shared, &mut remaining)?,
+                None if self.retry(waiting, shared, &mut remaining)? => {}
                 None => break,
             }
         }
         Ok(())
     }
 
-    /// Executes instructions for those of some lanes that are at one of them.
-    fn from(
+    /// Executes instructions from `at` on, for those of the candidate lanes that are there.
+    fn run_from(
         &mut self,
         at: usize,
-        of: u32,
-        shared: &mut Shared<'_>,
-        left: &mut u32,
-    ) -> Result<(), Stray> {
+        candidates: u32,
+        shared: &mut SharedState<'_>,
+        remaining: &mut u32,
+    ) -> Result<(), ThreadError> {
         let group: u32 =
-            lanes(of).filter(|lane| self.next[*lane] == at).map(|lane| 1 << lane).sum();
+            lanes(candidates).filter(|lane| self.next[*lane] == at).map(|lane| 1 << lane).sum();
         let others = lanes(self.live() & !group).map(|lane| self.next[lane]);
-        let until = others.filter(|next| *next > at).min().unwrap_or(usize::MAX);
-        self.together(group, at, until, shared, left)
+        let limit = others.filter(|next| *next > at).min().unwrap_or(usize::MAX);
+        self.run_converged(group, at, limit, shared, remaining)
     }
 
-    /// Retries the waiting lanes: those that they wait for may have ended. Returns false if all of
-    /// them still wait.
+    /// Retries the collective instructions of the waiting lanes: lanes that they wait for may have
+    /// exited. Returns false if all of them still wait.
     fn retry(
         &mut self,
         waiting: u32,
-        shared: &mut Shared<'_>,
-        left: &mut u32,
-    ) -> Result<bool, Stray> {
-        let mut places: Vec<usize> = lanes(waiting).map(|lane| self.next[lane]).collect();
-        places.dedup();
-        for at in places {
-            self.from(at, self.are(State::AtCollective), shared, left)?;
+        shared: &mut SharedState<'_>,
+        remaining: &mut u32,
+    ) -> Result<bool, ThreadError> {
+        let mut positions: Vec<usize> = lanes(waiting).map(|lane| self.next[lane]).collect();
+        positions.dedup();
+        for at in positions {
+            self.run_from(at, self.lanes_in(State::AtCollective), shared, remaining)?;
         }
-        Ok(self.are(State::AtCollective) != waiting || self.are(State::Ready) != 0)
+        Ok(self.lanes_in(State::AtCollective) != waiting || self.lanes_in(State::Ready) != 0)
     }
 
     /// Executes instructions for a group of lanes while they stay converged, and no other lane
     /// reaches the same instruction.
-    fn together(
+    fn run_converged(
         &mut self,
         group: u32,
         mut at: usize,
-        until: usize,
-        shared: &mut Shared<'_>,
-        left: &mut u32,
-    ) -> Result<(), Stray> {
+        limit: usize,
+        shared: &mut SharedState<'_>,
+        remaining: &mut u32,
+    ) -> Result<(), ThreadError> {
         let module = self.module;
         loop {
             let Some(inst) = module.code.get(at) else {
-                let what = "the kernel is left without `ret`".to_owned();
-                return Err(Stray { lane: group.trailing_zeros() as usize, at: at - 1, what });
+                let what = "the kernel ends without `ret`".to_owned();
+                return Err(ThreadError {
+                    lane: group.trailing_zeros() as usize,
+                    at: at - 1,
+                    what,
+                });
             };
-            *left = left.saturating_sub(1);
-            shared.count(group.count_ones());
-            let acting =
-                self.acting(inst, group).map_err(|(lane, what)| Stray { lane, at, what })?;
+            *remaining = remaining.saturating_sub(1);
+            shared.count_instruction(group.count_ones());
+            let active =
+                self.active(inst, group).map_err(|(lane, what)| ThreadError { lane, at, what })?;
             at += 1;
-            if !self.control(&inst.op, group, acting, at) {
-                let done = self.execute(inst, acting, shared);
-                let done = done.map_err(|(lane, what)| Stray { lane, at: at - 1, what })?;
-                if done == acting && at < until && *left > 0 {
+            if !self.control(&inst.op, group, active, at) {
+                let completed = self.execute(inst, active, shared);
+                let completed =
+                    completed.map_err(|(lane, what)| ThreadError { lane, at: at - 1, what })?;
+                if completed == active && at < limit && *remaining > 0 {
                     continue;
                 }
                 self.move_to(group, at);
-                self.wait(acting & !done, State::AtCollective, at - 1);
+                self.wait(active & !completed, State::AtCollective, at - 1);
             }
             return Ok(());
         }
     }
 
-    /// The lanes for which the guard of an instruction holds.
-    fn acting(&self, inst: &Inst, group: u32) -> Result<u32, (usize, String)> {
+    /// Returns the lanes of a group for which the guard of an instruction is true.
+    fn active(&self, inst: &Inst, group: u32) -> Result<u32, (usize, String)> {
         let Some((pred, holds)) = inst.guard else { return Ok(group) };
         let values = self.read(pred, group)?;
         Ok(lanes(group).filter(|lane| (values[*lane] & 1 == 1) == holds).map(|n| 1 << n).sum())
@@ -172,14 +178,14 @@ impl<'m> Warp<'m> {
 
     /// Executes control flow; returns false for all other instructions. `next` is the following
     /// instruction.
-    fn control(&mut self, op: &Op, group: u32, acting: u32, next: usize) -> bool {
+    fn control(&mut self, op: &Op, group: u32, active: u32, next: usize) -> bool {
         match op {
-            Op::Branch(to) => self.move_to(acting, *to),
-            Op::Return => lanes(acting).for_each(|lane| self.state[lane] = State::Ended),
-            Op::Barrier => self.wait(acting, State::AtBarrier, next - 1),
+            Op::Branch(to) => self.move_to(active, *to),
+            Op::Return => lanes(active).for_each(|lane| self.state[lane] = State::Exited),
+            Op::Barrier => self.wait(active, State::AtBarrier, next - 1),
             _ => return false,
         }
-        self.move_to(group & !acting, next);
+        self.move_to(group & !active, next);
         true
     }
 
@@ -195,59 +201,60 @@ impl<'m> Warp<'m> {
         }
     }
 
-    /// Executes an instruction for some lanes; returns those that need not wait for others.
+    /// Executes an instruction for some lanes; returns those for which it completed. The others
+    /// wait at a collective instruction.
     fn execute(
         &mut self,
         inst: &Inst,
-        acting: u32,
-        shared: &mut Shared<'_>,
+        active: u32,
+        shared: &mut SharedState<'_>,
     ) -> Result<u32, (usize, String)> {
         match &inst.op {
             Op::Alu { alu, to, from, count } => {
                 let mut operands = [[0; LANES]; 3];
                 for (operand, from) in operands.iter_mut().zip(&from[..*count]) {
-                    *operand = self.operand(*from, acting)?;
+                    *operand = self.operand(*from, active)?;
                 }
                 let mut results = [0; LANES];
-                for lane in lanes(acting) {
+                for lane in lanes(active) {
                     let result = alu.compute(operands.map(|values| values[lane]));
                     results[lane] = result.map_err(|what| (lane, what.to_owned()))?;
                 }
-                self.write(*to, acting, &results);
+                self.write(*to, active, &results);
             }
             Op::Special(to, special) => {
                 let values = std::array::from_fn(|lane| self.special(*special, lane, shared));
-                self.write(*to, acting, &values);
+                self.write(*to, active, &values);
             }
             Op::Pack(to, parts) => {
-                let mut whole = [0; LANES];
+                let mut packed = [0; LANES];
                 let mut shift = 0;
                 for part in parts {
-                    let values = self.read(*part, acting)?;
-                    lanes(acting).for_each(|lane| whole[lane] |= values[lane] << shift);
+                    let values = self.read(*part, active)?;
+                    lanes(active).for_each(|lane| packed[lane] |= values[lane] << shift);
                     shift += self.module.registers[part.0];
                 }
-                self.write(*to, acting, &whole);
+                self.write(*to, active, &packed);
             }
             Op::Unpack(parts, from) => {
-                let mut values = *self.read(*from, acting)?;
+                let mut values = *self.read(*from, active)?;
                 for part in parts {
-                    self.write(*part, acting, &values);
+                    self.write(*part, active, &values);
                     let bits = self.module.registers[part.0];
-                    lanes(acting).for_each(|lane| values[lane] >>= bits);
+                    lanes(active).for_each(|lane| values[lane] >>= bits);
                 }
             }
             Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
-                lanes(acting).try_for_each(|lane| {
+                lanes(active).try_for_each(|lane| {
                     self.memory(&inst.op, lane, shared).map_err(|what| (lane, what))
                 })?;
             }
-            _ => return self.collective(&inst.op, acting),
+            _ => return self.collective(&inst.op, active),
         }
-        Ok(acting)
+        Ok(active)
     }
 
-    fn special(&self, special: Special, lane: usize, shared: &Shared<'_>) -> u64 {
+    fn special(&self, special: Special, lane: usize, shared: &SharedState<'_>) -> u64 {
         let thread = (self.first + lane) as u32;
         let [width, height, _] = self.module.block;
         let below = (1u64 << lane) - 1;
@@ -261,62 +268,64 @@ impl<'m> Warp<'m> {
             Special::LanesBelow => below,
             Special::LanesUpTo => below << 1 | 1,
             Special::Clock => shared.clock(),
-            Special::Warp => (shared.first_warp() + self.first / LANES) as u64 % WARPS,
+            Special::Warp => (shared.first_warp() + self.first / LANES) as u64 % MAX_RESIDENT_WARPS,
             Special::Multiprocessor => shared.multiprocessor().into(),
         }
     }
 
     /// One thread's access to memory.
-    fn memory(&mut self, op: &Op, lane: usize, shared: &mut Shared<'_>) -> Result<(), String> {
+    fn memory(&mut self, op: &Op, lane: usize, shared: &mut SharedState<'_>) -> Result<(), String> {
         match op {
             Op::Load { space, constant, bytes, to, address } => {
                 let access = if *constant { Access::ReadConstant } else { Access::Read };
                 let size = bytes * to.len() as u32;
-                let found = self.touch(*space, *address, lane, size, access, shared)?;
-                let values: Vec<u64> = found.chunks(*bytes as usize).map(word).collect();
+                let found = self.access_memory(*space, *address, lane, size, access, shared)?;
+                let values: Vec<u64> = found.chunks(*bytes as usize).map(read_le).collect();
                 to.iter().zip(values).for_each(|(to, value)| self.set(*to, lane, value));
             }
             Op::Store { space, bytes, values, address } => {
                 let get = |value: &Operand| self.get(*value, lane);
                 let values: Vec<u64> = values.iter().map(get).collect::<Result<_, _>>()?;
                 let size = bytes * values.len() as u32;
-                let place = self.touch(*space, *address, lane, size, Access::Write, shared)?;
-                let places = place.chunks_mut(*bytes as usize);
-                places.zip(values).for_each(|(place, value)| put(place, value));
+                let found =
+                    self.access_memory(*space, *address, lane, size, Access::Write, shared)?;
+                let chunks = found.chunks_mut(*bytes as usize);
+                chunks.zip(values).for_each(|(chunk, value)| write_le(chunk, value));
             }
             Op::Atomic { op, space, bytes, to, from, address } => {
                 let [a, b] = [self.get(from[0], lane)?, self.get(from[1], lane)?];
-                let place = self.touch(*space, *address, lane, *bytes, Access::Change, shared)?;
-                let old = word(place);
+                let found =
+                    self.access_memory(*space, *address, lane, *bytes, Access::ReadWrite, shared)?;
+                let old = read_le(found);
                 let new = match op {
                     Atomic::Exchange => a,
                     Atomic::CompareExchange if old == a & (u64::MAX >> (64 - 8 * bytes)) => b,
                     Atomic::CompareExchange => old,
                     Atomic::Alu(alu) => alu.compute([old, a, 0])?,
                 };
-                put(place, new);
+                write_le(found, new);
                 if let Some(to) = to {
                     self.set(*to, lane, old);
                 }
             }
-            other => unreachable!("{other:?} is no access to memory"),
+            other => unreachable!("{other:?} is not an access to memory"),
         }
         Ok(())
     }
 
-    /// The bytes of an access, which are checked.
-    fn touch<'a>(
+    /// Checks an access; returns its bytes.
+    fn access_memory<'a>(
         &'a mut self,
         space: Space,
         address: Address,
         lane: usize,
         size: u32,
         access: Access,
-        shared: &'a mut Shared<'_>,
+        shared: &'a mut SharedState<'_>,
     ) -> Result<&'a mut [u8], String> {
         let address = self.get(address.base, lane)?.wrapping_add_signed(address.offset);
         if space == Space::Global && access == Access::Read {
-            shared.note_read(address);
+            shared.record_poll(address);
         }
         let regions = match space {
             Space::Global => &mut shared.global,
@@ -330,25 +339,25 @@ impl<'m> Warp<'m> {
 
 /// Registers.
 impl Warp<'_> {
-    /// The values of a register, which some lanes read.
-    pub fn read(&self, reg: Reg, acting: u32) -> Result<&[u64; LANES], (usize, String)> {
-        let missing = acting & !self.known[reg.0];
+    /// Returns the values of a register; fails if it is uninitialised in one of the active lanes.
+    pub fn read(&self, reg: Reg, active: u32) -> Result<&[u64; LANES], (usize, String)> {
+        let missing = active & !self.initialised[reg.0];
         if missing != 0 {
-            let what = "a register is read that holds nothing yet".to_owned();
+            let what = "the register is read before it is written".to_owned();
             return Err((missing.trailing_zeros() as usize, what));
         }
         Ok(&self.registers[reg.0])
     }
 
-    pub fn operand(&self, from: Operand, acting: u32) -> Result<[u64; LANES], (usize, String)> {
+    pub fn operand(&self, from: Operand, active: u32) -> Result<[u64; LANES], (usize, String)> {
         match from {
             Operand::Bits(bits) => Ok([bits; LANES]),
-            Operand::Reg(reg) => self.read(reg, acting).copied(),
+            Operand::Reg(reg) => self.read(reg, active).copied(),
         }
     }
 
-    pub fn write(&mut self, to: Reg, acting: u32, values: &[u64; LANES]) {
-        lanes(acting).for_each(|lane| self.set(to, lane, values[lane]));
+    pub fn write(&mut self, to: Reg, active: u32, values: &[u64; LANES]) {
+        lanes(active).for_each(|lane| self.set(to, lane, values[lane]));
     }
 
     fn get(&self, from: Operand, lane: usize) -> Result<u64, String> {
@@ -362,6 +371,6 @@ impl Warp<'_> {
 
     fn set(&mut self, to: Reg, lane: usize, value: u64) {
         self.registers[to.0][lane] = value & (u64::MAX >> (64 - self.module.registers[to.0]));
-        self.known[to.0] |= 1 << lane;
+        self.initialised[to.0] |= 1 << lane;
     }
 }
