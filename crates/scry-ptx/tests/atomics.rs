@@ -1,4 +1,4 @@
-//! Atomics of all types in both kinds of memory.
+//! Tests of the PTX of atomics, of all types in storage buffers and workgroup memory.
 
 mod support;
 
@@ -20,18 +20,19 @@ const OPS: [AtomicOp; 11] = [
     AtomicOp::CompareExchange,
 ];
 
-const OF_FLOATS: [AtomicOp; 5] =
+const F32_OPS: [AtomicOp; 5] =
     [AtomicOp::Load, AtomicOp::Store, AtomicOp::Add, AtomicOp::Sub, AtomicOp::Exchange];
 
 fn ops(ty: Type) -> &'static [AtomicOp] {
-    if ty == Type::F32 { &OF_FLOATS } else { &OPS }
+    if ty == Type::F32 { &F32_OPS } else { &OPS }
 }
 
-/// One operation on an element of memory, once with its result written and once without.
+/// Returns a kernel that executes an operation twice: once its result is stored, once it is unused.
+/// `shared` selects workgroup memory; `constant`, constant operands.
 fn kernel(ty: Type, op: AtomicOp, shared: bool, constant: bool) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     let out = b.buffer(true);
-    let cells =
+    let space =
         if shared { b.workgroup_array(ty, 64) } else { AddressSpace::Binding(b.buffer(true)) };
     let index = b.builtin(Builtin::LocalId(0));
     let place = |at: Value| Place::new(AddressSpace::Binding(out), Some(at), ty.size(), 0);
@@ -39,12 +40,12 @@ fn kernel(ty: Type, op: AtomicOp, shared: bool, constant: bool) -> Kir {
         true => b.constant(Const { ty, bits: 5 }),
         false => b.load(ty, place(index), 1)[0],
     };
-    for used in [true, false] {
+    for is_used in [true, false] {
         let value = (op != AtomicOp::Load).then(|| operand(&mut b));
         let compare = (op == AtomicOp::CompareExchange).then(|| operand(&mut b));
-        let cell = Place::new(cells, Some(index), ty.size(), 0);
-        let old = b.atomic(ty, op, cell, value, compare);
-        if used && op != AtomicOp::Store {
+        let memory = Place::new(space, Some(index), ty.size(), 0);
+        let old = b.atomic(ty, op, memory, value, compare);
+        if is_used && op != AtomicOp::Store {
             b.store(place(index), vec![old]);
         }
     }

@@ -1,7 +1,7 @@
-//! The PTX of every kernel of the corpus matches its golden file, and assembles.
+//! Tests that the PTX of every kernel of the corpus matches its golden file, and assembles.
 //!
-//! `SCRY_BLESS=1` replaces the golden files. `SCRY_PTXAS` names NVIDIA's assembler; without it
-//! nothing is assembled.
+//! `SCRY_BLESS=1` replaces the golden files. `SCRY_PTXAS` is the path of NVIDIA's assembler;
+//! without it nothing is assembled.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
 
@@ -14,11 +14,11 @@ use std::process::Command;
 use scry_ir::{GridSource, Program, kir::KirOptions};
 use scry_ptx::{Ptx, PtxOptions, Target, translate};
 
-fn corpus() -> PathBuf {
+fn corpus_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus")
 }
 
-/// Names and sources of the kernels in a folder.
+/// Returns the names and sources of the kernels in a folder, sorted.
 fn sources(folder: &Path) -> Vec<(String, String)> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let wgsl = files.filter(|path| path.extension().is_some_and(|extension| extension == "wgsl"));
@@ -31,7 +31,7 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
     sources
 }
 
-fn translated(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
+fn translate_source(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let kir = program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"));
     translate(&kir, options)
@@ -41,10 +41,10 @@ fn translated(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
 fn text_of_kernels_matches_golden_files() {
     let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
     let text = |(name, source): (String, String)| {
-        (format!("{name}.ptx"), translated(&source, true, &options).text)
+        (format!("{name}.ptx"), translate_source(&source, true, &options).text)
     };
-    let texts: Vec<_> = sources(&corpus()).into_iter().map(text).collect();
-    golden::compare_all(&corpus().join("out"), "ptx", &texts);
+    let texts: Vec<_> = sources(&corpus_folder()).into_iter().map(text).collect();
+    golden::compare_all(&corpus_folder().join("out"), "ptx", &texts);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_kernel_assembles_for_every_target() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let folders = ["", "bounds", "fuzz"].map(|name| corpus().join(name));
+    let folders = ["", "bounds", "fuzz"].map(|name| corpus_folder().join(name));
     for (name, source) in folders.iter().flat_map(|folder| sources(folder)) {
         for target in [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90, Target::SM_90A] {
             use GridSource::{Counts, Linearised, Native};
@@ -62,14 +62,14 @@ fn every_kernel_assembles_for_every_target() {
                 [(true, Native), (false, Native), (true, Linearised), (true, Counts)]
             {
                 let options = PtxOptions { target, grid, polled: checked, bounded: checked };
-                let ptx = translated(&source, checked, &options);
+                let ptx = translate_source(&source, checked, &options);
                 let file = folder.path().join("kernel.ptx");
                 std::fs::write(&file, &ptx.text).unwrap();
                 let mut command = Command::new(&assembler);
                 command.arg(format!("-arch={target}")).arg(&file);
                 let output = command.arg("-o").arg(folder.path().join("cubin")).output().unwrap();
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{name} for {target}: {said}\n{}", ptx.text);
+                let messages = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{name} for {target}: {messages}\n{}", ptx.text);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Products of matrices: by tensor cores, or by exchange.
+//! Tests of the PTX of matrix products: by tensor cores, or by shuffles and FMAs.
 
 mod support;
 
@@ -7,18 +7,19 @@ use scry_ir::{Program, kir::KirOptions};
 use scry_ptx::Target;
 use support::{TARGETS, text};
 
-/// A kernel with this number of products, each of which adds to the previous result.
-fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
+/// Returns a kernel with workgroups of `size` invocations and this number of products, each of
+/// which adds to the previous result. Only the first nine invocations multiply if `in_branch`.
+fn kernel(size: u32, in_branch: bool, operand: Type, accumulator: Type, times: usize) -> Kir {
     let mut b = Builder::new("kernel", [size, 1, 1]);
     let (input, out) = (b.buffer(false), b.buffer(true));
     let lane = b.builtin(Builtin::LocalId(0));
     let read = |b: &mut Builder, ty: Type, nth: u32| -> Value {
         b.load(ty, Place::new(AddressSpace::Binding(input), Some(lane), 64, 8 * nth), 1)[0]
     };
-    let step = |b: &mut Builder| {
-        let a = [0, 1, 2, 3].map(|nth| read(b, factor, nth));
-        let right = [4, 5].map(|nth| read(b, factor, nth));
-        let mut c = [0, 2, 4, 6].map(|nth| read(b, sum, nth));
+    let multiply = |b: &mut Builder| {
+        let a = [0, 1, 2, 3].map(|nth| read(b, operand, nth));
+        let right = [4, 5].map(|nth| read(b, operand, nth));
+        let mut c = [0, 2, 4, 6].map(|nth| read(b, accumulator, nth));
         for _ in 0..times {
             let results = b.multiply_fragments(a, right, c);
             c = results.try_into().expect("there are four");
@@ -27,10 +28,10 @@ fn kernel(size: u32, some: bool, factor: Type, sum: Type, times: usize) -> Kir {
     };
     let nine = b.u32(9);
     let condition = b.binary(BinaryOp::Lt, lane, nine);
-    if some {
-        b.if_then(condition, step)
+    if in_branch {
+        b.if_then(condition, multiply)
     } else {
-        step(&mut b)
+        multiply(&mut b)
     }
     b.finish()
 }
@@ -40,11 +41,11 @@ const TYPES: [(Type, Type); 3] =
 
 #[test]
 fn all_products_assemble() {
-    for (factor, sum) in TYPES {
-        for (size, some) in [(64, false), (64, true), (20, false), (48, false)] {
+    for (operand, accumulator) in TYPES {
+        for (size, in_branch) in [(64, false), (64, true), (20, false), (48, false)] {
             for times in 1..=3 {
                 for target in TARGETS {
-                    text(&kernel(size, some, factor, sum, times), target);
+                    text(&kernel(size, in_branch, operand, accumulator, times), target);
                 }
             }
         }
@@ -58,16 +59,16 @@ fn assert_count(text: &str, what: &str, count: usize) {
 
 #[test]
 fn whole_warps_use_tensor_cores() {
-    let [half, float] = [Type::F16, Type::F32];
-    let one = text(&kernel(64, false, half, float, 1), Target::SM_75);
-    assert_count(&one, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {", 1);
-    assert_count(&one, "shfl", 0);
-    let one = text(&kernel(64, false, half, half, 1), Target::SM_80);
-    assert_count(&one, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {", 1);
+    let (f16, f32) = (Type::F16, Type::F32);
+    let ptx = text(&kernel(64, false, f16, f32, 1), Target::SM_75);
+    assert_count(&ptx, "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {", 1);
+    assert_count(&ptx, "shfl", 0);
+    let ptx = text(&kernel(64, false, f16, f16, 1), Target::SM_80);
+    assert_count(&ptx, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {", 1);
 }
 
 #[test]
-fn two_products_fuse_where_possible() {
+fn chained_products_fuse_into_k16() {
     let count = |target, times, shape: &str| {
         let text = text(&kernel(64, false, Type::F16, Type::F32, times), target);
         text.matches(shape).count()
@@ -89,44 +90,46 @@ fn f32_products_use_fma() {
 
 #[test]
 fn missing_lanes_count_as_zeros() {
-    let few = text(&kernel(20, false, Type::F16, Type::F32, 1), Target::SM_90);
-    assert_count(&few, "mma.sync", 0);
-    assert_count(&few, "selp.b32", 32);
-    for (size, some, asked) in [(48, false, "vote.sync.ballot.b32"), (64, true, "activemask.b32")] {
-        let text = text(&kernel(size, some, Type::F16, Type::F32, 1), Target::SM_90);
-        assert_count(&text, asked, 1);
+    let partial_warp = text(&kernel(20, false, Type::F16, Type::F32, 1), Target::SM_90);
+    assert_count(&partial_warp, "mma.sync", 0);
+    assert_count(&partial_warp, "selp.b32", 32);
+    for (size, in_branch, query) in
+        [(48, false, "vote.sync.ballot.b32"), (64, true, "activemask.b32")]
+    {
+        let text = text(&kernel(size, in_branch, Type::F16, Type::F32, 1), Target::SM_90);
+        assert_count(&text, query, 1);
         assert_count(&text, "mma.sync", 1);
         assert_count(&text, "fma.rn.f32", 32);
     }
 }
 
-/// A kernel in WGSL: 64 rows and columns, tile by tile.
+/// A matrix product in WGSL, by tiles; K is 64.
 const TILES: &str = "enable f16; enable wgpu_cooperative_matrix;
     @group(0) @binding(0) var<storage, read> left: array<f16>;
     @group(0) @binding(1) var<storage, read> right: array<f16>;
-    @group(0) @binding(2) var<storage, read_write> sums: array<f32>;
-    var<workgroup> shelf: array<f16, 256>;
+    @group(0) @binding(2) var<storage, read_write> results: array<f32>;
+    var<workgroup> tile: array<f16, 256>;
     @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3<u32>,
             @builtin(local_invocation_index) i: u32) {
         var sum = coop_mat16x16<f32, C>();
         for (var k = 0u; k < arrayLength(&left) / 64u; k += 16u) {
             for (var e = i; e < 256u; e += 32u) {
-                shelf[e] = left[(g.x * 16u + e / 16u) * 64u + k + e % 16u];
+                tile[e] = left[(g.x * 16u + e / 16u) * 64u + k + e % 16u];
             }
             workgroupBarrier();
-            let a = coopLoadT<coop_mat16x16<f16, A>>(&shelf[0]);
+            let a = coopLoadT<coop_mat16x16<f16, A>>(&tile[0]);
             let b = coopLoad<coop_mat16x16<f16, B>>(&right[g.y * 1024u + k], 64u);
             sum = coopMultiplyAdd(a, b, sum);
             workgroupBarrier();
         }
-        coopStoreT(sum, &sums[g.x * 1024u + g.y * 16u], 64u);
+        coopStoreT(sum, &results[g.x * 1024u + g.y * 16u], 64u);
     }";
 
 #[test]
 fn cooperative_matrices_become_mma() {
     let program = Program::parse(TILES);
-    let kir = program.expect("it is right").to_kir(&KirOptions { checked: true });
-    let text = text(&kir.expect("it is within the limits"), Target::SM_90);
+    let kir = program.expect("the source is valid").to_kir(&KirOptions { checked: true });
+    let text = text(&kir.expect("the kernel is within the limits"), Target::SM_90);
     assert_count(&text, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 2);
     assert_count(&text, "activemask", 0);
 }

@@ -1,4 +1,4 @@
-//! Subgroup exchange of all types, in all kinds of control flow.
+//! Tests of the PTX of subgroup operations, of all types and in all kinds of control flow.
 
 mod support;
 
@@ -21,7 +21,7 @@ const REDUCTIONS: [Reduction; 7] = [
 
 const EXTENTS: [Extent; 3] = [Extent::All, Extent::Inclusive, Extent::Exclusive];
 
-/// The control flow around an exchange.
+/// The control flow around a subgroup operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Flow {
     /// Uniform control flow.
@@ -29,13 +29,13 @@ enum Flow {
     /// In a divergent branch.
     Branch,
     /// After some invocations have returned.
-    Left,
+    AfterReturn,
     /// In a loop with divergent trip counts.
     Loop,
 }
 
-/// The value of an invocation, computed from its position.
-fn number(b: &mut Builder, ty: Type, lane: Value) -> Value {
+/// Emits the input of an invocation: loaded from a buffer, or for bools computed from its position.
+fn input(b: &mut Builder, ty: Type, lane: Value) -> Value {
     let place = Place::new(AddressSpace::Binding(1), Some(lane), ty.size(), 0);
     match ty {
         Type::Bool => {
@@ -46,7 +46,7 @@ fn number(b: &mut Builder, ty: Type, lane: Value) -> Value {
     }
 }
 
-fn keep(b: &mut Builder, lane: Value, value: Value) {
+fn store_result(b: &mut Builder, lane: Value, value: Value) {
     let ty = b.ty(value);
     let value = match ty {
         Type::Bool => {
@@ -58,7 +58,7 @@ fn keep(b: &mut Builder, lane: Value, value: Value) {
     b.store(Place::new(AddressSpace::Binding(0), Some(lane), b.ty(value).size(), 0), vec![value]);
 }
 
-/// A kernel that exchanges once.
+/// Returns a kernel with one subgroup operation, which `exchange` emits.
 fn kernel(
     size: u32,
     flow: Flow,
@@ -70,22 +70,22 @@ fn kernel(
     b.buffer(false);
     let lane = b.builtin(Builtin::LocalId(0));
     let ten = b.u32(10);
-    let some = b.binary(BinaryOp::Lt, lane, ten);
-    let step = |b: &mut Builder| {
-        let value = number(b, ty, lane);
+    let condition = b.binary(BinaryOp::Lt, lane, ten);
+    let exchange_once = |b: &mut Builder| {
+        let value = input(b, ty, lane);
         let value = exchange(b, lane, value);
-        keep(b, lane, value);
+        store_result(b, lane, value);
     };
     match flow {
-        Flow::Plain => step(&mut b),
-        Flow::Branch => b.if_then(some, step),
-        Flow::Left => b.scope(|b, label| {
-            b.if_then(some, |b| b.leave(label));
-            step(b);
+        Flow::Plain => exchange_once(&mut b),
+        Flow::Branch => b.if_then(condition, exchange_once),
+        Flow::AfterReturn => b.scope(|b, label| {
+            b.if_then(condition, |b| b.leave(label));
+            exchange_once(b);
         }),
         Flow::Loop => b.repeat(false, |b, label| {
-            step(b);
-            b.if_then(some, |b| b.leave(label));
+            exchange_once(b);
+            b.if_then(condition, |b| b.leave(label));
         }),
     }
     b.finish()
@@ -95,7 +95,7 @@ fn reduction(size: u32, flow: Flow, ty: Type, op: Reduction, extent: Extent) -> 
     kernel(size, flow, ty, &|b, _, value| b.subgroup(SubgroupOp::Reduce { op, extent, value }))
 }
 
-fn reduces(op: Reduction, ty: Type) -> bool {
+fn is_supported(op: Reduction, ty: Type) -> bool {
     match op {
         Reduction::And | Reduction::Or | Reduction::Xor => !ty.is_float(),
         _ => ty != Type::Bool,
@@ -105,7 +105,7 @@ fn reduces(op: Reduction, ty: Type) -> bool {
 #[test]
 fn all_reductions_assemble() {
     for ty in Type::ALL {
-        for op in REDUCTIONS.into_iter().filter(|op| reduces(*op, ty)) {
+        for op in REDUCTIONS.into_iter().filter(|op| is_supported(*op, ty)) {
             for extent in EXTENTS {
                 for (size, flow) in [(64, Flow::Plain), (48, Flow::Plain), (64, Flow::Branch)] {
                     let kir = reduction(size, flow, ty, op, extent);
@@ -150,7 +150,7 @@ fn full_subgroups_need_no_active_mask() {
     assert!(!plain.contains("activemask"), "{plain}");
     assert_eq!(plain.matches("shfl.sync.bfly.b32").count(), 5, "{plain}");
     assert_eq!(plain.matches("4294967295;").count(), 5, "{plain}");
-    for flow in [Flow::Branch, Flow::Left, Flow::Loop] {
+    for flow in [Flow::Branch, Flow::AfterReturn, Flow::Loop] {
         let text = text(&sum(flow), Target::SM_80);
         assert!(text.contains("activemask.b32"), "{flow:?}:\n{text}");
         assert!(text.contains("shfl.sync.idx.b32"), "{flow:?}:\n{text}");
@@ -158,7 +158,7 @@ fn full_subgroups_need_no_active_mask() {
 }
 
 #[test]
-fn a_partial_subgroup_is_known() {
+fn partial_subgroups_use_their_mask() {
     let sum = |size| reduction(size, Flow::Plain, Type::F32, Reduction::Add, Extent::Inclusive);
     let few = text(&sum(20), Target::SM_80);
     assert!(few.contains(", 1048575;") && !few.contains("activemask"), "{few}");
@@ -196,33 +196,33 @@ fn ballot_words_beyond_subgroup_are_zero() {
     assert!(second.contains("st.global.b32 [%d"), "{second}");
 }
 
-/// How a loaded value determines the active invocations.
+/// How a condition of a branch depends on a loaded value.
 #[derive(Debug, Clone, Copy)]
-enum Decides {
-    /// The value is the condition.
-    Itself,
-    /// The condition is a variable that is assigned where it holds.
-    ByAssignment,
-    /// A variable that is assigned unless a scope was left before.
-    ByLeaving,
-    /// A variable that counts the iterations of a loop.
-    ByCounting,
-    /// As before, through another variable.
-    ByTheNext,
+enum ConditionSource {
+    /// The condition is the value.
+    LoadedValue,
+    /// The condition is a variable that is assigned if the value is true.
+    Assignment,
+    /// The condition is a variable that is assigned unless the value exits the scope before.
+    ScopeExit,
+    /// The condition depends on the trip count of a loop that the value exits.
+    TripCount,
+    /// The condition is a variable that is assigned if a variable as in `Assignment` is true.
+    SecondVariable,
 }
 
-/// Sets a variable of the kernel, which is zero at first, as `flag` decides.
-fn decide(b: &mut Builder, decides: Decides, flag: Value) -> Value {
-    let held = b.var(Type::Bool);
-    let yes = b.value(Type::Bool, Inst::Const(Const::bool(true)));
-    match decides {
-        Decides::Itself => b.set(held, flag),
-        Decides::ByAssignment => b.if_then(flag, |b| b.set(held, yes)),
-        Decides::ByLeaving => b.scope(|b, label| {
+/// Emits a condition that depends on `flag`; returns it.
+fn set_condition(b: &mut Builder, source: ConditionSource, flag: Value) -> Value {
+    let variable = b.var(Type::Bool);
+    let always = b.value(Type::Bool, Inst::Const(Const::bool(true)));
+    match source {
+        ConditionSource::LoadedValue => b.set(variable, flag),
+        ConditionSource::Assignment => b.if_then(flag, |b| b.set(variable, always)),
+        ConditionSource::ScopeExit => b.scope(|b, label| {
             b.if_then(flag, |b| b.leave(label));
-            b.set(held, yes);
+            b.set(variable, always);
         }),
-        Decides::ByCounting => {
+        ConditionSource::TripCount => {
             let counter = b.var(Type::U32);
             b.repeat(true, |b, label| {
                 b.if_then(flag, |b| b.leave(label));
@@ -234,18 +234,19 @@ fn decide(b: &mut Builder, decides: Decides, flag: Value) -> Value {
             });
             let (count, two) = (b.get(counter), b.u32(2));
             let more = b.binary(BinaryOp::Lt, two, count);
-            b.set(held, more);
+            b.set(variable, more);
         }
-        Decides::ByTheNext => {
-            let first = decide(b, Decides::ByAssignment, flag);
-            b.if_else(first, |b| b.set(held, yes), |_| ());
+        ConditionSource::SecondVariable => {
+            let first = set_condition(b, ConditionSource::Assignment, flag);
+            b.if_else(first, |b| b.set(variable, always), |_| ());
         }
     }
-    b.get(held)
+    b.get(variable)
 }
 
-/// A kernel whose condition depends on a value that all invocations load from one address.
-fn after_a_read(writable: bool, decides: Decides) -> Kir {
+/// Returns a kernel with subgroup operations under a condition. It depends on a value that all
+/// invocations load from one address.
+fn kernel_with_loaded_condition(writable: bool, source: ConditionSource) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let flags = b.buffer(writable);
@@ -253,12 +254,12 @@ fn after_a_read(writable: bool, decides: Decides) -> Kir {
     let flag = b.load(Type::U32, Place::new(AddressSpace::Binding(flags), None, 4, 0), 1)[0];
     let zero = b.u32(0);
     let set = b.binary(BinaryOp::Ne, flag, zero);
-    let held = decide(&mut b, decides, set);
-    b.if_then(held, |b| {
+    let variable = set_condition(&mut b, source, set);
+    b.if_then(variable, |b| {
         let value = b.value(Type::F32, Inst::Const(Const::f32(1.0)));
         let op = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value };
         let sum = b.subgroup(op);
-        keep(b, lane, sum);
+        store_result(b, lane, sum);
         b.barrier(Barrier::Subgroup);
     });
     b.finish()
@@ -266,13 +267,13 @@ fn after_a_read(writable: bool, decides: Decides) -> Kir {
 
 #[test]
 fn racy_conditions_are_not_uniform() {
-    use Decides::{ByAssignment, ByCounting, ByLeaving, ByTheNext, Itself};
-    for decides in [Itself, ByAssignment, ByLeaving, ByCounting, ByTheNext] {
-        let constant = text(&after_a_read(false, decides), Target::SM_80);
-        assert!(!constant.contains("activemask"), "{decides:?}: {constant}");
-        assert!(constant.contains("bar.warp.sync 4294967295;"), "{decides:?}: {constant}");
-        let racy = text(&after_a_read(true, decides), Target::SM_80);
-        assert_eq!(racy.matches("activemask").count(), 2, "{decides:?}: {racy}");
+    use ConditionSource::{Assignment, LoadedValue, ScopeExit, SecondVariable, TripCount};
+    for source in [LoadedValue, Assignment, ScopeExit, TripCount, SecondVariable] {
+        let constant = text(&kernel_with_loaded_condition(false, source), Target::SM_80);
+        assert!(!constant.contains("activemask"), "{source:?}: {constant}");
+        assert!(constant.contains("bar.warp.sync 4294967295;"), "{source:?}: {constant}");
+        let racy = text(&kernel_with_loaded_condition(true, source), Target::SM_80);
+        assert_eq!(racy.matches("activemask").count(), 2, "{source:?}: {racy}");
     }
 }
 
@@ -285,24 +286,24 @@ fn unrolled_iterations_keep_their_barriers() {
     b.set(counter, zero);
     b.repeat(true, |b, label| {
         let at = b.get(counter);
-        let goes_on = b.binary(BinaryOp::Lt, at, ten);
-        b.if_else(goes_on, |_| (), |b| b.leave(label));
+        let continues = b.binary(BinaryOp::Lt, at, ten);
+        b.if_else(continues, |_| (), |b| b.leave(label));
         b.barrier(Barrier::Subgroup);
         let next = b.binary(BinaryOp::Add, at, one);
         b.set(counter, next);
     });
-    let some = b.binary(BinaryOp::Lt, lane, ten);
-    b.if_then(some, |b| b.barrier(Barrier::Subgroup));
+    let condition = b.binary(BinaryOp::Lt, lane, ten);
+    b.if_then(condition, |b| b.barrier(Barrier::Subgroup));
     b.barrier(Barrier::Subgroup);
     let text = text(&b.finish(), Target::SM_80);
     let barriers: Vec<_> = text.lines().filter(|line| line.contains("bar.warp.sync")).collect();
-    let named: Vec<bool> = barriers.iter().map(|line| line.contains("4294967295")).collect();
+    let full_masks: Vec<bool> = barriers.iter().map(|line| line.contains("4294967295")).collect();
     let [all, some] = [true, false];
-    assert_eq!(named, [all, all, all, all, all, all, all, all, all, all, some, all], "{text}");
+    assert_eq!(full_masks, [all, all, all, all, all, all, all, all, all, all, some, all], "{text}");
 }
 
 #[test]
-fn lanes_that_left_stay_inactive() {
+fn exited_lanes_stay_inactive() {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let lane = b.builtin(Builtin::LocalId(0));
@@ -310,18 +311,18 @@ fn lanes_that_left_stay_inactive() {
         b.barrier(Barrier::Subgroup);
         b.scope(|b, scope| {
             let ten = b.u32(10);
-            let some = b.binary(BinaryOp::Lt, lane, ten);
-            b.if_then(some, |b| b.leave(scope));
+            let condition = b.binary(BinaryOp::Lt, lane, ten);
+            b.if_then(condition, |b| b.leave(scope));
             b.barrier(Barrier::Subgroup);
         });
         b.barrier(Barrier::Subgroup);
         let ten = b.u32(10);
-        let some = b.binary(BinaryOp::Eq, lane, ten);
-        b.if_then(some, |b| b.leave(outer));
+        let condition = b.binary(BinaryOp::Eq, lane, ten);
+        b.if_then(condition, |b| b.leave(outer));
     });
     b.barrier(Barrier::Subgroup);
     let text = text(&b.finish(), Target::SM_80);
     let barriers: Vec<_> = text.lines().filter(|line| line.contains("bar.warp.sync")).collect();
-    let named = |line: &&str| line.contains("4294967295");
-    assert_eq!(barriers.iter().map(named).collect::<Vec<_>>(), [false, false, false, true]);
+    let full_masks = |line: &&str| line.contains("4294967295");
+    assert_eq!(barriers.iter().map(full_masks).collect::<Vec<_>>(), [false, false, false, true]);
 }

@@ -5,10 +5,11 @@ use std::process::Command;
 use scry_ir::kir::Kir;
 use scry_ptx::{PtxOptions, Target, translate};
 
-/// Targets that code is assembled for.
+/// The targets that kernels are assembled for.
 pub const TARGETS: [Target; 4] = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
 
-/// A kernel as text, assembled if the environment variable `SCRY_PTXAS` names the assembler.
+/// Returns the PTX of a kernel, which is assembled if the environment variable `SCRY_PTXAS` names
+/// the assembler.
 pub fn text(kir: &Kir, target: Target) -> String {
     scry_ir::kir::verify(kir).expect("the kernel is valid");
     let ptx = translate(kir, &PtxOptions::new(target));
@@ -28,6 +29,6 @@ fn assemble(text: &str, target: Target) {
         .arg(&file)
         .output()
         .expect("the assembler starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{text}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{messages}\n{text}");
 }
