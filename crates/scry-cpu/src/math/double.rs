@@ -7,10 +7,11 @@
 /// Adding it rounds a number below 2^51 to an integer, which is in the low bits of the sum.
 pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// The high words of sqrt(1/2), rounded up, and of 1.
+/// The high 32 bits of sqrt(1/2), rounded up, and of 1.
 const ROOT_HALF: u32 = 0x3fe6_a09f;
 const ONE: u32 = 0x3ff0_0000;
 
+/// Evaluates a polynomial; coefficients from the highest power.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     let first = coefficients[0];
@@ -39,7 +40,7 @@ pub(super) fn log2(x: f64) -> f64 {
     f64::from((biased as i32).wrapping_sub(1023)) + s * polynomial(s * s, P)
 }
 
-/// 2 to the power, as an `f32`.
+/// 2 to the power `x`, as an `f32`.
 ///
 /// `2^r = 1 + r * Q(r)`: r in [-0.5, 0.5], error 2^-32.
 #[inline(always)]
@@ -53,7 +54,7 @@ pub(super) fn exp2(x: f64) -> f32 {
         0.240_226_509_207_988_2,
         0.693_147_183_816_711_9,
     ];
-    // Beyond these the result is zero or infinite. NaN stays.
+    // Beyond these limits the result is zero or infinite. NaN is unchanged.
     let x = if x < -200.0 { -200.0 } else { x };
     let x = if x > 200.0 { 200.0 } else { x };
     let sum = x + ROUND;

@@ -3,7 +3,7 @@
 use std::f32::consts::{LN_2, LOG2_E};
 
 use super::round::floor;
-use super::{double, polynomial, within};
+use super::{clamp, double, polynomial};
 
 /// Adding it rounds a number below 2^22 to an integer, which is in the low bits of the sum.
 const ROUND: f32 = 12_582_912.0;
@@ -14,7 +14,7 @@ pub(crate) fn inverse_sqrt(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 
-/// e to the power.
+/// e to the power `x`.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     scaled_exp(x, 0)
@@ -29,31 +29,31 @@ pub(super) fn scaled_exp(x: f32, shift: i32) -> f32 {
     // The high term of ln 2, of 15 bits: its product with k is exact.
     const HIGH: f32 = 0.693_145_75;
     const LOW: f32 = 1.428_606_8e-6;
-    let x = within(x, -105.0, 90.0);
+    let x = clamp(x, -105.0, 90.0);
     let sum = x * LOG2_E + ROUND;
     let k = sum - ROUND;
     let r = (x - k * HIGH) - k * LOW;
     let power = 1.0 + (r + r * r * polynomial(r, P));
-    scale(power, whole_of(sum).wrapping_add(shift))
+    scale(power, rounded_integer(sum).wrapping_add(shift))
 }
 
-/// 2 to the power.
+/// 2 to the power `x`.
 ///
 /// `2^r = 1 + r ln 2 + r² Q(r)`: r in [-0.5, 0.5], error 2^-27.9.
 #[inline(always)]
 pub(crate) fn exp2(x: f32) -> f32 {
     const Q: [f32; 5] =
         [0.000_153_211_7, 0.001_339_016_1, 0.009_618_526, 0.055_503_62, 0.240_226_48];
-    let x = within(x, -151.0, 129.0);
+    let x = clamp(x, -151.0, 129.0);
     let sum = x + ROUND;
     let r = x - (sum - ROUND);
     let power = 1.0 + (r * LN_2 + r * r * polynomial(r, Q));
-    scale(power, whole_of(sum))
+    scale(power, rounded_integer(sum))
 }
 
-/// Returns the integer in a sum with [`ROUND`].
+/// Returns the integer that was rounded by adding [`ROUND`].
 #[inline(always)]
-fn whole_of(sum: f32) -> i32 {
+fn rounded_integer(sum: f32) -> i32 {
     sum.to_bits().wrapping_sub(ROUND.to_bits()) as i32
 }
 
@@ -113,6 +113,7 @@ fn log_tail(f: f32) -> f32 {
 fn split(x: f32) -> (f32, f32) {
     const ROOT_HALF: u32 = 0x3f35_04f3;
     let is_small = x < f32::MIN_POSITIVE;
+    // Subnormal numbers are scaled by 2^24.
     let scaled = if is_small { x * 16_777_216.0 } else { x };
     let shifted = scaled.to_bits().wrapping_sub(ROOT_HALF);
     let k = ((shifted as i32) >> 23) as f32;
@@ -121,7 +122,8 @@ fn split(x: f32) -> (f32, f32) {
     (k, m - 1.0)
 }
 
-/// Returns the logarithm of x, given its value where it is finite.
+/// Returns the logarithm of any x. `log` is the result for positive finite numbers, and arbitrary
+/// for others.
 #[inline(always)]
 fn at_edges(x: f32, log: f32) -> f32 {
     let edge = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };
@@ -133,23 +135,23 @@ fn at_edges(x: f32, log: f32) -> f32 {
 /// 1, even if the other argument is NaN.
 #[inline(always)]
 pub(crate) fn pow(x: f32, y: f32) -> f32 {
-    let size = x.abs();
-    let log = double::log2(f64::from(size));
-    let log = if size == 0.0 { f64::NEG_INFINITY } else { log };
-    // Infinite, or NaN.
-    let log = if size < f32::INFINITY { log } else { f64::from(size) };
+    let abs = x.abs();
+    let log = double::log2(f64::from(abs));
+    let log = if abs == 0.0 { f64::NEG_INFINITY } else { log };
+    // The logarithm of infinity or NaN is that number.
+    let log = if abs < f32::INFINITY { log } else { f64::from(abs) };
     let power = signed_power(x, y, double::exp2(f64::from(y) * log));
-    let of_one = (size == 1.0) & (y.abs() == f32::INFINITY);
-    if (y == 0.0) | (x == 1.0) | of_one { 1.0 } else { power }
+    let is_infinite_power_of_one = (abs == 1.0) & (y.abs() == f32::INFINITY);
+    if (y == 0.0) | (x == 1.0) | is_infinite_power_of_one { 1.0 } else { power }
 }
 
-/// The power of x, given that of its absolute value.
+/// Returns `x` to the power `y`, given that of the absolute value of `x`.
 #[inline(always)]
 fn signed_power(x: f32, y: f32, power: f32) -> f32 {
-    let (half, is_whole) = (0.5 * y, floor(y) == y);
-    let is_odd = is_whole & (floor(half) != half);
+    let (half, is_integer) = (0.5 * y, floor(y) == y);
+    let is_odd = is_integer & (floor(half) != half);
     let sign = if is_odd { x } else { 1.0 };
     let power = power.copysign(sign);
-    let has_none = (x < 0.0) & (x > f32::NEG_INFINITY) & !is_whole;
-    if has_none { f32::NAN } else { power }
+    let is_undefined = (x < 0.0) & (x > f32::NEG_INFINITY) & !is_integer;
+    if is_undefined { f32::NAN } else { power }
 }

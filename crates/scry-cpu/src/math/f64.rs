@@ -1,11 +1,12 @@
-//! Functions on `f64`: those of the standard library, with the same special cases as those on
+//! Functions on `f64`: those of the standard library, with the special cases of the functions on
 //! `f32`.
 //!
 //! They are rare in kernels and slow on all processors, and are not vectorised.
 
-/// 2^-969: with 53 more, the least normal exponent.
+/// 2^(-1022 + 53), the factor by which [`ldexp`] scales down before its last product. Intermediate
+/// products then stay 53 bits above the smallest normal number, and only the last one rounds.
 const DOWN: f64 = f64::from_bits((1023 - 969) << 52);
-/// 2^1023.
+/// 2^1023, the factor by which [`ldexp`] scales up.
 const UP: f64 = f64::from_bits((1023 + 1023) << 52);
 
 /// Minimum; if one operand is NaN, the other one.
@@ -44,7 +45,7 @@ pub(crate) fn inverse_sqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
-/// `x * 2^e`, rounded once: the intermediate products stay normal.
+/// `x * 2^e`, rounded once.
 pub(crate) fn ldexp(mut x: f64, e: i32) -> f64 {
     let mut e = e.clamp(-2200, 2200);
     while e > 1023 {
@@ -74,7 +75,7 @@ pub(crate) fn frexp_fraction(x: f64) -> f64 {
     frexp(x).0
 }
 
-/// `e` of the same; 0 of zeros, infinities and NaN.
+/// `e` of `x = f * 2^e` as in [`frexp_fraction`]; 0 for zeros, infinities and NaN.
 pub(crate) fn frexp_exponent(x: f64) -> i32 {
     frexp(x).1
 }
@@ -104,12 +105,12 @@ pub(crate) fn trunc(x: f64) -> f64 {
     x.trunc()
 }
 
-/// e to the power.
+/// e to the power `x`.
 pub(crate) fn exp(x: f64) -> f64 {
     x.exp()
 }
 
-/// 2 to the power.
+/// 2 to the power `x`.
 pub(crate) fn exp2(x: f64) -> f64 {
     x.exp2()
 }

@@ -12,11 +12,11 @@ const TINY: f32 = 1.0 / 1024.0;
 #[inline(always)]
 pub(crate) fn sinh(x: f32) -> f32 {
     const P: [f32; 4] = [2.816_951_6e-6, 0.000_198_361_6, 0.008_333_35, 0.166_666_67];
-    let (size, square) = (x.abs(), x * x);
+    let (abs, square) = (x.abs(), x * x);
     let small = x + x * square * polynomial(square, P);
-    let half = scaled_exp(size, -1);
+    let half = scaled_exp(abs, -1);
     let large = (half - 0.25 / half).copysign(x);
-    if size < 1.0 { small } else { large }
+    if abs < 1.0 { small } else { large }
 }
 
 /// Hyperbolic cosine.
@@ -32,24 +32,24 @@ pub(crate) fn cosh(x: f32) -> f32 {
 pub(crate) fn tanh(x: f32) -> f32 {
     const P: [f32; 5] =
         [-0.005_704_992_5, 0.020_639_094, -0.053_739_72, 0.133_314_42, -0.333_332_8];
-    let size = x.abs();
-    let square = size * size;
-    let small = size + size * square * polynomial(square, P);
-    let large = 1.0 - 2.0 / (scaled_exp(2.0 * size, 0) + 1.0);
-    let value = if size < 0.625 { small } else { large };
+    let abs = x.abs();
+    let square = abs * abs;
+    let small = abs + abs * square * polynomial(square, P);
+    let large = 1.0 - 2.0 / (scaled_exp(2.0 * abs, 0) + 1.0);
+    let value = if abs < 0.625 { small } else { large };
     value.copysign(x)
 }
 
 /// Inverse hyperbolic sine.
 #[inline(always)]
 pub(crate) fn asinh(x: f32) -> f32 {
-    let size = x.abs();
-    let wide = f64::from(size);
+    let abs = x.abs();
+    let wide = f64::from(abs);
     let large = (double::log2(wide + (wide * wide + 1.0).sqrt()) * LN_2) as f32;
-    let small = size - size * size * size * (1.0 / 6.0);
-    let value = if size < TINY { small } else { large };
+    let small = abs - abs * abs * abs * (1.0 / 6.0);
+    let value = if abs < TINY { small } else { large };
     // Infinities and NaN are unchanged.
-    if size < f32::INFINITY { value.copysign(x) } else { x }
+    if abs < f32::INFINITY { value.copysign(x) } else { x }
 }
 
 /// Inverse hyperbolic cosine; NaN below 1.
@@ -65,12 +65,12 @@ pub(crate) fn acosh(x: f32) -> f32 {
 /// Inverse hyperbolic tangent; NaN outside [-1, 1].
 #[inline(always)]
 pub(crate) fn atanh(x: f32) -> f32 {
-    let size = x.abs();
-    let wide = f64::from(size);
+    let abs = x.abs();
+    let wide = f64::from(abs);
     let large = (double::log2((1.0 + wide) / (1.0 - wide)) * (0.5 * LN_2)) as f32;
-    let small = size + size * size * size * (1.0 / 3.0);
-    let value = if size < TINY { small } else { large };
-    let edge = if size == 1.0 { f32::INFINITY } else { f32::NAN };
-    let value = if size < 1.0 { value } else { edge };
+    let small = abs + abs * abs * abs * (1.0 / 3.0);
+    let value = if abs < TINY { small } else { large };
+    let edge = if abs == 1.0 { f32::INFINITY } else { f32::NAN };
+    let value = if abs < 1.0 { value } else { edge };
     value.copysign(x)
 }

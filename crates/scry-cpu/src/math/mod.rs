@@ -40,7 +40,7 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
 
 /// Clamps a number; NaN is unchanged.
 #[inline(always)]
-fn within(x: f32, low: f32, high: f32) -> f32 {
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }

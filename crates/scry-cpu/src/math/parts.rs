@@ -36,9 +36,9 @@ pub(crate) fn ldexp(x: f32, e: i32) -> f32 {
     (f64::from(x) * f64::from_bits(biased << 52)) as f32
 }
 
-/// Scales a subnormal to a normal number; returns the bits and the exponent of the scale.
+/// Scales a subnormal number by 2^24; returns the bits, and the exponent of the scale.
 #[inline(always)]
-fn normalized(x: f32) -> (u32, i32) {
+fn scale_subnormal(x: f32) -> (u32, i32) {
     let is_small = x.abs() < f32::MIN_POSITIVE;
     let scaled = if is_small { x * 16_777_216.0 } else { x };
     (scaled.to_bits(), if is_small { 24 } else { 0 })
@@ -47,21 +47,21 @@ fn normalized(x: f32) -> (u32, i32) {
 /// `f` of `x = f * 2^e` with `|f|` in [0.5, 1). Zeros, infinities and NaN are unchanged.
 #[inline(always)]
 pub(crate) fn frexp_fraction(x: f32) -> f32 {
-    let (bits, _) = normalized(x);
+    let (bits, _) = scale_subnormal(x);
     let fraction = f32::from_bits(bits & (SIGN | FRACTION) | 0x3f00_0000);
-    if has_exponent(x) { fraction } else { x }
+    if is_finite_nonzero(x) { fraction } else { x }
 }
 
-/// `e` of the same; 0 of zeros, infinities and NaN.
+/// `e` of `x = f * 2^e` as in [`frexp_fraction`]; 0 for zeros, infinities and NaN.
 #[inline(always)]
 pub(crate) fn frexp_exponent(x: f32) -> i32 {
-    let (bits, added) = normalized(x);
+    let (bits, added) = scale_subnormal(x);
     let exponent = ((bits & EXPONENT) >> 23) as i32;
     let exponent = exponent.wrapping_sub(126).wrapping_sub(added);
-    if has_exponent(x) { exponent } else { 0 }
+    if is_finite_nonzero(x) { exponent } else { 0 }
 }
 
 #[inline(always)]
-fn has_exponent(x: f32) -> bool {
+fn is_finite_nonzero(x: f32) -> bool {
     (x != 0.0) & (x.abs() < f32::INFINITY)
 }

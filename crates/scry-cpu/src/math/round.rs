@@ -1,17 +1,17 @@
 //! Rounding to integers.
 
 /// Every `f32` of at least this magnitude is an integer.
-const WHOLE: f32 = 8_388_608.0;
+const TWO_POW_23: f32 = 8_388_608.0;
 
 /// Rounds to the nearest integer, ties to even.
 ///
-/// The unit in the last place of the sum with 2^23 is 1, so that the addition rounds.
+/// The addition of 2^23 rounds, since the unit in the last place of the sum is 1.
 #[inline(always)]
 pub(crate) fn round_even(x: f32) -> f32 {
-    let size = x.abs();
-    let rounded = ((size + WHOLE) - WHOLE).copysign(x);
+    let abs = x.abs();
+    let rounded = ((abs + TWO_POW_23) - TWO_POW_23).copysign(x);
     // False for NaN.
-    if size < WHOLE { rounded } else { x }
+    if abs < TWO_POW_23 { rounded } else { x }
 }
 
 /// Rounds towards negative infinity.

@@ -4,13 +4,15 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::{double, polynomial};
 
-/// An angle as a quadrant and a remainder.
+/// The quadrant of an angle, and sine and cosine of the remainder.
 struct Angle {
     quadrant: u32,
     sin: f32,
     cos: f32,
 }
 
+/// Reduces an angle, and computes sine and cosine of the remainder.
+///
 /// `sin r = r + r³ S(r²)`, error 2^-26.9; `cos r = 1 - r²/2 + r⁴ C(r²)`, error 2^-32.6; both for
 /// r in [-π/4, π/4].
 #[inline(always)]
@@ -38,13 +40,13 @@ fn reduce(x: f32) -> (u32, f32) {
     let x = f64::from(x);
     let product = x * HIGH;
     let first = product + double::ROUND;
-    let rest = (product - (first - double::ROUND)) + x * LOW;
-    let second = rest + double::ROUND;
-    let rest = rest - (second - double::ROUND);
-    let rest = if rest > 0.5 { 0.5 } else { rest };
-    let rest = if rest < -0.5 { -0.5 } else { rest };
+    let remainder = (product - (first - double::ROUND)) + x * LOW;
+    let second = remainder + double::ROUND;
+    let remainder = remainder - (second - double::ROUND);
+    let remainder = if remainder > 0.5 { 0.5 } else { remainder };
+    let remainder = if remainder < -0.5 { -0.5 } else { remainder };
     let quadrant = (first.to_bits() as u32).wrapping_add(second.to_bits() as u32);
-    (quadrant, (rest * FRAC_PI_2) as f32)
+    (quadrant, (remainder * FRAC_PI_2) as f32)
 }
 
 /// Negates `x` if bit 1 of `quadrant` is set.
@@ -57,17 +59,17 @@ fn negate_by(x: f32, quadrant: u32) -> f32 {
 #[inline(always)]
 pub(crate) fn sin(x: f32) -> f32 {
     let Angle { quadrant, sin, cos } = angle(x);
-    let size = if quadrant & 1 == 0 { sin } else { cos };
+    let value = if quadrant & 1 == 0 { sin } else { cos };
     // The polynomial loses the sign of a zero.
-    if x == 0.0 { x } else { negate_by(size, quadrant) }
+    if x == 0.0 { x } else { negate_by(value, quadrant) }
 }
 
 /// Cosine of radians.
 #[inline(always)]
 pub(crate) fn cos(x: f32) -> f32 {
     let Angle { quadrant, sin, cos } = angle(x);
-    let size = if quadrant & 1 == 0 { cos } else { sin };
-    negate_by(size, quadrant.wrapping_add(1))
+    let value = if quadrant & 1 == 0 { cos } else { sin };
+    negate_by(value, quadrant.wrapping_add(1))
 }
 
 /// Tangent of radians.
@@ -75,6 +77,7 @@ pub(crate) fn cos(x: f32) -> f32 {
 pub(crate) fn tan(x: f32) -> f32 {
     let Angle { quadrant, sin, cos } = angle(x);
     let is_even = quadrant & 1 == 0;
-    let (over, under) = (if is_even { sin } else { -cos }, if is_even { cos } else { sin });
-    if x == 0.0 { x } else { over / under }
+    let (numerator, denominator) =
+        (if is_even { sin } else { -cos }, if is_even { cos } else { sin });
+    if x == 0.0 { x } else { numerator / denominator }
 }

@@ -1,7 +1,7 @@
-//! Errors in units in the last place, relative to the functions on `f64`.
+//! Tests of accuracy: errors in units in the last place, relative to the functions on `f64`.
 
 use super::samples;
-use crate::math::{self, f64 as double};
+use crate::math::{self, f64 as math64};
 
 /// Returns the distance from an exact value, in units in the last place of `f32`.
 fn ulps(got: f32, want: f64) -> f64 {
@@ -25,8 +25,8 @@ fn ulps(got: f32, want: f64) -> f64 {
     (f64::from(got) - want).abs() / 2f64.powf(exponent - 23.0)
 }
 
-/// Returns the maximum error of a function, and its argument.
-fn worst<A: Copy>(
+/// Returns the maximum error of a function, and the argument where it occurs.
+fn max_error<A: Copy>(
     ours: impl Fn(A) -> f32,
     exact: impl Fn(A) -> f64,
     arguments: impl Iterator<Item = A>,
@@ -38,11 +38,17 @@ fn worst<A: Copy>(
 }
 
 #[track_caller]
-fn check(name: &str, ours: fn(f32) -> f32, exact: fn(f64) -> f64, range: f32, allowed: f64) {
+fn assert_accurate(
+    name: &str,
+    ours: fn(f32) -> f32,
+    exact: fn(f64) -> f64,
+    range: f32,
+    allowed: f64,
+) {
     let in_range = |x: &f32| x.abs() <= range;
     let near = samples(6).map(|x| x.fract() * range.min(100.0));
     let arguments = samples(5).chain(near).filter(in_range);
-    let (error, x) = worst(ours, |x| exact(x.into()), arguments);
+    let (error, x) = max_error(ours, |x| exact(x.into()), arguments);
     println!("{name}: {error:.3} ULP at {x:?}");
     assert!(error <= allowed, "{name}({x:?}) is {error} ULP off, allowed are {allowed}");
 }
@@ -50,58 +56,58 @@ fn check(name: &str, ours: fn(f32) -> f32, exact: fn(f64) -> f64, range: f32, al
 const EVERYWHERE: f32 = f32::INFINITY;
 
 #[test]
-fn powers_and_logarithms() {
-    check("exp", math::exp, double::exp, EVERYWHERE, 1.0);
-    check("exp2", math::exp2, double::exp2, EVERYWHERE, 1.0);
-    check("log", math::log, double::log, EVERYWHERE, 0.8);
-    check("log2", math::log2, double::log2, EVERYWHERE, 1.5);
-    check("inverse_sqrt", math::inverse_sqrt, double::inverse_sqrt, EVERYWHERE, 1.5);
+fn exp_and_log_are_accurate() {
+    assert_accurate("exp", math::exp, math64::exp, EVERYWHERE, 1.0);
+    assert_accurate("exp2", math::exp2, math64::exp2, EVERYWHERE, 1.0);
+    assert_accurate("log", math::log, math64::log, EVERYWHERE, 0.8);
+    assert_accurate("log2", math::log2, math64::log2, EVERYWHERE, 1.5);
+    assert_accurate("inverse_sqrt", math::inverse_sqrt, math64::inverse_sqrt, EVERYWHERE, 1.5);
 }
 
 #[test]
-fn angles() {
-    check("sin", math::sin, double::sin, 1e9, 1.5);
-    check("cos", math::cos, double::cos, 1e9, 1.5);
-    check("tan", math::tan, double::tan, 1e9, 3.5);
+fn trigonometry_is_accurate() {
+    assert_accurate("sin", math::sin, math64::sin, 1e9, 1.5);
+    assert_accurate("cos", math::cos, math64::cos, 1e9, 1.5);
+    assert_accurate("tan", math::tan, math64::tan, 1e9, 3.5);
 }
 
 #[test]
-fn inverse_angles() {
-    check("asin", math::asin, double::asin, EVERYWHERE, 2.3);
-    check("acos", math::acos, double::acos, EVERYWHERE, 2.0);
-    check("atan", math::atan, double::atan, EVERYWHERE, 1.5);
+fn inverse_trigonometry_is_accurate() {
+    assert_accurate("asin", math::asin, math64::asin, EVERYWHERE, 2.3);
+    assert_accurate("acos", math::acos, math64::acos, EVERYWHERE, 2.0);
+    assert_accurate("atan", math::atan, math64::atan, EVERYWHERE, 1.5);
 }
 
 #[test]
-fn hyperbolic_functions() {
-    check("sinh", math::sinh, double::sinh, EVERYWHERE, 1.6);
-    check("cosh", math::cosh, double::cosh, EVERYWHERE, 1.3);
-    check("tanh", math::tanh, double::tanh, EVERYWHERE, 1.3);
-    check("asinh", math::asinh, double::asinh, EVERYWHERE, 0.51);
-    check("acosh", math::acosh, double::acosh, EVERYWHERE, 0.51);
-    check("atanh", math::atanh, double::atanh, EVERYWHERE, 0.51);
+fn hyperbolic_functions_are_accurate() {
+    assert_accurate("sinh", math::sinh, math64::sinh, EVERYWHERE, 1.6);
+    assert_accurate("cosh", math::cosh, math64::cosh, EVERYWHERE, 1.3);
+    assert_accurate("tanh", math::tanh, math64::tanh, EVERYWHERE, 1.3);
+    assert_accurate("asinh", math::asinh, math64::asinh, EVERYWHERE, 0.51);
+    assert_accurate("acosh", math::acosh, math64::acosh, EVERYWHERE, 0.51);
+    assert_accurate("atanh", math::atanh, math64::atanh, EVERYWHERE, 0.51);
 }
 
-/// Pairs of any magnitude, and pairs near 1.
+/// Returns pairs of any magnitude, and pairs of a number near 1 and any number.
 fn pairs() -> impl Iterator<Item = (f32, f32)> {
     let any = samples(7).zip(samples(8).map(|x| x.fract() * 100.0));
-    let wild = samples(9).zip(samples(10).collect::<Vec<_>>().into_iter().rev());
+    let extreme = samples(9).zip(samples(10).collect::<Vec<_>>().into_iter().rev());
     let near_one = samples(11).zip(samples(12)).map(|(x, y)| (1.0 + x.fract() * 0.01, y));
-    any.chain(wild).chain(near_one)
+    any.chain(extreme).chain(near_one)
 }
 
 #[test]
-fn functions_of_two() {
-    let (error, at) = worst(
+fn pow_and_atan2_are_accurate() {
+    let (error, at) = max_error(
         |(x, y)| math::pow(x, y),
-        |(x, y): (f32, f32)| double::pow(x.into(), y.into()),
+        |(x, y): (f32, f32)| math64::pow(x.into(), y.into()),
         pairs(),
     );
     println!("pow: {error:.3} ULP at {at:?}");
     assert!(error <= 0.51, "pow of {at:?} is {error} ULP off");
-    let (error, at) = worst(
+    let (error, at) = max_error(
         |(y, x)| math::atan2(y, x),
-        |(y, x): (f32, f32)| double::atan2(y.into(), x.into()),
+        |(y, x): (f32, f32)| math64::atan2(y.into(), x.into()),
         pairs(),
     );
     println!("atan2: {error:.3} ULP at {at:?}");

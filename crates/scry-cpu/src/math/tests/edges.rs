@@ -1,4 +1,4 @@
-//! Zeros, infinities, NaN, and limits of domains.
+//! Tests of special cases: zeros, infinities, NaN, and limits of domains.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -71,7 +71,7 @@ const CASES: [Case; 18] = [
 ];
 
 #[test]
-fn functions_at_their_edges() {
+fn special_cases_of_unary_functions() {
     for (name, function, cases) in CASES {
         for (x, want) in cases {
             let got = function(*x);
@@ -90,15 +90,15 @@ fn atan2_at_axes_and_infinities() {
             let want = f64::from(y).atan2(f64::from(x)) as f32;
             let got = math::atan2(y, x);
             let near = (got - want).abs() <= 1e-6 * want.abs();
-            let right = if want.is_nan() { got.is_nan() } else { near };
-            assert!(right, "atan2({y:?}, {x:?}) is {got:?}, not {want:?}");
+            let is_right = if want.is_nan() { got.is_nan() } else { near };
+            assert!(is_right, "atan2({y:?}, {x:?}) is {got:?}, not {want:?}");
             assert!(want.is_nan() || got.is_sign_negative() == want.is_sign_negative());
         }
     }
 }
 
 #[test]
-fn powers_at_their_edges() {
+fn special_cases_of_pow() {
     let values = [
         0.0,
         -0.0,

@@ -1,18 +1,18 @@
-//! Functions that must be exact.
+//! Tests of functions whose results must be exact.
 
 use super::{SPECIAL, same, samples};
-use crate::math::{self, f64 as double};
+use crate::math::{self, f64 as math64};
 
 #[track_caller]
-fn check(name: &str, ours: fn(f32) -> f32, right: fn(f32) -> f32) {
-    for x in samples(1).chain(SPECIAL).chain(halves()) {
-        let (got, want) = (ours(x), right(x));
+fn assert_equal(name: &str, ours: fn(f32) -> f32, reference: fn(f32) -> f32) {
+    for x in samples(1).chain(SPECIAL).chain(half_integers()) {
+        let (got, want) = (ours(x), reference(x));
         assert!(same(got, want), "{name}({x:?}) is {got:?}, not {want:?}");
     }
 }
 
-/// Numbers halfway between integers, and their neighbours.
-fn halves() -> impl Iterator<Item = f32> {
+/// Returns multiples of 1/2, and their neighbours.
+fn half_integers() -> impl Iterator<Item = f32> {
     (-2000i16..2000).flat_map(|i| {
         let half = f32::from(i) * 0.5;
         [half, half.next_up(), half.next_down()]
@@ -20,20 +20,20 @@ fn halves() -> impl Iterator<Item = f32> {
 }
 
 #[test]
-fn whole_numbers() {
-    check("floor", math::floor, f32::floor);
-    check("ceil", math::ceil, f32::ceil);
-    check("trunc", math::trunc, f32::trunc);
-    check("round_even", math::round_even, f32::round_ties_even);
-    check("fract", math::fract, |x| x - x.floor());
+fn rounding_matches_std() {
+    assert_equal("floor", math::floor, f32::floor);
+    assert_equal("ceil", math::ceil, f32::ceil);
+    assert_equal("trunc", math::trunc, f32::trunc);
+    assert_equal("round_even", math::round_even, f32::round_ties_even);
+    assert_equal("fract", math::fract, |x| x - x.floor());
 }
 
 #[test]
-fn whole_numbers_in_double_precision() {
-    check("floor", |x| double::floor(x.into()) as f32, f32::floor);
-    check("ceil", |x| double::ceil(x.into()) as f32, f32::ceil);
-    check("trunc", |x| double::trunc(x.into()) as f32, f32::trunc);
-    check("round_even", |x| double::round_even(x.into()) as f32, f32::round_ties_even);
+fn f64_rounding_matches_std() {
+    assert_equal("floor", |x| math64::floor(x.into()) as f32, f32::floor);
+    assert_equal("ceil", |x| math64::ceil(x.into()) as f32, f32::ceil);
+    assert_equal("trunc", |x| math64::trunc(x.into()) as f32, f32::trunc);
+    assert_equal("round_even", |x| math64::round_even(x.into()) as f32, f32::round_ties_even);
 }
 
 #[test]
@@ -43,16 +43,16 @@ fn remainder_has_sign_of_dividend() {
         for j in [-25i16, -7, -1, 1, 3, 10, 64] {
             let (x, y) = (f32::from(i) / 4.0, f32::from(j) / 4.0);
             assert_eq!(math::rem(x, y), x % y, "{x} % {y}");
-            assert_eq!(double::rem(x.into(), y.into()), f64::from(x % y), "{x} % {y}");
+            assert_eq!(math64::rem(x.into(), y.into()), f64::from(x % y), "{x} % {y}");
         }
     }
-    assert!(math::rem(1.0, 0.0).is_nan() && double::rem(1.0, 0.0).is_nan());
+    assert!(math::rem(1.0, 0.0).is_nan() && math64::rem(1.0, 0.0).is_nan());
 }
 
 #[test]
-fn signs() {
+fn sign_keeps_zero_and_nan() {
     let sign = |x: f32| if x == 0.0 || x.is_nan() { x } else { x.signum() };
-    check("sign", math::sign, sign);
+    assert_equal("sign", math::sign, sign);
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn min_max_prefer_numbers_to_nan() {
     assert_eq!([math::max(1.0, f32::NAN), math::max(f32::NAN, 1.0)], [1.0; 2]);
 }
 
-/// A number times a power of 2, in double precision, where both are exact.
-fn scaled(x: f32, e: i32) -> f32 {
+/// Returns `x * 2^e`, computed in double precision and rounded once.
+fn ldexp_reference(x: f32, e: i32) -> f32 {
     let half = e / 2;
     let exact = f64::from(x) * 2f64.powi(half) * 2f64.powi(e - half);
     exact as f32
@@ -82,7 +82,7 @@ fn ldexp_rounds_once() {
         [-400, -300, -277, -150, -127, -126, -90, -30, -24, -1, 0, 1, 30, 127, 128, 278];
     for (i, x) in samples(2).chain(SPECIAL).enumerate() {
         let e = exponents[i % exponents.len()];
-        let (got, want) = (math::ldexp(x, e), scaled(x, e));
+        let (got, want) = (math::ldexp(x, e), ldexp_reference(x, e));
         assert!(same(got, want), "ldexp({x:e}, {e}) is {got:e}, not {want:e}");
     }
     for e in [i32::MIN, i32::MAX, -100_000, 100_000] {
@@ -92,11 +92,11 @@ fn ldexp_rounds_once() {
 }
 
 #[test]
-fn parts_make_up_the_number() {
+fn frexp_parts_make_up_number() {
     for x in samples(3).filter(|x| x.is_finite() && *x != 0.0) {
         let (fraction, exponent) = (math::frexp_fraction(x), math::frexp_exponent(x));
         assert!((0.5..1.0).contains(&fraction.abs()), "{x:e} has the fraction {fraction}");
-        assert_eq!(scaled(fraction, exponent), x);
+        assert_eq!(ldexp_reference(fraction, exponent), x);
     }
     for x in [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
         assert!(same(math::frexp_fraction(x), x));
@@ -105,28 +105,28 @@ fn parts_make_up_the_number() {
 }
 
 /// Returns the value of an `f16` from its bits.
-fn meaning(half: u16) -> f64 {
-    let exponent = i32::from(half >> 10 & 31);
-    let fraction = f64::from(half & 0x3ff) / 1024.0;
-    let size = match exponent {
+fn f16_value(bits: u16) -> f64 {
+    let exponent = i32::from(bits >> 10 & 31);
+    let fraction = f64::from(bits & 0x3ff) / 1024.0;
+    let abs = match exponent {
         0 => fraction * 2f64.powi(-14),
         31 if fraction == 0.0 => f64::INFINITY,
         31 => f64::NAN,
         _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
     };
-    if half >> 15 == 1 { -size } else { size }
+    if bits >> 15 == 1 { -abs } else { abs }
 }
 
 #[test]
 fn every_f16_converts_exactly() {
-    for half in 0..=u16::MAX {
-        let (got, want) = (math::f32_of_f16(half), meaning(half));
-        assert!(same(got, want as f32), "{half:#x} is {got}, not {want}");
-        assert_eq!(got.is_sign_negative(), half >> 15 == 1);
+    for bits in 0..=u16::MAX {
+        let (got, want) = (math::f32_of_f16(bits), f16_value(bits));
+        assert!(same(got, want as f32), "{bits:#x} is {got}, not {want}");
+        assert_eq!(got.is_sign_negative(), bits >> 15 == 1);
         if got.is_nan() {
-            assert_eq!(math::f16_bits(got), half | 0x200);
+            assert_eq!(math::f16_bits(got), bits | 0x200);
         } else {
-            assert_eq!(math::f16_bits(got), half);
+            assert_eq!(math::f16_bits(got), bits);
             assert!(same(math::quantize_f16(got), got));
         }
     }
@@ -134,13 +134,13 @@ fn every_f16_converts_exactly() {
 
 #[test]
 fn f16_rounds_to_nearest_even() {
-    for half in 0..0x7c00u16 {
+    for bits in 0..0x7c00u16 {
         // Above the largest number, the next one would be 2^16: from the midpoint on, infinity.
-        let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));
+        let (low, next) = (f16_value(bits), f16_value(bits + 1).min(65536.0));
         let middle = ((low + next) / 2.0) as f32;
         assert_eq!(f64::from(middle), (low + next) / 2.0, "the middle is exact");
-        let even = half + half % 2;
-        let cases = [(middle.next_down(), half), (middle, even), (middle.next_up(), half + 1)];
+        let even = bits + bits % 2;
+        let cases = [(middle.next_down(), bits), (middle, even), (middle.next_up(), bits + 1)];
         for (x, want) in cases {
             assert_eq!(math::f16_bits(x), want, "of {x:e}");
             assert_eq!(math::f16_bits(-x), want | 0x8000, "of -{x:e}");
@@ -154,18 +154,18 @@ fn f16_rounds_to_nearest_even() {
 }
 
 #[test]
-fn doubles_round_to_f16_once() {
-    for half in 0..0x7c00u16 {
-        let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));
+fn f64_rounds_to_f16_once() {
+    for bits in 0..0x7c00u16 {
+        let (low, next) = (f16_value(bits), f16_value(bits + 1).min(65536.0));
         let middle = (low + next) / 2.0;
-        let even = half + half % 2;
+        let even = bits + bits % 2;
         let cases = [
-            (low, half),
-            (low.next_up(), half),
-            (middle.next_down(), half),
+            (low, bits),
+            (low.next_up(), bits),
+            (middle.next_down(), bits),
             (middle, even),
-            (middle.next_up(), half + 1),
-            (middle * (1.0 + 2f64.powi(-30)), half + 1),
+            (middle.next_up(), bits + 1),
+            (middle * (1.0 + 2f64.powi(-30)), bits + 1),
         ];
         for (x, want) in cases {
             assert_eq!(math::f16_bits_of_f64(x), want, "of {x:e}");
@@ -179,23 +179,23 @@ fn doubles_round_to_f16_once() {
 }
 
 #[test]
-fn doubles_have_the_same_edges() {
+fn special_cases_of_f64_functions() {
     let exponents = [-2200, -1100, -1075, -1074, -1022, -600, 0, 600, 1023, 2098];
     for x in [1.5, 1.0 + f64::EPSILON, f64::MAX, f64::MIN_POSITIVE, 5e-324, -3.0] {
-        let (fraction, exponent) = (double::frexp_fraction(x), double::frexp_exponent(x));
+        let (fraction, exponent) = (math64::frexp_fraction(x), math64::frexp_exponent(x));
         assert!((0.5..1.0).contains(&fraction.abs()));
-        assert_eq!(double::ldexp(fraction, exponent), x);
+        assert_eq!(math64::ldexp(fraction, exponent), x);
         for e in exponents {
-            let there = double::ldexp(1.0, e);
-            let is_power = there == 0.0 || there.is_infinite() || there.log2() == f64::from(e);
-            assert!(is_power, "2^{e} is {there}");
+            let power = math64::ldexp(1.0, e);
+            let is_right = power == 0.0 || power.is_infinite() || power.log2() == f64::from(e);
+            assert!(is_right, "2^{e} is {power}");
         }
     }
     // The midpoint of the two smallest numbers, and slightly above: rounded once, not twice.
-    assert_eq!(double::ldexp(1.5, -1074), 1e-323);
-    assert_eq!(double::ldexp(2.5 + f64::EPSILON * 2.0, -1074), 1.5e-323);
-    assert_eq!(double::ldexp(1.0 + f64::EPSILON, -1075), 5e-324);
-    assert_eq!([double::min(f64::NAN, 1.0), double::max(1.0, f64::NAN)], [1.0; 2]);
-    assert_eq!([double::sign(-0.5), double::sign(0.0), double::fract(-0.25)], [-1.0, 0.0, 0.75]);
-    assert_eq!(double::round_even(2.5), 2.0);
+    assert_eq!(math64::ldexp(1.5, -1074), 1e-323);
+    assert_eq!(math64::ldexp(2.5 + f64::EPSILON * 2.0, -1074), 1.5e-323);
+    assert_eq!(math64::ldexp(1.0 + f64::EPSILON, -1075), 5e-324);
+    assert_eq!([math64::min(f64::NAN, 1.0), math64::max(1.0, f64::NAN)], [1.0; 2]);
+    assert_eq!([math64::sign(-0.5), math64::sign(0.0), math64::fract(-0.25)], [-1.0, 0.0, 0.75]);
+    assert_eq!(math64::round_even(2.5), 2.0);
 }

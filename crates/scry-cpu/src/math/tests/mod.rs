@@ -1,10 +1,10 @@
-//! Every function, compared with its definition or with double precision.
+//! Tests of every function, compared with its definition or with double precision.
 
 mod accuracy;
 mod edges;
 mod exact;
 
-/// Numbers of every exponent with pseudo-random fractions, of both signs.
+/// Returns numbers of every exponent with pseudo-random fractions, of both signs.
 fn samples(seed: u64) -> impl Iterator<Item = f32> {
     let mut state = seed;
     (0..256u32 * 800).map(move |i| {
@@ -15,7 +15,7 @@ fn samples(seed: u64) -> impl Iterator<Item = f32> {
     })
 }
 
-/// Boundaries of the cases of functions.
+/// Numbers at which functions have special cases.
 const SPECIAL: [f32; 21] = [
     0.0,
     -0.0,
