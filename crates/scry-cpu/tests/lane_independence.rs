@@ -1,5 +1,5 @@
-//! Results must not depend on lockstep execution: random kernels run in workgroups of one
-//! invocation, which cannot diverge, and in workgroups of all shapes.
+//! Tests that results do not depend on lockstep execution: random kernels run in workgroups of one
+//! invocation, which cannot diverge, and in workgroups of other shapes.
 
 use std::fmt::Write;
 
@@ -8,16 +8,16 @@ use scry_ir::Program;
 use scry_ir::kir::KirOptions;
 
 /// Number of invocations.
-const COUNT: u32 = 700;
+const INVOCATIONS: u32 = 700;
 /// Output words per invocation.
 const WORDS: u32 = 8;
 /// Workgroup shapes that are compared with single invocations.
 const SHAPES: [[u32; 3]; 6] =
     [[64, 1, 1], [7, 3, 2], [16, 4, 1], [300, 1, 1], [32, 8, 4], [1, 33, 1]];
-/// Number of kernels: they run for about a second.
+/// Number of kernels. Together they run for about a second.
 const SEEDS: u64 = 60;
 /// Maximum nesting of statements.
-const DEPTH: u32 = 4;
+const MAX_DEPTH: u32 = 4;
 
 /// A generator of random statements.
 struct Writer {
@@ -26,7 +26,7 @@ struct Writer {
     /// Number of loop counters so far, which have unique names.
     counters: u32,
     /// Remaining number of statements.
-    left: u32,
+    remaining: u32,
     /// Number of enclosing loops.
     loops: u32,
 }
@@ -75,7 +75,7 @@ impl Writer {
         let compare = self.one_of(&["<", "<=", ">", ">=", "==", "!="]);
         match self.below(4) {
             0 => format!("({x} & 3u) {compare} ({y} & 3u)"),
-            1 => format!("i {compare} {}u", self.below(u64::from(COUNT))),
+            1 => format!("i {compare} {}u", self.below(u64::from(INVOCATIONS))),
             _ => format!("({x} & 15u) {compare} {}u", self.below(16)),
         }
     }
@@ -83,8 +83,8 @@ impl Writer {
     fn block(&mut self, depth: u32) {
         self.text.push_str("{\n");
         for _ in 0..1 + self.below(4) {
-            if self.left > 0 {
-                self.left -= 1;
+            if self.remaining > 0 {
+                self.remaining -= 1;
                 self.statement(depth);
             }
         }
@@ -179,10 +179,11 @@ impl Writer {
 
 /// Returns the statements of a kernel.
 fn body(seed: u64) -> String {
-    let mut writer = Writer { state: seed, text: String::new(), counters: 0, left: 40, loops: 0 };
-    while writer.left > 0 {
-        writer.left -= 1;
-        writer.statement(DEPTH);
+    let mut writer =
+        Writer { state: seed, text: String::new(), counters: 0, remaining: 40, loops: 0 };
+    while writer.remaining > 0 {
+        writer.remaining -= 1;
+        writer.statement(MAX_DEPTH);
     }
     writer.text
 }
@@ -205,7 +206,7 @@ fn source(body: &str, [width, height, depth]: [u32; 3]) -> String {
              @builtin(num_workgroups) groups: vec3u,
          ) {{
              let i = (id.z * {height}u + id.y) * ({width}u * groups.x) + id.x;
-             if i >= {COUNT}u {{ return; }}
+             if i >= {INVOCATIONS}u {{ return; }}
              var a = i * 3u + 1u; var b = data[i & 255u]; var c = 5u; var d: u32;
              var m: array<u32, 8>;
              {body}
@@ -218,15 +219,16 @@ fn source(body: &str, [width, height, depth]: [u32; 3]) -> String {
 /// Returns the output of a kernel in workgroups of this shape.
 fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let kir = program.to_kir(&KirOptions { checked: true }).expect("a kernel of this size runs");
-    let code = Code::compile(&kir).expect("a kernel of this size runs");
+    let kir =
+        program.to_kir(&KirOptions { checked: true }).expect("the kernel is within all limits");
+    let code = Code::compile(&kir).expect("the kernel is within all limits");
     let data: Vec<u8> = (0..256u32).flat_map(|n| (n * n * 7 % 31).to_le_bytes()).collect();
-    let size = (COUNT * WORDS * 4) as usize;
+    let size = (INVOCATIONS * WORDS * 4) as usize;
     let (input, output) = (
-        Memory::new(data.len()).expect("a kernel of this size runs"),
-        Memory::new(size).expect("a kernel of this size runs"),
+        Memory::new(data.len()).expect("the kernel is within all limits"),
+        Memory::new(size).expect("the kernel is within all limits"),
     );
-    let groups = COUNT.div_ceil(shape.iter().product());
+    let groups = INVOCATIONS.div_ceil(shape.iter().product());
     let job = Job {
         code: &code,
         bindings: &[input.whole(), output.whole()],
@@ -234,10 +236,10 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
         immediates: &[],
     };
     let mut out = vec![0; size];
-    // SAFETY: both are alive, and no other thread uses them.
+    // SAFETY: both memories are alive, and no other thread uses them.
     unsafe {
         input.whole().write(&data);
-        machine.run(&job, &CancelToken::default()).expect("a kernel of this size runs");
+        machine.run(&job, &CancelToken::default()).expect("the kernel is within all limits");
         output.whole().read(&mut out);
     }
     out
@@ -245,16 +247,16 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
 
 /// Returns the first invocation whose results differ between the shape and single invocations.
 fn difference(machine: &Machine, body: &str, shape: [u32; 3]) -> Option<u32> {
-    let alone = run(machine, &source(body, [1, 1, 1]), [1, 1, 1]);
-    let together = run(machine, &source(body, shape), shape);
-    (0..COUNT).find(|i| {
+    let single = run(machine, &source(body, [1, 1, 1]), [1, 1, 1]);
+    let lockstep = run(machine, &source(body, shape), shape);
+    (0..INVOCATIONS).find(|i| {
         let words = (i * WORDS * 4) as usize..((i + 1) * WORDS * 4) as usize;
-        alone[words.clone()] != together[words]
+        single[words.clone()] != lockstep[words]
     })
 }
 
 #[test]
-fn invocations_compute_the_same_alone() {
+fn results_do_not_depend_on_workgroup_shape() {
     let machine = Machine::new(2);
     for seed in 0..SEEDS {
         let body = body(seed);

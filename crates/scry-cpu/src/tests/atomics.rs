@@ -1,8 +1,8 @@
-//! Atomic operations, by one workgroup and by many threads.
+//! Tests of atomic operations, by one workgroup and by several threads.
 
 use scry_ir::kir::{AddressSpace, AtomicOp, Builder, Kir, Place, Type, Value};
 
-use super::support::{Launch, Make, bytes, noise, words};
+use super::support::{BuilderExt, Launch, bytes, noise, words};
 use crate::Machine;
 
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
@@ -12,12 +12,13 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
     b.finish()
 }
 
-fn first(b: &mut Builder, ty: Type) -> Place {
+/// Returns the first element of the buffer.
+fn first_element(b: &mut Builder, ty: Type) -> Place {
     let zero = b.u32(0);
     Place::new(AddressSpace::Binding(0), Some(zero), ty.size(), 0)
 }
 
-/// Executes `body` in a loop: kernels without a cost estimate run on several threads.
+/// Executes `body` in a loop, so that the kernel has no cost estimate and runs on several threads.
 fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) {
     let count = b.var(Type::U32);
     b.repeat(true, |b, label| {
@@ -35,7 +36,7 @@ fn in_a_loop(b: &mut Builder, iterations: u32, body: impl FnOnce(&mut Builder)) 
 fn atomic_counters_are_exact_across_threads() {
     let kir = kernel([33, 1, 1], |b| {
         in_a_loop(b, 5, |b| {
-            let place = first(b, Type::U32);
+            let place = first_element(b, Type::U32);
             let one = b.u32(1);
             b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         });
@@ -51,13 +52,13 @@ fn atomic_counters_are_exact_across_threads() {
 fn atomic_add_returns_unique_values() {
     let kir = kernel([64, 1, 1], |b| {
         in_a_loop(b, 1, |b| {
-            let place = first(b, Type::U32);
+            let place = first_element(b, Type::U32);
             let one = b.u32(1);
             let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
             let slot = b.add(old, one);
-            let before = b.word(0, slot);
+            let before = b.load_word(0, slot);
             let after = b.add(before, one);
-            b.put(0, slot, after);
+            b.store_word(0, slot, after);
         });
     });
     let mut expected = vec![1; 64 * 50 + 1];
@@ -74,11 +75,11 @@ fn compare_exchange_implements_a_lock() {
         let [zero, one] = [0, 1].map(|value| b.u32(value));
         b.repeat(false, |b, label| {
             let op = AtomicOp::CompareExchange;
-            let lock = first(b, Type::U32);
+            let lock = first_element(b, Type::U32);
             let old = b.atomic(Type::U32, op, lock, Some(one), Some(zero));
-            let taken = b.compare(scry_ir::kir::BinaryOp::Eq, old, 0);
-            b.if_then(taken, |b| {
-                let counter = second(b);
+            let acquired = b.compare(scry_ir::kir::BinaryOp::Eq, old, 0);
+            b.if_then(acquired, |b| {
+                let counter = second_element(b);
                 let sum = b.atomic(Type::U32, AtomicOp::Load, counter, None, None);
                 let sum = b.add(sum, one);
                 b.atomic(Type::U32, AtomicOp::Store, counter, Some(sum), None);
@@ -90,23 +91,25 @@ fn compare_exchange_implements_a_lock() {
     let launch = Launch::new([2000, 1, 1], &[bytes(&[0, 0])]);
     let out = words(&launch.run(&kir, &Machine::new(1))[0]);
     assert_eq!(out, [0, 2000]);
-    // Atomics are relaxed: between threads only the final state of the lock is defined.
+    // Atomics are relaxed, so that the lock orders no accesses between threads: the counter may
+    // miss additions.
     let out = words(&launch.run(&kir, &Machine::new(2))[0]);
     assert!(out[0] == 0 && (1..=2000).contains(&out[1]), "{out:?}");
 }
 
-fn second(b: &mut Builder) -> Place {
+/// Returns the second element of the buffer.
+fn second_element(b: &mut Builder) -> Place {
     let one = b.u32(1);
     Place::new(AddressSpace::Binding(0), Some(one), 4, 0)
 }
 
 #[test]
-fn every_operation_on_every_type() {
+fn every_atomic_on_every_type() {
     use AtomicOp::{Add, And, CompareExchange, Exchange, Load, Max, Min, Or, Store, Sub, Xor};
     for ty in [Type::U32, Type::I32, Type::U64, Type::I64] {
         for op in [Load, Store, Add, Sub, Min, Max, And, Or, Xor, Exchange, CompareExchange] {
             let kir = kernel([19, 1, 1], |b| {
-                let number = b.number();
+                let number = b.global_index();
                 let place = Place::new(AddressSpace::Binding(0), Some(number), 2 * ty.size(), 0);
                 let operand = b.load(ty, place, 2);
                 let (value, odd): (Value, _) = (operand[1], b.u32(1));
@@ -119,11 +122,11 @@ fn every_operation_on_every_type() {
                 let next =
                     Place::new(AddressSpace::Binding(0), Some(number), 2 * ty.size(), ty.size());
                 // The result of a store is undefined.
-                let shown = if op == Store { operand[0] } else { old };
-                b.store(next, vec![shown]);
+                let stored = if op == Store { operand[0] } else { old };
+                b.store(next, vec![stored]);
             });
             let size = 19 * 3 * 2 * ty.size() as usize / 4;
-            Launch::new([3, 1, 1], &[bytes(&noise(size))]).agree(&kir);
+            Launch::new([3, 1, 1], &[bytes(&noise(size))]).assert_agrees(&kir);
         }
     }
 }
@@ -142,7 +145,7 @@ fn atomics_run_in_invocation_order() {
                 let place = Place::new(memory, None, 4, 0);
                 let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(index), None);
                 let next = b.add(index, one);
-                b.put(0, next, old);
+                b.store_word(0, next, old);
             });
         });
         let launch = Launch::new([1, 1, 1], &[bytes(&[0; 43])]);
@@ -161,7 +164,7 @@ fn atomics_run_in_invocation_order() {
 fn atomic_float_sums_are_exact() {
     let kir = kernel([64, 1, 1], |b| {
         in_a_loop(b, 2, |b| {
-            let place = first(b, Type::F32);
+            let place = first_element(b, Type::F32);
             let half = b.constant(scry_ir::kir::Const::f32(0.5));
             b.atomic(Type::F32, AtomicOp::Add, place, Some(half), None);
         });
@@ -174,9 +177,9 @@ fn atomic_float_sums_are_exact() {
 #[test]
 fn atomics_out_of_bounds_change_nothing() {
     let kir = kernel([20, 1, 1], |b| {
-        let number = b.number();
+        let number = b.global_index();
         let place = Place::new(AddressSpace::Binding(0), Some(number), 4, 0);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(number), None);
     });
-    Launch::new([2, 1, 1], &[bytes(&noise(13))]).agree(&kir);
+    Launch::new([2, 1, 1], &[bytes(&noise(13))]).assert_agrees(&kir);
 }

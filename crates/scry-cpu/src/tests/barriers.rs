@@ -1,35 +1,35 @@
-//! Workgroups whose invocations cooperate.
+//! Tests of workgroups whose invocations communicate through workgroup memory.
 
 use scry_ir::kir::{AddressSpace, Barrier, BinaryOp, Builder, Label, Place, Type, Value};
 
-use super::support::{Launch, Make, SHAPES, bytes, noise, words};
+use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
 use crate::Machine;
 
-/// Reverses the words of each workgroup through its memory; only invocations for which `takes_part`
-/// holds participate.
-fn reversed(
+/// Runs a kernel that reverses the words of each workgroup through workgroup memory. Invocations
+/// for which `is_active` is false return before the barrier.
+fn run_reverse(
     shape: [u32; 3],
-    takes_part: impl Fn(&mut Builder, Value) -> Option<Value>,
+    is_active: impl Fn(&mut Builder, Value) -> Option<Value>,
 ) -> Vec<u32> {
     let size = shape.iter().product::<u32>();
     let mut b = Builder::new("reverse", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
     let shared = b.workgroup_array(Type::U32, size);
-    let (index, number) = (b.local_index(), b.number());
-    if let Some(takes_part) = takes_part(&mut b, index) {
-        let away = b.not(takes_part);
-        b.if_then(away, |b| b.leave(Label::KERNEL));
+    let (index, number) = (b.local_index(), b.global_index());
+    if let Some(is_active) = is_active(&mut b, index) {
+        let inactive = b.not(is_active);
+        b.if_then(inactive, |b| b.leave(Label::KERNEL));
     }
-    let value = b.word(input, number);
+    let value = b.load_word(input, number);
     b.store(Place::new(shared, Some(index), 4, 0), vec![value]);
     b.barrier(Barrier::Workgroup);
     let last = b.u32(size - 1);
     let other = b.binary(BinaryOp::Sub, last, index);
     let value = b.load(Type::U32, Place::new(shared, Some(other), 4, 0), 1)[0];
-    b.put(out, number, value);
+    b.store_word(out, number, value);
     let kir = b.finish();
-    let words_of = size as usize * 3;
-    let launch = Launch::new([3, 1, 1], &[bytes(&noise(words_of)), bytes(&vec![9; words_of])]);
+    let count = size as usize * 3;
+    let launch = Launch::new([3, 1, 1], &[bytes(&noise(count)), bytes(&vec![9; count])]);
     words(&launch.run(&kir, &Machine::new(2))[1])
 }
 
@@ -40,7 +40,7 @@ fn writes_precede_reads_after_a_barrier() {
         let expected = noise(3 * size);
         let expected: Vec<_> =
             expected.chunks(size).flat_map(|group| group.iter().rev().copied()).collect();
-        assert_eq!(reversed(shape, |_, _| None), expected, "{shape:?}");
+        assert_eq!(run_reverse(shape, |_, _| None), expected, "{shape:?}");
     }
 }
 
@@ -48,27 +48,27 @@ fn writes_precede_reads_after_a_barrier() {
 fn barriers_ignore_returned_invocations() {
     for shape in [[33, 1, 1], [7, 3, 2], [256, 1, 1]] {
         let size = shape.iter().product::<u32>() as usize;
-        let out = reversed(shape, |b, index| Some(b.compare(BinaryOp::Lt, index, 20)));
+        let out = run_reverse(shape, |b, index| Some(b.compare(BinaryOp::Lt, index, 20)));
         let input = noise(3 * size);
         for (group, out) in out.chunks(size).enumerate() {
             for (index, found) in out.iter().enumerate() {
                 let other = size - 1 - index;
                 // Workgroup memory is zero where no invocation has written.
-                let theirs = if other < 20 { input[group * size + other] } else { 0 };
-                assert_eq!(*found, if index < 20 { theirs } else { 9 }, "{shape:?}, {index}");
+                let expected = if other < 20 { input[group * size + other] } else { 0 };
+                assert_eq!(*found, if index < 20 { expected } else { 9 }, "{shape:?}, {index}");
             }
         }
     }
 }
 
 #[test]
-fn sums_by_halves_in_a_loop() {
+fn tree_reduction_in_a_loop() {
     for width in [32, 64, 256, 1024] {
         let mut b = Builder::new("sum", [width, 1, 1]);
         let (input, out) = (b.buffer(false), b.buffer(true));
         let shared = b.workgroup_array(Type::U32, width);
-        let (index, number) = (b.local_index(), b.number());
-        let value = b.word(input, number);
+        let (index, number) = (b.local_index(), b.global_index());
+        let value = b.load_word(input, number);
         let own = Place::new(shared, Some(index), 4, 0);
         b.store(own, vec![value]);
         let half = b.var(Type::U32);

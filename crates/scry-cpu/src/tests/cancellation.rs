@@ -1,17 +1,18 @@
-//! Kernels that do not terminate.
+//! Tests of cancellation, with kernels that do not terminate.
 
 use std::time::Duration;
 
 use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
 
-use super::support::{Launch, Make, bytes};
+use super::support::{BuilderExt, Launch, bytes};
 use crate::{CancelToken, Cancelled, Machine};
 
-/// Counts until the counter has a value that it never reaches.
+/// Returns a kernel that counts even numbers until the count is 1. With `divergent`, all lanes but
+/// three leave the loop.
 fn endless(barrier: bool, divergent: bool) -> Kir {
     let mut b = Builder::new("endless", [64, 1, 1]);
     b.buffer(true);
-    let number = b.number();
+    let number = b.global_index();
     let count = b.var(Type::U32);
     b.repeat(false, |b, label| {
         let iteration = b.get(count);
@@ -24,12 +25,12 @@ fn endless(barrier: bool, divergent: bool) -> Kir {
         let odd = b.compare(BinaryOp::Eq, next, 1);
         b.if_then(odd, |b| b.leave(label));
         if divergent {
-            let few = b.compare(BinaryOp::Ge, number, 3);
-            b.if_then(few, |b| b.leave(label));
+            let leaves = b.compare(BinaryOp::Ge, number, 3);
+            b.if_then(leaves, |b| b.leave(label));
         }
     });
     let iterations = b.get(count);
-    b.put(0, number, iterations);
+    b.store_word(0, number, iterations);
     b.finish()
 }
 
@@ -41,30 +42,30 @@ fn cancellation_ends_infinite_kernels() {
             let machine = Machine::new(threads);
             let stop = CancelToken::default();
             let launch = Launch::new([5, 1, 1], &[bytes(&vec![1; 5 * 64])]);
-            let out = launch.with(&kir, |job| {
+            let out = launch.with_job(&kir, |job| {
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
                         std::thread::sleep(Duration::from_millis(5));
                         stop.request();
                     });
-                    // SAFETY: the launch keeps the memory, which nothing else accesses.
+                    // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
                     assert_eq!(unsafe { machine.run(job, &stop) }, Err(Cancelled));
                 });
                 // A request does not cancel later epochs.
-                let finite = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
-                finite.run(&counting(), &machine);
+                let later = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
+                later.run(&finite(), &machine);
             });
-            assert_eq!(out[0][..12], bytes(&[1, 1, 1])[..], "the first lanes never ended");
+            assert_eq!(out[0][..12], bytes(&[1, 1, 1])[..], "the first lanes never store");
         }
     }
 }
 
-/// A kernel that terminates.
-fn counting() -> Kir {
-    let mut b = Builder::new("counting", [64, 1, 1]);
+/// Returns a kernel that terminates.
+fn finite() -> Kir {
+    let mut b = Builder::new("finite", [64, 1, 1]);
     b.buffer(true);
-    let number = b.number();
-    b.put(0, number, number);
+    let number = b.global_index();
+    b.store_word(0, number, number);
     b.finish()
 }
 
@@ -73,8 +74,8 @@ fn launch_cancelled_before_start_never_runs() {
     let stop = CancelToken::default();
     stop.request();
     let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);
-    let out = launch.with(&counting(), |job| {
-        // SAFETY: the launch keeps the memory, which nothing else accesses.
+    let out = launch.with_job(&finite(), |job| {
+        // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
         assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Cancelled));
     });
     assert_eq!(out[0], bytes(&[7; 64]));

@@ -1,31 +1,32 @@
-//! Divergent control flow.
+//! Tests of divergent control flow.
 
 use scry_ir::kir::{BinaryOp, Builder, Kir, Label, Type, Value, Var};
 
-use super::support::{Launch, Make, SHAPES, bytes, noise};
+use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
-/// A kernel that stores a `u32` variable of each invocation to a buffer. The other buffer holds
-/// noise.
+/// Returns a kernel that stores the variable of each invocation to a buffer. `fill` is called with
+/// the invocation's word of the other buffer, which is pseudo-random, and the variable.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
     let mut b = Builder::new("control", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
     let result = b.var(Type::U32);
-    let number = b.number();
-    let noise = b.word(input, number);
+    let number = b.global_index();
+    let noise = b.load_word(input, number);
     fill(&mut b, noise, result);
     let value = b.get(result);
-    b.put(out, number, value);
+    b.store_word(out, number, value);
     b.finish()
 }
 
-/// Runs the kernel of `fill` in workgroups of every shape.
-fn agree(fill: impl Fn(&mut Builder, Value, Var)) {
+/// Asserts that the kernel of `fill` computes the results of the reference interpreter in
+/// workgroups of every shape.
+fn assert_agrees(fill: impl Fn(&mut Builder, Value, Var)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
         let kir = kernel(shape, &fill);
         let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
-        let out = launch.agree(&kir);
-        assert!(size < 100 || out[1] != launch.buffers[1], "something was written");
+        let out = launch.assert_agrees(&kir);
+        assert!(size < 100 || out[1] != launch.buffers[1], "the kernel writes something");
     }
 }
 
@@ -37,7 +38,7 @@ fn bump(b: &mut Builder, var: Var, by: u32) {
     b.set(var, new);
 }
 
-/// Whether a bit of a value is set.
+/// Tests a bit of a value.
 fn bit(b: &mut Builder, value: Value, bit: u32) -> Value {
     let mask = b.u32(1 << bit);
     let masked = b.binary(BinaryOp::And, value, mask);
@@ -46,7 +47,7 @@ fn bit(b: &mut Builder, value: Value, bit: u32) -> Value {
 
 #[test]
 fn branches_within_branches() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let [first, second, third] = [0, 1, 2].map(|n| bit(b, noise, n));
         b.if_else(
             first,
@@ -69,7 +70,7 @@ fn branches_within_branches() {
 
 #[test]
 fn lanes_leave_loops_in_different_iterations() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let seven = b.u32(7);
         let iterations = b.binary(BinaryOp::And, noise, seven);
         b.repeat(true, |b, label| {
@@ -83,17 +84,17 @@ fn lanes_leave_loops_in_different_iterations() {
 }
 
 #[test]
-fn loops_that_go_on_early() {
-    agree(|b, noise, result| {
+fn loops_with_continue_and_break() {
+    assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
         b.repeat(true, |b, label| {
             b.scope(|b, next| {
                 let iteration = b.get(count);
                 let shifted = b.binary(BinaryOp::Shr, noise, iteration);
-                let skips = bit(b, shifted, 0);
-                b.if_then(skips, |b| b.leave(next));
-                let stops = bit(b, shifted, 9);
-                b.if_then(stops, |b| b.leave(label));
+                let continues = bit(b, shifted, 0);
+                b.if_then(continues, |b| b.leave(next));
+                let breaks = bit(b, shifted, 9);
+                b.if_then(breaks, |b| b.leave(label));
                 bump(b, result, 3);
             });
             bump(b, count, 1);
@@ -105,8 +106,8 @@ fn loops_that_go_on_early() {
 }
 
 #[test]
-fn lanes_that_return_from_every_depth() {
-    agree(|b, noise, result| {
+fn lanes_return_from_every_depth() {
+    assert_agrees(|b, noise, result| {
         let [first, second] = [0, 1].map(|n| bit(b, noise, n));
         bump(b, result, 1);
         b.if_then(first, |b| b.leave(Label::KERNEL));
@@ -126,8 +127,8 @@ fn lanes_that_return_from_every_depth() {
 }
 
 #[test]
-fn leaving_two_levels_at_once() {
-    agree(|b, noise, result| {
+fn lanes_leave_two_levels_at_once() {
+    assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
         b.repeat(true, |b, outer| {
             bump(b, count, 1);
@@ -153,7 +154,7 @@ fn leaving_two_levels_at_once() {
 
 #[test]
 fn all_lanes_leave() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         b.scope(|b, label| {
             let first = bit(b, noise, 0);
             b.if_else(
@@ -169,10 +170,10 @@ fn all_lanes_leave() {
             );
         });
         b.scope(|b, label| {
-            let never = b.constant(scry_ir::kir::Const::bool(true));
+            let always = b.constant(scry_ir::kir::Const::bool(true));
             let odd = bit(b, noise, 1);
             b.if_then(odd, |b| {
-                b.if_then(never, |b| b.leave(label));
+                b.if_then(always, |b| b.leave(label));
                 bump(b, result, 1000);
             });
             bump(b, result, 10);
@@ -182,7 +183,7 @@ fn all_lanes_leave() {
 
 #[test]
 fn uniform_control_flow_within_divergent() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let group = b.builtin(scry_ir::kir::Builtin::GroupId(0));
         let first_group = b.compare(BinaryOp::Eq, group, 0);
         let odd = bit(b, noise, 0);
@@ -198,7 +199,7 @@ fn uniform_control_flow_within_divergent() {
             });
             b.if_then(first_group, |b| b.leave(Label::KERNEL));
         });
-        // Counted by some lanes only.
+        // Only some lanes have counted.
         let iterations = b.get(count);
         let sum = b.get(result);
         let both = b.add(iterations, sum);
@@ -208,7 +209,7 @@ fn uniform_control_flow_within_divergent() {
 
 #[test]
 fn divergent_control_flow_within_uniform() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let count = b.var(Type::U32);
         b.repeat(true, |b, label| {
             let iteration = b.get(count);
@@ -224,27 +225,27 @@ fn divergent_control_flow_within_uniform() {
 
 #[test]
 fn inactive_lanes_keep_values_and_variables() {
-    agree(|b, noise, result| {
-        let (kept, late) = (b.var(Type::U32), b.var(Type::U32));
-        b.set(kept, noise);
+    assert_agrees(|b, noise, result| {
+        let (early, late) = (b.var(Type::U32), b.var(Type::U32));
+        b.set(early, noise);
         let odd = bit(b, noise, 0);
         b.if_then(odd, |b| {
-            // Assigned here for the first time; zero for the others.
+            // Never assigned by the other lanes, for which it is zero.
             b.set(late, noise);
             let nine = b.u32(9);
             let changed = b.mul(noise, nine);
             let high = bit(b, noise, 31);
-            b.if_then(high, |b| b.set(kept, changed));
+            b.if_then(high, |b| b.set(early, changed));
         });
-        let (kept, late) = (b.get(kept), b.get(late));
-        let both = b.binary(BinaryOp::Xor, kept, late);
+        let (early, late) = (b.get(early), b.get(late));
+        let both = b.binary(BinaryOp::Xor, early, late);
         b.set(result, both);
     });
 }
 
 #[test]
 fn variables_carry_over_between_iterations() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let (inner, count) = (b.var(Type::U32), b.var(Type::U32));
         b.repeat(true, |b, label| {
             let before = b.get(inner);
@@ -265,24 +266,24 @@ fn variables_carry_over_between_iterations() {
 
 #[test]
 fn scope_values_are_visible_afterwards() {
-    agree(|b, noise, result| {
-        let mut seen = None;
+    assert_agrees(|b, noise, result| {
+        let mut product = None;
         b.scope(|b, label| {
             let three = b.u32(3);
-            seen = Some(b.mul(noise, three));
+            product = Some(b.mul(noise, three));
             let odd = bit(b, noise, 0);
             b.if_then(odd, |b| b.leave(label));
             bump(b, result, 1);
         });
         let sum = b.get(result);
-        let both = b.add(sum, seen.expect("the scope was made"));
+        let both = b.add(sum, product.expect("the scope was built"));
         b.set(result, both);
     });
 }
 
 #[test]
-fn switches_that_fall_through() {
-    agree(|b, noise, result| {
+fn switch_with_fallthrough() {
+    assert_agrees(|b, noise, result| {
         let (matched, three) = (b.var(Type::Bool), b.u32(3));
         let selector = b.binary(BinaryOp::And, noise, three);
         b.scope(|b, label| {
@@ -305,7 +306,7 @@ fn switches_that_fall_through() {
 
 #[test]
 fn hundreds_of_simultaneously_live_values() {
-    agree(|b, noise, result| {
+    assert_agrees(|b, noise, result| {
         let mut values = vec![noise];
         for n in 1..300u32 {
             let factor = b.u32(2 * n + 1);
@@ -326,27 +327,27 @@ fn hundreds_of_simultaneously_live_values() {
 }
 
 #[test]
-fn registers_of_every_width() {
-    agree(|b, noise, result| {
+fn variables_of_every_width() {
+    assert_agrees(|b, noise, result| {
         let types = [Type::U16, Type::I16, Type::U64, Type::I64, Type::I32];
         let vars = types.map(|ty| b.var(ty));
         let odd = bit(b, noise, 0);
         for (ty, var) in types.into_iter().zip(vars) {
-            let wide = b.convert(ty, noise);
-            let square = b.mul(wide, wide);
+            let converted = b.convert(ty, noise);
+            let square = b.mul(converted, converted);
             b.set(var, square);
             b.if_then(odd, |b| {
-                let sum = b.add(square, wide);
+                let sum = b.add(square, converted);
                 b.set(var, sum);
             });
         }
         for var in vars {
             let value = b.get(var);
             let less = b.compare(BinaryOp::Lt, value, 1000);
-            let cut = b.convert(Type::U32, value);
+            let truncated = b.convert(Type::U32, value);
             let flag = b.convert(Type::U32, less);
             let sum = b.get(result);
-            let sum = b.binary(BinaryOp::Xor, sum, cut);
+            let sum = b.binary(BinaryOp::Xor, sum, truncated);
             let sum = b.add(sum, flag);
             b.set(result, sum);
         }

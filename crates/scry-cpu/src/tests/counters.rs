@@ -1,14 +1,16 @@
-//! Variables that are uniform inside a loop, and varying after it.
+//! Tests of variables that are uniform inside a loop, and varying after it.
 
 use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
 
-use super::support::{Launch, Make, SHAPES, bytes, noise};
+use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
-/// The values and variables that a kernel is built from: a pseudo-random number, one from 0 to 15,
-/// a variable for the result, and another one.
+/// The values and variables that a kernel is built from.
 struct Parts {
+    /// A pseudo-random number.
     noise: Value,
-    few: Value,
+    /// A pseudo-random number from 0 to 15.
+    small: Value,
+    /// The two variables that the kernel stores.
     result: Var,
     other: Var,
 }
@@ -17,21 +19,21 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
     let mut b = Builder::new("counters", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
     let (result, other) = (b.var(Type::U32), b.var(Type::U32));
-    let number = b.number();
-    let (noise, fifteen) = (b.word(input, number), b.u32(15));
-    let few = b.binary(BinaryOp::And, noise, fifteen);
-    fill(&mut b, &Parts { noise, few, result, other });
+    let number = b.global_index();
+    let (noise, fifteen) = (b.load_word(input, number), b.u32(15));
+    let small = b.binary(BinaryOp::And, noise, fifteen);
+    fill(&mut b, &Parts { noise, small, result, other });
     let [result, other] = [result, other].map(|var| b.get(var));
     let both = b.binary(BinaryOp::Xor, result, other);
-    b.put(out, number, both);
+    b.store_word(out, number, both);
     b.finish()
 }
 
-fn agree(fill: impl Fn(&mut Builder, &Parts)) {
+fn assert_agrees(fill: impl Fn(&mut Builder, &Parts)) {
     for shape in SHAPES {
         let size = shape.iter().product::<u32>() as usize * 6;
         let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
-        launch.agree(&kernel(shape, &fill));
+        launch.assert_agrees(&kernel(shape, &fill));
     }
 }
 
@@ -41,12 +43,12 @@ fn bump(b: &mut Builder, var: Var, by: u32) {
     b.set(var, new);
 }
 
-/// An iteration of a loop: lanes leave when a variable reaches their own number.
-fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut Builder)) {
+/// Emits `leave`, which leaves a loop, for the lanes in which a variable has reached `limit`.
+fn leave_at(b: &mut Builder, var: Var, limit: Value, leave: impl FnOnce(&mut Builder)) {
     let now = b.get(var);
     let less = b.binary(BinaryOp::Lt, now, limit);
     b.open();
-    otherwise(b);
+    leave(b);
     let else_block = b.close();
     b.push(Stmt::If { condition: less, then_block: Vec::new(), else_block, at: None });
 }
@@ -54,13 +56,13 @@ fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut
 #[test]
 fn counters_start_at_any_value() {
     for first in [None, Some(3)] {
-        agree(|b, parts| {
+        assert_agrees(|b, parts| {
             if let Some(first) = first {
                 let first = b.u32(first);
                 b.set(parts.result, first);
             }
             b.repeat(true, |b, label| {
-                leave_at(b, parts.result, parts.few, |b| b.leave(label));
+                leave_at(b, parts.result, parts.small, |b| b.leave(label));
                 bump(b, parts.result, 1);
                 bump(b, parts.other, 0x100);
             });
@@ -69,15 +71,15 @@ fn counters_start_at_any_value() {
 }
 
 #[test]
-fn counters_changed_by_some_workgroups_first() {
-    agree(|b, parts| {
+fn initial_values_differ_between_workgroups() {
+    assert_agrees(|b, parts| {
         let (zero, three) = (b.u32(0), b.u32(3));
         b.set(parts.result, zero);
         let group = b.builtin(Builtin::GroupId(0));
         let second = b.compare(BinaryOp::Eq, group, 1);
         b.if_then(second, |b| b.set(parts.result, three));
         b.repeat(true, |b, label| {
-            leave_at(b, parts.result, parts.few, |b| b.leave(label));
+            leave_at(b, parts.result, parts.small, |b| b.leave(label));
             bump(b, parts.result, 1);
         });
     });
@@ -85,24 +87,24 @@ fn counters_changed_by_some_workgroups_first() {
 
 #[test]
 fn loops_with_uniform_and_divergent_exits() {
-    for (op, turned) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
+    for (op, exit_if_true) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
         for iterations in [0, 1, 9, 40] {
-            agree(|b, parts| {
+            assert_agrees(|b, parts| {
                 b.repeat(true, |b, label| {
                     let now = b.get(parts.result);
-                    let (uniform, own) = if turned {
+                    let (uniform_op, varying_op) = if exit_if_true {
                         (BinaryOp::Ge, BinaryOp::Gt)
                     } else {
                         (BinaryOp::Lt, BinaryOp::Le)
                     };
-                    let all = b.compare(uniform, now, iterations);
-                    let some = b.binary(own, now, parts.few);
+                    let all = b.compare(uniform_op, now, iterations);
+                    let some = b.binary(varying_op, now, parts.small);
                     let condition = b.binary(op, some, all);
                     b.open();
                     b.leave(label);
                     let (leave, stay) = (b.close(), Vec::new());
                     let (then_block, else_block) =
-                        if turned { (leave, stay) } else { (stay, leave) };
+                        if exit_if_true { (leave, stay) } else { (stay, leave) };
                     b.push(Stmt::If { condition, then_block, else_block, at: None });
                     bump(b, parts.result, 1);
                 });
@@ -112,18 +114,18 @@ fn loops_with_uniform_and_divergent_exits() {
 }
 
 #[test]
-fn exits_from_two_nested_loops() {
-    agree(|b, parts| {
+fn inner_loop_exits_both_loops() {
+    assert_agrees(|b, parts| {
         let (three, zero) = (b.u32(3), b.u32(0));
         let inner = b.var(Type::U32);
         b.repeat(true, |b, outer| {
-            leave_at(b, parts.result, parts.few, |b| b.leave(outer));
+            leave_at(b, parts.result, parts.small, |b| b.leave(outer));
             b.set(inner, zero);
             b.repeat(true, |b, label| {
                 leave_at(b, inner, three, |b| b.leave(label));
                 let bit = b.binary(BinaryOp::And, parts.noise, three);
                 leave_at(b, inner, bit, |b| b.leave(label));
-                leave_at(b, parts.other, parts.few, |b| b.leave(outer));
+                leave_at(b, parts.other, parts.small, |b| b.leave(outer));
                 bump(b, inner, 1);
                 bump(b, parts.other, 1);
             });
@@ -139,13 +141,13 @@ fn exits_from_two_nested_loops() {
 
 #[test]
 fn counters_of_a_reentered_loop() {
-    agree(|b, parts| {
+    assert_agrees(|b, parts| {
         let (iteration, two) = (b.var(Type::U32), b.u32(2));
         b.repeat(true, |b, outer| {
             leave_at(b, iteration, two, |b| b.leave(outer));
-            // Continues with its value, which differs between lanes in the second iteration.
+            // The counter continues with its value, which is varying in the second iteration.
             b.repeat(true, |b, label| {
-                let (limit, iterations) = (b.get(iteration), parts.few);
+                let (limit, iterations) = (b.get(iteration), parts.small);
                 let limit = b.mul(limit, iterations);
                 leave_at(b, parts.result, limit, |b| b.leave(label));
                 bump(b, parts.result, 1);
@@ -157,16 +159,16 @@ fn counters_of_a_reentered_loop() {
 
 #[test]
 fn returns_from_loops_with_branch_assignments() {
-    agree(|b, parts| {
+    assert_agrees(|b, parts| {
         b.repeat(true, |b, label| {
             let now = b.get(parts.result);
-            let some = b.compare(BinaryOp::Gt, parts.few, 11);
+            let some = b.compare(BinaryOp::Gt, parts.small, 11);
             b.if_then(some, |b| {
                 let late = b.compare(BinaryOp::Gt, now, 4);
                 b.if_then(late, |b| b.leave(Label::KERNEL));
                 bump(b, parts.other, 0x1000);
             });
-            leave_at(b, parts.result, parts.few, |b| {
+            leave_at(b, parts.result, parts.small, |b| {
                 bump(b, parts.result, 0x100);
                 b.leave(label);
             });

@@ -1,12 +1,12 @@
-//! Batched workgroups of several rows, with interleaved lanes: every shape, in grids whose width is
-//! not a power of two, with images that do not fill them.
+//! Tests of batched workgroups of several rows, with interleaved lanes: every shape, in grids whose
+//! width is not a power of two, with images that do not fill them.
 
 use scry_ir::Program;
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Type};
 
 use super::random_kernels::Random;
 use super::streams::small;
-use super::support::{Launch, Make, bytes, noise};
+use super::support::{BuilderExt, Launch, bytes, noise};
 use crate::Code;
 
 const SHAPES: [[u32; 3]; 9] = [
@@ -22,8 +22,8 @@ const SHAPES: [[u32; 3]; 9] = [
 ];
 const GROUPS: [[u32; 3]; 5] = [[1, 2, 1], [2, 1, 2], [7, 2, 1], [19, 1, 1], [5, 2, 2]];
 
-/// A kernel with this body. Each invocation has two words of `out`, from `own` on; `data` starts
-/// with an image of `w` by `h` pixels.
+/// Returns a kernel with this body. Each invocation has two words of `out`, from `own` on; `data`
+/// starts with an image of `w` by `h` pixels.
 fn kernel(shape: [u32; 3], body: &str) -> Kir {
     let [x, y, z] = shape;
     let source = format!(
@@ -53,8 +53,9 @@ fn kernel(shape: [u32; 3], body: &str) -> Kir {
     program.to_kir(&KirOptions { checked: true }).unwrap()
 }
 
-/// Runs a kernel in all shapes, with images that fill the invocations and that do not.
-fn agree(body: &str) {
+/// Asserts that a kernel computes the results of the reference interpreter in all shapes, with
+/// images that fill the grid and images that do not.
+fn assert_agrees(body: &str) {
     for shape in SHAPES {
         let kir = kernel(shape, body);
         for groups in GROUPS {
@@ -64,7 +65,7 @@ fn agree(body: &str) {
                 let out = bytes(&vec![7; (2 * width * height * depth) as usize]);
                 let mut launch = Launch::new(groups, &[data, out, bytes(&[0; 64])]);
                 launch.immediates = bytes(&[w, h]);
-                launch.agree(&kir);
+                launch.assert_agrees(&kir);
             }
         }
     }
@@ -79,10 +80,12 @@ fn small_two_dimensional_workgroups_are_interleaved() {
 }
 
 #[test]
-fn positions_and_derived_values() {
-    agree("out[own] = index * 31 + local.x * 5 + local.y * 7 + local.z; out[own + 1] = group.x;");
-    agree("out[own] = id.x ^ id.y; out[own + 1] = (id.z << 16) + group.y * id.x;");
-    agree("out[own] = min(id.x, local.y * 3); out[own + 1] = max(id.y + 4, id.x) * id.x;");
+fn builtins_and_values_derived_from_them() {
+    assert_agrees(
+        "out[own] = index * 31 + local.x * 5 + local.y * 7 + local.z; out[own + 1] = group.x;",
+    );
+    assert_agrees("out[own] = id.x ^ id.y; out[own + 1] = (id.z << 16) + group.y * id.x;");
+    assert_agrees("out[own] = min(id.x, local.y * 3); out[own + 1] = max(id.y + 4, id.x) * id.x;");
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn loads_along_and_across_rows() {
         "id.x + id.y + id.z",
         "(id.x * 7) ^ id.y",
     ] {
-        agree(&format!("out[own] = data[{index}]; out[own + 1] = data[({index}) - 1];"));
+        assert_agrees(&format!("out[own] = data[{index}]; out[own + 1] = data[({index}) - 1];"));
     }
 }
 
@@ -109,20 +112,22 @@ fn typical_border_conditions() {
     let sum = "out[own] = data[i] + data[i - 1] + data[i + 1] + 3 * data[i - w] + data[i + w];";
     let inside = "id.x > 0 && id.y > 0 && id.x < w - 1 && id.y < h - 1";
     let border = "id.x == 0 || id.y == 0 || id.x == w - 1 || id.y == h - 1";
-    agree(&format!("let i = id.y * w + id.x; if {inside} {{ {sum} }} else {{ out[own] = i; }}"));
-    agree(&format!(
+    assert_agrees(&format!(
+        "let i = id.y * w + id.x; if {inside} {{ {sum} }} else {{ out[own] = i; }}"
+    ));
+    assert_agrees(&format!(
         "if id.x >= w || id.y >= h {{ return; }}
          let i = id.y * w + id.x;
          if {border} {{ out[own + 1] = data[i]; return; }}
          {sum}"
     ));
-    agree(
+    assert_agrees(
         "if id.x >= w || id.y >= h { return; }
          let at = id.y * w;
          out[own] = data[at + max(id.x, 1) - 1] + data[at + min(id.x + 1, w - 1)];
          out[own + 1] = data[max(id.y, 1) * w - w + id.x] - data[min(id.y + 1, h - 1) * w + id.x];",
     );
-    agree(
+    assert_agrees(
         "let i = id.y * w + id.x;
          var sum = 0u;
          if id.x > 0 { sum += data[i - 1]; } else { sum += 5; }
@@ -141,49 +146,49 @@ fn masks_that_end_within_a_vector() {
         "index % 7 < 5",
         "id.x == 0 || id.x >= w - 1",
     ] {
-        agree(&format!("if {active} {{ out[own / 2] = data[id.x] + id.y; }}"));
-        agree(&format!(
+        assert_agrees(&format!("if {active} {{ out[own / 2] = data[id.x] + id.y; }}"));
+        assert_agrees(&format!(
             "if {active} {{ out[own / 2 + 3] = id.x; }} else {{ out[own / 2 + 3] = 9; }}"
         ));
     }
 }
 
 #[test]
-fn wrapping_indices_in_returned_rows() {
-    for (least, most) in [(1, 0), (3, 0), (0, 2), (2, 5)] {
+fn indices_wrap_only_in_inactive_rows() {
+    for (above, below) in [(1, 0), (3, 0), (0, 2), (2, 5)] {
         let i = "let i = id.y * w + id.x;";
-        let rows = format!("id.y >= {least} && id.y + {most} < h");
+        let rows = format!("id.y >= {above} && id.y + {below} < h");
         let sum = format!(
-            "out[own] = data[i - {least} * w] + data[i + {most} * w];
-             out[own + 1] = u32(max(i32(id.y) - {least}, 0)) + select(7u, 9u, id.y > {least});"
+            "out[own] = data[i - {above} * w] + data[i + {below} * w];
+             out[own + 1] = u32(max(i32(id.y) - {above}, 0)) + select(7u, 9u, id.y > {above});"
         );
-        agree(&format!("if !({rows}) {{ return; }} {i} {sum}"));
-        agree(&format!("{i} if {rows} {{ {sum} }} out[own] += data[i - {least} * w];"));
-        agree(&format!(
+        assert_agrees(&format!("if !({rows}) {{ return; }} {i} {sum}"));
+        assert_agrees(&format!("{i} if {rows} {{ {sum} }} out[own] += data[i - {above} * w];"));
+        assert_agrees(&format!(
             "{i} var at = i;
-             if {rows} {{ at = min(i - {least} * w, i); }}
-             out[own] = data[at]; out[own + 1] = at + min(id.y, {least});"
+             if {rows} {{ at = min(i - {above} * w, i); }}
+             out[own] = data[at]; out[own + 1] = at + min(id.y, {above});"
         ));
     }
 }
 
-/// A kernel that stores `a * b + c` to an element of each invocation, with operands from random
-/// places in memory.
-fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
+/// Returns a kernel that stores `a * b + c` to an element of each invocation, with operands at
+/// random indices.
+fn multiply_add(shape: [u32; 3], random: &mut Random) -> Kir {
     let mut b = Builder::new("sum", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
-    let (number, x, row) = (b.number(), b.global_x(), b.builtin(Builtin::GroupId(1)));
+    let (number, x, row) = (b.global_index(), b.global_x(), b.builtin(Builtin::GroupId(1)));
     let [height, width, last, three] = [shape[1], 37, 60, 3].map(|word| b.u32(word));
     let (above, y) = (b.mul(row, height), b.local_id(1));
     let y = b.add(above, y);
     let rows = b.mul(y, width);
     let pixel = b.add(rows, x);
-    let left = b.binary(BinaryOp::Sub, pixel, three);
-    let back = b.binary(BinaryOp::Sub, last, x);
-    let apart = b.mul(pixel, three);
+    let before = b.binary(BinaryOp::Sub, pixel, three);
+    let reverse = b.binary(BinaryOp::Sub, last, x);
+    let strided = b.mul(pixel, three);
     let clamped = b.clamped(pixel, input, 0, 4);
     let [a, c, d] = [(); 3].map(|()| {
-        let index = random.pick(&[number, x, y, pixel, left, back, apart, clamped]);
+        let index = random.pick(&[number, x, y, pixel, before, reverse, strided, clamped]);
         b.load(Type::F32, Place::new(AddressSpace::Binding(input), Some(index), 4, 0), 1)[0]
     });
     let sum = b.fma(a, c, d);
@@ -192,29 +197,31 @@ fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
 }
 
 #[test]
-fn sums_with_memory_operands() {
+fn multiply_adds_with_memory_operands() {
     let mut random = Random { state: 5 };
     for shape in SHAPES {
         for round in 0..40 {
             let groups = GROUPS[round % GROUPS.len()];
             let size = shape.iter().chain(&groups).product::<u32>() as usize;
             let launch = Launch::new(groups, &[small(1, 37 * 20), small(2, size)]);
-            launch.agree(&sum(shape, &mut random));
+            launch.assert_agrees(&multiply_add(shape, &mut random));
         }
     }
 }
 
 #[test]
-fn elements_read_written_and_counted() {
-    agree("out[own] = id.x; out[own] = 3 * out[own] + out[own + 1]; out[own + 1] = out[own];");
-    agree(
+fn stores_and_atomics_to_shared_elements() {
+    assert_agrees(
+        "out[own] = id.x; out[own] = 3 * out[own] + out[own + 1]; out[own + 1] = out[own];",
+    );
+    assert_agrees(
         "if id.x % 3 == 1 { return; }
          atomicAdd(&counts[(id.x + id.y) & 63], id.x);
          atomicAdd(&counts[local.y & 3], id.y);
          out[own + (id.x & 1)] = 1;",
     );
     // All invocations write, and each row of workgroups overwrites the previous one.
-    agree("if id.x < w { out[id.x] = id.x; } out[all.x] = all.y;");
+    assert_agrees("if id.x < w { out[id.x] = id.x; } out[all.x] = all.y;");
     // Unaligned rows.
-    agree("out[id.x + 1] = out[id.x + 1] * 0 + id.x;");
+    assert_agrees("out[id.x + 1] = out[id.x + 1] * 0 + id.x;");
 }

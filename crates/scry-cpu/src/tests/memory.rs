@@ -1,11 +1,11 @@
-//! Loads and stores with all kinds of indices.
+//! Tests of loads and stores with all kinds of indices.
 
 use scry_ir::kir::{AddressSpace, BinaryOp, Builder, Kir, Place, Type, Value};
 
-use super::support::{Launch, Make, SHAPES, bytes, noise, words};
+use super::support::{BuilderExt, Launch, SHAPES, bytes, noise, words};
 use crate::Machine;
 
-/// A kernel that reads one buffer and writes another.
+/// Returns a kernel that reads one buffer and writes another.
 fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, AddressSpace)) -> Kir {
     let mut b = Builder::new("memory", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
@@ -13,30 +13,30 @@ fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, AddressSpace, Address
     b.finish()
 }
 
-/// Runs a kernel in workgroups of every shape, on buffers with `each` words per invocation, and
-/// some more or less.
-fn agree(each: u32, fill: impl Fn(&mut Builder, AddressSpace, AddressSpace)) {
+/// Asserts that a kernel computes the results of the reference interpreter in workgroups of every
+/// shape, on buffers with about `words_each` words per invocation.
+fn assert_agrees(words_each: u32, fill: impl Fn(&mut Builder, AddressSpace, AddressSpace)) {
     for shape in SHAPES {
-        for rest in [0, 3, -2] {
-            let size = (shape.iter().product::<u32>() * 4 * each) as i32 + rest;
+        for extra in [0, 3, -2] {
+            let size = (shape.iter().product::<u32>() * 4 * words_each) as i32 + extra;
             let size = usize::try_from(size).unwrap_or(0);
             let buffers = [bytes(&noise(size)), bytes(&vec![7; size])];
-            Launch::new([2, 2, 1], &buffers).agree(&kernel(shape, &fill));
+            Launch::new([2, 2, 1], &buffers).assert_agrees(&kernel(shape, &fill));
         }
     }
 }
 
-/// The corresponding place in another memory.
+/// Returns the place of an element.
 fn at(space: AddressSpace, index: Value, stride: u32, offset: u32) -> Place {
     Place::new(space, Some(index), stride, offset)
 }
 
 #[test]
-fn neighbours_and_vectors() {
+fn consecutive_elements_and_vectors() {
     for count in 1..=4u8 {
         for member in [0, 4] {
-            agree(u32::from(count), |b, input, out| {
-                let number = b.number();
+            assert_agrees(u32::from(count), |b, input, out| {
+                let number = b.global_index();
                 let stride = 4 * u32::from(count);
                 let values = b.load(Type::U32, at(input, number, stride, member), count);
                 b.store(at(out, number, stride, member), values);
@@ -48,8 +48,8 @@ fn neighbours_and_vectors() {
 #[test]
 fn strided_and_repeated_elements() {
     for factor in [0, 2, 3, 5] {
-        agree(2, |b, input, out| {
-            let number = b.number();
+        assert_agrees(2, |b, input, out| {
+            let number = b.global_index();
             let factor = b.u32(factor);
             let index = b.mul(number, factor);
             let value = b.load(Type::U32, at(input, index, 4, 0), 1);
@@ -59,15 +59,15 @@ fn strided_and_repeated_elements() {
 }
 
 #[test]
-fn elements_in_reverse_and_in_rows() {
-    agree(1, |b, input, out| {
-        let number = b.number();
+fn reversed_and_row_indices() {
+    assert_agrees(1, |b, input, out| {
+        let number = b.global_index();
         let last = b.u32(50);
         let index = b.binary(BinaryOp::Sub, last, number);
         let value = b.load(Type::U32, at(input, index, 4, 0), 1);
         b.store(at(out, number, 4, 0), value);
     });
-    agree(1, |b, input, out| {
+    assert_agrees(1, |b, input, out| {
         let [x, y, z] = [0, 1, 2].map(|axis| b.local_id(axis));
         let [row, slice] = [32, 5].map(|size| b.u32(size));
         let rows = b.mul(y, row);
@@ -75,7 +75,7 @@ fn elements_in_reverse_and_in_rows() {
         let index = b.add(rows, x);
         let index = b.add(index, slices);
         let value = b.load(Type::U32, at(input, index, 4, 0), 1);
-        let number = b.number();
+        let number = b.global_index();
         b.store(at(out, number, 4, 0), value);
     });
 }
@@ -83,8 +83,8 @@ fn elements_in_reverse_and_in_rows() {
 #[test]
 fn gather_scatter_and_out_of_bounds() {
     // An odd factor maps each invocation to an element of its own.
-    agree(1, |b, input, out| {
-        let number = b.number();
+    assert_agrees(1, |b, input, out| {
+        let number = b.global_index();
         let factor = b.u32(0x9e37_79b1);
         let mixed = b.mul(number, factor);
         let low = b.u32(63);
@@ -99,24 +99,24 @@ fn gather_scatter_and_out_of_bounds() {
 }
 
 #[test]
-fn one_place_for_all() {
-    agree(1, |b, input, out| {
+fn uniform_addresses() {
+    assert_agrees(1, |b, input, out| {
         let first = b.load(Type::U32, Place::new(input, None, 4, 0), 2);
         let x = b.builtin(scry_ir::kir::Builtin::GroupId(0));
         let second = b.load(Type::U32, at(input, x, 4, 4), 1);
         let sum = b.add(first[1], second[0]);
-        let number = b.number();
+        let number = b.global_index();
         b.store(at(out, number, 4, 0), vec![sum]);
     });
     // All invocations write the same value.
-    agree(1, |b, _, out| {
-        let seven = b.u32(9);
-        b.store(Place::new(out, None, 4, 4), vec![seven]);
+    assert_agrees(1, |b, _, out| {
+        let nine = b.u32(9);
+        b.store(Place::new(out, None, 4, 4), vec![nine]);
     });
 }
 
 #[test]
-fn the_highest_invocation_writes_last() {
+fn last_invocation_wins_write_conflict() {
     let kir = kernel([7, 3, 2], |b, _, out| {
         let index = b.local_index();
         b.store(Place::new(out, None, 4, 0), vec![index]);
@@ -127,8 +127,8 @@ fn the_highest_invocation_writes_last() {
 
 #[test]
 fn inactive_lanes_do_not_store() {
-    agree(2, |b, input, out| {
-        let number = b.number();
+    assert_agrees(2, |b, input, out| {
+        let number = b.global_index();
         let noise = b.load(Type::U32, at(input, number, 4, 0), 1)[0];
         let one = b.u32(1);
         let bit = b.binary(BinaryOp::And, noise, one);
@@ -143,10 +143,10 @@ fn inactive_lanes_do_not_store() {
 }
 
 #[test]
-fn elements_of_other_sizes() {
+fn elements_of_every_size() {
     for ty in [Type::U16, Type::I16, Type::F16, Type::U64, Type::I64, Type::F64, Type::F32] {
-        agree(4, |b, input, out| {
-            let (number, size) = (b.number(), ty.size());
+        assert_agrees(4, |b, input, out| {
+            let (number, size) = (b.global_index(), ty.size());
             let values = b.load(ty, at(input, number, 2 * size, 0), 2);
             let one = b.u32(1);
             let next = b.add(number, one);
@@ -157,9 +157,9 @@ fn elements_of_other_sizes() {
 }
 
 #[test]
-fn own_elements_with_their_index_clamped() {
-    // Whole blocks of these are written non-atomically; the last element is shared by all clamped
-    // indices.
+fn clamped_global_indices() {
+    // Whole blocks of elements are written non-atomically, except for the last element, which all
+    // clamped indices share.
     for (stride, count) in [(4, 1), (8, 2), (16, 3), (16, 4)] {
         for width in [16, 33, 64, 256] {
             let kir = kernel([width, 1, 1], |b, input, out| {
@@ -176,7 +176,7 @@ fn own_elements_with_their_index_clamped() {
             for elements in [1, 15, 64, 257, 1024] {
                 let size = elements * stride as usize / 4;
                 let buffers = [bytes(&noise(size)), bytes(&vec![7; size])];
-                Launch::new([4, 1, 1], &buffers).agree(&kir);
+                Launch::new([4, 1, 1], &buffers).assert_agrees(&kir);
             }
         }
     }
@@ -185,9 +185,9 @@ fn own_elements_with_their_index_clamped() {
 #[test]
 fn private_arrays() {
     for ty in [Type::U16, Type::U32, Type::U64] {
-        agree(2, |b, input, out| {
+        assert_agrees(2, |b, input, out| {
             let array = b.local_array(ty, 5);
-            let number = b.number();
+            let number = b.global_index();
             let size = ty.size();
             let noise = b.load(Type::U32, at(input, number, 4, 0), 1)[0];
             let value = b.convert(ty, noise);
@@ -196,19 +196,19 @@ fn private_arrays() {
             b.store(Place::new(array, None, size, size), vec![value, value]);
             let x = b.local_id(0);
             b.store(at(array, x, size, 0), vec![value]);
-            let some = b.binary(BinaryOp::Rem, noise, seven);
-            let odd = b.compare(BinaryOp::Gt, some, 2);
-            b.if_then(odd, |b| {
-                let low = b.not(value);
-                b.store(at(array, some, size, 0), vec![low]);
+            let index = b.binary(BinaryOp::Rem, noise, seven);
+            let high = b.compare(BinaryOp::Gt, index, 2);
+            b.if_then(high, |b| {
+                let inverted = b.not(value);
+                b.store(at(array, index, size, 0), vec![inverted]);
             });
             let [first, fourth] = [0, 4 * size].map(|offset| {
                 let element = b.load(ty, Place::new(array, None, size, offset), 1)[0];
                 b.convert(Type::U32, element)
             });
-            let found = b.load(ty, at(array, some, size, 0), 1)[0];
-            let found = b.convert(Type::U32, found);
-            let sum = b.add(first, found);
+            let loaded = b.load(ty, at(array, index, size, 0), 1)[0];
+            let loaded = b.convert(Type::U32, loaded);
+            let sum = b.add(first, loaded);
             let sum = b.binary(BinaryOp::Xor, sum, fourth);
             b.store(at(out, number, 4, 0), vec![sum]);
         });
@@ -216,19 +216,19 @@ fn private_arrays() {
 }
 
 #[test]
-fn own_elements_of_workgroup_memory() {
+fn workgroup_memory_and_out_of_bounds() {
     for ty in [Type::U16, Type::U32, Type::U64] {
-        agree(1, |b, input, out| {
+        assert_agrees(1, |b, input, out| {
             let len = b.kir().workgroup_size.iter().product();
             let (array, size) = (b.workgroup_array(ty, len), ty.size());
             let other = b.workgroup_array(ty, 3);
-            let (index, number) = (b.local_index(), b.number());
+            let (index, number) = (b.local_index(), b.global_index());
             let before = b.load(ty, at(array, index, size, 0), 1)[0];
             let noise = b.load(Type::U32, at(input, number, 4, 0), 1)[0];
             let value = b.convert(ty, noise);
             let sum = b.add(value, before);
-            let even = b.compare(BinaryOp::Lt, noise, 1 << 31);
-            b.if_then(even, |b| b.store(at(array, index, size, 0), vec![sum]));
+            let low = b.compare(BinaryOp::Lt, noise, 1 << 31);
+            b.if_then(low, |b| b.store(at(array, index, size, 0), vec![sum]));
             let back = b.load(ty, at(array, index, size, 0), 1)[0];
             // Far out of bounds.
             let far = b.u32(1 << 30);
@@ -236,8 +236,8 @@ fn own_elements_of_workgroup_memory() {
             b.store(at(other, beyond, size, 0), vec![value]);
             let next = b.u32(1 << 20);
             let beyond = b.add(beyond, next);
-            let nothing = b.load(ty, at(other, beyond, size, 0), 1)[0];
-            let result = b.add(back, nothing);
+            let zero = b.load(ty, at(other, beyond, size, 0), 1)[0];
+            let result = b.add(back, zero);
             let result = b.convert(Type::U32, result);
             b.store(at(out, number, 4, 0), vec![result]);
         });
@@ -248,16 +248,16 @@ fn own_elements_of_workgroup_memory() {
 fn immediates_of_all_sizes() {
     let kir = kernel([5, 1, 1], |b, _, out| {
         b.immediates(24);
-        let number = b.number();
+        let number = b.global_index();
         let word = b.load(Type::U32, at(AddressSpace::Immediate, number, 4, 0), 1)[0];
         let pair = b.load(Type::U32, Place::new(AddressSpace::Immediate, None, 4, 16), 2);
-        let double = b.load(Type::U64, Place::new(AddressSpace::Immediate, None, 8, 8), 1)[0];
-        let half = b.load(Type::U16, Place::new(AddressSpace::Immediate, None, 2, 6), 1)[0];
-        let [double, half] = [double, half].map(|value| b.convert(Type::U32, value));
-        let sum = [pair[0], pair[1], double, half].into_iter().fold(word, |a, c| b.add(a, c));
+        let long = b.load(Type::U64, Place::new(AddressSpace::Immediate, None, 8, 8), 1)[0];
+        let short = b.load(Type::U16, Place::new(AddressSpace::Immediate, None, 2, 6), 1)[0];
+        let [long, short] = [long, short].map(|value| b.convert(Type::U32, value));
+        let sum = [pair[0], pair[1], long, short].into_iter().fold(word, |a, c| b.add(a, c));
         b.store(at(out, number, 4, 0), vec![sum]);
     });
     let mut launch = Launch::new([3, 1, 1], &[Vec::new(), bytes(&[0; 15])]);
     launch.immediates = bytes(&noise(6));
-    launch.agree(&kir);
+    launch.assert_agrees(&kir);
 }

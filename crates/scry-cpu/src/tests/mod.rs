@@ -1,4 +1,6 @@
-//! Hand-written and random kernels, compared with the reference interpreter.
+//! Tests of kernels, hand-written and random, compared with the reference interpreter.
+//!
+//! Tests whose names start with `miri_` are small enough for Miri.
 
 mod affine;
 mod atomics;

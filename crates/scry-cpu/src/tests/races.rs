@@ -1,12 +1,13 @@
-//! Racy kernels on several threads: with any result, no access may be a data race in Rust. Miri
-//! checks that, so the kernels are small; without Miri the tests check the defined results.
+//! Tests of racy kernels on several threads: whatever the results, no access may be a data race in
+//! Rust. Miri checks that, so the kernels are small; without Miri the tests check the defined
+//! results.
 
 use scry_ir::kir::{AddressSpace, AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Type};
 
-use super::support::{Launch, Make, bytes, noise, words};
+use super::support::{BuilderExt, Launch, bytes, noise, words};
 use crate::Machine;
 
-/// A kernel with workgroups of this width, and one buffer.
+/// Returns a kernel with workgroups of this width, and one buffer.
 fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     let mut b = Builder::new("race", [width, 1, 1]);
     b.buffer(true);
@@ -23,9 +24,9 @@ fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
 #[test]
 fn miri_all_invocations_write_one_element() {
     let kir = kernel(4, |b| {
-        let number = b.number();
+        let number = b.global_index();
         let first = b.u32(1);
-        b.put(0, first, number);
+        b.store_word(0, first, number);
     });
     let out = race(&kir, 4, 3);
     assert!(out[1] < 16, "{out:?}");
@@ -35,11 +36,11 @@ fn miri_all_invocations_write_one_element() {
 #[test]
 fn miri_neighbours_read_concurrent_writes() {
     let kir = kernel(16, |b| {
-        let number = b.number();
+        let number = b.global_index();
         let one = b.u32(1);
         let next = b.add(number, one);
-        let theirs = b.word(0, next);
-        b.put(0, number, theirs);
+        let value = b.load_word(0, next);
+        b.store_word(0, number, value);
     });
     let out = race(&kir, 4, 64);
     // Each invocation reads its neighbour's element before or after the write; the last one reads
@@ -48,15 +49,15 @@ fn miri_neighbours_read_concurrent_writes() {
 }
 
 #[test]
-fn miri_rows_that_several_threads_write() {
+fn miri_rows_written_by_several_threads() {
     let mut b = Builder::new("race", [16, 2, 1]);
     b.buffer(true);
     let x = b.global_x();
     let row = b.builtin(Builtin::GroupId(1));
-    let old = b.word(0, x);
+    let old = b.load_word(0, x);
     let changed = b.binary(BinaryOp::Xor, old, old);
     let new = b.add(row, changed);
-    b.put(0, x, new);
+    b.store_word(0, x, new);
     let launch = Launch::new([2, 2, 1], &[bytes(&noise(32))]);
     let out = words(&launch.run_split(&b.finish(), 2)[0]);
     assert!(out.iter().all(|row| *row < 2), "{out:?}");
@@ -65,28 +66,29 @@ fn miri_rows_that_several_threads_write() {
 #[test]
 fn miri_scattered_writes_meet_scattered_reads() {
     let kir = kernel(16, |b| {
-        let number = b.number();
+        let number = b.global_index();
         let factor = b.u32(7);
         let product = b.mul(number, factor);
         let mask = b.u32(15);
         let index = b.binary(BinaryOp::And, product, mask);
-        let old = b.word(0, index);
-        let turned = b.binary(BinaryOp::Xor, old, mask);
-        b.put(0, turned, number);
-        b.put(0, index, number);
+        let old = b.load_word(0, index);
+        let other = b.binary(BinaryOp::Xor, old, mask);
+        b.store_word(0, other, number);
+        b.store_word(0, index, number);
     });
     assert!(race(&kir, 4, 16).iter().all(|word| *word < 64));
 }
 
-/// `out[i] = out[i] + 1`, with the index clamped; whole own elements are accessed non-atomically.
+/// Returns the kernel `out[i] = out[i] + 1` with a clamped index. All elements but the last are
+/// accessed by one invocation only, and therefore non-atomically.
 fn own_elements(width: u32) -> Kir {
     kernel(width, |b| {
         let x = b.global_x();
         let index = b.clamped(x, 0, 0, 4);
-        let old = b.word(0, index);
+        let old = b.load_word(0, index);
         let one = b.u32(1);
         let new = b.add(old, one);
-        b.put(0, index, new);
+        b.store_word(0, index, new);
     })
 }
 
@@ -139,13 +141,13 @@ fn miri_own_struct_elements_after_header() {
 }
 
 #[test]
-fn miri_own_elements_with_foreign_length() {
-    // All later invocations share the last index of the shorter buffer.
+fn miri_index_clamped_to_other_buffer() {
+    // Invocations beyond the length of the shorter buffer share its last index.
     let mut b = Builder::new("race", [16, 1, 1]);
     let (short, long) = (b.buffer(false), b.buffer(true));
     let x = b.global_x();
     let index = b.clamped(x, short, 0, 4);
-    b.put(long, index, x);
+    b.store_word(long, index, x);
     let kir = b.finish();
     let launch = Launch::new([4, 1, 1], &[bytes(&noise(16)), bytes(&noise(64))]);
     let out = words(&launch.run_split(&kir, 2)[1]);
@@ -165,7 +167,7 @@ fn miri_own_elements_in_2d_launches() {
 }
 
 #[test]
-fn miri_other_sizes_of_elements() {
+fn miri_elements_of_other_sizes() {
     for ty in [Type::U16, Type::U64, Type::F16] {
         let kir = kernel(16, |b| {
             let x = b.global_x();
@@ -183,7 +185,7 @@ fn miri_other_sizes_of_elements() {
 }
 
 #[test]
-fn miri_counters_miss_nobody() {
+fn miri_atomic_slots_are_unique() {
     let kir = kernel(8, |b| {
         let zero = b.u32(0);
         let place = Place::new(AddressSpace::Binding(0), Some(zero), 4, 0);
@@ -191,7 +193,7 @@ fn miri_counters_miss_nobody() {
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
         // The slot belongs to this invocation alone.
         let slot = b.add(old, one);
-        b.put(0, slot, one);
+        b.store_word(0, slot, one);
     });
     let launch = Launch::new([4, 1, 1], &[bytes(&[0; 33])]);
     let out = words(&launch.run_split(&kir, 2)[0]);
@@ -200,14 +202,14 @@ fn miri_counters_miss_nobody() {
 }
 
 #[test]
-fn miri_a_machine_of_several_threads() {
+fn miri_machine_with_several_threads() {
     // A kernel with a loop has no cost estimate, so that several threads are used.
     let kir = kernel(16, |b| {
         let x = b.global_x();
         b.repeat(true, |b, label| {
             let zero = b.u32(0);
-            b.put(0, zero, x);
-            b.put(0, x, x);
+            b.store_word(0, zero, x);
+            b.store_word(0, x, x);
             b.leave(label);
         });
     });
@@ -226,20 +228,20 @@ fn miri_divergence_with_every_memory_space() {
     let (shared, local) = (b.workgroup_array(Type::U32, 12), b.local_array(Type::U16, 3));
     b.immediates(8);
     let own = b.local_index();
-    let number = b.number();
+    let number = b.global_index();
     let place = Place::new(AddressSpace::Immediate, None, 4, 4);
     let immediate = b.load(Type::U32, place, 1)[0];
-    let even = b.compare(BinaryOp::Lt, own, 5);
+    let low = b.compare(BinaryOp::Lt, own, 5);
     b.if_else(
-        even,
+        low,
         |b| {
             let sum = b.add(number, immediate);
             b.store(Place::new(shared, Some(own), 4, 0), vec![sum]);
         },
         |b| {
             let short = b.convert(Type::U16, number);
-            let two = b.u32(3);
-            let index = b.binary(BinaryOp::Rem, own, two);
+            let three = b.u32(3);
+            let index = b.binary(BinaryOp::Rem, own, three);
             b.store(Place::new(local, Some(index), 2, 0), vec![short]);
             let back = b.load(Type::U16, Place::new(local, None, 2, 2), 1)[0];
             let wide = b.convert(Type::U32, back);
@@ -247,7 +249,7 @@ fn miri_divergence_with_every_memory_space() {
         },
     );
     let value = b.load(Type::U32, Place::new(shared, Some(own), 4, 0), 1)[0];
-    b.put(buffer, number, value);
+    b.store_word(buffer, number, value);
     let mut launch = Launch::new([2, 1, 1], &[bytes(&[0; 24])]);
     launch.immediates = bytes(&[1, 100]);
     let out = words(&launch.run_split(&b.finish(), 2)[0]);

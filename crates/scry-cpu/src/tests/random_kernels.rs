@@ -5,18 +5,18 @@ use scry_ir::kir::{
     Var,
 };
 
-use super::support::Make;
+use super::support::BuilderExt;
 
-/// Words of the output buffer that belong to each invocation.
-pub(super) const OWN: u32 = 24;
-/// Elements of the private array: four start positions for accesses of four elements.
-const LOCAL: u32 = 7;
+/// Number of words of the output buffer that belong to each invocation.
+pub(super) const WORDS_PER_INVOCATION: u32 = 24;
+/// Number of elements of the private array: four start positions for accesses of four elements.
+const LOCAL_LEN: u32 = 7;
 const SHAPES: [[u32; 3]; 8] =
     [[1, 1, 1], [5, 1, 1], [7, 3, 2], [8, 8, 1], [33, 1, 1], [16, 2, 1], [64, 1, 1], [16, 1, 3]];
 const TYPES: [Type; 7] =
     [Type::U32, Type::U32, Type::I32, Type::Bool, Type::U16, Type::I16, Type::U64];
 
-/// The kernel of a seed, with about this many statements.
+/// Returns the kernel of a seed, with about this number of statements.
 pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
     let mut random = Random { state: seed };
     let mut b = Builder::new("random", random.pick(&SHAPES));
@@ -24,24 +24,34 @@ pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
     b.buffer(true);
     let invocations = b.kir().workgroup_size.iter().product();
     let shared = b.workgroup_array(Type::U32, invocations);
-    let local = b.local_array(Type::U32, LOCAL);
+    let local = b.local_array(Type::U32, LOCAL_LEN);
     let vars: Vec<_> = TYPES.iter().chain(&TYPES).map(|ty| (*ty, b.var(*ty))).collect();
-    let (number, index) = (b.number(), b.local_index());
-    let mut visible = vec![number, index];
+    let (global_index, local_index) = (b.global_index(), b.local_index());
+    let mut visible = vec![global_index, local_index];
     for axis in 0..3 {
         visible.push(b.local_id(axis));
         visible.push(b.builtin(Builtin::GroupId(axis)));
     }
-    visible.push(b.word(0, number));
+    visible.push(b.load_word(0, global_index));
     for ty in TYPES {
         visible.push(b.constant(Const::int(ty, 1)));
     }
     let labels = vec![Label::KERNEL];
-    let mut scene =
-        Scene { random, b, number, index, shared, local, vars, visible, labels, left: statements };
-    scene.block(0);
-    scene.show();
-    scene.b.finish()
+    let mut generator = KernelGenerator {
+        random,
+        b,
+        global_index,
+        local_index,
+        shared,
+        local,
+        vars,
+        visible,
+        labels,
+        remaining: statements,
+    };
+    generator.block(0);
+    generator.store_vars();
+    generator.b.finish()
 }
 
 /// Pseudo-random numbers.
@@ -67,36 +77,37 @@ impl Random {
 }
 
 /// A kernel under construction.
-struct Scene {
+struct KernelGenerator {
     random: Random,
     b: Builder,
-    /// The invocation index in the launch and in its workgroup.
-    number: Value,
-    index: Value,
+    /// Index of the invocation in the launch.
+    global_index: Value,
+    /// Index of the invocation in its workgroup.
+    local_index: Value,
     shared: AddressSpace,
     local: AddressSpace,
     vars: Vec<(Type, Var)>,
     visible: Vec<Value>,
     labels: Vec<Label>,
     /// Remaining number of statements.
-    left: u32,
+    remaining: u32,
 }
 
-impl Scene {
+impl KernelGenerator {
     fn block(&mut self, depth: u32) {
         let visible = self.visible.len();
         for _ in 0..4 + self.random.below(6) {
-            if self.left == 0 {
+            if self.remaining == 0 {
                 break;
             }
-            self.left -= 1;
+            self.remaining -= 1;
             self.statement(depth);
         }
         self.visible.truncate(visible);
     }
 
-    /// The statements of a nested block.
-    fn inner(&mut self, depth: u32) -> Vec<Stmt> {
+    /// Generates the statements of a nested block.
+    fn nested_block(&mut self, depth: u32) -> Vec<Stmt> {
         self.b.open();
         self.block(depth + 1);
         self.b.close()
@@ -122,15 +133,15 @@ impl Scene {
 
     /// Returns a visible value of a type, or a constant.
     fn operand(&mut self, ty: Type) -> Value {
-        let fitting = self.visible.iter().copied().filter(|value| self.b.ty(*value) == ty);
-        let fitting: Vec<_> = fitting.collect();
+        let candidates = self.visible.iter().copied().filter(|value| self.b.ty(*value) == ty);
+        let candidates: Vec<_> = candidates.collect();
         if self.random.chance(6) {
             let number = self.random.pick(&[0, 1, 2, 3, 5, 16, 31, -1, -3, 0x7fff, i64::MIN]);
             return self.b.constant(Const::int(ty, number));
         }
-        let recent = fitting.len().saturating_sub(4);
+        let recent = candidates.len().saturating_sub(4);
         let from = if self.random.chance(2) { recent } else { 0 };
-        self.random.pick(&fitting[from..])
+        self.random.pick(&candidates[from..])
     }
 
     fn compute(&mut self) {
@@ -138,8 +149,8 @@ impl Scene {
         let a = self.operand(ty);
         let value = match self.random.below(9) {
             0 => {
-                let of_all = [UnaryOp::Not, UnaryOp::Neg, UnaryOp::CountOnes];
-                let op = if ty == Type::Bool { UnaryOp::Not } else { self.random.pick(&of_all) };
+                let ops = [UnaryOp::Not, UnaryOp::Neg, UnaryOp::CountOnes];
+                let op = if ty == Type::Bool { UnaryOp::Not } else { self.random.pick(&ops) };
                 self.b.unary(op, a)
             }
             1 | 2 if ty != Type::Bool => {
@@ -177,12 +188,18 @@ impl Scene {
         self.b.set(var, value);
     }
 
-    /// Returns a place of `count` words that no other invocation writes.
-    fn place(&mut self, count: u32, written: bool) -> Place {
-        let own = self.random.below((OWN - 14 - count) as usize) as u32;
-        match self.random.below(if written { 6 } else { 10 }) {
-            0 | 1 => Place::new(AddressSpace::Binding(1), Some(self.number), OWN * 4, own * 4),
-            2 if count == 1 => Place::new(self.shared, Some(self.index), 4, 0),
+    /// Returns a place of `count` words that no other invocation writes; if `is_store`, one that
+    /// this invocation may write.
+    fn place(&mut self, count: u32, is_store: bool) -> Place {
+        let own = self.random.below((WORDS_PER_INVOCATION - 14 - count) as usize) as u32;
+        match self.random.below(if is_store { 6 } else { 10 }) {
+            0 | 1 => Place::new(
+                AddressSpace::Binding(1),
+                Some(self.global_index),
+                WORDS_PER_INVOCATION * 4,
+                own * 4,
+            ),
+            2 if count == 1 => Place::new(self.shared, Some(self.local_index), 4, 0),
             2 | 3 => Place::new(self.local, None, 4, 4 * (own % 4)),
             4 | 5 => {
                 let index = self.operand(Type::U32);
@@ -226,20 +243,20 @@ impl Scene {
 
     fn branch(&mut self, depth: u32) {
         let condition = self.operand(Type::Bool);
-        let then_block = self.inner(depth);
-        let else_block = if self.random.chance(2) { self.inner(depth) } else { Vec::new() };
+        let then_block = self.nested_block(depth);
+        let else_block = if self.random.chance(2) { self.nested_block(depth) } else { Vec::new() };
         self.b.push(Stmt::If { condition, then_block, else_block, at: None });
     }
 
     fn scope(&mut self, depth: u32) {
         let label = self.b.label();
         self.labels.push(label);
-        let body = self.inner(depth);
+        let body = self.nested_block(depth);
         self.labels.pop();
         self.b.push(Stmt::Scope { label, body });
     }
 
-    /// Adds a loop with a few iterations, of uniform or varying number.
+    /// Adds a loop with a uniform or varying number of iterations, at most 3.
     fn repeat(&mut self, depth: u32) {
         let (count, label) = (self.b.var(Type::U32), self.b.label());
         let (zero, three) = (self.b.u32(0), self.b.u32(3));
@@ -268,12 +285,17 @@ impl Scene {
     }
 
     /// Stores all variables to the output.
-    fn show(&mut self) {
+    fn store_vars(&mut self) {
         for (nth, (_, var)) in (0..).zip(self.vars.clone()) {
             let value = self.b.get(var);
             let word = self.b.convert(Type::U32, value);
-            let offset = (OWN - 14 + nth) * 4;
-            let place = Place::new(AddressSpace::Binding(1), Some(self.number), OWN * 4, offset);
+            let offset = (WORDS_PER_INVOCATION - 14 + nth) * 4;
+            let place = Place::new(
+                AddressSpace::Binding(1),
+                Some(self.global_index),
+                WORDS_PER_INVOCATION * 4,
+                offset,
+            );
             self.b.store(place, vec![word]);
         }
     }

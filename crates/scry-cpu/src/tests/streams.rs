@@ -1,5 +1,5 @@
-//! Multiply-adds with operands and results in memory, with all kinds of indices, and with writes
-//! between them. All numbers are small integers, so that nothing is rounded.
+//! Tests of multiply-adds with operands and results in memory, with all kinds of indices, and with
+//! writes between them. All numbers are small integers, so that nothing is rounded.
 
 use std::ops::Range;
 
@@ -8,40 +8,42 @@ use scry_ir::kir::{
 };
 
 use super::random_kernels::Random;
-use super::support::{Launch, Make, SHAPES, bytes, noise};
+use super::support::{BuilderExt, Launch, SHAPES, bytes, noise};
 
-/// Integers below this are exact.
-const EXACT: u32 = 1 << 24;
+/// Limit below which integers are exact in f32.
+const EXACT_LIMIT: u32 = 1 << 24;
 
-/// Small integers, different for each `first`.
+/// Returns small integers, different for each `first`.
 pub(super) fn small(first: u32, count: usize) -> Vec<u8> {
     let number = |bits: &u32| ((bits.wrapping_add(first) >> 7) % 17) as f32 - 8.0;
     bytes(&noise(count).iter().map(|bits| number(bits).to_bits()).collect::<Vec<_>>())
 }
 
-/// A kernel of two buffers that are read and one that is written, and workgroup memory.
-struct Scene {
+/// A kernel under construction, with two buffers that are read, one that is written, and workgroup
+/// memory. The generator tracks bounds of absolute values, to keep all numbers exact.
+struct StreamGenerator {
     b: Builder,
     random: Random,
     shared: AddressSpace,
-    /// Indices, those of own elements first.
+    /// Indices of loads. The first two are the global and the local index.
     indices: Vec<Value>,
-    /// Visible values, each with its upper bound.
+    /// Visible values, each with its bound.
     visible: Vec<(Value, u32)>,
     sum: Var,
-    /// Upper bounds of the values in the output and in the variable.
-    written: u32,
-    kept: u32,
+    /// Bound of the values in the output and in workgroup memory.
+    stored_bound: u32,
+    /// Bound of the variable.
+    sum_bound: u32,
 }
 
-impl Scene {
+impl StreamGenerator {
     fn new(shape: [u32; 3], seed: u64) -> Self {
         let mut b = Builder::new("sums", shape);
         b.buffer(false);
         b.buffer(false);
         b.buffer(true);
         let shared = b.workgroup_array(Type::F32, shape.iter().product());
-        let [number, own, x, y] = [b.number(), b.local_index(), b.local_id(0), b.local_id(1)];
+        let [number, own, x, y] = [b.global_index(), b.local_index(), b.local_id(0), b.local_id(1)];
         let fifty = b.u32(50);
         let back = b.binary(BinaryOp::Sub, fifty, number);
         let rows = b.mul(y, fifty);
@@ -56,46 +58,48 @@ impl Scene {
             indices: vec![number, own, x, y, rows, row, back, clamped],
             visible: vec![(one, 1)],
             sum,
-            written: 8,
-            kept: 0,
+            stored_bound: 8,
+            sum_bound: 0,
         }
     }
 
+    /// Adds a load. Returns the value and its bound.
     fn load(&mut self) -> (Value, u32) {
         let (space, index, bound) = match self.random.below(8) {
-            0 => (AddressSpace::Binding(2), self.indices[0], self.written),
-            1 => (self.shared, self.indices[1], self.written),
+            0 => (AddressSpace::Binding(2), self.indices[0], self.stored_bound),
+            1 => (self.shared, self.indices[1], self.stored_bound),
             n => (AddressSpace::Binding(n as u32 % 2), self.random.pick(&self.indices), 8),
         };
         (self.b.load(Type::F32, Place::new(space, Some(index), 4, 0), 1)[0], bound)
     }
 
-    fn term(&mut self) -> (Value, u32) {
+    /// Returns a value and its bound.
+    fn operand(&mut self) -> (Value, u32) {
         match self.random.below(5) {
             0 => self.random.pick(&self.visible[self.visible.len() - 1..]),
             1 => self.random.pick(&self.visible),
-            2 => (self.b.get(self.sum), self.kept),
+            2 => (self.b.get(self.sum), self.sum_bound),
             _ => self.load(),
         }
     }
 
-    /// A multiply-add, a product or a sum.
+    /// Adds a multiply-add, a product or a difference, unless it may be inexact.
     fn compute(&mut self) {
-        let [(x, of_x), (y, of_y), (z, of_z)] = [0; 3].map(|_| self.term());
-        let (product, whole) =
-            (of_x.saturating_mul(of_y), of_x.saturating_mul(of_y).saturating_add(of_z));
-        if whole >= EXACT {
+        let [(x, x_bound), (y, y_bound), (z, z_bound)] = [0; 3].map(|_| self.operand());
+        let product_bound = x_bound.saturating_mul(y_bound);
+        let bound = product_bound.saturating_add(z_bound);
+        if bound >= EXACT_LIMIT {
             return;
         }
         let value = match self.random.below(6) {
-            0 => (self.b.fma(x, y, z), whole),
-            1 => (self.b.mul(x, y), product),
-            2 => (self.b.binary(BinaryOp::Sub, x, z), of_x + of_z),
+            0 => (self.b.fma(x, y, z), bound),
+            1 => (self.b.mul(x, y), product_bound),
+            2 => (self.b.binary(BinaryOp::Sub, x, z), x_bound + z_bound),
             n => {
                 let product = self.b.mul(x, y);
                 let op = if n == 3 { BinaryOp::Add } else { BinaryOp::Sub };
                 let (a, b) = if n == 4 { (z, product) } else { (product, z) };
-                (self.b.binary(op, a, b), whole)
+                (self.b.binary(op, a, b), bound)
             }
         };
         self.visible.push(value);
@@ -107,16 +111,16 @@ impl Scene {
         let own = [(AddressSpace::Binding(2), self.indices[0]), (self.shared, self.indices[1])];
         let (space, index) = self.random.pick(&own);
         self.b.store(Place::new(space, Some(index), 4, 0), vec![value]);
-        self.written = self.written.max(bound);
+        self.stored_bound = self.stored_bound.max(bound);
     }
 
     fn set(&mut self) {
         let (value, bound) = self.random.pick(&self.visible);
         self.b.set(self.sum, value);
-        self.kept = self.kept.max(bound);
+        self.sum_bound = self.sum_bound.max(bound);
     }
 
-    /// Statements in divergent control flow.
+    /// Adds statements in divergent control flow.
     fn branch(&mut self) {
         let limit = 1 + self.random.below(40) as u32;
         let condition = self.b.compare(BinaryOp::Lt, self.indices[2], limit);
@@ -150,73 +154,74 @@ impl Scene {
     }
 }
 
-/// A random kernel and its launch.
+/// Returns a random kernel and its launch.
 fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
-    let mut scene = Scene::new(shape, seed);
-    scene.statements(statements);
+    let mut generator = StreamGenerator::new(shape, seed);
+    generator.statements(statements);
     let size = 4 * shape.iter().product::<u32>() as usize;
     let own = size - [0, 3, 17][seed as usize % 3];
     (
-        scene.finish(),
+        generator.finish(),
         Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, own), small(1 << 9, own)]),
     )
 }
 
-fn agree(seeds: Range<u64>, statements: u32) {
+fn assert_agrees(seeds: Range<u64>, statements: u32) {
     for seed in seeds {
         let shapes = [[16, 16, 1], [64, 1, 1], [32, 2, 1], [5, 3, 1], [16, 4, 2]];
         let (kir, launch) = random(seed, shapes[seed as usize % 5], statements);
-        launch.agree(&kir);
+        launch.assert_agrees(&kir);
     }
 }
 
 #[test]
-fn random_sums_with_every_stride() {
-    agree(0..300, 12);
-    agree(1000..1060, 40);
+fn random_multiply_adds() {
+    assert_agrees(0..300, 12);
+    assert_agrees(1000..1060, 40);
 }
 
 #[test]
-fn miri_random_sums() {
+fn miri_random_multiply_adds() {
     for seed in 2000..2001 {
         let (kir, launch) = random(seed, [16, 2, 1], 6);
         assert_eq!(launch.run_split(&kir, 2), launch.interpret(&kir));
     }
 }
 
-/// Runs a kernel of one buffer that is read and one of which each invocation has its own element,
-/// in workgroups of every shape.
-fn own_elements(fill: impl Fn(&mut Builder, Value, Place, Place)) {
+/// Asserts that a kernel computes the results of the reference interpreter in workgroups of every
+/// shape. `fill` is called with the index of the invocation, and its elements of a buffer that is
+/// read and of one that is written.
+fn assert_elementwise_agrees(fill: impl Fn(&mut Builder, Value, Place, Place)) {
     for shape in SHAPES {
         let mut b = Builder::new("own", shape);
         let (input, out) = (b.buffer(false), b.buffer(true));
-        let number = b.number();
+        let number = b.global_index();
         let place = |buffer| Place::new(AddressSpace::Binding(buffer), Some(number), 4, 0);
         fill(&mut b, number, place(input), place(out));
         let kir = b.finish();
         let size = 3 * shape.iter().product::<u32>() as usize;
-        for rest in [0, 1, 20] {
-            let buffers = [small(0, size), small(1 << 8, size.saturating_sub(rest))];
-            Launch::new([3, 1, 1], &buffers).agree(&kir);
+        for missing in [0, 1, 20] {
+            let buffers = [small(0, size), small(1 << 8, size.saturating_sub(missing))];
+            Launch::new([3, 1, 1], &buffers).assert_agrees(&kir);
         }
     }
 }
 
 #[test]
 fn loads_before_a_store_keep_values() {
-    own_elements(|b, _, input, out| {
+    assert_elementwise_agrees(|b, _, input, out| {
         let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
         b.store(out, vec![x]);
         let sum = b.fma(x, x, old);
         b.store(out, vec![sum]);
     });
-    own_elements(|b, number, input, out| {
+    assert_elementwise_agrees(|b, number, input, out| {
         let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
         b.atomic(Type::U32, AtomicOp::Exchange, out, Some(number), None);
         let sum = b.fma(x, x, old);
         b.store(out, vec![sum]);
     });
-    own_elements(|b, number, input, out| {
+    assert_elementwise_agrees(|b, number, input, out| {
         let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
         let few = b.compare(BinaryOp::Lt, number, 9);
         b.if_then(few, |b| b.store(out, vec![x]));
@@ -227,7 +232,7 @@ fn loads_before_a_store_keep_values() {
 
 #[test]
 fn index_changes_between_load_and_use() {
-    own_elements(|b, number, input, out| {
+    assert_elementwise_agrees(|b, number, input, out| {
         let index = b.var(Type::U32);
         b.set(index, number);
         b.repeat(true, |b, label| {

@@ -1,26 +1,27 @@
-//! Subgroup operations with all and with some active lanes.
+//! Tests of subgroup operations with all and with some active lanes.
 
 use scry_ir::kir::{
     BinaryOp, Builder, Builtin, Extent, Reduction, ShuffleSource, SubgroupOp, Type, Value,
 };
 
-use super::support::{Launch, Make, bytes, noise, words};
+use super::support::{BuilderExt, Launch, bytes, noise, words};
 use crate::{Machine, SUBGROUP_SIZE};
 
 const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
 const GROUPS: usize = 3;
 
-/// Executes an operation in the invocations for whose noise a condition holds; others store 7.
+/// Executes an operation in all invocations, or only in those whose pseudo-random number is at
+/// least 2^30; the others store 7.
 fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
     let mut b = Builder::new("subgroups", shape);
     let (input, out) = (b.buffer(false), b.buffer(true));
-    let number = b.number();
-    let noise_value = b.word(input, number);
+    let number = b.global_index();
+    let noise_value = b.load_word(input, number);
     let condition = b.compare(BinaryOp::Ge, noise_value, if all { 0 } else { 1 << 30 });
     b.if_then(condition, |b| {
         let result = op(b, noise_value);
         let result = b.convert(Type::U32, result);
-        b.put(out, number, result);
+        b.store_word(out, number, result);
     });
     let kir = b.finish();
     let size = shape.iter().product::<u32>() as usize * GROUPS;
@@ -30,7 +31,7 @@ fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: boo
 
 /// Compares the result of each active invocation with `expected`, which is called with the `(lane,
 /// value)` pairs of the subgroup's active lanes and the invocation's index among them.
-fn check(
+fn assert_exchange(
     op: impl Fn(&mut Builder, Value) -> Value,
     expected: impl Fn(&[(usize, u32)], usize) -> Option<u32>,
 ) {
@@ -44,13 +45,14 @@ fn check(
                 for (out, data) in out.chunks(subgroup).zip(data.chunks(subgroup)) {
                     let active = data.iter().copied().enumerate();
                     let active: Vec<_> = active.filter(|(_, v)| all || *v >= 1 << 30).collect();
-                    for (place, (lane, _)) in active.iter().enumerate() {
-                        if let Some(expected) = expected(&active, place) {
+                    for (position, (lane, _)) in active.iter().enumerate() {
+                        if let Some(expected) = expected(&active, position) {
                             assert_eq!(out[*lane], expected, "{shape:?}, {all}, lane {lane}");
                         }
                     }
-                    let idle = (0..data.len()).filter(|lane| !active.iter().any(|a| a.0 == *lane));
-                    idle.for_each(|lane| assert_eq!(out[lane], 7));
+                    let inactive =
+                        (0..data.len()).filter(|lane| !active.iter().any(|a| a.0 == *lane));
+                    inactive.for_each(|lane| assert_eq!(out[lane], 7));
                 }
             }
         }
@@ -74,14 +76,14 @@ fn reductions_use_active_lanes_only() {
     ];
     for (op, combine, identity) in operations {
         let fold = |of: &[(usize, u32)]| of.iter().fold(identity, |a, b| combine(a, b.1));
-        check(reduce(op, Extent::All), |active, _| Some(fold(active)));
+        assert_exchange(reduce(op, Extent::All), |active, _| Some(fold(active)));
     }
     let fold = |of: &[(usize, u32)]| of.iter().fold(0u32, |a, b| a.wrapping_add(b.1));
     let product = |of: &[(usize, u32)]| of.iter().fold(1u32, |a, b| a.wrapping_mul(b.1));
-    check(reduce(Reduction::Add, Extent::Inclusive), |all, n| Some(fold(&all[..=n])));
-    check(reduce(Reduction::Add, Extent::Exclusive), |all, n| Some(fold(&all[..n])));
-    check(reduce(Reduction::Mul, Extent::Inclusive), |all, n| Some(product(&all[..=n])));
-    check(reduce(Reduction::Mul, Extent::Exclusive), |all, n| Some(product(&all[..n])));
+    assert_exchange(reduce(Reduction::Add, Extent::Inclusive), |all, n| Some(fold(&all[..=n])));
+    assert_exchange(reduce(Reduction::Add, Extent::Exclusive), |all, n| Some(fold(&all[..n])));
+    assert_exchange(reduce(Reduction::Mul, Extent::Inclusive), |all, n| Some(product(&all[..=n])));
+    assert_exchange(reduce(Reduction::Mul, Extent::Exclusive), |all, n| Some(product(&all[..n])));
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn ballots_count_active_lanes_only() {
             let value = odd(b, value);
             b.subgroup(SubgroupOp::Ballot { value, word })
         };
-        check(ballot, |active, _| {
+        assert_exchange(ballot, |active, _| {
             let odd = active.iter().filter(|(_, value)| value & 1 == 1);
             Some(if word == 0 { odd.map(|(lane, _)| 1u32 << lane).sum() } else { 0 })
         });
@@ -106,7 +108,7 @@ fn ballots_count_active_lanes_only() {
             let value = odd(b, value);
             b.subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value })
         };
-        check(vote, |active, _| {
+        assert_exchange(vote, |active, _| {
             let (any, all) = (
                 active.iter().any(|(_, value)| value & 1 == 1),
                 active.iter().all(|(_, value)| value & 1 == 1),
@@ -121,12 +123,12 @@ fn broadcast_first_uses_lowest_active_lane() {
     let first = |b: &mut Builder, value| {
         b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value })
     };
-    check(first, |active, _| Some(active[0].1));
+    assert_exchange(first, |active, _| Some(active[0].1));
 }
 
 #[test]
 fn shuffles_read_the_given_lane() {
-    let of = |active: &[(usize, u32)], lane: Option<usize>| {
+    let value_of = |active: &[(usize, u32)], lane: Option<usize>| {
         active.iter().find(|(number, _)| Some(*number) == lane).map(|(_, value)| *value)
     };
     for by in [0, 1, 3, 17, 31] {
@@ -136,31 +138,37 @@ fn shuffles_read_the_given_lane() {
                 b.subgroup(SubgroupOp::Shuffle { source: source(by), value })
             }
         };
-        check(shuffle(ShuffleSource::Lane), |active, _| of(active, Some(by)));
-        check(shuffle(ShuffleSource::Xor), |active, n| of(active, Some(active[n].0 ^ by)));
-        check(shuffle(ShuffleSource::Up), |active, n| of(active, active[n].0.checked_sub(by)));
-        check(shuffle(ShuffleSource::Down), |active, n| of(active, Some(active[n].0 + by)));
+        assert_exchange(shuffle(ShuffleSource::Lane), |active, _| value_of(active, Some(by)));
+        assert_exchange(shuffle(ShuffleSource::Xor), |active, n| {
+            value_of(active, Some(active[n].0 ^ by))
+        });
+        assert_exchange(shuffle(ShuffleSource::Up), |active, n| {
+            value_of(active, active[n].0.checked_sub(by))
+        });
+        assert_exchange(shuffle(ShuffleSource::Down), |active, n| {
+            value_of(active, Some(active[n].0 + by))
+        });
     }
     for by in 0..4usize {
         let lane = move |b: &mut Builder, value: Value| {
             let by = b.u32(by as u32);
             b.subgroup(SubgroupOp::Shuffle { source: ShuffleSource::QuadLane(by), value })
         };
-        check(lane, |active, n| of(active, Some(active[n].0 / 4 * 4 + by)));
+        assert_exchange(lane, |active, n| value_of(active, Some(active[n].0 / 4 * 4 + by)));
         if by > 0 {
             let swap = move |b: &mut Builder, value: Value| {
                 let source = ShuffleSource::QuadXor(by as u8);
                 b.subgroup(SubgroupOp::Shuffle { source, value })
             };
-            check(swap, |active, n| of(active, Some(active[n].0 ^ by)));
+            assert_exchange(swap, |active, n| value_of(active, Some(active[n].0 ^ by)));
         }
     }
 }
 
 #[test]
 fn subgroup_ids_restart_in_each_workgroup() {
-    check(|b, _| b.builtin(Builtin::SubgroupLane), |all, n| Some(all[n].0 as u32));
-    check(|b, _| b.builtin(Builtin::SubgroupSize), |_, _| Some(SUBGROUP_SIZE));
+    assert_exchange(|b, _| b.builtin(Builtin::SubgroupLane), |all, n| Some(all[n].0 as u32));
+    assert_exchange(|b, _| b.builtin(Builtin::SubgroupSize), |_, _| Some(SUBGROUP_SIZE));
     for shape in SHAPES {
         let size = shape.iter().product::<u32>();
         let out = exchange(shape, |b, _| b.builtin(Builtin::SubgroupId), true);

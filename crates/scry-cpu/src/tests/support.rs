@@ -21,25 +21,25 @@ pub(super) const SHAPES: [[u32; 3]; 8] = [
     [1024, 1, 1],
 ];
 
-/// The same words as bytes.
+/// Converts words to bytes.
 pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The same bytes as words.
+/// Converts bytes to words.
 pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
     let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
     bytes.chunks_exact(4).map(word).collect()
 }
 
-/// Pseudo-random numbers, `count` of them.
+/// Returns `count` pseudo-random numbers.
 pub(super) fn noise(count: usize) -> Vec<u32> {
     (0..count as u32)
         .map(|n| n.wrapping_mul(0x9e37_79b9).rotate_left(n % 32) ^ 0x5bd1_e995)
         .collect()
 }
 
-/// A launch with its data.
+/// The grid and the data of a launch.
 #[derive(Clone)]
 pub(super) struct Launch {
     pub groups: [u32; 3],
@@ -62,26 +62,29 @@ impl Launch {
         interpreter.buffers
     }
 
-    /// Returns the buffers after a run.
+    /// Returns the buffers after a launch on the machine.
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
-        self.with(kir, |job| {
-            // SAFETY: `with` keeps the memory, which nothing else accesses.
-            unsafe { machine.run(job, &CancelToken::default()) }.expect("it is not stopped");
+        self.with_job(kir, |job| {
+            // SAFETY: `with_job` keeps the memory alive, and nothing else accesses it.
+            unsafe { machine.run(job, &CancelToken::default()) }
+                .expect("the launch is not cancelled");
         })
     }
 
-    /// The same with a given number of threads, each of which runs a fixed share of the workgroups.
+    /// Returns the buffers after a launch in which each thread runs a fixed share of the
+    /// workgroups.
     pub fn run_split(&self, kir: &Kir, threads: u64) -> Vec<Vec<u8>> {
-        self.with(kir, |job| {
-            let total = job.workgroups().expect("there are few");
+        self.with_job(kir, |job| {
+            let total = job.workgroups().expect("the count fits in 64 bits");
             std::thread::scope(|scope| {
                 for nth in 0..threads {
                     let groups = total * nth / threads..total * (nth + 1) / threads;
                     scope.spawn(move || {
                         let (scratch, stop) = (&mut Scratch::default(), &CancelToken::default());
-                        // SAFETY: `with` keeps the memory, which only threads of this job touch.
+                        // SAFETY: `with_job` keeps the memory alive, and only threads of this job
+                        // access it.
                         unsafe { exec::run(job.code, job, groups, scratch, stop) }
-                            .expect("it is not stopped");
+                            .expect("the launch is not cancelled");
                     });
                 }
             });
@@ -89,9 +92,9 @@ impl Launch {
     }
 
     /// Calls `run` with the job, and returns the buffers afterwards.
-    pub fn with(&self, kir: &Kir, run: impl FnOnce(&Job<'_>)) -> Vec<Vec<u8>> {
+    pub fn with_job(&self, kir: &Kir, run: impl FnOnce(&Job<'_>)) -> Vec<Vec<u8>> {
         assert_eq!(verify(kir), Ok(()));
-        let code = Code::compile(kir).expect("it is within the limits");
+        let code = Code::compile(kir).expect("the kernel is within the limits");
         let memories: Vec<_> = self.buffers.iter().map(|bytes| memory(bytes)).collect();
         let bindings: Vec<_> = memories.iter().map(Memory::whole).collect();
         let immediates = &self.immediates;
@@ -101,31 +104,32 @@ impl Launch {
 
     /// Asserts that the machine computes the results of the reference interpreter, with one thread
     /// and with several, before optimisation and after it. Returns the buffers.
-    pub fn agree(&self, kir: &Kir) -> Vec<Vec<u8>> {
+    pub fn assert_agrees(&self, kir: &Kir) -> Vec<Vec<u8>> {
         let expected = self.interpret(kir);
         let mut optimised = kir.clone();
         optimise(&mut optimised);
         for kir in [kir, &optimised] {
-            let alone = self.run(kir, &Machine::new(1));
-            assert!(alone == expected, "{}", difference(kir, &alone, &expected));
-            let shared = self.run_split(kir, 2);
-            assert!(shared == expected, "{}", difference(kir, &shared, &expected));
+            let single = self.run(kir, &Machine::new(1));
+            assert!(single == expected, "{}", difference(kir, &single, &expected));
+            let split = self.run_split(kir, 2);
+            assert!(split == expected, "{}", difference(kir, &split, &expected));
         }
         expected
     }
 }
 
-/// A memory of these bytes.
+/// Returns a memory with these bytes.
 fn memory(bytes: &[u8]) -> Memory {
-    let memory = Memory::new(bytes.len()).expect("there is memory");
-    // SAFETY: it is alive, and not shared.
+    let memory = Memory::new(bytes.len()).expect("memory can be allocated");
+    // SAFETY: the memory is alive, and not shared.
     unsafe { memory.whole().write(bytes) };
     memory
 }
 
+/// Returns the bytes of a memory.
 fn contents(memory: &Memory) -> Vec<u8> {
     let mut out = vec![0; memory.size()];
-    // SAFETY: it is alive, and the launch that wrote it has ended.
+    // SAFETY: the memory is alive, and the launch that wrote it has ended.
     unsafe { memory.whole().read(&mut out) };
     out
 }
@@ -144,25 +148,28 @@ fn difference(kir: &Kir, found: &[Vec<u8>], expected: &[Vec<u8>]) -> String {
 }
 
 /// Shorthands of the kernel builder for tests.
-pub(super) trait Make {
+pub(super) trait BuilderExt {
     fn add(&mut self, a: Value, b: Value) -> Value;
     fn mul(&mut self, a: Value, b: Value) -> Value;
+    /// Compares a value with a constant.
     fn compare(&mut self, op: BinaryOp, a: Value, b: u32) -> Value;
     fn local_id(&mut self, axis: u8) -> Value;
-    /// Local invocation index.
+    /// Computes the local invocation index.
     fn local_index(&mut self) -> Value;
-    /// Global invocation index.
-    fn number(&mut self) -> Value;
-    /// Global position along x.
+    /// Computes the index of the invocation in the launch.
+    fn global_index(&mut self) -> Value;
+    /// Computes the global position along x.
     fn global_x(&mut self) -> Value;
-    /// Clamps an index to an array with this stride, at this offset of a buffer.
+    /// Clamps an index to the array with this stride at this offset of a buffer.
     fn clamped(&mut self, index: Value, binding: u32, offset: u32, stride: u32) -> Value;
-    fn word(&mut self, binding: u32, index: Value) -> Value;
-    fn put(&mut self, binding: u32, index: Value, value: Value);
+    /// Loads a `u32` element.
+    fn load_word(&mut self, binding: u32, index: Value) -> Value;
+    /// Stores a `u32` element.
+    fn store_word(&mut self, binding: u32, index: Value, value: Value);
     fn not(&mut self, a: Value) -> Value;
 }
 
-impl Make for Builder {
+impl BuilderExt for Builder {
     fn add(&mut self, a: Value, b: Value) -> Value {
         self.binary(BinaryOp::Add, a, b)
     }
@@ -171,6 +178,7 @@ impl Make for Builder {
         self.binary(BinaryOp::Mul, a, b)
     }
 
+    /// Compares a value with a constant.
     fn compare(&mut self, op: BinaryOp, a: Value, b: u32) -> Value {
         let b = self.constant(Const::int(self.ty(a), b.into()));
         self.binary(op, a, b)
@@ -189,7 +197,7 @@ impl Make for Builder {
         self.add(first, x)
     }
 
-    fn number(&mut self) -> Value {
+    fn global_index(&mut self) -> Value {
         let [columns, rows] = [0, 1].map(|axis| self.builtin(Builtin::GroupCount(axis)));
         let [x, y, z] = [0, 1, 2].map(|axis| self.builtin(Builtin::GroupId(axis)));
         let slice = self.mul(z, rows);
@@ -217,11 +225,11 @@ impl Make for Builder {
         self.binary(BinaryOp::Min, index, last)
     }
 
-    fn word(&mut self, binding: u32, index: Value) -> Value {
+    fn load_word(&mut self, binding: u32, index: Value) -> Value {
         self.load(Type::U32, Place::new(AddressSpace::Binding(binding), Some(index), 4, 0), 1)[0]
     }
 
-    fn put(&mut self, binding: u32, index: Value, value: Value) {
+    fn store_word(&mut self, binding: u32, index: Value, value: Value) {
         self.store(Place::new(AddressSpace::Binding(binding), Some(index), 4, 0), vec![value]);
     }
 
