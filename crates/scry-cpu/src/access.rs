@@ -1,9 +1,9 @@
-//! Accesses of kernels to bindings: only this file reads and writes their bytes.
+//! Accesses of kernels to bindings.
 //!
 //! Several threads run the same kernel, and a racy kernel may access one element from two threads
-//! at the same time. Accesses are therefore relaxed atomics of the element's size, which compile to
-//! plain moves, but one element at a time. Where no other thread writes, contiguous elements are
-//! copied in bulk.
+//! at the same time. Accesses are therefore relaxed atomics of the element's size. These compile to
+//! ordinary moves, but the compiler does not vectorise them. Where no other thread writes,
+//! contiguous elements are copied in bulk.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -13,28 +13,29 @@ use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 use crate::strided::Plain;
 use crate::vector_atomics;
 
-/// A binding of a running kernel.
+/// The memory of a binding, or of the immediates, of a running kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     start: *mut u8,
     /// Size in bytes.
     size: u64,
-    /// Size in bytes of the prefix in which no other thread writes what this thread accesses.
+    /// Size in bytes of the prefix that is accessed non-atomically: no other thread writes what
+    /// this thread accesses there.
     plain: u64,
     /// Whether the CPU has AVX.
-    wide: bool,
+    avx: bool,
 }
 
 /// Lane bits that can be accessed atomically.
-pub(crate) trait Shared: Bits {
+pub(crate) trait AtomicBits: Bits {
     /// The atomic of this width.
     type Atomic;
 
-    /// The element at an address.
+    /// Returns the element at an address.
     ///
     /// # Safety
-    /// The address is valid for `'a` and aligned. Until then, other threads access it atomically,
-    /// or do not write it.
+    /// The address is aligned, and valid during `'a`. Meanwhile, other threads access the element
+    /// atomically, or do not write it.
     unsafe fn atomic<'a>(at: *mut Self) -> &'a Self::Atomic;
 
     /// Loads with relaxed ordering.
@@ -43,16 +44,17 @@ pub(crate) trait Shared: Bits {
     /// Stores with relaxed ordering.
     fn store(to: &Self::Atomic, value: Self);
 
-    /// Replaces `old` by `new`, or returns the current content; may fail spuriously.
+    /// Replaces `old` by `new`, and returns `old`. Otherwise returns the current content; this may
+    /// fail spuriously.
     fn replace(at: &Self::Atomic, old: Self, new: Self) -> Result<Self, Self>;
 }
 
 macro_rules! shared {
     ($($bits:ty: $atomic:ty),*) => {$(
-        impl Shared for $bits {
+        impl AtomicBits for $bits {
             type Atomic = $atomic;
 
-            // SAFETY: as in the trait.
+            // SAFETY: the requirements are those of the trait.
             #[inline(always)]
             unsafe fn atomic<'a>(at: *mut Self) -> &'a $atomic {
                 // SAFETY: as the caller promises.
@@ -82,15 +84,15 @@ shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 /// Prefetches data of the next batch of workgroups: a batch reads too few contiguous bytes for the
 /// hardware prefetcher.
 #[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
+pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint for any address; every CPU of the target supports it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    let _ = address;
 }
 
 impl Region {
@@ -101,15 +103,15 @@ impl Region {
     /// While the region exists, the span's memory is alive, only regions of the same launch access
     /// it, and no other thread writes the elements of the plain prefix that this one accesses.
     pub(crate) unsafe fn new(span: Span, plain: u64, isa: IsaLevel) -> Self {
-        Self { start: span.start, size: span.size as u64, plain, wide: isa != IsaLevel::Base }
+        Self { start: span.start, size: span.size as u64, plain, avx: isa != IsaLevel::Base }
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the prefix that no other thread writes.
+    /// Returns the prefix that is accessed non-atomically.
     #[inline(always)]
     pub(crate) fn plain(&self) -> Plain<'_> {
         // SAFETY: as the caller of `new` promised.
@@ -118,32 +120,33 @@ impl Region {
 
     /// Returns an element, if it is in bounds.
     #[inline(always)]
-    fn element<B: Shared>(&self, byte: u64) -> Option<&B::Atomic> {
+    fn element<B: AtomicBits>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
-        let inside = byte.checked_add(size).is_some_and(|end| end <= self.size);
+        let in_bounds = byte.checked_add(size).is_some_and(|end| end <= self.size);
         // SAFETY: the element is in bounds, spans are aligned to 16 bytes, and others access it
         // atomically or do not write it.
-        (inside && byte.is_multiple_of(size))
+        (in_bounds && byte.is_multiple_of(size))
             .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
     }
 
-    /// Loads one element; zero out of bounds.
+    /// Loads one element; returns zero if it is out of bounds.
     #[inline(always)]
-    pub(crate) fn get<B: Shared>(&self, byte: u64) -> B {
+    pub(crate) fn get<B: AtomicBits>(&self, byte: u64) -> B {
         self.element::<B>(byte).map_or(B::ZERO, B::load)
     }
 
-    /// Stores one element; nothing out of bounds.
+    /// Stores one element, unless it is out of bounds.
     #[inline(always)]
-    pub(crate) fn set<B: Shared>(&self, byte: u64, value: B) {
+    pub(crate) fn set<B: AtomicBits>(&self, byte: u64, value: B) {
         if let Some(to) = self.element::<B>(byte) {
             B::store(to, value);
         }
     }
 
-    /// Modifies one element atomically, and returns the previous content; zero out of bounds.
+    /// Modifies one element atomically, and returns the previous content; zero if it is out of
+    /// bounds.
     #[inline(always)]
-    pub(crate) fn update<B: Shared>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
+    pub(crate) fn update<B: AtomicBits>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
         let Some(at) = self.element::<B>(byte) else { return B::ZERO };
         let mut old = B::load(at);
         loop {
@@ -154,7 +157,8 @@ impl Region {
         }
     }
 
-    /// Whether elements from `byte` on, `step` bytes apart, are all plain.
+    /// Returns whether a block of elements, `step` bytes apart from `byte` on, is in the
+    /// non-atomic prefix.
     #[inline(always)]
     fn is_plain<B: Bits>(&self, byte: u64, step: u64) -> bool {
         let size = size_of::<B>() as u64;
@@ -166,8 +170,9 @@ impl Region {
                 .is_some_and(|end| end <= self.plain)
     }
 
+    /// As [`Self::get_run`], one element at a time.
     #[inline(never)]
-    fn get_each<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+    fn get_each<B: AtomicBits>(&self, byte: u64, step: u64) -> [B; BLOCK] {
         let mut values = [B::ZERO; BLOCK];
         for (lane, value) in values.iter_mut().enumerate() {
             *value = self.get(byte.wrapping_add(step.wrapping_mul(lane as u64)));
@@ -175,8 +180,9 @@ impl Region {
         values
     }
 
+    /// As [`Self::set_run`], one element at a time.
     #[inline(never)]
-    fn set_each<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+    fn set_each<B: AtomicBits>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
         for (lane, value) in values.into_iter().enumerate() {
             self.set(byte.wrapping_add(step.wrapping_mul(lane as u64)), value);
         }
@@ -184,21 +190,22 @@ impl Region {
 
     /// Reads a block of elements `step` bytes apart.
     #[inline(always)]
-    pub(crate) fn get_run<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
-        let next = step == size_of::<B>() as u64;
-        if !next || !Self::are_below::<B>(self.plain, byte, 1) {
+    pub(crate) fn get_run<B: AtomicBits>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+        let contiguous = step == size_of::<B>() as u64;
+        if !contiguous || !Self::blocks_fit::<B>(self.plain, byte, 1) {
             let block = Cell::new([B::ZERO; BLOCK]);
-            if next && self.get_all_shared(byte, std::slice::from_ref(&block)) {
+            if contiguous && self.get_blocks_atomic(byte, std::slice::from_ref(&block)) {
                 return block.get();
             }
-            return self.get_apart(byte, step);
+            return self.get_strided(byte, step);
         }
         // SAFETY: the elements are in bounds, and no other thread writes them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().read_unaligned() }
     }
 
+    /// As [`Self::get_run`], for elements that are not contiguous or not in bounds.
     #[inline(never)]
-    fn get_apart<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+    fn get_strided<B: AtomicBits>(&self, byte: u64, step: u64) -> [B; BLOCK] {
         if !self.is_plain::<B>(byte, step) {
             return self.get_each(byte, step);
         }
@@ -215,12 +222,12 @@ impl Region {
 
     /// Writes a block of elements `step` bytes apart.
     #[inline(always)]
-    pub(crate) fn set_run<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
-        let next = step == size_of::<B>() as u64;
-        if !next || !Self::are_below::<B>(self.plain, byte, 1) {
+    pub(crate) fn set_run<B: AtomicBits>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+        let contiguous = step == size_of::<B>() as u64;
+        if !contiguous || !Self::blocks_fit::<B>(self.plain, byte, 1) {
             let block = Cell::new(values);
-            if !next || !self.set_all_shared(byte, std::slice::from_ref(&block)) {
-                self.set_apart(byte, step, values);
+            if !contiguous || !self.set_blocks_atomic(byte, std::slice::from_ref(&block)) {
+                self.set_strided(byte, step, values);
             }
             return;
         }
@@ -228,8 +235,9 @@ impl Region {
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().write_unaligned(values) }
     }
 
+    /// As [`Self::set_run`], for elements that are not contiguous or not in bounds.
     #[inline(never)]
-    fn set_apart<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+    fn set_strided<B: AtomicBits>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
         if !self.is_plain::<B>(byte, step) {
             return self.set_each(byte, step, values);
         }
@@ -242,9 +250,9 @@ impl Region {
         }
     }
 
-    /// Whether `blocks` blocks from `byte` on are elements below the byte `end`.
+    /// Returns whether `blocks` blocks of aligned elements from `byte` on are below the byte `end`.
     #[inline(always)]
-    fn are_below<B: Bits>(end: u64, byte: u64, blocks: usize) -> bool {
+    fn blocks_fit<B: Bits>(end: u64, byte: u64, blocks: usize) -> bool {
         let size = size_of::<B>() as u64;
         let bytes = size * (blocks * BLOCK) as u64;
         byte.is_multiple_of(size) && byte.checked_add(bytes).is_some_and(|last| last <= end)
@@ -252,9 +260,9 @@ impl Region {
 
     /// Loads contiguous elements into whole blocks, if all are in bounds; returns whether they are.
     #[inline(always)]
-    pub(crate) fn get_all<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
-        if !Self::are_below::<B>(self.plain, byte, to.len()) {
-            return self.get_all_shared(byte, to);
+    pub(crate) fn get_blocks<B: AtomicBits>(&self, byte: u64, to: &[Block<B>]) -> bool {
+        if !Self::blocks_fit::<B>(self.plain, byte, to.len()) {
+            return self.get_blocks_atomic(byte, to);
         }
         // SAFETY: the elements are in bounds, and no other thread writes them meanwhile.
         unsafe {
@@ -267,28 +275,28 @@ impl Region {
         true
     }
 
-    /// The same if other threads may write.
+    /// As [`Self::get_blocks`], if other threads may write.
     #[inline(never)]
-    fn get_all_shared<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
-        let within = Self::are_below::<B>(self.size, byte, to.len());
-        if within {
+    fn get_blocks_atomic<B: AtomicBits>(&self, byte: u64, to: &[Block<B>]) -> bool {
+        let in_bounds = Self::blocks_fit::<B>(self.size, byte, to.len());
+        if in_bounds {
             for (nth, block) in (0..).zip(to) {
                 // SAFETY: the elements are in bounds and aligned, as spans are, and others access
                 // them atomically.
                 unsafe {
                     let from = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
-                    vector_atomics::load(from, block, self.wide);
+                    vector_atomics::load(from, block, self.avx);
                 }
             }
         }
-        within
+        in_bounds
     }
 
     /// Stores whole blocks to contiguous elements, if all are in bounds; returns whether they are.
     #[inline(always)]
-    pub(crate) fn set_all<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
-        if !Self::are_below::<B>(self.plain, byte, from.len()) {
-            return self.set_all_shared(byte, from);
+    pub(crate) fn set_blocks<B: AtomicBits>(&self, byte: u64, from: &[Block<B>]) -> bool {
+        if !Self::blocks_fit::<B>(self.plain, byte, from.len()) {
+            return self.set_blocks_atomic(byte, from);
         }
         // SAFETY: the elements are in bounds, and no other thread accesses them meanwhile.
         unsafe {
@@ -300,60 +308,67 @@ impl Region {
         true
     }
 
-    /// The same if other threads may read or write.
+    /// As [`Self::set_blocks`], if other threads may read or write.
     #[inline(never)]
-    fn set_all_shared<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
-        let within = Self::are_below::<B>(self.size, byte, from.len());
-        if within {
+    fn set_blocks_atomic<B: AtomicBits>(&self, byte: u64, from: &[Block<B>]) -> bool {
+        let in_bounds = Self::blocks_fit::<B>(self.size, byte, from.len());
+        if in_bounds {
             for (nth, block) in (0..).zip(from) {
-                // SAFETY: as for loads.
+                // SAFETY: as in `get_blocks_atomic`.
                 unsafe {
                     let to = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
-                    vector_atomics::store(to, block, self.wide);
+                    vector_atomics::store(to, block, self.avx);
                 }
             }
         }
-        within
+        in_bounds
     }
 
     /// Stores the active lanes of a block to contiguous elements, if all are in bounds; returns
     /// whether they are.
     #[inline(always)]
-    pub(crate) fn set_some<B: Shared>(
+    pub(crate) fn set_active<B: AtomicBits>(
         &self,
         byte: u64,
         values: [B; BLOCK],
         active: [u8; BLOCK],
     ) -> bool {
-        let within = Self::are_below::<B>(self.size, byte, 1);
-        if within {
+        let in_bounds = Self::blocks_fit::<B>(self.size, byte, 1);
+        if in_bounds {
             for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                // SAFETY: as for loads.
+                // SAFETY: as in `get_blocks_atomic`.
                 let to = unsafe { B::atomic(self.start.add(byte as usize).cast::<B>().add(lane)) };
                 B::store(to, values[lane]);
             }
         }
-        within
+        in_bounds
     }
 }
 
-/// Loads contiguous elements of one thread's memory, unaligned; `None` if some are out of bounds.
+/// Loads a block of contiguous elements of one thread's memory, from any element on; `None` if some
+/// are out of bounds.
 #[inline(always)]
-pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
+pub(crate) fn get_contiguous<B: Bits>(memory: &[Block<B>], element: u64) -> Option<[B; BLOCK]> {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK)?;
-    let start = usize::try_from(place).ok().filter(|start| *start <= last)?;
+    let start = usize::try_from(element).ok().filter(|start| *start <= last)?;
     // SAFETY: blocks are contiguous, and cells have the layout of their contents; the elements are
     // in bounds, and cells are not shared between threads.
     Some(unsafe { memory.as_ptr().cast::<B>().add(start).cast::<[B; BLOCK]>().read_unaligned() })
 }
 
-/// Stores contiguous elements in the same way; returns whether all are in bounds.
+/// Stores a block of contiguous elements from any element on, if all are in bounds; returns whether
+/// they are.
 #[inline(always)]
-pub(crate) fn set_neighbours<B: Bits>(memory: &[Block<B>], place: u64, values: [B; BLOCK]) -> bool {
+pub(crate) fn set_contiguous<B: Bits>(
+    memory: &[Block<B>],
+    element: u64,
+    values: [B; BLOCK],
+) -> bool {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK);
-    let start = usize::try_from(place).ok().filter(|start| last.is_some_and(|last| *start <= last));
+    let start =
+        usize::try_from(element).ok().filter(|start| last.is_some_and(|last| *start <= last));
     let Some(start) = start else { return false };
-    // SAFETY: as in `neighbours`; cells may be written through shared references.
+    // SAFETY: as in `get_contiguous`; cells may be written through shared references.
     unsafe {
         let to = memory.as_ptr().cast::<B>().cast_mut().add(start);
         to.cast::<[B; BLOCK]>().write_unaligned(values);

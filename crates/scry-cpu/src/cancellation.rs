@@ -15,14 +15,14 @@ pub struct CancelToken {
 }
 
 impl Default for CancelToken {
-    /// Creates a new word, at the first epoch.
+    /// Creates a token of a new word, for the first epoch.
     fn default() -> Self {
         Self { word: Arc::default(), epoch: 1 }
     }
 }
 
 impl CancelToken {
-    /// Returns the same word at another epoch, from 1.
+    /// Returns a token of the same word for another epoch. Epochs start at 1, which 0 stands for.
     #[must_use]
     pub fn at(&self, epoch: u64) -> Self {
         Self { word: self.word.clone(), epoch: epoch.max(1) }
@@ -33,7 +33,7 @@ impl CancelToken {
         self.word.fetch_max(self.epoch, Ordering::Relaxed);
     }
 
-    /// Returns whether cancellation was requested.
+    /// Returns whether cancellation of this epoch was requested.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.word.load(Ordering::Relaxed) >= self.epoch

@@ -9,7 +9,7 @@ use crate::lanes::{Args, LaneOp, Sizes, Src};
 /// A compiled kernel.
 pub struct Code {
     /// Unique identifier in the process; never 0.
-    pub(crate) number: u64,
+    pub(crate) id: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) lane_layout: LaneLayout,
     /// Sizes of the register files, in blocks.
@@ -80,7 +80,7 @@ pub(crate) struct Disjoint {
     pub offset: u32,
 }
 
-/// The index of a place.
+/// The index of an [`Address`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     None,
@@ -145,15 +145,15 @@ pub(crate) enum Comparison {
 /// The memory that an address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemorySpace {
-    /// A binding; after them, the immediates.
+    /// A binding. The number after the last binding is that of the immediate block.
     Binding(u32),
-    /// Workgroup memory: first element, in the array of this element size.
+    /// Workgroup memory: number of the first element, among those of the same size.
     Shared(u32),
-    /// Local memory: first block, and elements.
+    /// Local memory: first block of the register file, and number of elements.
     Local { start: u32, len: u32 },
 }
 
-/// An address: element `index * stride + offset` of a memory.
+/// An address: `index * stride + offset`, in bytes of a binding, or in elements of another memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     pub space: MemorySpace,
@@ -170,10 +170,11 @@ pub(crate) type Registers = [u32; 4];
 pub(crate) struct Access {
     pub ty: Type,
     pub address: Address,
+    /// Number of values: 1 to 4.
     pub count: u8,
-    /// Scalars or registers.
+    /// Where a load writes each value: scalars or lane registers.
     pub to: Registers,
-    /// The values to store.
+    /// The values that a store writes.
     pub from: [Src; 4],
 }
 
@@ -184,6 +185,7 @@ pub(crate) struct Stream {
     pub operands: [Operand; 3],
     /// Whether the product and the addend are negated.
     pub negated: [bool; 2],
+    /// Register of the result.
     pub d: u32,
     /// The fused store of the result, if any.
     pub store: Option<Access>,
@@ -191,20 +193,21 @@ pub(crate) struct Stream {
 
 /// A chain of multiply-adds, computed in one pass: each result is used by the next one only.
 pub(crate) struct Chain {
-    /// The multiply-adds in order. Each stage reads the register of the one before. The second
-    /// factor of each stage is uniform.
+    /// The multiply-adds in order. Each stage reads the register of the one before. The operand `b`
+    /// of each stage is uniform.
     pub stages: Vec<Stream>,
     pub end: ChainEnd,
 }
 
-/// How the last stage of a [`Chain`] uses the result of the one before.
+/// How the last stage of a [`Chain`] uses the result of the one before. The other stages use it as
+/// addend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// As addend: `a * b + previous`, as in the stages before.
-    Term,
-    /// As factor: `previous * b + c`.
+    /// As addend: `a * b + previous`.
+    Addend,
+    /// As operand of the product: `previous * b + c`.
     Factor,
-    /// As factor without an addend: `previous * b`.
+    /// As operand of a product without an addend: `previous * b`.
     Scaled,
 }
 
@@ -271,13 +274,13 @@ pub(crate) struct Side {
 pub(crate) struct Exit {
     /// The condition's number, if it may be uniform at run time.
     pub number: Option<u32>,
-    /// Register of the condition. A lane leaves if the condition is false, or with `flip`, if it is
-    /// true.
+    /// Register of the condition.
     pub condition: u32,
-    pub flip: u8,
-    /// A scalar; if it equals `flip`, all lanes leave.
+    /// A lane leaves if its condition has this value, 0 or 1.
+    pub leave_if: u8,
+    /// A scalar; if it equals `leave_if`, all lanes leave.
     pub all: Option<u32>,
-    /// The masks that the lanes are removed from.
+    /// The masks that leaving lanes are removed from.
     pub masks: Box<[u32]>,
     /// Pairs of a 32-bit register and a scalar, which is written to the lanes that leave.
     pub copies: Box<[(u32, u32)]>,
@@ -298,7 +301,7 @@ pub(crate) enum Step {
     },
     /// Expands an affine value to its lanes.
     Expand(Affine),
-    /// An affine operation; on lanes by `op` if the result is not affine.
+    /// An affine operation; executed by `lanes` if the result is not affine.
     Affine {
         op: AffineOp,
         lanes: &'static dyn LaneOp,
@@ -306,14 +309,14 @@ pub(crate) enum Step {
         a: AffineSrc,
         b: AffineSrc,
     },
-    /// A select between affine values by a scalar.
+    /// A select between affine values with a uniform condition.
     AffineSelect {
         condition: u32,
         d: Affine,
         a: AffineSrc,
         b: AffineSrc,
     },
-    /// A comparison of affine values; on lanes if it is not uniform.
+    /// A comparison of affine values; executed by `lanes` if the result is not uniform.
     Compare {
         comparison: Comparison,
         signed: bool,
@@ -334,14 +337,14 @@ pub(crate) enum Step {
         axis: u8,
         d: u32,
     },
-    /// The same along x if several workgroups are executed together.
+    /// Position of each lane's workgroup along x, if several are executed together.
     GroupIdAffine(Affine),
     /// Position in the workgroup along an axis.
     LocalId {
         axis: u8,
         d: Affine,
     },
-    /// Workgroups along an axis.
+    /// Number of workgroups along an axis.
     GroupCount {
         axis: u8,
         d: u32,
@@ -354,7 +357,7 @@ pub(crate) enum Step {
     SubgroupId {
         d: u32,
     },
-    /// Elements of the array at the end of a binding.
+    /// Number of elements of the runtime-sized array at the end of a binding.
     Length {
         d: u32,
         binding: u32,
@@ -394,13 +397,13 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Activates the lanes for which a condition holds.
+    /// Activates the lanes for which the condition of a branch holds.
     Split {
         side: Side,
         depth: u32,
         if_empty: u32,
     },
-    /// Activates the other lanes.
+    /// Activates the lanes for which it does not hold.
     Else {
         side: Side,
         if_empty: u32,
@@ -411,7 +414,8 @@ pub(crate) enum Step {
         mask: u32,
         if_empty: u32,
     },
-    /// Activates a copy of the mask, which lanes can leave separately.
+    /// Enters a loop or scope: activates a copy of the mask, from which lanes that leave it are
+    /// removed.
     Enter {
         depth: u32,
         into: u32,

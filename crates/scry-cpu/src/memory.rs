@@ -39,7 +39,7 @@ impl Memory {
         Some(Self { block, layout, skipped, size })
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
@@ -91,7 +91,7 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 impl Span {
-    /// Bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         self.size
@@ -111,7 +111,7 @@ impl Span {
         (end <= self.size).then(|| Self { start: self.start.wrapping_add(offset), size })
     }
 
-    /// Copies the bytes out.
+    /// Copies the bytes of the span to `out`.
     ///
     /// # Safety
     /// The memory is alive, and no other thread writes these bytes meanwhile.
@@ -124,7 +124,7 @@ impl Span {
         unsafe { self.start.copy_to_nonoverlapping(out.as_mut_ptr(), self.size) };
     }
 
-    /// Copies bytes in.
+    /// Copies `data` to the span.
     ///
     /// # Safety
     /// The memory is alive, and nothing else accesses these bytes meanwhile.
@@ -138,7 +138,7 @@ impl Span {
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
     }
 
-    /// Copies the bytes of a span of the same size; the two may overlap.
+    /// Copies the bytes of `src`, a span of the same size; the two may overlap.
     ///
     /// # Safety
     /// Both memories are alive, nothing else accesses these bytes, and no other thread writes those
@@ -173,7 +173,7 @@ impl Span {
 mod tests {
     use super::*;
 
-    /// Returns the bytes of a memory without other users.
+    /// Returns the content of a memory that only the test uses.
     fn bytes(memory: &Memory) -> Vec<u8> {
         let mut out = vec![0xEE; memory.size()];
         // SAFETY: the memory is alive, and the test is its only user.
@@ -220,7 +220,7 @@ mod tests {
             part(&b, 9, 4).copy_from(part(&a, 3, 4));
             part(&b, 16, 8).fill(0x0807_0605);
             part(&b, 24, 4).fill(0xABAB_ABAB);
-            // Two spans that overlap.
+            // Overlapping spans.
             part(&a, 4, 4).copy_from(part(&a, 3, 4));
         }
         assert_eq!(bytes(&a)[..10], [0, 0, 0, 1, 1, 2, 3, 4, 0, 0]);

@@ -27,26 +27,26 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Signals work, or that the pool ends.
+    /// Signals an offer, or the end of the pool.
     wake: Condvar,
     /// Signals that the last helper is done.
     done: Condvar,
-    /// Number of offers, or a mark that the pool ends; idle threads poll it.
+    /// Incremented by each offer, and by the end of the pool; idle threads poll it.
     offers: AtomicU64,
-    /// Threads that execute the work; the caller polls it. Changed under the lock.
+    /// Number of helpers that execute the work; the caller polls it. Changed under the lock.
     helping: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
-    /// The work of the caller that is being helped.
+    /// The work that is offered, or still being executed.
     work: Option<Work<'static>>,
-    /// Number of threads that may still join.
+    /// Number of threads that may still accept the offer.
     wanted: usize,
-    /// Threads that sleep until there is work.
+    /// Number of threads that sleep until there is work.
     sleeping: usize,
     /// Whether the caller sleeps until the helpers are done.
-    settling: bool,
+    caller_sleeps: bool,
     /// The first panic of a helper.
     panic: Option<Panic>,
     ended: bool,
@@ -71,12 +71,13 @@ fn poll(condition: impl Fn() -> bool) -> bool {
 }
 
 impl Shared {
-    // No code panics while holding the lock, so it is never poisoned.
+    // No code panics while holding the lock, so poisoning can be ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Offers work to `helpers` threads; false if they are busy for another caller.
+    /// Offers work to up to `helpers` threads. Returns false if the pool has work of another
+    /// caller.
     fn offer(&self, work: Work<'static>, helpers: usize) -> bool {
         let mut state = self.lock();
         if state.work.is_some() {
@@ -95,16 +96,16 @@ impl Shared {
         true
     }
 
-    /// Withdraws the offer and waits for the threads that accepted it.
+    /// Withdraws the offer, and waits for the threads that accepted it. Returns the first panic.
     fn settle(&self) -> Option<Panic> {
         let is_done = || self.helping.load(Ordering::Acquire) == 0;
         self.lock().wanted = 0;
         poll(is_done);
         let mut state = self.lock();
         while !is_done() {
-            state.settling = true;
+            state.caller_sleeps = true;
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.settling = false;
+            state.caller_sleeps = false;
         }
         state.work = None;
         state.panic.take()
@@ -126,7 +127,7 @@ impl Shared {
             if let Err(panic) = outcome {
                 state.panic.get_or_insert(panic);
             }
-            if self.helping.fetch_sub(1, Ordering::Release) == 1 && state.settling {
+            if self.helping.fetch_sub(1, Ordering::Release) == 1 && state.caller_sleeps {
                 self.done.notify_all();
             }
         }
@@ -134,8 +135,8 @@ impl Shared {
 
     /// Waits for the next offer or the end of the pool: polls first, then sleeps.
     fn idle<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let seen = self.offers.load(Ordering::Relaxed);
-        let is_new = || self.offers.load(Ordering::Acquire) != seen;
+        let offers_before = self.offers.load(Ordering::Relaxed);
+        let is_new = || self.offers.load(Ordering::Acquire) != offers_before;
         drop(state);
         poll(is_new);
         let mut state = self.lock();
@@ -174,8 +175,8 @@ impl Pool {
     }
 
     /// Calls `help` on up to `helpers` threads while the caller executes `work`. Returns when all
-    /// are done. Threads that have not woken up when the caller is done do not call it; nor do any
-    /// while they work for another caller.
+    /// are done. A thread does not call `help` if it wakes up only after the caller is done. No
+    /// thread calls it if the pool works for another caller.
     ///
     /// # Panics
     /// If `help` or `work` panics, after all threads are done.
@@ -186,10 +187,10 @@ impl Pool {
         work: impl FnOnce() -> R,
     ) -> R {
         let helpers = helpers.min(self.len());
-        // SAFETY: no thread keeps or calls the work after `settle`, which is called below before
-        // the lifetime ends, even after a panic.
-        let lasting = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(help) };
-        if helpers == 0 || !self.shared.offer(lasting, helpers) {
+        // SAFETY: the pool stores the work only if `offer` returns true, until `settle` returns.
+        // That is called below before the lifetime ends, even after a panic.
+        let static_help = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(help) };
+        if helpers == 0 || !self.shared.offer(static_help, helpers) {
             return work();
         }
         let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -219,29 +220,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_who_is_asked_helps() {
+    fn all_requested_helpers_run() {
         let pool = Pool::new(3);
         for _ in 0..50 {
             // All four threads must arrive.
-            let meeting = Barrier::new(4);
-            let help = || {
-                meeting.wait();
+            let barrier = Barrier::new(4);
+            let wait = || {
+                barrier.wait();
             };
-            assert_eq!(pool.with_help(3, &help, || meeting.wait().is_leader() as u32 / 2), 0);
+            pool.with_help(3, &wait, wait);
         }
     }
 
     #[test]
-    fn helpers_wake_after_they_slept() {
+    fn sleeping_helpers_wake_up() {
         let pool = Pool::new(2);
         for _ in 0..5 {
             let asleep = || pool.shared.lock().sleeping == 2;
             while !asleep() {
                 thread::sleep(SPIN);
             }
-            let meeting = Barrier::new(3);
+            let barrier = Barrier::new(3);
             let help = || {
-                meeting.wait();
+                barrier.wait();
             };
             pool.with_help(2, &help, help);
         }
@@ -250,16 +251,16 @@ mod tests {
     #[test]
     fn caller_waits_for_slow_helpers() {
         let pool = Pool::new(1);
-        let (meeting, ended) = (Barrier::new(2), AtomicUsize::new(0));
+        let (barrier, ended) = (Barrier::new(2), AtomicUsize::new(0));
         let help = || {
-            meeting.wait();
-            while !pool.shared.lock().settling {
+            barrier.wait();
+            while !pool.shared.lock().caller_sleeps {
                 thread::yield_now();
             }
             ended.fetch_add(1, Relaxed);
         };
         pool.with_help(1, &help, || {
-            meeting.wait();
+            barrier.wait();
         });
         assert_eq!(ended.into_inner(), 1);
     }
@@ -302,34 +303,34 @@ mod tests {
     fn pool_propagates_panics_and_survives() {
         let pool = Pool::new(2);
         for round in 0..10 {
-            let meeting = Barrier::new(3);
+            let barrier = Barrier::new(3);
             let help = || {
-                meeting.wait();
+                barrier.wait();
                 panic!("of a helper");
             };
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 pool.with_help(2, &help, || {
-                    meeting.wait();
+                    barrier.wait();
                 });
             }));
             let panic = caught.unwrap_err();
             assert_eq!(panic.downcast_ref(), Some(&"of a helper"), "{round}");
-            let own = catch_unwind(AssertUnwindSafe(|| {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
                 pool.with_help(2, &|| (), || panic!("of the caller"));
             }));
-            assert_eq!(own.unwrap_err().downcast_ref(), Some(&"of the caller"));
+            assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"of the caller"));
         }
     }
 
     #[test]
-    fn miri_helpers_borrow_from_the_call() {
+    fn miri_helpers_borrow_from_caller() {
         let pool = Pool::new(2);
         for round in 0..3 {
-            let meeting = Barrier::new(3);
+            let barrier = Barrier::new(3);
             let sum = AtomicUsize::new(round);
             let help = || {
                 sum.fetch_add(1, Relaxed);
-                meeting.wait();
+                barrier.wait();
             };
             pool.with_help(2, &help, help);
             assert_eq!(sum.into_inner(), round + 3);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_without_threads_works() {
+    fn pool_without_threads_runs_work() {
         assert_eq!(Pool::new(0).with_help(8, &|| (), || 5), 5);
     }
 }

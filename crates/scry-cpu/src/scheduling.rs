@@ -12,39 +12,39 @@ const CHUNK_NANOS: u64 = 100_000;
 const SHORT: Duration = Duration::from_nanos(CHUNK_NANOS / 2);
 const LONG: Duration = Duration::from_nanos(CHUNK_NANOS * 2);
 
-/// Minimum number of chunks per thread, if there are enough workgroups: then all threads finish at
-/// about the same time.
-const MIN_CHUNKS: u64 = 8;
+/// Minimum number of chunks per thread, if there are enough workgroups. With several chunks, all
+/// threads finish at about the same time.
+const MIN_CHUNKS_PER_THREAD: u64 = 8;
 
 /// The unclaimed workgroups of a launch.
 pub(crate) struct Chunks {
     next: AtomicU64,
     total: u64,
-    /// The chunk granularity in workgroups.
+    /// Chunk sizes are multiples of this number of workgroups.
     unit: u64,
-    /// Maximum workgroups of a chunk.
-    most: u64,
+    /// Maximum number of workgroups of a chunk, before it is rounded up to a multiple of `unit`.
+    max_count: u64,
 }
 
 impl Chunks {
     /// Divides `total` workgroups for `threads` threads, in chunks of multiples of `unit`.
     pub(crate) fn new(total: u64, unit: u64, threads: usize) -> Self {
-        let share = total / (threads as u64 * MIN_CHUNKS).max(1);
-        Self { next: AtomicU64::new(0), total, unit: unit.max(1), most: share.max(1) }
+        let share = total / (threads as u64 * MIN_CHUNKS_PER_THREAD).max(1);
+        Self { next: AtomicU64::new(0), total, unit: unit.max(1), max_count: share.max(1) }
     }
 
     /// Returns the number of unclaimed workgroups.
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn unclaimed(&self) -> u64 {
         self.total - self.next.load(Ordering::Relaxed)
     }
 
-    /// Claims up to `count` workgroups; none if there are none left.
+    /// Claims up to `count` workgroups; `None` if all are claimed.
     fn claim(&self, count: u64) -> Option<Range<u64>> {
-        let count = count.clamp(1, self.most);
+        let count = count.clamp(1, self.max_count);
         let count = count.checked_next_multiple_of(self.unit).unwrap_or(count);
         let end = |next: u64| Some(next.saturating_add(count).min(self.total));
-        let claimed = |next| end(next).filter(|end| *end > next);
-        let next = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed).ok()?;
+        let new_next = |next| end(next).filter(|end| *end > next);
+        let next = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, new_next).ok()?;
         Some(next..end(next)?)
     }
 }
@@ -68,10 +68,10 @@ impl ChunkSize {
 
     /// Adapts the size to the duration of a chunk that started at `start`.
     pub(crate) fn adapt(&mut self, start: Instant) {
-        let took = start.elapsed();
-        if took < SHORT {
+        let elapsed = start.elapsed();
+        if elapsed < SHORT {
             self.count = self.count.saturating_mul(2);
-        } else if took > LONG {
+        } else if elapsed > LONG {
             self.count = (self.count / 2).max(1);
         }
     }
@@ -81,8 +81,8 @@ impl ChunkSize {
 mod tests {
     use super::*;
 
-    /// Returns all chunks that one thread claims.
-    fn claimed(chunks: &Chunks, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
+    /// Claims all workgroups in chunks of `count()`, and returns the chunks.
+    fn claim_all(chunks: &Chunks, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
         std::iter::from_fn(|| chunks.claim(count())).collect()
     }
 
@@ -91,13 +91,13 @@ mod tests {
         for total in [0, 1, 2, 7, 1000] {
             let chunks = Chunks::new(total, 1, 1);
             let mut count = 0;
-            let ranges = claimed(&chunks, || {
+            let ranges = claim_all(&chunks, || {
                 count += 1;
                 count
             });
             let all: Vec<u64> = ranges.into_iter().flatten().collect();
             assert_eq!(all, (0..total).collect::<Vec<_>>());
-            assert_eq!(chunks.left(), 0);
+            assert_eq!(chunks.unclaimed(), 0);
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
         let chunks = &Chunks::new(100_000, 1, 4);
         let mut all: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (1..=4).map(|n| scope.spawn(move || claimed(chunks, move || n))).collect();
+                (1..=4).map(|n| scope.spawn(move || claim_all(chunks, move || n))).collect();
             let ranges = threads.into_iter().flat_map(|thread| thread.join().unwrap());
             ranges.flatten().collect()
         });
@@ -118,16 +118,16 @@ mod tests {
     fn largest_workgroup_count_does_not_wrap() {
         let chunks = Chunks::new(u64::MAX, 1, 1);
         assert_eq!(chunks.claim(u64::MAX), Some(0..u64::MAX / 8));
-        let rest = claimed(&chunks, || u64::MAX);
-        assert_eq!(rest.last().map(|range| range.end), Some(u64::MAX));
-        assert_eq!(chunks.left(), 0);
+        let ranges = claim_all(&chunks, || u64::MAX);
+        assert_eq!(ranges.last().map(|range| range.end), Some(u64::MAX));
+        assert_eq!(chunks.unclaimed(), 0);
     }
 
     #[test]
     fn chunks_are_multiples_of_the_unit() {
         let chunks = Chunks::new(1003, 4, 2);
         let mut count = 0;
-        let ranges = claimed(&chunks, || {
+        let ranges = claim_all(&chunks, || {
             count += 1;
             count
         });
@@ -139,7 +139,7 @@ mod tests {
     fn each_thread_claims_several_chunks() {
         for (total, threads) in [(8, 1), (1000, 2), (1 << 40, 16)] {
             let chunks = Chunks::new(total, 1, threads);
-            let number = claimed(&chunks, || u64::MAX).len();
+            let number = claim_all(&chunks, || u64::MAX).len();
             assert!(number >= 8 * threads, "{total}, {threads}: {number}");
         }
     }

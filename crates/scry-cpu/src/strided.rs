@@ -1,4 +1,4 @@
-//! Strided words, in registers or in plain memory, and the loop over them.
+//! Strided 32-bit words, in registers or in memory, and the loops over them.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use crate::access::prefetch;
 use crate::lanes::{BLOCK, Block};
 
-/// Memory without concurrent writes while it is read, or accesses while it is written.
+/// Memory that can be accessed non-atomically: no other thread writes what this thread reads, or
+/// accesses what it writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain<'a> {
     start: *mut u8,
@@ -30,9 +31,9 @@ pub(crate) struct Words<'a> {
     strides: [isize; 2],
     grid: Grid,
     /// Whether one word is broadcast to all lanes of a block.
-    shared: bool,
+    broadcast: bool,
     /// Prefetch distance in bytes; 0 for no prefetching.
-    ahead: usize,
+    prefetch_distance: usize,
     memory: PhantomData<&'a Cell<u8>>,
 }
 
@@ -45,7 +46,7 @@ impl<'a> Plain<'a> {
     }
 
     /// Returns the registers or memory of one thread.
-    pub(crate) fn of(blocks: &'a [Block<u32>]) -> Self {
+    pub(crate) fn from_blocks(blocks: &'a [Block<u32>]) -> Self {
         // SAFETY: blocks are contiguous; cells are not shared between threads, and may be written
         // through shared references.
         unsafe { Self::new(blocks.as_ptr().cast_mut().cast(), size_of_val(blocks) as u64) }
@@ -55,17 +56,17 @@ impl<'a> Plain<'a> {
         self.size == 0
     }
 
-    /// Returns the words of a grid of blocks from a byte on, with the strides of blocks and rows in
-    /// bytes; `None` if some are out of bounds.
+    /// Returns the words of a grid of blocks from a byte on; `None` if some are out of bounds.
+    /// `strides` are those of blocks and rows, in bytes.
     #[inline(always)]
     pub(crate) fn words(
         self,
         byte: u64,
         strides: [i64; 2],
         grid: Grid,
-        shared: bool,
+        broadcast: bool,
     ) -> Option<Words<'a>> {
-        let width = size_of::<u32>() * if shared { 1 } else { BLOCK };
+        let width = size_of::<u32>() * if broadcast { 1 } else { BLOCK };
         let last = [grid.blocks as i64 - 1, grid.rows as i64 - 1];
         let along = strides[0].checked_mul(last[0])?;
         let across = strides[1].checked_mul(last[1])?;
@@ -79,39 +80,40 @@ impl<'a> Plain<'a> {
             first: self.start.wrapping_add(byte as usize),
             strides: [strides[0] as isize, strides[1] as isize],
             grid,
-            shared,
-            ahead: 0,
+            broadcast,
+            prefetch_distance: 0,
             memory: PhantomData,
         })
     }
 }
 
 impl Words<'_> {
-    /// The same, with prefetching.
+    /// Returns the same words, with prefetching.
     #[inline(always)]
-    pub(crate) fn streaming(self) -> Self {
+    pub(crate) fn with_prefetch(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
         // Repeated rows stay in the cache, and need no prefetching.
-        let line =
+        let is_stream =
             self.strides[0] == BYTES as isize && (self.grid.rows == 1 || self.strides[1] != 0);
-        Self { ahead: if line { self.grid.blocks * BYTES } else { 0 }, ..self }
+        let prefetch_distance = if is_stream { self.grid.blocks * BYTES } else { 0 };
+        Self { prefetch_distance, ..self }
     }
 }
 
 /// Stores `f` of each lane of `a`, `b` and `c` to `d`. Only `a` may be a broadcast within a block.
 #[inline(always)]
-pub(crate) fn each(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
-    let ahead = abc.iter().any(|words| words.ahead != 0);
-    match (abc[0].shared, ahead) {
-        (true, true) => each_as::<true, true>(abc, d, f),
-        (true, false) => each_as::<true, false>(abc, d, f),
-        (false, true) => each_as::<false, true>(abc, d, f),
-        (false, false) => each_as::<false, false>(abc, d, f),
+pub(crate) fn map_lanes(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
+    let prefetch = abc.iter().any(|words| words.prefetch_distance != 0);
+    match (abc[0].broadcast, prefetch) {
+        (true, true) => map_lanes_with::<true, true>(abc, d, f),
+        (true, false) => map_lanes_with::<true, false>(abc, d, f),
+        (false, true) => map_lanes_with::<false, true>(abc, d, f),
+        (false, false) => map_lanes_with::<false, false>(abc, d, f),
     }
 }
 
 #[inline(always)]
-fn each_as<const SHARED: bool, const AHEAD: bool>(
+fn map_lanes_with<const BROADCAST: bool, const PREFETCH: bool>(
     abc: [Words<'_>; 3],
     d: Words<'_>,
     f: impl Fn([u32; 3]) -> u32,
@@ -119,30 +121,33 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
     let [a, b, c] = abc;
     let grid = d.grid;
     assert!(abc.iter().all(|words| words.grid == grid), "words of as many blocks");
-    assert!(a.shared == SHARED && !b.shared && !c.shared && !d.shared, "a word for each lane");
+    assert!(
+        a.broadcast == BROADCAST && !b.broadcast && !c.broadcast && !d.broadcast,
+        "a word for each lane"
+    );
     for row in 0..grid.rows as isize {
         // `map` is not compiled with the caller's target features.
         let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
         for block in 0..grid.blocks as isize {
-            if AHEAD {
-                a.fetch(block);
-                b.fetch(block);
-                c.fetch(block);
+            if PREFETCH {
+                a.prefetch_block(block);
+                b.prefetch_block(block);
+                c.prefetch_block(block);
             }
             let mut result = [0; BLOCK];
-            // SAFETY: all operands have this grid, and a word for each lane unless they are a
-            // broadcast.
+            // SAFETY: all operands have this grid. They have a word for each lane, except for `a`
+            // if it is a broadcast.
             unsafe {
-                let a = if SHARED {
-                    [a.at(block).cast::<u32>().read_unaligned(); BLOCK]
+                let a = if BROADCAST {
+                    [a.address(block).cast::<u32>().read_unaligned(); BLOCK]
                 } else {
-                    a.get(block)
+                    a.load_block(block)
                 };
-                let (b, c) = (b.get(block), c.get(block));
+                let (b, c) = (b.load_block(block), c.load_block(block));
                 for lane in 0..BLOCK {
                     result[lane] = f([a[lane], b[lane], c[lane]]);
                 }
-                d.at(block).cast::<[u32; BLOCK]>().write_unaligned(result);
+                d.address(block).cast::<[u32; BLOCK]>().write_unaligned(result);
             }
         }
     }
@@ -159,13 +164,13 @@ pub(crate) fn fold<const N: usize>(
     last: impl Fn(f32, f32) -> f32,
 ) {
     let grid = d.grid;
-    let mut ahead = c.ahead != 0;
-    assert!(c.is_run(grid) && d.is_run(grid), "a word for each lane");
+    let mut prefetch = c.prefetch_distance != 0;
+    assert!(c.is_contiguous(grid) && d.is_contiguous(grid), "a word for each lane");
     for (x, _) in &terms {
-        assert!(x.is_run(grid), "a word for each lane");
-        ahead |= x.ahead != 0;
+        assert!(x.is_contiguous(grid), "a word for each lane");
+        prefetch |= x.prefetch_distance != 0;
     }
-    assert!(end.is_none_or(|end| end.is_run(grid)), "a word for each lane");
+    assert!(end.is_none_or(|end| end.is_contiguous(grid)), "a word for each lane");
     for row in 0..grid.rows as isize {
         let (c, d, end) = (c.row(row), d.row(row), end.unwrap_or(c).row(row));
         let mut x = [c; N];
@@ -174,26 +179,26 @@ pub(crate) fn fold<const N: usize>(
         }
         for block in 0..grid.blocks {
             let byte = block * size_of::<[u32; BLOCK]>();
-            if ahead {
-                c.fetch_run(byte);
+            if prefetch {
+                c.prefetch_at(byte);
                 for x in &x {
-                    x.fetch_run(byte);
+                    x.prefetch_at(byte);
                 }
             }
             // SAFETY: all operands have this grid, contiguous blocks, and a word for each lane.
             unsafe {
                 let mut sum = [0.0; BLOCK];
-                let start = c.get_run(byte);
+                let start = c.load_at(byte);
                 for lane in 0..BLOCK {
                     sum[lane] = f32::from_bits(start[lane]);
                 }
                 for nth in 0..N {
-                    let (x, y) = (x[nth].get_run(byte), terms[nth].1);
+                    let (x, y) = (x[nth].load_at(byte), terms[nth].1);
                     for lane in 0..BLOCK {
                         sum[lane] = multiply_add(f32::from_bits(x[lane]), y, sum[lane]);
                     }
                 }
-                let (end, mut result) = (end.get_run(byte), [0; BLOCK]);
+                let (end, mut result) = (end.load_at(byte), [0; BLOCK]);
                 for lane in 0..BLOCK {
                     result[lane] = last(sum[lane], f32::from_bits(end[lane])).to_bits();
                 }
@@ -208,48 +213,53 @@ pub(crate) fn fold<const N: usize>(
 struct Row {
     first: *mut u8,
     stride: isize,
-    ahead: usize,
+    prefetch_distance: usize,
 }
 
 impl Words<'_> {
     /// Returns whether there is a word for each lane of this grid, and blocks are contiguous.
     #[inline(always)]
-    pub(crate) fn is_run(&self, grid: Grid) -> bool {
-        let close = grid.blocks == 1 || self.strides[0] == size_of::<[u32; BLOCK]>() as isize;
-        self.grid == grid && !self.shared && close
+    pub(crate) fn is_contiguous(&self, grid: Grid) -> bool {
+        let contiguous = grid.blocks == 1 || self.strides[0] == size_of::<[u32; BLOCK]>() as isize;
+        self.grid == grid && !self.broadcast && contiguous
     }
 
     #[inline(always)]
     fn row(&self, row: isize) -> Row {
         let [stride, across] = self.strides;
-        Row { first: self.first.wrapping_offset(row * across), stride, ahead: self.ahead }
+        Row {
+            first: self.first.wrapping_offset(row * across),
+            stride,
+            prefetch_distance: self.prefetch_distance,
+        }
     }
 }
 
 impl Row {
+    /// Returns the address of a block.
     #[inline(always)]
-    fn at(self, block: isize) -> *mut u8 {
+    fn address(self, block: isize) -> *mut u8 {
         self.first.wrapping_offset(block * self.stride)
     }
 
-    /// Prefetches the next words.
+    /// Prefetches the words at the prefetch distance from a block.
     #[inline(always)]
-    fn fetch(self, block: isize) {
-        prefetch(self.at(block).wrapping_add(self.ahead));
+    fn prefetch_block(self, block: isize) {
+        prefetch(self.address(block).wrapping_add(self.prefetch_distance));
     }
 
-    /// Prefetches the words that follow a byte of the row.
+    /// Prefetches the words at the prefetch distance from a byte of the row.
     #[inline(always)]
-    fn fetch_run(self, byte: usize) {
-        if self.ahead != 0 {
-            prefetch(self.first.wrapping_add(byte + self.ahead));
+    fn prefetch_at(self, byte: usize) {
+        if self.prefetch_distance != 0 {
+            prefetch(self.first.wrapping_add(byte + self.prefetch_distance));
         }
     }
 
     /// # Safety
     /// A block of words at this byte of the row is in bounds.
     #[inline(always)]
-    unsafe fn get_run(self, byte: usize) -> [u32; BLOCK] {
+    unsafe fn load_at(self, byte: usize) -> [u32; BLOCK] {
         // SAFETY: as the caller promises; `Plain::words` has checked the bounds.
         unsafe { self.first.wrapping_add(byte).cast::<[u32; BLOCK]>().read_unaligned() }
     }
@@ -257,8 +267,8 @@ impl Row {
     /// # Safety
     /// The block is in bounds, with a word for each lane.
     #[inline(always)]
-    unsafe fn get(self, block: isize) -> [u32; BLOCK] {
+    unsafe fn load_block(self, block: isize) -> [u32; BLOCK] {
         // SAFETY: as the caller promises; `Plain::words` has checked the bounds.
-        unsafe { self.at(block).cast::<[u32; BLOCK]>().read_unaligned() }
+        unsafe { self.address(block).cast::<[u32; BLOCK]>().read_unaligned() }
     }
 }

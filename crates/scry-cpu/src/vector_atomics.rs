@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::access::Shared;
+use crate::access::AtomicBits;
 use crate::lanes::{BLOCK, Block};
 
 /// Size of the vector accesses that CPUs with AVX guarantee to be atomic, if they are aligned to
@@ -11,22 +11,23 @@ use crate::lanes::{BLOCK, Block};
 /// Manual, volume 2, 7.3.2. An atomic access to a vector is one to each of its elements.
 const VECTOR: usize = 16;
 
-/// Whether elements at an address are accessed by vectors.
+/// Returns whether elements at an address are accessed by vectors.
 #[inline(always)]
-fn by_vectors(at: *const u8, avx: bool) -> bool {
+fn can_use_vectors(at: *const u8, avx: bool) -> bool {
     cfg!(all(target_arch = "x86_64", not(miri))) && avx && at.addr().is_multiple_of(VECTOR)
 }
 
 /// Reads the elements of a block.
 ///
 /// # Safety
-/// There is a block of elements at the address, aligned as they are, which other threads access by
-/// atomics of their size or do not write. With `avx` the processor has AVX.
+/// `from` points to a block of aligned elements. Other threads access these by atomics of their
+/// size, or do not write them. If `avx` is set, the processor has AVX.
 #[inline(always)]
-pub(crate) unsafe fn load<B: Shared>(from: *mut u8, block: &Block<B>, avx: bool) {
-    if by_vectors(from, avx) {
+pub(crate) unsafe fn load<B: AtomicBits>(from: *mut u8, block: &Block<B>, avx: bool) {
+    if can_use_vectors(from, avx) {
         for at in (0..size_of::<[B; BLOCK]>()).step_by(VECTOR) {
-            // SAFETY: as the caller promises; a block has this many bytes, of this thread alone.
+            // SAFETY: as the caller promises. `block` has as many bytes, and belongs to this
+            // thread.
             unsafe { vector::load(from.add(at), block.as_ptr().cast::<u8>().add(at)) };
         }
         return;
@@ -41,12 +42,13 @@ pub(crate) unsafe fn load<B: Shared>(from: *mut u8, block: &Block<B>, avx: bool)
 /// Writes the elements of a block.
 ///
 /// # Safety
-/// As of [`load`], but other threads must not read other than by atomics either.
+/// As of [`load`]. In addition, other threads read the elements by atomics only.
 #[inline(always)]
-pub(crate) unsafe fn store<B: Shared>(to: *mut u8, block: &Block<B>, avx: bool) {
-    if by_vectors(to, avx) {
+pub(crate) unsafe fn store<B: AtomicBits>(to: *mut u8, block: &Block<B>, avx: bool) {
+    if can_use_vectors(to, avx) {
         for at in (0..size_of::<[B; BLOCK]>()).step_by(VECTOR) {
-            // SAFETY: as the caller promises; a block has this many bytes, of this thread alone.
+            // SAFETY: as the caller promises. `block` has as many bytes, and belongs to this
+            // thread.
             unsafe { vector::store(to.add(at), block.as_ptr().cast::<u8>().add(at)) };
         }
         return;
@@ -67,8 +69,8 @@ mod vector {
     /// Loads a vector atomically.
     ///
     /// # Safety
-    /// The processor has AVX. `from` is aligned to 16 bytes, which are there and initialised; the
-    /// bytes at `to` are this thread's.
+    /// The processor has AVX. `from` points to 16 initialised bytes, and is aligned to 16 bytes.
+    /// `to` points to 16 bytes that only this thread accesses.
     #[inline(always)]
     pub(super) unsafe fn load(from: *mut u8, to: *mut u8) {
         let value: __m128i;
@@ -83,7 +85,7 @@ mod vector {
     /// Stores a vector atomically.
     ///
     /// # Safety
-    /// As of [`load`], the other way round.
+    /// As of [`load`], with `from` and `to` exchanged.
     #[inline(always)]
     pub(super) unsafe fn store(to: *mut u8, from: *mut u8) {
         // SAFETY: as the caller promises. To the language this is a relaxed store of each element.
@@ -95,7 +97,7 @@ mod vector {
     }
 }
 
-/// Other processors, where this is never called.
+/// Placeholders for other processors, where [`can_use_vectors`] returns false.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod vector {
     /// # Safety

@@ -8,7 +8,7 @@ use crate::code::{AffineOp, Comparison, Step};
 use crate::ops;
 
 impl Emitter<'_> {
-    /// Compiles an instruction whose result is affine. Returns whether it is one.
+    /// Compiles an instruction whose result is affine. Returns false for other instructions.
     pub(super) fn affine_inst(&mut self, value: Value) -> bool {
         let ty = self.kir.ty(value);
         let signed = ty.is_signed();
@@ -43,14 +43,15 @@ impl Emitter<'_> {
     }
 
     fn affine_select(&mut self, value: Value, condition: Value, a: Value, b: Value) -> bool {
-        let condition = self.uniform(condition);
+        let condition = self.uniform_scalar(condition);
         let (a, b) = (self.affine_operand(a), self.affine_operand(b));
         let Location::Affine(d) = self.define(value) else { return false };
         self.push(Step::AffineSelect { condition, d, a, b });
         true
     }
 
-    /// Compiles a comparison of affine values. Returns whether it is one.
+    /// Compiles a comparison of affine values. Returns false, and emits nothing, if the value is
+    /// none.
     pub(super) fn compare(&mut self, value: Value) -> bool {
         let Some((comparison, signed, [a, b])) = comparison(self.kir, self.uniformity, value)
         else {

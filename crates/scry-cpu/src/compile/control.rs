@@ -14,7 +14,7 @@ use crate::code::{Side, Step};
 
 impl Emitter<'_> {
     /// Compiles the whole kernel.
-    pub(super) fn kernel(&mut self) {
+    pub(super) fn emit_kernel(&mut self) {
         self.open(Some(Label::KERNEL), false);
         let kir = self.kir;
         self.block(&kir.body);
@@ -67,17 +67,17 @@ impl Emitter<'_> {
         self.constructs.push(construct);
     }
 
-    /// The mask register of a depth.
+    /// Returns the mask register of a depth; allocates it at the first use.
     fn mask(&mut self, depth: usize) -> u32 {
         while self.masks.len() <= depth {
-            let mask = self.registers.forever(Type::Bool);
+            let mask = self.registers.allocate_permanent(Type::Bool);
             self.masks.push(mask);
         }
         self.masks[depth]
     }
 
     fn if_(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
-        if self.class(condition) == Variability::Uniform {
+        if self.variability(condition) == Variability::Uniform {
             self.uniform_if(condition, then_block, else_block);
         } else {
             self.divergent_if(condition, then_block, else_block);
@@ -85,22 +85,22 @@ impl Emitter<'_> {
     }
 
     fn uniform_if(&mut self, condition: Value, then_block: &Block, else_block: &Block) {
-        let condition = self.uniform(condition);
-        let unless = self.steps();
+        let condition = self.uniform_scalar(condition);
+        let skip_then = self.next_step();
         self.push(Step::JumpIfNot { condition, to: 0 });
         self.block(then_block);
         self.advance();
         if else_block.is_empty() {
             let here = self.here();
-            self.patch(&[unless], here);
+            self.patch(&[skip_then], here);
         } else {
-            let jump = self.steps();
+            let skip_else = self.next_step();
             self.push(Step::Jump { to: 0 });
-            let other = self.here();
-            self.patch(&[unless], other);
+            let else_start = self.here();
+            self.patch(&[skip_then], else_start);
             self.block(else_block);
             let here = self.here();
-            self.patch(&[jump], here);
+            self.patch(&[skip_else], here);
         }
         self.advance();
     }
@@ -109,27 +109,27 @@ impl Emitter<'_> {
         if let Some(exit_branch) =
             exit_branches::exit_branch(self.kir, self.uniformity, [then_block, else_block])
         {
-            return self.drop_lanes(condition, &exit_branch);
+            return self.emit_exit_branch(condition, &exit_branch);
         }
-        let number = self.number(condition);
+        let number = self.condition_number(condition);
         let condition = self.lanes(condition);
-        debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
+        debug_assert_eq!(condition.step, 1, "a varying condition has lanes");
         let condition = condition.start;
         let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
         let side = |block| Side { condition, number, from, into, needs_mask: may_diverge(block) };
         let depth = self.depth as u32;
         self.open(None, true);
         self.depth += 1;
-        let split = self.steps();
+        let split = self.next_step();
         self.push(Step::Split { side: side(then_block), depth, if_empty: 0 });
         self.block(then_block);
         self.advance();
         let mut waiting = vec![split];
         if !else_block.is_empty() {
             waiting.extend(self.take_empty_exits());
-            let otherwise = self.here();
-            self.patch(&waiting, otherwise);
-            waiting = vec![self.steps()];
+            let else_start = self.here();
+            self.patch(&waiting, else_start);
+            waiting = vec![self.next_step()];
             self.push(Step::Else { side: side(else_block), if_empty: 0 });
             self.block(else_block);
         }
@@ -161,18 +161,18 @@ impl Emitter<'_> {
             .unwrap_or_default()
     }
 
-    /// Closes a construct with a mask: execution continues with the lanes that entered it and have
-    /// not left an outer construct.
+    /// Closes a construct with a mask. Execution continues with the lanes that entered the
+    /// construct, except those that have left an outer one.
     fn reconverge(&mut self) {
         self.constructs.pop();
         self.depth -= 1;
         let mask = self.mask(self.depth);
-        let step = self.steps();
+        let step = self.next_step();
         self.push(Step::Join { depth: self.depth as u32, mask, if_empty: 0 });
         self.jump_if_empty(step);
     }
 
-    /// Makes a step jump to where inactive lanes may wait if its mask is empty.
+    /// Makes a step jump, if the active mask is empty, to where inactive lanes may wait.
     pub(super) fn jump_if_empty(&mut self, step: usize) {
         let waiting = self.constructs.iter().rposition(|open| open.has_mask).unwrap_or(0);
         self.constructs[waiting].empty_exits.push(step);
@@ -221,7 +221,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves a construct; by a jump if all of its lanes are active.
+    /// Compiles the exit of a construct: a jump if all of its lanes are active, else the removal of
+    /// the active lanes from masks.
     fn leave(&mut self, label: Label) {
         let Some(target) = self.constructs.iter().position(|open| open.label == Some(label)) else {
             debug_assert!(false, "{label} is not open");
@@ -229,7 +230,7 @@ impl Emitter<'_> {
         };
         let open = &self.constructs[target];
         let inner = open.depth + usize::from(open.has_mask);
-        let step = self.steps();
+        let step = self.next_step();
         if label != Label::KERNEL && self.depth == inner {
             self.push(Step::Jump { to: 0 });
             self.constructs[target].exits.push(step);
@@ -240,10 +241,12 @@ impl Emitter<'_> {
         self.jump_if_empty(step);
     }
 
-    pub(super) fn steps(&self) -> usize {
+    /// Returns the index of the next step, for [`Self::patch`].
+    pub(super) fn next_step(&self) -> usize {
         self.code.steps.len()
     }
 
+    /// Sets the jump target of steps.
     fn patch(&mut self, steps: &[usize], target: u32) {
         for step in steps {
             match &mut self.code.steps[*step] {

@@ -1,4 +1,4 @@
-//! State of code emission. Other files have its methods for each kind of instruction and statement.
+//! State of code emission. Its methods for instructions and statements are in other files.
 
 use scry_ir::kir::{Kir, Label, Type, Uniformity, Variability};
 
@@ -19,12 +19,12 @@ pub(super) struct Emitter<'a> {
     /// Loops and scopes that lanes may leave while others stay, by label.
     pub(super) divergent_exits: Vec<bool>,
     pub(super) locations: Vec<Option<Location>>,
-    /// Blocks that hold broadcast uniform values.
+    /// For each uniform value, the block that holds its broadcast, if any.
     pub(super) splats: Vec<Option<u32>>,
     pub(super) vars: Vec<Option<Location>>,
     pub(super) code: Code,
     pub(super) registers: Registers,
-    /// Elements before each workgroup array.
+    /// For each workgroup array, the number of its first element among those of the same size.
     pub(super) shared: Vec<u32>,
     /// Position of the current statement, in the numbering of `liveness`.
     pub(super) position: u32,
@@ -53,7 +53,7 @@ pub(super) enum Reg {
 }
 
 impl Reg {
-    /// A whole register.
+    /// Returns the register that starts at a block.
     pub(super) fn lanes(start: u32) -> Self {
         Self::Lanes(Src { start, step: 1 })
     }
@@ -66,7 +66,7 @@ pub(super) struct Construct {
     pub(super) label: Option<Label>,
     /// Depth of the mask that is active before and after it.
     pub(super) depth: usize,
-    /// Whether it has a mask: lanes may wait at its end.
+    /// Whether it has a mask of its own: lanes that leave it wait at its end.
     pub(super) has_mask: bool,
     /// Steps that jump to its end.
     pub(super) exits: Vec<usize>,
@@ -79,20 +79,20 @@ impl Emitter<'_> {
         self.code.steps.push(step);
     }
 
-    /// The position of the next step.
+    /// Returns the index of the next step, as the target of jumps.
     pub(super) fn here(&self) -> u32 {
         self.code.steps.len() as u32
     }
 
     /// Allocates workgroup and local memory.
-    pub(super) fn arrays(&mut self) {
+    pub(super) fn allocate_arrays(&mut self) {
         for array in &self.kir.workgroup {
             let sizes = &mut self.code.shared;
             let size = match array.ty.size() {
-                1 => &mut sizes.bytes,
-                2 => &mut sizes.halves,
-                4 => &mut sizes.words,
-                _ => &mut sizes.doubles,
+                1 => &mut sizes.b8,
+                2 => &mut sizes.b16,
+                4 => &mut sizes.b32,
+                _ => &mut sizes.b64,
             };
             self.shared.push(*size as u32);
             // Arrays start at a block, so that whole blocks of them can be written.
@@ -100,37 +100,37 @@ impl Emitter<'_> {
         }
         let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK) as u32;
         for array in &self.kir.locals {
-            let start = self.registers.array(array.ty, array.len);
+            let start = self.registers.allocate_array(array.ty, array.len);
             self.code.locals.push((array.ty, start, array.len * blocks));
         }
     }
 
     /// Allocates and clears variables that need zero-initialisation.
-    pub(super) fn vars(&mut self) {
+    pub(super) fn allocate_vars(&mut self) {
         for (index, var) in self.live_ranges.vars.iter().enumerate() {
             if var.zeroed {
                 let ty = self.kir.vars[index];
-                let location = self.place(ty, self.uniformity.vars[index].class, var.live_range);
+                let location = self.allocate(ty, self.uniformity.vars[index].class, var.live_range);
                 self.vars[index] = Some(location);
                 self.zero(ty, location);
             }
         }
     }
 
-    /// Allocates a register of this type and uniformity for a live range.
-    pub(super) fn place(
+    /// Allocates a location of this type and variability for a live range.
+    pub(super) fn allocate(
         &mut self,
         ty: Type,
-        class: Variability,
+        variability: Variability,
         live_range: LiveRange,
     ) -> Location {
-        match class {
+        match variability {
             Variability::Uniform => Location::Scalar(self.scalar()),
             Variability::Affine => {
-                let lanes = self.registers.until(live_range.last, ty);
+                let lanes = self.registers.allocate(live_range.last, ty);
                 Location::Affine(self.affine(lanes))
             }
-            Variability::Varying => Location::Lanes(self.registers.until(live_range.last, ty)),
+            Variability::Varying => Location::Lanes(self.registers.allocate(live_range.last, ty)),
         }
     }
 }

@@ -7,7 +7,7 @@ use scry_ir::kir::{
 use super::emitter::{Emitter, Location, Reg};
 use crate::SUBGROUP_SIZE;
 use crate::code::{MatrixProduct, Step, SubgroupExchange};
-use crate::lanes::{LaneOp, three_by_isa};
+use crate::lanes::{LaneOp, ternary_by_isa};
 use crate::ops;
 
 impl Emitter<'_> {
@@ -18,9 +18,9 @@ impl Emitter<'_> {
         }
         match *self.kir.inst(value) {
             Inst::Const(constant) => self.constant(value, constant),
-            Inst::Get(var) => self.read(value, var),
+            Inst::Get(var) => self.read_var(value, var),
             Inst::Extra(..) => {}
-            // All of a workgroup is at the same step: barriers are no steps.
+            // A barrier needs no step: all invocations of a workgroup are at the same one.
             Inst::Load { place, count } | Inst::WorkgroupUniformLoad { place, count } => {
                 self.load(value, place, count);
             }
@@ -32,7 +32,7 @@ impl Emitter<'_> {
                 if let Location::Scalar(d) = self.define(value) {
                     self.push(Step::Length { d, binding, offset, stride });
                 }
-                self.publish(value);
+                self.expand_if_needed(value);
             }
             Inst::Subgroup(op) => self.subgroup(value, op),
             Inst::MultiplyFragments { a, b, c } => self.multiply_add(value, a, b, c),
@@ -41,7 +41,7 @@ impl Emitter<'_> {
     }
 
     fn pure(&mut self, value: Value, rest: &[Stmt]) {
-        match self.class(value) {
+        match self.variability(value) {
             Variability::Affine => {
                 let done = self.affine_inst(value);
                 debug_assert!(done, "{value} is not affine");
@@ -51,7 +51,7 @@ impl Emitter<'_> {
                     self.operation(value, Reg::Scalar(d), true);
                 }
             }
-            Variability::Varying if self.compare(value) || self.join(value) => {}
+            Variability::Varying if self.compare(value) || self.logical(value) => {}
             Variability::Varying => {
                 let d = match self.destination(value, rest) {
                     Some(start) => {
@@ -66,7 +66,7 @@ impl Emitter<'_> {
                 self.operation(value, d, false);
             }
         }
-        self.publish(value);
+        self.expand_if_needed(value);
     }
 
     /// Compiles a pure instruction on scalars or on lanes.
@@ -76,7 +76,7 @@ impl Emitter<'_> {
         }
         let inst = *self.kir.inst(value);
         if let Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = inst
-            && self.fused_sum(op, a, b, d)
+            && self.add_fused_product(op, a, b, d)
         {
             return;
         }
@@ -96,8 +96,9 @@ impl Emitter<'_> {
         self.apply(op, d, &operands);
     }
 
-    /// Compiles a sum or difference with a fused product. Returns whether it is one.
-    fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
+    /// Compiles a sum or difference with a fused product. Returns false, and emits nothing, if
+    /// neither operand is one.
+    fn add_fused_product(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
         let product_first = self.live_ranges.fused[a.index()];
         if !product_first && !self.live_ranges.fused[b.index()] {
             return false;
@@ -106,7 +107,7 @@ impl Emitter<'_> {
         let Inst::Binary(_, x, y) = *self.kir.inst(product) else { return false };
         let double = self.kir.ty(product) == Type::F64;
         let fused = match (op, product_first) {
-            (BinaryOp::Add, _) => sum(double),
+            (BinaryOp::Add, _) => product_plus(double),
             (_, true) => product_minus(double),
             (_, false) => minus_product(double),
         };
@@ -117,7 +118,7 @@ impl Emitter<'_> {
 
     fn builtin(&mut self, value: Value, builtin: Builtin) {
         let location = self.define(value);
-        let workgroup = self.code.lane_layout.invocations() as u64;
+        let invocations = self.code.lane_layout.invocations() as u64;
         let size = u64::from(SUBGROUP_SIZE);
         match (builtin, location) {
             (Builtin::LocalId(axis), Location::Affine(d)) => self.push(Step::LocalId { axis, d }),
@@ -128,13 +129,13 @@ impl Emitter<'_> {
             }
             (Builtin::SubgroupSize, Location::Scalar(d)) => self.code.constants.push((d, size)),
             (Builtin::SubgroupCount, Location::Scalar(d)) => {
-                self.code.constants.push((d, workgroup.div_ceil(size)));
+                self.code.constants.push((d, invocations.div_ceil(size)));
             }
             (Builtin::SubgroupLane, Location::Lanes(d)) => self.push(Step::SubgroupLane { d }),
             (Builtin::SubgroupId, Location::Lanes(d)) => self.push(Step::SubgroupId { d }),
             (builtin, location) => debug_assert!(false, "{builtin:?} is {location:?}"),
         }
-        self.publish(value);
+        self.expand_if_needed(value);
     }
 
     fn subgroup(&mut self, value: Value, op: SubgroupOp) {
@@ -143,7 +144,7 @@ impl Emitter<'_> {
             SubgroupOp::Reduce { op, extent, value } => {
                 (SubgroupExchange::Reduce { op, extent }, value)
             }
-            SubgroupOp::Shuffle { source, value } => (self.source(source), value),
+            SubgroupOp::Shuffle { source, value } => (self.shuffle(source), value),
         };
         let ty = self.kir.ty(operand);
         let operand = self.lanes(operand);
@@ -172,7 +173,7 @@ impl Emitter<'_> {
         })));
     }
 
-    fn source(&mut self, source: ShuffleSource) -> SubgroupExchange {
+    fn shuffle(&mut self, source: ShuffleSource) -> SubgroupExchange {
         match source {
             ShuffleSource::First => SubgroupExchange::First,
             ShuffleSource::Lane(lane) => SubgroupExchange::Lane(self.lanes(lane)),
@@ -186,29 +187,35 @@ impl Emitter<'_> {
 }
 
 /// `a * b + c`.
-pub(super) fn sum(double: bool) -> &'static dyn LaneOp {
+pub(super) fn product_plus(double: bool) -> &'static dyn LaneOp {
     ops::fma(if double { Type::F64 } else { Type::F32 })
-        .unwrap_or_else(|| unreachable!("floats of 32 and 64 bits are multiplied and added"))
+        .unwrap_or_else(|| unreachable!("f32 and f64 have a multiply-add"))
 }
 
 /// `a * b - c`.
 pub(super) fn product_minus(double: bool) -> &'static dyn LaneOp {
     if double {
-        three_by_isa(|a: f64, b: f64, c: f64| a.mul_add(b, -c), |a: f64, b: f64, c: f64| a * b - c)
+        ternary_by_isa(
+            |a: f64, b: f64, c: f64| a.mul_add(b, -c),
+            |a: f64, b: f64, c: f64| a * b - c,
+        )
     } else {
-        three_by_isa(|a: f32, b: f32, c: f32| a.mul_add(b, -c), |a: f32, b: f32, c: f32| a * b - c)
+        ternary_by_isa(
+            |a: f32, b: f32, c: f32| a.mul_add(b, -c),
+            |a: f32, b: f32, c: f32| a * b - c,
+        )
     }
 }
 
 /// `c - a * b`.
 pub(super) fn minus_product(double: bool) -> &'static dyn LaneOp {
     if double {
-        three_by_isa(
+        ternary_by_isa(
             |a: f64, b: f64, c: f64| (-a).mul_add(b, c),
             |a: f64, b: f64, c: f64| c - a * b,
         )
     } else {
-        three_by_isa(
+        ternary_by_isa(
             |a: f32, b: f32, c: f32| (-a).mul_add(b, c),
             |a: f32, b: f32, c: f32| c - a * b,
         )

@@ -7,7 +7,8 @@ use crate::code::{Access, Address, Atomic, Index, MemorySpace, Step};
 use crate::lanes::Src;
 
 impl Emitter<'_> {
-    fn address(&mut self, place: Place, ty_size: u32) -> Address {
+    /// Returns the address of a place whose elements have this size in bytes.
+    fn address(&mut self, place: Place, element_size: u32) -> Address {
         let space = match place.space {
             AddressSpace::Binding(binding) => MemorySpace::Binding(binding),
             AddressSpace::Immediate => MemorySpace::Binding(self.code.writable.len() as u32),
@@ -22,12 +23,12 @@ impl Emitter<'_> {
             Location::Affine(affine) => Index::Affine(affine),
             Location::Lanes(start) => Index::Lanes(start),
         });
-        // Arrays of workgroup and local memory are counted in elements.
-        let unit = if matches!(space, MemorySpace::Binding(_)) { 1 } else { ty_size };
+        // Addresses in bindings are in bytes, those in workgroup and local memory in elements.
+        let unit = if matches!(space, MemorySpace::Binding(_)) { 1 } else { element_size };
         Address { space, index, stride: place.stride / unit, offset: place.offset / unit }
     }
 
-    /// Returns a load with locations for its results.
+    /// Returns a load, after allocating locations for its results.
     pub(super) fn load_access(&mut self, value: Value, place: Place, count: u8) -> Access {
         let ty = self.kir.ty(value);
         let address = self.address(place, ty.size());
@@ -45,13 +46,13 @@ impl Emitter<'_> {
 
     pub(super) fn load(&mut self, value: Value, place: Place, count: u8) {
         let access = self.load_access(value, place, count);
-        if self.class(value) == Variability::Uniform {
+        if self.variability(value) == Variability::Uniform {
             self.push(Step::LoadScalar(Box::new(access)));
         } else {
             self.push(Step::Load(Box::new(access)));
         }
         for nth in 0..u32::from(count) {
-            self.publish(Value(value.0 + nth));
+            self.expand_if_needed(Value(value.0 + nth));
         }
     }
 

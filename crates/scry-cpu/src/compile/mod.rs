@@ -28,8 +28,8 @@ use crate::code::{Code, LimitExceeded, Masks};
 use crate::exec::FRAGMENTS;
 use crate::lanes::{BLOCK, Sizes};
 
-/// The next [`Code::number`].
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
+/// The next [`Code::id`].
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Code {
     /// Compiles a kernel. Stack use grows with the nesting of statements: `Program::with_kir`
@@ -47,10 +47,10 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
         return compile(&kir.with_fragments(&FRAGMENTS));
     }
     let vectorization = limits::vectorize(kir)?;
-    // Loop exits only diverge if workgroups are not batched.
+    // Workgroups are batched only if no loop exit diverges; then nothing is split.
     let split = counters::split(kir, &vectorization.uniformity, &vectorization.divergent_exits);
     let (kir, Vectorization { lane_layout, uniformity, divergent_exits }) = match &split {
-        Some((kir, uniformity)) => (kir, vectorization.with(kir, uniformity)),
+        Some((kir, uniformity)) => (kir, vectorization.for_rewritten(kir, uniformity)),
         None => (kir, vectorization),
     };
     let live_ranges = liveness::live_ranges(kir, &uniformity);
@@ -58,8 +58,10 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
     let demand = demand::demand(kir, &uniformity, &live_ranges);
     let blocks = lane_layout.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
-    let masks =
-        Masks { alive: registers.forever(Type::Bool), outer: registers.forever(Type::Bool) };
+    let masks = Masks {
+        alive: registers.allocate_permanent(Type::Bool),
+        outer: registers.allocate_permanent(Type::Bool),
+    };
     let mut emitter = Emitter {
         kir,
         uniformity: &uniformity,
@@ -71,7 +73,7 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
         splats: vec![None; kir.values.len()],
         vars: vec![None; kir.vars.len()],
         code: Code {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             steps: Vec::new(),
             lane_layout,
             files: Sizes::default(),
@@ -95,9 +97,9 @@ fn compile(kir: &Kir) -> Result<Code, LimitExceeded> {
         depth: 0,
         constructs: Vec::new(),
     };
-    emitter.arrays();
-    emitter.vars();
-    emitter.kernel();
+    emitter.allocate_arrays();
+    emitter.allocate_vars();
+    emitter.emit_kernel();
     emitter.code.files = emitter.registers.sizes();
     emitter.code.depths = emitter.masks.len();
     emitter.code.conditions = emitter.conditions.count;

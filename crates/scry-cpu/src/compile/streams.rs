@@ -4,36 +4,41 @@ use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
 use super::analysis::fusion::{MulAdd, MulAddOperand, as_mul_add};
 use super::emitter::{Emitter, Location, Reg};
-use super::insts::{minus_product, product_minus, sum};
+use super::insts::{minus_product, product_minus, product_plus};
 use crate::code::{Access, Chain, ChainEnd, Operand, Step, Stream};
 use crate::lanes::{LaneOp, Src};
 
 impl Emitter<'_> {
-    /// Computes a value with the loads that were fused into it. Returns whether there are any.
+    /// Computes a value with the loads and the multiply-add that were fused into it. Returns false,
+    /// and emits nothing, if there are none.
     pub(super) fn stream(&mut self, value: Value, d: Reg) -> bool {
         let Reg::Lanes(d) = d else { return false };
-        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return false };
-        let loads = |term: &MulAddOperand| match term {
+        let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else {
+            return false;
+        };
+        let loads = |operand: &MulAddOperand| match operand {
             MulAddOperand::Value(value) => self.is_fused_load(*value),
             MulAddOperand::One | MulAddOperand::NegZero => false,
         };
-        let any = sum.terms.iter().any(loads);
-        let any = any || self.continues_chain(&sum);
-        if any {
-            self.push_stream(sum, d.start, None);
+        let fuses = mul_add.operands.iter().any(loads) || self.continues_chain(&mul_add);
+        if fuses {
+            self.push_stream(mul_add, d.start, None);
         }
-        any
+        fuses
     }
 
-    /// Computes a value that was fused into its store. Returns whether it was.
+    /// Computes a value that was fused into its store. Returns false, and emits nothing, if it was
+    /// not.
     pub(super) fn stream_to(&mut self, value: Value, mut store: Access) -> bool {
-        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return false };
+        let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else {
+            return false;
+        };
         if !self.live_ranges.fused[value.index()] {
             return false;
         }
         let Location::Lanes(d) = self.define(value) else { return false };
         store.from[0] = Src { start: d, step: 1 };
-        self.push_stream(sum, d, Some(store));
+        self.push_stream(mul_add, d, Some(store));
         true
     }
 
@@ -42,8 +47,8 @@ impl Emitter<'_> {
     }
 
     /// Returns the operand, if it is a multiply-add that is fused into this one.
-    fn fused_mul_add(&self, term: &MulAddOperand) -> Option<Value> {
-        match *term {
+    fn fused_mul_add(&self, operand: &MulAddOperand) -> Option<Value> {
+        match *operand {
             MulAddOperand::Value(value) if self.is_fused_mul_add(value) => Some(value),
             _ => None,
         }
@@ -51,13 +56,13 @@ impl Emitter<'_> {
 
     fn is_fused_mul_add(&self, value: Value) -> bool {
         let inst = self.kir.inst(value);
-        let sum = matches!(inst, Inst::Fma(..) | Inst::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
-        sum && self.live_ranges.fused[value.index()]
+        let adds = matches!(inst, Inst::Fma(..) | Inst::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
+        adds && self.live_ranges.fused[value.index()]
     }
 
-    fn push_stream(&mut self, sum: MulAdd, d: u32, store: Option<Access>) {
+    fn push_stream(&mut self, mul_add: MulAdd, d: u32, store: Option<Access>) {
         let mut stages = Vec::new();
-        let end = self.stages(sum, d, store, &mut stages);
+        let end = self.push_stages(mul_add, d, store, &mut stages);
         match (stages.len(), stages.pop()) {
             (1, Some(stage)) => self.push(Step::Stream(Box::new(stage))),
             (_, Some(stage)) => {
@@ -68,49 +73,53 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds a multiply-add to the stages, after those that were fused into it.
-    fn stages(
+    /// Adds a multiply-add to the stages, after those that were fused into it. Returns how it uses
+    /// the last of them.
+    fn push_stages(
         &mut self,
-        sum: MulAdd,
+        mul_add: MulAdd,
         d: u32,
         store: Option<Access>,
         stages: &mut Vec<Stream>,
     ) -> ChainEnd {
-        let stage = sum.as_stage(self.uniformity, |value| self.is_fused_mul_add(value));
-        let (sum, end) = match stage {
+        let stage = mul_add.as_stage(self.uniformity, |value| self.is_fused_mul_add(value));
+        let (mul_add, end) = match stage {
             Some((stage, Some(link))) => {
-                self.stage_before(link.from, stages);
+                self.push_previous_stages(link.from, stages);
                 (stage, link.end)
             }
-            Some((_, None)) | None => (sum, ChainEnd::Term),
+            Some((_, None)) | None => (mul_add, ChainEnd::Addend),
         };
         let from = stages.last().map(|stage| Src { start: stage.d, step: 1 });
-        let operands = sum.terms.map(|term| match (self.fused_mul_add(&term), from) {
+        let operands = mul_add.operands.map(|operand| match (self.fused_mul_add(&operand), from) {
             (Some(_), Some(from)) => Operand::Lanes(from),
-            _ => self.term(term),
+            _ => self.operand_of_stage(operand),
         });
-        let (op, negated) = (op(sum.negated), sum.negated);
+        let (op, negated) = (mul_add_op(mul_add.negated), mul_add.negated);
         stages.push(Stream { op, operands, negated, d, store });
         end
     }
 
-    /// Returns whether one of the terms is a fused multiply-add.
-    fn continues_chain(&self, sum: &MulAdd) -> bool {
-        sum.terms.iter().any(|term| self.fused_mul_add(term).is_some())
+    /// Returns whether one of the operands is a fused multiply-add.
+    fn continues_chain(&self, mul_add: &MulAdd) -> bool {
+        mul_add.operands.iter().any(|operand| self.fused_mul_add(operand).is_some())
     }
 
-    fn stage_before(&mut self, value: Value, stages: &mut Vec<Stream>) {
-        let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return };
-        let first =
-            sum.as_stage(self.uniformity, |_| false).filter(|_| !self.continues_chain(&sum));
-        let sum = first.map_or(sum, |(first, _)| first);
+    /// Adds the stages up to the one that computes `value`.
+    fn push_previous_stages(&mut self, value: Value, stages: &mut Vec<Stream>) {
+        let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) else { return };
+        let first = mul_add
+            .as_stage(self.uniformity, |_| false)
+            .filter(|_| !self.continues_chain(&mul_add));
+        let mul_add = first.map_or(mul_add, |(first, _)| first);
         if let Reg::Lanes(d) = self.temporary(Type::F32, false) {
-            self.stages(sum, d.start, None, stages);
+            self.push_stages(mul_add, d.start, None, stages);
         }
     }
 
-    fn term(&mut self, term: MulAddOperand) -> Operand {
-        let constant = match term {
+    /// Returns an operand of a stage: a fused load, or lanes.
+    fn operand_of_stage(&mut self, operand: MulAddOperand) -> Operand {
+        let constant = match operand {
             MulAddOperand::Value(value) if self.is_fused_load(value) => {
                 return self.fused_load(value);
             }
@@ -119,24 +128,24 @@ impl Emitter<'_> {
             MulAddOperand::NegZero => -0.0,
         };
         let constant = Const { ty: Type::F32, bits: constant.to_bits().into() };
-        match self.fixed_lanes(constant) {
+        match self.constant_lanes(constant) {
             Reg::Lanes(source) => Operand::Lanes(source),
-            Reg::Scalar(_) => unreachable!("these are lanes"),
+            Reg::Scalar(_) => unreachable!("constant lanes are lanes"),
         }
     }
 
     fn fused_load(&mut self, value: Value) -> Operand {
         let Inst::Load { place, count } = *self.kir.inst(value) else {
-            unreachable!("only loads are asked for")
+            unreachable!("the value is a fused load")
         };
         Operand::Memory(self.load_access(value, place, count))
     }
 }
 
-/// The operation on registers.
-fn op(negated: [bool; 2]) -> &'static dyn LaneOp {
+/// Returns the multiply-add on registers.
+fn mul_add_op(negated: [bool; 2]) -> &'static dyn LaneOp {
     match negated {
-        [false, false] => sum(false),
+        [false, false] => product_plus(false),
         [false, true] => product_minus(false),
         [true, _] => minus_product(false),
     }

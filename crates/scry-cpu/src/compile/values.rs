@@ -7,11 +7,11 @@ use crate::code::{Affine, AffineOp, AffineSrc, Step};
 use crate::lanes::{Args, LaneOp, Src};
 use crate::ops;
 
-/// Number of statements that are searched for the assignment of a value.
-const NEAR: usize = 16;
+/// Maximum number of statements that are searched for the assignment of a value.
+const MAX_DISTANCE: usize = 16;
 
 impl Emitter<'_> {
-    pub(super) fn class(&self, value: Value) -> Variability {
+    pub(super) fn variability(&self, value: Value) -> Variability {
         self.uniformity.values[value.index()]
     }
 
@@ -28,7 +28,7 @@ impl Emitter<'_> {
     }
 
     /// Allocates a constant scalar.
-    pub(super) fn fixed(&mut self, bits: u64) -> u32 {
+    pub(super) fn constant_scalar(&mut self, bits: u64) -> u32 {
         let scalar = self.scalar();
         self.code.constants.push((scalar, bits));
         scalar
@@ -40,7 +40,7 @@ impl Emitter<'_> {
             return location;
         }
         // Unreachable code may use values without a definition.
-        let zero = Location::Scalar(self.fixed(0));
+        let zero = Location::Scalar(self.constant_scalar(0));
         self.locations[value.index()] = Some(zero);
         zero
     }
@@ -48,38 +48,38 @@ impl Emitter<'_> {
     /// Allocates the location of a value.
     pub(super) fn define(&mut self, value: Value) -> Location {
         let live_range = self.live_ranges.values[value.index()];
-        let location = self.place(self.kir.ty(value), self.class(value), live_range);
+        let location = self.allocate(self.kir.ty(value), self.variability(value), live_range);
         self.locations[value.index()] = Some(location);
         location
     }
 
     /// Allocates a constant, which no step computes.
     pub(super) fn constant(&mut self, value: Value, constant: Const) {
-        let scalar = self.fixed(constant.bits);
+        let scalar = self.constant_scalar(constant.bits);
         self.locations[value.index()] = Some(Location::Scalar(scalar));
         if self.demand[value.index()] {
-            let block = self.registers.block(constant.ty);
+            let block = self.registers.allocate_block(constant.ty);
             self.code.splats.push((constant.ty, block, constant.bits));
             self.splats[value.index()] = Some(block);
         }
     }
 
-    /// Allocates a broadcast constant.
-    pub(super) fn fixed_lanes(&mut self, constant: Const) -> Reg {
-        let block = self.registers.block(constant.ty);
+    /// Allocates the broadcast of a constant.
+    pub(super) fn constant_lanes(&mut self, constant: Const) -> Reg {
+        let block = self.registers.allocate_block(constant.ty);
         self.code.splats.push((constant.ty, block, constant.bits));
         Reg::Lanes(Src { start: block, step: 0 })
     }
 
-    /// Expands a value that was just computed to lanes, if they are needed.
-    pub(super) fn publish(&mut self, value: Value) {
+    /// Emits the expansion of a value that was just computed to lanes, if they are needed.
+    pub(super) fn expand_if_needed(&mut self, value: Value) {
         if !self.demand[value.index()] {
             return;
         }
         match self.location(value) {
             Location::Scalar(scalar) => {
                 let ty = self.kir.ty(value);
-                let block = self.registers.block(ty);
+                let block = self.registers.allocate_block(ty);
                 self.splats[value.index()] = Some(block);
                 self.push(Step::Splat { ty, block, scalar });
             }
@@ -88,7 +88,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The lanes of a value.
+    /// Returns the lanes of a value; emits a broadcast if it has none yet.
     pub(super) fn lanes(&mut self, value: Value) -> Src {
         match self.location(value) {
             Location::Lanes(start) | Location::Affine(Affine { lanes: start, .. }) => {
@@ -105,25 +105,29 @@ impl Emitter<'_> {
     }
 
     fn splat(&mut self, ty: Type, scalar: u32) -> u32 {
-        let block = self.registers.block(ty);
+        let block = self.registers.allocate_block(ty);
         self.push(Step::Splat { ty, block, scalar });
         block
     }
 
-    /// The scalar of a uniform value.
-    pub(super) fn uniform(&mut self, value: Value) -> u32 {
+    /// Returns the scalar of a uniform value.
+    pub(super) fn uniform_scalar(&mut self, value: Value) -> u32 {
         match self.location(value) {
             Location::Scalar(scalar) => scalar,
             Location::Affine(_) | Location::Lanes(_) => {
                 debug_assert!(false, "{value} is not uniform");
-                self.fixed(0)
+                self.constant_scalar(0)
             }
         }
     }
 
-    /// An operand for scalars or lanes.
+    /// Returns a value as an operand: its scalar, or its lanes.
     pub(super) fn operand(&mut self, value: Value, uniform: bool) -> Reg {
-        if uniform { Reg::Scalar(self.uniform(value)) } else { Reg::Lanes(self.lanes(value)) }
+        if uniform {
+            Reg::Scalar(self.uniform_scalar(value))
+        } else {
+            Reg::Lanes(self.lanes(value))
+        }
     }
 
     /// Allocates a register until the end of the current statement.
@@ -131,7 +135,7 @@ impl Emitter<'_> {
         if uniform {
             Reg::Scalar(self.scalar())
         } else {
-            Reg::lanes(self.registers.until(self.position, ty))
+            Reg::lanes(self.registers.allocate(self.position, ty))
         }
     }
 
@@ -160,49 +164,52 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operand of an affine operation.
+    /// Returns a value as an operand of an affine operation.
     pub(super) fn affine_operand(&mut self, value: Value) -> AffineSrc {
         match self.location(value) {
             Location::Affine(affine) => AffineSrc::Slot(affine),
             Location::Scalar(index) => {
                 let block = match self.splats[value.index()] {
                     Some(block) => block,
-                    None => self.registers.block(Type::U32),
+                    None => self.registers.allocate_block(Type::U32),
                 };
                 AffineSrc::Scalar { index, block }
             }
             Location::Lanes(_) => {
                 debug_assert!(false, "{value} is not affine");
-                AffineSrc::Scalar { index: self.fixed(0), block: 0 }
+                AffineSrc::Scalar { index: self.constant_scalar(0), block: 0 }
             }
         }
     }
 
-    /// Reads a variable.
-    pub(super) fn read(&mut self, value: Value, var: Var) {
-        let from = self.var(var);
-        if self.live_ranges.aliased[value.index()] && self.class(value) == kind_of(from) {
+    /// Compiles the read of a variable. An aliased read shares the variable's location.
+    pub(super) fn read_var(&mut self, value: Value, var: Var) {
+        let from = self.var_location(var);
+        if self.live_ranges.aliased[value.index()]
+            && self.variability(value) == variability_of(from)
+        {
             self.locations[value.index()] = Some(from);
         } else {
             let to = self.define(value);
             self.copy(self.kir.ty(value), to, from);
         }
-        self.publish(value);
+        self.expand_if_needed(value);
     }
 
     /// Returns the location of a variable; allocates it at the first assignment.
-    pub(super) fn var(&mut self, var: Var) -> Location {
+    pub(super) fn var_location(&mut self, var: Var) -> Location {
         if let Some(location) = self.vars[var.index()] {
             return location;
         }
         let live_range = self.live_ranges.vars[var.index()].live_range;
-        let class = self.uniformity.vars[var.index()].class;
-        let location = self.place(self.kir.vars[var.index()], class, live_range);
+        let variability = self.uniformity.vars[var.index()].class;
+        let location = self.allocate(self.kir.vars[var.index()], variability, live_range);
         self.vars[var.index()] = Some(location);
         location
     }
 
-    /// Copies between locations of the same variability, in all lanes.
+    /// Emits a copy in all lanes, between locations of the same variability, or from a scalar to an
+    /// affine location.
     pub(super) fn copy(&mut self, ty: Type, to: Location, from: Location) {
         match (to, from) {
             (Location::Scalar(d), Location::Scalar(a)) => {
@@ -210,13 +217,13 @@ impl Emitter<'_> {
             }
             (Location::Affine(d), Location::Affine(a)) => self.copy_affine(d, AffineSrc::Slot(a)),
             (Location::Affine(d), Location::Scalar(index)) => {
-                let block = self.registers.block(ty);
+                let block = self.registers.allocate_block(ty);
                 self.copy_affine(d, AffineSrc::Scalar { index, block });
             }
             (Location::Lanes(d), Location::Lanes(a)) => {
                 self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::lanes(a)]);
             }
-            (to, from) => debug_assert!(false, "{from:?} is copied to {to:?}"),
+            (to, from) => debug_assert!(false, "{from:?} cannot be copied to {to:?}"),
         }
     }
 
@@ -225,21 +232,21 @@ impl Emitter<'_> {
         self.push(Step::Affine { op: AffineOp::Copy, lanes, d, a, b: a });
     }
 
-    /// Sets a location to zero.
+    /// Emits the assignment of zero to a location, in all lanes.
     pub(super) fn zero(&mut self, ty: Type, location: Location) {
         match location {
             Location::Scalar(_) | Location::Affine(_) => {
-                let zero = Location::Scalar(self.fixed(0));
+                let zero = Location::Scalar(self.constant_scalar(0));
                 self.copy(ty, location, zero);
             }
             Location::Lanes(d) => self.push(Step::Zero { ty, d }),
         }
     }
 
-    /// Assigns a variable.
+    /// Compiles the assignment of a variable.
     pub(super) fn assign(&mut self, var: Var, value: Value) {
         let ty = self.kir.ty(value);
-        match self.var(var) {
+        match self.var_location(var) {
             Location::Lanes(d) => {
                 let value = self.lanes(value);
                 if self.uniformity.vars[var.index()].partial {
@@ -261,15 +268,16 @@ impl Emitter<'_> {
     /// value's only use is an assignment to it soon after. `rest` are the following statements of
     /// the block.
     pub(super) fn destination(&mut self, value: Value, rest: &[Stmt]) -> Option<u32> {
-        let computed = matches!(
+        let can_write_anywhere = matches!(
             self.kir.inst(value),
             Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..)
         );
-        if !computed || self.live_ranges.uses[value.index()] != 1 {
+        if !can_write_anywhere || self.live_ranges.uses[value.index()] != 1 {
             return None;
         }
-        let near = rest.iter().take(NEAR);
-        let var = near.map_while(|stmt| self.on_the_way(stmt, value)).find_map(|var| var)?;
+        let following = rest.iter().take(MAX_DISTANCE);
+        let var =
+            following.map_while(|stmt| self.search_assignment(stmt, value)).find_map(|var| var)?;
         let uniformity = self.uniformity.vars[var.index()];
         if uniformity.class != Variability::Varying
             || uniformity.partial
@@ -277,15 +285,15 @@ impl Emitter<'_> {
         {
             return None;
         }
-        match self.var(var) {
+        match self.var_location(var) {
             Location::Lanes(start) => Some(start),
             Location::Scalar(_) | Location::Affine(_) => None,
         }
     }
 
-    /// Returns `Some(Some(var))` if the statement assigns the value to `var`, and `None` if the
-    /// search ends here.
-    fn on_the_way(&self, stmt: &Stmt, value: Value) -> Option<Option<Var>> {
+    /// Returns `Some(Some(var))` if the statement assigns the value to `var`, `Some(None)` to
+    /// search the next statement, and `None` to give up.
+    fn search_assignment(&self, stmt: &Stmt, value: Value) -> Option<Option<Var>> {
         match stmt {
             Stmt::Set(var, assigned) => Some((*assigned == value).then_some(*var)),
             Stmt::Let(_) => Some(None),
@@ -312,7 +320,7 @@ impl Emitter<'_> {
     }
 }
 
-fn kind_of(location: Location) -> Variability {
+fn variability_of(location: Location) -> Variability {
     match location {
         Location::Scalar(_) => Variability::Uniform,
         Location::Affine(_) => Variability::Affine,

@@ -11,12 +11,12 @@ use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
 use crate::ops;
 
 impl Frame<'_> {
-    /// Returns the coefficients of an operand; `linear` is false if it has none.
-    fn linear(&self, source: AffineSrc) -> Coefficients {
+    /// Returns the coefficients of an operand.
+    fn operand_coefficients(&self, source: AffineSrc) -> Coefficients {
         match source {
             AffineSrc::Slot(affine) => {
-                // The lanes of the copy are not expanded yet.
-                Coefficients { spread: false, ..self.coefficients(affine) }
+                // A result with these coefficients is not expanded yet.
+                Coefficients { expanded: false, ..self.coefficients(affine) }
             }
             AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
         }
@@ -26,7 +26,7 @@ impl Frame<'_> {
     fn lanes_of(&self, source: AffineSrc) -> Src {
         match source {
             AffineSrc::Slot(affine) => {
-                self.spread(affine);
+                self.expand(affine);
                 Src { start: affine.lanes, step: 1 }
             }
             AffineSrc::Scalar { index, block } => {
@@ -37,36 +37,36 @@ impl Frame<'_> {
     }
 
     /// Expands an affine value to lanes.
-    pub(super) fn spread(&self, affine: Affine) {
+    pub(super) fn expand(&self, affine: Affine) {
         let coefficients = self.coefficients(affine);
-        if !coefficients.linear || coefficients.spread {
+        if !coefficients.is_affine || coefficients.expanded {
             return;
         }
         let registers = &u32::file(self.files())[affine.lanes as usize..][self.blocks()];
         match strided_rows(&self.affine_pattern(coefficients)) {
             Some(rows) => {
-                let within = rows.within();
+                let offsets = rows.lane_offsets();
                 for (block, register) in self.blocks().zip(registers) {
                     let first = rows.origin(block);
-                    register.set(within.map(|lane| first.wrapping_add(lane)));
+                    register.set(offsets.map(|offset| first.wrapping_add(offset)));
                 }
             }
             None => {
                 for (block, register) in self.blocks().zip(registers) {
-                    register.set(self.block_of(&coefficients, block));
+                    register.set(self.affine_block(&coefficients, block));
                 }
             }
         }
-        let whole = self.blocks() == (0..self.extent);
-        self.set_coefficients(affine, Coefficients { spread: whole, ..coefficients });
+        let expanded = self.blocks() == (0..self.block_count);
+        self.set_coefficients(affine, Coefficients { expanded, ..coefficients });
     }
 
     /// Computes a block of lanes of an affine value.
     #[inline(always)]
-    pub(super) fn block_of(&self, coefficients: &Coefficients, block: usize) -> [u32; BLOCK] {
+    pub(super) fn affine_block(&self, coefficients: &Coefficients, block: usize) -> [u32; BLOCK] {
         let coordinates = match self.scratch.coordinates.get(block) {
             Some(coordinates) => coordinates,
-            None => &self.interleaved(block),
+            None => &self.interleaved_coordinates(block),
         };
         let mut lanes = [coefficients.base; BLOCK];
         let axes = coordinates.iter().zip(coefficients.step);
@@ -78,16 +78,16 @@ impl Frame<'_> {
         lanes
     }
 
-    /// The positions of a block of interleaved lanes along x, y, z, and the numbers of their
-    /// workgroups.
-    fn interleaved(&self, block: usize) -> [[u32; BLOCK]; 4] {
+    /// Returns the positions of a block of interleaved lanes along x, y, z, and the numbers of
+    /// their workgroups in the batch.
+    fn interleaved_coordinates(&self, block: usize) -> [[u32; BLOCK]; 4] {
         let [width, height, _] = self.code.lane_layout.size;
-        let across = width * self.count;
-        let axis = |of: &dyn Fn(u32, u32) -> u32| {
+        let row_lanes = width * self.count;
+        let axis = |f: &dyn Fn(u32, u32) -> u32| {
             std::array::from_fn(|lane| {
                 let number = (block * BLOCK + lane) as u32;
                 // All of these are powers of two.
-                of(number & (across - 1), number >> across.trailing_zeros())
+                f(number & (row_lanes - 1), number >> row_lanes.trailing_zeros())
             })
         };
         [
@@ -106,8 +106,8 @@ impl Frame<'_> {
         a: AffineSrc,
         b: AffineSrc,
     ) {
-        let (x, y) = (self.linear(a), self.linear(b));
-        let result = if x.linear && y.linear { self.combine(op, x, y) } else { None };
+        let (x, y) = (self.operand_coefficients(a), self.operand_coefficients(b));
+        let result = if x.is_affine && y.is_affine { self.combine(op, x, y) } else { None };
         if let Some(result) = result {
             return self.set_coefficients(d, result);
         }
@@ -120,28 +120,29 @@ impl Frame<'_> {
     fn combine(&self, op: AffineOp, x: Coefficients, y: Coefficients) -> Option<Coefficients> {
         match op {
             AffineOp::Copy => Some(x),
-            AffineOp::Add => Some(each(x, y, u32::wrapping_add)),
-            AffineOp::Sub => Some(each(x, y, u32::wrapping_sub)),
-            AffineOp::Neg => Some(negated(x)),
+            AffineOp::Add => Some(zip_with(x, y, u32::wrapping_add)),
+            AffineOp::Sub => Some(zip_with(x, y, u32::wrapping_sub)),
+            AffineOp::Neg => Some(negate(x)),
             // -1 - x
-            AffineOp::Not => Some(each(constant(u32::MAX), x, u32::wrapping_sub)),
+            AffineOp::Not => Some(zip_with(constant(u32::MAX), x, u32::wrapping_sub)),
             AffineOp::Mul if y.step == [0; 4] => Some(scale(x, y.base)),
             AffineOp::Mul if x.step == [0; 4] => Some(scale(y, x.base)),
             AffineOp::Shl if y.step == [0; 4] => Some(scale(x, 1u32.wrapping_shl(y.base))),
-            AffineOp::Min { signed } => self.smaller(x, y, signed),
+            AffineOp::Min { signed } => self.min(x, y, signed),
             // The maximum is the operand that is not the minimum.
             AffineOp::Max { signed } => {
-                self.smaller(x, y, signed).map(|smaller| if smaller == x { y } else { x })
+                self.min(x, y, signed).map(|min| if min == x { y } else { x })
             }
             AffineOp::Mul | AffineOp::Shl => None,
         }
     }
 
-    fn smaller(&self, x: Coefficients, y: Coefficients, signed: bool) -> Option<Coefficients> {
-        let (of_x, of_y) = (self.range(x, signed)?, self.range(y, signed)?);
-        if of_x.1 <= of_y.0 {
+    /// Returns the minimum of two values, if it is the same operand in all lanes.
+    fn min(&self, x: Coefficients, y: Coefficients, signed: bool) -> Option<Coefficients> {
+        let (x_range, y_range) = (self.range(x, signed)?, self.range(y, signed)?);
+        if x_range.1 <= y_range.0 {
             Some(x)
-        } else if of_y.1 <= of_x.0 {
+        } else if y_range.1 <= x_range.0 {
             Some(y)
         } else {
             None
@@ -149,11 +150,11 @@ impl Frame<'_> {
     }
 
     /// Returns bounds of the values of all lanes, if no lane wraps.
-    pub(super) fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
-        let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
+    pub(super) fn range(&self, x: Coefficients, signed: bool) -> Option<(i64, i64)> {
+        let base = if signed { i64::from(x.base as i32) } else { i64::from(x.base) };
         let [width, height, depth] = self.code.lane_layout.size;
         let (mut low, mut high) = (base, base);
-        for (step, size) in of.step.into_iter().zip([width, height, depth, self.count]) {
+        for (step, size) in x.step.into_iter().zip([width, height, depth, self.count]) {
             let reach = i64::from(step as i32) * i64::from(size - 1);
             if reach < 0 { low += reach } else { high += reach }
         }
@@ -167,8 +168,8 @@ impl Frame<'_> {
 
     pub(super) fn affine_select(&self, condition: u32, d: Affine, a: AffineSrc, b: AffineSrc) {
         let chosen = if self.scalar(condition) != 0 { a } else { b };
-        let coefficients = self.linear(chosen);
-        if !coefficients.linear {
+        let coefficients = self.operand_coefficients(chosen);
+        if !coefficients.is_affine {
             let args = Args { d: d.lanes, a: self.lanes_of(chosen), ..Args::default() };
             ops::copy(Type::U32).lanes(self.isa, self.files(), self.blocks(), &args);
         }
@@ -184,11 +185,11 @@ impl Frame<'_> {
         a: AffineSrc,
         b: AffineSrc,
     ) {
-        let (x, y) = (self.linear(a), self.linear(b));
-        let linear = x.linear && y.linear;
-        let decided = linear.then(|| self.decide(comparison, signed, x, y)).flatten();
-        self.note(d, decided);
-        if decided.is_none() {
+        let (x, y) = (self.operand_coefficients(a), self.operand_coefficients(b));
+        let affine = x.is_affine && y.is_affine;
+        let uniform = affine.then(|| self.compare_ranges(comparison, signed, x, y)).flatten();
+        self.record(d, uniform);
+        if uniform.is_none() {
             let args =
                 Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
             lanes.lanes(self.isa, self.files(), self.blocks(), &args);
@@ -196,9 +197,9 @@ impl Frame<'_> {
     }
 
     /// Records the result of a condition, if it was uniform.
-    fn note(&self, condition: Condition, decided: Option<bool>) {
-        self.decided[condition.number as usize].set(decided);
-        if let Some(holds) = decided.filter(|_| condition.fill) {
+    fn record(&self, condition: Condition, uniform: Option<bool>) {
+        self.uniform_conditions[condition.number as usize].set(uniform);
+        if let Some(holds) = uniform.filter(|_| condition.fill) {
             self.fill(condition, holds);
         }
     }
@@ -209,24 +210,25 @@ impl Frame<'_> {
     }
 
     /// Returns the result of a condition, if it was uniform.
-    pub(super) fn decided(&self, number: Option<u32>) -> Option<bool> {
-        self.decided[number? as usize].get()
+    pub(super) fn uniform_condition(&self, number: Option<u32>) -> Option<bool> {
+        self.uniform_conditions[number? as usize].get()
     }
 
-    pub(super) fn both(&self, and: bool, d: Condition, a: Condition, b: Condition) {
-        let of = |condition: Condition| self.decided[condition.number as usize].get();
-        let decided = match (of(a), of(b)) {
+    /// Executes a conjunction, or without `and`, a disjunction.
+    pub(super) fn logical(&self, and: bool, d: Condition, a: Condition, b: Condition) {
+        let value = |condition: Condition| self.uniform_conditions[condition.number as usize].get();
+        let uniform = match (value(a), value(b)) {
             // `false` decides a conjunction, `true` a disjunction.
             (Some(one), _) | (_, Some(one)) if one != and => Some(one),
             (Some(_), Some(_)) => Some(and),
             _ => None,
         };
-        self.note(d, decided);
-        if decided.is_some() {
+        self.record(d, uniform);
+        if uniform.is_some() {
             return;
         }
         for condition in [a, b] {
-            if let Some(holds) = of(condition) {
+            if let Some(holds) = value(condition) {
                 self.fill(condition, holds);
             }
         }
@@ -238,20 +240,21 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns whether a comparison holds for all lanes, or for no lane; `None` if it varies.
-    fn decide(
+    /// Returns whether a comparison holds for all lanes or for none; `None` if the ranges of the
+    /// operands do not decide it.
+    fn compare_ranges(
         &self,
         comparison: Comparison,
         signed: bool,
         x: Coefficients,
         y: Coefficients,
     ) -> Option<bool> {
-        let (of_x, of_y) = (self.range(x, signed)?, self.range(y, signed)?);
-        let (before, after) = (of_x.1 < of_y.0, of_x.0 > of_y.1);
+        let (x_range, y_range) = (self.range(x, signed)?, self.range(y, signed)?);
+        let (before, after) = (x_range.1 < y_range.0, x_range.0 > y_range.1);
         match comparison {
             Comparison::Less if before => Some(true),
-            Comparison::Less if of_x.0 >= of_y.1 => Some(false),
-            Comparison::LessOrEqual if of_x.1 <= of_y.0 => Some(true),
+            Comparison::Less if x_range.0 >= y_range.1 => Some(false),
+            Comparison::LessOrEqual if x_range.1 <= y_range.0 => Some(true),
             Comparison::LessOrEqual if after => Some(false),
             Comparison::Equal if before || after => Some(false),
             Comparison::NotEqual if before || after => Some(true),
@@ -260,20 +263,21 @@ impl Frame<'_> {
     }
 }
 
-fn each(x: Coefficients, y: Coefficients, f: impl Fn(u32, u32) -> u32) -> Coefficients {
+/// Combines the coefficients of two values one by one.
+fn zip_with(x: Coefficients, y: Coefficients, f: impl Fn(u32, u32) -> u32) -> Coefficients {
     let step = std::array::from_fn(|axis| f(x.step[axis], y.step[axis]));
-    Coefficients { base: f(x.base, y.base), step, linear: true, spread: false }
+    Coefficients { base: f(x.base, y.base), step, is_affine: true, expanded: false }
 }
 
 fn scale(x: Coefficients, by: u32) -> Coefficients {
     let step = x.step.map(|step| step.wrapping_mul(by));
-    Coefficients { base: x.base.wrapping_mul(by), step, linear: true, spread: false }
+    Coefficients { base: x.base.wrapping_mul(by), step, is_affine: true, expanded: false }
 }
 
 fn constant(base: u32) -> Coefficients {
-    Coefficients { base, step: [0; 4], linear: true, spread: false }
+    Coefficients { base, step: [0; 4], is_affine: true, expanded: false }
 }
 
-fn negated(x: Coefficients) -> Coefficients {
-    each(constant(0), x, u32::wrapping_sub)
+fn negate(x: Coefficients) -> Coefficients {
+    zip_with(constant(0), x, u32::wrapping_sub)
 }

@@ -3,9 +3,9 @@
 use scry_ir::kir::{AtomicOp, Type};
 
 use super::frame::Frame;
-use super::indices::each;
-use super::memory::place;
-use super::workgroup_memory::{InShared, cell};
+use super::indices::lane_indices;
+use super::memory::element_offset;
+use super::workgroup_memory::{WorkgroupBits, cell};
 use crate::code::{Atomic, MemorySpace};
 use crate::lanes::{BLOCK, Lane};
 
@@ -24,60 +24,65 @@ impl Frame<'_> {
         }
     }
 
-    fn atomic_of<B: InShared>(&self, atomic: &Atomic, change: Change<B>) {
+    fn atomic_of<B: WorkgroupBits>(&self, atomic: &Atomic, change: Change<B>) {
         let file = B::file(self.files());
         let pattern = self.pattern(&atomic.address.index);
         for block in self.blocks() {
-            let indices = each(self.indices(&pattern, block));
+            let indices = lane_indices(self.indices(&pattern, block));
             let active = self.active(block);
             let values = file[atomic.value.at(block)].get();
             let compare = file[atomic.compare.at(block)].get();
             let mut results = [B::ZERO; BLOCK];
             for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
                 let (value, compare) = (values[lane], compare[lane]);
-                let byte = self.own_place::<B>(
+                let offset = self.workgroup_offset::<B>(
                     atomic.address.space,
                     block,
-                    place(&atomic.address, indices[lane]),
+                    element_offset(&atomic.address, indices[lane]),
                 );
                 results[lane] = match atomic.op {
-                    AtomicOp::Load => self.atomic_load(atomic.address.space, byte),
-                    AtomicOp::Store => self.atomic_store(atomic.address.space, byte, value),
+                    AtomicOp::Load => self.atomic_load(atomic.address.space, offset),
+                    AtomicOp::Store => self.atomic_store(atomic.address.space, offset, value),
                     AtomicOp::CompareExchange => {
                         let replace = |old| if old == compare { value } else { old };
-                        self.update(atomic.address.space, byte, replace)
+                        self.update(atomic.address.space, offset, replace)
                     }
-                    _ => self.update(atomic.address.space, byte, |old| change(old, value)),
+                    _ => self.update(atomic.address.space, offset, |old| change(old, value)),
                 };
             }
             file[atomic.d as usize + block].set(results);
         }
     }
 
-    fn atomic_load<B: InShared>(&self, space: MemorySpace, place: u64) -> B {
+    fn atomic_load<B: WorkgroupBits>(&self, space: MemorySpace, offset: u64) -> B {
         match space {
-            MemorySpace::Binding(binding) => self.regions[binding as usize].get(place),
-            _ => self.update(space, place, |old| old),
+            MemorySpace::Binding(binding) => self.regions[binding as usize].get(offset),
+            _ => self.update(space, offset, |old| old),
         }
     }
 
-    fn atomic_store<B: InShared>(&self, space: MemorySpace, place: u64, value: B) -> B {
+    fn atomic_store<B: WorkgroupBits>(&self, space: MemorySpace, offset: u64, value: B) -> B {
         match space {
-            MemorySpace::Binding(binding) => self.regions[binding as usize].set(place, value),
+            MemorySpace::Binding(binding) => self.regions[binding as usize].set(offset, value),
             _ => {
-                self.update(space, place, |_| value);
+                self.update(space, offset, |_| value);
             }
         }
         B::ZERO
     }
 
     /// Updates an element, and returns its previous value.
-    fn update<B: InShared>(&self, space: MemorySpace, place: u64, change: impl Fn(B) -> B) -> B {
+    fn update<B: WorkgroupBits>(
+        &self,
+        space: MemorySpace,
+        offset: u64,
+        change: impl Fn(B) -> B,
+    ) -> B {
         match space {
-            MemorySpace::Binding(binding) => self.regions[binding as usize].update(place, change),
+            MemorySpace::Binding(binding) => self.regions[binding as usize].update(offset, change),
             MemorySpace::Shared(start) => {
                 let cells = B::cells(&self.scratch.shared);
-                let Some(cell) = cell(cells, u64::from(start) + place) else {
+                let Some(cell) = cell(cells, u64::from(start) + offset) else {
                     return B::ZERO;
                 };
                 let old = cell.get();
@@ -104,18 +109,18 @@ fn change_u32(op: AtomicOp) -> Change<u32> {
 
 fn change_i32(op: AtomicOp) -> Change<u32> {
     match op {
-        AtomicOp::Min => |old, value| i32::of(old).min(i32::of(value)).bits(),
-        AtomicOp::Max => |old, value| i32::of(old).max(i32::of(value)).bits(),
+        AtomicOp::Min => |old, value| i32::from_bits(old).min(i32::from_bits(value)).to_bits(),
+        AtomicOp::Max => |old, value| i32::from_bits(old).max(i32::from_bits(value)).to_bits(),
         other => change_u32(other),
     }
 }
 
 fn change_f32(op: AtomicOp) -> Change<u32> {
     match op {
-        AtomicOp::Add => |old, value| (f32::of(old) + f32::of(value)).bits(),
-        AtomicOp::Sub => |old, value| (f32::of(old) - f32::of(value)).bits(),
-        AtomicOp::Min => |old, value| f32::of(old).min(f32::of(value)).bits(),
-        AtomicOp::Max => |old, value| f32::of(old).max(f32::of(value)).bits(),
+        AtomicOp::Add => |old, value| (f32::from_bits(old) + f32::from_bits(value)).to_bits(),
+        AtomicOp::Sub => |old, value| (f32::from_bits(old) - f32::from_bits(value)).to_bits(),
+        AtomicOp::Min => |old, value| f32::from_bits(old).min(f32::from_bits(value)).to_bits(),
+        AtomicOp::Max => |old, value| f32::from_bits(old).max(f32::from_bits(value)).to_bits(),
         other => change_u32(other),
     }
 }
@@ -135,8 +140,8 @@ fn change_u64(op: AtomicOp) -> Change<u64> {
 
 fn change_i64(op: AtomicOp) -> Change<u64> {
     match op {
-        AtomicOp::Min => |old, value| i64::of(old).min(i64::of(value)).bits(),
-        AtomicOp::Max => |old, value| i64::of(old).max(i64::of(value)).bits(),
+        AtomicOp::Min => |old, value| i64::from_bits(old).min(i64::from_bits(value)).to_bits(),
+        AtomicOp::Max => |old, value| i64::from_bits(old).max(i64::from_bits(value)).to_bits(),
         other => change_u64(other),
     }
 }

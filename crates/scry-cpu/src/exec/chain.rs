@@ -7,13 +7,13 @@ use crate::lanes::{Bits, IsaLevel, Src};
 use crate::strided::{Words, fold};
 
 /// Maximum number of stages of a chain.
-pub(crate) const MOST: usize = 5;
+pub(crate) const MAX_STAGES: usize = 5;
 
 /// The addend of the first stage, and the loaded operand of each stage.
-const INPUTS: usize = MOST + 1;
+const MAX_INPUTS: usize = MAX_STAGES + 1;
 
 impl Frame<'_> {
-    /// Computes as many contiguous blocks as possible in one pass, and the rest stage by stage.
+    /// Computes as many contiguous blocks as possible in one pass, and the others stage by stage.
     pub(super) fn chain(&mut self, chain: &Chain) {
         let lanes = self.lanes;
         let store = chain.stages.last().and_then(|stage| stage.store.as_ref());
@@ -52,97 +52,103 @@ impl Frame<'_> {
             Some(access) => self.strided_words(access),
         };
         let Some(target) = target else { return first };
-        let mut lines = [const { StridedWords::Lanes(Src { start: 0, step: 1 }) }; INPUTS];
-        let mut factors = [0.0; MOST];
+        let mut sources = [const { StridedWords::Lanes(Src { start: 0, step: 1 }) }; MAX_INPUTS];
+        let mut factors = [0.0; MAX_STAGES];
         let mut used = 1;
-        let Some(line) = self.operand_words(&chain.stages[0].operands[2]) else { return first };
-        lines[0] = line;
+        let Some(source) = self.operand_words(&chain.stages[0].operands[2]) else { return first };
+        sources[0] = source;
         for (nth, stage) in chain.stages.iter().enumerate() {
-            factors[nth] = self.factor(stage);
+            factors[nth] = self.uniform_operand(stage);
             let input = match chain.end {
                 ChainEnd::Scaled if nth + 1 == count => continue,
                 ChainEnd::Factor if nth + 1 == count => &stage.operands[2],
                 _ => &stage.operands[0],
             };
-            let Some(line) = self.operand_words(input) else { return first };
-            lines[used] = line;
+            let Some(source) = self.operand_words(input) else { return first };
+            sources[used] = source;
             used += 1;
         }
-        let lines = &lines[..used];
-        if target.is_shared() || lines.iter().any(StridedWords::is_shared) {
+        let sources = &sources[..used];
+        if target.is_broadcast() || sources.iter().any(StridedWords::is_broadcast) {
             return first;
         }
-        let mut all = [&target; INPUTS + 1];
-        for (to, line) in all.iter_mut().zip(lines) {
-            *to = line;
+        let mut all = [&target; MAX_INPUTS + 1];
+        for (to, source) in all.iter_mut().zip(sources) {
+            *to = source;
         }
-        let powers = CommonStrides::of(&all);
+        let common = CommonStrides::new(&all);
         let mut block = first;
         while block < self.lanes.end {
-            let grid = powers.grid(block, self.lanes.end);
-            let words = |line| {
-                let words = self.words(line, block, powers.blocks, grid)?;
-                words.is_run(grid).then_some(words)
+            let grid = common.grid(block, self.lanes.end);
+            let words = |source| {
+                let words = self.words(source, block, common.blocks, grid)?;
+                words.is_contiguous(grid).then_some(words)
             };
             let Some(d) = words(&target) else { break };
-            let mut inputs = [d; INPUTS];
-            for (input, line) in inputs.iter_mut().zip(lines) {
-                let Some(words) = words(line) else { return block };
+            let mut inputs = [d; MAX_INPUTS];
+            for (input, source) in inputs.iter_mut().zip(sources) {
+                let Some(words) = words(source) else { return block };
                 *input = words;
             }
-            pass(chain, &inputs, &factors, d, &f);
+            compute_grid(chain, &inputs, &factors, d, &f);
             block += grid.rows * grid.blocks;
         }
         block
     }
 
-    /// The factor of a stage, which is the same for all lanes.
+    /// Returns the operand `b` of a stage, which is the same for all lanes.
     #[inline(always)]
-    fn factor(&self, stage: &Stream) -> f32 {
+    fn uniform_operand(&self, stage: &Stream) -> f32 {
         let sign = u32::from(stage.negated[0]) << 31;
         match stage.operands[1] {
             Operand::Lanes(Src { start, .. }) => {
                 f32::from_bits(u32::file(self.files())[start as usize].get()[0] ^ sign)
             }
-            Operand::Memory(_) => unreachable!("factors of chains are in registers"),
+            Operand::Memory(_) => unreachable!("uniform operands of chains are in registers"),
         }
     }
 }
 
 /// Computes a grid of blocks in one pass.
 #[inline(always)]
-fn pass(
+fn compute_grid(
     chain: &Chain,
-    inputs: &[Words<'_>; INPUTS],
-    y: &[f32; MOST],
+    inputs: &[Words<'_>; MAX_INPUTS],
+    factors: &[f32; MAX_STAGES],
     d: Words<'_>,
     f: &impl Fn(f32, f32, f32) -> f32,
 ) {
     let [c, x @ ..] = *inputs;
     let count = chain.stages.len();
     // The factor and the input of the last stage, which may differ from the others.
-    let (factor, end) = (y[count - 1], x[count - 1]);
-    let t = [(x[0], y[0]), (x[1], y[1]), (x[2], y[2]), (x[3], y[3]), (x[4], y[4])];
-    let terms = |sum: f32, _| sum;
-    let multiplied = |sum: f32, x: f32| f(sum, factor, x);
-    let scaled = |sum: f32, _| sum * factor;
+    let (factor, end) = (factors[count - 1], x[count - 1]);
+    let t = [
+        (x[0], factors[0]),
+        (x[1], factors[1]),
+        (x[2], factors[2]),
+        (x[3], factors[3]),
+        (x[4], factors[4]),
+    ];
+    let unchanged = |sum: f32, _| sum;
+    let multiply_add = |sum: f32, x: f32| f(sum, factor, x);
+    let scale = |sum: f32, _| sum * factor;
     match (chain.end, count) {
-        (ChainEnd::Term, 2) => fold([c, d], [t[0], t[1]], f, None, terms),
-        (ChainEnd::Term, 3) => fold([c, d], [t[0], t[1], t[2]], f, None, terms),
-        (ChainEnd::Term, 4) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, terms),
-        (ChainEnd::Term, _) => fold([c, d], t, f, None, terms),
-        (ChainEnd::Factor, 2) => fold([c, d], [t[0]], f, Some(end), multiplied),
-        (ChainEnd::Factor, 3) => fold([c, d], [t[0], t[1]], f, Some(end), multiplied),
-        (ChainEnd::Factor, 4) => fold([c, d], [t[0], t[1], t[2]], f, Some(end), multiplied),
-        (ChainEnd::Factor, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, Some(end), multiplied),
-        (ChainEnd::Scaled, 2) => fold([c, d], [t[0]], f, None, scaled),
-        (ChainEnd::Scaled, 3) => fold([c, d], [t[0], t[1]], f, None, scaled),
-        (ChainEnd::Scaled, 4) => fold([c, d], [t[0], t[1], t[2]], f, None, scaled),
-        (ChainEnd::Scaled, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, scaled),
+        (ChainEnd::Addend, 2) => fold([c, d], [t[0], t[1]], f, None, unchanged),
+        (ChainEnd::Addend, 3) => fold([c, d], [t[0], t[1], t[2]], f, None, unchanged),
+        (ChainEnd::Addend, 4) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, unchanged),
+        (ChainEnd::Addend, _) => fold([c, d], t, f, None, unchanged),
+        (ChainEnd::Factor, 2) => fold([c, d], [t[0]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, 3) => fold([c, d], [t[0], t[1]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, 4) => fold([c, d], [t[0], t[1], t[2]], f, Some(end), multiply_add),
+        (ChainEnd::Factor, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, Some(end), multiply_add),
+        (ChainEnd::Scaled, 2) => fold([c, d], [t[0]], f, None, scale),
+        (ChainEnd::Scaled, 3) => fold([c, d], [t[0], t[1]], f, None, scale),
+        (ChainEnd::Scaled, 4) => fold([c, d], [t[0], t[1], t[2]], f, None, scale),
+        (ChainEnd::Scaled, _) => fold([c, d], [t[0], t[1], t[2], t[3]], f, None, scale),
     }
 }
 
-/// The same, compiled for AVX2. Callers must check that the CPU supports it.
+/// [`Frame::chain_with`], compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Chain, Frame};

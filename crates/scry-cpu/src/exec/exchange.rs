@@ -1,4 +1,4 @@
-//! SubgroupExchange between the invocations of a subgroup.
+//! Ballots, reductions and shuffles between the invocations of a subgroup.
 
 use scry_ir::kir::{BinaryOp, Extent, Reduction, Type};
 
@@ -55,7 +55,7 @@ impl Frame<'_> {
             members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
             // Inactive lanes may hold values of an earlier kernel, which must not be visible.
             if members.active[number] {
-                members.values[number] = self.files().word(ty.size(), value.at(block), within);
+                members.values[number] = self.files().lane(ty.size(), value.at(block), within);
             }
         }
         members
@@ -72,11 +72,12 @@ impl Frame<'_> {
     ) {
         if members.active[number] {
             let lane = members.first + number;
-            self.files().set_word(ty.size(), d as usize + lane / BLOCK, lane % BLOCK, value);
+            self.files().set_lane(ty.size(), d as usize + lane / BLOCK, lane % BLOCK, value);
         }
     }
 
     fn ballot(&self, members: &Members, word: u8, d: u32) {
+        // A subgroup has 32 lanes, so that the other words of the ballot are 0.
         let votes = (0..SIZE).filter(|lane| members.active[*lane] && members.values[*lane] != 0);
         let set = votes.fold(0u32, |set, lane| set | 1 << lane);
         for number in 0..SIZE {
@@ -91,16 +92,16 @@ impl Frame<'_> {
     }
 
     fn reduce(&self, ty: Type, members: &Members, op: Reduction, extent: Extent, d: u32) {
-        let Some(combine) = combination(op, ty) else { return };
-        let mut sum = identity(op, ty);
+        let Some(combine) = combine_op(op, ty) else { return };
+        let mut accumulator = identity(op, ty);
         let mut results = [0; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
-            let before = sum;
-            sum = combine.scalar(self.isa, [sum, members.values[number], 0]);
-            results[number] = if extent == Extent::Exclusive { before } else { sum };
+            let before = accumulator;
+            accumulator = combine.scalar(self.isa, [accumulator, members.values[number], 0]);
+            results[number] = if extent == Extent::Exclusive { before } else { accumulator };
         }
         for (number, result) in results.into_iter().enumerate() {
-            let result = if extent == Extent::All { sum } else { result };
+            let result = if extent == Extent::All { accumulator } else { result };
             self.write_result(ty, members, d, number, result);
         }
     }
@@ -108,13 +109,13 @@ impl Frame<'_> {
     fn shuffle(&self, ty: Type, members: &Members, exchange: SubgroupExchange, d: u32) {
         let first = members.active.iter().position(|active| *active).unwrap_or(0);
         for number in 0..SIZE {
-            let by = |source: Src| self.operand(source, members.first + number) as usize;
+            let operand = |source: Src| self.lane_u32(source, members.first + number) as usize;
             let from = match exchange {
-                SubgroupExchange::Lane(lane) => by(lane),
-                SubgroupExchange::Xor(mask) => number ^ by(mask),
-                SubgroupExchange::Up(delta) => number.wrapping_sub(by(delta)),
-                SubgroupExchange::Down(delta) => number.wrapping_add(by(delta)),
-                SubgroupExchange::QuadLane(lane) => (number & !3) | (by(lane) & 3),
+                SubgroupExchange::Lane(lane) => operand(lane),
+                SubgroupExchange::Xor(mask) => number ^ operand(mask),
+                SubgroupExchange::Up(delta) => number.wrapping_sub(operand(delta)),
+                SubgroupExchange::Down(delta) => number.wrapping_add(operand(delta)),
+                SubgroupExchange::QuadLane(lane) => (number & !3) | (operand(lane) & 3),
                 SubgroupExchange::QuadXor(mask) => number ^ usize::from(mask),
                 SubgroupExchange::First
                 | SubgroupExchange::Ballot { .. }
@@ -125,14 +126,14 @@ impl Frame<'_> {
     }
 
     /// Returns the `u32` operand of a lane; zero for lanes beyond the last.
-    fn operand(&self, source: Src, lane: usize) -> u32 {
+    fn lane_u32(&self, source: Src, lane: usize) -> u32 {
         let block = u32::file(self.files()).get(source.at(lane / BLOCK));
         block.map_or(0, |block| block.get()[lane % BLOCK])
     }
 }
 
-/// Returns the operation that a reduction repeats.
-fn combination(op: Reduction, ty: Type) -> Option<&'static dyn LaneOp> {
+/// Returns the operation that combines two values of a reduction.
+fn combine_op(op: Reduction, ty: Type) -> Option<&'static dyn LaneOp> {
     let op = match op {
         Reduction::Add => BinaryOp::Add,
         Reduction::Mul => BinaryOp::Mul,

@@ -26,34 +26,34 @@ pub(super) struct Frame<'a> {
     pub group: [u32; 3],
     /// Number of workgroups in the batch; a power of two if lanes are interleaved.
     pub count: u32,
-    /// Number of blocks of lanes.
-    pub extent: usize,
-    /// Which lanes are active.
+    /// Number of blocks of lanes of the batch.
+    pub block_count: usize,
+    /// The active lanes.
     pub lanes: Lanes,
     /// For each depth of divergence, the lanes that were active at its entry, and the value of
-    /// `leaves` then.
+    /// `exit_count` then.
     pub depths: Vec<(Lanes, u64)>,
-    /// Number of exits so far.
-    pub leaves: u64,
-    /// The value of each condition that was uniform when last evaluated.
-    pub decided: Vec<Cell<Option<bool>>>,
-    /// Number of lanes for which the masks were initialised; 0 if lanes have returned since.
-    whole: usize,
-    /// Whether all lanes of a block are in one row along x.
-    pub rows: bool,
+    /// Number of exits of lanes from constructs so far.
+    pub exit_count: u64,
+    /// The value of each condition, if it was uniform when last evaluated.
+    pub uniform_conditions: Vec<Cell<Option<bool>>>,
+    /// Number of lanes for which the masks were last initialised; 0 before the first batch.
+    initialised_lanes: usize,
+    /// Whether the lanes of each block are in one row along x.
+    pub blocks_within_rows: bool,
 }
 
 /// The active mask and its properties.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lanes {
-    /// The register.
+    /// The register of the active mask.
     pub mask: u32,
     /// Range of blocks that contains all active lanes.
     pub first: usize,
     pub end: usize,
     /// Whether every lane that has not returned is active.
     pub full: bool,
-    /// Whether all lanes of those blocks are active.
+    /// Whether all lanes of these blocks are active.
     pub dense: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         isa: IsaLevel,
         stop: &'a CancelToken,
     ) -> Self {
-        let plain = plain(code, job);
+        let plain = plain_sizes(code, job);
         let mut regions = Vec::with_capacity(plain.len() + 1);
         for (span, plain) in job.bindings.iter().zip(plain) {
             // SAFETY: as the caller promises; `plain` was computed for this launch.
@@ -77,7 +77,7 @@ impl<'a> Frame<'a> {
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and each thread has its own copy.
         regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, isa) });
-        let rows = (code.lane_layout.size[0] as usize).is_multiple_of(BLOCK);
+        let blocks_within_rows = (code.lane_layout.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
             job,
@@ -87,13 +87,13 @@ impl<'a> Frame<'a> {
             regions,
             group: [0; 3],
             count: 1,
-            extent: 0,
+            block_count: 0,
             lanes: Lanes { mask: code.masks.outer, first: 0, end: 0, full: true, dense: true },
             depths: Vec::new(),
-            leaves: 0,
-            decided: vec![Cell::new(None); code.conditions],
-            whole: 0,
-            rows,
+            exit_count: 0,
+            uniform_conditions: vec![Cell::new(None); code.conditions],
+            initialised_lanes: 0,
+            blocks_within_rows,
         }
     }
 
@@ -102,18 +102,18 @@ impl<'a> Frame<'a> {
         self.group = group;
         self.count = count;
         let lanes = self.code.lane_layout.invocations() * count as usize;
-        self.extent = lanes.div_ceil(BLOCK);
-        if lanes != self.whole || self.leaves != 0 {
+        self.block_count = lanes.div_ceil(BLOCK);
+        if lanes != self.initialised_lanes || self.exit_count != 0 {
             self.fill_masks(lanes);
         }
         self.lanes = Lanes {
             mask: self.code.masks.outer,
             first: 0,
-            end: self.extent,
+            end: self.block_count,
             full: true,
             dense: lanes.is_multiple_of(BLOCK),
         };
-        self.leaves = 0;
+        self.exit_count = 0;
         self.depths.resize(self.code.depths, (self.lanes, 0));
         self.scratch.shared.clear();
         for (ty, start, blocks) in &self.code.locals {
@@ -126,15 +126,15 @@ impl<'a> Frame<'a> {
         let (whole, part) = (lanes / BLOCK, lanes % BLOCK);
         for mask in [self.code.masks.alive, self.code.masks.outer] {
             let mask = &u8::file(self.files())[mask as usize..][..blocks];
-            let (full, rest) = mask.split_at(whole);
+            let (full, others) = mask.split_at(whole);
             // Whole blocks are written separately: each is one vector.
             full.iter().for_each(|block| block.set([1; BLOCK]));
-            rest.iter().for_each(|block| block.set([0; BLOCK]));
-            if let Some(block) = rest.first() {
+            others.iter().for_each(|block| block.set([0; BLOCK]));
+            if let Some(block) = others.first() {
                 block.set(std::array::from_fn(|lane| u8::from(lane < part)));
             }
         }
-        self.whole = lanes;
+        self.initialised_lanes = lanes;
     }
 
     /// Returns the range of blocks that contains all active lanes.
@@ -211,35 +211,36 @@ impl<'a> Frame<'a> {
     pub(super) fn group_id(&self, d: Affine) {
         let step = [0, 0, 0, 1];
         let base = self.group[0];
-        self.set_coefficients(d, Coefficients { base, step, linear: true, spread: false });
+        self.set_coefficients(d, Coefficients { base, step, is_affine: true, expanded: false });
     }
 
     pub(super) fn local_id(&self, axis: u8, d: Affine) {
         let mut step = [0; 4];
         step[usize::from(axis)] = 1;
-        self.set_coefficients(d, Coefficients { base: 0, step, linear: true, spread: false });
+        self.set_coefficients(d, Coefficients { base: 0, step, is_affine: true, expanded: false });
     }
 
     /// Computes the subgroup invocation id of each lane. Workgroups start with a new subgroup.
     pub(super) fn subgroup_lane(&self, d: u32) {
-        self.each_number(d, |number| number % SUBGROUP_SIZE);
+        self.set_by_local_index(d, |number| number % SUBGROUP_SIZE);
     }
 
     pub(super) fn subgroup_id(&self, d: u32) {
-        self.each_number(d, |number| number / SUBGROUP_SIZE);
+        self.set_by_local_index(d, |number| number / SUBGROUP_SIZE);
     }
 
-    /// Fills a register with a function of each lane's position in its workgroup.
-    fn each_number(&self, d: u32, of: impl Fn(u32) -> u32) {
+    /// Fills a register with a function of each lane's local invocation index.
+    fn set_by_local_index(&self, d: u32, f: impl Fn(u32) -> u32) {
         let workgroup = self.code.lane_layout.invocations() as u32;
         let file = u32::file(self.files());
         for block in self.blocks() {
             let first = (block * BLOCK) as u32;
-            let lanes = std::array::from_fn(|lane| of((first + lane as u32) % workgroup));
+            let lanes = std::array::from_fn(|lane| f((first + lane as u32) % workgroup));
             file[d as usize + block].set(lanes);
         }
     }
 
+    /// Computes the length of a runtime-sized array.
     pub(super) fn length(&self, d: u32, binding: u32, offset: u32, stride: u32) {
         let size = self.regions[binding as usize].size();
         let elements = size.saturating_sub(offset.into()) / u64::from(stride.max(1));
@@ -249,7 +250,7 @@ impl<'a> Frame<'a> {
 
 /// Returns, for each binding, the size of the prefix in which no thread writes what another
 /// accesses.
-fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
+fn plain_sizes(code: &Code, job: &Job<'_>) -> Vec<u64> {
     let invocations = u64::from(job.groups[0]) * u64::from(code.lane_layout.size[0]);
     let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
     // Loads read whole blocks: lanes beyond the workgroup would read elements that other threads
@@ -258,8 +259,9 @@ fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
         _ if !writable => span.size as u64,
-        // Indices out of bounds are clamped to the last element. The array may begin up to one
-        // element after the offset, and then has one element less.
+        // Indices out of bounds are clamped to the last element, which is therefore excluded. So is
+        // the one before: the array may begin up to one element after the offset, and then has one
+        // element less.
         Some(own) if flat && filled => {
             let bytes = (span.size as u64).saturating_sub(own.offset.into());
             let elements = (bytes / u64::from(own.stride)).saturating_sub(2);

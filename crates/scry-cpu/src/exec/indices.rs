@@ -30,17 +30,19 @@ pub(super) enum Pattern {
     Lanes(u32),
 }
 
-/// log2 of a number of blocks that exceeds any extent: all blocks belong to one row, or to one
-/// workgroup.
-pub(super) const ALL: u32 = u32::BITS - 1;
+/// log2 of a number of blocks that no batch reaches: with it, all blocks belong to one row, or to
+/// one workgroup.
+pub(super) const ALL_BLOCKS_LOG2: u32 = u32::BITS - 1;
 
-/// That number of blocks.
-const ALL_BLOCKS: u32 = 1 << ALL;
+/// The number of blocks itself.
+const ALL_BLOCKS: u32 = 1 << ALL_BLOCKS_LOG2;
 
 /// Blocks in rows, and rows in groups, each at a constant stride.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rows {
+    /// The index of the first lane.
     pub(super) first: u32,
+    /// Step from one lane to the next in a block.
     pub(super) step: u32,
     /// Step from one block to the next in a row.
     along: u32,
@@ -63,6 +65,7 @@ impl Rows {
         Self { across, power, beyond, group, ..self }
     }
 
+    /// Returns the index of the first lane of a block, modulo 2^32.
     #[inline(always)]
     pub(super) fn origin(&self, block: usize) -> u32 {
         let block = block as u32;
@@ -76,7 +79,7 @@ impl Rows {
 
     /// Returns the first index of a block, if no index of the block wraps.
     #[inline(always)]
-    pub(super) fn run(&self, block: usize) -> Option<u32> {
+    pub(super) fn checked_origin(&self, block: usize) -> Option<u32> {
         let first = self.origin(block);
         let last = i64::from(first) + i64::from(self.step as i32) * (BLOCK as i64 - 1);
         (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
@@ -93,7 +96,7 @@ impl Rows {
     #[inline(always)]
     pub(super) fn levels(&self) -> [(u32, u32); 2] {
         if self.power == 0 {
-            [(self.group, self.across), (ALL, self.beyond)]
+            [(self.group, self.across), (ALL_BLOCKS_LOG2, self.beyond)]
         } else {
             [(self.power, self.along), (self.group, self.across)]
         }
@@ -102,7 +105,12 @@ impl Rows {
     /// Returns the first index of a grid of blocks, if no index wraps. `strides` are the strides of
     /// blocks and rows.
     #[inline(always)]
-    pub(super) fn grid_start(&self, block: usize, strides: [u32; 2], grid: Grid) -> Option<u32> {
+    pub(super) fn checked_grid_origin(
+        &self,
+        block: usize,
+        strides: [u32; 2],
+        grid: Grid,
+    ) -> Option<u32> {
         let first = self.origin(block);
         let steps = [(self.step, BLOCK), (strides[0], grid.blocks), (strides[1], grid.rows)];
         let (mut low, mut high) = (i64::from(first), i64::from(first));
@@ -116,21 +124,25 @@ impl Rows {
 
     /// Returns the first index of blocks of one row, if no index wraps.
     #[inline(always)]
-    pub(super) fn row_start(&self, blocks: &Range<usize>) -> Option<u32> {
-        self.grid_start(blocks.start, [self.along, 0], Grid { rows: 1, blocks: blocks.len() })
+    pub(super) fn checked_row_origin(&self, blocks: &Range<usize>) -> Option<u32> {
+        self.checked_grid_origin(
+            blocks.start,
+            [self.along, 0],
+            Grid { rows: 1, blocks: blocks.len() },
+        )
     }
 
     /// Returns the offset of each lane's index from that of the first lane of its block.
-    pub(super) fn within(&self) -> [u32; BLOCK] {
+    pub(super) fn lane_offsets(&self) -> [u32; BLOCK] {
         std::array::from_fn(|lane| self.step.wrapping_mul(lane as u32))
     }
 
     /// Returns the indices of a block, which may wrap.
     pub(super) fn indices(&self, block: usize) -> Indices {
         let (first, step) = (self.origin(block), self.step);
-        match self.run(block) {
+        match self.checked_origin(block) {
             Some(first) => Indices::Run { first, step },
-            None => Indices::Each(each(Indices::Run { first, step })),
+            None => Indices::Each(lane_indices(Indices::Run { first, step })),
         }
     }
 }
@@ -140,7 +152,15 @@ pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
     match *pattern {
         Pattern::Flat { first, step } => {
             let along = step.wrapping_mul(BLOCK as u32);
-            Some(Rows { first, step, along, across: 0, power: ALL, beyond: 0, group: ALL })
+            Some(Rows {
+                first,
+                step,
+                along,
+                across: 0,
+                power: ALL_BLOCKS_LOG2,
+                beyond: 0,
+                group: ALL_BLOCKS_LOG2,
+            })
         }
         Pattern::Rows(rows) => Some(rows),
         Pattern::Affine(_) | Pattern::Lanes(_) => None,
@@ -148,7 +168,7 @@ pub(super) fn strided_rows(pattern: &Pattern) -> Option<Rows> {
 }
 
 impl Frame<'_> {
-    /// Returns log2 of the blocks of a workgroup.
+    /// Returns log2 of the number of blocks of a workgroup.
     pub(super) fn group_power(&self) -> u32 {
         (self.code.lane_layout.invocations() / BLOCK).trailing_zeros()
     }
@@ -161,7 +181,7 @@ impl Frame<'_> {
             Index::Lanes(start) => Pattern::Lanes(start),
             Index::Affine(affine) => {
                 let coefficients = self.coefficients(affine);
-                if coefficients.linear {
+                if coefficients.is_affine {
                     self.affine_pattern(coefficients)
                 } else {
                     Pattern::Lanes(affine.lanes)
@@ -171,35 +191,35 @@ impl Frame<'_> {
     }
 
     pub(super) fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
-        let group = self.code.lane_layout;
-        let [width, height, depth] = group.size;
+        let layout = self.code.lane_layout;
+        let [width, height, depth] = layout.size;
         let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
-        // Lanes of a row, and lanes between neighbouring workgroups.
-        let (row, whole) = if group.interleaved {
+        // Number of lanes of a row of the batch, and from one workgroup to the next.
+        let (row, workgroup) = if layout.interleaved {
             (width * self.count, width)
         } else {
-            (width, group.invocations() as u32)
+            (width, layout.invocations() as u32)
         };
-        // Whether slices continue the stride of rows, and workgroups that of lanes.
-        let even = depth == 1 || z == y.wrapping_mul(height);
-        let joined = self.count == 1 || beyond == x.wrapping_mul(whole);
-        let flat = even && (height == 1 && depth == 1 || y == x.wrapping_mul(row));
+        // Whether slices along z continue the stride of rows, and workgroups that of lanes.
+        let slices_continue = depth == 1 || z == y.wrapping_mul(height);
+        let workgroups_continue = self.count == 1 || beyond == x.wrapping_mul(workgroup);
+        let flat = slices_continue && (height == 1 && depth == 1 || y == x.wrapping_mul(row));
         let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
-        if flat && joined && u64::from(first) + reach <= u64::from(u32::MAX) {
+        if flat && workgroups_continue && u64::from(first) + reach <= u64::from(u32::MAX) {
             return Pattern::Flat { first, step: x };
         }
         let rows = Rows { first, step: x, along: x.wrapping_mul(BLOCK as u32), ..Rows::default() };
-        // Blocks of a row of one workgroup, and of the batch.
+        // Number of blocks of a row of one workgroup, and of the batch.
         let (part, row) = (width / BLOCK as u32, row / BLOCK as u32);
-        let rows = if !even {
+        let rows = if !slices_continue {
             None
-        } else if group.interleaved && joined {
+        } else if layout.interleaved && workgroups_continue {
             row.is_power_of_two().then(|| rows.with_strides(row, y, ALL_BLOCKS, 0))
-        } else if !self.rows || !part.is_power_of_two() {
+        } else if !self.blocks_within_rows || !part.is_power_of_two() {
             None
-        } else if group.interleaved {
+        } else if layout.interleaved {
             Some(rows.with_strides(part, beyond, row, y))
-        } else if group.batch == 1 {
+        } else if layout.batch == 1 {
             Some(rows.with_strides(part, y, ALL_BLOCKS, 0))
         } else {
             // The number of blocks of a workgroup is a power of two.
@@ -208,7 +228,7 @@ impl Frame<'_> {
         rows.map_or(Pattern::Affine(coefficients), Pattern::Rows)
     }
 
-    /// The indices of a block of lanes.
+    /// Returns the indices of a block of lanes.
     #[inline(always)]
     pub(super) fn indices(&self, pattern: &Pattern, block: usize) -> Indices {
         match pattern {
@@ -216,15 +236,17 @@ impl Frame<'_> {
                 Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
             }
             Pattern::Rows(rows) => rows.indices(block),
-            Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
-            Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
+            Pattern::Affine(coefficients) => detect_run(self.affine_block(coefficients, block)),
+            Pattern::Lanes(start) => {
+                detect_run(u32::file(self.files())[*start as usize + block].get())
+            }
         }
     }
 }
 
-/// The indices of each lane.
+/// Returns the index of each lane.
 #[inline(always)]
-pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
+pub(super) fn lane_indices(indices: Indices) -> [u32; BLOCK] {
     match indices {
         Indices::Each(indices) => indices,
         Indices::Run { first, step } => {
@@ -235,7 +257,7 @@ pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
 
 /// Detects indices that are all equal or consecutive.
 #[inline(always)]
-fn run_of(lanes: [u32; BLOCK]) -> Indices {
+fn detect_run(lanes: [u32; BLOCK]) -> Indices {
     let first = lanes[0];
     let (mut same, mut next) = (true, true);
     for (lane, index) in lanes.into_iter().enumerate() {

@@ -9,18 +9,18 @@ impl Frame<'_> {
     pub(super) fn update_masks(&mut self, step: &Step) -> Option<u32> {
         match step {
             Step::Split { side, depth, if_empty } => {
-                self.depths[*depth as usize] = (self.lanes, self.leaves);
+                self.depths[*depth as usize] = (self.lanes, self.exit_count);
                 self.take_side(side, true).then_some(*if_empty)
             }
             Step::Else { side, if_empty } => self.take_side(side, false).then_some(*if_empty),
             Step::Join { depth, mask, if_empty } => self.join(*depth, *mask).then_some(*if_empty),
             Step::Enter { depth, into } => {
-                self.depths[*depth as usize] = (self.lanes, self.leaves);
+                self.depths[*depth as usize] = (self.lanes, self.exit_count);
                 self.copy_mask(*into);
                 self.lanes.mask = *into;
                 None
             }
-            Step::Exit { exit, if_empty } => self.drop_lanes(exit).then_some(*if_empty),
+            Step::Exit { exit, if_empty } => self.exit_lanes(exit).then_some(*if_empty),
             Step::Leave { masks, to } => {
                 self.remove(masks);
                 Some(*to)
@@ -30,10 +30,10 @@ impl Frame<'_> {
     }
 
     /// Activates the lanes of one side of a branch. Returns whether the mask is empty.
-    fn take_side(&mut self, side: &Side, accept: bool) -> bool {
-        match self.decided(side.number) {
-            // The other side was skipped, and has not changed the active lanes.
-            Some(holds) if holds == accept => {
+    fn take_side(&mut self, side: &Side, is_then: bool) -> bool {
+        match self.uniform_condition(side.number) {
+            // All active lanes take this side. The other one was skipped, and changed no mask.
+            Some(holds) if holds == is_then => {
                 if side.needs_mask {
                     self.copy_mask(side.into);
                     self.lanes.mask = side.into;
@@ -42,7 +42,7 @@ impl Frame<'_> {
             }
             Some(_) => true,
             None => {
-                self.restrict(side.condition, side.from, side.into, (!accept).into());
+                self.restrict(side.condition, side.from, side.into, (!is_then).into());
                 self.activate(side.into)
             }
         }
@@ -51,8 +51,8 @@ impl Frame<'_> {
     /// Reactivates the lanes that diverged at a depth, except those that have left since. Returns
     /// whether the mask is empty.
     fn join(&mut self, depth: u32, mask: u32) -> bool {
-        let (lanes, leaves) = self.depths[depth as usize];
-        if leaves == self.leaves {
+        let (lanes, exit_count) = self.depths[depth as usize];
+        if exit_count == self.exit_count {
             self.lanes = lanes;
             return false;
         }
@@ -72,7 +72,7 @@ impl Frame<'_> {
     }
 
     fn all_blocks(&self) -> std::ops::Range<usize> {
-        0..self.extent
+        0..self.block_count
     }
 
     /// Makes a mask the active one. Returns whether it is empty.
@@ -94,24 +94,25 @@ impl Frame<'_> {
         last == 0
     }
 
-    /// Removes lanes from masks. Returns whether the active mask is empty.
-    fn drop_lanes(&mut self, exit: &Exit) -> bool {
-        let decided = self.decided(exit.number).map(|holds| u8::from(holds) == exit.flip);
-        let all = decided == Some(true)
-            || exit.all.is_some_and(|all| self.scalar(all) == exit.flip.into());
-        if decided == Some(false) && !all {
+    /// Removes the lanes that leave from masks. Returns whether the active mask is empty.
+    fn exit_lanes(&mut self, exit: &Exit) -> bool {
+        let uniform = self.uniform_condition(exit.number);
+        let uniform = uniform.map(|holds| u8::from(holds) == exit.leave_if);
+        let all = uniform == Some(true)
+            || exit.all.is_some_and(|all| self.scalar(all) == exit.leave_if.into());
+        if uniform == Some(false) && !all {
             return false;
         }
         // Computes the leaving lanes of a whole block at a time.
-        let (stay, leave) = (spread(exit.flip ^ 1), spread(all.into()));
+        let (invert, leave_all) = (broadcast_byte(exit.leave_if ^ 1), broadcast_byte(all.into()));
         let file = u8::file(self.files());
-        let whole = |start: u32| {
+        let blocks_as_u128 = |start: u32| {
             file[start as usize..][self.blocks()]
                 .iter()
                 .map(|block| u128::from_ne_bytes(block.get()))
         };
-        let leaving = |active: u128, holds: u128| active & ((holds ^ stay) | leave);
-        let lanes = || whole(self.lanes.mask).zip(whole(exit.condition));
+        let leaving = |active: u128, holds: u128| active & ((holds ^ invert) | leave_all);
+        let lanes = || blocks_as_u128(self.lanes.mask).zip(blocks_as_u128(exit.condition));
         if lanes().fold(0, |any, (active, holds)| any | leaving(active, holds)) == 0 {
             return false;
         }
@@ -119,33 +120,33 @@ impl Frame<'_> {
             let (active, holds) = (self.active(block), file[exit.condition as usize + block].get());
             let mut leaving = [0; BLOCK];
             for lane in 0..BLOCK {
-                leaving[lane] = active[lane] & (holds[lane] ^ exit.flip ^ 1 | u8::from(all));
+                leaving[lane] = active[lane] & (holds[lane] ^ exit.leave_if ^ 1 | u8::from(all));
             }
             if leaving != [0; BLOCK] {
                 self.remove_lanes(exit, block, leaving);
             }
         }
-        self.leaves += 1;
+        self.exit_count += 1;
         self.activate(self.lanes.mask)
     }
 
-    /// Removes lanes of a block from masks.
+    /// Removes lanes of a block from the masks of an exit, and writes its copies to them.
     fn remove_lanes(&self, exit: &Exit, block: usize, leaving: [u8; BLOCK]) {
-        let (masks, words) = (u8::file(self.files()), u32::file(self.files()));
+        let (masks, registers) = (u8::file(self.files()), u32::file(self.files()));
         for mask in &exit.masks {
-            let place = &masks[*mask as usize + block];
-            let there = place.get();
-            place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
+            let cell = &masks[*mask as usize + block];
+            let old = cell.get();
+            cell.set(std::array::from_fn(|lane| old[lane] & (leaving[lane] ^ 1)));
         }
         for (to, from) in &exit.copies {
-            let (place, value) = (&words[*to as usize + block], self.scalar(*from) as u32);
-            let mut there = place.get();
+            let (cell, value) = (&registers[*to as usize + block], self.scalar(*from) as u32);
+            let mut lanes = cell.get();
             for lane in 0..BLOCK {
                 // All bits set for lanes that leave.
                 let mask = u32::from(leaving[lane]).wrapping_neg();
-                there[lane] = (value & mask) | (there[lane] & !mask);
+                lanes[lane] = (value & mask) | (lanes[lane] & !mask);
             }
-            place.set(there);
+            cell.set(lanes);
         }
     }
 
@@ -158,20 +159,20 @@ impl Frame<'_> {
 
     /// Removes the active lanes from masks; the active mask is one of them.
     fn remove(&mut self, masks: &[u32]) {
-        self.leaves += 1;
+        self.exit_count += 1;
         let file = u8::file(self.files());
         for block in self.blocks() {
             let leaving = self.active(block);
             for mask in masks {
-                let place = &file[*mask as usize + block];
-                let there = place.get();
-                place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
+                let cell = &file[*mask as usize + block];
+                let old = cell.get();
+                cell.set(std::array::from_fn(|lane| old[lane] & (leaving[lane] ^ 1)));
             }
         }
     }
 }
 
 /// Broadcasts a byte to all lanes of a block.
-const fn spread(byte: u8) -> u128 {
+const fn broadcast_byte(byte: u8) -> u128 {
     u128::from_ne_bytes([byte; BLOCK])
 }

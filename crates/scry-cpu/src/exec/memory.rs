@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::frame::Frame;
-use super::indices::{ALL, Indices, Pattern, Rows, each, strided_rows};
-use super::workgroup_memory::InShared;
-use crate::access::{Region, Shared};
+use super::indices::{ALL_BLOCKS_LOG2, Indices, Pattern, Rows, lane_indices, strided_rows};
+use super::workgroup_memory::WorkgroupBits;
+use crate::access::{AtomicBits, Region};
 use crate::code::{Access, Address, MemorySpace};
 use crate::lanes::{BLOCK, Bits, Block, IsaLevel};
 
-/// The start of a memory, and the distance to the memory of the next workgroup of the batch.
+/// The offset of an array in its memory, and the stride to the array of the next workgroup of the
+/// batch.
 #[derive(Clone, Copy)]
 pub(super) struct ArrayStart {
     first: u64,
@@ -21,18 +22,18 @@ pub(super) struct ArrayStart {
 
 impl ArrayStart {
     /// A binding, which all workgroups share.
-    pub(super) const BINDING: Self = Self { first: 0, workgroup_stride: 0, group: ALL };
+    pub(super) const BINDING: Self = Self { first: 0, workgroup_stride: 0, group: ALL_BLOCKS_LOG2 };
 
-    /// Returns the distance between the memories of consecutive workgroups, if rows of 2^`power`
-    /// blocks are whole workgroups; else 0.
+    /// Returns the stride between rows of 2^`power` blocks that comes from the workgroups' own
+    /// arrays: 0 unless each row is a workgroup.
     #[inline(always)]
-    pub(super) fn between(&self, power: u32) -> u64 {
+    pub(super) fn row_stride(&self, power: u32) -> u64 {
         if power == self.group { self.workgroup_stride } else { 0 }
     }
 
     /// Returns the start for the lanes of a block.
     #[inline(always)]
-    pub(super) fn of(&self, block: usize) -> u64 {
+    pub(super) fn at(&self, block: usize) -> u64 {
         self.first + ((block as u32) >> self.group) as u64 * self.workgroup_stride
     }
 }
@@ -42,77 +43,80 @@ const fn has_strided_path<B: Bits>() -> bool {
     size_of::<B>() == size_of::<u32>()
 }
 
-/// Memory that loads read and stores write.
-pub(super) trait Memory<B> {
-    /// The size of an element, in the unit of strides and offsets.
+/// Memory that loads read and stores write. Offsets and strides are in bytes of bindings, and in
+/// elements of workgroup memory. Elements out of bounds read as zero, and are not written.
+pub(super) trait LaneMemory<B> {
+    /// Size of an element, in the unit of offsets and strides.
     const ELEMENT: u64;
 
-    fn get(&self, place: u64) -> B;
-    fn set(&self, place: u64, value: B);
-    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK];
-    /// Loads whole blocks, if they are in bounds. Returns whether they are.
-    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool;
-    /// Stores whole blocks, if they are in bounds. Returns whether they are.
-    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool;
-    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
+    fn get(&self, offset: u64) -> B;
+    fn set(&self, offset: u64, value: B);
+    /// Loads a block of elements at a stride.
+    fn get_run(&self, offset: u64, step: u64) -> [B; BLOCK];
+    /// Loads contiguous whole blocks, if all are in bounds. Returns whether they are.
+    fn get_blocks(&self, offset: u64, to: &[Block<B>]) -> bool;
+    /// Stores contiguous whole blocks, if all are in bounds. Returns whether they are.
+    fn set_blocks(&self, offset: u64, from: &[Block<B>]) -> bool;
+    /// Stores a block of elements at a stride.
+    fn set_run(&self, offset: u64, step: u64, values: [B; BLOCK]);
     /// Stores the active lanes of a block, if there is a fast path. Returns whether there is.
-    fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool;
+    fn set_active(&self, offset: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool;
 }
 
-impl<B: Shared> Memory<B> for Region {
+impl<B: AtomicBits> LaneMemory<B> for Region {
     const ELEMENT: u64 = size_of::<B>() as u64;
 
     #[inline(always)]
-    fn get(&self, place: u64) -> B {
-        self.get(place)
+    fn get(&self, offset: u64) -> B {
+        self.get(offset)
     }
 
     #[inline(always)]
-    fn set(&self, place: u64, value: B) {
-        self.set(place, value);
+    fn set(&self, offset: u64, value: B) {
+        self.set(offset, value);
     }
 
     #[inline(always)]
-    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
-        self.get_run(place, step)
+    fn get_run(&self, offset: u64, step: u64) -> [B; BLOCK] {
+        self.get_run(offset, step)
     }
 
     #[inline(always)]
-    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
-        self.get_all(place, to)
+    fn get_blocks(&self, offset: u64, to: &[Block<B>]) -> bool {
+        self.get_blocks(offset, to)
     }
 
     #[inline(always)]
-    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool {
-        self.set_all(place, from)
+    fn set_blocks(&self, offset: u64, from: &[Block<B>]) -> bool {
+        self.set_blocks(offset, from)
     }
 
     #[inline(always)]
-    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
-        self.set_run(place, step, values);
+    fn set_run(&self, offset: u64, step: u64, values: [B; BLOCK]) {
+        self.set_run(offset, step, values);
     }
 
     #[inline(always)]
-    fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool {
-        step == <Self as Memory<B>>::ELEMENT && self.set_some(place, values, active)
+    fn set_active(&self, offset: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool {
+        step == <Self as LaneMemory<B>>::ELEMENT && self.set_active(offset, values, active)
     }
 }
 
-/// Returns the place of an element index.
-pub(super) fn place(at: &Address, index: u32) -> u64 {
+/// Returns the offset of the element with an index.
+pub(super) fn element_offset(at: &Address, index: u32) -> u64 {
     u64::from(index) * u64::from(at.stride) + u64::from(at.offset)
 }
 
-/// Returns the distance between the places of consecutive lanes, modulo 2^64: the step may be
+/// Returns the stride between the elements of consecutive lanes, modulo 2^64: the step may be
 /// negative.
 #[inline(always)]
-fn distance(step: u32, stride: u32) -> u64 {
+fn lane_stride(step: u32, stride: u32) -> u64 {
     i64::from(step as i32).wrapping_mul(stride.into()) as u64
 }
 
-/// Returns the place of a lane.
+/// Returns the offset of the element of a lane, modulo 2^64.
 #[inline(always)]
-pub(super) fn lane_place(first: u64, step: u64, lane: usize) -> u64 {
+pub(super) fn lane_offset(first: u64, step: u64, lane: usize) -> u64 {
     first.wrapping_add(step.wrapping_mul(lane as u64))
 }
 
@@ -134,11 +138,11 @@ impl Frame<'_> {
                     ArrayStart::BINDING,
                 );
             }
-            _ => self.load_rare(access),
+            _ => self.load_by_element(access),
         }
     }
 
-    /// Most accesses are of 32-bit words, and are also compiled for AVX2.
+    /// Executes a load of 32-bit words. Most accesses are of these, and are also compiled for AVX2.
     fn load_words(&self, access: &Access) {
         match self.isa {
             IsaLevel::Base => self.load_of::<u32>(access),
@@ -149,7 +153,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn load_of<B: InShared>(&self, access: &Access) {
+    fn load_of<B: WorkgroupBits>(&self, access: &Access) {
         match access.address.space {
             MemorySpace::Binding(binding) => {
                 self.load_from::<B, _>(
@@ -167,7 +171,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn load_from<B: Bits, M: Memory<B> + ?Sized>(
+    fn load_from<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -182,9 +186,9 @@ impl Frame<'_> {
         self.load_scattered(access, &pattern, memory, start);
     }
 
-    /// A load whose indices have a constant stride within each block.
+    /// Executes a load whose indices have a constant stride within each block.
     #[inline(always)]
-    fn load_strided<B: Bits, M: Memory<B> + ?Sized>(
+    fn load_strided<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -192,30 +196,31 @@ impl Frame<'_> {
         rows: &Rows,
     ) {
         let file = B::file(self.files());
-        let step = distance(rows.step, access.address.stride);
+        let step = lane_stride(rows.step, access.address.stride);
         for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
             let nth = nth * M::ELEMENT;
-            let place = |block| start.of(block) + nth + place(&access.address, rows.origin(block));
+            let offset =
+                |block| start.at(block) + nth + element_offset(&access.address, rows.origin(block));
             let to = &file[to as usize + self.lanes.first..to as usize + self.lanes.end];
             if step == 0 {
                 for (block, to) in self.blocks().zip(to) {
-                    to.set([memory.get(place(block)); BLOCK]);
+                    to.set([memory.get(offset(block)); BLOCK]);
                 }
                 continue;
             }
             for part in self.rows_of(rows, start) {
                 let to = &to[part.start - self.lanes.first..part.end - self.lanes.first];
-                let whole = step == M::ELEMENT && rows.row_start(&part).is_some();
-                if whole && memory.get_all(place(part.start), to) {
+                let contiguous = step == M::ELEMENT && rows.checked_row_origin(&part).is_some();
+                if contiguous && memory.get_blocks(offset(part.start), to) {
                     continue;
                 }
                 for (block, to) in part.zip(to) {
-                    to.set(match rows.run(block) {
-                        Some(_) => memory.get_run(place(block), step),
+                    to.set(match rows.checked_origin(block) {
+                        Some(_) => memory.get_run(offset(block), step),
                         None => {
-                            let begin = start.of(block) + nth;
-                            let indices = each(rows.indices(block));
-                            gather(memory, begin, &access.address, &indices)
+                            let base = start.at(block) + nth;
+                            let indices = lane_indices(rows.indices(block));
+                            gather(memory, base, &access.address, &indices)
                         }
                     });
                 }
@@ -223,8 +228,8 @@ impl Frame<'_> {
         }
     }
 
-    /// A load with arbitrary indices (gather).
-    fn load_scattered<B: Bits, M: Memory<B> + ?Sized>(
+    /// Executes a load with arbitrary indices (gather).
+    fn load_scattered<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         pattern: &Pattern,
@@ -236,15 +241,14 @@ impl Frame<'_> {
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-                let offset = start.of(block) + nth * M::ELEMENT;
+                let base = start.at(block) + nth * M::ELEMENT;
                 let values = match indices {
                     Indices::Run { first, step: 0 } => {
-                        [memory.get(offset + place(at, first)); BLOCK]
+                        [memory.get(base + element_offset(at, first)); BLOCK]
                     }
-                    Indices::Run { first, step } => {
-                        memory.get_run(offset + place(at, first), distance(step, at.stride))
-                    }
-                    Indices::Each(indices) => gather(memory, offset, at, &indices),
+                    Indices::Run { first, step } => memory
+                        .get_run(base + element_offset(at, first), lane_stride(step, at.stride)),
+                    Indices::Each(indices) => gather(memory, base, at, &indices),
                 };
                 file[to as usize + block].set(values);
             }
@@ -268,11 +272,12 @@ impl Frame<'_> {
                     ArrayStart::BINDING,
                 );
             }
-            _ => self.store_rare(access),
+            _ => self.store_by_element(access),
         }
     }
 
-    /// Most accesses are of 32-bit words, and are also compiled for AVX2.
+    /// Executes a store of 32-bit words. Most accesses are of these, and are also compiled for
+    /// AVX2.
     fn store_words(&self, access: &Access) {
         match self.isa {
             IsaLevel::Base => self.store_of::<u32>(access),
@@ -283,7 +288,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn store_of<B: InShared>(&self, access: &Access) {
+    fn store_of<B: WorkgroupBits>(&self, access: &Access) {
         match access.address.space {
             MemorySpace::Binding(binding) => {
                 self.store_to::<B, _>(access, &self.regions[binding as usize], ArrayStart::BINDING);
@@ -297,7 +302,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn store_to<B: Bits, M: Memory<B> + ?Sized>(
+    fn store_to<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -313,9 +318,9 @@ impl Frame<'_> {
         self.store_scattered(access, &pattern, memory, start);
     }
 
-    /// A store whose indices have a constant stride, as in [`Frame::load_strided`].
+    /// Executes a store whose indices have a constant stride, as in [`Frame::load_strided`].
     #[inline(always)]
-    fn store_strided<B: Bits, M: Memory<B> + ?Sized>(
+    fn store_strided<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
@@ -323,11 +328,12 @@ impl Frame<'_> {
         rows: &Rows,
     ) {
         let file = B::file(self.files());
-        let step = distance(rows.step, access.address.stride);
+        let step = lane_stride(rows.step, access.address.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
             let nth = nth * M::ELEMENT;
-            let place = |block| start.of(block) + nth + place(&access.address, rows.origin(block));
-            let line = step == M::ELEMENT && from.step == 1;
+            let offset =
+                |block| start.at(block) + nth + element_offset(&access.address, rows.origin(block));
+            let contiguous = step == M::ELEMENT && from.step == 1;
             for part in self.rows_of(rows, start) {
                 let mut next = part.start;
                 while next < part.end {
@@ -336,24 +342,25 @@ impl Frame<'_> {
                         next += 1;
                         continue;
                     }
-                    let run = next..next + if line { self.filled(next..part.end) } else { 0 };
+                    let run = next..next
+                        + if contiguous { self.count_full_blocks(next..part.end) } else { 0 };
                     let blocks = from.at(run.start)..from.at(run.end);
                     if !run.is_empty()
-                        && rows.row_start(&run).is_some()
-                        && memory.set_all(place(next), &file[blocks])
+                        && rows.checked_row_origin(&run).is_some()
+                        && memory.set_blocks(offset(next), &file[blocks])
                     {
                         next = run.end;
                         continue;
                     }
                     let values = file[from.at(next)].get();
-                    let within = rows.run(next).is_some();
-                    if within && active == [1; BLOCK] {
-                        memory.set_run(place(next), step, values);
-                    } else if !(within && memory.set_some(place(next), step, values, active)) {
-                        let indices = each(rows.indices(next));
+                    let no_wrap = rows.checked_origin(next).is_some();
+                    if no_wrap && active == [1; BLOCK] {
+                        memory.set_run(offset(next), step, values);
+                    } else if !(no_wrap && memory.set_active(offset(next), step, values, active)) {
+                        let indices = lane_indices(rows.indices(next));
                         scatter(
                             memory,
-                            start.of(next) + nth,
+                            start.at(next) + nth,
                             &access.address,
                             &indices,
                             active,
@@ -368,14 +375,14 @@ impl Frame<'_> {
 
     /// Returns the number of leading blocks whose lanes are all active.
     #[inline(always)]
-    fn filled(&self, blocks: Range<usize>) -> usize {
+    fn count_full_blocks(&self, blocks: Range<usize>) -> usize {
         if self.lanes.dense {
             return blocks.len();
         }
         blocks.clone().position(|block| self.active(block) != [1; BLOCK]).unwrap_or(blocks.len())
     }
 
-    /// Splits the active blocks into rows, and at workgroups if each has its own memory.
+    /// Splits the active blocks into rows, and into workgroups if each has its own memory.
     #[inline(always)]
     fn rows_of(
         &self,
@@ -392,8 +399,8 @@ impl Frame<'_> {
         })
     }
 
-    /// A store with arbitrary indices (scatter), or the same index for all lanes.
-    fn store_scattered<B: Bits, M: Memory<B> + ?Sized>(
+    /// Executes a store with arbitrary indices (scatter), or the same index for all lanes.
+    fn store_scattered<B: Bits, M: LaneMemory<B> + ?Sized>(
         &self,
         access: &Access,
         pattern: &Pattern,
@@ -406,19 +413,19 @@ impl Frame<'_> {
             let indices = self.indices(pattern, block);
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
-                let offset = start.of(block) + nth * M::ELEMENT;
+                let base = start.at(block) + nth * M::ELEMENT;
                 let values = file[from.at(block)].get();
                 match indices {
                     Indices::Run { first, step } if step != 0 && active == [1; BLOCK] => {
                         memory.set_run(
-                            offset + place(at, first),
-                            distance(step, at.stride),
+                            base + element_offset(at, first),
+                            lane_stride(step, at.stride),
                             values,
                         );
                     }
                     _ => {
-                        let indices = each(indices);
-                        scatter(memory, offset, at, &indices, active, values);
+                        let indices = lane_indices(indices);
+                        scatter(memory, base, at, &indices, active, values);
                     }
                 }
             }
@@ -426,7 +433,7 @@ impl Frame<'_> {
     }
 
     /// Returns the start of an array of workgroup memory.
-    pub(super) fn shared_start<B: InShared>(&self, start: u32) -> ArrayStart {
+    pub(super) fn shared_start<B: WorkgroupBits>(&self, start: u32) -> ArrayStart {
         if self.code.lane_layout.batch == 1 {
             return ArrayStart { first: start.into(), ..ArrayStart::BINDING };
         }
@@ -434,32 +441,33 @@ impl Frame<'_> {
         ArrayStart { first: start.into(), workgroup_stride, group: self.group_power() }
     }
 
-    /// Returns the place of an element for the lanes of a block: each workgroup has its own memory.
-    pub(super) fn own_place<B: InShared>(
+    /// Returns the offset of an element for the lanes of a block. In workgroup memory, it includes
+    /// the start of the workgroup's own memory.
+    pub(super) fn workgroup_offset<B: WorkgroupBits>(
         &self,
         space: MemorySpace,
         block: usize,
-        place: u64,
+        offset: u64,
     ) -> u64 {
         match space {
-            MemorySpace::Shared(_) => place + self.shared_start::<B>(0).of(block),
-            MemorySpace::Binding(_) | MemorySpace::Local { .. } => place,
+            MemorySpace::Shared(_) => offset + self.shared_start::<B>(0).at(block),
+            MemorySpace::Binding(_) | MemorySpace::Local { .. } => offset,
         }
     }
 
-    /// Local memory has the layout of registers: all lanes of element 0, then all of element 1, and
-    /// so on.
+    /// Loads from local memory, which has the layout of registers: all lanes of element 0, then all
+    /// of element 1, and so on.
     fn load_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
         let pattern = self.pattern(&access.address.index);
         for block in self.blocks() {
-            let indices = each(self.indices(&pattern, block));
+            let indices = lane_indices(self.indices(&pattern, block));
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
                 let mut values = [B::ZERO; BLOCK];
                 for lane in 0..BLOCK {
-                    let element = place(&access.address, indices[lane]) + nth;
-                    if let Some(of_block) = self.local(file, start, len, element, block) {
-                        values[lane] = of_block.get()[lane];
+                    let element = element_offset(&access.address, indices[lane]) + nth;
+                    if let Some(lanes) = self.local(file, start, len, element, block) {
+                        values[lane] = lanes.get()[lane];
                     }
                 }
                 file[to as usize + block].set(values);
@@ -471,12 +479,12 @@ impl Frame<'_> {
         let file = B::file(self.files());
         let pattern = self.pattern(&access.address.index);
         for block in self.blocks() {
-            let indices = each(self.indices(&pattern, block));
+            let indices = lane_indices(self.indices(&pattern, block));
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
                 let values = file[from.at(block)].get();
                 for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                    let element = place(&access.address, indices[lane]) + nth;
+                    let element = element_offset(&access.address, indices[lane]) + nth;
                     if let Some(to) = self.local(file, start, len, element, block) {
                         let lanes: &Cell<[B]> = to;
                         lanes.as_slice_of_cells()[lane].set(values[lane]);
@@ -504,7 +512,7 @@ impl Frame<'_> {
 
 /// Reads a block, element by element.
 #[inline(never)]
-fn gather<B: Bits, M: Memory<B> + ?Sized>(
+fn gather<B: Bits, M: LaneMemory<B> + ?Sized>(
     memory: &M,
     start: u64,
     at: &Address,
@@ -512,14 +520,14 @@ fn gather<B: Bits, M: Memory<B> + ?Sized>(
 ) -> [B; BLOCK] {
     let mut values = [B::ZERO; BLOCK];
     for (value, index) in values.iter_mut().zip(indices) {
-        *value = memory.get(start + place(at, *index));
+        *value = memory.get(start + element_offset(at, *index));
     }
     values
 }
 
 /// Writes the active lanes of a block, element by element.
 #[inline(always)]
-fn scatter<B: Bits, M: Memory<B> + ?Sized>(
+fn scatter<B: Bits, M: LaneMemory<B> + ?Sized>(
     memory: &M,
     start: u64,
     at: &Address,
@@ -529,12 +537,12 @@ fn scatter<B: Bits, M: Memory<B> + ?Sized>(
 ) {
     for lane in 0..BLOCK {
         if active[lane] != 0 {
-            memory.set(start + place(at, indices[lane]), values[lane]);
+            memory.set(start + element_offset(at, indices[lane]), values[lane]);
         }
     }
 }
 
-/// The same, compiled for AVX2. Callers check that the CPU supports it.
+/// Accesses of 32-bit words, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Frame};

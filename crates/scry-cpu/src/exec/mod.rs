@@ -16,7 +16,7 @@ mod workgroup_memory;
 
 use std::ops::Range;
 
-pub(crate) use self::chain::MOST;
+pub(crate) use self::chain::MAX_STAGES;
 pub(crate) use self::cooperative::FRAGMENTS;
 pub(crate) use self::scratch::Scratch;
 
@@ -47,7 +47,7 @@ pub(crate) unsafe fn run(
         // A batch is within one row of workgroups.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
-        // If lanes are interleaved, batches of a power of two fill whole blocks.
+        // Interleaved lanes need a power of two of workgroups: then rows fill whole blocks.
         let count = if code.lane_layout.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);
@@ -92,7 +92,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Cancelled> {
                     next = to as usize;
                 }
             }
-            _ => other(frame, step),
+            _ => execute_data_step(frame, step),
         }
     }
 }
@@ -103,11 +103,11 @@ fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
     frame.set_scalar(d, result);
 }
 
-/// Executes a step without control flow.
-fn other(frame: &mut Frame<'_>, step: &Step) {
+/// Executes a step that is not control flow.
+fn execute_data_step(frame: &mut Frame<'_>, step: &Step) {
     match step {
         Step::Splat { ty, block, scalar } => frame.splat(*ty, *block, frame.scalar(*scalar)),
-        Step::Expand(affine) => frame.spread(*affine),
+        Step::Expand(affine) => frame.expand(*affine),
         Step::Affine { op, lanes, d, a, b } => frame.affine(*op, *lanes, *d, *a, *b),
         Step::AffineSelect { condition, d, a, b } => {
             frame.affine_select(*condition, *d, *a, *b);
@@ -115,7 +115,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Compare { comparison, signed, lanes, d, a, b } => {
             frame.compare(*comparison, *signed, *lanes, *d, *a, *b);
         }
-        Step::Logical { and, d, a, b } => frame.both(*and, *d, *a, *b),
+        Step::Logical { and, d, a, b } => frame.logical(*and, *d, *a, *b),
         Step::GroupId { axis, d } => {
             frame.set_scalar(*d, frame.group[usize::from(*axis)].into());
         }

@@ -6,8 +6,8 @@ use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
 use crate::{Job, Span};
 
-/// Registers above this size in bytes are freed if a kernel needs fewer.
-const KEPT: usize = 16 << 20;
+/// Maximum size in bytes of registers that are kept if the next kernel needs fewer.
+const MAX_RETAINED_BYTES: usize = 16 << 20;
 
 /// Coefficients of an affine value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,9 +17,9 @@ pub(crate) struct Coefficients {
     /// The steps from one lane to the next along x, y, z, and from one workgroup to the next.
     pub step: [u32; 4],
     /// Whether the value is affine; otherwise only its lanes are valid.
-    pub linear: bool,
-    /// Whether an affine value has been expanded to its lanes.
-    pub spread: bool,
+    pub is_affine: bool,
+    /// Whether the lanes of an affine value are valid as well.
+    pub expanded: bool,
 }
 
 /// Registers and memory of a thread, reused by later kernels.
@@ -32,8 +32,8 @@ pub(crate) struct Scratch {
     /// For each block of lanes, the positions along x, y, z, and the number of the workgroup; empty
     /// if lanes are interleaved.
     pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
-    /// The number of the code that this was last prepared for; 0 if none.
-    prepared: u64,
+    /// [`Code::id`] of the code that this was last prepared for; 0 if none.
+    prepared_for: u64,
     /// The immediate block, in 16-byte words for alignment.
     pub(super) immediates: Vec<u128>,
 }
@@ -41,10 +41,10 @@ pub(crate) struct Scratch {
 /// Workgroup memory, by size of element.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
-    pub bytes: Vec<Block<u8>>,
-    pub halves: Vec<Block<u16>>,
-    pub words: Vec<Block<u32>>,
-    pub doubles: Vec<Block<u64>>,
+    pub b8: Vec<Block<u8>>,
+    pub b16: Vec<Block<u16>>,
+    pub b32: Vec<Block<u32>>,
+    pub b64: Vec<Block<u64>>,
 }
 
 /// Resizes workgroup memory for a number of workgroups.
@@ -60,29 +60,29 @@ impl SharedMemory {
     /// Allocates these numbers of elements per workgroup.
     fn resize(&mut self, sizes: Sizes, workgroups: usize) {
         let resize = Resize(workgroups);
-        resize.file(&mut self.bytes, sizes.bytes);
-        resize.file(&mut self.halves, sizes.halves);
-        resize.file(&mut self.words, sizes.words);
-        resize.file(&mut self.doubles, sizes.doubles);
+        resize.file(&mut self.b8, sizes.b8);
+        resize.file(&mut self.b16, sizes.b16);
+        resize.file(&mut self.b32, sizes.b32);
+        resize.file(&mut self.b64, sizes.b64);
     }
 
     pub(super) fn clear(&self) {
         fn clear<B: Bits>(file: &[Block<B>]) {
             file.iter().for_each(|block| block.set([B::ZERO; BLOCK]));
         }
-        clear(&self.bytes);
-        clear(&self.halves);
-        clear(&self.words);
-        clear(&self.doubles);
+        clear(&self.b8);
+        clear(&self.b16);
+        clear(&self.b32);
+        clear(&self.b64);
     }
 }
 
 impl Scratch {
     /// Allocates memory for a kernel, and initialises the constants.
     pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
-        if self.files.bytes() > KEPT && code.files.bytes() < KEPT {
+        if self.files.bytes() > MAX_RETAINED_BYTES && code.files.bytes() < MAX_RETAINED_BYTES {
             self.files = Files::default();
-            self.prepared = 0;
+            self.prepared_for = 0;
         }
         self.files.grow(code.files);
         if self.scalars.len() < code.scalars {
@@ -92,10 +92,10 @@ impl Scratch {
             self.affines.resize(code.affines, Cell::new(Coefficients::default()));
         }
         self.shared.resize(code.shared, code.lane_layout.batch as usize);
-        if self.prepared != code.number {
-            self.constants(code);
-            self.locate(code);
-            self.prepared = code.number;
+        if self.prepared_for != code.id {
+            self.set_constants(code);
+            self.set_coordinates(code);
+            self.prepared_for = code.id;
         }
         self.immediates.clear();
         self.immediates.resize(job.immediates.len().div_ceil(16), 0);
@@ -107,7 +107,7 @@ impl Scratch {
     }
 
     /// Initialises the constants of the kernel.
-    fn constants(&self, code: &Code) {
+    fn set_constants(&self, code: &Code) {
         for (scalar, bits) in &code.constants {
             self.scalars[*scalar as usize].set(*bits);
         }
@@ -117,7 +117,7 @@ impl Scratch {
     }
 
     /// Computes the position of each lane.
-    fn locate(&mut self, code: &Code) {
+    fn set_coordinates(&mut self, code: &Code) {
         let [width, height, depth] = code.lane_layout.size;
         let blocks = code.lane_layout.lanes().div_ceil(BLOCK);
         self.coordinates.clear();
@@ -136,7 +136,7 @@ impl Scratch {
         }
     }
 
-    /// The immediate block as a span.
+    /// Returns the immediate block as a span.
     pub(super) fn immediates(&self, size: usize) -> Span {
         Span { start: self.immediates.as_ptr().cast_mut().cast(), size }
     }
@@ -145,7 +145,7 @@ impl Scratch {
 /// Fills a block with one value.
 pub(super) fn splat(files: &Files, size: u32, block: u32, bits: u64) {
     fn fill<B: Bits>(file: &[Block<B>], block: u32, bits: u64) {
-        file[block as usize].set([B::cut(bits); BLOCK]);
+        file[block as usize].set([B::truncate(bits); BLOCK]);
     }
     match size {
         1 => fill(u8::file(files), block, bits),

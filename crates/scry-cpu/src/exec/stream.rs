@@ -3,32 +3,40 @@
 use std::cmp::Ordering;
 
 use super::frame::{Frame, Lanes};
-use super::indices::{ALL, Rows, strided_rows};
-use super::memory::{ArrayStart, place};
+use super::indices::{ALL_BLOCKS_LOG2, Rows, strided_rows};
+use super::memory::{ArrayStart, element_offset};
 use crate::code::{Access, Address, MemorySpace, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, IsaLevel, Src};
-use crate::strided::{Grid, Plain, Words, each};
+use crate::strided::{Grid, Plain, Words, map_lanes};
 
 /// Words of a register, or of memory with a constant stride from lane to lane.
 pub(super) enum StridedWords<'a> {
     Lanes(Src),
-    Memory { memory: Plain<'a>, unit: u64, at: &'a Address, rows: Rows, start: ArrayStart },
+    /// `unit` is the number of bytes of a unit of offsets and strides.
+    Memory {
+        memory: Plain<'a>,
+        unit: u64,
+        at: &'a Address,
+        rows: Rows,
+        start: ArrayStart,
+    },
 }
 
 impl Frame<'_> {
-    /// Computes as many contiguous blocks as possible in one pass, and the rest step by step.
+    /// Computes as many contiguous blocks as possible in one pass, and the others through
+    /// registers.
     pub(super) fn stream(&mut self, stream: &Stream) {
         let lanes = self.lanes;
         // Results in memory that other threads may access are stored from the result's register.
         let direct = stream.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
-        let end = self.stream_lines(stream, direct);
+        let end = self.stream_contiguous(stream, direct);
         if let Some(store) = stream.store.as_ref().filter(|_| direct.is_none()) {
             self.lanes.end = end;
             self.store(store);
         }
         self.lanes = Lanes { first: end, ..lanes };
         if end < lanes.end {
-            self.stream_apart(stream);
+            self.stream_by_registers(stream);
         }
         self.lanes = lanes;
     }
@@ -42,7 +50,7 @@ impl Frame<'_> {
     }
 
     /// Loads each operand to its register, computes the result in its register, and stores it.
-    fn stream_apart(&self, stream: &Stream) {
+    fn stream_by_registers(&self, stream: &Stream) {
         let source = |operand: &Operand| match operand {
             Operand::Lanes(source) => *source,
             Operand::Memory(access) => {
@@ -60,7 +68,7 @@ impl Frame<'_> {
 
     /// Computes blocks up to the first one that is not contiguous. Results go to the target of
     /// `store`, or without one to their register. Returns the first block that was not computed.
-    fn stream_lines(&self, stream: &Stream, store: Option<&Access>) -> usize {
+    fn stream_contiguous(&self, stream: &Stream, store: Option<&Access>) -> usize {
         match self.isa {
             IsaLevel::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
@@ -81,31 +89,31 @@ impl Frame<'_> {
             Some(access) => self.strided_words(access),
         };
         let operands = &stream.operands;
-        let line = |nth: usize| self.operand_words(&operands[nth]);
-        let (Some(a), Some(b), Some(c), Some(d)) = (line(0), line(1), line(2), target) else {
+        let source = |nth: usize| self.operand_words(&operands[nth]);
+        let (Some(a), Some(b), Some(c), Some(d)) = (source(0), source(1), source(2), target) else {
             return self.lanes.first;
         };
         // The operands are swapped so that a uniform one comes first.
-        let (a, b) = if b.is_shared() { (&b, &a) } else { (&a, &b) };
-        if b.is_shared() || c.is_shared() || d.is_shared() {
+        let (a, b) = if b.is_broadcast() { (&b, &a) } else { (&a, &b) };
+        if b.is_broadcast() || c.is_broadcast() || d.is_broadcast() {
             return self.lanes.first;
         }
-        let powers = CommonStrides::of(&[a, b, &c, &d]);
-        let of_product = u32::from(stream.negated[0]) << 31;
-        let of_term = u32::from(stream.negated[1]) << 31;
+        let common = CommonStrides::new(&[a, b, &c, &d]);
+        let product_sign = u32::from(stream.negated[0]) << 31;
+        let addend_sign = u32::from(stream.negated[1]) << 31;
         let compute = |[a, b, c]: [u32; 3]| {
-            let product = f32::from_bits(a ^ of_product);
-            f(product, f32::from_bits(b), f32::from_bits(c ^ of_term)).to_bits()
+            let product = f32::from_bits(a ^ product_sign);
+            f(product, f32::from_bits(b), f32::from_bits(c ^ addend_sign)).to_bits()
         };
         let mut block = self.lanes.first;
         while block < self.lanes.end {
-            let grid = powers.grid(block, self.lanes.end);
-            let words = |line| self.words(line, block, powers.blocks, grid);
+            let grid = common.grid(block, self.lanes.end);
+            let words = |source| self.words(source, block, common.blocks, grid);
             let (Some(a), Some(b), Some(c), Some(d)) = (words(a), words(b), words(&c), words(&d))
             else {
                 break;
             };
-            each([a, b, c], d, compute);
+            map_lanes([a, b, c], d, compute);
             block += grid.rows * grid.blocks;
         }
         block
@@ -128,14 +136,14 @@ impl Frame<'_> {
                 (self.regions[binding as usize].plain(), 1, ArrayStart::BINDING)
             }
             MemorySpace::Shared(start) => {
-                let memory = Plain::of(&self.scratch.shared.words);
+                let memory = Plain::from_blocks(&self.scratch.shared.b32);
                 (memory, size_of::<u32>() as u64, self.shared_start::<u32>(start))
             }
             MemorySpace::Local { .. } => return None,
         };
         let step = u64::from(rows.step) * u64::from(access.address.stride) * unit;
-        let even = step == 0 || step == size_of::<u32>() as u64;
-        even.then_some(StridedWords::Memory { memory, unit, at: &access.address, rows, start })
+        let supported = step == 0 || step == size_of::<u32>() as u64;
+        supported.then_some(StridedWords::Memory { memory, unit, at: &access.address, rows, start })
     }
 
     /// Returns the words of a grid of blocks, if they are in bounds. `power` is log2 of the number
@@ -143,88 +151,90 @@ impl Frame<'_> {
     #[inline(always)]
     pub(super) fn words<'a>(
         &'a self,
-        line: &StridedWords<'a>,
+        source: &StridedWords<'a>,
         block: usize,
         power: u32,
         grid: Grid,
     ) -> Option<Words<'a>> {
         const BYTES: u64 = (size_of::<u32>() * BLOCK) as u64;
-        match line {
-            StridedWords::Lanes(source) => {
-                let registers = Plain::of(u32::file(self.files()));
-                let stride = i64::from(source.step) * BYTES as i64;
+        match source {
+            StridedWords::Lanes(register) => {
+                let registers = Plain::from_blocks(u32::file(self.files()));
+                let stride = i64::from(register.step) * BYTES as i64;
                 let strides = [stride, if grid.rows == 1 { 0 } else { stride << power }];
-                registers.words(source.at(block) as u64 * BYTES, strides, grid, false)
+                registers.words(register.at(block) as u64 * BYTES, strides, grid, false)
             }
             StridedWords::Memory { memory, unit, at, rows, start } => {
-                let [(even, along), (_, across)] = rows.levels();
+                let [(row_blocks, along), (_, across)] = rows.levels();
                 let across = match grid.rows {
                     1 => 0,
-                    _ if even > power => along << power,
+                    _ if row_blocks > power => along << power,
                     _ => across,
                 };
-                let first = rows.grid_start(block, [along, across], grid)?;
-                let byte = (start.of(block) + place(at, first)) * unit;
+                let first = rows.checked_grid_origin(block, [along, across], grid)?;
+                let byte = (start.at(block) + element_offset(at, first)) * unit;
                 let bytes =
                     |step: u32| i64::from(step as i32) * i64::from(at.stride) * *unit as i64;
-                let between = if grid.rows == 1 { 0 } else { start.between(power) * unit };
+                let between = if grid.rows == 1 { 0 } else { start.row_stride(power) * unit };
                 let strides = [bytes(along), bytes(across) + between as i64];
                 let words = memory.words(byte, strides, grid, rows.step == 0)?;
-                Some(if *unit == 1 { words.streaming() } else { words })
+                Some(if *unit == 1 { words.with_prefetch() } else { words })
             }
         }
     }
 }
 
-/// log2 of the numbers of blocks and rows at a constant stride in all operands.
+/// The largest rows and grids of blocks that have constant strides in all operands, as log2 of
+/// their numbers of blocks.
 #[derive(Clone, Copy)]
 pub(super) struct CommonStrides {
-    /// Blocks at a constant stride: a row.
+    /// A row: blocks at a constant stride.
     pub(super) blocks: u32,
-    /// Blocks of rows at a constant stride.
+    /// A grid: rows at a constant stride.
     rows: u32,
 }
 
 impl CommonStrides {
     #[inline(always)]
-    pub(super) fn of(lines: &[&StridedWords<'_>]) -> Self {
-        let (mut blocks, mut rows) = (ALL, ALL);
-        for line in lines {
-            blocks = blocks.min(line.levels()[0]);
+    pub(super) fn new(operands: &[&StridedWords<'_>]) -> Self {
+        let (mut blocks, mut rows) = (ALL_BLOCKS_LOG2, ALL_BLOCKS_LOG2);
+        for operand in operands {
+            blocks = blocks.min(operand.levels()[0]);
         }
-        for line in lines {
+        for operand in operands {
             // An operand with longer rows continues with the same stride after a common row.
-            let [own, own_rows] = line.levels();
+            let [own, own_rows] = operand.levels();
             rows = rows.min(if own > blocks { own } else { own_rows });
         }
         Self { blocks, rows }
     }
 
-    /// Returns the largest grid at a block: whole rows, or else the rest of one row.
+    /// Returns the largest grid that starts at a block: whole rows, or else the remainder of one
+    /// row.
     #[inline(always)]
     pub(super) fn grid(self, block: usize, end: usize) -> Grid {
-        let left = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
-        let rows = left(self.rows) >> self.blocks;
+        let remaining = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
+        let rows = remaining(self.rows) >> self.blocks;
         if block.trailing_zeros() < self.blocks || rows < 2 {
-            return Grid { rows: 1, blocks: left(self.blocks) };
+            return Grid { rows: 1, blocks: remaining(self.blocks) };
         }
         Grid { rows, blocks: 1 << self.blocks }
     }
 }
 
 impl StridedWords<'_> {
-    /// Returns whether one word is shared by all lanes of a block.
+    /// Returns whether all lanes of a block have the same word.
     #[inline(always)]
-    pub(super) fn is_shared(&self) -> bool {
+    pub(super) fn is_broadcast(&self) -> bool {
         matches!(self, Self::Memory { rows, .. } if rows.step == 0)
     }
 
-    /// Returns log2 of the blocks at a constant stride, and of the blocks of rows at a constant
-    /// stride.
+    /// Returns log2 of the number of blocks at a constant stride, and of the number of blocks in
+    /// rows at a constant stride.
     #[inline(always)]
     fn levels(&self) -> [u32; 2] {
         match self {
-            Self::Lanes(_) => [ALL; 2],
+            Self::Lanes(_) => [ALL_BLOCKS_LOG2; 2],
             Self::Memory { rows, start, .. } => {
                 let [(blocks, _), (rows, _)] = rows.levels();
                 // Rows that are whole workgroups have the stride of the workgroups' memories.
@@ -238,7 +248,7 @@ impl StridedWords<'_> {
     }
 }
 
-/// The same, compiled for AVX2. Callers must check that the CPU supports it.
+/// [`Frame::stream_with`], compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Access, Frame, Stream};

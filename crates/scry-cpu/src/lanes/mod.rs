@@ -1,16 +1,16 @@
 //! Lane registers: vectors of the invocations of a lockstep group.
 //!
 //! A lane register has one value per invocation, in blocks of [`BLOCK`] lanes. Whole blocks are
-//! loaded, computed and stored, which compiles to vector instructions; cells allow an operation to
-//! write a register that it reads.
+//! loaded, computed and stored, which compiles to vector instructions. Blocks are cells, so that an
+//! operation can write a register that it also reads.
 
 mod op;
 
 use std::cell::Cell;
 
 pub(crate) use op::{
-    Args, IsaLevel, LaneOp, Src, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
-    three, three_by_isa, two,
+    Args, IsaLevel, LaneOp, Src, best_binary, best_unary, binary, plain_binary, plain_unary,
+    rare_binary, rare_unary, ternary, ternary_by_isa, unary,
 };
 
 /// Number of lanes of a block.
@@ -19,127 +19,128 @@ pub(crate) const BLOCK: usize = 16;
 /// A block of lanes of one width.
 pub(crate) type Block<B> = Cell<[B; BLOCK]>;
 
-/// The register files, one for each width of a lane.
+/// The register files, one for each width of a lane in bits.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    bytes: Vec<Block<u8>>,
-    halves: Vec<Block<u16>>,
-    words: Vec<Block<u32>>,
-    doubles: Vec<Block<u64>>,
+    b8: Vec<Block<u8>>,
+    b16: Vec<Block<u16>>,
+    b32: Vec<Block<u32>>,
+    b64: Vec<Block<u64>>,
 }
 
-/// Sizes of the register files, or positions in them.
+/// A number for each width of a lane in bits: blocks of a register file, or elements of workgroup
+/// memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    pub bytes: usize,
-    pub halves: usize,
-    pub words: usize,
-    pub doubles: usize,
+    pub b8: usize,
+    pub b16: usize,
+    pub b32: usize,
+    pub b64: usize,
 }
 
 impl Sizes {
-    /// Size in bytes of register files with these numbers of blocks.
+    /// Returns the size in bytes of register files with these numbers of blocks.
     pub(crate) fn bytes(self) -> usize {
-        (self.bytes + 2 * self.halves + 4 * self.words + 8 * self.doubles) * BLOCK
+        (self.b8 + 2 * self.b16 + 4 * self.b32 + 8 * self.b64) * BLOCK
     }
 }
 
 impl Files {
-    /// Bytes of all files.
+    /// Returns the size of all files in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let (halves, words) = (self.halves.len(), self.words.len());
-        Sizes { bytes: self.bytes.len(), halves, words, doubles: self.doubles.len() }.bytes()
+        let (b8, b16) = (self.b8.len(), self.b16.len());
+        Sizes { b8, b16, b32: self.b32.len(), b64: self.b64.len() }.bytes()
     }
 
-    /// Makes the files at least this large, in blocks.
+    /// Grows the files to at least these numbers of blocks.
     pub(crate) fn grow(&mut self, sizes: Sizes) {
         fn grow<B: Bits>(file: &mut Vec<Block<B>>, size: usize) {
             if file.len() < size {
                 file.resize(size, Cell::new([B::ZERO; BLOCK]));
             }
         }
-        grow(&mut self.bytes, sizes.bytes);
-        grow(&mut self.halves, sizes.halves);
-        grow(&mut self.words, sizes.words);
-        grow(&mut self.doubles, sizes.doubles);
+        grow(&mut self.b8, sizes.b8);
+        grow(&mut self.b16, sizes.b16);
+        grow(&mut self.b32, sizes.b32);
+        grow(&mut self.b64, sizes.b64);
     }
 
-    /// A block of lanes of this size, as words; zeros if the size is 0.
+    /// Returns a block of lanes of `size` bytes, zero-extended; zeros if `size` is 0.
     #[inline(never)]
-    pub(crate) fn words_of(&self, size: u32, block: usize) -> [u64; BLOCK] {
-        fn widened<B: Bits>(block: &Block<B>) -> [u64; BLOCK] {
-            let (lanes, mut words) = (block.get(), [0; BLOCK]);
+    pub(crate) fn widened_block(&self, size: u32, block: usize) -> [u64; BLOCK] {
+        fn widen<B: Bits>(block: &Block<B>) -> [u64; BLOCK] {
+            let (lanes, mut widened) = (block.get(), [0; BLOCK]);
             for lane in 0..BLOCK {
-                words[lane] = lanes[lane].widen();
+                widened[lane] = lanes[lane].widen();
             }
-            words
+            widened
         }
         match size {
             0 => [0; BLOCK],
-            1 => widened(&self.bytes[block]),
-            2 => widened(&self.halves[block]),
-            4 => widened(&self.words[block]),
-            _ => widened(&self.doubles[block]),
+            1 => widen(&self.b8[block]),
+            2 => widen(&self.b16[block]),
+            4 => widen(&self.b32[block]),
+            _ => widen(&self.b64[block]),
         }
     }
 
-    /// One lane of this size.
+    /// Returns one lane of `size` bytes, zero-extended.
     #[inline(never)]
-    pub(crate) fn word(&self, size: u32, block: usize, lane: usize) -> u64 {
+    pub(crate) fn lane(&self, size: u32, block: usize, lane: usize) -> u64 {
         match size {
-            1 => self.bytes[block].get()[lane].into(),
-            2 => self.halves[block].get()[lane].into(),
-            4 => self.words[block].get()[lane].into(),
-            _ => self.doubles[block].get()[lane],
+            1 => self.b8[block].get()[lane].into(),
+            2 => self.b16[block].get()[lane].into(),
+            4 => self.b32[block].get()[lane].into(),
+            _ => self.b64[block].get()[lane],
         }
     }
 
-    /// Writes one lane of this size.
+    /// Writes the low bits of `bits` to one lane of `size` bytes.
     #[inline(never)]
-    pub(crate) fn set_word(&self, size: u32, block: usize, lane: usize, word: u64) {
+    pub(crate) fn set_lane(&self, size: u32, block: usize, lane: usize, bits: u64) {
         fn set<B: Bits>(block: &Block<B>, lane: usize, value: B) {
             let lanes: &Cell<[B]> = block;
             lanes.as_slice_of_cells()[lane].set(value);
         }
         match size {
-            1 => set(&self.bytes[block], lane, word as u8),
-            2 => set(&self.halves[block], lane, word as u16),
-            4 => set(&self.words[block], lane, word as u32),
-            _ => set(&self.doubles[block], lane, word),
+            1 => set(&self.b8[block], lane, bits as u8),
+            2 => set(&self.b16[block], lane, bits as u16),
+            4 => set(&self.b32[block], lane, bits as u32),
+            _ => set(&self.b64[block], lane, bits),
         }
     }
 
-    /// Writes a block of lanes of this size.
+    /// Writes the low bits of `values` to a block of lanes of `size` bytes.
     #[inline(never)]
-    pub(crate) fn set_words(&self, size: u32, block: usize, words: &[u64; BLOCK]) {
-        fn cut<B: Bits>(block: &Block<B>, words: &[u64; BLOCK]) {
+    pub(crate) fn set_block(&self, size: u32, block: usize, values: &[u64; BLOCK]) {
+        fn set<B: Bits>(block: &Block<B>, values: &[u64; BLOCK]) {
             let mut lanes = [B::ZERO; BLOCK];
             for lane in 0..BLOCK {
-                lanes[lane] = B::cut(words[lane]);
+                lanes[lane] = B::truncate(values[lane]);
             }
             block.set(lanes);
         }
         match size {
-            1 => cut(&self.bytes[block], words),
-            2 => cut(&self.halves[block], words),
-            4 => cut(&self.words[block], words),
-            _ => cut(&self.doubles[block], words),
+            1 => set(&self.b8[block], values),
+            2 => set(&self.b16[block], values),
+            4 => set(&self.b32[block], values),
+            _ => set(&self.b64[block], values),
         }
     }
 }
 
 /// The bits of a lane, of one width.
 pub(crate) trait Bits: Copy + Default + PartialEq + Send + Sync + 'static {
-    /// No bit set.
+    /// All bits clear.
     const ZERO: Self;
 
-    /// The file of this width.
+    /// Returns the register file of this width.
     fn file(files: &Files) -> &[Block<Self>];
 
-    /// The low bits of a word.
-    fn cut(word: u64) -> Self;
+    /// Returns the low bits of `bits`.
+    fn truncate(bits: u64) -> Self;
 
-    /// The bits, zero-extended to a word.
+    /// Returns the bits, zero-extended.
     fn widen(self) -> u64;
 }
 
@@ -154,8 +155,8 @@ macro_rules! bits {
             }
 
             #[inline(always)]
-            fn cut(word: u64) -> Self {
-                word as Self
+            fn truncate(bits: u64) -> Self {
+                bits as Self
             }
 
             #[inline(always)]
@@ -166,21 +167,21 @@ macro_rules! bits {
     )*};
 }
 
-bits!(u8: bytes, u16: halves, u32: words, u64: doubles);
+bits!(u8: b8, u16: b16, u32: b32, u64: b64);
 
 /// The type of a lane in operations.
 pub(crate) trait Lane: Copy + 'static {
-    /// Its bits, as registers hold them.
+    /// The bits of a value, as they are in registers.
     type Bits: Bits;
 
-    /// Their bytes.
+    /// Size of the bits in bytes.
     const SIZE: u32 = size_of::<Self::Bits>() as u32;
 
-    /// The value of these bits.
-    fn of(bits: Self::Bits) -> Self;
+    /// Converts bits to the value.
+    fn from_bits(bits: Self::Bits) -> Self;
 
-    /// The bits of this value.
-    fn bits(self) -> Self::Bits;
+    /// Converts the value to bits.
+    fn to_bits(self) -> Self::Bits;
 }
 
 /// An `f16`, which is converted to `f32` for arithmetic.
@@ -189,17 +190,17 @@ pub(crate) struct F16(pub u16);
 
 /// Implements [`Lane`]: the type, its bits in registers, and the conversions from and to them.
 macro_rules! lane {
-    ($lane:ty, $bits:ty, |$from:ident| $of:expr, |$value:ident| $to:expr) => {
+    ($lane:ty, $bits:ty, |$from:ident| $lane_value:expr, |$value:ident| $to:expr) => {
         impl Lane for $lane {
             type Bits = $bits;
 
             #[inline(always)]
-            fn of($from: $bits) -> Self {
-                $of
+            fn from_bits($from: $bits) -> Self {
+                $lane_value
             }
 
             #[inline(always)]
-            fn bits(self) -> $bits {
+            fn to_bits(self) -> $bits {
                 let $value = self;
                 $to
             }

@@ -74,82 +74,84 @@ pub(crate) trait LaneOp: Sync {
 
 /// Unary operation, with a loop over lanes compiled for every ISA level.
 ///
-/// The variants below are for rarer operations: they are compiled for fewer levels, or called lane
-/// by lane, to keep the code small.
-pub(crate) fn one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+/// The prefixes `best_`, `plain_` and `rare_` are for rarer operations. These are compiled for
+/// fewer levels, or called lane by lane, to keep the code small.
+pub(crate) fn unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
-    leak(One::<A, R, F, true, true>(f, PhantomData))
+    leak(Unary::<A, R, F, true, true>(f, PhantomData))
 }
 
-/// Unary operation, compiled for the best ISA level of the target only.
-pub(crate) fn best_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+/// Unary operation, compiled for the best ISA level of the target only. Other levels call it lane
+/// by lane.
+pub(crate) fn best_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
-    leak(One::<A, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
+    leak(Unary::<A, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
 /// Unary operation, compiled for the baseline, which all levels use.
-pub(crate) fn plain_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn plain_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
-    leak(One::<A, R, F, true, false>(f, PhantomData))
+    leak(Unary::<A, R, F, true, false>(f, PhantomData))
 }
 
 /// Unary operation, called lane by lane.
-pub(crate) fn rare_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn rare_unary<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
-    leak(One::<A, R, F, false, false>(f, PhantomData))
+    leak(Unary::<A, R, F, false, false>(f, PhantomData))
 }
 
 /// Binary operation, compiled for every ISA level.
-pub(crate) fn two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
-    leak(Two::<A, B, R, F, true, true>(f, PhantomData))
+    leak(Binary::<A, B, R, F, true, true>(f, PhantomData))
 }
 
-/// Binary operation, compiled for the best ISA level of the target only.
-pub(crate) fn best_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+/// Binary operation, compiled for the best ISA level of the target only. Other levels call it lane
+/// by lane.
+pub(crate) fn best_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
-    leak(Two::<A, B, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
+    leak(Binary::<A, B, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
 }
 
 /// Binary operation, compiled for the baseline, which all levels use.
-pub(crate) fn plain_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn plain_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
-    leak(Two::<A, B, R, F, true, false>(f, PhantomData))
+    leak(Binary::<A, B, R, F, true, false>(f, PhantomData))
 }
 
 /// Binary operation, called lane by lane.
-pub(crate) fn rare_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn rare_binary<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
-    leak(Two::<A, B, R, F, false, false>(f, PhantomData))
+    leak(Binary::<A, B, R, F, false, false>(f, PhantomData))
 }
 
 /// Ternary operation, compiled for every ISA level.
-pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B, C) -> R + Copy + Sync + 'static,
 {
-    three_by_isa(f, f)
+    ternary_by_isa(f, f)
 }
 
-/// Ternary operation with two implementations: `f` for ISA levels with fused multiply-add, and
-/// another one for the rest.
-pub(crate) fn three_by_isa<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
+/// Ternary operation with two implementations: `fused` for ISA levels with fused multiply-add, and
+/// `plain` for the others.
+pub(crate) fn ternary_by_isa<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
     fused: F,
     plain: G,
 ) -> &'static dyn LaneOp
@@ -157,7 +159,7 @@ where
     F: Fn(A, B, C) -> R + Sync + 'static,
     G: Fn(A, B, C) -> R + Sync + 'static,
 {
-    leak(Three(fused, plain, PhantomData))
+    leak(Ternary(fused, plain, PhantomData))
 }
 
 /// Whether the target has no ISA level above the baseline.
@@ -172,23 +174,24 @@ fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {
     unsafe { NonNull::<T>::dangling().as_ref() }
 }
 
-struct One<A, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A) -> R>);
+/// `BASE` and `BEST` are the ISA levels for which the loop over lanes is compiled.
+struct Unary<A, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A) -> R>);
 
-struct Two<A, B, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A, B) -> R>);
+struct Binary<A, B, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A, B) -> R>);
 
-struct Three<A, B, C, R, F, G>(F, G, PhantomData<fn(A, B, C) -> R>);
+struct Ternary<A, B, C, R, F, G>(F, G, PhantomData<fn(A, B, C) -> R>);
 
 impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync, const BASE: bool, const BEST: bool> LaneOp
-    for One<A, R, F, BASE, BEST>
+    for Unary<A, R, F, BASE, BEST>
 {
     fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args) {
         #[cfg(target_arch = "x86_64")]
         if BEST && isa == IsaLevel::Avx2 {
             // SAFETY: `Avx2` is only constructed if the CPU has these features.
-            return unsafe { avx2::one(&self.0, files, blocks, args) };
+            return unsafe { avx2::unary(&self.0, files, blocks, args) };
         }
         if BASE {
-            apply_one(&self.0, files, blocks, args);
+            apply_unary(&self.0, files, blocks, args);
         } else {
             let sizes = [A::SIZE, 0, R::SIZE];
             lane_by_lane(self, isa, sizes, files, blocks, args);
@@ -196,12 +199,12 @@ impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync, const BASE: bool, const BEST: bool>
     }
 
     fn scalar(&self, _: IsaLevel, [a, ..]: [u64; 3]) -> u64 {
-        (self.0)(A::of(A::Bits::cut(a))).bits().widen()
+        (self.0)(A::from_bits(A::Bits::truncate(a))).to_bits().widen()
     }
 }
 
 impl<A: Lane, B: Lane, R: Lane, F, const BASE: bool, const BEST: bool> LaneOp
-    for Two<A, B, R, F, BASE, BEST>
+    for Binary<A, B, R, F, BASE, BEST>
 where
     F: Fn(A, B) -> R + Sync,
 {
@@ -209,10 +212,10 @@ where
         #[cfg(target_arch = "x86_64")]
         if BEST && isa == IsaLevel::Avx2 {
             // SAFETY: `Avx2` is only constructed if the CPU has these features.
-            return unsafe { avx2::two(&self.0, files, blocks, args) };
+            return unsafe { avx2::binary(&self.0, files, blocks, args) };
         }
         if BASE {
-            apply_two(&self.0, files, blocks, args);
+            apply_binary(&self.0, files, blocks, args);
         } else {
             let sizes = [A::SIZE, B::SIZE, R::SIZE];
             lane_by_lane(self, isa, sizes, files, blocks, args);
@@ -220,34 +223,36 @@ where
     }
 
     fn scalar(&self, _: IsaLevel, [a, b, _]: [u64; 3]) -> u64 {
-        (self.0)(A::of(A::Bits::cut(a)), B::of(B::Bits::cut(b))).bits().widen()
+        (self.0)(A::from_bits(A::Bits::truncate(a)), B::from_bits(B::Bits::truncate(b)))
+            .to_bits()
+            .widen()
     }
 }
 
-impl<A: Lane, B: Lane, C: Lane, R: Lane, F, G> LaneOp for Three<A, B, C, R, F, G>
+impl<A: Lane, B: Lane, C: Lane, R: Lane, F, G> LaneOp for Ternary<A, B, C, R, F, G>
 where
     F: Fn(A, B, C) -> R + Sync,
     G: Fn(A, B, C) -> R + Sync,
 {
     fn lanes(&self, isa: IsaLevel, files: &Files, blocks: Range<usize>, args: &Args) {
         match isa {
-            IsaLevel::Base => apply_three(&self.1, files, blocks, args),
+            IsaLevel::Base => apply_ternary(&self.1, files, blocks, args),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has these features.
-            IsaLevel::Avx2 => unsafe { avx2::three(&self.0, files, blocks, args) },
+            IsaLevel::Avx2 => unsafe { avx2::ternary(&self.0, files, blocks, args) },
         }
     }
 
     fn scalar(&self, isa: IsaLevel, [a, b, c]: [u64; 3]) -> u64 {
-        let (a, b, c) = (A::Bits::cut(a), B::Bits::cut(b), C::Bits::cut(c));
-        let (a, b, c) = (A::of(a), B::of(b), C::of(c));
+        let (a, b, c) = (A::Bits::truncate(a), B::Bits::truncate(b), C::Bits::truncate(c));
+        let (a, b, c) = (A::from_bits(a), B::from_bits(b), C::from_bits(c));
         let result = match isa {
             IsaLevel::Base => (self.1)(a, b, c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Avx2` is only constructed if the CPU has these features.
             IsaLevel::Avx2 => unsafe { avx2::scalars(&self.0, a, b, c) },
         };
-        result.bits().widen()
+        result.to_bits().widen()
     }
 }
 
@@ -262,13 +267,13 @@ fn lane_by_lane(
     args: &Args,
 ) {
     for block in blocks {
-        let a = files.words_of(sizes[0], args.a.at(block));
-        let b = files.words_of(sizes[1], args.b.at(block));
+        let a = files.widened_block(sizes[0], args.a.at(block));
+        let b = files.widened_block(sizes[1], args.b.at(block));
         let mut result = [0; BLOCK];
         for lane in 0..BLOCK {
             result[lane] = op.scalar(isa, [a[lane], b[lane], 0]);
         }
-        files.set_words(sizes[2], args.d as usize + block, &result);
+        files.set_block(sizes[2], args.d as usize + block, &result);
     }
 }
 
@@ -284,7 +289,7 @@ impl<'a, B: Bits> BlockCursor<'a, B> {
     #[inline(always)]
     fn new(file: &'a [Block<B>], source: Src, blocks: &Range<usize>) -> Self {
         let step = source.step as usize;
-        // A broadcast operand has one block; another one needs all.
+        // `step` is 0 for a broadcast operand, which has one block, and 1 for a register.
         assert!(source.at(blocks.end) < file.len() + step, "a register outside its file");
         let next = file.as_ptr().wrapping_add(source.at(blocks.start));
         Self { next, step, blocks: PhantomData }
@@ -293,7 +298,7 @@ impl<'a, B: Bits> BlockCursor<'a, B> {
     /// Returns the next block.
     ///
     /// # Safety
-    /// It is called at most once per block.
+    /// The cursor was created for a range of blocks, and is advanced at most once for each.
     #[inline(always)]
     unsafe fn next(&mut self) -> &'a Block<B> {
         let block = self.next;
@@ -310,7 +315,7 @@ fn result<'a, B: Bits>(files: &'a Files, args: &Args, blocks: &Range<usize>) -> 
 }
 
 #[inline(always)]
-fn apply_one<A: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
+fn apply_unary<A: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
 where
     F: Fn(A) -> R,
 {
@@ -321,15 +326,19 @@ where
         let (a, d) = unsafe { (a.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
-            result[lane] = f(A::of(a[lane])).bits();
+            result[lane] = f(A::from_bits(a[lane])).to_bits();
         }
         d.set(result);
     }
 }
 
 #[inline(always)]
-fn apply_two<A: Lane, B: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
-where
+fn apply_binary<A: Lane, B: Lane, R: Lane, F>(
+    f: &F,
+    files: &Files,
+    blocks: Range<usize>,
+    args: &Args,
+) where
     F: Fn(A, B) -> R,
 {
     let mut a = BlockCursor::new(A::Bits::file(files), args.a, &blocks);
@@ -340,14 +349,14 @@ where
         let (a, b, d) = unsafe { (a.next().get(), b.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
-            result[lane] = f(A::of(a[lane]), B::of(b[lane])).bits();
+            result[lane] = f(A::from_bits(a[lane]), B::from_bits(b[lane])).to_bits();
         }
         d.set(result);
     }
 }
 
 #[inline(always)]
-fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
+fn apply_ternary<A: Lane, B: Lane, C: Lane, R: Lane, F>(
     f: &F,
     files: &Files,
     blocks: Range<usize>,
@@ -364,48 +373,49 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
         let (a, b, c, d) = unsafe { (a.next().get(), b.next().get(), c.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
-            result[lane] = f(A::of(a[lane]), B::of(b[lane]), C::of(c[lane])).bits();
+            result[lane] =
+                f(A::from_bits(a[lane]), B::from_bits(b[lane]), C::from_bits(c[lane])).to_bits();
         }
         d.set(result);
     }
 }
 
-/// The same, compiled for AVX2. Callers must check that the CPU supports it.
+/// The loops over lanes, compiled for AVX2. Callers must check that the CPU supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Args, Files, Lane, Range, apply_one, apply_three, apply_two};
+    use super::{Args, Files, Lane, Range, apply_binary, apply_ternary, apply_unary};
 
     // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
-    pub(super) unsafe fn one<A: Lane, R: Lane, F: Fn(A) -> R>(
+    pub(super) unsafe fn unary<A: Lane, R: Lane, F: Fn(A) -> R>(
         f: &F,
         files: &Files,
         blocks: Range<usize>,
         args: &Args,
     ) {
-        apply_one(f, files, blocks, args);
+        apply_unary(f, files, blocks, args);
     }
 
     // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
-    pub(super) unsafe fn two<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R>(
+    pub(super) unsafe fn binary<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R>(
         f: &F,
         files: &Files,
         blocks: Range<usize>,
         args: &Args,
     ) {
-        apply_two(f, files, blocks, args);
+        apply_binary(f, files, blocks, args);
     }
 
     // SAFETY: the caller has checked that the CPU has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
-    pub(super) unsafe fn three<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R>(
+    pub(super) unsafe fn ternary<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R>(
         f: &F,
         files: &Files,
         blocks: Range<usize>,
         args: &Args,
     ) {
-        apply_three(f, files, blocks, args);
+        apply_ternary(f, files, blocks, args);
     }
 
     // SAFETY: the caller has checked that the CPU has these features.

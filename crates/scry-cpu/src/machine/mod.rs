@@ -11,11 +11,11 @@ use crate::pool::Pool;
 use crate::scheduling::{ChunkSize, Chunks};
 use crate::{CancelToken, Cancelled, Job, Span};
 
-/// Launches shorter than this, in nanoseconds, run on the calling thread only.
-const ALONE: u64 = 30_000;
+/// Minimum duration in nanoseconds of launches that run on several threads.
+const MIN_PARALLEL_NANOS: u64 = 30_000;
 
-/// Bytes of memory that a thread fills or copies at a time.
-const CHUNK: usize = 1 << 20;
+/// Number of bytes that a thread fills or copies at a time.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Alignment of bindings in bytes.
 const BINDING_ALIGNMENT: usize = 16;
@@ -30,13 +30,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates a machine of `threads` threads, including the caller of [`Machine::run`].
+    /// Creates a machine of `threads` threads, of which one is the caller of [`Machine::run`].
     #[must_use]
     pub fn new(threads: usize) -> Self {
         Self { threads: threads.max(1), pool: OnceLock::new(), scratches: Mutex::default() }
     }
 
-    /// Number of threads that run kernels, the caller's included.
+    /// Returns the number of threads that run kernels, including the caller's.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
@@ -52,15 +52,16 @@ impl Machine {
     }
 
     /// Runs all workgroups of a launch, and returns when they are done. Small launches stay on the
-    /// caller's thread. Several threads may call this at once; one of them is helped.
+    /// caller's thread. Several threads may call this at once; the threads of the pool help one of
+    /// them.
     ///
     /// # Errors
-    /// [`Cancelled`] if `stop` was requested before the end: some workgroups may have run, partly
-    /// or not at all.
+    /// [`Cancelled`] if `stop` was requested before the end. Then each workgroup may have run
+    /// completely, partly, or not at all.
     ///
     /// # Panics
-    /// If a span is not aligned to 16 bytes, or by a defect of the machine; no thread runs the
-    /// launch any more then.
+    /// If a span is not aligned to 16 bytes, or because of a bug in this crate. No thread executes
+    /// the launch any more after the panic.
     ///
     /// # Safety
     /// The memory of all bindings is alive. Meanwhile only the machine writes to it, or reads what
@@ -76,16 +77,16 @@ impl Machine {
             unsafe { exec::run(job.code, job, groups, scratch, stop) }
         };
         let unit = u64::from(job.code.lane_layout.batch);
-        self.share(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
+        self.run_on_threads(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
     }
 
     /// Runs all workgroups of a launch, on several threads if it is large enough.
-    fn share(&self, work: &Work<'_>) -> Result<(), Cancelled> {
+    fn run_on_threads(&self, work: &Work<'_>) -> Result<(), Cancelled> {
         let chunks = Chunks::new(work.total, work.unit, self.threads());
         let workers = Workers { machine: self, work, chunks, stopped: AtomicBool::new(false) };
         let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
         let others = if work.is_small() { 0 } else { others };
-        self.with_help(others, &|| workers.join());
+        self.with_help(others, &|| workers.run_chunks());
         if workers.stopped.into_inner() { Err(Cancelled) } else { Ok(()) }
     }
 
@@ -119,23 +120,23 @@ impl Machine {
     /// Calls `work` with the offset and the size of each chunk.
     fn in_chunks(&self, size: usize, work: &(dyn Fn(usize, usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        let chunks = size.div_ceil(CHUNK);
+        let chunks = size.div_ceil(CHUNK_BYTES);
         let claim = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < chunks);
-        let all = || {
+        let run_chunks = || {
             while let Some(index) = claim() {
-                let offset = index * CHUNK;
-                work(offset, CHUNK.min(size - offset));
+                let offset = index * CHUNK_BYTES;
+                work(offset, CHUNK_BYTES.min(size - offset));
             }
         };
-        self.with_help(chunks.saturating_sub(1) / 2, &all);
+        self.with_help(chunks.saturating_sub(1) / 2, &run_chunks);
     }
 
-    /// Lends scratch memory to `work`.
+    /// Calls `work` with the scratch memory of an idle thread, or with a new one.
     fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
         let lock = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = lock().pop().unwrap_or_default();
         let result = work(&mut scratch);
-        // After a panic it is dropped instead: its content is undefined.
+        // If `work` panics, the scratch memory is dropped: its content is undefined.
         lock().push(scratch);
         result
     }
@@ -147,7 +148,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// Returns a chunk of a span that is long enough.
+/// Returns a chunk of a span, which is long enough.
 fn chunk(span: Span, offset: usize, size: usize) -> Span {
     span.part(offset, size).expect("a chunk is within its span")
 }
@@ -169,8 +170,8 @@ struct Work<'a> {
 impl Work<'_> {
     /// Returns whether waking other threads would take longer than the launch.
     fn is_small(&self) -> bool {
-        let whole = self.cost.and_then(|cost| cost.checked_mul(self.total));
-        whole.is_some_and(|whole| whole < ALONE)
+        let total = self.cost.and_then(|cost| cost.checked_mul(self.total));
+        total.is_some_and(|total| total < MIN_PARALLEL_NANOS)
     }
 }
 
@@ -183,8 +184,8 @@ struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    /// Works until no workgroup is left.
-    fn join(&self) {
+    /// Runs chunks on the calling thread until all workgroups are claimed.
+    fn run_chunks(&self) {
         let _end = EndOnPanic(&self.stopped);
         self.machine.with_scratch(|scratch| {
             let mut chunk_size = ChunkSize::new(self.work.cost);
@@ -199,9 +200,9 @@ impl Workers<'_> {
         });
     }
 
-    /// Checks for a stop request, which counts only if workgroups are left.
+    /// Returns whether to stop. A request is ignored if all workgroups are claimed.
     fn has_to_stop(&self) -> bool {
-        if self.work.stop.requested() && self.chunks.left() > 0 {
+        if self.work.stop.requested() && self.chunks.unclaimed() > 0 {
             self.stopped.store(true, Ordering::Relaxed);
         }
         self.stopped.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Launches on several threads, with closures as workgroups.
+//! Tests of launches on several threads, with closures instead of kernels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::*;
 use crate::{Code, Memory};
 
-/// Runs closures as workgroups.
-fn share(
+/// Launches `total` workgroups of `cost` nanoseconds each, which call `run`.
+fn launch(
     machine: &Machine,
     (total, cost): (u64, Option<u64>),
     stop: &CancelToken,
     run: Run<'_>,
 ) -> Result<(), Cancelled> {
-    machine.share(&Work { total, unit: 1, cost, stop, run })
+    machine.run_on_threads(&Work { total, unit: 1, cost, stop, run })
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn every_workgroup_runs_exactly_once() {
                     });
                     Ok(())
                 };
-                assert_eq!(share(&machine, (total, cost), &CancelToken::default(), &run), Ok(()));
+                assert_eq!(launch(&machine, (total, cost), &CancelToken::default(), &run), Ok(()));
                 let once = counts.iter().all(|count| count.load(Relaxed) == 1);
                 assert!(once, "{threads} threads, {cost:?}, {total} workgroups");
             }
@@ -48,7 +48,7 @@ fn small_launches_run_on_calling_thread() {
         Ok(())
     };
     for work in [(1, None), (100, Some(100)), (1, Some(u64::MAX))] {
-        assert_eq!(share(&machine, work, &CancelToken::default(), &run), Ok(()));
+        assert_eq!(launch(&machine, work, &CancelToken::default(), &run), Ok(()));
     }
 }
 
@@ -62,7 +62,7 @@ fn large_launches_use_several_threads() {
         Ok(())
     };
     for cost in [None, Some(1_000_000)] {
-        assert_eq!(share(&machine, (3, cost), &CancelToken::default(), &run), Ok(()));
+        assert_eq!(launch(&machine, (3, cost), &CancelToken::default(), &run), Ok(()));
     }
 }
 
@@ -77,20 +77,20 @@ fn cancellation_ends_a_huge_launch() {
         }
         Ok(())
     };
-    assert_eq!(share(&machine, (u64::MAX, None), &stop, &run), Err(Cancelled));
-    assert_eq!(share(&machine, (u64::MAX, Some(1)), &stop, &run), Err(Cancelled));
+    assert_eq!(launch(&machine, (u64::MAX, None), &stop, &run), Err(Cancelled));
+    assert_eq!(launch(&machine, (u64::MAX, Some(1)), &stop, &run), Err(Cancelled));
     let later = stop.at(2);
-    assert_eq!(share(&machine, (10, None), &later, &run), Ok(()));
+    assert_eq!(launch(&machine, (10, None), &later, &run), Ok(()));
 }
 
 #[test]
-fn a_cancelled_workgroup_ends_the_launch() {
+fn cancelled_workgroup_ends_launch() {
     let machine = Machine::new(2);
     let run = |groups: Range<u64>, _: &mut _| match groups.contains(&1_000) {
         true => Err(Cancelled),
         false => Ok(()),
     };
-    assert_eq!(share(&machine, (u64::MAX, None), &CancelToken::default(), &run), Err(Cancelled));
+    assert_eq!(launch(&machine, (u64::MAX, None), &CancelToken::default(), &run), Err(Cancelled));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn late_cancellation_has_no_effect() {
         stop.request();
         Ok(())
     };
-    assert_eq!(share(&machine, (1, None), &stop, &run), Ok(()));
+    assert_eq!(launch(&machine, (1, None), &stop, &run), Ok(()));
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn machine_survives_a_panicking_launch() {
     let machine = Machine::new(3);
     for round in 0..20u64 {
         let run = |groups: Range<u64>, _: &mut _| {
-            assert!(!groups.contains(&(100 * round)), "made up");
+            assert!(!groups.contains(&(100 * round)), "panic of a workgroup");
             Ok(())
         };
-        let launch = || share(&machine, (u64::MAX, None), &CancelToken::default(), &run);
-        let panic = catch_unwind(AssertUnwindSafe(launch)).unwrap_err();
-        assert_eq!(panic.downcast_ref(), Some(&"made up"));
+        let run_launch = || launch(&machine, (u64::MAX, None), &CancelToken::default(), &run);
+        let panic = catch_unwind(AssertUnwindSafe(run_launch)).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"panic of a workgroup"));
         assert_eq!(
-            share(&machine, (9, None), &CancelToken::default(), &|_, _: &mut _| Ok(())),
+            launch(&machine, (9, None), &CancelToken::default(), &|_, _: &mut _| Ok(())),
             Ok(())
         );
     }
@@ -135,7 +135,7 @@ fn concurrent_launches_all_complete() {
                         Ok(())
                     };
                     assert_eq!(
-                        share(&machine, (total, None), &CancelToken::default(), &run),
+                        launch(&machine, (total, None), &CancelToken::default(), &run),
                         Ok(())
                     );
                     assert_eq!(sum.into_inner(), total * total.saturating_sub(1) / 2);
@@ -148,7 +148,7 @@ fn concurrent_launches_all_complete() {
 #[test]
 fn fill_and_copy_cover_any_size() {
     let machine = Machine::new(3);
-    for size in [0, 4, CHUNK - 4, CHUNK, CHUNK + 4, 5 * CHUNK + 12] {
+    for size in [0, 4, CHUNK_BYTES - 4, CHUNK_BYTES, CHUNK_BYTES + 4, 5 * CHUNK_BYTES + 12] {
         let (a, b) = (Memory::new(size).unwrap(), Memory::new(size).unwrap());
         let mut out = vec![0; size];
         // SAFETY: both are alive, and the test is their only user.

@@ -1,7 +1,8 @@
 //! The lane operation of each instruction.
 //!
 //! 16-bit integers and floats have few operations: they are promoted to 32 bits for arithmetic, and
-//! truncated afterwards (see `compile/promotion.rs`).
+//! truncated afterwards (see `compile/promotion.rs`). The prefixes of `unary` and `binary` select
+//! the ISA levels that an operation is compiled for (see `lanes/op.rs`).
 
 mod bools;
 mod convert;
@@ -10,7 +11,7 @@ mod integers;
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use crate::lanes::{LaneOp, plain_one, three, three_by_isa};
+use crate::lanes::{LaneOp, plain_unary, ternary, ternary_by_isa};
 
 pub(crate) use convert::convert;
 
@@ -47,11 +48,11 @@ pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
 /// `a * b + c`.
 pub(crate) fn fma(ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
-        Type::F32 => Some(three_by_isa(
+        Type::F32 => Some(ternary_by_isa(
             |a: f32, b: f32, c: f32| a.mul_add(b, c),
             |a: f32, b: f32, c: f32| a * b + c,
         )),
-        Type::F64 => Some(three_by_isa(
+        Type::F64 => Some(ternary_by_isa(
             |a: f64, b: f64, c: f64| a.mul_add(b, c),
             |a: f64, b: f64, c: f64| a * b + c,
         )),
@@ -62,20 +63,20 @@ pub(crate) fn fma(ty: Type) -> Option<&'static dyn LaneOp> {
 /// Returns the second operand if the first is true, else the third.
 pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
-        1 => three(|c: bool, a: bool, b: bool| (c & a) | (!c & b)),
-        2 => three(|c: bool, a: u16, b: u16| if c { a } else { b }),
-        4 => three(|c: bool, a: u32, b: u32| if c { a } else { b }),
-        _ => three(|c: bool, a: u64, b: u64| if c { a } else { b }),
+        1 => ternary(|c: bool, a: bool, b: bool| (c & a) | (!c & b)),
+        2 => ternary(|c: bool, a: u16, b: u16| if c { a } else { b }),
+        4 => ternary(|c: bool, a: u32, b: u32| if c { a } else { b }),
+        _ => ternary(|c: bool, a: u64, b: u64| if c { a } else { b }),
     }
 }
 
 /// The identity, for lanes of a type's size.
 pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
-        1 => plain_one(|a: bool| a),
-        2 => plain_one(|a: u16| a),
-        4 => plain_one(|a: u32| a),
-        _ => plain_one(|a: u64| a),
+        1 => plain_unary(|a: bool| a),
+        2 => plain_unary(|a: u16| a),
+        4 => plain_unary(|a: u32| a),
+        _ => plain_unary(|a: u64| a),
     }
 }
 

@@ -11,7 +11,7 @@ use super::liveness::LiveRanges;
 /// The conditions of a kernel, by value.
 pub(crate) struct Conditions {
     pub(crate) numbers: Vec<Option<u32>>,
-    /// Number of uses that check at run time whether the condition is uniform.
+    /// For each value, the number of uses that check at run time whether the condition is uniform.
     pub(crate) checked_uses: Vec<u32>,
     pub(crate) count: usize,
 }
@@ -26,14 +26,14 @@ pub(crate) fn conditions(
     let mut found = Conditions { numbers: vec![None; len], checked_uses: vec![0; len], count: 0 };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
         Stmt::Let(value) => {
-            let joined =
-                joined(kir, *value).filter(|_| uniformity.value(*value) == Variability::Varying);
-            let joined = joined.filter(|(_, operands)| found.have(operands));
-            if joined.is_some() || comparison(kir, uniformity, *value).is_some() {
+            let logical = logical_operands(kir, *value)
+                .filter(|_| uniformity.value(*value) == Variability::Varying);
+            let logical = logical.filter(|(_, operands)| found.contain(operands));
+            if logical.is_some() || comparison(kir, uniformity, *value).is_some() {
                 found.numbers[value.index()] = Some(found.count as u32);
                 found.count += 1;
             }
-            let operands = joined.map(|(_, operands)| operands);
+            let operands = logical.map(|(_, operands)| operands);
             operands
                 .into_iter()
                 .flatten()
@@ -48,8 +48,9 @@ pub(crate) fn conditions(
     found
 }
 
-/// Returns the operands of a conjunction (`true`) or of a disjunction (`false`).
-pub(crate) fn joined(kir: &Kir, value: Value) -> Option<(bool, [Value; 2])> {
+/// Returns whether a value is a conjunction (`true`) or a disjunction (`false`), and its operands;
+/// `None` for other values.
+pub(crate) fn logical_operands(kir: &Kir, value: Value) -> Option<(bool, [Value; 2])> {
     match *kir.inst(value) {
         Inst::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if kir.ty(value) == Type::Bool => {
             Some((op == BinaryOp::And, [a, b]))
@@ -59,7 +60,7 @@ pub(crate) fn joined(kir: &Kir, value: Value) -> Option<(bool, [Value; 2])> {
 }
 
 impl Conditions {
-    fn have(&self, values: &[Value]) -> bool {
+    fn contain(&self, values: &[Value]) -> bool {
         values.iter().all(|value| self.numbers[value.index()].is_some())
     }
 }

@@ -15,7 +15,7 @@ struct Split {
     outside: Var,
     inside: Var,
     /// The value of the variable when the loop starts; `None` for zero.
-    first: Option<Value>,
+    initial: Option<Value>,
 }
 
 /// Returns the rewritten kernel and its uniformity, or `None` if nothing is split.
@@ -30,17 +30,18 @@ pub(crate) fn split(
         let kir = apply(kir, &splits);
         let uniformity = kir.uniformity();
         let found = splits.len();
+        // Retries without the copies that are not uniform inside their loops after all.
         splits.retain(|split| uniformity.var(split.inside).class == Variability::Uniform);
         if splits.len() == found {
             return Some((kir, uniformity));
         }
-        number(&mut splits, kir.vars.len() - found);
+        number_copies(&mut splits, kir.vars.len() - found);
     }
     None
 }
 
 /// Numbers the copies from `first` on.
-fn number(splits: &mut [Split], first: usize) {
+fn number_copies(splits: &mut [Split], first: usize) {
     for (split, number) in splits.iter_mut().zip(first as u32..) {
         split.inside = Var(number);
     }
@@ -55,35 +56,36 @@ struct Search<'a> {
 impl Search<'_> {
     fn splits(&self) -> Vec<Split> {
         let vars = (0..self.kir.vars.len() as u32).map(Var);
-        let differ = vars.filter(|var| {
+        // The executor assigns 32-bit variables as lanes exit (`Exit::copies`).
+        let partial = vars.filter(|var| {
             self.uniformity.var(*var).partial && self.kir.vars[var.index()].size() == 4
         });
-        let mut splits: Vec<_> = differ.filter_map(|var| self.find(&self.kir.body, var)).collect();
-        number(&mut splits, self.kir.vars.len());
+        let mut splits: Vec<_> = partial.filter_map(|var| self.find(&self.kir.body, var)).collect();
+        number_copies(&mut splits, self.kir.vars.len());
         splits
     }
 
-    /// Finds the outermost loop that can use a copy of a variable: it contains all assignments, or
-    /// the last one before it is in the same block.
+    /// Finds the outermost loop that can use a copy of a variable. Its initial value must be known:
+    /// the loop contains all assignments, or the last one before the loop is in the same block.
     fn find(&self, block: &Block, var: Var) -> Option<Split> {
-        let mut first = None;
+        let mut initial = None;
         for stmt in block {
-            let within: usize = stmt.blocks().map(|inner| sets(inner, var)).sum();
+            let sets_inside: usize = stmt.blocks().map(|inner| count_sets(inner, var)).sum();
             if let Stmt::Set(set, value) = stmt
                 && *set == var
             {
-                first = Some(*value);
+                initial = Some(*value);
             }
-            if within == 0 {
+            if sets_inside == 0 {
                 continue;
             }
             if let Stmt::Loop { label, .. } = stmt
                 && self.divergent_exits[label.0 as usize]
-                && (first.is_some() || within == sets(&self.kir.body, var))
+                && (initial.is_some() || sets_inside == count_sets(&self.kir.body, var))
             {
-                return Some(Split { label: *label, outside: var, inside: var, first });
+                return Some(Split { label: *label, outside: var, inside: var, initial });
             }
-            first = None;
+            initial = None;
             if let Some(split) = stmt.blocks().find_map(|inner| self.find(inner, var)) {
                 return Some(split);
             }
@@ -93,7 +95,7 @@ impl Search<'_> {
 }
 
 /// Counts the assignments of a variable in a block.
-fn sets(block: &Block, var: Var) -> usize {
+fn count_sets(block: &Block, var: Var) -> usize {
     let mut count = 0;
     for_each_stmt(block, &mut |stmt| {
         count += usize::from(matches!(stmt, Stmt::Set(set, _) if *set == var));
@@ -106,21 +108,21 @@ fn apply(kir: &Kir, splits: &[Split]) -> Kir {
     let mut body = std::mem::take(&mut kir.body);
     for split in splits {
         kir.vars.push(kir.vars[split.outside.index()]);
-        Change { kir: &mut kir, split: *split, labels: Vec::new() }.block(&mut body, false);
+        Rewrite { kir: &mut kir, split: *split, labels: Vec::new() }.block(&mut body, false);
     }
     kir.body = body;
     kir
 }
 
-/// Replaces the variable inside the loop.
-struct Change<'a> {
+/// Replaces the variable by its copy inside the loop.
+struct Rewrite<'a> {
     kir: &'a mut Kir,
     split: Split,
     /// Loops and scopes inside the loop.
     labels: Vec<Label>,
 }
 
-impl Change<'_> {
+impl Rewrite<'_> {
     /// Rewrites a block inside or outside the loop.
     fn block(&mut self, block: &mut Block, inside: bool) {
         for mut stmt in std::mem::take(block) {
@@ -130,9 +132,9 @@ impl Change<'_> {
             };
             let enters = label == Some(self.split.label);
             if inside {
-                self.within(&mut stmt, block);
-            } else if enters && let Some(first) = self.split.first {
-                block.push(Stmt::Set(self.split.inside, first));
+                self.rewrite_inside(&mut stmt, block);
+            } else if enters && let Some(initial) = self.split.initial {
+                block.push(Stmt::Set(self.split.inside, initial));
             }
             let depth = self.labels.len();
             self.labels.extend(label.filter(|_| inside));
@@ -145,7 +147,7 @@ impl Change<'_> {
     }
 
     /// Rewrites a statement inside the loop, and emits the code that precedes it.
-    fn within(&mut self, stmt: &mut Stmt, block: &mut Block) {
+    fn rewrite_inside(&mut self, stmt: &mut Stmt, block: &mut Block) {
         let Split { outside, inside, .. } = self.split;
         match stmt {
             Stmt::Let(value) => {

@@ -8,7 +8,7 @@ use scry_ir::kir::{Inst, Kir, Place, Stmt, Type, Uniformity, Value, Variability,
 use super::comparison::comparison;
 use super::liveness::LiveRanges;
 
-/// Marks these values.
+/// Returns which values are needed in lane registers.
 pub(crate) fn demand(kir: &Kir, uniformity: &Uniformity, live_ranges: &LiveRanges) -> Vec<bool> {
     let mut demand = Demand { kir, uniformity, live_ranges, wanted: vec![false; kir.values.len()] };
     for_each_stmt(&kir.body, &mut |stmt| demand.stmt(stmt));

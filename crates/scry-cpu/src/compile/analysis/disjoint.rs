@@ -13,24 +13,24 @@ use crate::code::Disjoint;
 /// Returns the disjoint elements of each buffer, `None` where they are not proven disjoint.
 pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
-    let mut look = |place: &Place, bytes: u32| {
+    let mut record = |place: &Place, bytes: u32| {
         if let AddressSpace::Binding(binding) = place.space {
-            let own = own_element(kir, place, bytes);
-            let all = &mut found[binding as usize];
-            *all = Some(match all {
-                None => own,
-                Some(before) => merge(*before, own),
+            let element = own_element(kir, place, bytes);
+            let merged = &mut found[binding as usize];
+            *merged = Some(match merged {
+                None => element,
+                Some(before) => merge(*before, element),
             });
         }
     };
     for_each_stmt(&kir.body, &mut |stmt| match stmt {
         Stmt::Store { place, values, .. } => {
             let size = values.first().map_or(0, |value| kir.ty(*value).size());
-            look(place, size * values.len() as u32);
+            record(place, size * values.len() as u32);
         }
         Stmt::Let(value) => match kir.inst(*value) {
-            Inst::Load { place, count } => look(place, kir.ty(*value).size() * u32::from(*count)),
-            Inst::Atomic { place, .. } => look(place, u32::MAX),
+            Inst::Load { place, count } => record(place, kir.ty(*value).size() * u32::from(*count)),
+            Inst::Atomic { place, .. } => record(place, u32::MAX),
             _ => {}
         },
         _ => {}
@@ -38,7 +38,7 @@ pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     found.into_iter().map(Option::flatten).collect()
 }
 
-/// Merges accesses to the same array: same stride, and same start.
+/// Merges accesses to the same array, which have the same stride and start; else returns `None`.
 fn merge(a: Option<Disjoint>, b: Option<Disjoint>) -> Option<Disjoint> {
     a.filter(|a| Some(*a) == b)
 }
@@ -49,7 +49,8 @@ fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
     let offset = place.offset.checked_rem(place.stride)?;
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= place.stride);
     let start = place.offset - offset;
-    (fits && is_own_number(kir, index)).then_some(Disjoint { stride: place.stride, offset: start })
+    (fits && is_global_index_x(kir, index))
+        .then_some(Disjoint { stride: place.stride, offset: start })
 }
 
 /// Returns the index of a place without its clamp to the length of the accessed array.
@@ -87,13 +88,13 @@ fn is_length(kir: &Kir, place: &Place, value: Value) -> bool {
 }
 
 /// Returns whether a value is the global invocation index along x, in workgroups of one row.
-fn is_own_number(kir: &Kir, value: Value) -> bool {
+fn is_global_index_x(kir: &Kir, value: Value) -> bool {
     let [width, height, depth] = kir.workgroup_size;
     let is_local = |value: Value| *kir.inst(value) == Inst::Builtin(Builtin::LocalId(0));
     let is_group = |value: Value| *kir.inst(value) == Inst::Builtin(Builtin::GroupId(0));
     let is_width =
         |value: Value| kir.constant(value).is_some_and(|size| size.bits == u64::from(width));
-    let is_first = |value: Value| match *kir.inst(value) {
+    let is_workgroup_start = |value: Value| match *kir.inst(value) {
         Inst::Binary(BinaryOp::Mul, a, b) => {
             (is_group(a) && is_width(b)) || (is_group(b) && is_width(a))
         }
@@ -108,7 +109,7 @@ fn is_own_number(kir: &Kir, value: Value) -> bool {
         && depth == 1
         && match *kir.inst(value) {
             Inst::Binary(BinaryOp::Add, a, b) => {
-                (is_first(a) && is_local(b)) || (is_first(b) && is_local(a))
+                (is_workgroup_start(a) && is_local(b)) || (is_workgroup_start(b) && is_local(a))
             }
             _ => false,
         }
@@ -121,14 +122,15 @@ mod tests {
 
     use super::*;
 
-    /// The result of the analysis for each buffer of a kernel.
-    fn found(source: &str) -> Vec<Option<Disjoint>> {
+    /// Returns the result of the analysis for each buffer of a kernel.
+    fn analyse(source: &str) -> Vec<Option<Disjoint>> {
         let program = Program::parse(source).unwrap();
         let kir = program.to_kir(&KirOptions { checked: true }).unwrap();
         disjoint(&kir)
     }
 
-    fn own(stride: u32) -> Option<Disjoint> {
+    /// The elements of an array with this stride at the start of a buffer.
+    fn elements(stride: u32) -> Option<Disjoint> {
         Some(Disjoint { stride, offset: 0 })
     }
 
@@ -143,34 +145,34 @@ mod tests {
                  fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x; {body} }}"
             )
         };
-        let both = vec![own(4), own(8)];
-        assert_eq!(found(&kernel("y[i] += p[i].a; p[i].b = 1;")), both, "clamped");
+        let both = vec![elements(4), elements(8)];
+        assert_eq!(analyse(&kernel("y[i] += p[i].a; p[i].b = 1;")), both, "clamped");
         let proven = "if i < arrayLength(&y) && i < arrayLength(&p) { y[i] = p[i].a; }";
-        assert_eq!(found(&kernel(proven)), both);
+        assert_eq!(analyse(&kernel(proven)), both);
         for shared in ["y[i + 1]", "y[i / 2]", "y[0]", "y[id.y]"] {
             let body = format!("{shared} = p[i].a;");
-            assert_eq!(found(&kernel(&body)), vec![None, own(8)], "{shared}");
+            assert_eq!(analyse(&kernel(&body)), vec![None, elements(8)], "{shared}");
         }
-        assert_eq!(found(&kernel("y[i] = p[i].a; y[i + 1] = 0;")), vec![None, own(8)]);
+        assert_eq!(analyse(&kernel("y[i] = p[i].a; y[i + 1] = 0;")), vec![None, elements(8)]);
     }
 
     #[test]
     fn clamps_to_other_lengths_prove_nothing() {
-        let of_another_buffer = "
+        let length_of_another_buffer = "
             @group(0) @binding(0) var<storage, read> few: array<f32>;
             @group(0) @binding(1) var<storage, read_write> y: array<f32, 4096>;
             @compute @workgroup_size(64)
             fn main(@builtin(global_invocation_id) id: vec3u) {
                 if id.x < 4096 { y[min(id.x, arrayLength(&few) - 1)] = 1; }
             }";
-        assert_eq!(found(of_another_buffer)[1], None);
-        let of_the_same_buffer = "
+        assert_eq!(analyse(length_of_another_buffer)[1], None);
+        let length_of_another_array = "
             struct Both { head: array<f32, 4096>, tail: array<f32> }
             @group(0) @binding(0) var<storage, read_write> y: Both;
             @compute @workgroup_size(64)
             fn main(@builtin(global_invocation_id) id: vec3u) {
                 if id.x < 4096 { y.head[min(id.x, arrayLength(&y.tail) - 1)] = 1; }
             }";
-        assert_eq!(found(of_the_same_buffer), vec![None]);
+        assert_eq!(analyse(length_of_another_array), vec![None]);
     }
 }

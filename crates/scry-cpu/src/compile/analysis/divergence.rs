@@ -2,8 +2,8 @@
 
 use scry_ir::kir::{Block, Kir, Label, Stmt, Uniformity, Variability};
 
-/// Returns the loops and scopes that lanes may leave while others stay: those with an exit in
-/// divergent control flow.
+/// Returns, by label, whether lanes may leave a loop or scope while others stay: whether it has an
+/// exit in divergent control flow.
 pub(crate) fn divergent_exits(kir: &Kir, uniformity: &Uniformity) -> Vec<bool> {
     let mut search = Search {
         uniformity,

@@ -5,7 +5,7 @@ use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Uniformity, Value, V
 /// A branch that contains only an exit.
 pub(crate) struct ExitBranch<'a> {
     pub(crate) label: Label,
-    /// The value of the condition with which lanes exit.
+    /// Lanes exit if the condition has this value.
     pub(crate) when: bool,
     /// Copies of uniform variables to varying ones, executed by the lanes that exit: pairs of a
     /// read and an assignment.
@@ -24,22 +24,22 @@ pub(crate) fn exit_branch<'a>(
         _ => return None,
     };
     let (Stmt::Leave(label), copies) = block.split_last()? else { return None };
-    let all_copies = copies.chunks(2).all(|pair| copy(kir, uniformity, pair).is_some());
+    let all_copies = copies.chunks(2).all(|pair| match_copy(kir, uniformity, pair).is_some());
     all_copies.then_some(ExitBranch { label: *label, when, copies })
 }
 
-/// Matches a copy of a uniform variable to a varying one. Returns destination and source.
-pub(crate) fn copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
+/// Matches a copy of a uniform 32-bit variable to a varying one. Returns destination and source.
+pub(crate) fn match_copy(kir: &Kir, uniformity: &Uniformity, pair: &[Stmt]) -> Option<(Var, Var)> {
     let [Stmt::Let(read), Stmt::Set(to, value)] = pair else { return None };
     let Inst::Get(from) = *kir.inst(*read) else { return None };
-    let differs = uniformity.var(*to).class == Variability::Varying;
+    let varying = uniformity.var(*to).class == Variability::Varying;
     let uniform = uniformity.var(from).class == Variability::Uniform;
-    let words = kir.ty(*read).size() == 4;
-    (value == read && differs && uniform && words).then_some((*to, from))
+    let is_32_bit = kir.ty(*read).size() == 4;
+    (value == read && varying && uniform && is_32_bit).then_some((*to, from))
 }
 
-/// Splits a condition into a uniform operand that alone can make all lanes leave, and the other
-/// operand.
+/// Splits a condition into a uniform operand, which alone can make all lanes leave, and the other
+/// operand. Returns `None` for other conditions.
 pub(crate) fn split_condition(
     kir: &Kir,
     uniformity: &Uniformity,

@@ -12,7 +12,7 @@ use scry_ir::kir::{
 
 use super::liveness::LiveRanges;
 use crate::code::ChainEnd;
-use crate::exec::MOST;
+use crate::exec::MAX_STAGES;
 
 /// An operand of a multiply-add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub(crate) enum MulAddOperand {
     NegZero,
 }
 
-/// `a * b + c`; `negated` is set for a negated product and a negated addend.
+/// `a * b + c`; `negated` says whether the product and the addend are negated.
 #[derive(Clone, Copy)]
 pub(crate) struct MulAdd {
-    pub(crate) terms: [MulAddOperand; 3],
+    pub(crate) operands: [MulAddOperand; 3],
     pub(crate) negated: [bool; 2],
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulA
         Inst::Binary(BinaryOp::Mul, x, y) if fused[value.index()] => Some((x, y)),
         _ => None,
     };
-    let (terms, negated) = match *kir.inst(value) {
+    let (operands, negated) = match *kir.inst(value) {
         Inst::Fma(a, b, c) => ([Value(a), Value(b), Value(c)], [false; 2]),
         Inst::Binary(BinaryOp::Mul, a, b) => ([Value(a), Value(b), NegZero], [false; 2]),
         Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {
@@ -54,7 +54,7 @@ pub(crate) fn as_mul_add(kir: &Kir, fused: &[bool], value: Value) -> Option<MulA
         }
         _ => return None,
     };
-    Some(MulAdd { terms, negated })
+    Some(MulAdd { operands, negated })
 }
 
 /// How a stage uses the previous value of its chain.
@@ -66,54 +66,56 @@ pub(crate) struct ChainLink {
 }
 
 impl MulAdd {
-    /// Moves a uniform factor to the second operand. If that factor is 1 and the addend is negated,
-    /// swaps the addend and the first operand, which negates the product instead. Returns `None`
-    /// unless only the second factor is uniform and the addend is not negated.
+    /// Rearranges the operands so that `b` is uniform, `a` is not, and `c` is not negated; `None`
+    /// if that is impossible. `a * 1 - c` becomes `-(c * 1) + a`.
     fn with_uniform_factor(mut self, uniformity: &Uniformity) -> Option<Self> {
-        let uniform = |term| match term {
+        let uniform = |operand| match operand {
             MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Uniform,
             MulAddOperand::One | MulAddOperand::NegZero => true,
         };
-        if !uniform(self.terms[1]) {
-            self.terms.swap(0, 1);
+        if !uniform(self.operands[1]) {
+            self.operands.swap(0, 1);
         }
-        if self.negated[1] && self.terms[1] == MulAddOperand::One {
-            self.terms.swap(0, 2);
+        if self.negated[1] && self.operands[1] == MulAddOperand::One {
+            self.operands.swap(0, 2);
             self.negated = [true, false];
         }
-        let [x, y, _] = self.terms;
+        let [x, y, _] = self.operands;
         (uniform(y) && !uniform(x) && !self.negated[1]).then_some(self)
     }
 
-    /// Returns the multiply-add as a stage of a chain. The stage continues the chain of an operand
-    /// for which `is_open` returns true, or starts a chain.
+    /// Returns the multiply-add as a stage of a chain; `None` if it cannot be one. The stage
+    /// continues the chain of an operand for which `is_open` returns true, or else starts a chain.
     pub(crate) fn as_stage(
         self,
         uniformity: &Uniformity,
         is_open: impl Fn(Value) -> bool,
     ) -> Option<(Self, Option<ChainLink>)> {
-        let mut sum = self.with_uniform_factor(uniformity)?;
-        let from = |term: MulAddOperand| match term {
+        let mut mul_add = self.with_uniform_factor(uniformity)?;
+        let from = |operand: MulAddOperand| match operand {
             MulAddOperand::Value(value) if is_open(value) => Some(value),
             _ => None,
         };
-        let varying = |term| match term {
+        let varying = |operand| match operand {
             MulAddOperand::Value(value) => uniformity.values[value.index()] == Variability::Varying,
             MulAddOperand::One | MulAddOperand::NegZero => false,
         };
-        if sum.terms[1] == MulAddOperand::One && from(sum.terms[2]).is_none() && !sum.negated[0] {
-            sum.terms.swap(0, 2);
+        if mul_add.operands[1] == MulAddOperand::One
+            && from(mul_add.operands[2]).is_none()
+            && !mul_add.negated[0]
+        {
+            mul_add.operands.swap(0, 2);
         }
-        let [x, _, c] = sum.terms;
+        let [x, _, c] = mul_add.operands;
         if let Some(from) = from(c) {
-            return Some((sum, Some(ChainLink { from, end: ChainEnd::Term })));
+            return Some((mul_add, Some(ChainLink { from, end: ChainEnd::Addend })));
         }
         if let Some(from) = from(x) {
             let end = if c == MulAddOperand::NegZero { ChainEnd::Scaled } else { ChainEnd::Factor };
-            let good = c == MulAddOperand::NegZero || varying(c);
-            return good.then_some((sum, Some(ChainLink { from, end })));
+            let supported = c == MulAddOperand::NegZero || varying(c);
+            return supported.then_some((mul_add, Some(ChainLink { from, end })));
         }
-        varying(c).then_some((sum, None))
+        varying(c).then_some((mul_add, None))
     }
 }
 
@@ -126,13 +128,13 @@ struct Search<'a> {
     kir: &'a Kir,
     uniformity: &'a Uniformity,
     live_ranges: &'a mut LiveRanges,
-    /// Number of stages of the chain that ends with a value.
+    /// For each value that ends a chain, the number of stages; [`MAX_STAGES`] if none can follow.
     stages: HashMap<Value, usize>,
 }
 
 impl Search<'_> {
     fn block(&mut self, block: &Block) {
-        // Loads and results without a write since.
+        // Loads and results that no write follows so far.
         let mut open = Vec::new();
         for stmt in block {
             stmt.blocks().for_each(|inner| self.block(inner));
@@ -167,16 +169,16 @@ impl Search<'_> {
             if once && self.kir.ty(value) == Type::F32 && self.is_streamable(place) {
                 open.push(value);
             }
-        } else if let Some(sum) = as_mul_add(self.kir, &self.live_ranges.fused, value) {
-            for term in sum.terms {
-                if let MulAddOperand::Value(term) = term
-                    && matches!(self.kir.inst(term), Inst::Load { .. })
-                    && open.contains(&term)
+        } else if let Some(mul_add) = as_mul_add(self.kir, &self.live_ranges.fused, value) {
+            for operand in mul_add.operands {
+                if let MulAddOperand::Value(operand) = operand
+                    && matches!(self.kir.inst(operand), Inst::Load { .. })
+                    && open.contains(&operand)
                 {
-                    self.live_ranges.fused[term.index()] = true;
+                    self.live_ranges.fused[operand.index()] = true;
                 }
             }
-            self.link(value, sum, open);
+            self.link(value, mul_add, open);
             if once {
                 open.push(value);
             }
@@ -184,16 +186,17 @@ impl Search<'_> {
     }
 
     /// Records a multiply-add as a stage, and fuses the previous value of its chain into it.
-    fn link(&mut self, value: Value, sum: MulAdd, open: &[Value]) {
+    fn link(&mut self, value: Value, mul_add: MulAdd, open: &[Value]) {
         let stages = &self.stages;
         let is_open =
-            |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
-        let Some((_, link)) = sum.as_stage(self.uniformity, is_open) else { return };
+            |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MAX_STAGES);
+        let Some((_, link)) = mul_add.as_stage(self.uniformity, is_open) else { return };
         let stages = match link {
             None => 1,
             Some(ChainLink { from, end }) => {
                 self.live_ranges.fused[from.index()] = true;
-                if end == ChainEnd::Term { self.stages[&from] + 1 } else { MOST }
+                // Only the last stage of a chain may use the previous value in its product.
+                if end == ChainEnd::Addend { self.stages[&from] + 1 } else { MAX_STAGES }
             }
         };
         self.stages.insert(value, stages);

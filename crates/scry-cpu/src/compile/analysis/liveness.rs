@@ -21,7 +21,7 @@ pub(crate) struct LiveRange {
 #[derive(Debug, Clone)]
 pub(crate) struct VarLiveness {
     pub live_range: LiveRange,
-    /// Whether it may be read before it is assigned, and therefore must be zero-initialised.
+    /// Whether it may be read before it is assigned. If so, it must be initialised to zero.
     pub zeroed: bool,
     /// Positions of its assignments, in order.
     pub sets: Vec<u32>,
@@ -29,7 +29,8 @@ pub(crate) struct VarLiveness {
     pub aliases: Vec<Value>,
     /// The block of its first access.
     first_block: u32,
-    seen: bool,
+    /// Whether the walk has found an access.
+    is_accessed: bool,
 }
 
 /// The live ranges of the values and variables of a kernel.
@@ -45,9 +46,10 @@ pub(crate) struct LiveRanges {
     /// Reads of variables that need no copy: the variable is not assigned in their live ranges.
     pub aliased: Vec<bool>,
     /// End position of each loop, in order of their starts.
-    ends: Vec<u32>,
+    loop_ends: Vec<u32>,
 }
 
+/// The first position of values and variables without one.
 const NEVER: u32 = u32::MAX;
 
 /// Computes the live ranges of a kernel.
@@ -59,7 +61,7 @@ pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
         sets: Vec::new(),
         aliases: Vec::new(),
         first_block: 0,
-        seen: false,
+        is_accessed: false,
     };
     let mut live_ranges = LiveRanges {
         values: vec![never; kir.values.len()],
@@ -67,7 +69,7 @@ pub(crate) fn live_ranges(kir: &Kir, uniformity: &Uniformity) -> LiveRanges {
         uses: count_uses(kir),
         fused: vec![false; kir.values.len()],
         aliased: vec![false; kir.values.len()],
-        ends: Vec::new(),
+        loop_ends: Vec::new(),
     };
     fuse(kir, uniformity, &kir.body, &mut vec![0; kir.values.len()], &mut live_ranges);
     fusion::mark(kir, uniformity, &mut live_ranges);
@@ -125,8 +127,8 @@ fn fuse(
                 products[value.index()] = here;
             }
             Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
-                let free = |operand: &&Value| products[operand.index()] == here;
-                if let Some(product) = [a, b].into_iter().find(free) {
+                let is_unfused_product = |operand: &&Value| products[operand.index()] == here;
+                if let Some(product) = [a, b].into_iter().find(is_unfused_product) {
                     products[product.index()] = 0;
                     live_ranges.fused[product.index()] = true;
                 }
@@ -144,8 +146,9 @@ struct Walk<'a> {
     loops: Vec<(u32, usize)>,
     /// The parent of each block.
     parents: Vec<u32>,
-    /// Values used in a loop, but defined outside.
+    /// Values that are used in a loop but defined outside, with the number of the loop.
     carried: Vec<(Value, usize)>,
+    /// Variables that are accessed in a loop but first assigned outside, with its number.
     carried_vars: Vec<(Var, usize)>,
     /// Reads of variables.
     gets: Vec<(Value, Var)>,
@@ -178,12 +181,12 @@ impl Walk<'_> {
                 self.position += 1;
             }
             Stmt::Loop { body, .. } => {
-                self.loops.push((self.position, self.live_ranges.ends.len()));
-                self.live_ranges.ends.push(0);
+                self.loops.push((self.position, self.live_ranges.loop_ends.len()));
+                self.live_ranges.loop_ends.push(0);
                 self.block(body, block);
                 self.position += 1;
                 if let Some((_, number)) = self.loops.pop() {
-                    self.live_ranges.ends[number] = self.position;
+                    self.live_ranges.loop_ends[number] = self.position;
                 }
             }
             Stmt::Scope { body, .. } => {
@@ -217,6 +220,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Extends the live range of a value to the current position.
     fn use_of(&mut self, value: Value) {
         let live_range = &mut self.live_ranges.values[value.index()];
         live_range.last = live_range.last.max(self.position);
@@ -226,23 +230,24 @@ impl Walk<'_> {
         }
     }
 
-    /// The outermost loop that was entered after a position.
+    /// Returns the number of the outermost enclosing loop that starts after a position.
     fn entered_after(&self, position: u32) -> Option<usize> {
-        let at = self.loops.partition_point(|(start, _)| *start <= position);
-        self.loops.get(at).map(|(_, number)| *number)
+        let index = self.loops.partition_point(|(start, _)| *start <= position);
+        self.loops.get(index).map(|(_, number)| *number)
     }
 
+    /// Records an assignment or a read of a variable.
     fn access(&mut self, var: Var, block: u32, assigns: bool) {
-        let seen = &mut self.live_ranges.vars[var.index()];
-        if !seen.seen {
-            seen.seen = true;
-            seen.zeroed = !assigns;
-            seen.first_block = block;
-            seen.live_range = LiveRange { first: self.position, last: self.position };
+        let liveness = &mut self.live_ranges.vars[var.index()];
+        if !liveness.is_accessed {
+            liveness.is_accessed = true;
+            liveness.zeroed = !assigns;
+            liveness.first_block = block;
+            liveness.live_range = LiveRange { first: self.position, last: self.position };
             return;
         }
-        seen.live_range.last = self.position;
-        let (first_block, first) = (seen.first_block, seen.live_range.first);
+        liveness.live_range.last = self.position;
+        let (first_block, first) = (liveness.first_block, liveness.live_range.first);
         if !self.is_within(block, first_block) {
             self.live_ranges.vars[var.index()].zeroed = true;
         }
@@ -251,6 +256,7 @@ impl Walk<'_> {
         }
     }
 
+    /// Returns whether `block` is `outer`, or nested in it.
     fn is_within(&self, mut block: u32, outer: u32) -> bool {
         // A block has a higher number than those that enclose it.
         while block > outer {
@@ -263,11 +269,11 @@ impl Walk<'_> {
         let end = self.position + 1;
         for (value, number) in std::mem::take(&mut self.carried) {
             let live_range = &mut self.live_ranges.values[value.index()];
-            live_range.last = live_range.last.max(self.live_ranges.ends[number]);
+            live_range.last = live_range.last.max(self.live_ranges.loop_ends[number]);
         }
         for (var, number) in std::mem::take(&mut self.carried_vars) {
             let live_range = &mut self.live_ranges.vars[var.index()].live_range;
-            live_range.last = live_range.last.max(self.live_ranges.ends[number]);
+            live_range.last = live_range.last.max(self.live_ranges.loop_ends[number]);
         }
         for var in &mut self.live_ranges.vars {
             if var.zeroed {
