@@ -1,4 +1,4 @@
-//! Every random kernel is valid WGSL, matches its interface, and can be lowered.
+//! Tests that every random kernel is valid WGSL, matches its interface, and can be lowered.
 
 use scry_fuzz::{Features, kernel};
 use scry_ir::Program;
@@ -16,7 +16,7 @@ fn every_kernel_is_valid() {
             let interface = program.interface();
             assert_eq!(interface.bindings.len(), case.buffers.len(), "{}", case.source);
             let written = interface.bindings.iter().any(|binding| binding.access.writes());
-            assert!(written, "seed {seed} has nothing to compare: {}", case.source);
+            assert!(written, "seed {seed} has no output: {}", case.source);
             assert_eq!(interface.immediates.is_some(), case.immediates.is_some());
             let kir = program.to_kir(&KirOptions { checked: seed % 2 == 0 });
             let kir = kir.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", case.source));

@@ -1,4 +1,5 @@
-//! Random kernels are valid in the kernel IR, and well defined by the reference interpreter.
+//! Tests that random kernels are valid in the kernel IR, and well defined on the reference
+//! interpreter.
 
 use scry_fuzz::{Case, Features};
 use scry_ir::Program;
@@ -9,23 +10,23 @@ fn case(seed: u64) -> Case {
     scry_fuzz::kernel(seed, Features::ALL.for_seed(seed)).case()
 }
 
-fn lowered(Case { seed, source, .. }: &Case, checked: bool) -> Kir {
+fn lower(Case { seed, source, .. }: &Case, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{source}"));
     program.to_kir(&KirOptions { checked }).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{source}"))
 }
 
 #[test]
-fn random_kernels_obey_the_rules() {
+fn random_kernels_pass_verifier() {
     for seed in 0..100 {
-        let kir = lowered(&case(seed), seed % 2 == 0);
+        let kir = lower(&case(seed), seed % 2 == 0);
         verify(&kir).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{kir}"));
     }
 }
 
 /// Returns the buffers after a launch. Accesses out of bounds, divergent barriers and endless loops
 /// are errors of the interpreter.
-fn executed(case: &Case, checked: bool) -> Vec<Vec<u8>> {
-    let kir = lowered(case, checked);
+fn execute(case: &Case, checked: bool) -> Vec<Vec<u8>> {
+    let kir = lower(case, checked);
     let mut interpreter = Interpreter::new(&kir, case.buffers.clone());
     if let Some(immediates) = &case.immediates {
         interpreter.immediates.clone_from(immediates);
@@ -41,8 +42,8 @@ fn random_kernels_are_well_defined() {
     let mut written = 0;
     for seed in 0..100 {
         let case = case(seed);
-        let unchecked = executed(&case, false);
-        assert!(unchecked == executed(&case, true), "seed {seed}: {}", case.source);
+        let unchecked = execute(&case, false);
+        assert!(unchecked == execute(&case, true), "seed {seed}: {}", case.source);
         written += u32::from(unchecked != case.buffers);
     }
     assert!(written > 80, "{written} of 100 kernels change a buffer");
