@@ -2,8 +2,9 @@
 //!
 //! A float of a kernel is an integer multiple of `2^-fraction` and at most `2^magnitude` in
 //! absolute value. As long as the sum of the two is at most the number of bits of the significand,
-//! it is exact, for any order and fusion of operations. Values of variables are within the bound of
-//! [`tame`]; larger values are reduced to it before they are stored.
+//! it is exact, for any order and fusion of operations. Values of variables are within the bound
+//! that [`variable_bound`] returns. Larger values are reduced to it before they are stored, by the
+//! functions `tame_…` of the generated source.
 
 use crate::tree::{Expr, Literal, Node};
 use crate::types::{Scalar, Type};
@@ -11,7 +12,9 @@ use crate::types::{Scalar, Type};
 /// The possible values of a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bound {
+    /// log2 of the maximum absolute value.
     pub magnitude: i32,
+    /// Number of binary digits after the point.
     pub fraction: i32,
 }
 
@@ -20,30 +23,30 @@ pub(crate) struct Bound {
 pub(crate) enum Rule {
     /// The result is not a float, or at most as large as an operand.
     Largest,
-    /// A sum or difference of two.
+    /// A sum or difference of two operands.
     Sum,
-    /// A sum of this number of products of two.
+    /// A sum of this number of products of two operands.
     Products(i32),
     /// `a * b + c`.
     Fma,
     /// `a * (1 - c) + b * c`, or `a + (b - a) * c`.
     Mix,
-    /// Rounded to a whole number.
-    Whole,
+    /// Rounded to an integer.
+    Integer,
     /// A fractional part.
     Fraction,
     /// The significand that `frexp` returns.
     Significand,
     /// Multiplied by `2^n`.
     Scale(i32),
-    /// Known from the operation alone.
+    /// This magnitude and fraction, whatever the operands are.
     Fixed(i32, i32),
     /// Reduced to the bound of variables.
-    Tame,
-    /// The operand plus 1 must be exact as `f16`.
-    Half,
-    /// The operand plus 1 must be exact as `f32`.
-    PlusOne,
+    VariableBound,
+    /// That of the operand; the operand plus 1 must be exact as `f16`.
+    PlusOneF16,
+    /// That of the operand; the operand plus 1 must be exact as `f32`.
+    PlusOneF32,
 }
 
 impl Bound {
@@ -71,15 +74,17 @@ impl Bound {
     fn is_exact(self, scalar: Scalar) -> bool {
         // Exponents stay far from the limits of `f16`, the narrowest type: no infinities or
         // subnormals.
-        let (bits, most, least) = match scalar {
+        let (significand_bits, max_magnitude, max_fraction) = match scalar {
             Scalar::F16 => (11, 14, 10),
             Scalar::F64 => (53, 200, 200),
             _ => (24, 100, 100),
         };
-        self.magnitude + self.fraction <= bits && self.magnitude <= most && self.fraction <= least
+        self.magnitude + self.fraction <= significand_bits
+            && self.magnitude <= max_magnitude
+            && self.fraction <= max_fraction
     }
 
-    fn of(value: f64) -> Self {
+    fn of_value(value: f64) -> Self {
         let mut bound = Self::new(0, 0);
         while value.abs() > 2f64.powi(bound.magnitude) {
             bound.magnitude += 1;
@@ -93,7 +98,7 @@ impl Bound {
 
 /// Returns the bound of variables of a type. Products of two such values, and sums of four such
 /// products, are exact.
-pub(crate) fn tame(scalar: Scalar) -> Bound {
+pub(crate) fn variable_bound(scalar: Scalar) -> Bound {
     match scalar {
         Scalar::F16 => Bound::new(3, 1),
         Scalar::F64 => Bound::new(18, 4),
@@ -105,34 +110,39 @@ pub(crate) fn tame(scalar: Scalar) -> Bound {
 /// have the smallest bound.
 pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
     let operands: Vec<Bound> = expr.children().into_iter().map(bound).collect::<Option<_>>()?;
-    let found = match &expr.node {
-        Node::Literal(Literal::Float(value)) => Bound::of(*value),
+    let result = match &expr.node {
+        Node::Literal(Literal::Float(value)) => Bound::of_value(*value),
         Node::Literal(_) => Bound::new(0, 0),
-        Node::Read(_) => expr.ty.float().map_or(Bound::new(0, 0), tame),
+        Node::Read(_) => expr.ty.float().map_or(Bound::new(0, 0), variable_bound),
         Node::Call(_, _, arguments) => {
-            let stored = arguments.iter().zip(&operands).all(|(a, b)| is_tame(&a.ty, *b));
-            stored.then(|| expr.ty.float().map_or(Bound::new(0, 0), tame))?
+            let can_be_passed =
+                arguments.iter().zip(&operands).all(|(a, b)| is_within_variable_bound(&a.ty, *b));
+            can_be_passed.then(|| expr.ty.float().map_or(Bound::new(0, 0), variable_bound))?
         }
-        Node::Op(op, arguments) => by_rule(op.rule, &expr.ty, arguments, &operands)?,
+        Node::Op(op, arguments) => apply_rule(op.rule, &expr.ty, arguments, &operands)?,
     };
     match expr.ty.float() {
-        Some(scalar) => found.is_exact(scalar).then_some(found),
+        Some(scalar) => result.is_exact(scalar).then_some(result),
         None => Some(Bound::new(0, 0)),
     }
 }
 
-fn is_tame(ty: &Type, bound: Bound) -> bool {
-    ty.float().is_none_or(|scalar| bound.is_within(tame(scalar)))
+/// Returns whether a bound is within that of variables of a type.
+fn is_within_variable_bound(ty: &Type, bound: Bound) -> bool {
+    ty.float().is_none_or(|scalar| bound.is_within(variable_bound(scalar)))
 }
 
 /// Returns whether a value can be stored: it is exact, and within the bound of variables.
 pub(crate) fn can_be_stored(value: &Expr) -> bool {
-    bound(value).is_some_and(|found| is_tame(&value.ty, found))
+    bound(value).is_some_and(|found| is_within_variable_bound(&value.ty, found))
 }
 
-fn by_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> Option<Bound> {
+/// Returns the bound of an operation; `None` if its result might be rounded.
+fn apply_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> Option<Bound> {
     let composite = matches!(ty, Type::Array(..) | Type::Struct(_));
-    if composite && !arguments.iter().zip(operands).all(|(a, b)| is_tame(&a.ty, *b)) {
+    if composite
+        && !arguments.iter().zip(operands).all(|(a, b)| is_within_variable_bound(&a.ty, *b))
+    {
         return None;
     }
     let largest = || operands.iter().copied().reduce(Bound::max).unwrap_or(Bound::new(0, 0));
@@ -149,19 +159,20 @@ fn by_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> Opt
         }
         Rule::Fma => first.product(second).sum(third),
         Rule::Mix => {
+            // Bounds the intermediate results of both formulas.
             let (one, larger) = (Bound::new(0, 0), first.max(second));
             let share = third.max(one);
             let weighted = larger.sum(larger).product(share.sum(share));
             weighted.sum(weighted)
         }
-        Rule::Whole => Bound::new(first.magnitude.max(0), first.fraction.min(0)),
+        Rule::Integer => Bound::new(first.magnitude.max(0), first.fraction.min(0)),
         Rule::Fraction => Bound::new(0, first.fraction.max(0)),
         Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(0)),
         Rule::Scale(power) => Bound::new(first.magnitude + power, first.fraction - power),
         Rule::Fixed(magnitude, fraction) => Bound::new(magnitude, fraction),
-        Rule::Tame => tame(ty.scalar()?),
-        Rule::Half => first.sum(Bound::new(0, 0)).is_exact(Scalar::F16).then_some(first)?,
-        Rule::PlusOne => first.sum(Bound::new(0, 0)).is_exact(Scalar::F32).then_some(first)?,
+        Rule::VariableBound => variable_bound(ty.scalar()?),
+        Rule::PlusOneF16 => first.sum(Bound::new(0, 0)).is_exact(Scalar::F16).then_some(first)?,
+        Rule::PlusOneF32 => first.sum(Bound::new(0, 0)).is_exact(Scalar::F32).then_some(first)?,
     })
 }
 
@@ -178,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_those_of_arithmetic() {
+    fn bounds_follow_arithmetic() {
         assert_eq!(bound(&number(-5.25)), Some(Bound::new(3, 2)));
         let sum = op(Rule::Sum, &[number(4.0), number(0.5)]);
         assert_eq!(bound(&sum), Some(Bound::new(3, 1)));
@@ -189,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_rounded_is_refused() {
+    fn values_that_may_round_have_no_bound() {
         let large = op(Rule::Scale(20), &[number(16.0)]);
         assert!(bound(&large).is_some());
         assert_eq!(bound(&op(Rule::Sum, &[large.clone(), number(0.5)])), None);
         assert!(!can_be_stored(&large));
-        assert!(can_be_stored(&op(Rule::Tame, &[large])));
+        assert!(can_be_stored(&op(Rule::VariableBound, &[large])));
     }
 }

@@ -1,6 +1,6 @@
 //! Random, well-defined WGSL kernels: every device must compute the same bytes.
 //!
-//! A seed gives the same kernel and the same data on every machine. By construction, the kernels
+//! A seed determines the kernel and its data, on every machine. By construction, the kernels
 //! have no data races, stay within bounds, terminate, and have only behaviour that WGSL defines:
 //! integers wrap, indices are reduced to the length, and floats are exact, so that no device rounds
 //! (the bounds of all values are tracked). Only the sign of zeros may differ. A kernel that shows a
@@ -92,7 +92,7 @@ impl RandomKernel {
     #[must_use]
     pub fn case(&self) -> Case {
         let source = print::source(self);
-        let used: Vec<&Global> = print::used(self, &source).collect();
+        let used: Vec<&Global> = print::used_globals(self, &source).collect();
         let bound = used.iter().filter(|global| print::is_bound(global.space));
         let buffers = bound.map(|global| self.content(global)).collect();
         let immediate = used.iter().find(|global| global.space == Space::Immediate);
@@ -100,6 +100,7 @@ impl RandomKernel {
         Case { seed: self.seed, source, buffers, immediates, groups: self.groups }
     }
 
+    /// Returns the initial content of a buffer; outputs are zero.
     fn content(&self, global: &Global) -> Vec<u8> {
         if global.space != Space::Output {
             return global.content.clone();
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_decides_everything() {
+    fn kernels_depend_on_seed_only() {
         for seed in 0..20 {
             assert_eq!(kernel(seed, Features::ALL), kernel(seed, Features::ALL));
             assert_ne!(

@@ -1,12 +1,12 @@
-//! Kernels as WGSL text.
+//! Prints kernels as WGSL.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::exact::tame;
+use crate::exact::variable_bound;
 use crate::tree::{
-    Access, Block, Expr, Function, Global, Literal, LoopKind, Node, Op, Place, RandomKernel, Space,
-    Stmt, Within,
+    Access, Block, Expr, Function, Global, IndexReduction, Literal, LoopKind, Node, Op, Place,
+    RandomKernel, Space, Stmt,
 };
 use crate::types::{Scalar, Type};
 
@@ -19,17 +19,22 @@ pub(crate) fn source(kernel: &RandomKernel) -> String {
         }
     }
     let code = format!("{}{code}", tame_functions(&code));
-    let globals: String = used(kernel, &code).map(|global| global_text(kernel, global)).collect();
+    let globals: String =
+        used_globals(kernel, &code).map(|global| global_text(kernel, global)).collect();
     let code = format!("{globals}\n{code}");
     format!("{}{}{code}", kernel.enables, structs(kernel, &code))
 }
 
 /// Returns the global variables that a source uses, in the order of declaration.
-pub(crate) fn used<'k>(kernel: &'k RandomKernel, code: &str) -> impl Iterator<Item = &'k Global> {
+pub(crate) fn used_globals<'k>(
+    kernel: &'k RandomKernel,
+    code: &str,
+) -> impl Iterator<Item = &'k Global> {
     let found: HashSet<String> = words(code).into_iter().map(str::to_owned).collect();
     kernel.globals.iter().filter(move |global| found.contains(&global.name))
 }
 
+/// Returns the identifiers, keywords and numbers of a source.
 pub(crate) fn words(code: &str) -> HashSet<&str> {
     code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
@@ -50,8 +55,8 @@ fn structs(kernel: &RandomKernel, code: &str) -> String {
 
 fn global_text(kernel: &RandomKernel, global: &Global) -> String {
     let Global { name, ty, .. } = global;
-    let place = kernel.globals.iter().filter(|other| is_bound(other.space));
-    let binding = place.take_while(|other| other.name != *name).count();
+    let bound = kernel.globals.iter().filter(|other| is_bound(other.space));
+    let binding = bound.take_while(|other| other.name != *name).count();
     let declared = match (global.atomic, ty) {
         (true, Type::Array(element, len)) => format!("array<atomic<{element}>, {len}>"),
         (true, _) => format!("array<atomic<{ty}>>"),
@@ -63,7 +68,7 @@ fn global_text(kernel: &RandomKernel, global: &Global) -> String {
         Space::Workgroup => return format!("var<workgroup> {name}: {declared};\n"),
         Space::Immediate => return format!("var<immediate> {name}: {declared};\n"),
         Space::Input => "storage, read",
-        Space::Output | Space::Shared => "storage, read_write",
+        Space::Output | Space::FixedStorage => "storage, read_write",
         Space::Uniform => "uniform",
     };
     format!("@group(0) @binding({binding}) var<{space}> {name}: {declared};\n")
@@ -71,7 +76,7 @@ fn global_text(kernel: &RandomKernel, global: &Global) -> String {
 
 /// Returns whether variables of the address space are bound to buffers.
 pub(crate) fn is_bound(space: Space) -> bool {
-    matches!(space, Space::Input | Space::Output | Space::Shared | Space::Uniform)
+    matches!(space, Space::Input | Space::Output | Space::FixedStorage | Space::Uniform)
 }
 
 /// Returns the functions that reduce floats to the bound of variables, one for each type.
@@ -79,14 +84,14 @@ fn tame_functions(code: &str) -> String {
     let mut text = String::new();
     for scalar in [Scalar::F16, Scalar::F32, Scalar::F64] {
         for width in 1..=4 {
-            let ty = Type::of(scalar, width);
-            if code.contains(&format!("tame_{}(", ty.word())) {
+            let ty = Type::scalar_or_vector(scalar, width);
+            if code.contains(&format!("tame_{}(", ty.identifier())) {
                 text.push_str(&tame_function(&ty, scalar));
             }
         }
         for (columns, rows) in (2..=4).flat_map(|c| (2..=4).map(move |r| (c, r))) {
             let ty = Type::Matrix(scalar, columns, rows);
-            if code.contains(&format!("tame_{}(", ty.word())) {
+            if code.contains(&format!("tame_{}(", ty.identifier())) {
                 text.push_str(&tame_matrix(&ty, scalar, columns, rows));
             }
         }
@@ -97,28 +102,29 @@ fn tame_functions(code: &str) -> String {
 fn tame_function(ty: &Type, scalar: Scalar) -> String {
     format!(
         "fn tame_{}(x: {ty}) -> {ty} {{\n    return {};\n}}\n",
-        ty.word(),
-        tamed("x", ty, scalar)
+        ty.identifier(),
+        reduced("x", ty, scalar)
     )
 }
 
 fn tame_matrix(ty: &Type, scalar: Scalar, columns: usize, rows: usize) -> String {
-    let column = |i| tamed(&format!("x[{i}]"), &Type::Vector(scalar, rows), scalar);
+    let column = |i| reduced(&format!("x[{i}]"), &Type::Vector(scalar, rows), scalar);
     let columns: Vec<String> = (0..columns).map(column).collect();
     let columns = columns.join(",\n        ");
     format!(
         "fn tame_{}(x: {ty}) -> {ty} {{\n    return {ty}(\n        {columns},\n    );\n}}\n",
-        ty.word()
+        ty.identifier()
     )
 }
 
-fn tamed(value: &str, ty: &Type, scalar: Scalar) -> String {
-    let bound = tame(scalar);
+/// Returns the text of a value reduced to the bound of variables.
+fn reduced(value: &str, ty: &Type, scalar: Scalar) -> String {
+    let bound = variable_bound(scalar);
     let number = |value: f64| literal(Literal::Float(value), scalar);
-    let most = number(2f64.powi(bound.magnitude));
-    let steps = number(2f64.powi(bound.fraction));
+    let max = number(2f64.powi(bound.magnitude));
+    let steps_per_unit = number(2f64.powi(bound.fraction));
     let step = number(2f64.powi(-bound.fraction));
-    format!("floor(clamp({value}, {ty}(-{most}), {ty}({most})) * {steps}) * {step}")
+    format!("floor(clamp({value}, {ty}(-{max}), {ty}({max})) * {steps_per_unit}) * {step}")
 }
 
 fn entry_point(kernel: &RandomKernel) -> String {
@@ -137,7 +143,8 @@ fn entry_point(kernel: &RandomKernel) -> String {
     )
 }
 
-/// Permutations of invocations: each element has exactly one owner.
+/// Returns the declarations of the permutations of invocations that a body uses: with each of them,
+/// every element of an output has exactly one owner.
 fn owners(body: &str, lanes: u32) -> String {
     let mut text = String::new();
     let found = words(body);
@@ -172,14 +179,14 @@ fn block(block: &Block, depth: usize) -> String {
 
 fn statement(stmt: &Stmt, depth: usize) -> String {
     let pad = "    ".repeat(depth);
-    let inner = |inside: &Block| block(inside, depth + 1);
+    let inner = |nested: &Block| block(nested, depth + 1);
     let line = match stmt {
         Stmt::Let { name, value } => format!("let {name} = {};", expression(value)),
         Stmt::Var { name, value } => {
             format!("var {name}: {} = {};", value.ty, expression(value))
         }
-        Stmt::Assign { place: to, sign, value } => {
-            format!("{} {sign} {};", place(to), expression(value))
+        Stmt::Assign { place: to, operator, value } => {
+            format!("{} {operator} {};", place(to), expression(value))
         }
         Stmt::If { condition, then_block, else_block } => {
             let condition = expression(condition);
@@ -217,15 +224,17 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
             let old = result.as_ref().map(|name| format!("let {name} = ")).unwrap_or_default();
             format!("{old}{function}(&{}, {});", place(at), expression(value))
         }
-        Stmt::Multiply { place: at, value } => multiplication(&place(at), &expression(value), &pad),
+        Stmt::AtomicMultiply { place: at, value } => {
+            atomic_multiplication(&place(at), &expression(value), &pad)
+        }
         Stmt::Pointer { name, place: at } => format!("let {name} = &{};", place(at)),
-        Stmt::Plain(text) => text.clone(),
+        Stmt::Text(text) => text.clone(),
     };
     format!("{pad}{line}\n")
 }
 
 /// Returns an atomic multiplication, which WGSL lacks, as a compare-exchange loop.
-fn multiplication(place: &str, factor: &str, pad: &str) -> String {
+fn atomic_multiplication(place: &str, factor: &str, pad: &str) -> String {
     format!(
         "{{\n{pad}    let cell = &{place};\n{pad}    let factor = {factor};\n{pad}    loop {{\n\
          {pad}        let old = atomicLoad(cell);\n\
@@ -248,7 +257,7 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
         LoopKind::Down => format!(
             "{pad}for (var {counter} = {count}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
         ),
-        LoopKind::Twos => {
+        LoopKind::ByTwo => {
             let end = 2 * count;
             format!(
                 "{pad}for (var {counter} = 0u; {counter} < {end}u; {counter} += 2u) {{\n\
@@ -270,13 +279,13 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
             )
         }
         LoopKind::Continuing => {
-            let leave = condition
+            let exit = condition
                 .map(|condition| {
                     format!("{pad}    if {condition} {{\n{pad}        break;\n{pad}    }}\n")
                 })
                 .unwrap_or_default();
             format!(
-                "{pad}var {counter} = 0u;\n{pad}loop {{\n{leave}{body}{pad}    continuing {{\n\
+                "{pad}var {counter} = 0u;\n{pad}loop {{\n{exit}{body}{pad}    continuing {{\n\
                  {pad}        {counter}++;\n{pad}        break if {counter} >= {count}u;\n\
                  {pad}    }}\n{pad}}}\n"
             )
@@ -311,15 +320,15 @@ fn operation(op: Op, ty: &Type, operands: &[Expr]) -> String {
     let mut parts = op.text.split('$');
     text.push_str(parts.next().unwrap_or_default());
     for part in parts {
-        let (mark, rest) = part.split_at(1);
-        match mark {
+        let (placeholder, rest) = part.split_at(1);
+        match placeholder {
             "T" => text.push_str(&ty.to_string()),
-            "W" => text.push_str(&ty.word()),
+            "W" => text.push_str(&ty.identifier()),
             "A" => text.push_str(&operands[0].ty.to_string()),
             "*" => text.push_str(&list(operands)),
             digit => {
-                let at = usize::from(digit.as_bytes()[0] - b'0');
-                text.push_str(&expression(&operands[at]));
+                let index = usize::from(digit.as_bytes()[0] - b'0');
+                text.push_str(&expression(&operands[index]));
             }
         }
         text.push_str(rest);
@@ -352,21 +361,21 @@ fn place(place: &Place) -> String {
                 let _ = write!(text, ".m{i}");
             }
             Access::Component(i) => text.push_str([".x", ".y", ".z", ".w"][*i]),
-            Access::Index(index, len, within) => {
-                let index = match (&index.node, within) {
+            Access::Index(index, len, reduction) => {
+                let index = match (&index.node, reduction) {
                     (Node::Literal(Literal::Int(value)), _) => (value % *len as i128).to_string(),
-                    (_, Within::Remainder) => format!("{} % {len}u", expression(index)),
-                    (_, Within::Least) => format!("min({}, {}u)", expression(index), len - 1),
-                    (_, Within::Itself) => expression(index),
+                    (_, IndexReduction::Remainder) => format!("{} % {len}u", expression(index)),
+                    (_, IndexReduction::Min) => format!("min({}, {}u)", expression(index), len - 1),
+                    (_, IndexReduction::None) => expression(index),
                 };
                 let _ = write!(text, "[{index}]");
             }
-            Access::Runtime(index, within) => {
+            Access::Runtime(index, reduction) => {
                 let (index, length) = (expression(index), format!("arrayLength(&{text})"));
-                let _ = match within {
-                    Within::Remainder => write!(text, "[{index} % {length}]"),
-                    Within::Least => write!(text, "[min({index}, {length} - 1u)]"),
-                    Within::Itself => write!(text, "[{index}]"),
+                let _ = match reduction {
+                    IndexReduction::Remainder => write!(text, "[{index} % {length}]"),
+                    IndexReduction::Min => write!(text, "[min({index}, {length} - 1u)]"),
+                    IndexReduction::None => write!(text, "[{index}]"),
                 };
             }
         }

@@ -9,6 +9,7 @@ impl Random {
         Self(seed)
     }
 
+    /// Returns the next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -38,9 +39,9 @@ impl Random {
         values[self.below(values.len())].clone()
     }
 
-    /// Returns an integer that is often near a boundary.
-    pub(crate) fn word(&mut self, bits: u32) -> u64 {
-        let all = u64::MAX >> (64 - bits);
+    /// Returns an integer of a number of bits, which is often near a limit of the type or zero.
+    pub(crate) fn integer(&mut self, bits: u32) -> u64 {
+        let mask = u64::MAX >> (64 - bits);
         let value = match self.below(6) {
             0 => self.next() % 8,
             1 => (self.next() % 8).wrapping_neg(),
@@ -49,7 +50,7 @@ impl Random {
             4 => self.next() % 1000,
             _ => self.next(),
         };
-        value & all
+        value & mask
     }
 }
 
@@ -60,14 +61,14 @@ mod tests {
     #[test]
     fn numbers_cover_their_range() {
         let mut random = Random::new(1);
-        let drawn: Vec<usize> = (0..1000).map(|_| random.between(3, 6)).collect();
-        assert_eq!(drawn.iter().min(), Some(&3));
-        assert_eq!(drawn.iter().max(), Some(&6));
-        assert!((0..1000).all(|_| random.word(32) <= u64::from(u32::MAX)));
+        let numbers: Vec<usize> = (0..1000).map(|_| random.between(3, 6)).collect();
+        assert_eq!(numbers.iter().min(), Some(&3));
+        assert_eq!(numbers.iter().max(), Some(&6));
+        assert!((0..1000).all(|_| random.integer(32) <= u64::from(u32::MAX)));
     }
 
     #[test]
-    fn the_stream_is_that_of_splitmix64() {
+    fn numbers_are_those_of_splitmix64() {
         assert_eq!(Random::new(0).next(), 0xe220_a839_7b1d_cdaf);
     }
 }

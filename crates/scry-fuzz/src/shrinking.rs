@@ -1,4 +1,4 @@
-//! Shrinks kernels that fail.
+//! Shrinks kernels that fail a test.
 
 use crate::exact::Rule;
 use crate::tree::{Expr, Literal, RandomKernel, Stmt};
@@ -16,13 +16,13 @@ pub fn shrink(
     attempts: usize,
     mut fails: impl FnMut(&RandomKernel) -> bool,
 ) -> RandomKernel {
-    let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
+    let mut search = Search { best: kernel.clone(), attempts_left: attempts, fails: &mut fails };
     loop {
         let before = search.best.clone();
-        search.statements();
-        search.launch();
-        search.values();
-        if search.left == 0 || search.best == before {
+        search.shrink_statements();
+        search.shrink_launch();
+        search.shrink_values();
+        if search.attempts_left == 0 || search.best == before {
             return search.best;
         }
     }
@@ -30,7 +30,7 @@ pub fn shrink(
 
 struct Search<'a> {
     best: RandomKernel,
-    left: usize,
+    attempts_left: usize,
     fails: &'a mut dyn FnMut(&RandomKernel) -> bool,
 }
 
@@ -44,7 +44,7 @@ enum Change {
     OneIteration,
 }
 
-/// Changes in the order in which they are tried; no generated statement has more blocks.
+/// Changes in the order in which they are tried. No generated statement has more than six blocks.
 const CHANGES: [Change; 8] = [
     Change::Remove,
     Change::Unwrap(0),
@@ -57,12 +57,13 @@ const CHANGES: [Change; 8] = [
 ];
 
 impl Search<'_> {
-    /// Accepts the candidate if it differs and still fails.
-    fn try_out(&mut self, candidate: RandomKernel) -> bool {
-        if self.left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
+    /// Keeps the candidate as the best kernel if it differs and still fails. Returns whether it
+    /// does.
+    fn try_candidate(&mut self, candidate: RandomKernel) -> bool {
+        if self.attempts_left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
             return false;
         }
-        self.left -= 1;
+        self.attempts_left -= 1;
         let fails = (self.fails)(&candidate);
         if fails {
             self.best = candidate;
@@ -70,9 +71,9 @@ impl Search<'_> {
         fails
     }
 
-    /// Removes statements, or replaces them by their blocks; last ones first, since later ones use
-    /// declarations of earlier ones.
-    fn statements(&mut self) {
+    /// Removes statements, or replaces them by their blocks. The last ones come first, since
+    /// statements use declarations of earlier ones.
+    fn shrink_statements(&mut self) {
         let blocks = count_blocks(&mut self.best.clone());
         for block in (0..blocks).rev() {
             let mut at = block_len(&mut self.best.clone(), block);
@@ -80,7 +81,9 @@ impl Search<'_> {
                 at -= 1;
                 for change in CHANGES {
                     let mut candidate = self.best.clone();
-                    if change_block(&mut candidate, block, at, change) && self.try_out(candidate) {
+                    if change_block(&mut candidate, block, at, change)
+                        && self.try_candidate(candidate)
+                    {
                         break;
                     }
                 }
@@ -88,32 +91,32 @@ impl Search<'_> {
         }
     }
 
-    /// Reduces number and size of the workgroups.
-    fn launch(&mut self) {
+    /// Reduces size and number of the workgroups.
+    fn shrink_launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {
                 let mut candidate = self.best.clone();
                 candidate.groups[axis] = candidate.groups[axis].min(size);
-                self.try_out(candidate);
+                self.try_candidate(candidate);
                 let mut candidate = self.best.clone();
                 candidate.workgroup_size[axis] = candidate.workgroup_size[axis].min(size);
-                self.try_out(candidate);
+                self.try_candidate(candidate);
             }
         }
     }
 
     /// Replaces values by constants or by their parts.
-    fn values(&mut self) {
+    fn shrink_values(&mut self) {
         let mut at = 0;
         while let Some(value) = nth_value(&mut self.best.clone(), at, None) {
-            if self.left == 0 {
+            if self.attempts_left == 0 {
                 return;
             }
             let smaller = replacements(&value);
             let replaced = smaller.into_iter().any(|replacement| {
                 let mut candidate = self.best.clone();
                 nth_value(&mut candidate, at, Some(replacement));
-                self.try_out(candidate)
+                self.try_candidate(candidate)
             });
             if !replaced {
                 at += 1;
@@ -162,11 +165,12 @@ fn change_statement(block: &mut Vec<Stmt>, at: usize, change: Change) -> bool {
             let inner = inner.map(std::mem::take);
             inner.is_some_and(|inner| block.splice(at..=at, inner).count() == 1)
         }
-        Change::OneIteration => one_round(&mut block[at]),
+        Change::OneIteration => limit_to_one_iteration(&mut block[at]),
     }
 }
 
-fn one_round(stmt: &mut Stmt) -> bool {
+/// Reduces a loop to one iteration; returns false if it is none, or has only one.
+fn limit_to_one_iteration(stmt: &mut Stmt) -> bool {
     match stmt {
         Stmt::Loop { iterations, condition, .. } if *iterations > 1 || condition.is_some() => {
             *iterations = 1;
@@ -177,7 +181,7 @@ fn one_round(stmt: &mut Stmt) -> bool {
     }
 }
 
-/// Returns a value by its number; replaces it, if there is a replacement.
+/// Returns a value by its number in order of traversal; replaces it, if there is a replacement.
 fn nth_value(kernel: &mut RandomKernel, wanted: usize, replacement: Option<Expr>) -> Option<Expr> {
     let (mut at, mut found, mut replacement) = (0, None, replacement);
     walk::for_each_value(kernel, &mut |value, _| {
@@ -194,7 +198,7 @@ fn nth_value(kernel: &mut RandomKernel, wanted: usize, replacement: Option<Expr>
 
 /// Returns smaller values of the same type.
 fn replacements(value: &Expr) -> Vec<Expr> {
-    let zero = number(&value.ty, 0);
+    let zero = constant(&value.ty, 0);
     let is_constant = value.is_const();
     let mut smaller: Vec<Expr> = Vec::new();
     if !is_constant || *value != zero {
@@ -203,7 +207,7 @@ fn replacements(value: &Expr) -> Vec<Expr> {
     if is_constant {
         return smaller;
     }
-    smaller.push(number(&value.ty, 1));
+    smaller.push(constant(&value.ty, 1));
     let mut parts = value.children();
     while let Some(part) = parts.pop() {
         if part.ty == value.ty {
@@ -216,7 +220,7 @@ fn replacements(value: &Expr) -> Vec<Expr> {
 }
 
 /// Returns zero or one, in each component; composites other than vectors are zero.
-fn number(ty: &Type, value: u8) -> Expr {
+fn constant(ty: &Type, value: u8) -> Expr {
     match ty {
         Type::Scalar(scalar) if scalar.is_float() => {
             Expr::literal(ty.clone(), Literal::Float(value.into()))
@@ -224,7 +228,7 @@ fn number(ty: &Type, value: u8) -> Expr {
         Type::Scalar(Scalar::Bool) => Expr::literal(ty.clone(), Literal::Bool(value == 1)),
         Type::Scalar(_) => Expr::literal(ty.clone(), Literal::Int(value.into())),
         Type::Vector(scalar, _) => {
-            let part = number(&Type::Scalar(*scalar), value);
+            let part = constant(&Type::Scalar(*scalar), value);
             Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![part])
         }
         _ => Expr::op(ty.clone(), "$T()", Rule::Largest, Vec::new()),
@@ -238,11 +242,11 @@ mod tests {
 
     #[test]
     fn shrunk_kernels_still_fail() {
-        let whole = (0..100)
+        let kernel = (0..100)
             .map(|seed| crate::kernel(seed, Features::default()))
             .find(|kernel| kernel.case().source.contains("reverseBits"))
             .unwrap();
-        let shrunk = shrink(&whole, 5000, |kernel| kernel.case().source.contains("reverseBits"));
+        let shrunk = shrink(&kernel, 5000, |kernel| kernel.case().source.contains("reverseBits"));
         let source = shrunk.case().source;
         assert!(source.contains("reverseBits"));
         assert!(source.lines().count() < 25, "{source}");
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_blocks_replace_their_statement() {
+    fn statements_are_replaced_by_blocks() {
         let is_kept = |kernel: &RandomKernel| kernel.case().source.contains("f64");
         let features = Features { f64: true, ..Features::default() };
         let is_deep = |source: &str| source.contains("switch") && source.len() < 5000;

@@ -14,10 +14,10 @@ pub(crate) enum Literal {
 /// An operator, a builtin function or a constructor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Op {
-    /// The text: `$0`, `$1`, … are the operands, `$T` is the type of the result, `$A` that of the
-    /// first operand; `$*` stands for all operands.
+    /// The text: `$0`, `$1`, … are the operands, and `$*` is the list of all. `$T` is the type of
+    /// the result, `$W` an identifier for it, and `$A` the type of the first operand.
     pub text: &'static str,
-    /// Its effect on the bounds of floats.
+    /// The bound of the result, if it is a float.
     pub rule: Rule,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Node {
     /// The value of a variable or of a part of it.
     Read(Place),
     Op(Op, Vec<Expr>),
-    /// A call of a function, with the pointees of its pointers.
+    /// A call: index of the function, pointees of pointer arguments, other arguments.
     Call(usize, Vec<Place>, Vec<Expr>),
 }
 
@@ -56,20 +56,20 @@ pub(crate) enum Access {
     /// Component of a vector.
     Component(usize),
     /// Element of an array of this length, at an index.
-    Index(Box<Expr>, usize, Within),
+    Index(Box<Expr>, usize, IndexReduction),
     /// Element of a runtime-sized array, at an index.
-    Runtime(Box<Expr>, Within),
+    Runtime(Box<Expr>, IndexReduction),
 }
 
 /// How an index is reduced to the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum IndexReduction {
     /// By `%`.
     Remainder,
     /// By `min`.
-    Least,
-    /// It is below by construction.
-    Itself,
+    Min,
+    /// Not at all: it is below the length by construction.
+    None,
 }
 
 /// Statements in order of execution.
@@ -85,8 +85,8 @@ pub(crate) enum LoopKind {
     Continuing,
     /// `for` that counts down to 1.
     Down,
-    /// `for` that counts by twos.
-    Twos,
+    /// `for` that counts in steps of two.
+    ByTwo,
     /// `for` with another limit as its condition.
     Limited,
 }
@@ -105,7 +105,7 @@ pub(crate) enum Stmt {
     Assign {
         place: Place,
         /// `=`, `+=` and so on.
-        sign: &'static str,
+        operator: &'static str,
         value: Expr,
     },
     If {
@@ -144,7 +144,7 @@ pub(crate) enum Stmt {
         result: Option<String>,
     },
     /// An atomic multiplication: compare and exchange until it succeeds.
-    Multiply {
+    AtomicMultiply {
         place: Place,
         value: Expr,
     },
@@ -153,8 +153,8 @@ pub(crate) enum Stmt {
         name: String,
         place: Place,
     },
-    /// A statement without operands, such as a barrier.
-    Plain(String),
+    /// The text of a statement without operands, such as a barrier.
+    Text(String),
 }
 
 /// A function other than the entry point.
@@ -169,7 +169,7 @@ pub(crate) struct Function {
     pub body: Block,
     /// Whether it has no side effects.
     pub pure: bool,
-    /// Total loop iterations of a call.
+    /// Total number of loop iterations of a call.
     pub weight: usize,
 }
 
@@ -182,8 +182,8 @@ pub(crate) enum Space {
     Input,
     /// `var<storage, read_write>`: a runtime-sized array of results.
     Output,
-    /// `var<storage, read_write>` of fixed size.
-    Shared,
+    /// `var<storage, read_write>` of fixed size, for atomics of all invocations.
+    FixedStorage,
     Uniform,
     Immediate,
 }
@@ -197,11 +197,12 @@ pub(crate) struct Global {
     pub ty: Type,
     /// Whether it is atomic: `ty` is then an array of integers.
     pub atomic: bool,
-    /// Elements per invocation (outputs), or in total (inputs).
+    /// Number of elements: per invocation for outputs, in total for inputs.
     pub count: usize,
     /// Initial content.
     pub content: Vec<u8>,
-    /// Number of the invocation whose elements an invocation has (outputs).
+    /// For outputs, the variable by which an invocation finds its own elements: its index, or a
+    /// permutation of the indices.
     pub owner: &'static str,
 }
 

@@ -22,8 +22,8 @@ impl Scalar {
         matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
-    /// Bytes of a value in a buffer.
-    pub(crate) fn width(self) -> usize {
+    /// Returns the size in bytes of a value in a buffer.
+    pub(crate) fn size(self) -> usize {
         match self {
             Self::F16 | Self::I16 | Self::U16 => 2,
             Self::Bool | Self::I32 | Self::U32 | Self::F32 => 4,
@@ -52,10 +52,10 @@ impl Scalar {
 pub(crate) enum Type {
     Scalar(Scalar),
     Vector(Scalar, usize),
-    /// Columns, then rows.
+    /// Numbers of columns and of rows.
     Matrix(Scalar, usize, usize),
     Array(Box<Type>, usize),
-    /// By index in the kernel's list.
+    /// Index of a structure of the kernel.
     Struct(usize),
 }
 
@@ -66,8 +66,8 @@ impl Type {
     #[cfg(test)]
     pub(crate) const F32: Self = Self::Scalar(Scalar::F32);
 
-    /// Returns a scalar for a width of 1, else a vector.
-    pub(crate) fn of(scalar: Scalar, width: usize) -> Self {
+    /// Returns a scalar for a width of 1, else a vector of this width.
+    pub(crate) fn scalar_or_vector(scalar: Scalar, width: usize) -> Self {
         if width == 1 { Self::Scalar(scalar) } else { Self::Vector(scalar, width) }
     }
 
@@ -94,8 +94,8 @@ impl Type {
         self.scalar().filter(|scalar| scalar.is_float())
     }
 
-    /// Returns an identifier, such as `vec3f32`.
-    pub(crate) fn word(&self) -> String {
+    /// Returns the type as an identifier, such as `vec3f32`.
+    pub(crate) fn identifier(&self) -> String {
         self.to_string().chars().filter(|c| c.is_ascii_alphanumeric()).collect()
     }
 }
@@ -120,10 +120,10 @@ pub(crate) type Structs = [Vec<Type>];
 /// Returns alignment and size of a type in a buffer.
 pub(crate) fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
     match ty {
-        Type::Scalar(scalar) => (scalar.width(), scalar.width()),
+        Type::Scalar(scalar) => (scalar.size(), scalar.size()),
         Type::Vector(scalar, width) => {
             let rounded = if *width == 3 { 4 } else { *width };
-            (rounded * scalar.width(), width * scalar.width())
+            (rounded * scalar.size(), width * scalar.size())
         }
         Type::Matrix(scalar, columns, rows) => {
             let (align, size) = layout(&Type::Vector(*scalar, *rows), structs);
@@ -170,7 +170,7 @@ pub(crate) fn for_each_scalar(
     match ty {
         Type::Scalar(scalar) => f(*scalar, base),
         Type::Vector(scalar, width) => {
-            (0..*width).for_each(|i| f(*scalar, base + i * scalar.width()));
+            (0..*width).for_each(|i| f(*scalar, base + i * scalar.size()));
         }
         Type::Matrix(scalar, columns, rows) => repeat(&Type::Vector(*scalar, *rows), *columns, f),
         Type::Array(element, len) => repeat(element, *len, f),
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_follow_the_rules_of_wgsl() {
+    fn layouts_match_wgsl() {
         let structs = [vec![Type::F32, Type::Vector(Scalar::F32, 3), Type::U32]];
         let cases = [
             (Type::Vector(Scalar::F16, 3), (8, 6)),
@@ -200,8 +200,8 @@ mod tests {
         for (ty, expected) in cases {
             assert_eq!(layout(&ty, &structs), expected, "{ty}");
         }
-        let mut places = Vec::new();
-        for_each_scalar(&Type::Struct(0), &structs, 4, &mut |_, at| places.push(at));
-        assert_eq!(places, [4, 20, 24, 28, 32]);
+        let mut offsets = Vec::new();
+        for_each_scalar(&Type::Struct(0), &structs, 4, &mut |_, at| offsets.push(at));
+        assert_eq!(offsets, [4, 20, 24, 28, 32]);
     }
 }

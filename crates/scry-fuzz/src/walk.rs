@@ -33,7 +33,8 @@ pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
     }
 }
 
-/// Calls `f` with every value of a kernel, outer ones before inner ones, and whether it is stored.
+/// Calls `f` with every value of a kernel, outer ones before inner ones, and with whether the value
+/// is stored in a variable.
 pub(crate) fn for_each_value(kernel: &mut RandomKernel, f: &mut dyn FnMut(&mut Expr, bool)) {
     for_each_block(kernel, &mut |block| {
         for stmt in block {
@@ -51,7 +52,7 @@ fn in_value(value: &mut Expr, stored: bool, f: &mut dyn FnMut(&mut Expr, bool)) 
     }
 }
 
-/// Returns the values of a statement itself, and whether each is stored.
+/// Returns the values of a statement, without those of nested blocks, and whether each is stored.
 fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
     let used = |value| (value, false);
     let stored = |value| (value, true);
@@ -62,7 +63,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
         Stmt::Assign { place, value, .. } => {
             place.indices_mut().map(used).chain([(value, true)]).collect()
         }
-        Stmt::Atomic { place, value, .. } | Stmt::Multiply { place, value } => {
+        Stmt::Atomic { place, value, .. } | Stmt::AtomicMultiply { place, value } => {
             place.indices_mut().map(used).chain([(value, false)]).collect()
         }
         Stmt::Pointer { place, .. } => place.indices_mut().map(used).collect(),
@@ -70,7 +71,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
         Stmt::Loop { condition, .. } => condition.iter_mut().map(used).collect(),
         Stmt::Switch { selector, .. } => vec![used(selector)],
         Stmt::Call { arguments, .. } => arguments.iter_mut().map(stored).collect(),
-        Stmt::Return(None) | Stmt::Break | Stmt::Continue | Stmt::Plain(_) => Vec::new(),
+        Stmt::Return(None) | Stmt::Break | Stmt::Continue | Stmt::Text(_) => Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
 use crate::types::Type;
 
 impl Generator {
+    /// Returns the body of the entry point.
     pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
         let lanes = workgroup_size.iter().product::<u32>() as usize;
         self.weight = 0;
@@ -13,18 +14,18 @@ impl Generator {
         self.open_scope();
         self.add_counter("lane", lanes);
         for root in ["me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
-            self.add(root, Type::U32, false, false);
+            self.add_variable(root, Type::U32, false, false);
         }
-        self.outputs();
+        self.add_outputs();
         let mut body = Block::new();
         for _ in 0..self.random.between(1, 3) {
             self.statements(&mut body);
             self.exchange(&mut body, lanes);
         }
         self.freeze(&mut body);
-        self.context.may_end = true;
+        self.context.may_return = true;
         self.statements(&mut body);
-        self.context.may_end = false;
+        self.context.may_return = false;
         self.store_all(&mut body);
         body
     }
@@ -32,18 +33,18 @@ impl Generator {
     /// Reads the atomics of workgroup memory, after their last modification.
     fn freeze(&mut self, body: &mut Block) {
         self.frozen = true;
-        let atomics = self.of_space(Space::Workgroup).into_iter().filter(|global| global.atomic);
+        let atomics = self.globals_in(Space::Workgroup).into_iter().filter(|global| global.atomic);
         let mut loads = Block::new();
         for global in atomics {
             if let Type::Array(element, len) = &global.ty {
-                let (name, at) = (self.name("v"), self.random.below(*len));
+                let (name, at) = (self.new_name("v"), self.random.below(*len));
                 let load = format!("let {name} = atomicLoad(&{}[{at}]);", global.name);
-                loads.push(Stmt::Plain(load));
-                self.add(name, (**element).clone(), false, false);
+                loads.push(Stmt::Text(load));
+                self.add_variable(name, (**element).clone(), false, false);
             }
         }
         if !loads.is_empty() {
-            body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+            body.push(Stmt::Text("workgroupBarrier();".to_owned()));
             body.extend(loads);
         }
     }
@@ -55,39 +56,41 @@ impl Generator {
         }
     }
 
-    fn of_space(&self, space: Space) -> Vec<Global> {
+    /// Returns the global variables of an address space.
+    fn globals_in(&self, space: Space) -> Vec<Global> {
         self.globals.iter().filter(|global| global.space == space).cloned().collect()
     }
 
     fn plain_outputs(&self) -> Vec<Global> {
-        self.of_space(Space::Output).into_iter().filter(|global| !global.atomic).collect()
+        self.globals_in(Space::Output).into_iter().filter(|global| !global.atomic).collect()
     }
 
-    /// Adds stores to the elements of the outputs that the invocation owns.
-    fn outputs(&mut self) {
+    /// Adds the elements of the outputs that the invocation owns to the scope.
+    fn add_outputs(&mut self) {
         for global in self.plain_outputs() {
             for slot in 0..global.count {
-                self.add(own_element(&global, slot), global.ty.clone(), true, false);
+                self.add_variable(own_element(&global, slot), global.ty.clone(), true, false);
             }
         }
     }
 
+    /// Adds stores to all elements of the outputs that the invocation owns.
     fn store_all(&mut self, body: &mut Block) {
         for global in self.plain_outputs() {
             for slot in 0..global.count {
                 let place = Place::variable(own_element(&global, slot));
-                let value = self.stored(&global.ty, 3);
-                body.push(Stmt::Assign { place, sign: "=", value });
+                let value = self.storable_value(&global.ty, 3);
+                body.push(Stmt::Assign { place, operator: "=", value });
             }
         }
     }
 
-    /// Each invocation writes its own slot of workgroup memory, and after a barrier reads the slots
-    /// of others, until the next barrier. Sometimes all of this is in a loop.
+    /// Adds an exchange through workgroup memory, sometimes in a loop: each invocation writes its
+    /// own slot, and after a barrier reads the slots of others, until the next barrier.
     fn exchange(&mut self, body: &mut Block, lanes: usize) {
         let iterations = self.random.between(2, 3);
-        if self.random.one_in(4) && self.afford(iterations) {
-            let counter = self.name("k");
+        if self.random.one_in(4) && self.spend_iterations(iterations) {
+            let counter = self.new_name("k");
             let outside = self.scope.len();
             self.add_counter(&counter, iterations);
             self.context.iterations *= iterations;
@@ -100,13 +103,14 @@ impl Generator {
         } else {
             let outside = self.scope.len();
             self.exchange_once(body, lanes);
-            // The declarations would remain in scope, but they may read workgroup memory.
+            // WGSL keeps the declarations in scope. But they include workgroup memory, which must
+            // not be read after the barrier.
             self.scope.truncate(outside);
         }
     }
 
     /// Sometimes makes a statement conditional, so that only some invocations execute it.
-    fn by_some(&mut self, statement: Stmt) -> Stmt {
+    fn sometimes_conditional(&mut self, statement: Stmt) -> Stmt {
         if !self.random.one_in(4) {
             return statement;
         }
@@ -116,7 +120,7 @@ impl Generator {
 
     fn exchange_once(&mut self, body: &mut Block, lanes: usize) {
         let shared: Vec<Global> =
-            self.of_space(Space::Workgroup).into_iter().filter(|global| !global.atomic).collect();
+            self.globals_in(Space::Workgroup).into_iter().filter(|global| !global.atomic).collect();
         if shared.is_empty() {
             return;
         }
@@ -125,31 +129,31 @@ impl Generator {
                 Type::Array(element, _) => {
                     let own = self.own_slot(lanes);
                     let place = Place { root: global.name.clone(), path: vec![own] };
-                    let value = self.stored(element, 3);
-                    let write = Stmt::Assign { place, sign: "=", value };
-                    let write = self.by_some(write);
+                    let value = self.storable_value(element, 3);
+                    let write = Stmt::Assign { place, operator: "=", value };
+                    let write = self.sometimes_conditional(write);
                     body.push(write);
                 }
                 ty => {
-                    let value = self.stored(&ty.clone(), 2);
-                    body.push(first_lane(&global.name, value));
+                    let value = self.storable_value(&ty.clone(), 2);
+                    body.push(assign_in_first_lane(&global.name, value));
                 }
             }
         }
-        body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+        body.push(Stmt::Text("workgroupBarrier();".to_owned()));
         for global in &shared {
-            self.add(global.name.clone(), global.ty.clone(), false, false);
+            self.add_variable(global.name.clone(), global.ty.clone(), false, false);
         }
         for global in &shared {
             if !matches!(global.ty, Type::Array(..)) && self.random.one_in(2) {
-                let name = self.name("v");
+                let name = self.new_name("v");
                 let load = format!("let {name} = workgroupUniformLoad(&{});", global.name);
-                body.push(Stmt::Plain(load));
-                self.add(name, global.ty.clone(), false, false);
+                body.push(Stmt::Text(load));
+                self.add_variable(name, global.ty.clone(), false, false);
             }
         }
         self.statements(body);
-        body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+        body.push(Stmt::Text("workgroupBarrier();".to_owned()));
     }
 }
 
@@ -159,11 +163,11 @@ pub(super) fn own_element(global: &Global, slot: usize) -> String {
 }
 
 /// Returns an assignment that one invocation of the workgroup executes.
-fn first_lane(name: &str, value: Expr) -> Stmt {
+fn assign_in_first_lane(name: &str, value: Expr) -> Stmt {
     let lane = Expr::read(Type::U32, Place::variable("lane"));
     let operands = vec![lane, Expr::uint(0)];
     let condition = Expr::op(Type::BOOL, "($0 == $1)", Rule::Largest, operands);
     let place = Place::variable(name);
-    let then_block = vec![Stmt::Assign { place, sign: "=", value }];
+    let then_block = vec![Stmt::Assign { place, operator: "=", value }];
     Stmt::If { condition, then_block, else_block: Block::new() }
 }

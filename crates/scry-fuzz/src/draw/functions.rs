@@ -27,51 +27,53 @@ impl Generator {
         let parameters: Vec<Type> =
             (0..self.random.between(1, 3)).map(|_| self.variable_type()).collect();
         for (i, ty) in pointers.iter().enumerate() {
-            self.add(format!("(*q{i})"), ty.clone(), true, false);
+            self.add_variable(format!("(*q{i})"), ty.clone(), true, false);
         }
         for (i, ty) in parameters.iter().enumerate() {
-            self.add(format!("p{i}"), ty.clone(), false, false);
+            self.add_variable(format!("p{i}"), ty.clone(), false, false);
         }
         let result = self.variable_type();
         self.context =
             Context { returns: Some(result.clone()), iterations: 1, ..Context::default() };
         let count = self.random.between(1, 4);
         let mut body = self.block(count);
-        body.push(Stmt::Return(Some(self.stored(&result, 2))));
+        body.push(Stmt::Return(Some(self.storable_value(&result, 2))));
         let (pure, weight) = (std::mem::take(&mut self.pure), self.weight);
         Function { pointers, parameters, result, body, pure, weight }
     }
 
-    /// Accounts for a call or a loop; returns false if it would exceed the limit of iterations.
-    pub(super) fn afford(&mut self, iterations: usize) -> bool {
-        let cost = iterations * self.context.iterations;
-        let affordable = self.weight + cost <= MAX_ITERATIONS;
+    /// Counts the iterations of a call or a loop. Returns false, and does not count them, if they
+    /// would exceed the limit.
+    pub(super) fn spend_iterations(&mut self, iterations: usize) -> bool {
+        let total = iterations * self.context.iterations;
+        let affordable = self.weight + total <= MAX_ITERATIONS;
         if affordable {
-            self.weight += cost;
+            self.weight += total;
         }
         affordable
     }
 
-    /// Returns a call as a part of a value, of a pure function if required.
+    /// Returns a call as a value; inside a pure function, of another pure one.
     pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
         let pure = self.pure;
         let fits = |function: &Function| (function.pure || !pure) && function.result == *ty;
         let index = self.some_function(fits)?;
         let Function { pointers, parameters, .. } = self.functions[index].clone();
         let pointers = self.pointers(&pointers)?;
-        let arguments = parameters.iter().map(|ty| self.stored(ty, depth.min(2))).collect();
+        let arguments = parameters.iter().map(|ty| self.storable_value(ty, depth.min(2))).collect();
         Some(Expr { ty: ty.clone(), node: Node::Call(index, pointers, arguments) })
     }
 
     /// Returns pointees for pointers of these types.
     fn pointers(&mut self, types: &[Type]) -> Option<Vec<Place>> {
-        let mut taken: Vec<Place> = Vec::new();
+        let mut used: Vec<Place> = Vec::new();
         for ty in types {
-            taken.push(self.pointer(ty, &taken)?);
+            used.push(self.pointer(ty, &used)?);
         }
-        Some(taken)
+        Some(used)
     }
 
+    /// Returns the index of a suitable function, after counting the iterations of a call.
     fn some_function(&mut self, fits: impl Fn(&Function) -> bool) -> Option<usize> {
         let found: Vec<usize> =
             (0..self.functions.len()).filter(|i| fits(&self.functions[*i])).collect();
@@ -80,7 +82,7 @@ impl Generator {
         }
         let index = self.random.pick(&found);
         let weight = self.functions[index].weight;
-        self.afford(weight).then_some(index)
+        self.spend_iterations(weight).then_some(index)
     }
 
     /// Returns a statement that calls a function with side effects.
@@ -91,18 +93,18 @@ impl Generator {
         let index = self.some_function(|function| !function.pure)?;
         let Function { pointers, parameters, result, .. } = self.functions[index].clone();
         let pointers = self.pointers(&pointers)?;
-        let arguments = parameters.iter().map(|ty| self.stored(ty, 2)).collect();
-        let name = self.name("v");
-        self.add(name.clone(), result, false, false);
+        let arguments = parameters.iter().map(|ty| self.storable_value(ty, 2)).collect();
+        let name = self.new_name("v");
+        self.add_variable(name.clone(), result, false, false);
         Some(Stmt::Call { function: index, pointers, arguments, result: Some(name) })
     }
 
     /// Returns a local variable to point to, which no other pointer aliases.
-    fn pointer(&mut self, ty: &Type, taken: &[Place]) -> Option<Place> {
+    fn pointer(&mut self, ty: &Type, used: &[Place]) -> Option<Place> {
         let fits = self.scope.iter().filter(|variable| variable.local && variable.ty == *ty);
         let free: Vec<String> = fits
             .map(|variable| variable.root.clone())
-            .filter(|root| taken.iter().all(|place| place.root != *root))
+            .filter(|root| used.iter().all(|place| place.root != *root))
             .collect();
         if free.is_empty() {
             return None;

@@ -3,35 +3,36 @@
 
 use super::Generator;
 use crate::exact::Rule;
-use crate::tree::{Access, Expr, Literal, Place, Within};
+use crate::tree::{Access, Expr, IndexReduction, Literal, Place};
 use crate::types::Type;
 
 impl Generator {
     /// Returns an element of an array, vector or matrix of known length.
     pub(super) fn element(&mut self, len: usize, depth: usize) -> Access {
-        let made = match self.random.below(5) {
-            0 => self.counted(len, depth).map(|index| (index, Within::Itself)),
-            1 => self.numbered(len, depth).map(|index| (index, self.reduced())),
+        let special = match self.random.below(5) {
+            0 => self.index_below(len, depth).map(|index| (index, IndexReduction::None)),
+            1 => self.invocation_index(len, depth).map(|index| (index, self.index_reduction())),
             _ => None,
         };
-        let (index, within) = made.unwrap_or_else(|| (self.index(len, depth), self.reduced()));
-        Access::Index(Box::new(index), len, within)
+        let (index, reduction) =
+            special.unwrap_or_else(|| (self.index(len, depth), self.index_reduction()));
+        Access::Index(Box::new(index), len, reduction)
     }
 
     /// Returns an element of a runtime-sized array.
     pub(super) fn runtime_element(&mut self, depth: usize) -> Access {
-        let inside = self.is_inside();
-        if inside && self.one_each && self.random.one_in(4) {
+        let in_entry_point = self.in_entry_point();
+        if in_entry_point && self.input_for_each_invocation && self.random.one_in(4) {
             let own = Place::variable(self.random.pick(&["me", "back", "twin"]));
-            return Access::Runtime(Box::new(Expr::read(Type::U32, own)), Within::Itself);
+            return Access::Runtime(Box::new(Expr::read(Type::U32, own)), IndexReduction::None);
         }
-        let numbered = if self.random.one_in(2) { self.numbered(16, depth) } else { None };
-        let index = numbered.unwrap_or_else(|| self.index(32, depth));
-        Access::Runtime(Box::new(index), self.reduced())
+        let special = if self.random.one_in(2) { self.invocation_index(16, depth) } else { None };
+        let index = special.unwrap_or_else(|| self.index(32, depth));
+        Access::Runtime(Box::new(index), self.index_reduction())
     }
 
     /// Returns whether the current function is the entry point.
-    fn is_inside(&self) -> bool {
+    fn in_entry_point(&self) -> bool {
         self.scope.iter().any(|variable| variable.root == "me")
     }
 
@@ -39,18 +40,23 @@ impl Generator {
     /// workgroup.
     pub(super) fn own_slot(&mut self, lanes: usize) -> Access {
         let lane = Expr::read(Type::U32, Place::variable("lane"));
-        let (index, within) = match self.random.below(5) {
-            0 => (uint("($1 - $0)", vec![lane, Expr::uint(lanes - 1)]), Within::Itself),
-            1 if lanes.is_multiple_of(2) => (uint("($0 ^ 1u)", vec![lane]), Within::Itself),
-            2 => (lane, Within::Remainder),
-            3 => (lane, Within::Least),
-            _ => (lane, Within::Itself),
+        let (index, reduction) = match self.random.below(5) {
+            0 => (uint("($1 - $0)", vec![lane, Expr::uint(lanes - 1)]), IndexReduction::None),
+            1 if lanes.is_multiple_of(2) => (uint("($0 ^ 1u)", vec![lane]), IndexReduction::None),
+            2 => (lane, IndexReduction::Remainder),
+            3 => (lane, IndexReduction::Min),
+            _ => (lane, IndexReduction::None),
         };
-        Access::Index(Box::new(index), lanes, within)
+        Access::Index(Box::new(index), lanes, reduction)
     }
 
-    fn reduced(&mut self) -> Within {
-        self.random.pick(&[Within::Remainder, Within::Remainder, Within::Least])
+    /// Returns a way to reduce an index to a length.
+    fn index_reduction(&mut self) -> IndexReduction {
+        self.random.pick(&[
+            IndexReduction::Remainder,
+            IndexReduction::Remainder,
+            IndexReduction::Min,
+        ])
     }
 
     /// Returns an invocation index or a loop counter, with its exclusive upper bound.
@@ -66,8 +72,9 @@ impl Generator {
         Some((Expr::read(Type::U32, Place::variable(root)), below))
     }
 
-    /// Returns an index that is below `len` without a clamp, if there is a suitable counter.
-    fn counted(&mut self, len: usize, depth: usize) -> Option<Expr> {
+    /// Returns an index computed from a counter that is below `len` by construction, if there is a
+    /// counter in scope.
+    fn index_below(&mut self, len: usize, depth: usize) -> Option<Expr> {
         let (counter, below) = self.counter()?;
         let last = Expr::uint(len - 1);
         if below > len || self.random.one_in(4) {
@@ -95,34 +102,35 @@ impl Generator {
 
     /// Returns an index that increases or decreases with the invocation or the iteration; it may
     /// wrap.
-    fn numbered(&mut self, len: usize, depth: usize) -> Option<Expr> {
+    fn invocation_index(&mut self, len: usize, depth: usize) -> Option<Expr> {
         let (mut index, _) = self.counter()?;
-        if self.random.one_in(3) && self.is_inside() {
+        if self.random.one_in(3) && self.in_entry_point() {
             index = Expr::read(Type::U32, Place::variable("me"));
         }
         for _ in 0..self.random.between(1, 3) {
-            index = self.moved(index, len, depth);
+            index = self.transform_index(index, len, depth);
         }
         Some(index)
     }
 
-    fn moved(&mut self, index: Expr, len: usize, depth: usize) -> Expr {
+    /// Returns an operation on an index.
+    fn transform_index(&mut self, index: Expr, len: usize, depth: usize) -> Expr {
         let last = Expr::uint(len - 1);
-        let some = Expr::uint(self.random.below(2 * len));
+        let number = Expr::uint(self.random.below(2 * len));
         let (text, second) = match self.random.below(14) {
             0 => ("($1 - $0)", last),
-            1 => ("($0 * 3u + $1)", some),
-            2 => ("($0 ^ $1)", some),
-            3 => ("($0 / 2u)", some),
+            1 => ("($0 * 3u + $1)", number),
+            2 => ("($0 ^ $1)", number),
+            3 => ("($0 / 2u)", number),
             4 => ("u32(clamp(i32($0) - 1i, 0i, i32($1)))", last),
-            5 => ("($0 + $1)", some),
-            6 => ("min($0, $1)", some),
-            7 => ("(max($0, $1) - $1)", some),
-            8 => ("(~$0)", some),
-            9 => ("($0 * 0x80000001u)", some),
-            10 => ("($0 - $1)", some),
-            11 => ("u32(abs(i32($0) - i32($1)))", some),
-            12 => ("($0 & $1)", some),
+            5 => ("($0 + $1)", number),
+            6 => ("min($0, $1)", number),
+            7 => ("(max($0, $1) - $1)", number),
+            8 => ("(~$0)", number),
+            9 => ("($0 * 0x80000001u)", number),
+            10 => ("($0 - $1)", number),
+            11 => ("u32(abs(i32($0) - i32($1)))", number),
+            12 => ("($0 & $1)", number),
             _ => {
                 let condition = self.value(&Type::BOOL, depth.min(1));
                 return uint("select($0, $1 - $0, $2)", vec![index, last, condition]);

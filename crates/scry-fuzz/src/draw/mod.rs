@@ -9,20 +9,21 @@ mod statements;
 mod values;
 
 use crate::random::Random;
-use crate::tree::{Access, Function, Global, Place, RandomKernel, Space, Within};
+use crate::tree::{Access, Function, Global, IndexReduction, Place, RandomKernel, Space};
 use crate::types::{Scalar, Type};
 use crate::{Features, tree::Expr};
 
 /// A variable, or a value that is read like one.
 #[derive(Debug, Clone)]
 struct Variable {
+    /// The text of the variable or value.
     root: String,
     /// The type; an array without a length is runtime-sized.
     ty: Type,
     writable: bool,
     /// Whether pointers to it may be passed to functions.
     local: bool,
-    /// Exclusive upper bound of a u32, if one is known.
+    /// Exclusive upper bound of a `u32`; `usize::MAX` if it is unknown.
     below: usize,
 }
 
@@ -36,7 +37,7 @@ struct Context {
     /// The type of the function's result, if an early return is possible.
     returns: Option<Type>,
     /// Whether an early return from the entry point is possible.
-    may_end: bool,
+    may_return: bool,
     /// Product of the iteration counts of the enclosing loops.
     iterations: usize,
     /// Number of enclosing blocks.
@@ -53,13 +54,14 @@ struct Generator {
     functions: Vec<Function>,
     scope: Vec<Variable>,
     /// Whether inputs have an element for each invocation.
-    one_each: bool,
+    input_for_each_invocation: bool,
+    /// Number of names so far; it makes the next name unique.
     names: usize,
     /// Total loop iterations of the current function.
     weight: usize,
     /// Whether the current function must have no side effects.
     pure: bool,
-    /// Whether the atomics of workgroup memory are final: read, and no longer modified.
+    /// Whether the atomics of workgroup memory may be read, and no longer modified.
     frozen: bool,
     context: Context,
 }
@@ -67,7 +69,7 @@ struct Generator {
 /// Generates the kernel of a seed.
 pub(crate) fn kernel(seed: u64, features: Features) -> RandomKernel {
     let mut generator = Generator::new(seed, features);
-    let groups = generator.launch();
+    let groups = generator.choose_launch();
     generator.declare_structs();
     generator.declare_globals(groups);
     generator.declare_functions();
@@ -110,7 +112,7 @@ impl Generator {
             globals: Vec::new(),
             functions: Vec::new(),
             scope: Vec::new(),
-            one_each: false,
+            input_for_each_invocation: false,
             names: 0,
             weight: 0,
             pure: false,
@@ -120,7 +122,7 @@ impl Generator {
     }
 
     /// Returns size and number of the workgroups.
-    fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
+    fn choose_launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let sizes = [
             [1, 1, 1],
             [5, 1, 1],
@@ -139,8 +141,8 @@ impl Generator {
         let large = [[256, 1, 1], [16, 16, 1], [100, 1, 1], [300, 1, 1], [17, 4, 5]];
         let groups = [[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2], [3, 2, 2], [1, 1, 5]];
         if self.random.one_in(16) {
-            let few = self.random.pick(&groups[..2]);
-            return (self.random.pick(&large), few);
+            let few_groups = self.random.pick(&groups[..2]);
+            return (self.random.pick(&large), few_groups);
         }
         let size = self.random.pick(&sizes);
         if self.random.one_in(16) && size.iter().product::<u32>() < 16 {
@@ -150,12 +152,14 @@ impl Generator {
         (size, self.random.pick(&groups))
     }
 
-    fn name(&mut self, stem: &str) -> String {
+    /// Returns a new name.
+    fn new_name(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}{}", self.names)
     }
 
-    fn add(&mut self, root: impl Into<String>, ty: Type, writable: bool, local: bool) {
+    /// Adds a variable or a value to the scope.
+    fn add_variable(&mut self, root: impl Into<String>, ty: Type, writable: bool, local: bool) {
         let below = usize::MAX;
         self.scope.push(Variable { root: root.into(), ty, writable, local, below });
     }
@@ -166,25 +170,26 @@ impl Generator {
         self.scope.push(Variable { root, ty, writable: false, local: false, below });
     }
 
-    fn number(&mut self) -> Scalar {
+    /// Returns a number type.
+    fn number_type(&mut self) -> Scalar {
         let numbers = &self.numbers;
         numbers[self.random.below(numbers.len())]
     }
 
     /// Returns a scalar or vector type, sometimes of bool.
     fn small_type(&mut self) -> Type {
-        let scalar = if self.random.one_in(8) { Scalar::Bool } else { self.number() };
+        let scalar = if self.random.one_in(8) { Scalar::Bool } else { self.number_type() };
         let width = self.random.pick(&[1, 1, 1, 2, 3, 4]);
-        Type::of(scalar, width)
+        Type::scalar_or_vector(scalar, width)
     }
 
     /// Returns a scalar, vector or matrix type for buffers.
     fn plain_type(&mut self) -> Type {
-        let scalar = self.number();
+        let scalar = self.number_type();
         if scalar.is_float() && self.random.one_in(4) {
             return Type::Matrix(scalar, self.random.between(2, 4), self.random.between(2, 4));
         }
-        Type::of(scalar, self.random.pick(&[1, 1, 1, 2, 3, 4]))
+        Type::scalar_or_vector(scalar, self.random.pick(&[1, 1, 1, 2, 3, 4]))
     }
 
     /// Returns any type for buffers.
@@ -203,8 +208,9 @@ impl Generator {
 }
 
 impl Place {
+    /// Returns the element of an array at an index, reduced to its length.
     fn element(mut self, index: Expr, len: usize) -> Self {
-        self.path.push(Access::Index(Box::new(index), len, Within::Remainder));
+        self.path.push(Access::Index(Box::new(index), len, IndexReduction::Remainder));
         self
     }
 }

@@ -9,7 +9,7 @@ pub(crate) enum Arg {
     /// As the result.
     Same,
     /// As the result, never a constant: naga does not evaluate `min` and `max` of `f64` constants.
-    Unknown,
+    NonConstant,
     /// `S`.
     One,
     /// As the result; not zero if it is a constant.
@@ -45,19 +45,20 @@ pub(crate) enum Arg {
 }
 
 use Arg::{
-    Bool, Bools, Divisor, Flags, Float, Floats, Integer, Ints, Number, One, Position, Same, Shift,
-    Signed, Uints, Unknown, Unsigned, Wide,
+    Bool, Bools, Divisor, Flags, Float, Floats, Integer, Ints, NonConstant, Number, One, Position,
+    Same, Shift, Signed, Uints, Unsigned, Wide,
 };
 
-/// A form of a value: text, operands, bound.
+/// A form of a value: the text of an [`Op`](crate::tree::Op), operands, and bound.
 pub(crate) type Form = (&'static str, &'static [Arg], Rule);
 
+/// The rule of forms that have no floats, or do not enlarge them.
 const ANY: Rule = Rule::Largest;
 
-/// The rule of the determinants below: small integers.
+/// The rule of the determinants below, which are small integers.
 const DETERMINANT: Rule = Rule::Fixed(6, 0);
 
-/// Of integers of any size, scalars and vectors.
+/// Forms of integers of any size, scalars and vectors.
 const INTEGERS: &[Form] = &[
     ("($0 + $1)", &[Same, Same], ANY),
     ("($0 - $1)", &[Same, Same], ANY),
@@ -75,12 +76,12 @@ const INTEGERS: &[Form] = &[
     ("min($0, $1)", &[Same, Same], ANY),
     ("max($0, $1)", &[Same, Same], ANY),
     ("abs($0)", &[Same], ANY),
-    ("clamp($0, min($1, $2), max($1, $2))", &[Same, Unknown, Same], ANY),
+    ("clamp($0, min($1, $2), max($1, $2))", &[Same, NonConstant, Same], ANY),
     ("select($0, $1, $2)", &[Same, Same, Bools], ANY),
     ("select($0, $1, $2)", &[Same, Same, Bool], ANY),
 ];
 
-/// Of integers of 32 bits, scalars and vectors.
+/// Forms of integers of 32 bits, scalars and vectors.
 const WORDS: &[Form] = &[
     ("countOneBits($0)", &[Same], ANY),
     ("countLeadingZeros($0)", &[Same], ANY),
@@ -95,29 +96,29 @@ const WORDS: &[Form] = &[
     ("$T($0)", &[Float], ANY),
     ("$T($0 * 1073741824.0)", &[Float], Rule::Scale(30)),
     ("$T($0)", &[Bools], ANY),
-    ("bitcast<$T>(abs($0) + 1.0)", &[Float], Rule::PlusOne),
+    ("bitcast<$T>(abs($0) + 1.0)", &[Float], Rule::PlusOneF32),
 ];
 
-/// Of signed integers, scalars and vectors.
+/// Forms of signed integers, scalars and vectors.
 const SIGNED: &[Form] = &[("(-$0)", &[Same], ANY), ("sign($0)", &[Same], ANY)];
 
-/// Of i32, scalars and vectors.
+/// Forms of i32, scalars and vectors.
 const I32S: &[Form] = &[("bitcast<$T>($0)", &[Unsigned], ANY), ("$T($0)", &[Integer], ANY)];
 
-/// Of u32, scalars and vectors.
+/// Forms of u32, scalars and vectors.
 const U32S: &[Form] = &[("bitcast<$T>($0)", &[Signed], ANY), ("$T($0)", &[Integer], ANY)];
 
-/// Of integers of 16 and 64 bits.
+/// Forms of integers of 16 and 64 bits.
 const OTHERS: &[Form] = &[("$T($0)", &[Integer], ANY), ("$T($0)", &[Bools], ANY)];
 
-/// Of a scalar i32 alone.
+/// Forms of a scalar i32 alone.
 const I32: &[Form] = &[
     ("dot($0, $1)", &[Wide, Wide], ANY),
     ("dot4I8Packed($0, $1)", &[Uints(1), Uints(1)], ANY),
-    ("frexp(abs($0) + 1.0).exp", &[Float], Rule::PlusOne),
+    ("frexp(abs($0) + 1.0).exp", &[Float], Rule::PlusOneF32),
 ];
 
-/// Of a scalar u32 alone.
+/// Forms of a scalar u32 alone.
 const U32: &[Form] = &[
     ("dot($0, $1)", &[Wide, Wide], ANY),
     ("dot4U8Packed($0, $1)", &[Uints(1), Uints(1)], ANY),
@@ -125,16 +126,16 @@ const U32: &[Form] = &[
     ("pack4xU8($0)", &[Uints(4)], ANY),
     ("pack4xI8Clamp($0)", &[Ints(4)], ANY),
     ("pack4xU8Clamp($0)", &[Uints(4)], ANY),
-    ("pack2x16float(abs($0) + 1.0)", &[Floats(2)], Rule::Half),
+    ("pack2x16float(abs($0) + 1.0)", &[Floats(2)], Rule::PlusOneF16),
 ];
 
-/// Of vec4<i32> alone.
+/// Forms of vec4<i32> alone.
 const I32X4: &[Form] = &[("unpack4xI8($0)", &[Uints(1)], ANY)];
 
-/// Of vec4<u32> alone.
+/// Forms of vec4<u32> alone.
 const U32X4: &[Form] = &[("unpack4xU8($0)", &[Uints(1)], ANY)];
 
-/// Of bool, scalars and vectors.
+/// Forms of bool, scalars and vectors.
 const BOOLS: &[Form] = &[
     ("($0 < $1)", &[Number, Number], ANY),
     ("($0 <= $1)", &[Number, Number], ANY),
@@ -151,7 +152,7 @@ const BOOLS: &[Form] = &[
     ("$T($0)", &[Number], ANY),
 ];
 
-/// Of a scalar bool alone.
+/// Forms of a scalar bool alone.
 const BOOL: &[Form] = &[
     ("($0 && $1)", &[Same, Same], ANY),
     ("($0 || $1)", &[Same, Same], ANY),
@@ -159,7 +160,7 @@ const BOOL: &[Form] = &[
     ("all($0)", &[Flags], ANY),
 ];
 
-/// Of floats of any size, scalars and vectors.
+/// Forms of floats of any size, scalars and vectors.
 const FLOATS: &[Form] = &[
     ("($0 + $1)", &[Same, Same], Rule::Sum),
     ("($0 - $1)", &[Same, Same], Rule::Sum),
@@ -171,15 +172,15 @@ const FLOATS: &[Form] = &[
     ("($0 / $T(0.5))", &[Same], Rule::Scale(1)),
     ("(-$0)", &[Same], ANY),
     ("abs($0)", &[Same], ANY),
-    ("floor($0)", &[Same], Rule::Whole),
-    ("ceil($0)", &[Same], Rule::Whole),
-    ("round($0)", &[Same], Rule::Whole),
-    ("trunc($0)", &[Same], Rule::Whole),
+    ("floor($0)", &[Same], Rule::Integer),
+    ("ceil($0)", &[Same], Rule::Integer),
+    ("round($0)", &[Same], Rule::Integer),
+    ("trunc($0)", &[Same], Rule::Integer),
     ("fract($0)", &[Same], Rule::Fraction),
     ("sign($0)", &[Same], Rule::Fixed(0, 0)),
     ("min($0, $1)", &[Same, Same], ANY),
     ("max($0, $1)", &[Same, Same], ANY),
-    ("clamp($0, min($1, $2), max($1, $2))", &[Same, Unknown, Same], ANY),
+    ("clamp($0, min($1, $2), max($1, $2))", &[Same, NonConstant, Same], ANY),
     ("saturate($0)", &[Same], ANY),
     ("fma($0, $1, $2)", &[Same, Same, Same], Rule::Fma),
     ("mix($0, $1, $2)", &[Same, Same, Same], Rule::Mix),
@@ -190,20 +191,20 @@ const FLOATS: &[Form] = &[
     ("$T($0)", &[Bools], Rule::Fixed(0, 0)),
 ];
 
-/// Of f32, scalars and vectors.
+/// Forms of f32, scalars and vectors.
 const SINGLES: &[Form] = &[
     ("($0 % 4.0)", &[Same], Rule::Largest),
     ("modf($0).fract", &[Same], Rule::Fraction),
-    ("modf($0).whole", &[Same], Rule::Whole),
+    ("modf($0).whole", &[Same], Rule::Integer),
     ("frexp($0).fract", &[Same], Rule::Significand),
-    ("quantizeToF16($0)", &[Same], Rule::Half),
+    ("quantizeToF16($0)", &[Same], Rule::PlusOneF16),
 ];
 
-/// Of a scalar float alone.
+/// Forms of a scalar float alone.
 const FLOAT: &[Form] =
     &[("dot($0, $1)", &[Wide, Wide], Rule::Products(4)), ("($0 / 8.0)", &[Same], Rule::Scale(-3))];
 
-/// Of a scalar f32 alone.
+/// Forms of a scalar f32 alone.
 const F32: &[Form] = &[
     ("ldexp($0, 3i)", &[Same], Rule::Scale(3)),
     ("ldexp($0, i32(-2))", &[Same], Rule::Scale(-2)),
@@ -217,7 +218,7 @@ const F32: &[Form] = &[
     ("bitcast<f32>(($0 & 0x7ffffeu) | 0x3f800000u)", &[Uints(1)], Rule::Fixed(1, 22)),
 ];
 
-/// Of vec2<f32> alone.
+/// Forms of vec2<f32> alone.
 ///
 /// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. Adding a word of a buffer
 /// avoids a constant.
@@ -227,7 +228,7 @@ const F32X2: &[Form] = &[(
     Rule::Fixed(1, 10),
 )];
 
-/// Of three floats alone.
+/// Forms of three floats alone.
 const FLOATX3: &[Form] = &[("cross($0, $1)", &[Same, Same], Rule::Products(2))];
 
 /// Returns the tables of forms for a scalar or vector type.

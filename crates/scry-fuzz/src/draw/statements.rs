@@ -1,7 +1,7 @@
 //! Statements and blocks.
 
 use super::body::own_element;
-use super::values::is_composed;
+use super::values::is_constructor_or_swizzle;
 use super::{Context, Generator};
 use crate::exact::Rule;
 use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
@@ -15,7 +15,7 @@ impl Generator {
         for _ in 0..count {
             block.push(self.statement());
         }
-        block.extend(self.leave());
+        block.extend(self.jump());
         self.scope.truncate(outside);
         block
     }
@@ -31,8 +31,8 @@ impl Generator {
         block
     }
 
-    /// Sometimes returns a statement that leaves the enclosing block.
-    fn leave(&mut self) -> Option<Stmt> {
+    /// Sometimes returns a `break`, `continue` or `return` for the end of a block.
+    fn jump(&mut self) -> Option<Stmt> {
         if self.context.depth == 0 || !self.random.one_in(5) {
             return None;
         }
@@ -40,69 +40,69 @@ impl Generator {
         match self.random.below(4) {
             0 if context.may_break => Some(Stmt::Break),
             1 if context.may_continue => Some(Stmt::Continue),
-            2 if context.may_end => Some(Stmt::Return(None)),
-            3 => context.returns.map(|result| Stmt::Return(Some(self.stored(&result, 2)))),
+            2 if context.may_return => Some(Stmt::Return(None)),
+            3 => context.returns.map(|result| Stmt::Return(Some(self.storable_value(&result, 2)))),
             _ => None,
         }
     }
 
     pub(super) fn statement(&mut self) -> Stmt {
-        let nests = self.context.depth < 3;
-        let made = match self.random.below(16) {
+        let may_nest = self.context.depth < 3;
+        let statement = match self.random.below(16) {
             0 | 1 => Some(self.declare_let()),
             2 | 3 => Some(self.declare_var()),
-            4 | 5 if nests => Some(self.branch()),
-            6 | 7 if nests => self.repeat(),
-            8 if nests => Some(self.switch()),
+            4 | 5 if may_nest => Some(self.branch()),
+            6 | 7 if may_nest => self.loop_statement(),
+            8 if may_nest => Some(self.switch()),
             9 => self.call_statement(),
             10 => self.atomic(),
-            11 if self.random.one_in(2) => self.point(),
+            11 if self.random.one_in(2) => self.pointer_declaration(),
             _ => self.assign(),
         };
-        made.unwrap_or_else(|| self.declare_var())
+        statement.unwrap_or_else(|| self.declare_var())
     }
 
     fn declare_let(&mut self) -> Stmt {
         let ty = self.variable_type();
-        let value = self.stored(&ty, 3);
-        let name = self.name("v");
-        // The compiler propagates constants through `let`.
-        let known = value.is_const() || is_composed(&value);
-        self.add(name.clone(), ty, known, known);
-        if known { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
+        let value = self.storable_value(&ty, 3);
+        let name = self.new_name("v");
+        // The compiler propagates constants through `let`, so that these need `var`.
+        let may_be_constant = value.is_const() || is_constructor_or_swizzle(&value);
+        self.add_variable(name.clone(), ty, may_be_constant, may_be_constant);
+        if may_be_constant { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
     }
 
     pub(super) fn declare_var(&mut self) -> Stmt {
         let ty = self.variable_type();
-        let value = self.stored(&ty, 3);
-        let name = self.name("v");
-        self.add(name.clone(), ty, true, true);
+        let value = self.storable_value(&ty, 3);
+        let name = self.new_name("v");
+        self.add_variable(name.clone(), ty, true, true);
         Stmt::Var { name, value }
     }
 
     /// Returns an assignment to a part of a variable in scope.
     fn assign(&mut self) -> Option<Stmt> {
-        let written: Vec<Type> =
+        let writable: Vec<Type> =
             self.scope.iter().filter(|v| v.writable).map(|v| v.ty.clone()).collect();
-        if written.is_empty() {
+        if writable.is_empty() {
             return None;
         }
-        let whole = self.random.pick(&written);
-        let ty = self.part(&whole);
+        let variable_type = self.random.pick(&writable);
+        let ty = self.part_type(&variable_type);
         let place = self.place(&ty, true, 1)?;
-        let value = self.stored(&ty, 3);
+        let value = self.storable_value(&ty, 3);
         let integer = ty.scalar().is_some_and(|s| !s.is_float() && s != Scalar::Bool);
-        // A divisor with a constant component of zero is refused.
-        let known = value.is_const() || is_composed(&value);
-        let sign = match self.random.one_in(3) && integer && !known {
+        // WGSL rejects divisors with a constant component of zero.
+        let may_be_constant = value.is_const() || is_constructor_or_swizzle(&value);
+        let operator = match self.random.one_in(3) && integer && !may_be_constant {
             true => self.random.pick(&["+=", "-=", "*=", "^=", "&=", "|=", "/=", "%="]),
             false => "=",
         };
-        Some(Stmt::Assign { place, sign, value })
+        Some(Stmt::Assign { place, operator, value })
     }
 
     /// Returns the type of a part of a type, or the type itself.
-    fn part(&mut self, ty: &Type) -> Type {
+    fn part_type(&mut self, ty: &Type) -> Type {
         if self.random.one_in(2) {
             return ty.clone();
         }
@@ -116,7 +116,7 @@ impl Generator {
                 self.random.pick(&members)
             }
         };
-        self.part(&part)
+        self.part_type(&part)
     }
 
     fn branch(&mut self) -> Stmt {
@@ -129,9 +129,10 @@ impl Generator {
         Stmt::If { condition, then_block, else_block }
     }
 
-    fn repeat(&mut self) -> Option<Stmt> {
+    /// Returns a loop, unless the invocation would execute too many iterations.
+    fn loop_statement(&mut self) -> Option<Stmt> {
         let iterations = self.random.between(1, 5);
-        if self.context.iterations * iterations > 60 || !self.afford(iterations) {
+        if self.context.iterations * iterations > 60 || !self.spend_iterations(iterations) {
             return None;
         }
         let (kind, below) = self.random.pick(&[
@@ -139,7 +140,7 @@ impl Generator {
             (LoopKind::While, iterations + 1),
             (LoopKind::Continuing, iterations),
             (LoopKind::Down, iterations + 1),
-            (LoopKind::Twos, 2 * iterations - 1),
+            (LoopKind::ByTwo, 2 * iterations - 1),
             (LoopKind::Limited, iterations),
         ]);
         let condition = match kind {
@@ -149,7 +150,7 @@ impl Generator {
             }
             _ => None,
         };
-        let counter = self.name("k");
+        let counter = self.new_name("k");
         let outside = self.scope.len();
         self.add_counter(&counter, below);
         let body = self.inner_block(|context| {
@@ -164,39 +165,40 @@ impl Generator {
     fn switch(&mut self) -> Stmt {
         let selector = self.value(&Type::U32, 2);
         let count = self.random.between(1, 4) as u32;
-        let count_of_values = self.random.between(1, 2) as u32;
+        let values_per_case = self.random.between(1, 2) as u32;
         let cases = (0..count).map(|case| {
-            let values = (0..count_of_values).map(|i| case * count_of_values + i).collect();
+            let values = (0..values_per_case).map(|i| case * values_per_case + i).collect();
             (values, self.inner_block(|context| context.may_break = true))
         });
         let cases = cases.collect();
         let default = self.inner_block(|context| context.may_break = true);
+        // Up to 8 values have a case, so that 8 selects the default.
         let selector =
             Expr::op(Type::U32, "($0 % $1)", Rule::Largest, vec![selector, Expr::uint(9)]);
         Stmt::Switch { selector, cases, default }
     }
 
     /// Returns a pointer declaration to a part of a variable.
-    fn point(&mut self) -> Option<Stmt> {
+    fn pointer_declaration(&mut self) -> Option<Stmt> {
         let pointed: Vec<Type> =
             self.scope.iter().filter(|v| v.local).map(|v| v.ty.clone()).collect();
         if pointed.is_empty() {
             return None;
         }
-        let whole = self.random.pick(&pointed);
-        let ty = self.part(&whole);
+        let variable_type = self.random.pick(&pointed);
+        let ty = self.part_type(&variable_type);
         // WGSL has no pointers to components of vectors.
         if matches!(ty, Type::Scalar(_)) {
             return None;
         }
         let place = self.place(&ty, true, 1)?;
-        let name = self.name("r");
-        self.add(format!("(*{name})"), ty, true, false);
+        let name = self.new_name("r");
+        self.add_variable(format!("(*{name})"), ty, true, false);
         Some(Stmt::Pointer { name, place })
     }
 
-    /// Returns an atomic operation on an element that the invocation owns, whose old value is
-    /// known.
+    /// Returns an atomic operation on an element that the invocation owns. Its old value does not
+    /// depend on the order of invocations.
     fn own_atomic(&mut self, global: &Global) -> Stmt {
         let function = self.random.pick(&[
             "atomicAdd",
@@ -210,8 +212,8 @@ impl Generator {
         ]);
         let value = self.value(&global.ty, 2);
         let place = Place::variable(own_element(global, self.random.below(global.count)));
-        let name = self.name("v");
-        self.add(name.clone(), global.ty.clone(), false, false);
+        let name = self.new_name("v");
+        self.add_variable(name.clone(), global.ty.clone(), false, false);
         Stmt::Atomic { function, place, value, result: Some(name) }
     }
 
@@ -244,11 +246,12 @@ impl Generator {
         ];
         let functions = kinds[index % kinds.len()];
         let value = self.value(&element, 2);
-        let at = self.value(&Type::U32, 1);
-        let at = if at.is_const() { Expr::uint(index % len) } else { at };
-        let place = Place::variable(global.name).element(at, len);
+        let element_index = self.value(&Type::U32, 1);
+        let element_index =
+            if element_index.is_const() { Expr::uint(index % len) } else { element_index };
+        let place = Place::variable(global.name).element(element_index, len);
         if functions.is_empty() {
-            return Some(Stmt::Multiply { place, value });
+            return Some(Stmt::AtomicMultiply { place, value });
         }
         let function = self.random.pick(functions);
         Some(Stmt::Atomic { function, place, value, result: None })

@@ -3,12 +3,12 @@
 use super::ops::{self, Arg, Form};
 use super::{Generator, Variable};
 use crate::exact::{Rule, bound, can_be_stored};
-use crate::tree::{Access, Expr, Literal, Node, Place, Within};
+use crate::tree::{Access, Expr, IndexReduction, Literal, Node, Place};
 use crate::types::{Scalar, Type};
 
 /// A step of an access path, without its index.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum AccessStep {
     Member(usize),
     Component(usize),
     Index(usize),
@@ -27,17 +27,17 @@ impl Generator {
             return call;
         }
         match ty {
-            Type::Scalar(_) | Type::Vector(..) => self.computed(ty, depth - 1),
+            Type::Scalar(_) | Type::Vector(..) => self.operation(ty, depth - 1),
             Type::Matrix(scalar, columns, rows) => self.matrix(*scalar, *columns, *rows, depth - 1),
             Type::Array(..) | Type::Struct(_) if self.random.one_in(2) => self.leaf(ty, depth),
-            Type::Array(..) | Type::Struct(_) => self.composed(ty, depth - 1),
+            Type::Array(..) | Type::Struct(_) => self.composite_constructor(ty, depth - 1),
         }
     }
 
     /// Returns a value that can be stored in a variable.
-    pub(super) fn stored(&mut self, ty: &Type, depth: usize) -> Expr {
+    pub(super) fn storable_value(&mut self, ty: &Type, depth: usize) -> Expr {
         let value = self.value(ty, depth);
-        if can_be_stored(&value) { value } else { tamed(value) }
+        if can_be_stored(&value) { value } else { tame(value) }
     }
 
     /// Returns a value without operators.
@@ -82,32 +82,32 @@ impl Generator {
     /// Returns a float within the bound of variables.
     pub(super) fn float(&mut self, scalar: Scalar) -> f64 {
         let steps = if scalar == Scalar::F16 { 2 } else { 4 };
-        let most = if self.random.one_in(2) { 2 } else { 8 };
-        let range = 2 * most * steps;
-        (self.random.below(range + 1) as f64 - (most * steps) as f64) / steps as f64
+        let max = if self.random.one_in(2) { 2 } else { 8 };
+        let range = 2 * max * steps;
+        (self.random.below(range + 1) as f64 - (max * steps) as f64) / steps as f64
     }
 
     fn integer(&mut self, scalar: Scalar) -> i128 {
         match scalar {
-            Scalar::I16 => i128::from(self.random.word(16) as u16 as i16),
-            Scalar::U16 => i128::from(self.random.word(16) as u16),
-            Scalar::I32 => i128::from(self.random.word(32) as u32 as i32),
-            Scalar::U32 => i128::from(self.random.word(32) as u32),
+            Scalar::I16 => i128::from(self.random.integer(16) as u16 as i16),
+            Scalar::U16 => i128::from(self.random.integer(16) as u16),
+            Scalar::I32 => i128::from(self.random.integer(32) as u32 as i32),
+            Scalar::U32 => i128::from(self.random.integer(32) as u32),
             // The minimum has no literal: its absolute value overflows.
-            Scalar::I64 => i128::from((self.random.word(64) as i64).max(-i64::MAX)),
-            _ => i128::from(self.random.word(64)),
+            Scalar::I64 => i128::from((self.random.integer(64) as i64).max(-i64::MAX)),
+            _ => i128::from(self.random.integer(64)),
         }
     }
 
-    /// Returns a value that the compiler cannot evaluate.
-    fn unknown(&mut self, ty: &Type) -> Expr {
+    /// Returns a value that is not a constant expression; an array or structure may be one.
+    fn non_constant(&mut self, ty: &Type) -> Expr {
         if let Some(place) = self.place(ty, false, 0) {
             return Expr::read(ty.clone(), place);
         }
         match ty {
             Type::Scalar(scalar) => {
                 let index = Expr::uint(self.random.below(16));
-                let path = vec![Access::Runtime(Box::new(index), Within::Remainder)];
+                let path = vec![Access::Runtime(Box::new(index), IndexReduction::Remainder)];
                 let word = Expr::read(Type::U32, Place { root: "words".to_owned(), path });
                 let (text, rule) = match scalar {
                     Scalar::U32 => return word,
@@ -121,23 +121,23 @@ impl Generator {
                 Expr::op(ty.clone(), text, rule, vec![word])
             }
             Type::Vector(scalar, _) => {
-                let part = self.unknown(&Type::Scalar(*scalar));
+                let part = self.non_constant(&Type::Scalar(*scalar));
                 Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![part])
             }
             Type::Matrix(scalar, columns, rows) => {
-                let column = self.unknown(&Type::Vector(*scalar, *rows));
+                let column = self.non_constant(&Type::Vector(*scalar, *rows));
                 Expr::op(ty.clone(), "$T($*)", Rule::Largest, vec![column; *columns])
             }
             Type::Array(..) | Type::Struct(_) => self.literal(ty),
         }
     }
 
-    /// Returns a part of a variable in scope.
-    pub(super) fn place(&mut self, ty: &Type, written: bool, depth: usize) -> Option<Place> {
+    /// Returns a variable in scope, or a part of one, which is writable if `for_write`.
+    pub(super) fn place(&mut self, ty: &Type, for_write: bool, depth: usize) -> Option<Place> {
         let mut found = Vec::new();
-        for variable in self.scope.iter().filter(|variable| variable.writable || !written) {
+        for variable in self.scope.iter().filter(|variable| variable.writable || !for_write) {
             let mut path = Vec::new();
-            self.collect(variable, &variable.ty, ty, &mut path, &mut found);
+            self.collect_parts(variable, &variable.ty, ty, &mut path, &mut found);
         }
         if found.is_empty() {
             return None;
@@ -147,49 +147,54 @@ impl Generator {
         Some(Place { root, path })
     }
 
-    fn collect(
+    /// Finds the parts of a variable that have the type `wanted`.
+    fn collect_parts(
         &self,
         variable: &Variable,
         ty: &Type,
         wanted: &Type,
-        path: &mut Vec<Step>,
-        found: &mut Vec<(String, Vec<Step>)>,
+        path: &mut Vec<AccessStep>,
+        found: &mut Vec<(String, Vec<AccessStep>)>,
     ) {
         if ty == wanted {
             found.push((variable.root.clone(), path.clone()));
         }
-        let parts: Vec<(Step, Type)> = match ty {
+        let parts: Vec<(AccessStep, Type)> = match ty {
             Type::Scalar(_) => Vec::new(),
             Type::Vector(scalar, width) => {
                 let part = Type::Scalar(*scalar);
-                vec![(Step::Component(width - 1), part.clone()), (Step::Index(*width), part)]
+                vec![
+                    (AccessStep::Component(width - 1), part.clone()),
+                    (AccessStep::Index(*width), part),
+                ]
             }
             Type::Matrix(scalar, columns, rows) => {
-                vec![(Step::Index(*columns), Type::Vector(*scalar, *rows))]
+                vec![(AccessStep::Index(*columns), Type::Vector(*scalar, *rows))]
             }
-            Type::Array(element, 0) => vec![(Step::Runtime, (**element).clone())],
-            Type::Array(element, len) => vec![(Step::Index(*len), (**element).clone())],
+            Type::Array(element, 0) => vec![(AccessStep::Runtime, (**element).clone())],
+            Type::Array(element, len) => vec![(AccessStep::Index(*len), (**element).clone())],
             Type::Struct(index) => {
                 let members = self.structs[*index].iter().enumerate();
-                members.map(|(i, member)| (Step::Member(i), member.clone())).collect()
+                members.map(|(i, member)| (AccessStep::Member(i), member.clone())).collect()
             }
         };
         for (step, part) in parts {
             path.push(step);
-            self.collect(variable, &part, wanted, path, found);
+            self.collect_parts(variable, &part, wanted, path, found);
             path.pop();
         }
     }
 
-    fn access(&mut self, step: Step, depth: usize) -> Access {
+    fn access(&mut self, step: AccessStep, depth: usize) -> Access {
         match step {
-            Step::Member(member) => Access::Member(member),
-            Step::Component(last) => Access::Component(self.random.between(0, last)),
-            Step::Index(len) => self.element(len, depth),
-            Step::Runtime => self.runtime_element(depth),
+            AccessStep::Member(member) => Access::Member(member),
+            AccessStep::Component(last) => Access::Component(self.random.between(0, last)),
+            AccessStep::Index(len) => self.element(len, depth),
+            AccessStep::Runtime => self.runtime_element(depth),
         }
     }
 
+    /// Returns an index that is below `len` if it is a constant.
     pub(super) fn index(&mut self, len: usize, depth: usize) -> Expr {
         if depth == 0 || self.random.one_in(3) {
             return Expr::uint(self.random.below(len));
@@ -198,15 +203,16 @@ impl Generator {
         if index.is_const() { Expr::uint(self.random.below(len)) } else { index }
     }
 
-    /// Returns an operator or a builtin function with a scalar or vector result.
-    fn computed(&mut self, ty: &Type, depth: usize) -> Expr {
+    /// Returns an operation with a scalar or vector result: an operator, a builtin function, a
+    /// swizzle or a constructor.
+    fn operation(&mut self, ty: &Type, depth: usize) -> Expr {
         if self.random.one_in(6) {
-            return self.rearranged(ty, depth);
+            return self.swizzle_or_constructor(ty, depth);
         }
         if let (Type::Vector(scalar, width), Some(_)) = (ty, ty.float())
             && self.random.one_in(10)
         {
-            return self.transformed(ty, *scalar, *width, depth);
+            return self.matrix_vector_product(ty, *scalar, *width, depth);
         }
         let mut tables: Vec<&[Form]> = ops::tables(ty);
         if self.random.one_in(3) && tables.len() > 1 {
@@ -214,17 +220,18 @@ impl Generator {
             tables.remove(0);
         }
         let count: usize = tables.iter().map(|table| table.len()).sum();
-        let mut at = self.random.below(count);
+        let mut index = self.random.below(count);
         for table in tables {
-            if let Some(form) = table.get(at) {
-                return self.formed(ty, form, depth);
+            if let Some(form) = table.get(index) {
+                return self.from_form(ty, form, depth);
             }
-            at -= table.len();
+            index -= table.len();
         }
         self.leaf(ty, depth)
     }
 
-    fn formed(&mut self, ty: &Type, form: &Form, depth: usize) -> Expr {
+    /// Returns an operation of a form.
+    fn from_form(&mut self, ty: &Type, form: &Form, depth: usize) -> Expr {
         let (text, args, rule) = *form;
         let wide = self.random.between(2, 4);
         let number = self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32]);
@@ -235,23 +242,31 @@ impl Generator {
             args.iter().map(|arg| self.operand(*arg, ty, wide, number, depth)).collect();
         self.pure = pure;
         if operands.iter().all(Expr::is_const) {
-            operands[0] = self.unknown(&operands[0].ty.clone());
+            operands[0] = self.non_constant(&operands[0].ty.clone());
         }
-        self.exact(ty, text, rule, operands)
+        self.exact_operation(ty, text, rule, operands)
     }
 
     /// Returns an operation; its operands are reduced to the bound of variables if it would not be
     /// exact otherwise.
-    fn exact(&mut self, ty: &Type, text: &'static str, rule: Rule, operands: Vec<Expr>) -> Expr {
-        let made = Expr::op(ty.clone(), text, rule, operands.clone());
-        if bound(&made).is_some() {
-            return made;
+    fn exact_operation(
+        &mut self,
+        ty: &Type,
+        text: &'static str,
+        rule: Rule,
+        operands: Vec<Expr>,
+    ) -> Expr {
+        let operation = Expr::op(ty.clone(), text, rule, operands.clone());
+        if bound(&operation).is_some() {
+            return operation;
         }
-        let operands = operands.into_iter().map(tamed).collect();
-        let made = Expr::op(ty.clone(), text, rule, operands);
-        if bound(&made).is_some() { made } else { self.leaf(ty, 0) }
+        let operands = operands.into_iter().map(tame).collect();
+        let operation = Expr::op(ty.clone(), text, rule, operands);
+        if bound(&operation).is_some() { operation } else { self.leaf(ty, 0) }
     }
 
+    /// Returns an operand. `wide` is the width of [`Arg::Wide`] and [`Arg::Flags`], and `number`
+    /// the scalar of [`Arg::Number`].
     fn operand(&mut self, arg: Arg, ty: &Type, wide: usize, number: Scalar, depth: usize) -> Expr {
         let width = ty.width();
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
@@ -259,41 +274,42 @@ impl Generator {
             self.numbers.iter().copied().filter(|number| !number.is_float()).collect();
         let integer = self.random.pick(&integers);
         let wanted = match arg {
-            Arg::Same | Arg::Unknown | Arg::Divisor => ty.clone(),
+            Arg::Same | Arg::NonConstant | Arg::Divisor => ty.clone(),
             Arg::One => Type::Scalar(scalar),
-            Arg::Shift | Arg::Unsigned => Type::of(Scalar::U32, width),
+            Arg::Shift | Arg::Unsigned => Type::scalar_or_vector(Scalar::U32, width),
             Arg::Position => Type::U32,
-            Arg::Signed => Type::of(Scalar::I32, width),
-            Arg::Float => Type::of(Scalar::F32, width),
-            Arg::Bools => Type::of(Scalar::Bool, width),
+            Arg::Signed => Type::scalar_or_vector(Scalar::I32, width),
+            Arg::Float => Type::scalar_or_vector(Scalar::F32, width),
+            Arg::Bools => Type::scalar_or_vector(Scalar::Bool, width),
             Arg::Bool => Type::BOOL,
-            Arg::Number => Type::of(number, width),
-            Arg::Integer => Type::of(integer, width),
-            Arg::Ints(width) => Type::of(Scalar::I32, width),
-            Arg::Uints(width) => Type::of(Scalar::U32, width),
-            Arg::Floats(width) => Type::of(Scalar::F32, width),
+            Arg::Number => Type::scalar_or_vector(number, width),
+            Arg::Integer => Type::scalar_or_vector(integer, width),
+            Arg::Ints(width) => Type::scalar_or_vector(Scalar::I32, width),
+            Arg::Uints(width) => Type::scalar_or_vector(Scalar::U32, width),
+            Arg::Floats(width) => Type::scalar_or_vector(Scalar::F32, width),
             Arg::Wide => Type::Vector(scalar, wide),
             Arg::Flags => Type::Vector(Scalar::Bool, wide),
         };
         let value = self.value(&wanted, depth);
-        // The compiler also checks constant components.
-        let checked = matches!(arg, Arg::Divisor | Arg::Shift) && is_composed(&value);
-        if !value.is_const() && !checked {
+        // The compiler also checks constant components of constructors and swizzles.
+        let may_be_checked =
+            matches!(arg, Arg::Divisor | Arg::Shift) && is_constructor_or_swizzle(&value);
+        if !value.is_const() && !may_be_checked {
             return value;
         }
         match arg {
-            Arg::Position | Arg::Unknown => self.unknown(&wanted),
-            Arg::Divisor | Arg::Shift if self.random.one_in(2) => self.unknown(&wanted),
-            Arg::Divisor => self.small(&wanted, 31),
-            Arg::Shift => self.small(&wanted, scalar.width() * 8 - 1),
+            Arg::Position | Arg::NonConstant => self.non_constant(&wanted),
+            Arg::Divisor | Arg::Shift if self.random.one_in(2) => self.non_constant(&wanted),
+            Arg::Divisor => self.small_constant(&wanted, 31),
+            Arg::Shift => self.small_constant(&wanted, scalar.size() * 8 - 1),
             _ => value,
         }
     }
 
-    /// Returns a constant from 1 to `most`.
-    fn small(&mut self, ty: &Type, most: usize) -> Expr {
+    /// Returns a constant from 1 to `max`.
+    fn small_constant(&mut self, ty: &Type, max: usize) -> Expr {
         let scalar = Type::Scalar(ty.scalar().unwrap_or(Scalar::U32));
-        let value = Literal::Int(self.random.between(1, most) as i128);
+        let value = Literal::Int(self.random.between(1, max) as i128);
         let value = Expr::literal(scalar.clone(), value);
         if *ty == scalar {
             return value;
@@ -302,7 +318,7 @@ impl Generator {
     }
 
     /// Returns a swizzle or a constructor.
-    fn rearranged(&mut self, ty: &Type, depth: usize) -> Expr {
+    fn swizzle_or_constructor(&mut self, ty: &Type, depth: usize) -> Expr {
         let scalar = ty.scalar().unwrap_or(Scalar::U32);
         let source = Type::Vector(scalar, 4);
         let width = ty.width();
@@ -313,21 +329,21 @@ impl Generator {
                 3 => self.random.pick(&["$0.zyx", "$0.wyw", "$0.xyz"]),
                 _ => self.random.pick(&["$0.wzyx", "$0.xxyy", "$0.yxwz"]),
             };
-            let of = self.value(&source, depth);
-            let of = if of.is_const() { self.unknown(&source) } else { of };
-            return Expr::op(ty.clone(), text, Rule::Largest, vec![of]);
+            let vector = self.value(&source, depth);
+            let vector = if vector.is_const() { self.non_constant(&source) } else { vector };
+            return Expr::op(ty.clone(), text, Rule::Largest, vec![vector]);
         }
         if width == 1 {
             return self.value(ty, depth);
         }
-        let one = Type::Scalar(scalar);
+        let component = Type::Scalar(scalar);
         let parts = match width {
-            4 if self.random.one_in(2) => vec![Type::Vector(scalar, 3), one],
-            3 if self.random.one_in(2) => vec![one, Type::Vector(scalar, 2)],
-            _ => vec![one; width],
+            4 if self.random.one_in(2) => vec![Type::Vector(scalar, 3), component],
+            3 if self.random.one_in(2) => vec![component, Type::Vector(scalar, 2)],
+            _ => vec![component; width],
         };
         let parts = parts.iter().map(|part| self.value(part, depth)).collect();
-        self.exact(ty, "$T($*)", Rule::Largest, parts)
+        self.exact_operation(ty, "$T($*)", Rule::Largest, parts)
     }
 
     fn matrix(&mut self, scalar: Scalar, columns: usize, rows: usize, depth: usize) -> Expr {
@@ -351,11 +367,17 @@ impl Generator {
             }
             _ => ("$T($*)", Rule::Largest, vec![Type::Vector(scalar, rows); columns]),
         };
-        self.product(&ty, text, rule, &operands, depth)
+        self.matrix_operation(&ty, text, rule, &operands, depth)
     }
 
     /// Returns a product of a vector and a matrix.
-    fn transformed(&mut self, ty: &Type, scalar: Scalar, width: usize, depth: usize) -> Expr {
+    fn matrix_vector_product(
+        &mut self,
+        ty: &Type,
+        scalar: Scalar,
+        width: usize,
+        depth: usize,
+    ) -> Expr {
         let inner = self.random.between(2, 4);
         let vector = Type::Vector(scalar, inner);
         let types = if self.random.one_in(2) {
@@ -363,11 +385,11 @@ impl Generator {
         } else {
             [vector, Type::Matrix(scalar, width, inner)]
         };
-        self.product(ty, "($0 * $1)", Rule::Products(4), &types, depth)
+        self.matrix_operation(ty, "($0 * $1)", Rule::Products(4), &types, depth)
     }
 
     /// Returns an operation on operands of given types.
-    fn product(
+    fn matrix_operation(
         &mut self,
         ty: &Type,
         text: &'static str,
@@ -377,25 +399,25 @@ impl Generator {
     ) -> Expr {
         let mut operands: Vec<Expr> = types.iter().map(|ty| self.value(ty, depth)).collect();
         if operands.iter().all(Expr::is_const) {
-            operands[0] = self.unknown(&types[0]);
+            operands[0] = self.non_constant(&types[0]);
         }
-        self.exact(ty, text, rule, operands)
+        self.exact_operation(ty, text, rule, operands)
     }
 
     /// Returns a constructor of an array or structure.
-    fn composed(&mut self, ty: &Type, depth: usize) -> Expr {
+    fn composite_constructor(&mut self, ty: &Type, depth: usize) -> Expr {
         let parts: Vec<Type> = match ty {
             Type::Array(element, len) => vec![(**element).clone(); *len],
             Type::Struct(index) => self.structs[*index].clone(),
             _ => Vec::new(),
         };
-        let parts = parts.iter().map(|part| self.stored(part, depth.min(1))).collect();
+        let parts = parts.iter().map(|part| self.storable_value(part, depth.min(1))).collect();
         Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts)
     }
 }
 
 /// Returns whether a value is a constructor or a swizzle.
-pub(super) fn is_composed(value: &Expr) -> bool {
+pub(super) fn is_constructor_or_swizzle(value: &Expr) -> bool {
     match &value.node {
         Node::Op(op, _) => op.text.starts_with("$T(") || op.text.starts_with("$0."),
         _ => false,
@@ -403,9 +425,9 @@ pub(super) fn is_composed(value: &Expr) -> bool {
 }
 
 /// Reduces floats of a value to the bound of variables.
-pub(super) fn tamed(value: Expr) -> Expr {
+pub(super) fn tame(value: Expr) -> Expr {
     if value.ty.float().is_none() || can_be_stored(&value) {
         return value;
     }
-    Expr::op(value.ty.clone(), "tame_$W($0)", Rule::Tame, vec![value])
+    Expr::op(value.ty.clone(), "tame_$W($0)", Rule::VariableBound, vec![value])
 }

@@ -63,7 +63,7 @@ pub struct HostileKernel {
     body: Block,
     workgroup_size: [u32; 3],
     groups: [u32; 3],
-    /// Maximum total loop iterations of an invocation.
+    /// Maximum total number of loop iterations of an invocation.
     fuel: u32,
     comparable: Comparable,
     endless: bool,
@@ -81,7 +81,8 @@ impl HostileKernel {
     #[must_use]
     pub fn case(&self) -> Case {
         let source = print::source(self);
-        let used = print::used(self, &source).filter(|global| print::is_bound(global.space));
+        let used =
+            print::used_globals(self, &source).filter(|global| print::is_bound(global.space));
         let buffers = used.map(|global| global.content.clone()).collect();
         Case { seed: self.seed, source, buffers, immediates: None, groups: self.groups }
     }

@@ -1,4 +1,4 @@
-//! Hostile kernels as WGSL text.
+//! Prints hostile kernels as WGSL.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,17 @@ pub(super) fn source(kernel: &HostileKernel) -> String {
     if code.contains("fuel") {
         code = format!("var<private> fuel: u32 = {}u;\n{code}", kernel.fuel);
     }
-    let globals: String = used(kernel, &code).map(|global| global_text(kernel, global)).collect();
+    let globals: String =
+        used_globals(kernel, &code).map(|global| global_text(kernel, global)).collect();
     let code = format!("{globals}\n{code}");
     format!("{}{}{code}", kernel.enables, structs(kernel, &code))
 }
 
 /// Returns the global variables that a source uses, in the order of declaration.
-pub(super) fn used<'k>(kernel: &'k HostileKernel, code: &str) -> impl Iterator<Item = &'k Global> {
+pub(super) fn used_globals<'k>(
+    kernel: &'k HostileKernel,
+    code: &str,
+) -> impl Iterator<Item = &'k Global> {
     let found: Vec<&Global> = {
         let words = words(code);
         kernel.globals.iter().filter(|global| words.contains(global.name.as_str())).collect()
@@ -127,21 +131,22 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
 }
 
 fn line(line: &Line) -> String {
-    filled(&line.text, &line.operands)
+    fill_template(&line.text, &line.operands)
 }
 
 /// Returns an expression as text.
 pub(super) fn expression(expr: &Expr) -> String {
-    filled(&expr.text, &expr.operands)
+    fill_template(&expr.text, &expr.operands)
 }
 
-fn filled(text: &str, operands: &[Expr]) -> String {
+/// Replaces the placeholders of a text by operands.
+fn fill_template(text: &str, operands: &[Expr]) -> String {
     let mut parts = text.split('$');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (digit, rest) = part.split_at(1);
-        let at = usize::from(digit.as_bytes()[0] - b'0');
-        out.push_str(&operands.get(at).map(expression).unwrap_or_default());
+        let index = usize::from(digit.as_bytes()[0] - b'0');
+        out.push_str(&operands.get(index).map(expression).unwrap_or_default());
         out.push_str(rest);
     }
     out

@@ -1,4 +1,4 @@
-//! Shrinks hostile kernels that fail.
+//! Shrinks hostile kernels that fail a test.
 
 use super::HostileKernel;
 use super::tree::{Block, Expr, Kind, Line, Stmt};
@@ -14,13 +14,13 @@ pub fn shrink(
     attempts: usize,
     mut fails: impl FnMut(&HostileKernel) -> bool,
 ) -> HostileKernel {
-    let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
+    let mut search = Search { best: kernel.clone(), attempts_left: attempts, fails: &mut fails };
     loop {
         let before = search.best.clone();
-        search.statements();
-        search.launch();
-        search.operands();
-        if search.left == 0 || search.best == before {
+        search.shrink_statements();
+        search.shrink_launch();
+        search.shrink_operands();
+        if search.attempts_left == 0 || search.best == before {
             return search.best;
         }
     }
@@ -28,7 +28,7 @@ pub fn shrink(
 
 struct Search<'a> {
     best: HostileKernel,
-    left: usize,
+    attempts_left: usize,
     fails: &'a mut dyn FnMut(&HostileKernel) -> bool,
 }
 
@@ -43,12 +43,13 @@ enum Change {
 }
 
 impl Search<'_> {
-    /// Accepts the candidate if it differs and still fails.
-    fn try_out(&mut self, candidate: HostileKernel) -> bool {
-        if self.left == 0 || candidate == self.best {
+    /// Keeps the candidate as the best kernel if it differs and still fails. Returns whether it
+    /// does.
+    fn try_candidate(&mut self, candidate: HostileKernel) -> bool {
+        if self.attempts_left == 0 || candidate == self.best {
             return false;
         }
-        self.left -= 1;
+        self.attempts_left -= 1;
         let fails = (self.fails)(&candidate);
         if fails {
             self.best = candidate;
@@ -56,80 +57,83 @@ impl Search<'_> {
         fails
     }
 
-    /// Removes statements, last ones first, since later ones use declarations of earlier ones.
-    fn statements(&mut self) {
-        let mut at = count(&self.best);
+    /// Removes statements. The last ones come first, since statements use declarations of earlier
+    /// ones.
+    fn shrink_statements(&mut self) {
+        let mut at = count_statements(&self.best);
         while at > 0 {
             at -= 1;
             for change in [Change::Remove, Change::Unwrap, Change::Shorten] {
                 let mut candidate = self.best.clone();
                 let changed = change_statement(&mut candidate, at, change);
-                if changed && self.try_out(candidate) {
-                    at = at.min(count(&self.best));
+                if changed && self.try_candidate(candidate) {
+                    at = at.min(count_statements(&self.best));
                     break;
                 }
             }
         }
     }
 
-    /// Reduces number and size of the workgroups.
-    fn launch(&mut self) {
+    /// Reduces size and number of the workgroups.
+    fn shrink_launch(&mut self) {
         for axis in 0..3 {
             for size in [1, 2] {
                 let mut candidate = self.best.clone();
                 candidate.groups[axis] = candidate.groups[axis].min(size);
-                self.try_out(candidate);
+                self.try_candidate(candidate);
                 let mut candidate = self.best.clone();
                 candidate.workgroup_size[axis] = candidate.workgroup_size[axis].min(size);
-                self.try_out(candidate);
+                self.try_candidate(candidate);
             }
         }
     }
 
     /// Replaces expressions by constants or by their parts.
-    fn operands(&mut self) {
+    fn shrink_operands(&mut self) {
         let mut at = 0;
         while let Some(expr) = nth_operand(&mut self.best.clone(), at, None) {
-            if self.left == 0 {
+            if self.attempts_left == 0 {
                 return;
             }
             let replaced = replacements(&expr).into_iter().any(|smaller| {
                 let mut candidate = self.best.clone();
                 nth_operand(&mut candidate, at, Some(smaller));
-                self.try_out(candidate)
+                self.try_candidate(candidate)
             });
             at += usize::from(!replaced);
         }
     }
 }
 
+/// Returns the bodies of the functions and of the entry point.
 fn blocks(kernel: &mut HostileKernel) -> impl Iterator<Item = &mut Block> {
     kernel.functions.iter_mut().map(|function| &mut function.body).chain([&mut kernel.body])
 }
 
 /// Counts the statements of a kernel, including nested ones.
-fn count(kernel: &HostileKernel) -> usize {
-    fn of(block: &Block) -> usize {
+fn count_statements(kernel: &HostileKernel) -> usize {
+    fn count_in(block: &Block) -> usize {
         let inner = |stmt: &Stmt| match stmt {
-            Stmt::Blocks(parts) => parts.iter().map(|part| of(&part.body)).sum(),
+            Stmt::Blocks(parts) => parts.iter().map(|part| count_in(&part.body)).sum(),
             _ => 0,
         };
         block.iter().map(|stmt| 1 + inner(stmt)).sum()
     }
-    kernel.functions.iter().map(|function| of(&function.body)).sum::<usize>() + of(&kernel.body)
+    kernel.functions.iter().map(|function| count_in(&function.body)).sum::<usize>()
+        + count_in(&kernel.body)
 }
 
-/// Changes a statement by its number, outer ones before inner ones; returns false if that is
-/// impossible.
+/// Changes a statement by its number, outer ones before inner ones; returns false if the change
+/// does not apply to it.
 fn change_statement(kernel: &mut HostileKernel, wanted: usize, change: Change) -> bool {
-    fn walk(block: &mut Block, left: &mut usize, change: Change) -> Option<bool> {
+    fn walk(block: &mut Block, skip: &mut usize, change: Change) -> Option<bool> {
         for at in 0..block.len() {
-            if *left == 0 {
-                return Some(changed(block, at, change));
+            if *skip == 0 {
+                return Some(apply_change(block, at, change));
             }
-            *left -= 1;
+            *skip -= 1;
             if let Stmt::Blocks(parts) = &mut block[at] {
-                let found = parts.iter_mut().find_map(|part| walk(&mut part.body, left, change));
+                let found = parts.iter_mut().find_map(|part| walk(&mut part.body, skip, change));
                 if found.is_some() {
                     return found;
                 }
@@ -137,13 +141,13 @@ fn change_statement(kernel: &mut HostileKernel, wanted: usize, change: Change) -
         }
         None
     }
-    let mut left = wanted;
-    blocks(kernel).find_map(|block| walk(block, &mut left, change)).unwrap_or(false)
+    let mut skip = wanted;
+    blocks(kernel).find_map(|block| walk(block, &mut skip, change)).unwrap_or(false)
 }
 
-fn changed(block: &mut Block, at: usize, change: Change) -> bool {
+fn apply_change(block: &mut Block, at: usize, change: Change) -> bool {
     match (change, &mut block[at]) {
-        (_, Stmt::Fuel) | (_, Stmt::Line(Line { kept: true, .. })) => false,
+        (_, Stmt::Fuel) | (_, Stmt::Line(Line { required: true, .. })) => false,
         (Change::Remove, _) => {
             block.remove(at);
             true
@@ -159,35 +163,44 @@ fn changed(block: &mut Block, at: usize, change: Change) -> bool {
     }
 }
 
-/// Returns an operand by its number; replaces it, if there is a replacement.
-fn nth_operand(kernel: &mut HostileKernel, wanted: usize, mut with: Option<Expr>) -> Option<Expr> {
-    fn in_expr(expr: &mut Expr, left: &mut usize, with: &mut Option<Expr>) -> Option<Expr> {
-        if *left == 0 {
+/// Returns an operand by its number in order of traversal; replaces it, if there is a replacement.
+fn nth_operand(
+    kernel: &mut HostileKernel,
+    wanted: usize,
+    mut replacement: Option<Expr>,
+) -> Option<Expr> {
+    fn in_expr(expr: &mut Expr, skip: &mut usize, replacement: &mut Option<Expr>) -> Option<Expr> {
+        if *skip == 0 {
             let found = expr.clone();
-            if let Some(with) = with.take() {
-                *expr = with;
+            if let Some(replacement) = replacement.take() {
+                *expr = replacement;
             }
             return Some(found);
         }
-        *left -= 1;
-        expr.operands.iter_mut().find_map(|operand| in_expr(operand, left, with))
+        *skip -= 1;
+        expr.operands.iter_mut().find_map(|operand| in_expr(operand, skip, replacement))
     }
-    fn in_line(line: &mut Line, left: &mut usize, with: &mut Option<Expr>) -> Option<Expr> {
-        let free = !line.kept;
-        let operands = line.operands.iter_mut().filter(|_| free);
-        operands.into_iter().find_map(|operand| in_expr(operand, left, with))
+    fn in_line(line: &mut Line, skip: &mut usize, replacement: &mut Option<Expr>) -> Option<Expr> {
+        let is_replaceable = !line.required;
+        let operands = line.operands.iter_mut().filter(|_| is_replaceable);
+        operands.into_iter().find_map(|operand| in_expr(operand, skip, replacement))
     }
-    fn in_block(block: &mut Block, left: &mut usize, with: &mut Option<Expr>) -> Option<Expr> {
+    fn in_block(
+        block: &mut Block,
+        skip: &mut usize,
+        replacement: &mut Option<Expr>,
+    ) -> Option<Expr> {
         block.iter_mut().find_map(|stmt| match stmt {
-            Stmt::Line(line) => in_line(line, left, with),
+            Stmt::Line(line) => in_line(line, skip, replacement),
             Stmt::Fuel => None,
             Stmt::Blocks(parts) => parts.iter_mut().find_map(|part| {
-                in_line(&mut part.head, left, with).or_else(|| in_block(&mut part.body, left, with))
+                in_line(&mut part.head, skip, replacement)
+                    .or_else(|| in_block(&mut part.body, skip, replacement))
             }),
         })
     }
-    let mut left = wanted;
-    blocks(kernel).find_map(|block| in_block(block, &mut left, &mut with))
+    let mut skip = wanted;
+    blocks(kernel).find_map(|block| in_block(block, &mut skip, &mut replacement))
 }
 
 /// Returns smaller expressions of the same type.

@@ -19,7 +19,7 @@ pub(super) struct Expr {
     pub kind: Kind,
     pub text: String,
     pub operands: Vec<Expr>,
-    /// Whether it is a constant expression: WGSL refuses constants that overflow.
+    /// Whether it is a constant expression: WGSL rejects those that overflow.
     pub constant: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Stmt {
     Line(Line),
     /// A statement with blocks, such as `if` and `else`.
     Blocks(Vec<Part>),
-    /// A break if the invocation has used up its fuel.
+    /// A `break` if the invocation has used up its fuel.
     Fuel,
 }
 
@@ -41,8 +41,8 @@ pub(super) enum Stmt {
 pub(super) struct Line {
     pub text: String,
     pub operands: Vec<Expr>,
-    /// Whether the shrinker must keep it, because a loop would not terminate otherwise.
-    pub kept: bool,
+    /// Whether the shrinker must keep the line, because a loop would not terminate without it.
+    pub required: bool,
 }
 
 /// A block and its head.
@@ -68,9 +68,9 @@ pub(super) enum Space {
 pub(super) enum Extent {
     /// One value.
     One,
-    /// A runtime-sized array with this many elements bound.
+    /// A runtime-sized array, to which this number of elements is bound.
     Runtime(usize),
-    /// The same, after two words in a structure: `n`, `m` and `rest`.
+    /// The same as the member `rest` of a structure, after the words `n` and `m`.
     Headed(usize),
 }
 
@@ -114,7 +114,7 @@ impl Expr {
     }
 
     /// Creates an expression with operands.
-    pub fn of(kind: Kind, text: impl Into<String>, operands: Vec<Self>) -> Self {
+    pub fn new(kind: Kind, text: impl Into<String>, operands: Vec<Self>) -> Self {
         let constant = !operands.is_empty() && operands.iter().all(|operand| operand.constant);
         Self { kind, text: text.into(), operands, constant }
     }
@@ -122,7 +122,7 @@ impl Expr {
 
 impl Line {
     pub fn new(text: impl Into<String>, operands: Vec<Expr>) -> Self {
-        Self { text: text.into(), operands, kept: false }
+        Self { text: text.into(), operands, required: false }
     }
 }
 
@@ -136,8 +136,8 @@ impl Stmt {
         Self::Blocks(vec![Part { head: Line::new(head, operands), body }])
     }
 
-    /// Creates an `if`, with an `else` unless that is empty.
-    pub fn choice(condition: Expr, then: Block, other: Block) -> Self {
+    /// Creates an `if`, with an `else` block unless that is empty.
+    pub fn if_else(condition: Expr, then: Block, other: Block) -> Self {
         let mut parts = vec![Part { head: Line::new("if $0", vec![condition]), body: then }];
         if !other.is_empty() {
             parts.push(Part { head: Line::new("else", Vec::new()), body: other });

@@ -1,4 +1,4 @@
-//! Loops that may not terminate, but look as if they did.
+//! Loops that may not terminate, although some look as if they did.
 
 use super::HostileGenerator;
 use super::loops::{Counter, Form};
@@ -8,34 +8,35 @@ impl HostileGenerator {
     /// Adds a loop without fuel.
     pub(super) fn endless_loop(&mut self, block: &mut Block) {
         match self.random.below(5) {
-            0 => self.unfueled(block),
+            0 => self.loop_without_fuel(block),
             1 => self.moving_limit(block),
-            2 => self.written(block, &OTHERS),
-            _ => self.written(block, &COUNTERS),
+            2 => self.loop_from_template(block, &UNCOUNTED),
+            _ => self.loop_from_template(block, &COUNTED),
         }
     }
 
     /// Adds a random loop over a random counter.
-    fn unfueled(&mut self, block: &mut Block) {
+    fn loop_without_fuel(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::I32]);
-        let counter = self.declared(kind, block);
+        let counter = self.declare_counter(kind, block);
         let form = self.form();
         let limit = self.number(kind, 1);
-        let mut body = self.body(1, |generator, block| generator.touch(&counter, block));
+        let mut body =
+            self.loop_body(1, |generator, block| generator.access_with_counter(&counter, block));
         let update = match form {
-            Form::For | Form::Continuing => Some(self.step_of(&counter)),
+            Form::For | Form::Continuing => Some(self.counter_step(&counter)),
             _ => {
                 self.update(&counter, &mut body);
                 None
             }
         };
-        self.looped(form, &counter, limit, body, update, false, block);
+        self.push_loop(form, &counter, limit, body, update, false, block);
     }
 
-    /// Adds a counter with a limit that other statements move away from it.
+    /// Adds a loop whose limit is computed anew in each iteration, relative to another value.
     fn moving_limit(&mut self, block: &mut Block) {
-        let counter = self.declared(Kind::U32, block);
-        let name = self.name("l");
+        let counter = self.declare_counter(Kind::U32, block);
+        let name = self.new_name("l");
         let limits = ["next()", "taken(state)", "hidden(state, memory)", "fetched(state)"];
         let mut limit = self.random.pick(&limits).to_owned();
         let atomics = self.atomics();
@@ -51,31 +52,33 @@ impl HostileGenerator {
         }
         let mut body = vec![Stmt::line(format!("let {name} = {limit}"), Vec::new())];
         let test = Expr::leaf(Kind::Bool, format!("{} == {name} + 256u", counter.name));
-        body.push(Stmt::choice(test, vec![Stmt::line("break", Vec::new())], Vec::new()));
-        body.extend(self.body(1, |generator, block| generator.touch(&counter, block)));
+        body.push(Stmt::if_else(test, vec![Stmt::line("break", Vec::new())], Vec::new()));
+        body.extend(
+            self.loop_body(1, |generator, block| generator.access_with_counter(&counter, block)),
+        );
         let step = Counter { ..counter.clone() };
         body.push(Stmt::line(format!("{} += 1u", step.name), Vec::new()));
         block.push(Stmt::block("loop", Vec::new(), body));
     }
 
-    /// Adds a loop from a list.
-    fn written(&mut self, block: &mut Block, heads: &[&str]) {
-        let name = self.name("c");
+    /// Adds a loop with one of these heads, in which `@` stands for the counter.
+    fn loop_from_template(&mut self, block: &mut Block, heads: &[&str]) {
+        let name = self.new_name("c");
         let head = self.random.pick(heads).replace('@', &name);
         let kind = if head.contains("0i") || head.contains("1i") { Kind::I32 } else { Kind::U32 };
         let counter = Counter { name: name.clone(), kind };
-        let body = self.body(1, |generator, block| {
+        let body = self.loop_body(1, |generator, block| {
             if head.contains("var") && !head.contains("lu") && !head.contains("1.0") {
-                generator.add(name.clone(), kind, false);
-                generator.touch(&counter, block);
+                generator.add_variable(name.clone(), kind, false);
+                generator.access_with_counter(&counter, block);
             }
         });
         block.push(Stmt::block(head, Vec::new(), body));
     }
 }
 
-/// Counters that wrap, step over their limit, or do not change.
-const COUNTERS: [&str; 16] = [
+/// Heads of loops with counters that wrap, step over their limit, or do not change.
+const COUNTED: [&str; 16] = [
     "for (var @ = 0u; @ <= 4294967295u; @ += 1u)",
     "for (var @ = 7u; @ >= 0u; @ -= 1u)",
     "for (var @ = 1u; @ != 8u; @ += 2u)",
@@ -94,8 +97,8 @@ const COUNTERS: [&str; 16] = [
     "for (var @ = 9u; @ > 3u; @ += arrayLength(&sink))",
 ];
 
-/// Loops without a counter.
-const OTHERS: [&str; 6] = [
+/// Heads of loops without an integer counter.
+const UNCOUNTED: [&str; 6] = [
     "while true",
     "loop",
     "while state >= 0u",

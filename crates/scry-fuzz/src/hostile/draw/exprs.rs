@@ -3,28 +3,30 @@
 use super::{HostileGenerator, Mode};
 use crate::hostile::tree::{Expr, Kind, Space};
 
+/// The buffers of hostile numbers.
 const DATA: &[(&str, Kind)] = &[("data", Kind::U32), ("signed", Kind::I32)];
 
 impl HostileGenerator {
-    /// Returns an expression that is not a constant: WGSL refuses constants that overflow.
-    fn running(&mut self, kind: Kind, text: &'static str, mut operands: Vec<Expr>) -> Expr {
+    /// Returns an expression that is not a constant: WGSL rejects constants that overflow.
+    fn non_constant(&mut self, kind: Kind, text: &'static str, mut operands: Vec<Expr>) -> Expr {
         if operands.iter().all(|operand| operand.constant) {
             operands[0] = self.variable(operands[0].kind);
         }
-        Expr::of(kind, text, operands)
+        Expr::new(kind, text, operands)
     }
 
-    /// Returns the value of a variable of the type.
+    /// Returns a variable of the type, preferably a recent one.
     pub(super) fn variable(&mut self, kind: Kind) -> Expr {
-        let of_kind: Vec<usize> =
+        let candidates: Vec<usize> =
             (0..self.scope.len()).filter(|i| self.scope[*i].kind == kind).collect();
-        if of_kind.is_empty() {
+        if candidates.is_empty() {
             return Expr::leaf(kind, if kind == Kind::I32 { "memory" } else { "state" });
         }
         // The latest variables are mostly those of the enclosing loops.
-        let latest = of_kind.len() - 1 - self.random.below(of_kind.len().min(4));
-        let at = if self.random.one_in(3) { self.random.below(of_kind.len()) } else { latest };
-        Expr::leaf(kind, self.scope[of_kind[at]].name.clone())
+        let latest = candidates.len() - 1 - self.random.below(candidates.len().min(4));
+        let index =
+            if self.random.one_in(3) { self.random.below(candidates.len()) } else { latest };
+        Expr::leaf(kind, self.scope[candidates[index]].name.clone())
     }
 
     /// Returns a u32 or an i32.
@@ -36,7 +38,7 @@ impl HostileGenerator {
         if depth == 0 {
             return match self.random.below(4) {
                 0 => Expr::uint(self.small()),
-                1 if self.random.one_in(2) => Expr::uint(self.word()),
+                1 if self.random.one_in(2) => Expr::uint(self.hostile_u32()),
                 _ => self.variable(Kind::U32),
             };
         }
@@ -47,10 +49,10 @@ impl HostileGenerator {
             4 => {
                 let value = self.int(depth - 1);
                 let text = self.random.pick(&["u32($0)", "bitcast<u32>($0)", "u32(abs($0))"]);
-                self.running(Kind::U32, text, vec![value])
+                self.non_constant(Kind::U32, text, vec![value])
             }
-            5 => self.loaded(depth - 1),
-            6 => self.odd(depth - 1),
+            5 => self.load_as_u32(depth - 1),
+            6 => self.special_uint(depth - 1),
             7 => Expr::uint(self.small()),
             _ => self.arithmetic(Kind::U32, depth - 1),
         }
@@ -60,7 +62,7 @@ impl HostileGenerator {
         if depth == 0 {
             return match self.random.below(4) {
                 0 => Expr::int(self.small().cast_signed()),
-                1 if self.random.one_in(2) => Expr::int(self.word().cast_signed()),
+                1 if self.random.one_in(2) => Expr::int(self.hostile_u32().cast_signed()),
                 _ => self.variable(Kind::I32),
             };
         }
@@ -70,12 +72,12 @@ impl HostileGenerator {
             3 => {
                 let value = self.uint(depth - 1);
                 let text = self.random.pick(&["i32($0)", "bitcast<i32>($0)", "(- i32($0))"]);
-                self.running(Kind::I32, text, vec![value])
+                self.non_constant(Kind::I32, text, vec![value])
             }
             4 => {
                 let value = self.int(depth - 1);
                 let text = self.random.pick(&["(- $0)", "abs($0)", "sign($0)", "(~$0)"]);
-                self.running(Kind::I32, text, vec![value])
+                self.non_constant(Kind::I32, text, vec![value])
             }
             _ => self.arithmetic(Kind::I32, depth - 1),
         }
@@ -88,57 +90,57 @@ impl HostileGenerator {
             Kind::I32 => Expr::int(value.cast_signed()),
             _ => Expr::uint(value),
         };
-        let few = literal(self.random.between(1, 4) as u32);
+        let small = literal(self.random.between(1, 4) as u32);
         let length = literal(self.small().max(1));
         let stride = literal(self.random.pick(&STRIDES));
         let (text, operands) = match self.random.below(20) {
-            0..=2 => ("($0 + $1)", vec![a, few]),
-            3..=4 => ("($0 - $1)", vec![a, few]),
+            0..=2 => ("($0 + $1)", vec![a, small]),
+            3..=4 => ("($0 - $1)", vec![a, small]),
             5 => ("($0 + $1)", vec![a, b]),
             6 => ("($0 - $1)", vec![a, b]),
             7 => ("($0 * $1)", vec![a, stride]),
-            8 => ("($0 * $1)", vec![a, few]),
+            8 => ("($0 * $1)", vec![a, small]),
             9 => ("($1 - $0)", vec![a, length]),
             10 => ("($0 % $1)", vec![a, length]),
-            11 => ("($0 / $1)", vec![a, few]),
+            11 => ("($0 / $1)", vec![a, small]),
             12 => ("min($0, $1)", vec![a, length]),
             13 => ("max($0, $1)", vec![a, b]),
             14 => ("min($0, $1)", vec![a, b]),
             15 => ("($0 & $1)", vec![a, length]),
             16 => ("($0 ^ $1)", vec![a, length]),
-            17 => ("($0 | $1)", vec![a, few]),
-            18 => return self.shifted(kind, a),
-            _ => return self.selected(kind, a, b, depth),
+            17 => ("($0 | $1)", vec![a, small]),
+            18 => return self.shift(kind, a),
+            _ => return self.select_or_clamp(kind, a, b, depth),
         };
-        self.running(kind, text, operands)
+        self.non_constant(kind, text, operands)
     }
 
-    fn shifted(&mut self, kind: Kind, value: Expr) -> Expr {
+    fn shift(&mut self, kind: Kind, value: Expr) -> Expr {
         let wild = self.mode != Mode::InBounds && self.random.one_in(3);
         let by = match wild {
             true => self.variable(Kind::U32),
             false => Expr::uint(self.random.below(32) as u32),
         };
         let text = self.random.pick(&["($0 >> $1)", "($0 << $1)"]);
-        self.running(kind, text, vec![value, by])
+        self.non_constant(kind, text, vec![value, by])
     }
 
-    fn selected(&mut self, kind: Kind, a: Expr, b: Expr, depth: usize) -> Expr {
+    fn select_or_clamp(&mut self, kind: Kind, a: Expr, b: Expr, depth: usize) -> Expr {
         match self.random.below(3) {
             0 => {
                 let condition = self.condition(depth.min(1));
-                Expr::of(kind, "select($0, $1, $2)", vec![a, b, condition])
+                Expr::new(kind, "select($0, $1, $2)", vec![a, b, condition])
             }
             1 => {
                 let (low, high) = (self.variable(kind), self.variable(kind));
-                Expr::of(kind, "clamp($0, $1, $2)", vec![a, low, high])
+                Expr::new(kind, "clamp($0, $1, $2)", vec![a, low, high])
             }
             _ => {
                 let (low, high) = match kind {
                     Kind::I32 => (Expr::int(0), Expr::int(self.small().cast_signed())),
                     _ => (Expr::uint(0), Expr::uint(self.small())),
                 };
-                self.running(kind, "clamp($0, $1, $2)", vec![a, low, high])
+                self.non_constant(kind, "clamp($0, $1, $2)", vec![a, low, high])
             }
         }
     }
@@ -147,13 +149,13 @@ impl HostileGenerator {
     pub(super) fn datum(&mut self, kind: Kind, depth: usize) -> Expr {
         let (name, kind) = if kind == Kind::I32 { DATA[1] } else { DATA[0] };
         let index = self.uint(depth.min(1));
-        // naga refuses the largest constants.
+        // naga rejects the largest constants.
         let index = if index.constant { self.variable(Kind::U32) } else { index };
         let text = match self.mode {
             Mode::InBounds => format!("{name}[($0) % arrayLength(&{name})]"),
             _ => format!("{name}[$0]"),
         };
-        Expr::of(kind, text, vec![index])
+        Expr::new(kind, text, vec![index])
     }
 
     /// Returns the length of an array, or a number near it.
@@ -163,18 +165,18 @@ impl HostileGenerator {
         let length = Expr::leaf(Kind::U32, text);
         let by = Expr::uint(self.random.between(1, 3) as u32);
         match self.random.below(6) {
-            0 | 1 => Expr::of(Kind::U32, "($0 - $1)", vec![length, by]),
-            2 => Expr::of(Kind::U32, "($0 + $1)", vec![length, by]),
+            0 | 1 => Expr::new(Kind::U32, "($0 - $1)", vec![length, by]),
+            2 => Expr::new(Kind::U32, "($0 + $1)", vec![length, by]),
             _ => length,
         }
     }
 
-    /// Returns a number from a float, a bit operation, a built-in value or a call.
-    fn odd(&mut self, depth: usize) -> Expr {
+    /// Returns a number from a float, a bit operation, a vector or a call.
+    fn special_uint(&mut self, depth: usize) -> Expr {
         if self.random.one_in(2) {
             let argument = self.uint(depth.min(1));
             let text = self.random.pick(&["next()", "taken($0)", "fetched($0)"]);
-            return Expr::of(Kind::U32, text, vec![argument]);
+            return Expr::new(Kind::U32, text, vec![argument]);
         }
         let value = self.uint(depth.min(1));
         if self.mode == Mode::InBounds || self.random.one_in(2) {
@@ -186,7 +188,7 @@ impl HostileGenerator {
                 "extractBits($0, 3u, 5u)",
                 "dot(vec2<u32>($0, state), vec2<u32>(1u, 2u))",
             ]);
-            return self.running(Kind::U32, text, vec![value]);
+            return self.non_constant(Kind::U32, text, vec![value]);
         }
         let text = self.random.pick(&[
             "u32(floats[$0])",
@@ -196,15 +198,15 @@ impl HostileGenerator {
             "vec3<u32>(state, $0, 7u)[state]",
             "u32(floats[$0] >= 3.0)",
         ]);
-        self.running(Kind::U32, text, vec![value])
+        self.non_constant(Kind::U32, text, vec![value])
     }
 
-    /// Returns one or more comparisons.
+    /// Returns a comparison, or several that are combined.
     pub(super) fn condition(&mut self, depth: usize) -> Expr {
         if depth > 0 && self.random.one_in(3) {
             let (a, b) = (self.condition(depth - 1), self.condition(depth - 1));
             let text = self.random.pick(&["($0 && $1)", "($0 || $1)", "!($0)", "(!$0 || $1)"]);
-            return Expr::of(Kind::Bool, text, vec![a, b]);
+            return Expr::new(Kind::Bool, text, vec![a, b]);
         }
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let a = self.variable(kind);
@@ -225,7 +227,7 @@ impl HostileGenerator {
             "($1 > $0)",
             "!($0 >= $1)",
         ]);
-        Expr::of(Kind::Bool, text, vec![a, b])
+        Expr::new(Kind::Bool, text, vec![a, b])
     }
 
     /// Returns the text for the length of a runtime-sized array.

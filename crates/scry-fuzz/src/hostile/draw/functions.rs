@@ -5,6 +5,7 @@ use crate::hostile::tree::{Block, Expr, Extent, Function, Kind, Space, Stmt};
 use crate::types::Type;
 
 impl HostileGenerator {
+    /// Declares the functions, and the private variables that they use.
     pub(super) fn declare_functions(&mut self) {
         self.named_private("state", Type::U32);
         self.named_private("memory", Type::I32);
@@ -49,8 +50,8 @@ impl HostileGenerator {
     fn declare_random(&mut self) {
         self.in_main = false;
         self.open_scope();
-        self.add("a", Kind::U32, false);
-        self.add("b", Kind::I32, false);
+        self.add_variable("a", Kind::U32, false);
+        self.add_variable("b", Kind::I32, false);
         self.budget = 6;
         let mut body = self.first_variables();
         if self.mode != Mode::Own {
@@ -67,7 +68,7 @@ impl HostileGenerator {
         self.functions.push(Function { name: name.to_owned(), head: head.to_owned(), body });
     }
 
-    /// Adds calls of functions that modify a variable, or all state.
+    /// Adds a call of a function that modifies a variable, or private variables.
     pub(super) fn call(&mut self, block: &mut Block) {
         let locals: Vec<_> = self.scope.iter().filter(|variable| variable.local).cloned().collect();
         if locals.is_empty() || self.random.one_in(3) {
@@ -75,9 +76,9 @@ impl HostileGenerator {
                 return;
             }
             let (a, b) = (self.uint(1), self.int(1));
-            let name = self.name("l");
+            let name = self.new_name("l");
             block.push(Stmt::line(format!("let {name} = hidden($0, $1)"), vec![a, b]));
-            return self.add(name, Kind::U32, false);
+            return self.add_variable(name, Kind::U32, false);
         }
         let variable = self.random.pick(&locals);
         let by = self.number(variable.kind, 0);

@@ -1,11 +1,11 @@
 //! Global variables, and hostile data for them.
 
-use super::{HostileGenerator, Mode, OWN};
+use super::{ELEMENTS_PER_INVOCATION, HostileGenerator, Mode};
 use crate::hostile::tree::{Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
 /// Approximate maximum size in bytes of a local or workgroup array.
-const LARGEST: usize = 512;
+const MAX_ARRAY_BYTES: usize = 512;
 
 impl HostileGenerator {
     pub(super) fn declare_globals(&mut self) {
@@ -35,26 +35,33 @@ impl HostileGenerator {
 
     /// Declares the outputs, and hostile numbers of each 32-bit type.
     fn declare_numbers(&mut self) {
-        let count = if self.mode == Mode::Own { OWN * self.invocations } else { 4 };
+        let count =
+            if self.mode == Mode::Own { ELEMENTS_PER_INVOCATION * self.invocations } else { 4 };
         let u32 = Type::U32;
-        self.named("sink", Space::Output, u32.clone(), Extent::Runtime(count as usize), false);
-        let count = self.count();
-        self.named("data", Space::Input, u32, Extent::Runtime(count), false);
-        let count = self.count();
-        self.named("signed", Space::Input, Type::I32, Extent::Runtime(count), false);
+        self.named_global(
+            "sink",
+            Space::Output,
+            u32.clone(),
+            Extent::Runtime(count as usize),
+            false,
+        );
+        let count = self.element_count();
+        self.named_global("data", Space::Input, u32, Extent::Runtime(count), false);
+        let count = self.element_count();
+        self.named_global("signed", Space::Input, Type::I32, Extent::Runtime(count), false);
         if self.mode != Mode::InBounds {
-            let (ty, count) = (Type::Scalar(Scalar::F32), self.count());
-            self.named("floats", Space::Input, ty, Extent::Runtime(count), false);
+            let (ty, count) = (Type::Scalar(Scalar::F32), self.element_count());
+            self.named_global("floats", Space::Input, ty, Extent::Runtime(count), false);
         }
     }
 
     fn declare_output(&mut self) {
         let ty = self.stored_type();
         if self.mode == Mode::Own {
-            let count = (OWN * self.invocations) as usize;
+            let count = (ELEMENTS_PER_INVOCATION * self.invocations) as usize;
             return self.global("out", Space::Output, ty, Extent::Runtime(count), false);
         }
-        let count = self.count();
+        let count = self.element_count();
         match self.random.below(4) {
             0 => self.global("out", Space::Output, ty, Extent::Headed(count), false),
             1 => {
@@ -87,7 +94,7 @@ impl HostileGenerator {
                     let ty = Type::Array(Box::new(element), self.random.between(1, 9));
                     self.global("cells", space, ty, Extent::One, true);
                 } else {
-                    let count = self.count();
+                    let count = self.element_count();
                     self.global("cells", space, element, Extent::Runtime(count), true);
                 }
             }
@@ -95,7 +102,7 @@ impl HostileGenerator {
     }
 
     /// Returns the number of elements of a buffer: often one, never many.
-    fn count(&mut self) -> usize {
+    fn element_count(&mut self) -> usize {
         match self.random.below(4) {
             0 => 1,
             1 => self.random.between(2, 4),
@@ -104,25 +111,25 @@ impl HostileGenerator {
     }
 
     fn global(&mut self, stem: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
-        let name = self.name(stem);
-        self.named(&name, space, ty, extent, atomic);
+        let name = self.new_name(stem);
+        self.named_global(&name, space, ty, extent, atomic);
     }
 
-    fn named(&mut self, name: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
+    fn named_global(&mut self, name: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
         let content = self.content(space, &ty, extent);
-        self.note_lengths(&ty, extent);
+        self.record_lengths(&ty, extent);
         let name = name.to_owned();
         self.globals.push(Global { name, space, ty, extent, atomic, content });
     }
 
     /// Records the lengths of arrays: bugs are likely near them.
-    pub(super) fn note_lengths(&mut self, ty: &Type, extent: Extent) {
+    pub(super) fn record_lengths(&mut self, ty: &Type, extent: Extent) {
         if let Extent::Runtime(count) | Extent::Headed(count) = extent {
             self.lengths.push(count as u32);
         }
         if let Type::Array(element, len) = ty {
             self.lengths.push(*len as u32);
-            self.note_lengths(element, Extent::One);
+            self.record_lengths(element, Extent::One);
         }
     }
 
@@ -137,7 +144,7 @@ impl HostileGenerator {
         };
         // lavapipe needs minutes to compile dynamic indices into large variables.
         let size = layout(&element, &self.structs).1;
-        Type::Array(Box::new(element), len.min((LARGEST / size).max(1)))
+        Type::Array(Box::new(element), len.min((MAX_ARRAY_BYTES / size).max(1)))
     }
 
     fn plain_type(&mut self) -> Type {
@@ -145,7 +152,7 @@ impl HostileGenerator {
         if scalar.is_float() && self.random.one_in(3) {
             return Type::Matrix(scalar, self.random.between(2, 4), self.random.between(2, 4));
         }
-        Type::of(scalar, self.random.pick(&[1, 1, 2, 3, 3, 4]))
+        Type::scalar_or_vector(scalar, self.random.pick(&[1, 1, 2, 3, 3, 4]))
     }
 
     /// Returns an element type for buffers.
@@ -171,25 +178,25 @@ impl HostileGenerator {
             Extent::Runtime(count) => (0, count),
             Extent::Headed(count) => (8usize.next_multiple_of(align), count),
         };
-        // The structure has at least one element, and its size is rounded up to the alignment of
-        // its head.
-        let least = if start > 0 { (start + stride).next_multiple_of(4) } else { 0 };
-        let count = count.max(least.saturating_sub(start).div_ceil(stride));
+        // The minimum size of a structure is that with one element, rounded up to the alignment of
+        // the words before the array.
+        let min_size = if start > 0 { (start + stride).next_multiple_of(4) } else { 0 };
+        let count = count.max(min_size.saturating_sub(start).div_ceil(stride));
         let end = start + stride * count;
         let mut bytes = vec![0; end];
         if extent == Extent::One && self.random.one_in(2) {
-            // Bytes after the end of the variable.
+            // The buffer is larger than the variable.
             bytes.resize(end + self.random.between(1, 20), 0xee);
         }
-        let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
+        let mut write = |at: usize, data: &[u8]| bytes[at..at + data.len()].copy_from_slice(data);
         if start > 0 {
-            put(0, &self.hostile(32).to_le_bytes()[..4]);
-            put(4, &self.hostile(32).to_le_bytes()[..4]);
+            write(0, &self.hostile_integer(32).to_le_bytes()[..4]);
+            write(4, &self.hostile_integer(32).to_le_bytes()[..4]);
         }
         for i in 0..count {
             for_each_scalar(ty, &structs, start + i * stride, &mut |scalar, at| {
                 let word = self.scalar_bytes(scalar, space);
-                put(at, &word[..scalar.width()]);
+                write(at, &word[..scalar.size()]);
             });
         }
         bytes
@@ -204,7 +211,7 @@ impl HostileGenerator {
             Scalar::F64 => (self.random.below(300) as f64).to_bits().to_le_bytes(),
             // 1.0, 1.5, 2.0 and so on.
             Scalar::F16 => (0x3c00 + 0x200 * self.random.below(8) as u64).to_le_bytes(),
-            _ => self.hostile(scalar.width() as u32 * 8).to_le_bytes(),
+            _ => self.hostile_integer(scalar.size() as u32 * 8).to_le_bytes(),
         }
     }
 
@@ -216,24 +223,24 @@ impl HostileGenerator {
         }
     }
 
-    /// Returns a number that is often a length, near one, or at a limit of its type.
-    fn hostile(&mut self, bits: u32) -> u64 {
+    /// Returns a number that is often a length, next to a length, or at a limit of its type.
+    fn hostile_integer(&mut self, bits: u32) -> u64 {
         match self.random.below(5) {
             0 | 1 => {
                 let length = u64::from(self.random.pick(&self.lengths));
                 length.wrapping_add(self.random.below(3) as u64).wrapping_sub(1)
             }
             2 => self.random.below(8) as u64,
-            _ => self.random.word(bits),
+            _ => self.random.integer(bits),
         }
     }
 
-    /// Returns a 32-bit number from [`Self::hostile`].
-    pub(super) fn word(&mut self) -> u32 {
-        self.hostile(32) as u32
+    /// Returns a 32-bit number from [`Self::hostile_integer`].
+    pub(super) fn hostile_u32(&mut self) -> u32 {
+        self.hostile_integer(32) as u32
     }
 
-    /// Returns a small number, a length, or a number near one.
+    /// Returns a small number, a length, or a number next to a length.
     pub(super) fn small(&mut self) -> u32 {
         let length = self.random.pick(&self.lengths);
         match self.random.below(4) {
@@ -248,11 +255,11 @@ impl HostileGenerator {
     pub(super) fn open_scope(&mut self) {
         self.scope.clear();
         self.arrays.clear();
-        self.add("state", Kind::U32, true);
-        self.add("memory", Kind::I32, true);
+        self.add_variable("state", Kind::U32, true);
+        self.add_variable("memory", Kind::I32, true);
         if self.in_main {
-            self.add("lane", Kind::U32, false);
-            self.add("me", Kind::U32, false);
+            self.add_variable("lane", Kind::U32, false);
+            self.add_variable("me", Kind::U32, false);
         }
     }
 }

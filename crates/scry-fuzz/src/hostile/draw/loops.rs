@@ -1,7 +1,7 @@
-//! Loops that a fuel counter ends, and loops that terminate by themselves.
+//! Loops that end when the invocation has used up its fuel, and loops that terminate by themselves.
 //!
-//! The fuel is tested after the condition of the loop, so that counted loops still look like
-//! counted loops.
+//! The fuel is tested after the condition of the loop, so that a compiler still recognises counted
+//! loops.
 
 use super::HostileGenerator;
 use super::functions::one;
@@ -31,12 +31,12 @@ pub(super) struct Counter {
 
 impl HostileGenerator {
     /// Adds a loop.
-    pub(super) fn a_loop(&mut self, block: &mut Block) {
+    pub(super) fn loop_statement(&mut self, block: &mut Block) {
         match self.random.below(5) {
-            0 => self.counted(block),
-            1 => self.stale(block),
-            2 => self.nearly_counted(block),
-            _ => self.wild(block),
+            0 => self.counted_loop(block),
+            1 => self.stale_counter_loop(block),
+            2 => self.nearly_counted_loop(block),
+            _ => self.wild_loop(block),
         }
     }
 
@@ -45,8 +45,8 @@ impl HostileGenerator {
         if kind == Kind::I32 { Expr::int(value.cast_signed()) } else { Expr::uint(value) }
     }
 
-    /// Returns the body of a loop.
-    pub(super) fn body(
+    /// Returns the body of a loop: the statements that `fill` adds, and random ones.
+    pub(super) fn loop_body(
         &mut self,
         statements: usize,
         fill: impl FnOnce(&mut Self, &mut Block),
@@ -68,10 +68,10 @@ impl HostileGenerator {
         block
     }
 
-    /// Adds a loop with a known number of iterations: indices derived from its counter are nearly
-    /// in bounds.
-    fn counted(&mut self, block: &mut Block) {
-        let name = self.name("c");
+    /// Adds a loop with a constant number of iterations. Indices derived from its counter are
+    /// nearly in bounds.
+    fn counted_loop(&mut self, block: &mut Block) {
+        let name = self.new_name("c");
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let unit = if kind == Kind::I32 { 'i' } else { 'u' };
         let first = self.random.below(3);
@@ -94,37 +94,37 @@ impl HostileGenerator {
             ),
         };
         let statements = self.random.between(1, 3);
-        let body = self.body(statements, |generator, block| {
-            generator.add(name.clone(), kind, false);
+        let body = self.loop_body(statements, |generator, block| {
+            generator.add_variable(name.clone(), kind, false);
             generator.store(block);
         });
-        let head = Line { kept: true, ..Line::new(format!("for (var {head})"), Vec::new()) };
+        let head = Line { required: true, ..Line::new(format!("for (var {head})"), Vec::new()) };
         block.push(Stmt::Blocks(vec![Part { head, body }]));
     }
 
-    /// Adds a counter that is reset for an inner loop, and continues from a copy: facts about it in
-    /// the inner loop do not hold for the copy.
-    fn stale(&mut self, block: &mut Block) {
+    /// Adds a loop whose counter is reset for an inner loop, and continues from a stale copy.
+    /// Bounds of the counter in the inner loop do not hold for the copy.
+    fn stale_counter_loop(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
-        let counter = self.declared(kind, block);
+        let counter = self.declare_counter(kind, block);
         let len = self.random.pick(&self.lengths.clone()).clamp(1, 40);
         let outer = self.limit(kind, len);
         let form = self.random.pick(&[Form::While, Form::Else, Form::Break, Form::For]);
-        let body = self.body(0, |generator, block| generator.stale_body(&counter, len, block));
+        let body = self.loop_body(0, |generator, block| generator.stale_body(&counter, len, block));
         let update = self.random.one_in(2).then(|| Self::literal(kind, 1));
         let update =
-            update.map(|by| Expr::of(Kind::Other, format!("{} += $0", counter.name), vec![by]));
-        self.looped(form, &counter, outer, body, update, true, block);
+            update.map(|by| Expr::new(Kind::Other, format!("{} += $0", counter.name), vec![by]));
+        self.push_loop(form, &counter, outer, body, update, true, block);
     }
 
     fn stale_body(&mut self, counter: &Counter, len: u32, block: &mut Block) {
         let Counter { name, kind } = counter.clone();
         if self.random.one_in(3) {
-            self.touch(counter, block);
+            self.access_with_counter(counter, block);
         }
-        let saved = self.name("s");
+        let saved = self.new_name("s");
         block.push(Stmt::line(format!("let {saved} = {name}"), Vec::new()));
-        self.add(saved.clone(), kind, false);
+        self.add_variable(saved.clone(), kind, false);
         let first = Self::literal(kind, self.random.below(3) as u32);
         block.push(Stmt::line(format!("{name} = $0"), vec![first]));
         let inner = self.limit(kind, len);
@@ -135,15 +135,17 @@ impl HostileGenerator {
         let text = if self.random.one_in(5) { "- $0" } else { "+ $0" };
         let next = format!("{name} = {source} {text}");
         let statements = self.random.below(2);
-        let mut body = self.body(statements, |generator, block| generator.touch(counter, block));
+        let mut body = self.loop_body(statements, |generator, block| {
+            generator.access_with_counter(counter, block)
+        });
         let update = match form {
-            Form::For => Some(Expr::of(Kind::Other, next, vec![by])),
+            Form::For => Some(Expr::new(Kind::Other, next, vec![by])),
             _ => {
                 body.push(Stmt::line(next, vec![by]));
                 None
             }
         };
-        self.looped(form, counter, inner, body, update, true, block);
+        self.push_loop(form, counter, inner, body, update, true, block);
         let source = self.random.pick(&[saved.clone(), saved, name.clone()]);
         let by = Self::literal(kind, self.random.between(1, 2) as u32);
         block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
@@ -151,14 +153,15 @@ impl HostileGenerator {
 
     /// Adds a loop with constant start, limit and step, as a compiler might unroll; but statements
     /// before the condition have an effect, or the condition or the step uses a copy.
-    fn nearly_counted(&mut self, block: &mut Block) {
+    fn nearly_counted_loop(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
-        let name = self.name("v");
+        let name = self.new_name("v");
         let first = Self::literal(kind, self.random.below(4) as u32);
-        // A copy of a constant would be a constant.
-        let runs = Expr::of(kind, "$0 & $1", vec![self.variable(kind), Self::literal(kind, 15)]);
-        block.push(Stmt::line(format!("var {name} = $0"), vec![runs]));
-        let copy = self.name("s");
+        // The initial value is not a constant: a copy of it must not be one.
+        let initial =
+            Expr::new(kind, "$0 & $1", vec![self.variable(kind), Self::literal(kind, 15)]);
+        block.push(Stmt::line(format!("var {name} = $0"), vec![initial]));
+        let copy = self.new_name("s");
         block.push(Stmt::line(format!("let {copy} = {name}"), Vec::new()));
         block.push(Stmt::line(format!("{name} = $0"), vec![first]));
         let scope = self.scope.len();
@@ -167,7 +170,7 @@ impl HostileGenerator {
             0 => (&copy, &name),
             1 => (&name, &copy),
             2 => {
-                let next = self.name("l");
+                let next = self.new_name("l");
                 body.push(Stmt::line(format!("let {next} = next()"), Vec::new()));
                 (&name, &name)
             }
@@ -177,43 +180,45 @@ impl HostileGenerator {
             }
         };
         let limit = Self::literal(kind, self.random.between(2, 9) as u32);
-        let sign = self.random.pick(&["<", "<=", "!="]);
-        let test = Expr::of(Kind::Bool, format!("{tested} {sign} $0"), vec![limit]);
-        body.push(leaves_unless(test));
+        let operator = self.random.pick(&["<", "<=", "!="]);
+        let test = Expr::new(Kind::Bool, format!("{tested} {operator} $0"), vec![limit]);
+        body.push(break_unless(test));
         body.push(Stmt::Fuel);
         let counter = Counter { name: name.clone(), kind };
         let statements = self.random.below(2);
-        body.extend(self.body(statements, |generator, block| generator.touch(&counter, block)));
+        body.extend(self.loop_body(statements, |generator, block| {
+            generator.access_with_counter(&counter, block)
+        }));
         body.push(Stmt::line(format!("{name} = {from} + $0"), vec![one(kind)]));
         self.scope.truncate(scope);
         block.push(Stmt::block("loop", Vec::new(), body));
-        self.add(name, kind, true);
+        self.add_variable(name, kind, true);
     }
 
     /// Adds a loop whose counter, condition and limit are modified in many ways.
-    fn wild(&mut self, block: &mut Block) {
+    fn wild_loop(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let counter = match self.random.one_in(3) {
-            true => self.existing(kind),
+            true => self.existing_counter(kind),
             false => None,
         };
-        let counter = counter.unwrap_or_else(|| self.declared(kind, block));
+        let counter = counter.unwrap_or_else(|| self.declare_counter(kind, block));
         let limit = self.any_limit(counter.kind, block);
         let form = self.form();
         let statements = self.random.between(1, 2);
-        let mut body = self.body(statements, |generator, block| {
-            generator.touch(&counter, block);
+        let mut body = self.loop_body(statements, |generator, block| {
+            generator.access_with_counter(&counter, block);
         });
         let update = match form {
             Form::For | Form::Continuing if self.random.below(4) > 0 => {
-                Some(self.step_of(&counter))
+                Some(self.counter_step(&counter))
             }
             _ => {
                 self.update(&counter, &mut body);
                 None
             }
         };
-        self.looped(form, &counter, limit, body, update, true, block);
+        self.push_loop(form, &counter, limit, body, update, true, block);
     }
 
     pub(super) fn form(&mut self) -> Form {
@@ -222,19 +227,20 @@ impl HostileGenerator {
     }
 
     /// Declares a counter that starts near the start or the end of an array.
-    pub(super) fn declared(&mut self, kind: Kind, block: &mut Block) -> Counter {
+    pub(super) fn declare_counter(&mut self, kind: Kind, block: &mut Block) -> Counter {
         let first = match self.random.below(4) {
             0 => self.number(kind, 1),
             1 => Self::literal(kind, self.small()),
             _ => Self::literal(kind, self.random.below(6) as u32),
         };
-        let name = self.name("v");
+        let name = self.new_name("v");
         block.push(Stmt::line(format!("var {name} = $0"), vec![first]));
-        self.add(name.clone(), kind, true);
+        self.add_variable(name.clone(), kind, true);
         Counter { name, kind }
     }
 
-    fn existing(&mut self, kind: Kind) -> Option<Counter> {
+    /// Returns a mutable variable in scope as a counter.
+    fn existing_counter(&mut self, kind: Kind) -> Option<Counter> {
         let fits = |variable: &&super::Variable| variable.mutable && variable.kind == kind;
         let names: Vec<String> =
             self.scope.iter().filter(fits).map(|variable| variable.name.clone()).collect();
@@ -244,8 +250,8 @@ impl HostileGenerator {
 
     /// Returns a constant limit near a length.
     fn limit(&mut self, kind: Kind, len: u32) -> Expr {
-        let by = self.random.pick(&[0, 0, 1, 1, 2, 3]);
-        let limit = if self.random.one_in(5) { len + 1 } else { len.saturating_sub(by) };
+        let distance = self.random.pick(&[0, 0, 1, 1, 2, 3]);
+        let limit = if self.random.one_in(5) { len + 1 } else { len.saturating_sub(distance) };
         Self::literal(kind, limit)
     }
 
@@ -267,31 +273,31 @@ impl HostileGenerator {
         }
     }
 
-    /// Adds accesses with the counter as index.
-    pub(super) fn touch(&mut self, counter: &Counter, block: &mut Block) {
+    /// Adds a store whose index is probably the counter.
+    pub(super) fn access_with_counter(&mut self, counter: &Counter, block: &mut Block) {
         let scope = self.scope.len();
-        self.add(counter.name.clone(), counter.kind, false);
-        self.add(counter.name.clone(), counter.kind, false);
+        self.add_variable(counter.name.clone(), counter.kind, false);
+        self.add_variable(counter.name.clone(), counter.kind, false);
         self.store(block);
         self.scope.truncate(scope);
     }
 
     /// Returns an expression for the next value of a counter.
-    pub(super) fn step_of(&mut self, counter: &Counter) -> Expr {
+    pub(super) fn counter_step(&mut self, counter: &Counter) -> Expr {
         let by = match self.random.below(4) {
             0 => self.number(counter.kind, 1),
             1 => Self::literal(counter.kind, self.random.between(1, 3) as u32),
             _ => one(counter.kind),
         };
-        let signs = ["+=", "+=", "+=", "-=", "*="];
-        let sign = self.random.pick(&signs);
-        Expr::of(Kind::Other, format!("{} {sign} $0", counter.name), vec![by])
+        let operators = ["+=", "+=", "+=", "-=", "*="];
+        let operator = self.random.pick(&operators);
+        Expr::new(Kind::Other, format!("{} {operator} $0", counter.name), vec![by])
     }
 
     /// Adds statements that modify a counter: from a copy, under a condition, twice, by a call.
     pub(super) fn update(&mut self, counter: &Counter, block: &mut Block) {
         let Counter { name, kind } = counter.clone();
-        let step = self.step_of(counter);
+        let step = self.counter_step(counter);
         let step = Stmt::Line(Line::new("$0", vec![step]));
         match self.random.below(9) {
             0 => {
@@ -300,10 +306,10 @@ impl HostileGenerator {
             }
             1 => {
                 let condition = self.condition(1);
-                block.push(Stmt::choice(condition, vec![step], Vec::new()));
+                block.push(Stmt::if_else(condition, vec![step], Vec::new()));
             }
             2 => {
-                let second = self.step_of(counter);
+                let second = self.counter_step(counter);
                 block.extend([step, Stmt::line("$0", vec![second])]);
             }
             3 => {
@@ -332,9 +338,9 @@ impl HostileGenerator {
         match self.random.below(8) {
             0 => self.atomic(block),
             1 => {
-                let name = self.name("l");
+                let name = self.new_name("l");
                 block.push(Stmt::line(format!("let {name} = next()"), Vec::new()));
-                self.add(name, Kind::U32, false);
+                self.add_variable(name, Kind::U32, false);
             }
             2 => self.store(block),
             3 => self.assign(block),
@@ -351,9 +357,9 @@ impl HostileGenerator {
         own
     }
 
-    /// Adds a loop; `fueled` ends it when the fuel is used up.
+    /// Adds a loop; with `fueled`, it ends when the fuel is used up.
     #[expect(clippy::too_many_arguments, reason = "these are the parts of a loop")]
-    pub(super) fn looped(
+    pub(super) fn push_loop(
         &mut self,
         form: Form,
         counter: &Counter,
@@ -379,10 +385,10 @@ impl HostileGenerator {
                 ("for (; $0; $1)", vec![test, update])
             }
             Form::Else | Form::Break => {
-                let leaves = vec![Stmt::line("break", Vec::new())];
+                let exit = vec![Stmt::line("break", Vec::new())];
                 let (text, then, other) = match form {
-                    Form::Else => ("if $0", Vec::new(), leaves),
-                    _ => ("if !($0)", leaves, Vec::new()),
+                    Form::Else => ("if $0", Vec::new(), exit),
+                    _ => ("if !($0)", exit, Vec::new()),
                 };
                 let mut parts = vec![Part { head: Line::new(text, vec![test]), body: then }];
                 if !other.is_empty() {
@@ -410,19 +416,19 @@ impl HostileGenerator {
             "$0 < $1", "$0 < $1", "$0 <= $1", "$0 <= $1", "$1 > $0", "$0 != $1", "$0 >= $1",
             "$0 > $1",
         ]);
-        let test = Expr::of(Kind::Bool, text, vec![tested, limit]);
+        let test = Expr::new(Kind::Bool, text, vec![tested, limit]);
         if self.random.one_in(6) {
-            let also = self.condition(1);
+            let second = self.condition(1);
             let text =
                 self.random.pick(&["($0 && $1)", "($0 || $1)", "($1 && $0)", "!(!($0) || $1)"]);
-            return Expr::of(Kind::Bool, text, vec![test, also]);
+            return Expr::new(Kind::Bool, text, vec![test, second]);
         }
         test
     }
 }
 
 /// `if test {} else { break; }`
-fn leaves_unless(test: Expr) -> Stmt {
-    let leaves = vec![Stmt::line("break", Vec::new())];
-    Stmt::choice(test, Vec::new(), leaves)
+fn break_unless(test: Expr) -> Stmt {
+    let exit = vec![Stmt::line("break", Vec::new())];
+    Stmt::if_else(test, Vec::new(), exit)
 }

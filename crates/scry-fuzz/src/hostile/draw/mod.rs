@@ -47,9 +47,11 @@ struct HostileGenerator {
     globals: Vec<Global>,
     functions: Vec<Function>,
     scope: Vec<Variable>,
-    /// Arrays of the current function.
+    /// Array variables of the current function.
     arrays: Vec<Global>,
+    /// Number of names so far; it makes the next name unique.
     names: usize,
+    /// Number of enclosing blocks.
     depth: usize,
     /// Number of enclosing loops of the current statement.
     loops: usize,
@@ -57,7 +59,7 @@ struct HostileGenerator {
     may_continue: bool,
     /// Whether the current function is the entry point.
     in_main: bool,
-    /// The lengths of arrays.
+    /// The lengths of arrays, for numbers near them.
     lengths: Vec<u32>,
     invocations: u32,
     /// Remaining number of statements.
@@ -65,11 +67,11 @@ struct HostileGenerator {
 }
 
 /// Number of elements of each output that an invocation owns in [`Mode::Own`].
-const OWN: u32 = 4;
+const ELEMENTS_PER_INVOCATION: u32 = 4;
 
 /// Generates the kernel of a seed.
 pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKernel {
-    // A different stream than that of the well-defined kernel of the same seed.
+    // Another stream than that of the well-defined kernel of the same seed.
     let mut random = Random::new(seed ^ 0x5bd1_e995_97f4_a7c5);
     let mode = random.pick(&[
         Mode::Racy,
@@ -83,10 +85,10 @@ pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> HostileKern
     ]);
     let endless = random.one_in(8) && rules.endless;
     let mut generator = HostileGenerator::new(random, mode, features);
-    let (workgroup_size, groups) = generator.launch();
+    let (workgroup_size, groups) = generator.choose_launch();
     generator.declare_globals();
     generator.declare_functions();
-    let body = generator.entry(endless);
+    let body = generator.entry_point(endless);
     let mut enables = String::new();
     if generator.scalars.contains(&Scalar::F16) {
         enables.push_str("enable f16;\n");
@@ -149,7 +151,7 @@ impl HostileGenerator {
     }
 
     /// Returns size and number of the workgroups.
-    fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
+    fn choose_launch(&mut self) -> ([u32; 3], [u32; 3]) {
         let one = ([1, 1, 1], [1, 1, 1]);
         let (size, groups) = match self.mode {
             Mode::Alone | Mode::InBounds => one,
@@ -163,19 +165,21 @@ impl HostileGenerator {
         (size, groups)
     }
 
-    fn name(&mut self, stem: &str) -> String {
+    /// Returns a new name.
+    fn new_name(&mut self, stem: &str) -> String {
         self.names += 1;
         format!("{stem}{}", self.names)
     }
 
-    fn add(&mut self, name: impl Into<String>, kind: Kind, mutable: bool) {
+    /// Adds a variable to the scope. Names of local variables start with `v`.
+    fn add_variable(&mut self, name: impl Into<String>, kind: Kind, mutable: bool) {
         let name = name.into();
         let local = mutable && name.starts_with('v');
         self.scope.push(Variable { name, kind, mutable, local });
     }
 
     /// Returns the body of the entry point.
-    fn entry(&mut self, endless: bool) -> Block {
+    fn entry_point(&mut self, endless: bool) -> Block {
         self.in_main = true;
         self.budget = self.random.between(8, 30);
         self.open_scope();
@@ -189,7 +193,7 @@ impl HostileGenerator {
             self.statement(&mut body);
             self.barrier(&mut body);
         }
-        self.results(&mut body);
+        self.store_results(&mut body);
         body
     }
 
@@ -202,7 +206,7 @@ impl HostileGenerator {
     }
 
     /// Stores the final values of variables, so that differences become visible.
-    fn results(&mut self, body: &mut Block) {
+    fn store_results(&mut self, body: &mut Block) {
         let variables = self.scope.clone();
         let variables = variables.iter().filter(|variable| variable.mutable);
         for (nth, variable) in variables.take(4).enumerate() {
@@ -211,7 +215,7 @@ impl HostileGenerator {
                 _ => variable.name.clone(),
             };
             let at = match self.mode {
-                Mode::Own => format!("me * {OWN}u + {nth}u"),
+                Mode::Own => format!("me * {ELEMENTS_PER_INVOCATION}u + {nth}u"),
                 _ => format!("{nth}u"),
             };
             body.push(Stmt::line(format!("sink[{at}] = {value}"), Vec::<Expr>::new()));

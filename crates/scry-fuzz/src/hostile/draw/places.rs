@@ -1,10 +1,10 @@
-//! Places in memory: paths into arrays, structures, matrices and vectors with hostile indices.
+//! Memory locations: paths into arrays, structures, matrices and vectors with hostile indices.
 
-use super::{HostileGenerator, Mode, OWN};
+use super::{ELEMENTS_PER_INVOCATION, HostileGenerator, Mode};
 use crate::hostile::tree::{Expr, Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type};
 
-/// A place of a scalar or composite type.
+/// A part of a variable in memory, and its type.
 pub(super) struct Place {
     pub expr: Expr,
     pub ty: Type,
@@ -17,26 +17,26 @@ struct Path {
 }
 
 impl HostileGenerator {
-    /// Returns a scalar in memory, which must be writable if `written`.
-    pub(super) fn place(&mut self, written: bool) -> Place {
-        let global = self.target(written);
+    /// Returns a scalar in memory, which is writable if `for_write`.
+    pub(super) fn place(&mut self, for_write: bool) -> Place {
+        let global = self.pick_variable(for_write);
         self.place_in(&global, true)
     }
 
-    /// Returns a variable, which must be writable if `written`.
-    pub(super) fn target(&mut self, written: bool) -> Global {
+    /// Returns a variable of a composite type, which is writable if `for_write`.
+    pub(super) fn pick_variable(&mut self, for_write: bool) -> Global {
         let fits = |global: &&Global| {
-            let readable = !matches!(global.space, Space::Input | Space::Uniform);
+            let writable = !matches!(global.space, Space::Input | Space::Uniform);
             let reachable = self.in_main || self.mode != Mode::Own || global.space != Space::Output;
-            !global.atomic && (readable || !written) && is_composite(global) && reachable
+            !global.atomic && (writable || !for_write) && is_composite(global) && reachable
         };
         let all: Vec<Global> =
             self.globals.iter().chain(&self.arrays).filter(fits).cloned().collect();
         self.random.pick(&all)
     }
 
-    /// Returns a place in a variable; with `whole` a scalar, else maybe a composite.
-    pub(super) fn place_in(&mut self, global: &Global, whole: bool) -> Place {
+    /// Returns a part of a variable: a scalar if `scalar_only`, else maybe a composite.
+    pub(super) fn place_in(&mut self, global: &Global, scalar_only: bool) -> Place {
         let mut path = Path { text: global.name.clone(), indices: Vec::new() };
         let mut ty = global.ty.clone();
         if let Some(length) = Self::length_of(global) {
@@ -51,11 +51,11 @@ impl HostileGenerator {
             push(&mut path, index);
             ty = *element;
         }
-        while whole || self.random.one_in(2) {
+        while scalar_only || self.random.one_in(2) {
             let Some(inner) = self.step(&mut path, &ty) else { break };
             ty = inner;
         }
-        Place { expr: Expr::of(Kind::Other, path.text, path.indices), ty }
+        Place { expr: Expr::new(Kind::Other, path.text, path.indices), ty }
     }
 
     /// Adds a step into a composite to a path.
@@ -93,11 +93,11 @@ impl HostileGenerator {
     /// Returns the index of an element that the invocation owns.
     fn own_index(&mut self) -> Expr {
         let index = self.uint(1);
-        let text = format!("me * {OWN}u + ($0) % {OWN}u");
-        Expr::of(Kind::U32, text, vec![index])
+        let text = format!("me * {ELEMENTS_PER_INVOCATION}u + ($0) % {ELEMENTS_PER_INVOCATION}u");
+        Expr::new(Kind::U32, text, vec![index])
     }
 
-    /// Returns an index for a length, as a number or an expression.
+    /// Returns an index into an array. Its length is `len`, or the expression `length`.
     pub(super) fn index(&mut self, len: Option<usize>, length: Option<&str>) -> Expr {
         let index = self.wild_index(len);
         if self.mode == Mode::InBounds {
@@ -107,9 +107,9 @@ impl HostileGenerator {
                 _ => format!("($0) % {length}"),
             };
             let index = if index.constant { self.variable(index.kind) } else { index };
-            return Expr::of(Kind::U32, text, vec![index]);
+            return Expr::new(Kind::U32, text, vec![index]);
         }
-        // Constants out of bounds are refused.
+        // WGSL rejects constants out of bounds.
         if index.constant { self.variable(index.kind) } else { index }
     }
 
@@ -121,15 +121,15 @@ impl HostileGenerator {
         let len = len.unwrap_or(self.random.between(1, 9));
         match self.random.below(12) {
             0..=4 => variable,
-            5 => Expr::of(kind, "$0 + $1", vec![variable, by]),
-            6 => Expr::of(kind, "$0 - $1", vec![variable, by]),
+            5 => Expr::new(kind, "$0 + $1", vec![variable, by]),
+            6 => Expr::new(kind, "$0 - $1", vec![variable, by]),
             7 if kind == Kind::U32 => {
                 let near = self.random.between(len.max(2) - 2, len + 1);
-                Expr::of(kind, "min($0, $1)", vec![variable, Expr::uint(near as u32)])
+                Expr::new(kind, "min($0, $1)", vec![variable, Expr::uint(near as u32)])
             }
             8 if kind == Kind::U32 => {
                 let near = self.random.between(len, len + 1).max(1);
-                Expr::of(kind, "$0 % $1", vec![variable, Expr::uint(near as u32)])
+                Expr::new(kind, "$0 % $1", vec![variable, Expr::uint(near as u32)])
             }
             9 => self.number(kind, 2),
             _ => self.number(kind, 1),
@@ -137,7 +137,7 @@ impl HostileGenerator {
     }
 
     /// Returns the value of a scalar in memory as a u32.
-    pub(super) fn loaded(&mut self, depth: usize) -> Expr {
+    pub(super) fn load_as_u32(&mut self, depth: usize) -> Expr {
         if depth > 0 && self.random.one_in(4) {
             let atomics = self.atomics();
             if !atomics.is_empty() {
@@ -150,20 +150,20 @@ impl HostileGenerator {
     }
 
     fn atomic_load(&mut self, atomics: &[usize]) -> Expr {
-        let at = self.random.pick(atomics);
-        let place = self.atomic_place(at);
-        Expr::of(Kind::U32, "u32(atomicLoad(&$0))", vec![place])
+        let index = self.random.pick(atomics);
+        let place = self.atomic_place(index);
+        Expr::new(Kind::U32, "u32(atomicLoad(&$0))", vec![place])
     }
 
-    /// Returns an element of an array of atomics.
-    pub(super) fn atomic_place(&mut self, at: usize) -> Expr {
-        let global = self.globals[at].clone();
+    /// Returns an element of the array of atomics that is global variable `index`.
+    pub(super) fn atomic_place(&mut self, index: usize) -> Expr {
+        let global = self.globals[index].clone();
         let index = match (&global.ty, Self::length_of(&global)) {
             (_, Some(length)) => self.index(None, Some(&length)),
             (Type::Array(_, len), None) => self.index(Some(*len), None),
             _ => Expr::uint(0),
         };
-        Expr::of(Kind::Other, format!("{}[$0]", global.name), vec![index])
+        Expr::new(Kind::Other, format!("{}[$0]", global.name), vec![index])
     }
 
     fn as_uint(&mut self, place: Expr, scalar: Scalar) -> Expr {
@@ -176,23 +176,23 @@ impl HostileGenerator {
             Scalar::F32 => self.random.pick(&["u32($0)", "bitcast<u32>($0)"]),
             _ => "u32($0)",
         };
-        Expr::of(Kind::U32, text, vec![place])
+        Expr::new(Kind::U32, text, vec![place])
     }
 
-    /// Returns a value of a type, from a u32.
-    pub(super) fn made(&mut self, ty: &Type, value: Expr) -> Expr {
+    /// Returns a `u32` converted to a type; composites other than vectors are zero.
+    pub(super) fn convert_u32(&mut self, ty: &Type, value: Expr) -> Expr {
         let text = match ty {
-            Type::Scalar(scalar) => return Self::made_scalar(*scalar, value),
+            Type::Scalar(scalar) => return Self::convert_u32_to_scalar(*scalar, value),
             Type::Vector(scalar, _) => {
-                let value = Self::made_scalar(*scalar, value);
-                return Expr::of(Kind::Other, format!("{ty}($0)"), vec![value]);
+                let value = Self::convert_u32_to_scalar(*scalar, value);
+                return Expr::new(Kind::Other, format!("{ty}($0)"), vec![value]);
             }
             _ => format!("{ty}()"),
         };
         Expr::leaf(Kind::Other, text)
     }
 
-    fn made_scalar(scalar: Scalar, value: Expr) -> Expr {
+    fn convert_u32_to_scalar(scalar: Scalar, value: Expr) -> Expr {
         let (kind, text) = match scalar {
             Scalar::U32 => return value,
             Scalar::I32 => (Kind::I32, "i32($0)"),
@@ -205,10 +205,11 @@ impl HostileGenerator {
             Scalar::U16 => (Kind::Other, "u16($0 & 0xffu)"),
             Scalar::Bool => (Kind::Bool, "($0 != 0u)"),
         };
-        Expr::of(kind, text, vec![value])
+        Expr::new(kind, text, vec![value])
     }
 }
 
+/// Adds an index to a path.
 fn push(path: &mut Path, index: Expr) {
     path.text.push_str(&format!("[${}]", path.indices.len()));
     path.indices.push(index);

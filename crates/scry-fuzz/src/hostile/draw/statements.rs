@@ -35,14 +35,14 @@ impl HostileGenerator {
             4 => self.load(block),
             5 => self.variable_declaration(block),
             6 | 7 => self.assign(block),
-            8 | 9 => self.guarded(block),
+            8 | 9 => self.guarded_access(block),
             10 => self.branch(block),
             11 => self.switch(block),
             12 => self.atomic(block),
             13 => self.call(block),
             14 => self.pointer(block),
-            15 => self.leave(block),
-            _ if self.depth < 4 && self.loops < 3 && self.in_main => self.a_loop(block),
+            15 => self.jump(block),
+            _ if self.depth < 4 && self.loops < 3 && self.in_main => self.loop_statement(block),
             _ => self.store(block),
         }
     }
@@ -62,22 +62,22 @@ impl HostileGenerator {
     }
 
     pub(super) fn store(&mut self, block: &mut Block) {
-        let global = self.target(true);
-        let whole = !self.random.one_in(5);
-        let place = self.place_in(&global, whole);
+        let global = self.pick_variable(true);
+        let scalar_only = !self.random.one_in(5);
+        let place = self.place_in(&global, scalar_only);
         let value = self.uint(1);
         let value = if value.constant { self.variable(Kind::U32) } else { value };
-        let value = self.made(&place.ty, value);
+        let value = self.convert_u32(&place.ty, value);
         block.push(Stmt::line("$0 = $1", vec![place.expr, value]));
     }
 
     /// Adds a copy of an element within a variable.
     fn copy(&mut self, block: &mut Block) {
-        let global = self.target(true);
-        let mut with_index = Global { ty: global.ty.clone(), ..global.clone() };
-        with_index.content.clear();
-        let from = self.element(&with_index);
-        let to = self.element(&with_index);
+        let global = self.pick_variable(true);
+        let mut variable = Global { ty: global.ty.clone(), ..global.clone() };
+        variable.content.clear();
+        let from = self.element(&variable);
+        let to = self.element(&variable);
         block.push(Stmt::line("$0 = $1", vec![to, from]));
     }
 
@@ -88,39 +88,39 @@ impl HostileGenerator {
             let Type::Array(inner, len) = element.ty else { return Expr::uint(0) };
             let index = self.index(Some(len), None);
             element.ty = *inner;
-            return Expr::of(Kind::Other, format!("{}[$0]", global.name), vec![index]);
+            return Expr::new(Kind::Other, format!("{}[$0]", global.name), vec![index]);
         }
-        // With a scalar type the path ends at the structure.
+        // With a scalar type, the path ends at the element.
         element.ty = Type::U32;
         self.place_in(&element, false).expr
     }
 
     fn load(&mut self, block: &mut Block) {
-        let value = self.loaded(2);
+        let value = self.load_as_u32(2);
         let value = if value.constant { self.variable(Kind::U32) } else { value };
-        let name = self.name("l");
+        let name = self.new_name("l");
         block.push(Stmt::line(format!("let {name} = $0"), vec![value]));
-        self.add(name, Kind::U32, false);
+        self.add_variable(name, Kind::U32, false);
     }
 
     pub(super) fn variable_declaration(&mut self, block: &mut Block) {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let value = self.number(kind, 1);
-        let name = self.name("v");
+        let name = self.new_name("v");
         block.push(Stmt::line(format!("var {name} = $0"), vec![value]));
-        self.add(name, kind, true);
+        self.add_variable(name, kind, true);
     }
 
     fn array_declaration(&mut self, block: &mut Block) {
-        let (name, ty) = (self.name("w"), self.array_type());
+        let (name, ty) = (self.new_name("w"), self.array_type());
         block.push(Stmt::line(format!("var {name}: {ty}"), Vec::new()));
-        self.note_lengths(&ty, Extent::One);
+        self.record_lengths(&ty, Extent::One);
         let (space, extent) = (Space::Private, Extent::One);
         let content = Vec::new();
         self.arrays.push(Global { name, space, ty, extent, atomic: false, content });
     }
 
-    /// Adds a copy that may become stale, or an assignment.
+    /// Adds a copy of a variable, which later assignments make stale, or an assignment.
     pub(super) fn assign(&mut self, block: &mut Block) {
         let variables: Vec<_> =
             self.scope.iter().filter(|variable| variable.mutable).cloned().collect();
@@ -142,34 +142,34 @@ impl HostileGenerator {
 
     /// Adds a copy of a variable.
     pub(super) fn copy_of(&mut self, variable: &str, kind: Kind, block: &mut Block) {
-        let name = self.name("s");
+        let name = self.new_name("s");
         block.push(Stmt::line(format!("let {name} = {variable}"), Vec::new()));
-        self.add(name, kind, false);
+        self.add_variable(name, kind, false);
     }
 
-    /// Adds an access guarded by an almost correct condition: off by one, on another length, or on
-    /// a value that changes afterwards.
-    fn guarded(&mut self, block: &mut Block) {
+    /// Adds statements that an almost correct condition guards: it is off by one, or compares with
+    /// another length, or its operand changes afterwards.
+    fn guarded_access(&mut self, block: &mut Block) {
         let kind = if self.random.one_in(4) { Kind::I32 } else { Kind::U32 };
-        let tested = self.variable(kind);
+        let value = self.variable(kind);
         let limit = match self.random.below(3) {
             0 if kind == Kind::U32 => self.length(),
             _ if kind == Kind::I32 => Expr::int(self.small().cast_signed()),
             _ => Expr::uint(self.small()),
         };
         let text = self.random.pick(&["$0 < $1", "$0 <= $1", "$0 < $1", "$0 != $1", "$1 > $0"]);
-        let condition = Expr::of(Kind::Bool, text, vec![tested, limit]);
-        let more = self.random.between(1, 3);
-        let then = self.nested(more);
+        let condition = Expr::new(Kind::Bool, text, vec![value, limit]);
+        let count = self.random.between(1, 3);
+        let then = self.nested(count);
         let other = if self.random.one_in(4) { self.nested(1) } else { Vec::new() };
-        block.push(Stmt::choice(condition, then, other));
+        block.push(Stmt::if_else(condition, then, other));
     }
 
     fn branch(&mut self, block: &mut Block) {
         let condition = self.condition(2);
         let then = self.nested(2);
         let other = if self.random.one_in(2) { self.nested(1) } else { Vec::new() };
-        block.push(Stmt::choice(condition, then, other));
+        block.push(Stmt::if_else(condition, then, other));
     }
 
     fn switch(&mut self, block: &mut Block) {
@@ -193,18 +193,18 @@ impl HostileGenerator {
         if atomics.is_empty() {
             return self.store(block);
         }
-        let at = self.random.pick(&atomics);
-        let is_int = match &self.globals[at].ty {
+        let index = self.random.pick(&atomics);
+        let is_int = match &self.globals[index].ty {
             Type::Array(element, _) => **element == Type::I32,
             ty => *ty == Type::I32,
         };
-        let place = self.atomic_place(at);
+        let place = self.atomic_place(index);
         let value = if is_int { self.int(1) } else { self.uint(1) };
         let function = self.random.pick(&["Add", "Sub", "Max", "Min", "Exchange", "Or", "Xor"]);
-        let name = self.name("l");
+        let name = self.new_name("l");
         let text = format!("let {name} = atomic{function}(&$0, $1)");
         block.push(Stmt::line(text, vec![place, value]));
-        self.add(name, if is_int { Kind::I32 } else { Kind::U32 }, false);
+        self.add_variable(name, if is_int { Kind::I32 } else { Kind::U32 }, false);
     }
 
     /// Adds a pointer to an element, whose index changes before the pointer is used.
@@ -213,28 +213,28 @@ impl HostileGenerator {
         if matches!(place.ty, Type::Scalar(_)) && is_component(&place.expr.text) {
             return self.store(block);
         }
-        let name = self.name("q");
+        let name = self.new_name("q");
         block.push(Stmt::line(format!("let {name} = &$0"), vec![place.expr]));
         self.assign(block);
         let value = self.uint(1);
         let value = if value.constant { self.variable(Kind::U32) } else { value };
-        let value = self.made(&place.ty, value);
+        let value = self.convert_u32(&place.ty, value);
         block.push(Stmt::line(format!("*{name} = $0"), vec![value]));
     }
 
-    /// Ends the iteration, the loop or the invocation under a condition.
-    fn leave(&mut self, block: &mut Block) {
+    /// Adds a conditional `break` or `continue`; outside of loops, an assignment.
+    fn jump(&mut self, block: &mut Block) {
         let condition = self.condition(1);
-        let how = match self.random.below(3) {
+        let jump = match self.random.below(3) {
             0 if self.may_continue => "continue",
             1 | 2 if self.may_continue => "break",
             _ => return self.assign(block),
         };
-        block.push(Stmt::choice(condition, vec![Stmt::line(how, Vec::new())], Vec::new()));
+        block.push(Stmt::if_else(condition, vec![Stmt::line(jump, Vec::new())], Vec::new()));
     }
 }
 
-/// Returns whether a path may end in the component of a vector, to which there are no pointers.
+/// Returns whether a path may end in a component of a vector. WGSL has no pointers to these.
 fn is_component(path: &str) -> bool {
     path.ends_with(".x") || path.ends_with(".y") || path.matches('[').count() > 1
 }
