@@ -163,7 +163,7 @@ pub(crate) struct Address {
 }
 
 /// The registers of an access: one for each of its values.
-pub(crate) type Registers = [u32; 4];
+pub(crate) type AccessRegisters = [u32; 4];
 
 /// A load or a store.
 #[derive(Debug, Clone, Copy)]
@@ -173,7 +173,7 @@ pub(crate) struct Access {
     /// Number of values: 1 to 4.
     pub count: u8,
     /// Where a load writes each value: scalars or lane registers.
-    pub to: Registers,
+    pub to: AccessRegisters,
     /// The values that a store writes.
     pub from: [Src; 4],
 }

@@ -123,10 +123,10 @@ impl<'a> Frame<'a> {
 
     fn fill_masks(&mut self, lanes: usize) {
         let blocks = self.code.lane_layout.lanes().div_ceil(BLOCK);
-        let (whole, part) = (lanes / BLOCK, lanes % BLOCK);
+        let (full_blocks, part) = (lanes / BLOCK, lanes % BLOCK);
         for mask in [self.code.masks.alive, self.code.masks.outer] {
             let mask = &u8::file(self.files())[mask as usize..][..blocks];
-            let (full, others) = mask.split_at(whole);
+            let (full, others) = mask.split_at(full_blocks);
             // Whole blocks are written separately: each is one vector.
             full.iter().for_each(|block| block.set([1; BLOCK]));
             others.iter().for_each(|block| block.set([0; BLOCK]));

@@ -223,7 +223,7 @@ impl Generator {
         let mut index = self.random.below(count);
         for table in tables {
             if let Some(form) = table.get(index) {
-                return self.from_form(ty, form, depth);
+                return self.apply_form(ty, form, depth);
             }
             index -= table.len();
         }
@@ -231,7 +231,7 @@ impl Generator {
     }
 
     /// Returns an operation of a form.
-    fn from_form(&mut self, ty: &Type, form: &Form, depth: usize) -> Expr {
+    fn apply_form(&mut self, ty: &Type, form: &Form, depth: usize) -> Expr {
         let (text, args, rule) = *form;
         let wide = self.random.between(2, 4);
         let number = self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32]);
