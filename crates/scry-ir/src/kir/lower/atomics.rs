@@ -9,9 +9,9 @@ use crate::ShaderError;
 use crate::kir::{AtomicOp, BinaryOp};
 
 impl Lower<'_> {
-    /// Lowers an atomic operation. A compare-exchange results in a structure: the old value, and
+    /// Lowers an atomic operation. A compare-exchange returns a structure: the old value, and
     /// whether it was replaced.
-    pub(super) fn atomic(
+    pub(super) fn lower_atomic(
         &mut self,
         pointer: Expr,
         fun: &AtomicFunction,
@@ -28,7 +28,7 @@ impl Lower<'_> {
             AtomicFunction::Exchange { compare: Some(compare) } => Some(self.scalar(*compare)?),
             _ => None,
         };
-        let old = self.builder.atomic(ty, operation(fun), place, Some(value), compare);
+        let old = self.builder.atomic(ty, atomic_op(fun), place, Some(value), compare);
         if let Some(result) = result {
             let exchanged = compare.map(|c| self.builder.binary(BinaryOp::Eq, old, c));
             let values = std::iter::once(old).chain(exchanged).collect();
@@ -38,7 +38,7 @@ impl Lower<'_> {
     }
 }
 
-fn operation(fun: &AtomicFunction) -> AtomicOp {
+fn atomic_op(fun: &AtomicFunction) -> AtomicOp {
     match fun {
         AtomicFunction::Add => AtomicOp::Add,
         AtomicFunction::Subtract => AtomicOp::Sub,

@@ -6,13 +6,13 @@ use super::dynamic_indexing::FunctionVariables;
 use super::frame::{Expr, Frame, Operand};
 use super::pointers::{Pointer, Root};
 use super::types::Ty;
-use super::{Lower, MAX_CALLS, too_complex};
+use super::{Lower, MAX_CALL_DEPTH, too_complex};
 use crate::ShaderError;
 use crate::kir::Label;
 
 impl<'m> Lower<'m> {
     /// Lowers a call.
-    pub(super) fn call(
+    pub(super) fn lower_call(
         &mut self,
         callee: Handle<Function>,
         arguments: &[Expr],
@@ -21,12 +21,13 @@ impl<'m> Lower<'m> {
         let arguments = self.operands(arguments)?;
         let frame = Frame::new(&self.module.functions[callee], &self.info[callee], arguments);
         let caller = std::mem::replace(&mut self.frame, frame);
-        self.calls += 1;
-        if self.calls > MAX_CALLS {
-            return Err(too_complex(format!("calls are nested more than {MAX_CALLS} deep")));
+        self.call_depth += 1;
+        if self.call_depth > MAX_CALL_DEPTH {
+            let message = format!("calls are nested more than {MAX_CALL_DEPTH} deep");
+            return Err(too_complex(message));
         }
-        let value = self.inlined(callee)?;
-        self.calls -= 1;
+        let value = self.inline_body(callee)?;
+        self.call_depth -= 1;
         self.frame = caller;
         if let (Some(result), Some(value)) = (result, value) {
             self.define(result, value);
@@ -35,53 +36,54 @@ impl<'m> Lower<'m> {
     }
 
     /// Lowers the body of the frame's function; returns its result.
-    fn inlined(&mut self, callee: Handle<Function>) -> Result<Option<Operand>, ShaderError> {
+    fn inline_body(&mut self, callee: Handle<Function>) -> Result<Option<Operand>, ShaderError> {
         let function = self.frame.function;
         let indexed = self.indexed.clone();
-        self.locals(&indexed.functions[callee.index()], true)?;
+        self.create_locals(&indexed.functions[callee.index()], true)?;
         if let Some((Statement::Return { value }, body)) = function.body.split_last()
-            && returns(&function.body) == 1
+            && count_returns(&function.body) == 1
         {
+            // The only `return` is at the end: no scope and no result variable are needed.
             self.first_statements(&function.body, body.len())?;
             return value.map(|value| self.operand(value)).transpose();
         }
         if let Some(result) = &function.result {
-            let ty = self.types.of(result.ty)?;
-            self.frame.result = Some(self.variable(ty, false)?);
+            let ty = self.types.ty_of(result.ty)?;
+            self.frame.result = Some(self.allocate(ty, false)?);
         }
-        self.frame.exit = self.enter_scope()?;
+        self.frame.exit = self.begin_scope()?;
         self.statements(&function.body)?;
-        self.exit_scope(self.frame.exit);
+        self.end_scope(self.frame.exit);
         let result = self.frame.result;
-        result.map(|result| self.view(result)).transpose()
+        result.map(|result| self.load_unchanging(result)).transpose()
     }
 
-    /// Creates the function's variables. They are initialised explicitly if the function may be
-    /// executed more than once.
-    pub(super) fn locals(
+    /// Creates the function's local variables. `clear` zeroes those without an initialiser: without
+    /// it, they are zero only if the function is executed once.
+    pub(super) fn create_locals(
         &mut self,
         indexed: &FunctionVariables,
-        again: bool,
+        clear: bool,
     ) -> Result<(), ShaderError> {
         for (handle, local) in self.frame.function.local_variables.iter() {
-            let ty = self.types.of(local.ty)?;
-            let pointer = self.local(local, ty, indexed.locals[handle.index()])?;
+            let ty = self.types.ty_of(local.ty)?;
+            let pointer = self.local_variable(local, ty, indexed.locals[handle.index()])?;
             self.frame.locals.push(pointer);
-            // The flags of `&&` and `||` are set before they are read.
+            // The flags that naga adds for `&&` and `||` are set before they are read.
             let is_flag = local.name.is_none() && ty == Ty::Scalar(crate::kir::Type::Bool);
             if let Some(init) = local.init {
                 let value = self.operand(init)?;
                 self.store(&pointer, &value)?;
-            } else if again && !is_flag {
+            } else if clear && !is_flag {
                 self.clear(&pointer)?;
             }
         }
         Ok(())
     }
 
-    /// Creates a local variable. One in memory has the same address in each call of the function:
-    /// recursion is impossible.
-    fn local(
+    /// Returns the pointer to a local variable. A variable in memory is allocated once for all
+    /// calls of the function, since WGSL has no recursion.
+    fn local_variable(
         &mut self,
         local: &'m LocalVariable,
         ty: Ty,
@@ -90,7 +92,7 @@ impl<'m> Lower<'m> {
         if let Some(pointer) = self.local_arrays.get(&std::ptr::from_ref(local)) {
             return Ok(*pointer);
         }
-        let pointer = self.variable(ty, indexed)?;
+        let pointer = self.allocate(ty, indexed)?;
         if let Root::Leaves { .. } = pointer.root {
             self.local_arrays.insert(local, pointer);
         }
@@ -98,7 +100,7 @@ impl<'m> Lower<'m> {
     }
 
     /// Lowers a return.
-    pub(super) fn leave_function(&mut self, value: Option<Expr>) -> Result<(), ShaderError> {
+    pub(super) fn lower_return(&mut self, value: Option<Expr>) -> Result<(), ShaderError> {
         if let (Some(value), Some(to)) = (value, self.frame.result) {
             let value = self.operand(value)?;
             self.store(&to, &value)?;
@@ -107,22 +109,26 @@ impl<'m> Lower<'m> {
         if exit == Label::KERNEL {
             self.builder.leave(exit);
         } else {
-            self.leave(exit);
+            self.emit_leave(exit);
         }
         Ok(())
     }
 }
 
-/// Counts the returns of a function.
-fn returns(block: &Block) -> usize {
+/// Counts the `return` statements of a block.
+fn count_returns(block: &Block) -> usize {
     block
         .iter()
         .map(|statement| match statement {
             Statement::Return { .. } => 1,
-            Statement::Block(inner) => returns(inner),
-            Statement::If { accept, reject, .. } => returns(accept) + returns(reject),
-            Statement::Switch { cases, .. } => cases.iter().map(|case| returns(&case.body)).sum(),
-            Statement::Loop { body, continuing, .. } => returns(body) + returns(continuing),
+            Statement::Block(inner) => count_returns(inner),
+            Statement::If { accept, reject, .. } => count_returns(accept) + count_returns(reject),
+            Statement::Switch { cases, .. } => {
+                cases.iter().map(|case| count_returns(&case.body)).sum()
+            }
+            Statement::Loop { body, continuing, .. } => {
+                count_returns(body) + count_returns(continuing)
+            }
             _ => 0,
         })
         .sum()

@@ -3,8 +3,8 @@
 use super::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
 
-/// Applies `f` to each component; scalars stand for vectors of themselves.
-pub(super) fn each<const N: usize>(
+/// Applies `f` to each component; scalars are splatted to vectors.
+pub(super) fn map_components<const N: usize>(
     b: &mut Builder,
     args: [Shaped<'_>; N],
     f: &dyn Fn(&mut Builder, [Value; N]) -> Value,
@@ -22,21 +22,21 @@ pub(super) fn each<const N: usize>(
 }
 
 /// Applies an operation to each component.
-pub(super) fn each_unary(b: &mut Builder, op: UnaryOp, a: Shaped<'_>) -> Vec<Value> {
-    each(b, [a], &|b, [a]| b.unary(op, a))
+pub(super) fn map_unary(b: &mut Builder, op: UnaryOp, a: Shaped<'_>) -> Vec<Value> {
+    map_components(b, [a], &|b, [a]| b.unary(op, a))
 }
 
 /// Applies an operation to each pair of components.
-pub(super) fn each_binary(
+pub(super) fn map_binary(
     b: &mut Builder,
     op: BinaryOp,
     left: Shaped<'_>,
     right: Shaped<'_>,
 ) -> Vec<Value> {
-    each(b, [left, right], &|b, [left, right]| b.binary(op, left, right))
+    map_components(b, [left, right], &|b, [left, right]| b.binary(op, left, right))
 }
 
-/// Returns the sum of the products of all pairs; `None` without pairs.
+/// Emits the sum of the products of all pairs; returns `None` if there are no pairs.
 pub(super) fn sum_of_products(
     b: &mut Builder,
     pairs: &mut dyn Iterator<Item = (&Value, &Value)>,
@@ -72,21 +72,22 @@ impl Shape {
     }
 }
 
-/// Adds a constant of type `ty`, rounded if `ty` is a float. An `F16` must be normal or zero.
+/// Emits a constant of type `ty`, rounded if `ty` is a float. An `F16` must be normal or zero.
 #[inline(never)]
-pub(super) fn number(b: &mut Builder, ty: Type, value: f64) -> Value {
+pub(super) fn numeric_constant(b: &mut Builder, ty: Type, value: f64) -> Value {
     let bits = match ty {
         Type::F64 => value.to_bits(),
         Type::F32 => u64::from((value as f32).to_bits()),
-        Type::F16 => half_bits(value),
+        Type::F16 => f16_bits(value),
         _ => Const::int(ty, value as i64).bits,
     };
     b.constant(Const { ty, bits })
 }
 
 /// Returns the bits of the nearest f16, ties to even.
-fn half_bits(value: f64) -> u64 {
-    const DROPPED: u32 = f64::MANTISSA_DIGITS - 11;
+fn f16_bits(value: f64) -> u64 {
+    /// Significand bits that `f64` has in addition to the 11 of f16.
+    const DROPPED_BITS: u32 = f64::MANTISSA_DIGITS - 11;
     let bits = value.abs().to_bits();
     if bits == 0 {
         return 0;
@@ -94,7 +95,7 @@ fn half_bits(value: f64) -> u64 {
     debug_assert!((2f64.powi(-14)..=65504.0).contains(&value.abs()), "{value} is a normal half");
     // The exponent is biased by 15 instead of 1023; a carry out of the significand raises it.
     let rebiased = bits - ((1023 - 15) << (f64::MANTISSA_DIGITS - 1));
-    let odd = rebiased >> DROPPED & 1;
-    let rounded = (rebiased + (1 << (DROPPED - 1)) - 1 + odd) >> DROPPED;
+    let odd = rebiased >> DROPPED_BITS & 1;
+    let rounded = (rebiased + (1 << (DROPPED_BITS - 1)) - 1 + odd) >> DROPPED_BITS;
     rounded | u64::from(value.is_sign_negative()) << 15
 }

@@ -12,7 +12,7 @@ use crate::ShaderError;
 use crate::kir::{Const, MatrixType, Type, Value};
 
 impl Lower<'_> {
-    /// Returns a constant.
+    /// Returns a constant, which is visible everywhere.
     pub(super) fn constant(&mut self, constant: Const) -> Value {
         if let Some(value) = self.constants.get(&constant) {
             return *value;
@@ -24,8 +24,8 @@ impl Lower<'_> {
         value
     }
 
-    /// Returns values that are visible everywhere, if all of these are constants.
-    pub(super) fn constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
+    /// Returns the same values, computed at the start of the kernel, if all of them are constants.
+    pub(super) fn hoist_constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
         if values.iter().any(|value| self.builder.kir().constant(*value).is_none()) {
             return None;
         }
@@ -39,13 +39,13 @@ impl Lower<'_> {
 
     /// Lowers a literal.
     pub(super) fn literal(&mut self, literal: Literal) -> Result<Operand, ShaderError> {
-        let value = self.constant(constant(literal)?);
+        let value = self.constant(literal_constant(literal)?);
         Ok(Operand::Values([value].into()))
     }
 
     /// Returns the zero of a type.
     pub(super) fn zero(&mut self, ty: Ty) -> Result<Operand, ShaderError> {
-        if self.types.scalars(ty) > MAX_SCALARISED {
+        if self.types.scalar_count(ty) > MAX_SCALARISED {
             return Ok(Operand::Zero);
         }
         Ok(Operand::Values(self.zeros(ty)?))
@@ -97,8 +97,8 @@ impl Lower<'_> {
         &mut self,
         handle: Handle<Expression>,
     ) -> Result<Operand, ShaderError> {
-        if let Some(known) = &self.global_expressions[handle.index()] {
-            return Ok(known.clone());
+        if let Some(operand) = &self.global_expressions[handle.index()] {
+            return Ok(operand.clone());
         }
         let module = self.module;
         let operand = match &module.global_expressions[handle] {
@@ -106,7 +106,7 @@ impl Lower<'_> {
             Expression::Constant(constant) => {
                 self.global_expression(module.constants[*constant].init)?
             }
-            Expression::ZeroValue(ty) => self.zero(self.types.of(*ty)?)?,
+            Expression::ZeroValue(ty) => self.zero(self.types.ty_of(*ty)?)?,
             Expression::Splat { size, value } => {
                 let value = self.global_expression(*value)?;
                 splat(&value, *size)?
@@ -116,7 +116,7 @@ impl Lower<'_> {
                 for part in components {
                     parts.push(self.global_expression(*part)?);
                 }
-                self.compose(self.types.of(*ty)?, &parts)?
+                self.compose(self.types.ty_of(*ty)?, &parts)?
             }
             _ => return Err(ShaderError::compiler("a constant that was not computed".into())),
         };
@@ -124,9 +124,9 @@ impl Lower<'_> {
         Ok(operand)
     }
 
-    /// Lowers a constructor.
+    /// Lowers a constructor of a vector, matrix, array or structure.
     pub(super) fn compose(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
-        if self.types.scalars(ty) > MAX_SCALARISED {
+        if self.types.scalar_count(ty) > MAX_SCALARISED {
             return self.compose_large(ty, parts);
         }
         let mut values = Vec::new();
@@ -139,36 +139,41 @@ impl Lower<'_> {
         Ok(Operand::Values(values.into()))
     }
 
-    /// Stores the parts to memory: at the start of the kernel if they are constants.
+    /// Lowers a constructor of a value in memory. The parts are stored at the start of the kernel
+    /// if they are constants.
     fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
-        let whole = self.variable(ty, true)?;
-        let constants = self.constant_parts(parts);
+        let memory = self.allocate(ty, true)?;
+        let constants = self.hoist_constant_parts(parts);
         let inner = if constants.is_some() { self.builder.set_aside() } else { Vec::new() };
         let mut parts = constants.as_deref().unwrap_or(parts).iter();
-        self.for_each_part(&whole, &mut |this, part| match parts.next() {
+        self.for_each_part(&memory, &mut |this, part| match parts.next() {
             Some(value) => this.store(&part, value),
             None => Err(ShaderError::compiler("a value lacks a part".into())),
         })?;
         self.builder.bring_back(inner);
-        Ok(Operand::Memory(whole))
+        Ok(Operand::Memory(memory))
     }
 
-    /// Returns parts that are visible everywhere, if all of these are constants.
-    fn constant_parts(&mut self, parts: &[Operand]) -> Option<Vec<Operand>> {
+    /// Returns the same parts, computed at the start of the kernel, if all of them are constants.
+    fn hoist_constant_parts(&mut self, parts: &[Operand]) -> Option<Vec<Operand>> {
         let mut constants = Vec::with_capacity(parts.len());
         for part in parts {
             let Operand::Values(values) = part else { return None };
-            constants.push(Operand::Values(self.constants(values)?));
+            constants.push(Operand::Values(self.hoist_constants(values)?));
         }
         Some(constants)
     }
 
     /// Returns memory with these constants, which is filled at the start of the kernel.
-    pub(super) fn table(&mut self, ty: Ty, values: &Rc<[Value]>) -> Result<Pointer, ShaderError> {
+    pub(super) fn constant_table(
+        &mut self,
+        ty: Ty,
+        values: &Rc<[Value]>,
+    ) -> Result<Pointer, ShaderError> {
         if let Some(pointer) = self.tables.get(&(ty, values.clone())) {
             return Ok(*pointer);
         }
-        let pointer = self.variable(ty, true)?;
+        let pointer = self.allocate(ty, true)?;
         let inner = self.builder.set_aside();
         self.write_all(&pointer, values)?;
         self.builder.bring_back(inner);
@@ -177,7 +182,7 @@ impl Lower<'_> {
     }
 }
 
-/// A vector of equal components.
+/// Returns a vector of equal components.
 pub(super) fn splat(value: &Operand, size: naga::VectorSize) -> Result<Operand, ShaderError> {
     match value {
         Operand::Values(values) if values.len() == 1 => {
@@ -187,7 +192,7 @@ pub(super) fn splat(value: &Operand, size: naga::VectorSize) -> Result<Operand, 
     }
 }
 
-fn constant(literal: Literal) -> Result<Const, ShaderError> {
+fn literal_constant(literal: Literal) -> Result<Const, ShaderError> {
     let (ty, bits) = match literal {
         Literal::F64(x) => (Type::F64, x.to_bits()),
         Literal::F32(x) => (Type::F32, x.to_bits().into()),

@@ -3,18 +3,18 @@
 use naga::{Block, Expression, Statement};
 
 use super::frame::{Expr, Targets};
-use super::{Lower, MAX_DEPTH, too_complex};
+use super::{Lower, MAX_BLOCK_DEPTH, too_complex};
 use crate::ShaderError;
 use crate::kir::{self, Label, Stmt};
 use crate::wgsl::naga::handles;
 
 impl<'m> Lower<'m> {
     /// Opens a block.
-    pub(super) fn enter(&mut self) -> Result<(), ShaderError> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
+    pub(super) fn begin_block(&mut self) -> Result<(), ShaderError> {
+        self.block_depth += 1;
+        if self.block_depth > MAX_BLOCK_DEPTH {
             let message = format!(
-                "statements are nested more than {MAX_DEPTH} deep, those of called functions \
+                "statements are nested more than {MAX_BLOCK_DEPTH} deep, those of called functions \
                  within those of their callers"
             );
             return Err(too_complex(message));
@@ -24,34 +24,34 @@ impl<'m> Lower<'m> {
     }
 
     /// Closes the innermost block.
-    pub(super) fn exit(&mut self) -> kir::Block {
-        self.depth -= 1;
+    pub(super) fn end_block(&mut self) -> kir::Block {
+        self.block_depth -= 1;
         self.builder.close()
     }
 
     /// Adds an exit from a loop or scope.
-    pub(super) fn leave(&mut self, label: Label) {
-        let at = label.0 as usize;
-        if self.leaves.len() <= at {
-            self.leaves.resize(at + 1, 0);
+    pub(super) fn emit_leave(&mut self, label: Label) {
+        let index = label.0 as usize;
+        if self.exits.len() <= index {
+            self.exits.resize(index + 1, 0);
         }
-        self.leaves[at] += 1;
+        self.exits[index] += 1;
         self.builder.leave(label);
     }
 
     /// Opens a scope.
-    pub(super) fn enter_scope(&mut self) -> Result<Label, ShaderError> {
-        self.enter()?;
+    pub(super) fn begin_scope(&mut self) -> Result<Label, ShaderError> {
+        self.begin_block()?;
         Ok(self.builder.label())
     }
 
-    /// Closes a scope. Returns false if it has no early exits: then its statements are appended to
-    /// the enclosing block.
-    pub(super) fn exit_scope(&mut self, label: Label) -> bool {
-        let mut body = self.exit();
-        let left = self.leaves.get(label.0 as usize).copied().unwrap_or(0);
-        let needless = drop_needless(&mut body, label);
-        if left > needless {
+    /// Closes a scope. If it has no early exits, its statements are appended to the enclosing block
+    /// instead. Returns whether a scope was added.
+    pub(super) fn end_scope(&mut self, label: Label) -> bool {
+        let mut body = self.end_block();
+        let exits = self.exits.get(label.0 as usize).copied().unwrap_or(0);
+        let redundant = drop_redundant_exits(&mut body, label);
+        if exits > redundant {
             self.builder.push(Stmt::Scope { label, body });
             return true;
         }
@@ -60,67 +60,68 @@ impl<'m> Lower<'m> {
     }
 
     /// Lowers a `break` or `continue`.
-    pub(super) fn leave_to(
+    pub(super) fn lower_jump(
         &mut self,
-        which: impl FnOnce(&Targets) -> Option<Label>,
+        target: impl FnOnce(&Targets) -> Option<Label>,
     ) -> Result<(), ShaderError> {
-        let label = self.frame.targets.last().and_then(which);
+        let label = self.frame.targets.last().and_then(target);
         let label =
             label.ok_or_else(|| ShaderError::compiler("a jump that leads nowhere".into()))?;
-        self.leave(label);
+        self.emit_leave(label);
         Ok(())
     }
 
     /// Lowers a nested block.
-    pub(super) fn nested(&mut self, block: &'m Block) -> Result<kir::Block, ShaderError> {
-        self.enter()?;
+    pub(super) fn lower_block(&mut self, block: &'m Block) -> Result<kir::Block, ShaderError> {
+        self.begin_block()?;
         self.statements(block)?;
-        Ok(self.exit())
+        Ok(self.end_block())
     }
 
     /// Lowers a branch.
-    pub(super) fn choose(
+    pub(super) fn lower_if(
         &mut self,
         condition: Expr,
         then_block: &'m Block,
         else_block: &'m Block,
     ) -> Result<(), ShaderError> {
-        if self.short_circuit(condition, then_block, else_block)? {
+        if self.lower_short_circuit(condition, then_block, else_block)? {
             return Ok(());
         }
         let condition = self.scalar(condition)?;
         let at = self.builder.position();
-        let then_block = self.nested(then_block)?;
-        let else_block = self.nested(else_block)?;
+        let then_block = self.lower_block(then_block)?;
+        let else_block = self.lower_block(else_block)?;
         self.builder.push(Stmt::If { condition, then_block, else_block, at });
         Ok(())
     }
 
-    /// Lowers a loop. `continue` leaves a scope around its body, before the continuing block.
-    pub(super) fn repeat(
+    /// Lowers a loop. The body is in a scope, which `continue` exits; the continuing block follows
+    /// the scope.
+    pub(super) fn lower_loop(
         &mut self,
         body: &'m Block,
         continuing: &'m Block,
         break_if: Option<Expr>,
     ) -> Result<(), ShaderError> {
-        let shared = self.used_in(continuing, break_if);
+        let used = self.expressions_used_in(continuing, break_if);
         let label = self.builder.label();
-        self.enter()?;
-        let next = self.enter_scope()?;
-        self.share(&shared);
-        self.frame.targets.push(Targets { leave: label, next: Some(next) });
+        self.begin_block()?;
+        let body_scope = self.begin_scope()?;
+        self.save_on_evaluation(&used);
+        self.frame.targets.push(Targets { break_to: label, continue_to: Some(body_scope) });
         self.statements(body)?;
         self.frame.targets.pop();
-        let hidden = self.exit_scope(next);
-        self.unshare(&shared, hidden);
+        let hidden = self.end_scope(body_scope);
+        self.restore_saved(&used, hidden);
         self.statements(continuing)?;
-        self.break_if(break_if, label)?;
-        let body = self.exit();
+        self.lower_break_if(break_if, label)?;
+        let body = self.end_block();
         self.builder.push(Stmt::Loop { label, body, finite: !self.checked });
         Ok(())
     }
 
-    fn break_if(&mut self, condition: Option<Expr>, label: Label) -> Result<(), ShaderError> {
+    fn lower_break_if(&mut self, condition: Option<Expr>, label: Label) -> Result<(), ShaderError> {
         if let Some(condition) = condition {
             let condition = self.scalar(condition)?;
             self.builder.if_then(condition, |b| b.leave(label));
@@ -128,18 +129,18 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// Returns the expressions that the continuing block uses.
-    fn used_in(&self, continuing: &Block, break_if: Option<Expr>) -> Vec<Expr> {
+    /// Returns the expressions that a continuing block and its `break if` use.
+    fn expressions_used_in(&self, continuing: &Block, break_if: Option<Expr>) -> Vec<Expr> {
         let mut used = vec![false; self.frame.function.expressions.len()];
         if let Some(condition) = break_if {
             used[condition.index()] = true;
         }
         if !continuing.is_empty() {
-            let of = &self.frame.function.expressions;
+            let expressions = &self.frame.function.expressions;
             handles::each_statement(&mut continuing.clone(), &mut |statement| {
                 if let Statement::Emit(range) = statement {
                     for handle in range.clone() {
-                        let mut expression: Expression = of[handle].clone();
+                        let mut expression: Expression = expressions[handle].clone();
                         handles::in_expression(&mut expression, &mut |h| used[h.index()] = true);
                     }
                 }
@@ -155,6 +156,8 @@ impl<'m> Lower<'m> {
         found
     }
 
+    /// Returns whether a statement evaluates the expression, so that its value is visible only
+    /// from there on. Other expressions are evaluated wherever they are used.
     fn is_emitted(&self, handle: Expr) -> bool {
         !matches!(
             self.frame.expression(handle),
@@ -169,16 +172,16 @@ impl<'m> Lower<'m> {
 }
 
 /// Removes redundant exits at the end of a scope; returns their number.
-pub(super) fn drop_needless(block: &mut kir::Block, label: Label) -> u32 {
+pub(super) fn drop_redundant_exits(block: &mut kir::Block, label: Label) -> u32 {
     match block.last_mut() {
         Some(Stmt::Leave(to)) if *to == label => {
             block.pop();
             1
         }
         Some(Stmt::If { then_block, else_block, .. }) => {
-            drop_needless(then_block, label) + drop_needless(else_block, label)
+            drop_redundant_exits(then_block, label) + drop_redundant_exits(else_block, label)
         }
-        Some(Stmt::Scope { body, .. }) => drop_needless(body, label),
+        Some(Stmt::Scope { body, .. }) => drop_redundant_exits(body, label),
         _ => 0,
     }
 }

@@ -10,7 +10,7 @@ use crate::kir::{AddressSpace, Const, MatrixPlace, MatrixType, Type, Value};
 use crate::{ShaderError, ShaderErrorKind};
 
 impl Lower<'_> {
-    /// Lowers a load of a matrix. Elements outside of the array are zero.
+    /// Lowers a load of a matrix. Elements out of bounds of the array are zero.
     pub(super) fn cooperative_load(
         &mut self,
         ty: Ty,
@@ -21,7 +21,7 @@ impl Lower<'_> {
         Ok(vec![self.builder.matrix_load(ty, place)])
     }
 
-    /// Lowers a store of a matrix. Elements outside of the array are not stored.
+    /// Lowers a store of a matrix. Elements out of bounds of the array are not stored.
     pub(super) fn cooperative_store(
         &mut self,
         target: Expr,
@@ -33,7 +33,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Returns the place of a matrix in memory.
+    /// Returns the memory operand of a load or store of a matrix.
     fn matrix_place(
         &mut self,
         ty: MatrixType,
@@ -42,7 +42,7 @@ impl Lower<'_> {
         self.spend(1)?;
         let (array, index) = self.array_and_index(data)?;
         let element = self.types.element(array.ty)?;
-        let Ty::Scalar(scalar) = element.ty else { return Err(no_array()) };
+        let Ty::Scalar(scalar) = element.ty else { return Err(not_an_array_element()) };
         if scalar != ty.element.ty() {
             let what = format!("a matrix of {} in an array of {scalar}", ty.element.ty());
             return Err(ShaderError::compiler(what));
@@ -63,16 +63,18 @@ impl Lower<'_> {
         let (array, index) = match *self.frame.expression(data.pointer) {
             Expression::Access { base, index } => (base, self.index(index)?),
             Expression::AccessIndex { base, index } => (base, self.constant(Const::u32(index))),
-            _ => return Err(no_array()),
+            _ => return Err(not_an_array_element()),
         };
-        let Operand::Pointer(array) = self.operand(array)? else { return Err(no_array()) };
-        let Ty::Array { .. } = array.ty else { return Err(no_array()) };
+        let Operand::Pointer(array) = self.operand(array)? else {
+            return Err(not_an_array_element());
+        };
+        let Ty::Array { .. } = array.ty else { return Err(not_an_array_element()) };
         let shared = match array.root {
             Root::Bytes(space) => !matches!(space, AddressSpace::Local(_)),
             Root::Leaves { shared, .. } => shared,
             Root::Vars(_) => false,
         };
-        if shared { Ok((array, index)) } else { Err(no_array()) }
+        if shared { Ok((array, index)) } else { Err(not_an_array_element()) }
     }
 
     /// Lowers `a * b + c`.
@@ -99,30 +101,32 @@ fn check_product(types: [Ty; 3]) -> Result<(), ShaderError> {
     let [a, b, c] = types.map(matrix_type);
     let (a, b, c) = (a?, b?, c?);
     if a.size != b.size || a.size != c.size {
-        return Err(refused("`coopMultiplyAdd` takes three matrices of one size"));
+        return Err(invalid("`coopMultiplyAdd` takes three matrices of one size"));
     }
     if MatrixType::multiplies(a, b, c) {
         return Ok(());
     }
-    let [left, right, sum] = [a, b, c].map(|matrix| matrix.element.ty());
-    Err(refused(&format!(
-        "there is no `coopMultiplyAdd` of {left} and {right} to {sum}: the factors are both f16, \
-         or all is f32"
+    let [left, right, result] = [a, b, c].map(|matrix| matrix.element.ty());
+    Err(invalid(&format!(
+        "there is no `coopMultiplyAdd` of {left} and {right} to {result}: the factors are both \
+         f16, or all is f32"
     )))
 }
 
-fn no_array() -> ShaderError {
-    refused(
+/// Returns the error for a load or store whose operand is not an element of an array of numbers
+/// that invocations share.
+fn not_an_array_element() -> ShaderError {
+    invalid(
         "cooperative matrices are read from and written to arrays of numbers in storage, uniform \
          or workgroup memory: give `&array[index]`",
     )
 }
 
-/// The error for a cooperative matrix in workgroup memory.
-pub(super) fn not_shared() -> ShaderError {
-    refused("a cooperative matrix cannot be in workgroup memory: store it to an array of numbers")
+/// Returns the error for a cooperative matrix in workgroup memory.
+pub(super) fn workgroup_matrix_error() -> ShaderError {
+    invalid("a cooperative matrix cannot be in workgroup memory: store it to an array of numbers")
 }
 
-fn refused(message: &str) -> ShaderError {
+fn invalid(message: &str) -> ShaderError {
     ShaderError::without_place(ShaderErrorKind::Validation, message.to_owned())
 }

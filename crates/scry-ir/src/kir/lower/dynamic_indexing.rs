@@ -1,5 +1,5 @@
-//! Finds dynamically indexed variables: these stay in memory, the others are promoted to registers
-//! (as by LLVM's mem2reg and SROA).
+//! Finds dynamically indexed variables. These must be in memory; the others can be in registers (as
+//! by LLVM's mem2reg and SROA).
 
 use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
 
@@ -33,17 +33,17 @@ impl IndexedVariables {
         let mut found = Self { functions: Vec::new(), globals };
         // Callees precede their callers.
         for function in handles::functions(module) {
-            found.function(function);
+            found.analyse(function);
         }
         found
     }
 
     /// Returns the indexed variables of the entry point.
-    pub fn entry(&self) -> Option<&FunctionVariables> {
+    pub fn entry_point(&self) -> Option<&FunctionVariables> {
         self.functions.last()
     }
 
-    fn function(&mut self, function: &Function) {
+    fn analyse(&mut self, function: &Function) {
         let mut indexed = FunctionVariables {
             arguments: vec![false; function.arguments.len()],
             locals: vec![false; function.local_variables.len()],
@@ -63,7 +63,7 @@ impl IndexedVariables {
             };
             bases.push(base);
         }
-        self.calls(&function.body, &bases, &mut indexed);
+        self.mark_arguments(&function.body, &bases, &mut indexed);
         self.functions.push(indexed);
     }
 
@@ -76,8 +76,13 @@ impl IndexedVariables {
         }
     }
 
-    /// Marks arguments of calls that the callee indexes.
-    fn calls(&mut self, block: &Block, bases: &[Option<Base>], indexed: &mut FunctionVariables) {
+    /// Marks the variables that calls pass to a parameter which the callee indexes.
+    fn mark_arguments(
+        &mut self,
+        block: &Block,
+        bases: &[Option<Base>],
+        indexed: &mut FunctionVariables,
+    ) {
         for statement in block.iter() {
             match statement {
                 Statement::Call { function, arguments, .. } => {
@@ -87,17 +92,17 @@ impl IndexedVariables {
                         }
                     }
                 }
-                Statement::Block(inner) => self.calls(inner, bases, indexed),
+                Statement::Block(inner) => self.mark_arguments(inner, bases, indexed),
                 Statement::If { accept, reject, .. } => {
-                    self.calls(accept, bases, indexed);
-                    self.calls(reject, bases, indexed);
+                    self.mark_arguments(accept, bases, indexed);
+                    self.mark_arguments(reject, bases, indexed);
                 }
                 Statement::Switch { cases, .. } => {
-                    cases.iter().for_each(|case| self.calls(&case.body, bases, indexed));
+                    cases.iter().for_each(|case| self.mark_arguments(&case.body, bases, indexed));
                 }
                 Statement::Loop { body, continuing, .. } => {
-                    self.calls(body, bases, indexed);
-                    self.calls(continuing, bases, indexed);
+                    self.mark_arguments(body, bases, indexed);
+                    self.mark_arguments(continuing, bases, indexed);
                 }
                 _ => {}
             }

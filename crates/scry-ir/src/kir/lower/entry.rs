@@ -13,12 +13,13 @@ impl Lower<'_> {
         let mut operands = Vec::new();
         let function = self.frame.function;
         for (nth, argument) in function.arguments.iter().enumerate() {
-            let is_it = |expression: &Expression| match expression {
+            let is_argument = |expression: &Expression| match expression {
                 Expression::FunctionArgument(at) => *at as usize == nth,
                 _ => false,
             };
-            if let Some((it, _)) = function.expressions.iter().find(|(_, it)| is_it(it)) {
-                self.at(function.expressions.get_span(it));
+            let mut expressions = function.expressions.iter();
+            if let Some((handle, _)) = expressions.find(|(_, it)| is_argument(it)) {
+                self.set_span(function.expressions.get_span(handle));
             }
             operands.push(self.entry_argument(argument)?);
         }
@@ -30,21 +31,22 @@ impl Lower<'_> {
         match (&argument.binding, &self.module.types[argument.ty].inner) {
             (None, TypeInner::Struct { members, .. }) => {
                 for member in members {
-                    self.built_in(member.binding.as_ref(), &mut values)?;
+                    self.push_built_in(member.binding.as_ref(), &mut values)?;
                 }
             }
-            (binding, _) => self.built_in(binding.as_ref(), &mut values)?,
+            (binding, _) => self.push_built_in(binding.as_ref(), &mut values)?,
         }
         Ok(Operand::Values(values.into()))
     }
 
-    fn built_in(
+    /// Appends the scalars of a built-in value.
+    fn push_built_in(
         &mut self,
         binding: Option<&Binding>,
         out: &mut Vec<Value>,
     ) -> Result<(), ShaderError> {
         let Some(Binding::BuiltIn(
-            which @ (BuiltIn::GlobalInvocationId
+            built_in @ (BuiltIn::GlobalInvocationId
             | BuiltIn::LocalInvocationId
             | BuiltIn::WorkGroupId
             | BuiltIn::NumWorkGroups
@@ -55,19 +57,19 @@ impl Lower<'_> {
             return Ok(());
         };
         for axis in 0..3 {
-            out.push(self.component(*which, axis));
+            out.push(self.built_in_component(*built_in, axis));
         }
         Ok(())
     }
 
-    /// Returns a built-in value along an axis.
-    fn component(&mut self, which: BuiltIn, axis: u8) -> Value {
-        match which {
+    /// Returns the component of a built-in vector along an axis.
+    fn built_in_component(&mut self, built_in: BuiltIn, axis: u8) -> Value {
+        match built_in {
             BuiltIn::GlobalInvocationId => self.global_id(axis),
             BuiltIn::LocalInvocationId => self.local_id(axis),
             BuiltIn::WorkGroupId => self.builder.builtin(Builtin::GroupId(axis)),
             BuiltIn::NumWorkGroups => self.builder.builtin(Builtin::GroupCount(axis)),
-            _ => self.constant(Const::u32(self.size[usize::from(axis)])),
+            _ => self.constant(Const::u32(self.workgroup_size[usize::from(axis)])),
         }
     }
 
@@ -88,9 +90,9 @@ impl Lower<'_> {
         Ok(self.builder.builtin(builtin))
     }
 
-    /// Returns the position in the workgroup: zero along an axis of one invocation.
+    /// Returns the position in the workgroup along an axis; zero if the axis has one invocation.
     fn local_id(&mut self, axis: u8) -> Value {
-        match self.size[usize::from(axis)] {
+        match self.workgroup_size[usize::from(axis)] {
             1 => self.constant(Const::u32(0)),
             _ => self.builder.builtin(Builtin::LocalId(axis)),
         }
@@ -99,7 +101,7 @@ impl Lower<'_> {
     /// Returns `workgroup_id * size + local_id`.
     fn global_id(&mut self, axis: u8) -> Value {
         let group = self.builder.builtin(Builtin::GroupId(axis));
-        let size = self.size[usize::from(axis)];
+        let size = self.workgroup_size[usize::from(axis)];
         if size == 1 {
             return group;
         }
@@ -109,17 +111,18 @@ impl Lower<'_> {
         self.builder.binary(BinaryOp::Add, first, local)
     }
 
-    /// Returns `x + width * (y + height * z)`, without axes of one invocation.
+    /// Returns `x + width * (y + height * z)` of the position in the workgroup, without axes of one
+    /// invocation.
     fn local_index(&mut self) -> Value {
         let mut sum = None;
         let mut stride = 1;
-        for (axis, size) in (0..).zip(self.size) {
+        for (axis, size) in (0..).zip(self.workgroup_size) {
             if size > 1 {
                 let id = self.local_id(axis);
-                let part = self.times(id, stride);
+                let term = self.multiply_by(id, stride);
                 sum = Some(match sum {
-                    Some(sum) => self.builder.binary(BinaryOp::Add, sum, part),
-                    None => part,
+                    Some(sum) => self.builder.binary(BinaryOp::Add, sum, term),
+                    None => term,
                 });
             }
             stride *= size;

@@ -1,4 +1,4 @@
-//! Expressions; other files lower each kind.
+//! Dispatches expressions to the files that lower them.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ impl Lower<'_> {
     /// Lowers an `Emit` statement.
     pub(super) fn emit(&mut self, range: &Range<Expression>) -> Result<(), ShaderError> {
         for handle in range.clone() {
-            self.at(self.frame.function.expressions.get_span(handle));
+            self.set_span(self.frame.function.expressions.get_span(handle));
             self.spend(1)?;
             let operand = self.evaluate(handle)?;
             self.define(handle, operand);
@@ -35,15 +35,15 @@ impl Lower<'_> {
             Expression::Constant(constant) => {
                 self.global_expression(self.module.constants[constant].init)
             }
-            Expression::ZeroValue(ty) => self.zero(self.types.of(ty)?),
+            Expression::ZeroValue(ty) => self.zero(self.types.ty_of(ty)?),
             Expression::Compose { ty, ref components } => self.lower_compose(ty, components),
             Expression::Splat { size, value } => {
                 super::constants::splat(&self.operand(value)?, size)
             }
             Expression::Swizzle { size, vector, pattern } => {
                 let vector = self.values(vector)?;
-                let picked = pattern[..size as usize].iter().map(|at| vector[*at as usize]);
-                Ok(Operand::Values(picked.collect()))
+                let components = pattern[..size as usize].iter().map(|at| vector[*at as usize]);
+                Ok(Operand::Values(components.collect()))
             }
             Expression::FunctionArgument(at) => Ok(self.frame.arguments[at as usize].clone()),
             Expression::GlobalVariable(global) => Ok(Operand::Pointer(self.global(global)?)),
@@ -68,20 +68,24 @@ impl Lower<'_> {
         components: &[Expr],
     ) -> Result<Operand, ShaderError> {
         let parts = self.operands(components)?;
-        self.compose(self.types.of(ty)?, &parts)
+        self.compose(self.types.ty_of(ty)?, &parts)
     }
 
     /// Lowers a load, without a copy if its only use is the store that follows.
     fn lower_load(&mut self, handle: Expr, pointer: Expr) -> Result<Operand, ShaderError> {
         let pointer = self.pointer(pointer)?;
-        if self.frame.moved == Some(handle) { self.view(pointer) } else { self.load(&pointer) }
+        if self.frame.stored_load == Some(handle) {
+            return self.load_unchanging(pointer);
+        }
+        self.load(&pointer)
     }
 
     fn argument(&mut self, handle: Expr) -> Result<Argument, ShaderError> {
         Ok((self.ty(handle)?.shape(), self.values(handle)?))
     }
 
-    /// Lowers an operator or a builtin function.
+    /// Lowers an operator, a built-in function, a conversion or an operation on cooperative
+    /// matrices.
     fn lower_operation(&mut self, handle: Expr) -> Result<Vec<Value>, ShaderError> {
         match *self.frame.expression(handle) {
             Expression::Unary { op, expr } => {
@@ -103,8 +107,8 @@ impl Lower<'_> {
             }
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
                 let mut arguments = Vec::with_capacity(4);
-                for given in [Some(arg), arg1, arg2, arg3].into_iter().flatten() {
-                    arguments.push(self.argument(given)?);
+                for arg in [Some(arg), arg1, arg2, arg3].into_iter().flatten() {
+                    arguments.push(self.argument(arg)?);
                 }
                 let shaped: Vec<_> = arguments.iter().map(shaped).collect();
                 math::math(&mut self.builder, fun, &shaped)
@@ -116,7 +120,7 @@ impl Lower<'_> {
             Expression::CooperativeMultiplyAdd { a, b, c } => {
                 self.cooperative_multiply_add([a, b, c])
             }
-            ref other => Err(refusal(other)),
+            ref other => Err(unsupported(other)),
         }
     }
 
@@ -138,9 +142,9 @@ impl Lower<'_> {
     }
 }
 
-/// Returns the error for an unsupported expression. Textures, ray queries etc. have been refused by
-/// the validator.
-fn refusal(expression: &Expression) -> ShaderError {
+/// Returns the error for an unsupported expression. The validator has already rejected textures,
+/// ray queries and the like.
+fn unsupported(expression: &Expression) -> ShaderError {
     ShaderError::compiler(match expression {
         Expression::CallResult(_)
         | Expression::AtomicResult { .. }

@@ -16,9 +16,9 @@ pub(super) type Expr = Handle<Expression>;
 /// A lowered expression.
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
-    /// A value, as scalars.
+    /// A value, as a list of scalars.
     Values(Rc<[Value]>),
-    /// A pointer in WGSL.
+    /// A value of a WGSL pointer type.
     Pointer(Pointer),
     /// A value that is too large for scalars, in memory that is not written while it is used.
     Memory(Pointer),
@@ -29,15 +29,15 @@ pub(super) enum Operand {
 /// The targets of `break` and `continue`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Targets {
-    pub leave: Label,
-    pub next: Option<Label>,
+    pub break_to: Label,
+    pub continue_to: Option<Label>,
 }
 
-/// Whether the value of an expression is also saved in variables.
+/// Whether the value of an expression is also saved in variables, one for each scalar.
 #[derive(Clone)]
 enum Saved {
     No,
-    /// It will be saved when it is evaluated.
+    /// It is to be saved when it is evaluated.
     OnEvaluation,
     In(Vec<Var>),
 }
@@ -48,17 +48,19 @@ pub(super) struct Frame<'m> {
     pub info: &'m FunctionInfo,
     pub arguments: Vec<Operand>,
     pub locals: Vec<Pointer>,
-    /// The target of `return`, and the variable of its result.
+    /// The target of `return`.
     pub exit: Label,
+    /// The variable to which `return` stores its value; `None` if there is no value, or if the
+    /// only `return` is the last statement.
     pub result: Option<Pointer>,
-    /// Innermost last.
+    /// The targets of the enclosing loops and switches, the innermost last.
     pub targets: Vec<Targets>,
-    /// A load whose only use is the store that follows.
-    pub moved: Option<Expr>,
+    /// A load whose only use is the store that follows: its value is not copied to a temporary.
+    pub stored_load: Option<Expr>,
     /// Lowered expressions, by handle.
     values: Vec<Option<Operand>>,
-    /// Saved values, by handle: of expressions that are used where their values might not be
-    /// visible.
+    /// Whether values are saved, by handle. The values of expressions that are used where they
+    /// might not be visible are.
     saved: Vec<Saved>,
 }
 
@@ -72,7 +74,7 @@ impl<'m> Frame<'m> {
             exit: Label::KERNEL,
             result: None,
             targets: Vec::new(),
-            moved: None,
+            stored_load: None,
             values: vec![None; function.expressions.len()],
             saved: vec![Saved::No; function.expressions.len()],
         }
@@ -83,7 +85,7 @@ impl<'m> Frame<'m> {
     }
 
     /// Returns the lowered expression, if it has been evaluated.
-    pub fn known(&self, handle: Expr) -> Option<&Operand> {
+    pub fn get(&self, handle: Expr) -> Option<&Operand> {
         self.values[handle.index()].as_ref()
     }
 }
@@ -92,13 +94,13 @@ impl Lower<'_> {
     /// Records a lowered expression.
     pub(super) fn define(&mut self, handle: Expr, operand: Operand) {
         if !matches!(self.frame.saved[handle.index()], Saved::No) {
-            self.frame.saved[handle.index()] = Saved::In(self.keep(&operand));
+            self.frame.saved[handle.index()] = Saved::In(self.save(&operand));
         }
         self.frame.values[handle.index()] = Some(operand);
     }
 
     /// Saves the scalars of an operand in new variables.
-    fn keep(&mut self, operand: &Operand) -> Vec<Var> {
+    fn save(&mut self, operand: &Operand) -> Vec<Var> {
         let values: &[Value] = match operand {
             Operand::Values(values) => values,
             Operand::Pointer(pointer) | Operand::Memory(pointer) => pointer.index.as_slice(),
@@ -115,19 +117,20 @@ impl Lower<'_> {
 
     /// Requests that the values of these expressions are saved in variables when they are
     /// evaluated. Expressions that have been evaluated are visible anyway.
-    pub(super) fn share(&mut self, wanted: &[Expr]) {
-        for &handle in wanted {
-            if self.frame.known(handle).is_none() {
+    pub(super) fn save_on_evaluation(&mut self, handles: &[Expr]) {
+        for &handle in handles {
+            if self.frame.get(handle).is_none() {
                 self.frame.saved[handle.index()] = Saved::OnEvaluation;
             }
         }
     }
 
-    /// Reloads the values of these expressions from their variables, if `hidden`.
-    pub(super) fn unshare(&mut self, wanted: &[Expr], hidden: bool) {
-        for handle in wanted {
-            let kept = std::mem::replace(&mut self.frame.saved[handle.index()], Saved::No);
-            if let (true, Saved::In(vars)) = (hidden, kept) {
+    /// Stops saving the values of these expressions. If the values are not visible here (`hidden`),
+    /// reads them from the variables.
+    pub(super) fn restore_saved(&mut self, handles: &[Expr], hidden: bool) {
+        for handle in handles {
+            let saved = std::mem::replace(&mut self.frame.saved[handle.index()], Saved::No);
+            if let (true, Saved::In(vars)) = (hidden, saved) {
                 let mut values = Vec::with_capacity(vars.len());
                 for var in vars {
                     values.push(self.builder.get(var));
@@ -143,9 +146,10 @@ impl Lower<'_> {
         }
     }
 
-    /// Returns a lowered expression: evaluated by an earlier `Emit`, or of a kind without one.
+    /// Returns a lowered expression. It has been evaluated by an earlier `Emit`, or is of a kind
+    /// that needs none, such as a literal, and is evaluated here.
     pub(super) fn operand(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
-        match self.frame.known(handle) {
+        match self.frame.get(handle) {
             Some(operand) => Ok(operand.clone()),
             None => self.evaluate(handle),
         }
@@ -164,7 +168,7 @@ impl Lower<'_> {
     pub(super) fn values(&mut self, handle: Expr) -> Result<Rc<[Value]>, ShaderError> {
         let operand = self.operand(handle)?;
         let ty = self.ty(handle)?;
-        self.scalarised(&operand, ty)
+        self.scalars_of(&operand, ty)
     }
 
     /// Returns the only scalar of a value.
@@ -176,7 +180,7 @@ impl Lower<'_> {
         Ok(value)
     }
 
-    /// Returns a scalar index, bitcast to `u32`.
+    /// Returns the value of an integer expression, bitcast to `u32`.
     pub(super) fn index(&mut self, handle: Expr) -> Result<Value, ShaderError> {
         let value = self.scalar(handle)?;
         match self.builder.kir().constant(value) {
@@ -185,7 +189,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Returns a pointer.
+    /// Returns the pointer that an expression evaluates to.
     pub(super) fn pointer(&mut self, handle: Expr) -> Result<Pointer, ShaderError> {
         match self.operand(handle)? {
             Operand::Pointer(pointer) => Ok(pointer),
@@ -196,8 +200,8 @@ impl Lower<'_> {
     /// Returns the type of an expression.
     pub(super) fn ty(&self, handle: Expr) -> Result<Ty, ShaderError> {
         match &self.frame.info[handle].ty {
-            naga::proc::TypeResolution::Handle(ty) => self.types.of(*ty),
-            naga::proc::TypeResolution::Value(inner) => self.types.of_inner(inner),
+            naga::proc::TypeResolution::Handle(ty) => self.types.ty_of(*ty),
+            naga::proc::TypeResolution::Value(inner) => self.types.ty_of_inner(inner),
         }
     }
 }

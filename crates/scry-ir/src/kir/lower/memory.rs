@@ -12,22 +12,22 @@ use crate::kir::{AtomicOp, Barrier, BinaryOp, Const, Stmt, Type, Value, Var};
 impl Lower<'_> {
     /// Lowers a load.
     pub(super) fn load(&mut self, pointer: &Pointer) -> Result<Operand, ShaderError> {
-        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
-            let copy = self.variable(pointer.ty, true)?;
+        if self.types.scalar_count(pointer.ty) > MAX_SCALARISED {
+            let copy = self.allocate(pointer.ty, true)?;
             self.copy(&copy, pointer)?;
             return Ok(Operand::Memory(copy));
         }
         Ok(Operand::Values(self.read_all(pointer)?))
     }
 
-    /// Lowers a load from workgroup memory between barriers. A large value is copied between two
-    /// barriers, and not known to be uniform.
+    /// Lowers `workgroupUniformLoad`. A large value is copied to local memory between two barriers;
+    /// the uniformity analysis then classifies it as varying.
     pub(super) fn load_uniform(&mut self, pointer: &Pointer) -> Result<Operand, ShaderError> {
-        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
+        if self.types.scalar_count(pointer.ty) > MAX_SCALARISED {
             self.builder.barrier(Barrier::Workgroup);
-            let copied = self.load(pointer)?;
+            let value = self.load(pointer)?;
             self.builder.barrier(Barrier::Workgroup);
-            return Ok(copied);
+            return Ok(value);
         }
         let mut values = Vec::new();
         self.read_uniform(pointer, &mut values)?;
@@ -38,7 +38,10 @@ impl Lower<'_> {
         let (ty, count) = match pointer.ty {
             Ty::Scalar(ty) | Ty::Atomic(ty) => (ty, 1),
             Ty::Vector { len, ty } => (ty, len),
-            _ => return self.for_each_part(pointer, &mut |this, it| this.read_uniform(&it, out)),
+            _ => {
+                return self
+                    .for_each_part(pointer, &mut |this, part| this.read_uniform(&part, out));
+            }
         };
         self.spend(count.into())?;
         let place = self.place(pointer, ty)?;
@@ -46,9 +49,10 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Returns the value of memory that is not written while the value is used.
-    pub(super) fn view(&mut self, pointer: Pointer) -> Result<Operand, ShaderError> {
-        if self.types.scalars(pointer.ty) > MAX_SCALARISED {
+    /// Lowers a load from memory that is not written while the value is used: a large value is not
+    /// copied.
+    pub(super) fn load_unchanging(&mut self, pointer: Pointer) -> Result<Operand, ShaderError> {
+        if self.types.scalar_count(pointer.ty) > MAX_SCALARISED {
             return Ok(Operand::Memory(pointer));
         }
         self.load(&pointer)
@@ -65,7 +69,7 @@ impl Lower<'_> {
     }
 
     /// Returns the scalars of an operand of type `ty`.
-    pub(super) fn scalarised(
+    pub(super) fn scalars_of(
         &mut self,
         operand: &Operand,
         ty: Ty,
@@ -86,6 +90,7 @@ impl Lower<'_> {
         Ok(values.into())
     }
 
+    /// Loads a value and appends its scalars.
     fn read(&mut self, pointer: &Pointer, out: &mut Vec<Value>) -> Result<(), ShaderError> {
         match pointer.ty {
             Ty::Scalar(ty) => self.read_run(pointer, ty, 1, out),
@@ -117,21 +122,23 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Stores the scalars of a value.
     pub(super) fn write_all(
         &mut self,
         pointer: &Pointer,
         values: &[Value],
     ) -> Result<(), ShaderError> {
-        let mut left = values;
-        self.write(pointer, &mut left)
+        let mut remaining = values;
+        self.write(pointer, &mut remaining)
     }
 
+    /// Stores the first of `values` and removes them from the list.
     fn write(&mut self, pointer: &Pointer, values: &mut &[Value]) -> Result<(), ShaderError> {
         match pointer.ty {
             Ty::Scalar(ty) => self.write_run(pointer, ty, 1, values),
             Ty::Vector { len, ty } => self.write_run(pointer, ty, len.into(), values),
             Ty::Atomic(ty) => {
-                let value = take(values, 1)?[0];
+                let value = split_off_first(values, 1)?[0];
                 let place = self.place(pointer, ty)?;
                 self.builder.atomic(ty, AtomicOp::Store, place, Some(value), None);
                 Ok(())
@@ -149,7 +156,7 @@ impl Lower<'_> {
         values: &mut &[Value],
     ) -> Result<(), ShaderError> {
         self.spend(count)?;
-        let run = take(values, count)?;
+        let run = split_off_first(values, count)?;
         if let Root::Vars(first) = pointer.root {
             for (at, &value) in (first..).zip(run) {
                 self.builder.set(Var(at), value);
@@ -184,7 +191,7 @@ impl Lower<'_> {
 
     /// Copies a value of any size. Source and target are the same or do not overlap.
     fn copy(&mut self, to: &Pointer, from: &Pointer) -> Result<(), ShaderError> {
-        if self.types.scalars(to.ty) <= MAX_SCALARISED {
+        if self.types.scalar_count(to.ty) <= MAX_SCALARISED {
             let values = self.read_all(from)?;
             return self.write_all(to, &values);
         }
@@ -195,7 +202,7 @@ impl Lower<'_> {
             }
             return Ok(());
         }
-        self.for_each_index(to.ty, &mut |this, at| {
+        self.emit_element_loop(to.ty, &mut |this, at| {
             let (to, from) = (this.element_of(*to, at)?, this.element_of(*from, at)?);
             this.copy(&to, &from)
         })
@@ -203,7 +210,7 @@ impl Lower<'_> {
 
     /// Sets a variable of any size to zero.
     pub(super) fn clear(&mut self, to: &Pointer) -> Result<(), ShaderError> {
-        if self.types.scalars(to.ty) <= MAX_SCALARISED {
+        if self.types.scalar_count(to.ty) <= MAX_SCALARISED {
             let zeros = self.zeros(to.ty)?;
             return self.write_all(to, &zeros);
         }
@@ -214,14 +221,15 @@ impl Lower<'_> {
             }
             return Ok(());
         }
-        self.for_each_index(to.ty, &mut |this, at| {
+        self.emit_element_loop(to.ty, &mut |this, at| {
             let to = this.element_of(*to, at)?;
             this.clear(&to)
         })
     }
 
-    /// Adds a loop over the elements of an array.
-    fn for_each_index(
+    /// Emits a loop over the elements of an array; `body` emits the body for the element at an
+    /// index.
+    fn emit_element_loop(
         &mut self,
         array: Ty,
         body: &mut dyn FnMut(&mut Self, ElementIndex) -> Result<(), ShaderError>,
@@ -246,7 +254,7 @@ impl Lower<'_> {
 }
 
 /// Splits off the first values of a list.
-fn take<'a>(values: &mut &'a [Value], count: usize) -> Result<&'a [Value], ShaderError> {
+fn split_off_first<'a>(values: &mut &'a [Value], count: usize) -> Result<&'a [Value], ShaderError> {
     let (first, rest) = values
         .split_at_checked(count)
         .ok_or_else(|| ShaderError::compiler("a value has fewer parts than its type".into()))?;

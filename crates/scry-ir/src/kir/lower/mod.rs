@@ -63,14 +63,14 @@ pub struct KirOptions {
 /// Maximum scalars of a value in registers; larger values are in memory and copied in loops.
 const MAX_SCALARISED: u64 = 256;
 
-/// Maximum work of a lowering: the number of values, and of steps that produce none.
+/// Maximum number of values, and of lowering steps: statements, expressions and scalars accessed.
 const MAX_WORK: u64 = 2_000_000;
 
 /// Maximum nesting of blocks.
-const MAX_DEPTH: u32 = 1000;
+const MAX_BLOCK_DEPTH: u32 = 1000;
 
 /// Maximum nesting of calls.
-const MAX_CALLS: u32 = 4000;
+const MAX_CALL_DEPTH: u32 = 4000;
 
 impl Program {
     /// Lowers the program to the kernel IR.
@@ -91,17 +91,18 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// [`Validation`](ShaderErrorKind::Validation) for products of cooperative matrices that cannot
-    /// be multiplied, and for cooperative matrices elsewhere than they can be,
+    /// [`Validation`](ShaderErrorKind::Validation) for products of cooperative matrices of
+    /// unsupported types, and for cooperative matrices in memory that cannot contain them,
     /// [`TooComplex`](ShaderErrorKind::TooComplex) for a kernel that becomes too large when its
     /// functions are inlined, [`Compiler`](ShaderErrorKind::Compiler) if the lowering fails.
     pub fn to_kir(&self, options: &KirOptions) -> Result<Kir, ShaderError> {
         self.with_kir(options, |kir| kir)
     }
 
-    /// Lowers the program to the kernel IR, and calls `work` with it on a thread with enough stack
-    /// for recursion over the most deeply nested blocks, for which the caller's stack may be too
-    /// small. A kernel that was built in the IR is the same for all options: it is always checked.
+    /// Lowers the program to the kernel IR, and calls `work` with it on a thread whose stack is
+    /// large enough for recursion over the most deeply nested blocks. The caller's stack may be too
+    /// small for that. The options do not affect a kernel that was built in the IR: it is always
+    /// checked.
     ///
     /// ```
     /// use scry_ir::{Program, kir::KirOptions};
@@ -171,31 +172,36 @@ struct Lower<'m> {
     interface: &'m Interface,
     types: Types<'m>,
     indexed: Rc<IndexedVariables>,
+    /// Whether indices are clamped ([`KirOptions::checked`]).
     checked: bool,
-    /// The workgroup size.
-    size: [u32; 3],
+    workgroup_size: [u32; 3],
     builder: Builder,
     frame: Frame<'m>,
     /// Pointers to global variables that have been used.
     globals: Vec<Option<Pointer>>,
     /// Global expressions that have been used.
     global_expressions: Vec<Option<Operand>>,
-    /// Local variables of functions that are in memory.
+    /// Local variables of functions, if they are in memory.
     local_arrays: HashMap<*const LocalVariable, Pointer>,
+    /// Constants that have been added to the start of the kernel.
     constants: HashMap<Const, Value, RandomState>,
+    /// Local arrays that are filled with constants at the start of the kernel.
     tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
     /// For each buffer, the length of its runtime-sized array and the index of its last element,
     /// once computed.
     lengths: Vec<Option<(Value, Value)>>,
-    /// Number of exits from each scope, by label.
-    leaves: Vec<u32>,
-    depth: u32,
-    calls: u32,
+    /// Number of exits from each scope or loop, by label.
+    exits: Vec<u32>,
+    /// Number of open blocks.
+    block_depth: u32,
+    /// Number of calls that are being inlined.
+    call_depth: u32,
+    /// Number of lowering steps so far.
     work: u64,
     source: &'m SourceText,
     /// The statement or expression that is being lowered.
     span: Span,
-    /// Its line.
+    /// The line of `span`, where the search for the next line starts.
     line: usize,
 }
 
@@ -217,9 +223,9 @@ pub(crate) fn optimised(mut kir: Kir) -> Result<Kir, ShaderError> {
 /// Lowers a program, without optimisation.
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
-    lower.entry_point().map_err(|error| lower.placed(error))?;
+    lower.entry_point().map_err(|error| lower.with_location(error))?;
     let mut kir = lower.builder.finish();
-    control::drop_needless(&mut kir.body, Label::KERNEL);
+    control::drop_redundant_exits(&mut kir.body, Label::KERNEL);
     termination::mark_finite(&mut kir);
     check_lowered(&kir)?;
     Ok(kir)
@@ -237,26 +243,26 @@ fn check_lowered(kir: &Kir) -> Result<(), ShaderError> {
 
 impl<'m> Lower<'m> {
     fn entry_point(&mut self) -> Result<(), ShaderError> {
-        self.declare();
+        self.declare_bindings();
         self.frame.arguments = self.entry_arguments()?;
         self.initialise_private()?;
         let indexed = self.indexed.clone();
-        if let Some(findings) = indexed.entry() {
-            self.locals(findings, false)?;
+        if let Some(variables) = indexed.entry_point() {
+            self.create_locals(variables, false)?;
         }
         self.statements(&self.frame.function.body)
     }
 
-    /// Notes where in the source the code that is being lowered stems from.
-    fn at(&mut self, span: Span) {
+    /// Sets the source position of the code that is being lowered.
+    fn set_span(&mut self, span: Span) {
         if span.is_defined() && span != self.span {
             self.span = span;
             self.builder.set_position(self.source.location(span, &mut self.line));
         }
     }
 
-    /// Returns an error with the position of the code that is being lowered.
-    fn placed(&self, error: ShaderError) -> ShaderError {
+    /// Adds the source position of the code that is being lowered to an error without one.
+    fn with_location(&self, error: ShaderError) -> ShaderError {
         if error.location.is_some() || !self.span.is_defined() {
             return error;
         }
@@ -273,7 +279,7 @@ impl<'m> Lower<'m> {
             types: Types::new(module),
             indexed: Rc::new(IndexedVariables::new(module)),
             checked: options.checked,
-            size: entry.workgroup_size,
+            workgroup_size: entry.workgroup_size,
             builder: Builder::new(&interface.entry_point, entry.workgroup_size),
             frame: Frame::new(&entry.function, info.get_entry_point(0), Vec::new()),
             globals: vec![None; module.global_variables.len()],
@@ -282,9 +288,9 @@ impl<'m> Lower<'m> {
             constants: HashMap::default(),
             tables: HashMap::new(),
             lengths: vec![None; interface.bindings.len()],
-            leaves: Vec::new(),
-            depth: 0,
-            calls: 0,
+            exits: Vec::new(),
+            block_depth: 0,
+            call_depth: 0,
             work: 0,
             source,
             span: Span::UNDEFINED,
@@ -293,10 +299,10 @@ impl<'m> Lower<'m> {
     }
 
     /// Declares buffers and immediates as in the interface.
-    fn declare(&mut self) {
+    fn declare_bindings(&mut self) {
         for binding in &self.interface.bindings {
             let buffer = self.builder.buffer(binding.access.writes());
-            self.builder.buffer_of(buffer, &binding.name, element_type::of(&binding.layout));
+            self.builder.buffer_of(buffer, &binding.name, element_type::of_layout(&binding.layout));
             self.builder.buffer_size(buffer, binding.layout.min_binding_size());
         }
         if let Some(immediates) = &self.interface.immediates {
@@ -304,7 +310,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// Counts steps; refuses a kernel with too many.
+    /// Counts lowering steps; returns an error if they or the values are more than [`MAX_WORK`].
     fn spend(&mut self, steps: usize) -> Result<(), ShaderError> {
         self.work += steps as u64;
         if self.work.max(self.builder.kir().values.len() as u64) <= MAX_WORK {
@@ -317,7 +323,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// The error for a program that is too large to be lowered.
+/// Returns the error for a program that is too large to be lowered.
 fn too_complex(message: String) -> ShaderError {
     ShaderError::without_place(ShaderErrorKind::TooComplex, message)
 }

@@ -10,18 +10,20 @@ use crate::kir::{AddressSpace, BinaryOp, Const, Place, Type, Value};
 pub(super) enum Root {
     /// Memory with WGSL's layout; strides and offsets are in bytes.
     Bytes(AddressSpace),
-    /// Arrays of scalars, one for each leaf of the type, from number `first` on; strides and
+    /// Arrays of scalars, one for each leaf of the type (see [`Types`](super::types::Types)), from
+    /// number `first` on; in workgroup memory if `shared`, else in local memory. Strides and
     /// offsets count values of the pointer's type.
     Leaves { shared: bool, first: u32 },
     /// Variables, one for each scalar of the type, from this number on.
     Vars(u32),
 }
 
-/// A pointer to element `index * stride + offset` of its root.
+/// A pointer to `index * stride + offset` in its root, whose kind determines the unit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pointer {
     pub root: Root,
     pub ty: Ty,
+    /// `None` is zero.
     pub index: Option<Value>,
     pub stride: u32,
     pub offset: u32,
@@ -50,9 +52,9 @@ impl Lower<'_> {
         let member = self.types.member(handle, at)?;
         let mut part = Pointer { ty: member.ty, ..pointer };
         match &mut part.root {
-            Root::Bytes(_) => part.offset += member.bytes,
-            Root::Leaves { first, .. } => *first += member.leaves,
-            Root::Vars(first) => *first += member.scalars,
+            Root::Bytes(_) => part.offset += member.offset,
+            Root::Leaves { first, .. } => *first += member.first_leaf,
+            Root::Vars(first) => *first += member.first_scalar,
         }
         Ok(part)
     }
@@ -69,7 +71,7 @@ impl Lower<'_> {
         match (&mut part.root, at) {
             (Root::Bytes(_), ElementIndex::Constant(at)) => part.offset += at * element.stride,
             (Root::Bytes(_), ElementIndex::Value(at)) => {
-                self.step_bytes(&mut part, at, element.stride)
+                self.add_index(&mut part, at, element.stride)
             }
             (Root::Leaves { .. }, at) => {
                 let len = element.len.unwrap_or(1);
@@ -77,11 +79,11 @@ impl Lower<'_> {
                 part.offset *= len;
                 match at {
                     ElementIndex::Constant(at) => part.offset += at,
-                    ElementIndex::Value(at) => self.step_bytes(&mut part, at, 1),
+                    ElementIndex::Value(at) => self.add_index(&mut part, at, 1),
                 }
             }
             (Root::Vars(first), ElementIndex::Constant(at)) => {
-                *first += at * self.types.scalars(element.ty) as u32;
+                *first += at * self.types.scalar_count(element.ty) as u32;
             }
             (Root::Vars(_), ElementIndex::Value(_)) => {
                 let what = "a variable that is indexed lies in no memory";
@@ -91,26 +93,27 @@ impl Lower<'_> {
         Ok(part)
     }
 
-    /// Adds `at * stride` to a pointer. Different strides are replaced by their greatest common
-    /// divisor.
-    fn step_bytes(&mut self, part: &mut Pointer, at: Value, stride: u32) {
+    /// Adds `at * stride` to a pointer. If the pointer has an index with another stride, the sum of
+    /// both has their greatest common divisor as its stride.
+    fn add_index(&mut self, part: &mut Pointer, at: Value, stride: u32) {
         let Some(index) = part.index else {
             (part.index, part.stride) = (Some(at), stride);
             return;
         };
         let common = gcd(part.stride, stride);
-        let index = self.times(index, part.stride / common);
-        let at = self.times(at, stride / common);
+        let index = self.multiply_by(index, part.stride / common);
+        let at = self.multiply_by(at, stride / common);
         part.index = Some(self.builder.binary(BinaryOp::Add, index, at));
         part.stride = common;
     }
 
-    pub(super) fn times(&mut self, value: Value, by: u32) -> Value {
-        if by == 1 {
+    /// Multiplies a `U32` by a constant.
+    pub(super) fn multiply_by(&mut self, value: Value, factor: u32) -> Value {
+        if factor == 1 {
             return value;
         }
-        let by = self.constant(Const::u32(by));
-        self.builder.binary(BinaryOp::Mul, value, by)
+        let factor = self.constant(Const::u32(factor));
+        self.builder.binary(BinaryOp::Mul, value, factor)
     }
 
     /// Returns the address of the first scalar that a pointer refers to.
@@ -118,7 +121,7 @@ impl Lower<'_> {
         let (space, unit) = match pointer.root {
             Root::Bytes(space) => (space, 1),
             Root::Leaves { shared, first } => {
-                let unit = self.types.scalars(pointer.ty) as u32 * scalar.size();
+                let unit = self.types.scalar_count(pointer.ty) as u32 * scalar.size();
                 (
                     if shared {
                         AddressSpace::Workgroup(first)

@@ -2,7 +2,7 @@
 
 use crate::kir::{Type, Value};
 
-/// The type that a list of scalars represents.
+/// What a list of scalars represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     /// One scalar.
@@ -15,7 +15,7 @@ pub(crate) enum Shape {
     Aggregate,
 }
 
-/// A value of WGSL.
+/// A WGSL value: its scalars, and what they represent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shaped<'a> {
     pub shape: Shape,

@@ -1,4 +1,4 @@
-//! Short-circuit evaluation: the front end lowers `&&` and `||` to a branch that stores to a flag.
+//! Short-circuit evaluation: naga lowers `&&` and `||` to a branch whose blocks store to a flag.
 //!
 //! If the right-hand side is cheap and has no effects, it is evaluated speculatively, without a
 //! branch.
@@ -11,75 +11,84 @@ use super::pointers::Root;
 use crate::ShaderError;
 use crate::kir::{BinaryOp, UnaryOp, Value};
 
-/// Maximum number of expressions that are evaluated speculatively.
-const MAX_EXPRESSIONS: usize = 32;
+/// A right-hand side is evaluated speculatively if it has fewer expressions than this.
+const EXPRESSION_LIMIT: usize = 32;
 
-/// A choice between a constant and a computed bool.
-struct Choice<'m> {
+/// A branch that stores a computed bool to a flag in one block, and a constant in the other.
+struct ShortCircuit<'m> {
     flag: Handle<LocalVariable>,
     /// The constant.
-    settled: bool,
+    constant: bool,
     /// The value of the condition for which the bool is computed.
-    when: bool,
-    /// The block that computes the bool, its statements but the last, and the bool.
-    computed: &'m Block,
-    block: &'m [Statement],
+    computed_if: bool,
+    /// The block that computes the bool.
+    block: &'m Block,
+    /// The statements of that block before the store.
+    computation: &'m [Statement],
+    /// The computed bool.
     value: Expr,
 }
 
 impl<'m> Lower<'m> {
-    /// Lowers a branch without control flow, if it is a short-circuit branch. Returns whether it
-    /// is.
-    pub(super) fn short_circuit(
+    /// Lowers a branch without control flow, if it is a short-circuit branch that can be evaluated
+    /// speculatively. Returns whether it is.
+    pub(super) fn lower_short_circuit(
         &mut self,
         condition: Expr,
         accept: &'m Block,
         reject: &'m Block,
     ) -> Result<bool, ShaderError> {
-        let Some(choice) = self.choice(accept, reject) else {
+        let Some(branch) = self.match_short_circuit(accept, reject) else {
             return Ok(false);
         };
-        let mut budget = MAX_EXPRESSIONS;
-        if !self.is_harmless(choice.block, &mut budget) {
+        let mut budget = EXPRESSION_LIMIT;
+        if !self.is_speculatable(branch.computation, &mut budget) {
             return Ok(false);
         }
-        // A constant is the result if the condition is not `when`.
-        let and = !choice.settled;
-        let first = self.truth(condition, choice.when == and)?;
-        self.first_statements(choice.computed, choice.block.len())?;
-        let second = self.scalar(choice.value)?;
-        let op = if and { BinaryOp::And } else { BinaryOp::Or };
+        // Where the condition is not `computed_if`, the result is the constant. So it is
+        // `(condition == computed_if) && value` if the constant is false, else
+        // `(condition != computed_if) || value`.
+        let is_and = !branch.constant;
+        let first = self.condition_equals(condition, branch.computed_if == is_and)?;
+        self.first_statements(branch.block, branch.computation.len())?;
+        let second = self.scalar(branch.value)?;
+        let op = if is_and { BinaryOp::And } else { BinaryOp::Or };
         let value = self.builder.binary(op, first, second);
-        let flag = self.frame.locals[choice.flag.index()];
+        let flag = self.frame.locals[branch.flag.index()];
         self.store(&flag, &Operand::Values([value].into()))?;
         Ok(true)
     }
 
-    /// Returns a condition, or its negation.
-    fn truth(&mut self, condition: Expr, positive: bool) -> Result<Value, ShaderError> {
-        if !positive
+    /// Returns a condition, or its negation if `expected` is false.
+    fn condition_equals(&mut self, condition: Expr, expected: bool) -> Result<Value, ShaderError> {
+        if !expected
             && let Expression::Unary { op: UnaryOperator::LogicalNot, expr } =
                 *self.frame.expression(condition)
         {
             return self.scalar(expr);
         }
         let value = self.scalar(condition)?;
-        Ok(if positive { value } else { self.builder.unary(UnaryOp::Not, value) })
+        Ok(if expected { value } else { self.builder.unary(UnaryOp::Not, value) })
     }
 
-    fn choice(&self, accept: &'m Block, reject: &'m Block) -> Option<Choice<'m>> {
-        let settled_by = |constant: &'m Block, computed: &'m Block, when| {
-            let (flag, settled) = self.stored_constant(constant)?;
-            let (last, block) = computed.split_last()?;
-            let (same, value) = self.stored(last)?;
-            (same == flag).then_some(Choice { flag, settled, when, computed, block, value })
+    fn match_short_circuit(
+        &self,
+        accept: &'m Block,
+        reject: &'m Block,
+    ) -> Option<ShortCircuit<'m>> {
+        let match_blocks = |constant_block: &'m Block, block: &'m Block, computed_if| {
+            let (flag, constant) = self.constant_flag_store(constant_block)?;
+            let (last, computation) = block.split_last()?;
+            let (other_flag, value) = self.flag_store(last)?;
+            let branch = ShortCircuit { flag, constant, computed_if, block, computation, value };
+            (other_flag == flag).then_some(branch)
         };
-        settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
+        match_blocks(reject, accept, true).or_else(|| match_blocks(accept, reject, false))
     }
 
-    /// Returns the flag that a statement assigns, and the value. Flags are not variables of the
-    /// source, so that an additional assignment is not observable.
-    fn stored(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
+    /// Returns the flag that a statement assigns, and the value. A flag is not a variable of the
+    /// source, so an additional assignment to it is not observable.
+    fn flag_store(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
         let Statement::Store { pointer, value } = *statement else {
             return None;
         };
@@ -92,11 +101,13 @@ impl<'m> Lower<'m> {
         }
     }
 
-    fn stored_constant(&self, block: &Block) -> Option<(Handle<LocalVariable>, bool)> {
+    /// Returns the flag that a block assigns, and the value, if it does nothing else and the value
+    /// is a constant.
+    fn constant_flag_store(&self, block: &Block) -> Option<(Handle<LocalVariable>, bool)> {
         let [statement] = &block[..] else {
             return None;
         };
-        let (local, value) = self.stored(statement)?;
+        let (local, value) = self.flag_store(statement)?;
         match *self.frame.expression(value) {
             Expression::Literal(Literal::Bool(value)) => Some((local, value)),
             _ => None,
@@ -104,22 +115,22 @@ impl<'m> Lower<'m> {
     }
 
     /// Returns whether statements are cheap and have no effects.
-    fn is_harmless(&self, block: &'m [Statement], budget: &mut usize) -> bool {
+    fn is_speculatable(&self, block: &'m [Statement], budget: &mut usize) -> bool {
         block.iter().all(|statement| match statement {
             Statement::Emit(range) => range.clone().all(|handle| {
                 *budget = budget.saturating_sub(1);
                 *budget > 0 && self.is_cheap(handle)
             }),
             Statement::If { accept, reject, .. } => self
-                .choice(accept, reject)
-                .is_some_and(|choice| self.is_harmless(choice.block, budget)),
+                .match_short_circuit(accept, reject)
+                .is_some_and(|branch| self.is_speculatable(branch.computation, budget)),
             _ => false,
         })
     }
 
     fn is_cheap(&self, handle: Expr) -> bool {
         match *self.frame.expression(handle) {
-            Expression::Load { pointer } => self.is_at_hand(pointer),
+            Expression::Load { pointer } => self.is_cheap_to_load(pointer),
             Expression::Compose { .. }
             | Expression::AccessIndex { .. }
             | Expression::Splat { .. }
@@ -135,10 +146,10 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// Returns whether a pointer refers to a register or to a parameter of the launch.
-    fn is_at_hand(&self, pointer: Expr) -> bool {
+    /// Returns whether a pointer refers to a register, a uniform buffer or an immediate.
+    fn is_cheap_to_load(&self, pointer: Expr) -> bool {
         match *self.frame.expression(pointer) {
-            Expression::AccessIndex { base, .. } => self.is_at_hand(base),
+            Expression::AccessIndex { base, .. } => self.is_cheap_to_load(base),
             Expression::LocalVariable(local) => {
                 matches!(self.frame.locals[local.index()].root, Root::Vars(_))
             }

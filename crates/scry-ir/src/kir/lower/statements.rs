@@ -1,4 +1,4 @@
-//! Statements; other files lower each kind.
+//! Dispatches statements to the files that lower them.
 
 use naga::{Block, Expression, Statement};
 
@@ -19,11 +19,12 @@ impl<'m> Lower<'m> {
         block: &'m Block,
         count: usize,
     ) -> Result<(), ShaderError> {
-        for (at, (statement, span)) in block.span_iter().take(count).enumerate() {
-            self.at(*span);
+        for (index, (statement, span)) in block.span_iter().take(count).enumerate() {
+            self.set_span(*span);
             self.spend(1)?;
             if let Statement::Emit(_) = statement {
-                self.frame.moved = block.get(at + 1).and_then(|next| self.moved_by(next));
+                let next = block.get(index + 1);
+                self.frame.stored_load = next.and_then(|next| self.stored_load(next));
             }
             self.statement(statement)?;
         }
@@ -31,7 +32,7 @@ impl<'m> Lower<'m> {
     }
 
     /// Returns the load that a statement stores, if it has no other use.
-    fn moved_by(&self, statement: &Statement) -> Option<Expr> {
+    fn stored_load(&self, statement: &Statement) -> Option<Expr> {
         match *statement {
             Statement::Store { value, .. } => {
                 let loads = matches!(self.frame.expression(value), Expression::Load { .. });
@@ -45,30 +46,32 @@ impl<'m> Lower<'m> {
         match statement {
             Statement::Emit(range) => self.emit(range),
             Statement::Block(block) => self.statements(block),
-            Statement::If { condition, accept, reject } => self.choose(*condition, accept, reject),
-            Statement::Switch { selector, cases } => self.switch(*selector, cases),
+            Statement::If { condition, accept, reject } => {
+                self.lower_if(*condition, accept, reject)
+            }
+            Statement::Switch { selector, cases } => self.lower_switch(*selector, cases),
             Statement::Loop { body, continuing, break_if } => {
-                self.repeat(body, continuing, *break_if)
+                self.lower_loop(body, continuing, *break_if)
             }
-            Statement::Break => self.leave_to(|targets| Some(targets.leave)),
-            Statement::Continue => self.leave_to(|targets| targets.next),
-            Statement::Return { value } => self.leave_function(*value),
+            Statement::Break => self.lower_jump(|targets| Some(targets.break_to)),
+            Statement::Continue => self.lower_jump(|targets| targets.continue_to),
+            Statement::Return { value } => self.lower_return(*value),
             Statement::Call { function, arguments, result } => {
-                self.call(*function, arguments, *result)
+                self.lower_call(*function, arguments, *result)
             }
-            other => self.effect(other),
+            other => self.lower_access(other),
         }
     }
 
     /// Lowers a statement that accesses memory or other invocations.
-    fn effect(&mut self, statement: &Statement) -> Result<(), ShaderError> {
+    fn lower_access(&mut self, statement: &Statement) -> Result<(), ShaderError> {
         match *statement {
             Statement::Store { pointer, value } => {
                 let (to, value) = (self.pointer(pointer)?, self.operand(value)?);
                 self.store(&to, &value)
             }
             Statement::Atomic { pointer, ref fun, value, result } => {
-                self.atomic(pointer, fun, value, result)
+                self.lower_atomic(pointer, fun, value, result)
             }
             Statement::ControlBarrier(kind) => {
                 let subgroup = kind == naga::Barrier::SUB_GROUP;
@@ -76,21 +79,21 @@ impl<'m> Lower<'m> {
                 Ok(())
             }
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                self.uniform_load(pointer, result)
+                self.lower_uniform_load(pointer, result)
             }
-            Statement::SubgroupBallot { result, predicate } => self.ballot(predicate, result),
+            Statement::SubgroupBallot { result, predicate } => self.lower_ballot(predicate, result),
             Statement::SubgroupGather { mode, argument, result } => {
-                self.shuffle(mode, argument, result)
+                self.lower_shuffle(mode, argument, result)
             }
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
-                self.reduce(op, collective_op, argument, result)
+                self.lower_reduction(op, collective_op, argument, result)
             }
             Statement::CooperativeStore { target, data } => self.cooperative_store(target, data),
             _ => Err(ShaderError::compiler("a statement that kernels do not have".into())),
         }
     }
 
-    fn uniform_load(&mut self, pointer: Expr, result: Expr) -> Result<(), ShaderError> {
+    fn lower_uniform_load(&mut self, pointer: Expr, result: Expr) -> Result<(), ShaderError> {
         let pointer = self.pointer(pointer)?;
         let value = self.load_uniform(&pointer)?;
         self.define(result, value);

@@ -8,8 +8,8 @@ use crate::ShaderError;
 use crate::kir::{Const, Extent, Reduction, ShuffleSource, SubgroupOp};
 
 impl Lower<'_> {
-    /// Returns the invocations whose condition is true (ballot), as four words.
-    pub(super) fn ballot(
+    /// Lowers a ballot: four words with one bit per lane, which is set if its condition is true.
+    pub(super) fn lower_ballot(
         &mut self,
         predicate: Option<Expr>,
         result: Expr,
@@ -25,25 +25,25 @@ impl Lower<'_> {
     }
 
     /// Lowers a shuffle or broadcast.
-    pub(super) fn shuffle(
+    pub(super) fn lower_shuffle(
         &mut self,
         mode: GatherMode,
         argument: Expr,
         result: Expr,
     ) -> Result<(), ShaderError> {
-        let source = self.source(mode)?;
-        self.exchange(argument, result, &|value| SubgroupOp::Shuffle { source, value })
+        let source = self.shuffle_source(mode)?;
+        self.apply_to_components(argument, result, &|value| SubgroupOp::Shuffle { source, value })
     }
 
-    fn source(&mut self, mode: GatherMode) -> Result<ShuffleSource, ShaderError> {
+    fn shuffle_source(&mut self, mode: GatherMode) -> Result<ShuffleSource, ShaderError> {
         Ok(match mode {
             GatherMode::BroadcastFirst => ShuffleSource::First,
             GatherMode::Broadcast(lane) | GatherMode::Shuffle(lane) => {
                 ShuffleSource::Lane(self.index(lane)?)
             }
-            GatherMode::ShuffleDown(by) => ShuffleSource::Down(self.index(by)?),
-            GatherMode::ShuffleUp(by) => ShuffleSource::Up(self.index(by)?),
-            GatherMode::ShuffleXor(by) => ShuffleSource::Xor(self.index(by)?),
+            GatherMode::ShuffleDown(delta) => ShuffleSource::Down(self.index(delta)?),
+            GatherMode::ShuffleUp(delta) => ShuffleSource::Up(self.index(delta)?),
+            GatherMode::ShuffleXor(mask) => ShuffleSource::Xor(self.index(mask)?),
             GatherMode::QuadBroadcast(lane) => ShuffleSource::QuadLane(self.index(lane)?),
             GatherMode::QuadSwap(Direction::X) => ShuffleSource::QuadXor(1),
             GatherMode::QuadSwap(Direction::Y) => ShuffleSource::QuadXor(2),
@@ -52,7 +52,7 @@ impl Lower<'_> {
     }
 
     /// Lowers a reduction or a scan.
-    pub(super) fn reduce(
+    pub(super) fn lower_reduction(
         &mut self,
         op: SubgroupOperation,
         collective: CollectiveOperation,
@@ -65,11 +65,15 @@ impl Lower<'_> {
             CollectiveOperation::InclusiveScan => Extent::Inclusive,
             CollectiveOperation::ExclusiveScan => Extent::Exclusive,
         };
-        self.exchange(argument, result, &|value| SubgroupOp::Reduce { op, extent, value })
+        self.apply_to_components(argument, result, &|value| SubgroupOp::Reduce {
+            op,
+            extent,
+            value,
+        })
     }
 
     /// Applies an operation to each component.
-    fn exchange(
+    fn apply_to_components(
         &mut self,
         argument: Expr,
         result: Expr,

@@ -1,4 +1,4 @@
-//! `switch`: a chain of comparisons.
+//! Lowers `switch` to a chain of comparisons.
 
 use naga::{Block, SwitchCase, SwitchValue};
 
@@ -7,125 +7,129 @@ use super::frame::{Expr, Targets};
 use crate::kir::{BinaryOp, Const, Label, Stmt, Value};
 use crate::{Location, ShaderError};
 
-/// Maximum nesting of arms; further ones follow one another, each leaving the switch.
-const NESTED: usize = 8;
+/// Maximum number of clauses that are lowered to nested `if`s. A `switch` with more is lowered to
+/// a sequence of `if`s, each of which ends with an exit from the `switch`.
+const MAX_NESTED_CLAUSES: usize = 8;
 
-/// An arm: executed for some values, or by default if there are none.
-struct Arm<'m> {
+/// A clause other than the default: the values that select it, and the bodies that are then
+/// executed, those of fall-through included.
+struct Clause<'m> {
     values: Vec<Const>,
     bodies: Vec<&'m Block>,
 }
 
 impl<'m> Lower<'m> {
     /// Lowers a switch.
-    pub(super) fn switch(
+    pub(super) fn lower_switch(
         &mut self,
         selector: Expr,
         cases: &'m [SwitchCase],
     ) -> Result<(), ShaderError> {
         let selector = self.scalar(selector)?;
-        let at = self.builder.position();
-        let (arms, default) = arms(cases);
-        let label = self.enter_scope()?;
-        let next = self.frame.targets.last().and_then(|outer| outer.next);
-        self.frame.targets.push(Targets { leave: label, next });
-        if arms.len() <= NESTED {
-            self.nest(selector, &arms, &default, at)?;
+        let location = self.builder.position();
+        let (clauses, default) = clauses(cases);
+        let label = self.begin_scope()?;
+        let continue_to = self.frame.targets.last().and_then(|outer| outer.continue_to);
+        self.frame.targets.push(Targets { break_to: label, continue_to });
+        if clauses.len() <= MAX_NESTED_CLAUSES {
+            self.lower_nested(selector, &clauses, &default, location)?;
         } else {
-            self.list(selector, &arms, &default, label, at)?;
+            self.lower_sequence(selector, &clauses, &default, label, location)?;
         }
         self.frame.targets.pop();
-        self.exit_scope(label);
+        self.end_scope(label);
         Ok(())
     }
 
-    /// Lowers each arm in the `else` block of the one before.
-    fn nest(
+    /// Lowers each clause in the `else` block of the one before.
+    fn lower_nested(
         &mut self,
         selector: Value,
-        arms: &[Arm<'m>],
+        clauses: &[Clause<'m>],
         default: &[&'m Block],
-        at: Option<Location>,
+        location: Option<Location>,
     ) -> Result<(), ShaderError> {
-        let Some((first, rest)) = arms.split_first() else {
-            return self.bodies(default);
+        let Some((first, rest)) = clauses.split_first() else {
+            return self.lower_bodies(default);
         };
         let condition = self.is_one_of(selector, &first.values);
-        self.enter()?;
-        self.bodies(&first.bodies)?;
-        let then_block = self.exit();
-        self.enter()?;
-        self.nest(selector, rest, default, at)?;
-        let else_block = self.exit();
-        self.builder.push(Stmt::If { condition, then_block, else_block, at });
+        self.begin_block()?;
+        self.lower_bodies(&first.bodies)?;
+        let then_block = self.end_block();
+        self.begin_block()?;
+        self.lower_nested(selector, rest, default, location)?;
+        let else_block = self.end_block();
+        self.builder.push(Stmt::If { condition, then_block, else_block, at: location });
         Ok(())
     }
 
-    /// Lowers the arms one after the other.
-    fn list(
+    /// Lowers the clauses one after the other; each exits the switch at its end.
+    fn lower_sequence(
         &mut self,
         selector: Value,
-        arms: &[Arm<'m>],
+        clauses: &[Clause<'m>],
         default: &[&'m Block],
         label: Label,
-        at: Option<Location>,
+        location: Option<Location>,
     ) -> Result<(), ShaderError> {
-        for arm in arms {
-            let condition = self.is_one_of(selector, &arm.values);
-            self.enter()?;
-            self.bodies(&arm.bodies)?;
-            self.leave(label);
-            let then_block = self.exit();
-            self.builder.push(Stmt::If { condition, then_block, else_block: Vec::new(), at });
+        for clause in clauses {
+            let condition = self.is_one_of(selector, &clause.values);
+            self.begin_block()?;
+            self.lower_bodies(&clause.bodies)?;
+            self.emit_leave(label);
+            let (then_block, else_block) = (self.end_block(), Vec::new());
+            self.builder.push(Stmt::If { condition, then_block, else_block, at: location });
         }
-        self.bodies(default)
+        self.lower_bodies(default)
     }
 
-    fn bodies(&mut self, bodies: &[&'m Block]) -> Result<(), ShaderError> {
+    fn lower_bodies(&mut self, bodies: &[&'m Block]) -> Result<(), ShaderError> {
         bodies.iter().try_for_each(|body| self.statements(body))
     }
 
+    /// Emits the condition that the selector is one of these values.
     fn is_one_of(&mut self, selector: Value, values: &[Const]) -> Value {
         let mut any = None;
         for &value in values {
             let value = self.constant(value);
-            let this = self.builder.binary(BinaryOp::Eq, selector, value);
+            let equal = self.builder.binary(BinaryOp::Eq, selector, value);
             any = Some(match any {
-                Some(others) => self.builder.binary(BinaryOp::Or, others, this),
-                None => this,
+                Some(others) => self.builder.binary(BinaryOp::Or, others, equal),
+                None => equal,
             });
         }
         any.unwrap_or_else(|| self.constant(Const::bool(false)))
     }
 }
 
-/// Returns the arms of a switch, and the default blocks.
-fn arms(cases: &[SwitchCase]) -> (Vec<Arm<'_>>, Vec<&Block>) {
-    let (mut arms, mut default) = (Vec::new(), Vec::new());
-    let mut arm = Arm { values: Vec::new(), bodies: Vec::new() };
+/// Returns the clauses of a switch other than the default, and the bodies of the default.
+fn clauses(cases: &[SwitchCase]) -> (Vec<Clause<'_>>, Vec<&Block>) {
+    let (mut clauses, mut default) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
     let mut is_default = false;
-    for (at, case) in cases.iter().enumerate() {
+    for (index, case) in cases.iter().enumerate() {
         match case.value {
-            SwitchValue::I32(value) => arm.values.push(Const::i32(value)),
-            SwitchValue::U32(value) => arm.values.push(Const::u32(value)),
+            SwitchValue::I32(value) => values.push(Const::i32(value)),
+            SwitchValue::U32(value) => values.push(Const::u32(value)),
             SwitchValue::Default => is_default = true,
         }
+        // naga lowers `case 1, 2:` to an empty case that falls through to the next.
         if case.fall_through && case.body.is_empty() {
             continue;
         }
-        arm.bodies = executed(&cases[at..]);
-        let done = std::mem::replace(&mut arm, Arm { values: Vec::new(), bodies: Vec::new() });
+        let bodies = fall_through_bodies(&cases[index..]);
+        let values = std::mem::take(&mut values);
         if std::mem::take(&mut is_default) {
-            default = done.bodies;
+            default = bodies;
         } else {
-            arms.push(done);
+            clauses.push(Clause { values, bodies });
         }
     }
-    (arms, default)
+    (clauses, default)
 }
 
-/// Returns the bodies that are executed from the first case on.
-fn executed(cases: &[SwitchCase]) -> Vec<&Block> {
+/// Returns the body of the first case, and those of the cases that it falls through to.
+fn fall_through_bodies(cases: &[SwitchCase]) -> Vec<&Block> {
     let falling = cases.iter().take_while(|case| case.fall_through).count();
     cases.iter().take(falling + 1).map(|case| &case.body).collect()
 }

@@ -29,31 +29,38 @@ pub(super) enum Ty {
     Struct(Handle<naga::Type>),
 }
 
-/// The element type of an array, a matrix or a vector.
+/// The elements of an array, a matrix (its columns) or a vector (its components).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element {
     pub ty: Ty,
+    /// Number of elements; `None` for a runtime-sized array.
     pub len: Option<u32>,
     /// Bytes from one element to the next.
     pub stride: u32,
 }
 
-/// A member of a structure: its type, and the sizes of all members before it.
+/// A member of a structure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     pub ty: Ty,
-    pub bytes: u32,
-    pub scalars: u32,
-    pub leaves: u32,
+    /// Offset in bytes.
+    pub offset: u32,
+    /// Number of scalars of the members before it.
+    pub first_scalar: u32,
+    /// Number of leaves of the members before it.
+    pub first_leaf: u32,
 }
 
 /// The types of a module, with their numbers of scalars and leaves.
+///
+/// The leaves of a type are its scalars, vectors and matrices after structures are flattened; all
+/// elements of an array share the leaves of one element. An `array<S, 4>` of a structure `S` of a
+/// `f32` and a `vec2u` has two leaves. A variable in memory is one array of scalars per leaf.
 pub(super) struct Types<'m> {
     module: &'m Module,
     /// Number of scalars of a value, by type; saturates.
     scalars: Vec<u64>,
-    /// Number of leaves of a variable, by type: scalars, where all elements of an array count as
-    /// one; saturates.
+    /// Number of leaves, by type; saturates.
     leaves: Vec<u64>,
 }
 
@@ -74,14 +81,14 @@ impl<'m> Types<'m> {
         let mut types = Self { module, scalars: Vec::new(), leaves: Vec::new() };
         // Component types precede composite types.
         for (_, ty) in module.types.iter() {
-            let (scalars, leaves) = types.count(&ty.inner);
+            let (scalars, leaves) = types.count_scalars_and_leaves(&ty.inner);
             types.scalars.push(scalars);
             types.leaves.push(leaves);
         }
         types
     }
 
-    fn count(&self, inner: &TypeInner) -> (u64, u64) {
+    fn count_scalars_and_leaves(&self, inner: &TypeInner) -> (u64, u64) {
         match inner {
             TypeInner::Scalar(_) | TypeInner::Atomic(_) | TypeInner::CooperativeMatrix { .. } => {
                 (1, 1)
@@ -89,7 +96,7 @@ impl<'m> Types<'m> {
             TypeInner::Vector { size, .. } => (*size as u64, 1),
             TypeInner::Matrix { columns, rows, .. } => (*columns as u64 * *rows as u64, 1),
             TypeInner::Array { base, size, .. } => {
-                let len = self.length(*size).ok().flatten().unwrap_or(0);
+                let len = self.array_length(*size).ok().flatten().unwrap_or(0);
                 let scalars = self.scalars[base.index()].saturating_mul(u64::from(len));
                 (scalars, self.leaves[base.index()])
             }
@@ -104,7 +111,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    fn length(&self, size: naga::ArraySize) -> Result<Option<u32>, ShaderError> {
+    fn array_length(&self, size: naga::ArraySize) -> Result<Option<u32>, ShaderError> {
         use naga::proc::IndexableLength;
         match size.resolve(self.module.to_ctx()) {
             Ok(IndexableLength::Known(len)) => Ok(Some(len)),
@@ -114,15 +121,15 @@ impl<'m> Types<'m> {
     }
 
     /// Returns the type of a handle.
-    pub fn of(&self, handle: Handle<naga::Type>) -> Result<Ty, ShaderError> {
+    pub fn ty_of(&self, handle: Handle<naga::Type>) -> Result<Ty, ShaderError> {
         match &self.module.types[handle].inner {
             TypeInner::Struct { .. } => Ok(Ty::Struct(handle)),
-            inner => self.of_inner(inner),
+            inner => self.ty_of_inner(inner),
         }
     }
 
     /// Returns a type other than a structure.
-    pub fn of_inner(&self, inner: &TypeInner) -> Result<Ty, ShaderError> {
+    pub fn ty_of_inner(&self, inner: &TypeInner) -> Result<Ty, ShaderError> {
         Ok(match *inner {
             TypeInner::Scalar(s) => Ty::Scalar(scalar(s)?),
             TypeInner::Atomic(s) => Ty::Atomic(scalar(s)?),
@@ -131,17 +138,17 @@ impl<'m> Types<'m> {
                 Ty::Matrix { columns: columns as u8, rows: rows as u8, ty: scalar(s)? }
             }
             TypeInner::Array { base, size, stride } => {
-                Ty::Array { element: base, len: self.length(size)?, stride }
+                Ty::Array { element: base, len: self.array_length(size)?, stride }
             }
             TypeInner::CooperativeMatrix { rows, scalar: s, role, .. } => {
-                Ty::Scalar(cooperative(rows, role, scalar(s)?)?)
+                Ty::Scalar(cooperative_matrix(rows, role, scalar(s)?)?)
             }
             _ => return Err(ShaderError::compiler("a value of a type without scalars".into())),
         })
     }
 
     /// Returns the number of scalars of a value.
-    pub fn scalars(&self, ty: Ty) -> u64 {
+    pub fn scalar_count(&self, ty: Ty) -> u64 {
         match ty {
             Ty::Scalar(_) | Ty::Atomic(_) => 1,
             Ty::Vector { len, .. } => u64::from(len),
@@ -153,9 +160,8 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// Returns the number of leaves of a variable: scalars, where all elements of an array count as
-    /// one.
-    pub fn leaves(&self, ty: Ty) -> u64 {
+    /// Returns the number of leaves of a type.
+    pub fn leaf_count(&self, ty: Ty) -> u64 {
         match ty {
             Ty::Array { element, .. } => self.leaves[element.index()],
             Ty::Struct(handle) => self.leaves[handle.index()],
@@ -163,18 +169,19 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// Returns the element type of a composite type.
+    /// Describes the elements of an array, a matrix or a vector.
     pub fn element(&self, ty: Ty) -> Result<Element, ShaderError> {
         Ok(match ty {
             Ty::Vector { len, ty } => {
                 Element { ty: Ty::Scalar(ty), len: Some(len.into()), stride: ty.size() }
             }
             Ty::Matrix { columns, rows, ty } => {
+                // Columns of three rows are aligned to four, like `vec3`.
                 let padded = if rows == 3 { 4 } else { rows };
                 let stride = u32::from(padded) * ty.size();
                 Element { ty: Ty::Vector { len: rows, ty }, len: Some(columns.into()), stride }
             }
-            Ty::Array { element, len, stride } => Element { ty: self.of(element)?, len, stride },
+            Ty::Array { element, len, stride } => Element { ty: self.ty_of(element)?, len, stride },
             _ => return Err(ShaderError::compiler(format!("an index into {ty:?}"))),
         })
     }
@@ -201,16 +208,16 @@ impl<'m> Types<'m> {
             counts.fold(0, u64::saturating_add).min(u32::MAX.into()) as u32
         };
         Ok(Member {
-            ty: self.of(member.ty)?,
-            bytes: member.offset,
-            scalars: sum(&self.scalars),
-            leaves: sum(&self.leaves),
+            ty: self.ty_of(member.ty)?,
+            offset: member.offset,
+            first_scalar: sum(&self.scalars),
+            first_leaf: sum(&self.leaves),
         })
     }
 }
 
-/// Returns the type of a cooperative matrix from those of naga.
-fn cooperative(
+/// Returns the type of a cooperative matrix from naga's description.
+fn cooperative_matrix(
     rows: CooperativeSize,
     role: CooperativeRole,
     element: Type,
@@ -229,7 +236,7 @@ fn cooperative(
     Ok(Type::Matrix(MatrixType { role, size, element }))
 }
 
-/// The type of a scalar.
+/// Returns the type of a scalar.
 pub(super) fn scalar(scalar: naga::Scalar) -> Result<Type, ShaderError> {
     use naga::ScalarKind::{Bool, Float, Sint, Uint};
     Ok(match (scalar.kind, scalar.width) {

@@ -2,11 +2,11 @@
 
 use naga::MathFunction as F;
 
-use crate::kir::lower::componentwise::{each, each_binary};
+use crate::kir::lower::componentwise::{map_binary, map_components};
 use crate::kir::lower::shape::Shaped;
 use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
 
-/// Returns `None` if this file does not lower the function, or not with such arguments.
+/// Lowers a bit manipulation function; returns `None` for other functions and arguments.
 pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     match (fun, args) {
         (F::ExtractBits, &[x, offset, count]) => {
@@ -17,21 +17,21 @@ pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<V
             let field = Field::new(b, x, offset, count)?;
             Some(field.insert(b, x, new))
         }
-        (F::Dot4I8Packed, &[x, y]) => Some(each_binary(b, BinaryOp::Dot4I8, x, y)),
-        (F::Dot4U8Packed, &[x, y]) => Some(each_binary(b, BinaryOp::Dot4U8, x, y)),
+        (F::Dot4I8Packed, &[x, y]) => Some(map_binary(b, BinaryOp::Dot4I8, x, y)),
+        (F::Dot4U8Packed, &[x, y]) => Some(map_binary(b, BinaryOp::Dot4U8, x, y)),
         _ => None,
     }
 }
 
-/// A bit field of a word. Offset and count are `u32`s, both clamped to the word.
+/// A bit field of a word. Offset and count are `u32`s, clamped so that the field is in the word.
 struct Field {
     /// The type of the word.
     ty: Type,
     /// Number of bits below the field.
     offset: Value,
-    /// Number of bits below and above: the width of the word less the count.
+    /// Number of bits below and above the field: the width of the word minus the count.
     others: Value,
-    /// Whether the count is zero. A shift by `others` does nothing then.
+    /// Whether the count is zero. Then a shift by `others`, modulo the width, does nothing.
     empty: Value,
 }
 
@@ -41,8 +41,8 @@ impl Field {
         let (offset, count) = (*offset.values.first()?, *count.values.first()?);
         let (zero, width) = (b.u32(0), b.u32(ty.bits()));
         let offset = b.binary(BinaryOp::Min, offset, width);
-        let most = b.binary(BinaryOp::Sub, width, offset);
-        let count = b.binary(BinaryOp::Min, count, most);
+        let max_count = b.binary(BinaryOp::Sub, width, offset);
+        let count = b.binary(BinaryOp::Min, count, max_count);
         let others = b.binary(BinaryOp::Sub, width, count);
         let empty = b.binary(BinaryOp::Eq, count, zero);
         Some(Self { ty, offset, others, empty })
@@ -52,7 +52,7 @@ impl Field {
     fn extract(&self, b: &mut Builder, x: Shaped<'_>) -> Vec<Value> {
         let above = b.binary(BinaryOp::Sub, self.others, self.offset);
         let zero = b.constant(Const::zero(self.ty));
-        each(b, [x], &|b, [x]| {
+        map_components(b, [x], &|b, [x]| {
             let top = b.binary(BinaryOp::Shl, x, above);
             let field = b.binary(BinaryOp::Shr, top, self.others);
             b.select(self.empty, zero, field)
@@ -61,11 +61,11 @@ impl Field {
 
     fn insert(&self, b: &mut Builder, x: Shaped<'_>, new: Shaped<'_>) -> Vec<Value> {
         let mask = self.mask(b);
-        let rest = b.unary(UnaryOp::Not, mask);
-        each(b, [x, new], &|b, [x, new]| {
-            let moved = b.binary(BinaryOp::Shl, new, self.offset);
-            let inside = b.binary(BinaryOp::And, moved, mask);
-            let outside = b.binary(BinaryOp::And, x, rest);
+        let outside_mask = b.unary(UnaryOp::Not, mask);
+        map_components(b, [x, new], &|b, [x, new]| {
+            let shifted = b.binary(BinaryOp::Shl, new, self.offset);
+            let inside = b.binary(BinaryOp::And, shifted, mask);
+            let outside = b.binary(BinaryOp::And, x, outside_mask);
             b.binary(BinaryOp::Or, outside, inside)
         })
     }
@@ -75,9 +75,9 @@ impl Field {
         let unsigned = self.ty.to_unsigned();
         let ones = b.constant(Const::int(unsigned, -1));
         let low = b.binary(BinaryOp::Shr, ones, self.others);
-        let placed = b.binary(BinaryOp::Shl, low, self.offset);
+        let shifted = b.binary(BinaryOp::Shl, low, self.offset);
         let zero = b.constant(Const::zero(unsigned));
-        let mask = b.select(self.empty, zero, placed);
+        let mask = b.select(self.empty, zero, shifted);
         b.bitcast(self.ty, mask)
     }
 }

@@ -2,18 +2,20 @@
 
 use naga::MathFunction as F;
 
-use crate::kir::lower::componentwise::{each, each_binary, number, sum_of_products};
+use crate::kir::lower::componentwise::{
+    map_binary, map_components, numeric_constant, sum_of_products,
+};
 use crate::kir::lower::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, UnaryOp, Value};
 
-/// Returns `None` if this file does not lower the function, or not with such arguments.
+/// Lowers a geometric function; returns `None` for other functions and arguments.
 pub(super) fn geometry(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     match (fun, args) {
         (F::Dot, &[x, y]) => Some(vec![dot(b, x, y)?]),
-        (F::Cross, &[x, y]) => Some(cross(b, three(x)?, three(y)?).to_vec()),
+        (F::Cross, &[x, y]) => Some(cross(b, components_3(x)?, components_3(y)?).to_vec()),
         (F::Length, &[x]) => Some(vec![length(b, x)?]),
         (F::Distance, &[x, y]) => {
-            let values = each_binary(b, BinaryOp::Sub, x, y);
+            let values = map_binary(b, BinaryOp::Sub, x, y);
             Some(vec![length(b, Shaped { values: &values, ..x })?])
         }
         (F::Normalize, &[x]) => normalize(b, x),
@@ -24,7 +26,7 @@ pub(super) fn geometry(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<V
     }
 }
 
-fn three(x: Shaped<'_>) -> Option<[Value; 3]> {
+fn components_3(x: Shaped<'_>) -> Option<[Value; 3]> {
     x.values.try_into().ok()
 }
 
@@ -32,7 +34,8 @@ fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
     sum_of_products(b, &mut x.values.iter().zip(y.values))
 }
 
-/// Products are rounded before they are subtracted, so that parallel vectors result in zero.
+/// Emits a cross product. Products are rounded before they are subtracted, so that the result is
+/// zero for parallel vectors.
 pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
     let mut component =
         |i: usize, j: usize| unfused_difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
@@ -61,10 +64,10 @@ fn length(b: &mut Builder, x: Shaped<'_>) -> Option<Value> {
 fn normalize(b: &mut Builder, x: Shaped<'_>) -> Option<Vec<Value>> {
     let square = dot(b, x, x)?;
     let factor = b.unary(UnaryOp::InverseSqrt, square);
-    Some(each(b, [x], &|b, [x]| b.binary(BinaryOp::Mul, x, factor)))
+    Some(map_components(b, [x], &|b, [x]| b.binary(BinaryOp::Mul, x, factor)))
 }
 
-/// `x` if the incident vector points against the normal, else `-x`.
+/// Emits `x` if the incident vector points against the normal, else `-x`.
 fn face_forward(
     b: &mut Builder,
     x: Shaped<'_>,
@@ -72,24 +75,26 @@ fn face_forward(
     normal: Shaped<'_>,
 ) -> Option<Vec<Value>> {
     let cosine = dot(b, incident, normal)?;
-    let zero = number(b, b.ty(cosine), 0.0);
+    let zero = numeric_constant(b, b.ty(cosine), 0.0);
     let against = b.binary(BinaryOp::Lt, cosine, zero);
-    Some(each(b, [x], &|b, [x]| {
+    Some(map_components(b, [x], &|b, [x]| {
         let opposite = b.unary(UnaryOp::Neg, x);
         b.select(against, x, opposite)
     }))
 }
 
-/// `incident - 2 * dot(normal, incident) * normal`.
+/// Emits `incident - 2 * dot(normal, incident) * normal`.
 fn reflect(b: &mut Builder, incident: Shaped<'_>, normal: Shaped<'_>) -> Option<Vec<Value>> {
     let cosine = dot(b, normal, incident)?;
-    let minus_two = number(b, b.ty(cosine), -2.0);
+    let minus_two = numeric_constant(b, b.ty(cosine), -2.0);
     let factor = b.binary(BinaryOp::Mul, minus_two, cosine);
-    Some(each(b, [incident, normal], &|b, [incident, normal]| b.fma(factor, normal, incident)))
+    Some(map_components(b, [incident, normal], &|b, [incident, normal]| {
+        b.fma(factor, normal, incident)
+    }))
 }
 
-/// `ratio * incident - (ratio * cosine + sqrt(k)) * normal`, where the cosine is `dot(normal,
-/// incident)` and `k = 1 - ratio * ratio * (1 - cosine * cosine)`; zero if `k < 0` (total
+/// Emits `ratio * incident - (ratio * cosine + sqrt(k)) * normal`, where the cosine is `dot(normal,
+/// incident)` and `k = 1 - ratio * ratio * (1 - cosine * cosine)`; zero if `k < 0` (total internal
 /// reflection).
 fn refract(
     b: &mut Builder,
@@ -98,12 +103,12 @@ fn refract(
     ratio: Shaped<'_>,
 ) -> Option<Vec<Value>> {
     let (cosine, ratio) = (dot(b, normal, incident)?, *ratio.values.first()?);
-    let zero = number(b, b.ty(cosine), 0.0);
+    let zero = numeric_constant(b, b.ty(cosine), 0.0);
     let k = refracted_cosine_squared(b, cosine, ratio);
     let reflected = b.binary(BinaryOp::Lt, k, zero);
     let root = b.unary(UnaryOp::Sqrt, k);
     let along_normal = b.fma(ratio, cosine, root);
-    Some(each(b, [incident, normal], &|b, [incident, normal]| {
+    Some(map_components(b, [incident, normal], &|b, [incident, normal]| {
         let x = b.binary(BinaryOp::Mul, ratio, incident);
         let y = b.binary(BinaryOp::Mul, along_normal, normal);
         let refracted = b.binary(BinaryOp::Sub, x, y);
@@ -111,10 +116,10 @@ fn refract(
     }))
 }
 
-/// Returns the square of the cosine of the refracted direction, negative for total internal
+/// Emits the square of the cosine of the refracted direction, negative for total internal
 /// reflection.
 fn refracted_cosine_squared(b: &mut Builder, cosine: Value, ratio: Value) -> Value {
-    let one = number(b, b.ty(cosine), 1.0);
+    let one = numeric_constant(b, b.ty(cosine), 1.0);
     let square = b.binary(BinaryOp::Mul, cosine, cosine);
     let sine_squared = b.binary(BinaryOp::Sub, one, square);
     let ratio_squared = b.binary(BinaryOp::Mul, ratio, ratio);

@@ -1,4 +1,4 @@
-//! Functions of matrices, which are column-major and contiguous.
+//! Functions of matrices, whose scalars are in column-major order.
 
 use naga::MathFunction as F;
 
@@ -7,7 +7,7 @@ use crate::kir::lower::componentwise::sum_of_products;
 use crate::kir::lower::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, Value};
 
-/// Returns `None` if this file does not lower the function, or not with such an argument.
+/// Lowers a function of a matrix; returns `None` for other functions and arguments.
 pub(super) fn matrix(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     let &[Shaped { shape: Shape::Matrix { rows, .. }, values }] = args else { return None };
     match fun {
@@ -32,24 +32,24 @@ fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
     match *values {
         [x0, x1, y0, y1] => Some(unfused_difference_of_products(b, [x0, y1], [y0, x1])),
         [x0, x1, x2, y0, y1, y2, z0, z1, z2] => {
-            let area = cross(b, [y0, y1, y2], [z0, z1, z2]);
-            sum_of_products(b, &mut [x0, x1, x2].iter().zip(&area))
+            let product = cross(b, [y0, y1, y2], [z0, z1, z2]);
+            sum_of_products(b, &mut [x0, x1, x2].iter().zip(&product))
         }
-        _ => determinant_of_four(b, values.try_into().ok()?),
+        _ => determinant_4x4(b, values.try_into().ok()?),
     }
 }
 
 /// Laplace expansion along two columns: each pair of rows contributes a minor of the first two
 /// columns, times the complementary minor of the last two.
-fn determinant_of_four(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
+fn determinant_4x4(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
     let first = [(0, 1), (1, 2), (0, 3), (2, 3), (0, 2), (1, 3)];
     let second = [(2, 3), (0, 3), (1, 2), (0, 1), (1, 3), (0, 2)];
     let first = minors(b, m, 0, &first);
     let second = minors(b, m, 8, &second);
     // The last two pairs of rows have a negative sign.
-    let added = sum_of_products(b, &mut first[..4].iter().zip(&second[..4]))?;
-    let taken = sum_of_products(b, &mut first[4..].iter().zip(&second[4..]))?;
-    Some(b.binary(BinaryOp::Sub, added, taken))
+    let positive = sum_of_products(b, &mut first[..4].iter().zip(&second[..4]))?;
+    let negative = sum_of_products(b, &mut first[4..].iter().zip(&second[4..]))?;
+    Some(b.binary(BinaryOp::Sub, positive, negative))
 }
 
 fn minors(b: &mut Builder, m: &[Value; 16], left: usize, rows: &[(usize, usize)]) -> Vec<Value> {
@@ -60,7 +60,7 @@ fn minors(b: &mut Builder, m: &[Value; 16], left: usize, rows: &[(usize, usize)]
     minors
 }
 
-/// The determinant of two rows of the two columns that begin at `left`.
+/// Returns the determinant of rows `i` and `j` of two columns, the first of which begins at `left`.
 fn minor(b: &mut Builder, m: &[Value; 16], left: usize, (i, j): (usize, usize)) -> Value {
     let right = left + 4;
     unfused_difference_of_products(b, [m[left + i], m[right + j]], [m[right + i], m[left + j]])

@@ -8,20 +8,20 @@ mod pack;
 
 use naga::MathFunction as F;
 
-use super::componentwise::each_unary;
+use super::componentwise::map_unary;
 use super::shape::Shaped;
 use crate::ShaderError;
 use crate::kir::{Builder, UnaryOp, Value};
 
-/// Lowers a mathematical function. Results of `modf` and `frexp` are all fractions, then the other
-/// members.
+/// Lowers a mathematical function. The results of `modf` and `frexp` of a vector are the fractions
+/// of all components, then the integer parts or exponents.
 pub(crate) fn math(
     b: &mut Builder,
     fun: naga::MathFunction,
     args: &[Shaped<'_>],
 ) -> Result<Vec<Value>, ShaderError> {
-    let known = args.iter().all(|arg| arg.shape.component().is_some());
-    let values = if known { dispatch(b, fun, args) } else { None };
+    let no_aggregate = args.iter().all(|arg| arg.shape.component().is_some());
+    let values = if no_aggregate { dispatch(b, fun, args) } else { None };
     values.ok_or_else(|| {
         let shapes: Vec<_> = args.iter().map(|arg| arg.shape).collect();
         ShaderError::compiler(format!("`{fun:?}` of {shapes:?} is no function of WGSL"))
@@ -36,7 +36,7 @@ fn dispatch(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> 
         | F::Exp | F::Exp2 | F::Log | F::Log2 | F::Sqrt | F::InverseSqrt | F::QuantizeToF16
         | F::CountTrailingZeros | F::CountLeadingZeros | F::CountOneBits | F::ReverseBits
         | F::FirstTrailingBit | F::FirstLeadingBit => match args {
-            [a] => Some(each_unary(b, direct(fun)?, *a)),
+            [a] => Some(map_unary(b, instruction(fun)?, *a)),
             _ => None,
         },
         F::Abs | F::Min | F::Max | F::Clamp | F::Saturate | F::Atan2 | F::Radians | F::Degrees
@@ -56,8 +56,8 @@ fn dispatch(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> 
     }
 }
 
-/// Functions with an equivalent instruction in the kernel IR.
-fn direct(fun: F) -> Option<UnaryOp> {
+/// Returns the instruction that is equivalent to a function, if there is one.
+fn instruction(fun: F) -> Option<UnaryOp> {
     Some(match fun {
         F::Cos => UnaryOp::Cos,
         F::Cosh => UnaryOp::Cosh,

@@ -1,10 +1,10 @@
-//! WGSL's operators, `select` and relational functions.
+//! Lowers WGSL's operators, `select` and relational functions.
 
 mod matrix;
 
 use naga::{BinaryOperator, RelationalFunction, UnaryOperator};
 
-use super::componentwise::{each, each_binary, each_unary};
+use super::componentwise::{map_binary, map_components, map_unary};
 use super::shape::{Shape, Shaped};
 use crate::ShaderError;
 use crate::kir::{BinaryOp, Builder, Type, UnaryOp, Value};
@@ -20,7 +20,7 @@ pub(crate) fn unary(
         UnaryOperator::Negate => UnaryOp::Neg,
         UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => UnaryOp::Not,
     };
-    Ok(each_unary(b, op, a))
+    Ok(map_unary(b, op, a))
 }
 
 /// Lowers a binary operator. `&&` and `||` do not short-circuit here: both operands are evaluated.
@@ -35,12 +35,12 @@ pub(crate) fn binary(
         BinaryOperator::Multiply => Ok(multiply(b, left, right)),
         BinaryOperator::ShiftLeft => Ok(shift(b, BinaryOp::Shl, left, right)),
         BinaryOperator::ShiftRight => Ok(shift(b, BinaryOp::Shr, left, right)),
-        _ => Ok(each_binary(b, direct(op), left, right)),
+        _ => Ok(map_binary(b, instruction(op), left, right)),
     }
 }
 
 /// Returns the instruction of a component-wise operator.
-fn direct(op: BinaryOperator) -> BinaryOp {
+fn instruction(op: BinaryOperator) -> BinaryOp {
     match op {
         BinaryOperator::Add => BinaryOp::Add,
         BinaryOperator::Subtract => BinaryOp::Sub,
@@ -64,26 +64,27 @@ fn direct(op: BinaryOperator) -> BinaryOp {
 fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
     match (left.shape, right.shape) {
         (Shape::Matrix { rows, .. }, Shape::Vector { .. } | Shape::Matrix { .. }) => {
-            matrix::by_columns(b, left.values, usize::from(rows), right.values)
+            matrix::multiply_by_columns(b, left.values, usize::from(rows), right.values)
         }
         (Shape::Vector { .. }, Shape::Matrix { .. }) => {
-            matrix::by_rows(b, left.values, right.values)
+            matrix::multiply_row(b, left.values, right.values)
         }
         (Shape::Scalar(Type::Matrix(ty)), Shape::Scalar(scalar)) if scalar == ty.element.ty() => {
-            let factor = b.matrix_fill(ty, right.values[0]);
-            vec![b.binary(BinaryOp::Mul, left.values[0], factor)]
+            // `Mul` of cooperative matrices is component-wise.
+            let filled = b.matrix_fill(ty, right.values[0]);
+            vec![b.binary(BinaryOp::Mul, left.values[0], filled)]
         }
         (Shape::Scalar(_), Shape::Scalar(Type::Matrix(_))) if left.shape != right.shape => {
             multiply(b, right, left)
         }
-        _ => each_binary(b, BinaryOp::Mul, left, right),
+        _ => map_binary(b, BinaryOp::Mul, left, right),
     }
 }
 
-/// Shifts of the kernel IR take the amount modulo the bit width, so converting it to `u32` loses
-/// nothing.
+/// Lowers a shift. KIR shifts by the amount modulo the bit width, so the conversion of the amount
+/// to `u32` does not change the result.
 fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
-    each(b, [left, right], &|b, [left, right]| {
+    map_components(b, [left, right], &|b, [left, right]| {
         let amount = b.convert(Type::U32, right);
         b.binary(op, left, amount)
     })
@@ -97,7 +98,7 @@ pub(crate) fn select(
     if_false: Shaped<'_>,
 ) -> Result<Vec<Value>, ShaderError> {
     reject_aggregate("select", &[condition, if_true, if_false])?;
-    Ok(each(b, [condition, if_true, if_false], &|b, [c, x, y]| b.select(c, x, y)))
+    Ok(map_components(b, [condition, if_true, if_false], &|b, [c, x, y]| b.select(c, x, y)))
 }
 
 /// Lowers `all`, `any`, `isnan` and `isinf`.
@@ -110,8 +111,8 @@ pub(crate) fn relational(
     Ok(match fun {
         RelationalFunction::All => reduce(b, BinaryOp::And, a.values),
         RelationalFunction::Any => reduce(b, BinaryOp::Or, a.values),
-        RelationalFunction::IsNan => each_unary(b, UnaryOp::IsNan, a),
-        RelationalFunction::IsInf => each_unary(b, UnaryOp::IsInf, a),
+        RelationalFunction::IsNan => map_unary(b, UnaryOp::IsNan, a),
+        RelationalFunction::IsInf => map_unary(b, UnaryOp::IsInf, a),
     })
 }
 
