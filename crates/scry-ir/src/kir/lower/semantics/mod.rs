@@ -46,7 +46,7 @@ scalars! {
     f64: |value| Const::f64(value);
 }
 
-/// Constants of a shape.
+/// A constant operand: its scalars, and their shape.
 struct Operand {
     shape: Shape,
     parts: Vec<Const>,
@@ -62,7 +62,7 @@ fn vector<T: Scalar>(parts: &[T]) -> Operand {
     Operand { shape: Shape::Vector { len: parts.len() as u8, ty: parts[0].ty }, parts }
 }
 
-/// A matrix of these columns.
+/// Returns a matrix of these columns.
 fn matrix<T: Scalar, const R: usize>(columns: &[[T; R]]) -> Operand {
     let parts = constants(columns.as_flattened());
     let (columns, rows) = (columns.len() as u8, R as u8);
@@ -73,9 +73,10 @@ fn constants<T: Scalar>(parts: &[T]) -> Vec<Const> {
     parts.iter().map(|part| part.constant()).collect()
 }
 
+/// Lowers an operation on operands.
 type Lower<'f> = dyn Fn(&mut Builder, &[Shaped<'_>]) -> Result<Vec<Value>, ShaderError> + 'f;
 
-/// Lowers an operation on these operands and evaluates the result.
+/// Lowers an operation on these operands; returns the value of its result.
 fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, ShaderError> {
     let mut b = Builder::new("test", [1, 1, 1]);
     let args: Vec<Vec<_>> = (operands.iter())
@@ -86,37 +87,38 @@ fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, Shade
         .collect();
     let results = lower(&mut b, &args)?;
     let kir = b.finish();
-    let known = straight_line(&kir);
-    Ok(results.iter().map(|result| known[result.index()]).collect())
+    let values = evaluate_kernel(&kir);
+    Ok(results.iter().map(|result| values[result.index()]).collect())
 }
 
-/// Evaluates a kernel without control flow or memory accesses.
-fn straight_line(kir: &Kir) -> Vec<Const> {
-    let mut known: Vec<Const> = Vec::new();
+/// Returns all values of a kernel without control flow or memory accesses.
+fn evaluate_kernel(kir: &Kir) -> Vec<Const> {
+    let mut values: Vec<Const> = Vec::new();
     for stmt in &kir.body {
-        let Stmt::Let(value) = stmt else { panic!("{stmt:?} is more than a computation") };
-        assert_eq!(value.index(), known.len(), "each value is computed once, in order");
-        let result = interpret::scalar::instruction(kir, *value, |value| known[value.index()]);
+        let Stmt::Let(value) = stmt else { panic!("{stmt:?} is not a computation") };
+        assert_eq!(value.index(), values.len(), "each value is computed once, in order");
+        let result = interpret::scalar::instruction(kir, *value, |value| values[value.index()]);
         assert_eq!(result.ty, kir.ty(*value), "{:?}", kir.inst(*value));
-        known.push(result);
+        values.push(result);
     }
-    known
+    values
 }
 
 /// Returns the results of a function.
 fn call(fun: MathFunction, operands: &[Operand]) -> Vec<Const> {
-    evaluate(&|b, args| math(b, fun, args), operands).expect("the function is WGSL's")
+    evaluate(&|b, args| math(b, fun, args), operands).expect("the function accepts these arguments")
 }
 
-/// Checks that a function returns exactly these values, bit by bit.
+/// Asserts that a function returns exactly these values, bit by bit.
 #[track_caller]
-fn gives<T: Scalar>(fun: MathFunction, operands: &[Operand], expected: &[T]) {
+fn assert_evaluates<T: Scalar>(fun: MathFunction, operands: &[Operand], expected: &[T]) {
     assert_eq!(call(fun, operands), constants(expected), "{fun:?}");
 }
 
-/// Checks that a function returns these values up to a relative (below 1, absolute) error.
+/// Asserts that a function returns these values up to a relative error, which is absolute for
+/// values below 1.
 #[track_caller]
-fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: f64) {
+fn assert_evaluates_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: f64) {
     let actual: Vec<_> = call(fun, operands).into_iter().map(interpret::scalar::real).collect();
     assert_eq!(actual.len(), expected.len(), "{fun:?}");
     for (&actual, &expected) in actual.iter().zip(expected) {
@@ -126,7 +128,7 @@ fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: 
 }
 
 #[test]
-fn unsupported_functions_are_named() {
+fn errors_name_unsupported_functions() {
     for (fun, name) in [(MathFunction::Outer, "Outer"), (MathFunction::Inverse, "Inverse")] {
         let operands = [matrix(&[[1f32, 0.0], [0.0, 1.0]])];
         let error = evaluate(&|b, args| math(b, fun, args), &operands).unwrap_err();
@@ -136,7 +138,7 @@ fn unsupported_functions_are_named() {
 }
 
 #[test]
-fn wrong_arguments_are_an_error() {
+fn wrong_arguments_are_rejected() {
     let cases = [
         (MathFunction::Clamp, vec![scalar(1f32)]),
         (MathFunction::Cross, vec![vector(&[1f32, 2.0]), vector(&[1f32, 2.0])]),

@@ -1,11 +1,11 @@
-//! Control flow.
+//! Tests of control flow.
 
-use super::{kernel, lowered, run, statements};
+use super::{count_statements, kernel, lower_source, run};
 use crate::kir::{Label, Stmt};
 
 #[test]
 fn loops_continue_and_break() {
-    // 1 + 3 + 5 + 7, left at 9.
+    // 1 + 3 + 5 + 7; `break` at 9.
     let body = "
         var sum = 0u;
         for (var i = 0u; i < 100u; i++) {
@@ -14,14 +14,14 @@ fn loops_continue_and_break() {
             sum += i;
         }
         out[0] = sum;
-        var turns = 0u;
+        var n = 0u;
         loop {
-            if turns == data[0] { continue; }
+            if n == data[0] { continue; }
             out[1] += 10u;
-            continuing { turns++; break if turns >= data[1]; }
+            continuing { n++; break if n >= data[1]; }
         }
-        while turns > 2u { turns--; for (var j = 0u; j < 3u; j++) { out[2]++; } }
-        out[3] = turns;";
+        while n > 2u { n--; for (var j = 0u; j < 3u; j++) { out[2]++; } }
+        out[3] = n;";
     assert_eq!(run("", body, &[2, 5]), [16, 40, 9, 2]);
 }
 
@@ -31,11 +31,11 @@ fn continuing_block_sees_body_values() {
         var i = 0u;
         loop {
             let step = data[i] + 1u;
-            let place = &out[i & 3u];
+            let pointer = &out[i & 3u];
             if step == 2u { continue; }
             out[3] += 1u;
             continuing {
-                *place = step;
+                *pointer = step;
                 i += step;
                 break if i + step > 6u;
             }
@@ -46,9 +46,9 @@ fn continuing_block_sees_body_values() {
 }
 
 #[test]
-fn switches_choose() {
+fn switch_executes_selected_clause() {
     let declarations = "
-        fn name(x: u32) -> u32 {
+        fn few_clauses(x: u32) -> u32 {
             var y = 7u;
             switch x {
                 case 1u, 2u: { y = 10u; }
@@ -59,7 +59,7 @@ fn switches_choose() {
             }
             return y;
         }
-        fn many(x: i32) -> u32 {
+        fn many_clauses(x: i32) -> u32 {
             switch x {
                 case -1: { return 1u; } case 0: { return 2u; } case 1: { return 3u; }
                 case 2: { return 4u; } case 3, 4: { return 5u; } case 5: {} case 6: { return 6u; }
@@ -68,15 +68,15 @@ fn switches_choose() {
             }
             return 12u;
         }";
-    let body = "for (var i = 0u; i < 7u; i++) { out[i] = name(data[i]); }
-        for (var i = 7u; i < 13u; i++) { out[i] = many(i32(data[i])); }";
+    let body = "for (var i = 0u; i < 7u; i++) { out[i] = few_clauses(data[i]); }
+        for (var i = 7u; i < 13u; i++) { out[i] = many_clauses(i32(data[i])); }";
     let data = [1, 2, 3, 4, 5, 6, 9, u32::MAX, 0, 4, 5, 10, 77];
     assert_eq!(run("", "", &[1]), [0; 1]);
     assert_eq!(run(declarations, body, &data), [10, 10, 20, 207, 50, 20, 7, 1, 2, 5, 12, 10, 11]);
 }
 
 #[test]
-fn a_kernel_is_left_from_anywhere() {
+fn return_exits_nested_statements() {
     let body = "
         out[0] = 1u;
         for (var i = 0u; i < 5u; i++) {
@@ -88,17 +88,17 @@ fn a_kernel_is_left_from_anywhere() {
 }
 
 #[test]
-fn fallthrough_jumps_are_removed() {
+fn jumps_to_next_statement_are_removed() {
     let body = "
         for (var i = 0u; i < data[0]; i++) {
             if i > 3u { out[0]++; continue; } else { out[1]++; }
             switch i { case 1u: { out[2]++; break; } default: {} }
         }
         if data[0] > 3u { return; } else { out[3] = 1u; return; }";
-    let kir = lowered(&kernel("", body), true);
-    assert_eq!(statements(&kir.body, &|stmt| matches!(stmt, Stmt::Leave(Label::KERNEL))), 0);
-    // `continue` at the end of an arm is not at the end of the body.
-    assert_eq!(statements(&kir.body, &|stmt| matches!(stmt, Stmt::Scope { .. })), 1);
+    let kir = lower_source(&kernel("", body), true);
+    assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::Leave(Label::KERNEL))), 0);
+    // `continue` at the end of the `then` block is not at the end of the body.
+    assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::Scope { .. })), 1);
     assert_eq!(run("", body, &[6]), [2, 4, 1, 0]);
 }
 
@@ -110,9 +110,12 @@ fn only_proven_loops_are_finite() {
         var n = data[1];
         while n != 1u { n = select(n / 2u, 3u * n + 1u, n % 2u == 1u); }";
     let finite = |checked| {
-        let kir = lowered(&kernel("", body), checked);
-        let count = |wanted| {
-            statements(&kir.body, &|s| matches!(s, Stmt::Loop { finite, .. } if *finite == wanted))
+        let kir = lower_source(&kernel("", body), checked);
+        let count = |expected| {
+            count_statements(
+                &kir.body,
+                &|s| matches!(s, Stmt::Loop { finite, .. } if *finite == expected),
+            )
         };
         (count(true), count(false))
     };
@@ -128,9 +131,9 @@ fn cheap_logical_operators_are_branchless() {
         while i < x && i < y && !(i == 5u || i + 1u == y) { i++; }
         out[0] = i;
         out[1] = u32(x > 3u || y > 3u && x == y);";
-    let kir = lowered(&kernel("", body), true);
-    // The test of the loop is the only choice.
-    assert_eq!(statements(&kir.body, &|stmt| matches!(stmt, Stmt::If { .. })), 1);
+    let kir = lower_source(&kernel("", body), true);
+    // The exit of the loop is the only branch.
+    assert_eq!(count_statements(&kir.body, &|stmt| matches!(stmt, Stmt::If { .. })), 1);
     for (x, y) in [(9, 9), (3, 9), (4, 2), (9, 6), (0, 0), (2, 2), (4, 4)] {
         let mut i = 0;
         while i < x && i < y && !(i == 5 || i + 1 == y) {
@@ -158,7 +161,7 @@ fn logical_operators_short_circuit_effects() {
 }
 
 #[test]
-fn source_flags_keep_their_assignments() {
+fn bool_variables_keep_their_assignments() {
     let body = "
         var inner = true; var outer = true;
         let a = data[0] == 1u; let b = data[1] == 1u;

@@ -1,6 +1,6 @@
-//! Calls, and the variables of functions.
+//! Tests of calls, and of the variables of functions.
 
-use super::{kernel, lowered, run, statements};
+use super::{count_statements, kernel, lower_source, run};
 use crate::kir::Stmt;
 
 #[test]
@@ -34,16 +34,19 @@ fn functions_return_early() {
 fn final_return_needs_no_scope() {
     let declarations = "
         fn plain(a: u32) -> u32 { var b = a; if a > 3u { b = 1u; } return b; }
-        fn arms(a: u32) -> u32 { if a > 3u { return 1u; } else { return a; } }";
-    let kir = lowered(&kernel(declarations, "out[0] = plain(data[0]) + arms(data[1]);"), true);
+        fn both_blocks(a: u32) -> u32 { if a > 3u { return 1u; } else { return a; } }";
+    let kir = lower_source(
+        &kernel(declarations, "out[0] = plain(data[0]) + both_blocks(data[1]);"),
+        true,
+    );
     let jumps = |stmt: &Stmt| matches!(stmt, Stmt::Scope { .. } | Stmt::Leave(_));
-    assert_eq!(statements(&kir.body, &jumps), 0);
+    assert_eq!(count_statements(&kir.body, &jumps), 0);
 }
 
 #[test]
 fn locals_reset_per_call_and_iteration() {
     let declarations = "
-        fn count() -> u32 { var n: u32; var known = 5u; n++; known++; return n * 10u + known; }
+        fn count() -> u32 { var n: u32; var five = 5u; n++; five++; return n * 10u + five; }
         fn sum(i: u32) -> u32 { var a: array<u32, 4>; a[i & 3u] += 1u; return a[0] + a[1] * 2u; }";
     let body = "
         for (var i = 0u; i < 2u; i++) { var fresh: u32; fresh += 1u + i; out[0] += fresh; }
@@ -53,7 +56,7 @@ fn locals_reset_per_call_and_iteration() {
 }
 
 #[test]
-fn pointers_lead_into_the_callers_variables() {
+fn pointer_arguments_access_caller_variables() {
     let declarations = "
         struct S { n: u32, v: vec3u, a: array<u32, 3> }
         var<private> counter: array<u32, 2> = array(40u, 50u);
@@ -77,7 +80,7 @@ fn pointers_lead_into_the_callers_variables() {
 }
 
 #[test]
-fn private_variables_hold_their_initial_values() {
+fn private_variables_are_initialised() {
     let declarations = "
         const SIZES = array(3u, 1u, 4u, 1u, 5u);
         var<private> sizes = SIZES;

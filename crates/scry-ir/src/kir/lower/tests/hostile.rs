@@ -1,38 +1,39 @@
-//! Hostile kernels: no access may be out of bounds, before or after the passes, and the passes
-//! change no result.
+//! Tests with hostile kernels: no access may be out of bounds, before or after the passes, and the
+//! passes change no result.
 
 use scry_fuzz::hostile::{Rules, kernel};
 use scry_fuzz::{Case, Features};
 
-use super::{lowered, optimise, verify};
+use super::{lower_source, optimise, verify};
 use crate::kir::Kir;
 use crate::kir::interpret::Interpreter;
 
 /// Default number of kernels; `SCRY_FUZZ_SEEDS` overrides it.
 const SEEDS: u64 = 300;
 
-/// The buffers after a launch; an access out of bounds fails the test.
-fn executed(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
+/// Executes a kernel and returns its buffers; an access out of bounds fails the test.
+fn execute(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
     let mut interpreter = Interpreter::new(kir, case.buffers.clone());
     interpreter.run(case.groups).unwrap_or_else(|error| panic!("{error}"));
     interpreter.buffers
 }
 
-fn number(variable: &str) -> Option<u64> {
+/// Returns the number in an environment variable.
+fn env_number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]
 fn no_pass_lets_an_index_out() {
-    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
+    let first = env_number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    for seed in first..first + env_number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
         // Every loop must terminate.
         let case = kernel(seed, Features::default(), Rules { endless: false }).case();
         eprintln!("seed {seed}:\n{}", case.source);
-        let mut kir = lowered(&case.source, true);
-        let expected = executed(&kir, &case);
+        let mut kir = lower_source(&case.source, true);
+        let expected = execute(&kir, &case);
         optimise(&mut kir);
         verify(&kir).unwrap_or_else(|error| panic!("{error}"));
-        assert!(expected == executed(&kir, &case), "the passes change a result");
+        assert!(expected == execute(&kir, &case), "the passes change a result");
     }
 }

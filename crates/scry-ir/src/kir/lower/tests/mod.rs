@@ -1,4 +1,4 @@
-//! Kernels that are lowered and executed.
+//! Tests that lower kernels, inspect them and execute them.
 
 mod control;
 mod cooperative;
@@ -17,7 +17,7 @@ use crate::program::Content;
 use crate::wgsl::naga::guard;
 
 /// Lowers a kernel without optimisation.
-fn lowered(source: &str, checked: bool) -> Kir {
+fn lower_source(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let Content::Wgsl(inner) = program.content() else { unreachable!("it is WGSL") };
     let kir = guard::run(|| lower(inner, &KirOptions { checked }));
@@ -32,7 +32,8 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-/// Returns a kernel of one invocation, with an input `data` and an output `out`.
+/// Returns the source of a kernel of one invocation, with an input `data` and an output `out`. Both
+/// are always used, so that the interface has them.
 fn kernel(declarations: &str, body: &str) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
@@ -42,7 +43,8 @@ fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
-/// Returns the content of `out`, which has `N` elements.
+/// Executes a kernel with and without bounds checks, and optimised; asserts equal
+/// results. Returns the content of `out`, which has `N` elements.
 fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
     let source = kernel(declarations, body);
     let execute = |kir: &Kir| {
@@ -50,29 +52,29 @@ fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N]
         interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
         <[u32; N]>::try_from(words(&interpreter.buffers[0])).unwrap()
     };
-    let [checked, unchecked] = [true, false].map(|checked| lowered(&source, checked));
-    let found = execute(&checked);
-    assert_eq!(found, execute(&unchecked), "checks change nothing that is in bounds");
+    let [checked, unchecked] = [true, false].map(|checked| lower_source(&source, checked));
+    let result = execute(&checked);
+    assert_eq!(result, execute(&unchecked), "without bounds checks");
     let mut optimised = checked;
     optimise(&mut optimised);
     verify(&optimised).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(found, execute(&optimised), "passes change nothing");
-    found
+    assert_eq!(result, execute(&optimised), "optimised");
+    result
 }
 
 /// Counts the statements of a block and of nested blocks that satisfy a condition.
-fn statements(block: &Block, which: &dyn Fn(&Stmt) -> bool) -> usize {
+fn count_statements(block: &Block, predicate: &dyn Fn(&Stmt) -> bool) -> usize {
     let mut count = 0;
-    crate::kir::for_each_stmt(block, &mut |stmt| count += usize::from(which(stmt)));
+    crate::kir::for_each_stmt(block, &mut |stmt| count += usize::from(predicate(stmt)));
     count
 }
 
-/// Number of instructions of a kernel that satisfy a condition.
-fn count(kir: &Kir, which: impl Fn(&Inst) -> bool) -> usize {
-    kir.values.iter().filter(|value| which(&value.inst)).count()
+/// Counts the instructions of a kernel that satisfy a condition.
+fn count_insts(kir: &Kir, predicate: impl Fn(&Inst) -> bool) -> usize {
+    kir.values.iter().filter(|value| predicate(&value.inst)).count()
 }
 
-/// Number of clamped indices.
-fn clamps(kir: &Kir) -> usize {
-    count(kir, |inst| matches!(inst, Inst::Binary(BinaryOp::Min, ..)))
+/// Counts the clamped indices of a kernel.
+fn count_clamps(kir: &Kir) -> usize {
+    count_insts(kir, |inst| matches!(inst, Inst::Binary(BinaryOp::Min, ..)))
 }

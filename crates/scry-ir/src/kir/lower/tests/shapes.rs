@@ -1,4 +1,4 @@
-//! Scalarisation of values of each type.
+//! Tests of the scalarisation of composite values.
 
 use super::run;
 
@@ -18,7 +18,7 @@ fn vectors_and_matrices_compose_and_decompose() {
 }
 
 #[test]
-fn parts_of_structures_keep_their_order() {
+fn structure_members_keep_their_order() {
     let declarations = "
         struct Inner { a: u32, b: vec3u, c: array<u32, 2> }
         struct Outer { x: Inner, y: array<Inner, 2>, z: u32 }

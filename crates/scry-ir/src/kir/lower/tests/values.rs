@@ -1,7 +1,7 @@
-//! Values: their parts, constants, built-in values and atomics.
+//! Tests of values: indexing, constants, built-in values, atomics and subgroup operations.
 
-use super::count;
-use super::{bytes, kernel, lowered, run, statements, words};
+use super::count_insts;
+use super::{bytes, count_statements, kernel, lower_source, run, words};
 use crate::kir::interpret::Interpreter;
 use crate::kir::{AddressSpace, AtomicOp, Barrier, Builtin, Inst, Stmt};
 
@@ -27,18 +27,18 @@ fn values_are_indexed_like_variables() {
 fn tables_are_filled_once() {
     let declarations = "const SQUARES = array(0u, 1u, 4u, 9u, 16u, 25u, 36u);";
     let body = "for (var i = 0u; i < 6u; i++) { out[i] = SQUARES[data[i]] + SQUARES[6]; }";
-    let kir = lowered(&kernel(declarations, body), true);
+    let kir = lower_source(&kernel(declarations, body), true);
     let to_local = |stmt: &Stmt| match stmt {
         Stmt::Store { place, .. } => matches!(place.space, AddressSpace::Local(_)),
         _ => false,
     };
     assert_eq!(kir.body.iter().filter(|stmt| to_local(stmt)).count(), 7);
-    assert_eq!(statements(&kir.body, &to_local), 7);
+    assert_eq!(count_statements(&kir.body, &to_local), 7);
     assert_eq!(run(declarations, body, &[0, 1, 2, 3, 4, 5]), [36, 37, 40, 45, 52, 61]);
 }
 
 #[test]
-fn constants_of_any_size_are_known() {
+fn large_constants_are_indexed_and_copied() {
     let numbers: Vec<_> = (0..400u32).map(|n| format!("{n}u")).collect();
     let declarations = format!(
         "struct S {{ v: vec2f, m: mat2x2f }}
@@ -55,18 +55,18 @@ fn constants_of_any_size_are_known() {
 }
 
 #[test]
-fn overrides_are_constants_like_others() {
+fn overrides_are_constants() {
     let declarations = "
         override N = 3u;
         override FLAG = true;
         const TWICE = vec2(2u) * 2u;
         var<private> sizes = array(N, N * 2u, TWICE.y);
-        var<workgroup> room: array<u32, N * 4u>;";
+        var<workgroup> shared_array: array<u32, N * 4u>;";
     let body = "
         var local = vec3(N, TWICE);
-        room[data[0]] = 5u;
+        shared_array[data[0]] = 5u;
         out[0] = sizes[1] * 100u + local.x * 10u + local.z;
-        out[1] = room[N * 4u - 1u] + u32(FLAG);";
+        out[1] = shared_array[N * 4u - 1u] + u32(FLAG);";
     assert_eq!(run(declarations, body, &[11]), [634, 6]);
 }
 
@@ -84,10 +84,10 @@ fn builtins_are_computed_from_ids() {
             let at = (ids.group.x + groups.x * ids.group.y) * 6u + index;
             out[at] = array(id.x, id.y, id.z, index, ids.local.z, groups.y);
         }";
-    let kir = lowered(source, true);
-    // One invocation along y needs no id.
-    let asks = |builtin| count(&kir, |inst| *inst == Inst::Builtin(builtin));
-    assert_eq!(asks(Builtin::LocalId(1)), 0);
+    let kir = lower_source(source, true);
+    // The workgroup has one invocation along y, so no id is needed.
+    let reads = |builtin| count_insts(&kir, |inst| *inst == Inst::Builtin(builtin));
+    assert_eq!(reads(Builtin::LocalId(1)), 0);
     let mut interpreter = Interpreter::new(&kir, vec![vec![0; 2 * 3 * 6 * 24]]);
     interpreter.run([2, 3, 1]).unwrap_or_else(|error| panic!("{error}"));
     let mut expected = Vec::new();
@@ -100,7 +100,7 @@ fn builtins_are_computed_from_ids() {
 }
 
 #[test]
-fn atomics_give_what_was_there() {
+fn atomics_return_old_values() {
     let declarations = "
         struct A { n: atomic<u32>, s: array<atomic<i32>, 3> }
         @group(0) @binding(2) var<storage, read_write> a: A;
@@ -113,18 +113,19 @@ fn atomics_give_what_was_there() {
         atomicSub(&a.s[1], 1);
         out[2] = atomicAdd(&w, 3u) + atomicExchange(&w, 6u) * 10u + atomicLoad(&w) * 100u;
         atomicStore(&a.s[0], 8);";
-    let kir = lowered(&kernel(declarations, body), true);
+    let kir = lower_source(&kernel(declarations, body), true);
     let buffers = vec![bytes(&[0; 3]), bytes(&[2]), bytes(&[5, 1, 2, 3])];
     let mut interpreter = Interpreter::new(&kir, buffers);
     interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(words(&interpreter.buffers[0]), [517, 30, 630]);
     assert_eq!(words(&interpreter.buffers[2]), [7, 8, 1, 4]);
-    let stored = |op| count(&kir, |inst| matches!(inst, Inst::Atomic { op: o, .. } if *o == op));
-    assert_eq!((stored(AtomicOp::Store), stored(AtomicOp::Load)), (1, 1));
+    let atomics =
+        |op| count_insts(&kir, |inst| matches!(inst, Inst::Atomic { op: o, .. } if *o == op));
+    assert_eq!((atomics(AtomicOp::Store), atomics(AtomicOp::Load)), (1, 1));
 }
 
 #[test]
-fn uniform_loads_are_one_instruction_per_run() {
+fn uniform_loads_are_vectorised() {
     let declarations = "struct Pair { low: vec2<u32>, flag: u32, count: atomic<u32> }
         var<workgroup> w: Pair;";
     let body = "w.low = vec2(data[0], 5u); w.flag = 7u; atomicStore(&w.count, 4u);
@@ -132,7 +133,7 @@ fn uniform_loads_are_one_instruction_per_run() {
         let count = workgroupUniformLoad(&w.count);
         out[0] = low.x + 10u * low.y + 100u * count + workgroupUniformLoad(&w.flag) * 1000u;
         storageBarrier(); subgroupBarrier();";
-    let kir = lowered(&kernel(declarations, body), true);
+    let kir = lower_source(&kernel(declarations, body), true);
     let loads: Vec<_> = kir
         .values
         .iter()
@@ -155,17 +156,17 @@ fn uniform_loads_are_one_instruction_per_run() {
 }
 
 #[test]
-fn large_uniform_loads_stand_between_barriers() {
+fn large_uniform_loads_have_two_barriers() {
     let declarations = "var<workgroup> w: array<u32, 300>;";
     let body = "w[299] = data[0]; let all = workgroupUniformLoad(&w); out[0] = all[299];";
-    let kir = lowered(&kernel(declarations, body), true);
+    let kir = lower_source(&kernel(declarations, body), true);
     let barriers = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Barrier(..))).count();
     assert_eq!(barriers, 2);
     assert_eq!(run(declarations, body, &[3]), [3]);
 }
 
 #[test]
-fn subgroups_work_on_each_component() {
+fn subgroup_operations_are_component_wise() {
     let body = "
         let sum = subgroupAdd(vec2(data[0], 3u));
         let up = subgroupShuffleUp(vec3(data[0]), 1u);
@@ -173,7 +174,7 @@ fn subgroups_work_on_each_component() {
         let ballot = subgroupBallot(data[0] == 2u);
         out[0] = sum.y + ballot.x * 10u + up.z * 100u + swapped * 1000u;
         out[1] = u32(subgroupAll(true)) + subgroupExclusiveMul(1u) + subgroupBroadcastFirst(5u);";
-    let kir = lowered(&kernel("", body), true);
-    assert_eq!(count(&kir, |inst| matches!(inst, Inst::Subgroup(_))), 2 + 3 + 1 + 4 + 3);
+    let kir = lower_source(&kernel("", body), true);
+    assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Subgroup(_))), 2 + 3 + 1 + 4 + 3);
     assert_eq!(run("", body, &[2]), [2213, 7]);
 }
