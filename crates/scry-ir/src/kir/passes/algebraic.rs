@@ -2,12 +2,12 @@
 //! wrap.
 
 use super::super::{BinaryOp, Const, Definition, Inst, Type, UnaryOp, Value};
-use super::fold::{Fold, Simple};
+use super::fold::{Fold, Replacement};
 
-use Simple::Same;
+use Replacement::Same;
 
 /// Returns a simpler equivalent of an instruction.
-pub(super) fn apply(fold: &mut Fold<'_>, definition: Definition) -> Option<Simple> {
+pub(super) fn apply(fold: &mut Fold<'_>, definition: Definition) -> Option<Replacement> {
     let ty = definition.ty;
     match definition.inst {
         Inst::Unary(op, a) => unary(fold, op, a),
@@ -20,11 +20,12 @@ pub(super) fn apply(fold: &mut Fold<'_>, definition: Definition) -> Option<Simpl
     }
 }
 
-fn simpler(inst: Inst) -> Option<Simple> {
-    Some(Simple::Inst(inst))
+/// Returns the replacement by an instruction.
+fn simpler(inst: Inst) -> Option<Replacement> {
+    Some(Replacement::Inst(inst))
 }
 
-fn unary(fold: &Fold<'_>, op: UnaryOp, a: Value) -> Option<Simple> {
+fn unary(fold: &Fold<'_>, op: UnaryOp, a: Value) -> Option<Replacement> {
     match (op, *fold.kir.inst(a)) {
         (UnaryOp::Neg | UnaryOp::Not, Inst::Unary(inner, x)) if inner == op => Some(Same(x)),
         (UnaryOp::Abs, Inst::Unary(UnaryOp::Abs, _)) => Some(Same(a)),
@@ -34,8 +35,8 @@ fn unary(fold: &Fold<'_>, op: UnaryOp, a: Value) -> Option<Simple> {
             Inst::Unary(inner, _),
         ) if is_rounding(inner) => Some(Same(a)),
         (UnaryOp::Not, Inst::Binary(comparison, x, y)) => {
-            let opposite = opposite(comparison, fold.kir.ty(x))?;
-            simpler(Inst::Binary(opposite, x, y))
+            let negated = negate_comparison(comparison, fold.kir.ty(x))?;
+            simpler(Inst::Binary(negated, x, y))
         }
         _ => None,
     }
@@ -45,8 +46,9 @@ fn is_rounding(op: UnaryOp) -> bool {
     matches!(op, UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc)
 }
 
-/// Returns the negated comparison. Because of NaN, of floats only equality has one.
-fn opposite(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
+/// Returns the negated comparison. Of the comparisons of floats only `Eq` and `Ne` have one,
+/// because of NaN.
+fn negate_comparison(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Eq => BinaryOp::Ne,
         BinaryOp::Ne => BinaryOp::Eq,
@@ -59,9 +61,8 @@ fn opposite(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     })
 }
 
-/// Returns the comparison or commutative operation that is equivalent with swapped operands. The
-/// minimum of zeros of different signs may be either, so floats have none for it.
-fn swapped(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
+/// Returns the operation that is equivalent with swapped operands, if there is one.
+fn swap_operands(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Lt => BinaryOp::Gt,
         BinaryOp::Le => BinaryOp::Ge,
@@ -72,7 +73,8 @@ fn swapped(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     })
 }
 
-/// Returns whether the operation is commutative.
+/// Returns whether the operation is commutative. `Min` and `Max` of floats are not: of zeros of
+/// different signs, either may be the result.
 pub(super) fn commutes(op: BinaryOp, ty: Type) -> bool {
     match op {
         BinaryOp::Add | BinaryOp::Mul | BinaryOp::Eq | BinaryOp::Ne => true,
@@ -83,31 +85,34 @@ pub(super) fn commutes(op: BinaryOp, ty: Type) -> bool {
     }
 }
 
-fn binary(fold: &mut Fold<'_>, op: BinaryOp, a: Value, b: Value) -> Option<Simple> {
+fn binary(fold: &mut Fold<'_>, op: BinaryOp, a: Value, b: Value) -> Option<Replacement> {
     let ty = fold.kir.ty(a);
     if a == b
-        && let Some(simple) = of_equals(fold, op, ty, a)
+        && let Some(replacement) = simplify_equal_operands(fold, op, ty, a)
     {
-        return Some(simple);
+        return Some(replacement);
     }
     match (fold.kir.constant(a), fold.kir.constant(b)) {
-        (None, Some(constant)) if ty == Type::Bool => {
-            with_truth(op, a, constant.bits != 0, constant)
-        }
-        (None, Some(constant)) if ty.is_float() => with_float(fold, op, a, constant),
+        (None, Some(constant)) if ty == Type::Bool => simplify_bool(op, a, constant),
+        (None, Some(constant)) if ty.is_float() => simplify_float(fold, op, a, constant),
         (None, Some(constant)) => {
-            with_integer(fold, op, a, constant).or_else(|| reassociated(fold, op, a, constant))
+            simplify_integer(fold, op, a, constant).or_else(|| reassociate(fold, op, a, constant))
         }
-        (Some(constant), None) => match swapped(op, ty) {
+        (Some(constant), None) => match swap_operands(op, ty) {
             Some(op) => simpler(Inst::Binary(op, b, a)),
-            None => after_integer(op, constant, b),
+            None => simplify_constant_first(op, constant, b),
         },
         _ => None,
     }
 }
 
 /// Simplifies `x op x`.
-fn of_equals(fold: &Fold<'_>, op: BinaryOp, ty: Type, a: Value) -> Option<Simple> {
+fn simplify_equal_operands(
+    fold: &Fold<'_>,
+    op: BinaryOp,
+    ty: Type,
+    a: Value,
+) -> Option<Replacement> {
     let constant = |constant| simpler(Inst::Const(constant));
     match op {
         BinaryOp::And | BinaryOp::Or | BinaryOp::Min | BinaryOp::Max => Some(Same(a)),
@@ -121,11 +126,11 @@ fn of_equals(fold: &Fold<'_>, op: BinaryOp, ty: Type, a: Value) -> Option<Simple
 }
 
 /// Simplifies `x op c` of bools.
-fn with_truth(op: BinaryOp, a: Value, holds: bool, constant: Const) -> Option<Simple> {
-    match (op, holds) {
+fn simplify_bool(op: BinaryOp, a: Value, c: Const) -> Option<Replacement> {
+    match (op, c.bits != 0) {
         (BinaryOp::And | BinaryOp::Eq, true)
         | (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Ne, false) => Some(Same(a)),
-        (BinaryOp::And, false) | (BinaryOp::Or, true) => simpler(Inst::Const(constant)),
+        (BinaryOp::And, false) | (BinaryOp::Or, true) => simpler(Inst::Const(c)),
         (BinaryOp::Eq, false) | (BinaryOp::Xor | BinaryOp::Ne, true) => {
             simpler(Inst::Unary(UnaryOp::Not, a))
         }
@@ -134,7 +139,7 @@ fn with_truth(op: BinaryOp, a: Value, holds: bool, constant: Const) -> Option<Si
 }
 
 /// Simplifies `x op c` of floats.
-fn with_float(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
+fn simplify_float(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Replacement> {
     let negative_zero = Const { ty: c.ty, bits: 1 << (c.ty.bits() - 1) };
     match op {
         BinaryOp::Mul | BinaryOp::Div if c == one(c.ty) => Some(Same(a)),
@@ -181,7 +186,7 @@ fn is_normal(c: Const) -> bool {
 }
 
 /// Simplifies `x op c` of integers.
-fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
+fn simplify_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option<Replacement> {
     let ty = fold.kir.ty(a);
     let ones = Const::int(ty, -1);
     let constant = |constant| simpler(Inst::Const(constant));
@@ -194,6 +199,7 @@ fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option
         BinaryOp::Mul | BinaryOp::Div if c == one(ty) => Some(Same(a)),
         // By definition, `x / 0 = x`.
         BinaryOp::Div if c.bits == 0 => Some(Same(a)),
+        // By definition, `x % 0 = 0`.
         BinaryOp::Rem if c.bits <= 1 => constant(Const::zero(ty)),
         BinaryOp::And if c == ones => Some(Same(a)),
         BinaryOp::Or if c == ones => constant(ones),
@@ -206,42 +212,43 @@ fn with_integer(fold: &mut Fold<'_>, op: BinaryOp, a: Value, c: Const) -> Option
             let mask = fold.constant(Const { ty, bits: c.bits - 1 });
             simpler(Inst::Binary(BinaryOp::And, a, mask))
         }
-        _ => at_the_end(op, a, c),
+        _ => simplify_extreme(op, a, c),
     }
 }
 
 /// Simplifies `x op c` of integers, where `c` is the minimum or maximum of the type.
-fn at_the_end(op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
-    let least = if c.ty.is_signed() { -1 << (c.ty.bits() - 1) } else { 0 };
-    let (is_least, is_largest) = (c == Const::int(c.ty, least), c == Const::int(c.ty, !least));
+fn simplify_extreme(op: BinaryOp, a: Value, c: Const) -> Option<Replacement> {
+    let min = if c.ty.is_signed() { -1 << (c.ty.bits() - 1) } else { 0 };
+    let (is_min, is_max) = (c == Const::int(c.ty, min), c == Const::int(c.ty, !min));
     match op {
-        BinaryOp::Max if is_least => Some(Same(a)),
-        BinaryOp::Min if is_largest => Some(Same(a)),
-        BinaryOp::Min if is_least => simpler(Inst::Const(c)),
-        BinaryOp::Max if is_largest => simpler(Inst::Const(c)),
-        BinaryOp::Lt if is_least => simpler(Inst::Const(Const::bool(false))),
-        BinaryOp::Ge if is_least => simpler(Inst::Const(Const::bool(true))),
-        BinaryOp::Gt if is_largest => simpler(Inst::Const(Const::bool(false))),
-        BinaryOp::Le if is_largest => simpler(Inst::Const(Const::bool(true))),
+        BinaryOp::Max if is_min => Some(Same(a)),
+        BinaryOp::Min if is_max => Some(Same(a)),
+        BinaryOp::Min if is_min => simpler(Inst::Const(c)),
+        BinaryOp::Max if is_max => simpler(Inst::Const(c)),
+        BinaryOp::Lt if is_min => simpler(Inst::Const(Const::bool(false))),
+        BinaryOp::Ge if is_min => simpler(Inst::Const(Const::bool(true))),
+        BinaryOp::Gt if is_max => simpler(Inst::Const(Const::bool(false))),
+        BinaryOp::Le if is_max => simpler(Inst::Const(Const::bool(true))),
         _ => None,
     }
 }
 
 /// Simplifies `c op x` of operations that do not commute.
-fn after_integer(op: BinaryOp, c: Const, a: Value) -> Option<Simple> {
-    let absorbs = matches!(op, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Div | BinaryOp::Rem);
-    if absorbs && c.bits == 0 && c.ty.is_integer() {
+fn simplify_constant_first(op: BinaryOp, c: Const, a: Value) -> Option<Replacement> {
+    let zero_absorbs = matches!(op, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Div | BinaryOp::Rem);
+    if zero_absorbs && c.bits == 0 && c.ty.is_integer() {
         return simpler(Inst::Const(c));
     }
     (op == BinaryOp::Sub && c.bits == 0 && c.ty.is_integer())
-        .then_some(Simple::Inst(Inst::Unary(UnaryOp::Neg, a)))
+        .then_some(Replacement::Inst(Inst::Unary(UnaryOp::Neg, a)))
 }
 
 /// Simplifies `(x op c) op d` of integers to one operation.
-fn reassociated(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option<Simple> {
+fn reassociate(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option<Replacement> {
     let Inst::Binary(inner, x, c) = *fold.kir.inst(a) else { return None };
     let c = fold.kir.constant(c)?;
-    let (op, both) = match (inner, op) {
+    // The operation on `x`, and the one that merges the constants.
+    let (op, merge_op) = match (inner, op) {
         (BinaryOp::Add, BinaryOp::Add) => (op, BinaryOp::Add),
         (BinaryOp::Sub, BinaryOp::Sub) => (op, BinaryOp::Add),
         (BinaryOp::Add, BinaryOp::Sub) => (inner, BinaryOp::Sub),
@@ -254,21 +261,22 @@ fn reassociated(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option
         | (BinaryOp::Max, BinaryOp::Max) => (op, op),
         _ => return None,
     };
-    let merged = super::const_eval::binary(both, c, d)?;
+    let merged = super::const_eval::binary(merge_op, c, d)?;
     let merged = fold.constant(merged);
     simpler(Inst::Binary(op, x, merged))
 }
 
-/// Multiplying by one is exact, so only the sum is rounded.
-fn fma(fold: &Fold<'_>, a: Value, b: Value, c: Value) -> Option<Simple> {
+/// Simplifies a multiply-add with a factor of one: that product is exact, so only the sum is
+/// rounded.
+fn fma(fold: &Fold<'_>, a: Value, b: Value, c: Value) -> Option<Replacement> {
     let is_one = |value| fold.kir.constant(value).is_some_and(|x| x == one(x.ty));
     if is_one(a) {
         return simpler(Inst::Binary(BinaryOp::Add, b, c));
     }
-    is_one(b).then_some(Simple::Inst(Inst::Binary(BinaryOp::Add, a, c)))
+    is_one(b).then_some(Replacement::Inst(Inst::Binary(BinaryOp::Add, a, c)))
 }
 
-fn select(fold: &Fold<'_>, condition: Value, a: Value, b: Value) -> Option<Simple> {
+fn select(fold: &Fold<'_>, condition: Value, a: Value, b: Value) -> Option<Replacement> {
     if a == b {
         return Some(Same(a));
     }
@@ -281,8 +289,8 @@ fn select(fold: &Fold<'_>, condition: Value, a: Value, b: Value) -> Option<Simpl
     if fold.kir.ty(a) != Type::Bool {
         return None;
     }
-    let truth = |value| fold.kir.constant(value).map(|constant| constant.bits != 0);
-    match (truth(a), truth(b)) {
+    let bool_constant = |value| fold.kir.constant(value).map(|constant| constant.bits != 0);
+    match (bool_constant(a), bool_constant(b)) {
         (Some(true), Some(false)) => Some(Same(condition)),
         (Some(false), Some(true)) => simpler(Inst::Unary(UnaryOp::Not, condition)),
         (Some(true), None) => simpler(Inst::Binary(BinaryOp::Or, condition, b)),
@@ -291,16 +299,16 @@ fn select(fold: &Fold<'_>, condition: Value, a: Value, b: Value) -> Option<Simpl
     }
 }
 
-fn convert(fold: &Fold<'_>, ty: Type, a: Value) -> Option<Simple> {
+fn convert(fold: &Fold<'_>, ty: Type, a: Value) -> Option<Replacement> {
     let from = fold.kir.ty(a);
     if from == ty {
         return Some(Same(a));
     }
     let same_bits = from.is_integer() && ty.is_integer() && from.bits() == ty.bits();
-    same_bits.then_some(Simple::Inst(Inst::Bitcast(a)))
+    same_bits.then_some(Replacement::Inst(Inst::Bitcast(a)))
 }
 
-fn bitcast(fold: &Fold<'_>, ty: Type, a: Value) -> Option<Simple> {
+fn bitcast(fold: &Fold<'_>, ty: Type, a: Value) -> Option<Replacement> {
     if fold.kir.ty(a) == ty {
         return Some(Same(a));
     }

@@ -12,28 +12,31 @@ use super::super::{
     BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, Var,
 };
 use super::range::{self, Range};
-use super::value_map::{Assigned, ValueMap, diverges};
+use super::value_map::{LoopAssignments, ValueMap, always_exits};
 use super::{induction, order_facts};
 
+/// Maximum depth of the expressions whose intervals are recomputed for a proof.
+const PROOF_DEPTH: u32 = 3;
+
 /// Removes redundant clamps of a kernel.
-pub(super) fn bounds(kir: &mut Kir) {
+pub(super) fn remove_clamps(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let mut bounds = Bounds {
         map: ValueMap::new(kir.values.len()),
         ranges: vec![None; kir.values.len()],
-        narrowed: Vec::new(),
-        less: Vec::new(),
-        ordered: Vec::new(),
+        range_trail: Vec::new(),
+        less_than: Vec::new(),
+        less_equal: Vec::new(),
         vars: vec![Range::new(0, 0); kir.vars.len()],
         var_trail: Vec::new(),
         sets: Vec::new(),
-        assigned: Assigned::new(&body),
+        assignments: LoopAssignments::new(&body),
         current: Value(0),
         kir,
     };
-    for (nth, ty) in bounds.kir.vars.iter().enumerate() {
+    for (index, ty) in bounds.kir.vars.iter().enumerate() {
         if !range::is_tracked(*ty) {
-            bounds.vars[nth] = Range::full(*ty);
+            bounds.vars[index] = Range::full(*ty);
         }
     }
     let body = bounds.block(body);
@@ -46,38 +49,50 @@ pub(super) struct Bounds<'a> {
     map: ValueMap,
     /// For each value computed so far, its current interval.
     pub ranges: Vec<Option<Range>>,
-    /// Undo log of intervals that conditions narrowed.
-    narrowed: Vec<(Value, Option<Range>)>,
-    /// Pairs of values of which the first is less than the second, and less than or equal.
-    pub less: Vec<(Value, Value)>,
-    pub ordered: Vec<(Value, Value)>,
+    /// Undo log of intervals of values that conditions narrowed.
+    range_trail: Vec<(Value, Option<Range>)>,
+    /// Pairs `(a, b)` for which a condition implies `a < b`.
+    pub less_than: Vec<(Value, Value)>,
+    /// Pairs `(a, b)` for which a condition implies `a <= b`.
+    pub less_equal: Vec<(Value, Value)>,
+    /// The current interval of each variable.
     pub vars: Vec<Range>,
     /// Undo log of intervals of variables.
     var_trail: Vec<(Var, Range)>,
     /// Assignments to variables, in order.
     sets: Vec<(Var, Range)>,
-    pub assigned: Assigned,
-    /// The value being replaced.
+    pub assignments: LoopAssignments,
+    /// The value being processed, whose source position new constants inherit.
     current: Value,
 }
 
-/// Lengths of the logs and fact lists, to restore a state.
+/// Lengths of the undo logs and of the lists of pairs, to restore a state.
 #[derive(Clone, Copy)]
-struct Mark(usize, usize, usize, usize);
+struct Mark {
+    range_trail: usize,
+    var_trail: usize,
+    less_than: usize,
+    less_equal: usize,
+}
 
 impl Bounds<'_> {
     fn mark(&self) -> Mark {
-        Mark(self.narrowed.len(), self.less.len(), self.var_trail.len(), self.ordered.len())
+        Mark {
+            range_trail: self.range_trail.len(),
+            var_trail: self.var_trail.len(),
+            less_than: self.less_than.len(),
+            less_equal: self.less_equal.len(),
+        }
     }
 
     /// Restores the state at a mark.
-    fn back_to(&mut self, mark: Mark) {
-        for (value, before) in self.narrowed.drain(mark.0..).rev() {
+    fn restore(&mut self, mark: Mark) {
+        for (value, before) in self.range_trail.drain(mark.range_trail..).rev() {
             self.ranges[value.index()] = before;
         }
-        self.less.truncate(mark.1);
-        self.ordered.truncate(mark.3);
-        for (var, before) in self.var_trail.drain(mark.2..).rev() {
+        self.less_than.truncate(mark.less_than);
+        self.less_equal.truncate(mark.less_equal);
+        for (var, before) in self.var_trail.drain(mark.var_trail..).rev() {
             self.vars[var.index()] = before;
         }
     }
@@ -105,14 +120,15 @@ impl Bounds<'_> {
                 self.sets.push((*var, range));
             }
             Stmt::If { condition, then_block, else_block, .. } => {
-                *condition = self.decided(*condition, out);
+                *condition = self.fold_condition(*condition, out);
                 self.branch(*condition, then_block, else_block);
             }
             Stmt::Loop { label, body, .. } => {
-                let heads = induction::heads(self, *label, body);
-                self.assign(&heads);
+                // They hold at the start of each iteration and after the loop.
+                let ranges = induction::loop_ranges(self, *label, body);
+                self.set_vars(&ranges);
                 self.nested(body, None);
-                self.assign(&heads);
+                self.set_vars(&ranges);
             }
             Stmt::Scope { body, .. } => {
                 let first = self.sets.len();
@@ -124,20 +140,20 @@ impl Bounds<'_> {
         out.push(stmt);
     }
 
-    fn assign(&mut self, vars: &[(Var, Range)]) {
+    fn set_vars(&mut self, vars: &[(Var, Range)]) {
         for (var, range) in vars {
             self.set_var(*var, *range);
         }
     }
 
-    /// Processes a block under a condition that holds or does not.
+    /// Processes a nested block, in which a condition has the given value, and restores the state.
     fn nested(&mut self, block: &mut Block, condition: Option<(Value, bool)>) {
         let mark = self.mark();
-        if let Some((condition, holds)) = condition {
-            self.assume(condition, holds);
+        if let Some((condition, is_true)) = condition {
+            self.assume(condition, is_true);
         }
         *block = self.block(std::mem::take(block));
-        self.back_to(mark);
+        self.restore(mark);
     }
 
     fn branch(&mut self, condition: Value, then_block: &mut Block, else_block: &mut Block) {
@@ -145,22 +161,23 @@ impl Bounds<'_> {
         self.nested(then_block, Some((condition, true)));
         let second = self.sets.len();
         self.nested(else_block, Some((condition, false)));
-        if diverges(then_block) {
+        if always_exits(then_block) {
             self.assume(condition, false);
         } else {
             self.join_sets(first, second);
         }
-        if diverges(else_block) {
+        if always_exits(else_block) {
             self.assume(condition, true);
         } else {
             self.join_sets(second, self.sets.len());
         }
     }
 
-    /// Joins the intervals of variables that a block may have assigned with those before it.
+    /// Joins the intervals of the variables with those of the assignments `first..end`, which a
+    /// block may have executed.
     fn join_sets(&mut self, first: usize, end: usize) {
-        for nth in first..end {
-            let (var, range) = self.sets[nth];
+        for index in first..end {
+            let (var, range) = self.sets[index];
             self.set_var(var, self.vars[var.index()].join(range));
         }
     }
@@ -170,16 +187,16 @@ impl Bounds<'_> {
         self.ranges[value.index()].unwrap_or(Range::full(self.kir.ty(value)))
     }
 
-    /// Returns the interval of a value, recomputed from those of its operands, which conditions may
-    /// have narrowed.
-    pub fn range_now(&self, value: Value, depth: u32) -> Range {
-        let known = self.range(value);
+    /// Returns the interval of a value, recomputed from the intervals of its operands up to `depth`
+    /// instructions deep: conditions may have narrowed these since the value was computed.
+    pub fn refined_range(&self, value: Value, depth: u32) -> Range {
+        let range = self.range(value);
         let Definition { ty, inst } = self.kir.values[value.index()];
         if depth == 0 || !inst.is_pure() {
-            return known;
+            return range;
         }
-        let now = range::of(self.kir, ty, &inst, &mut |operand| self.range_now(operand, depth - 1));
-        known.meet(now)
+        let mut get = |operand| self.refined_range(operand, depth - 1);
+        range.meet(range::of(self.kir, ty, &inst, &mut get))
     }
 
     fn value(&mut self, value: Value, out: &mut Block) {
@@ -188,12 +205,12 @@ impl Bounds<'_> {
         self.map.rename(&mut inst);
         self.kir.values[value.index()].inst = inst;
         let ty = self.kir.ty(value);
-        if let Some(same) = self.redundant(&inst) {
-            return self.map.replace(value, same);
+        if let Some(operand) = self.equal_operand(&inst) {
+            return self.map.replace(value, operand);
         }
         let range = match inst {
             Inst::Get(var) => self.vars[var.index()],
-            Inst::Binary(BinaryOp::Sub, a, b) if order_facts::is_ordered(self, b, a) => {
+            Inst::Binary(BinaryOp::Sub, a, b) if order_facts::is_less_equal(self, b, a) => {
                 range::difference(ty, self.range(a), self.range(b))
             }
             _ => range::of(self.kir, ty, &inst, &mut |operand| self.range(operand)),
@@ -204,7 +221,7 @@ impl Bounds<'_> {
             && (inst.is_pure() || matches!(inst, Inst::Get(_)))
         {
             self.kir.values[value.index()].inst = Inst::Const(Const::int(ty, point));
-        } else if let Some(inst) = self.of_naturals(&inst, out) {
+        } else if let Some(inst) = self.reduce_division(&inst, out) {
             self.kir.values[value.index()].inst = inst;
         }
         out.push(Stmt::Let(value));
@@ -220,8 +237,9 @@ impl Bounds<'_> {
         value
     }
 
-    /// Returns the operand that equals the result, whatever the other operand is.
-    fn redundant(&self, inst: &Inst) -> Option<Value> {
+    /// Returns the operand that is proven to equal the result, such as `i` of `min(i, n)` if `i <=
+    /// n`.
+    fn equal_operand(&self, inst: &Inst) -> Option<Value> {
         let Inst::Binary(op, a, b) = *inst else { return None };
         if !range::is_tracked(self.kir.ty(a)) {
             return None;
@@ -231,115 +249,122 @@ impl Bounds<'_> {
             BinaryOp::Min if self.at_most(b, a) => Some(b),
             BinaryOp::Max if self.at_most(b, a) => Some(a),
             BinaryOp::Max if self.at_most(a, b) => Some(b),
-            BinaryOp::And if self.is_masked(a, b) => Some(a),
+            BinaryOp::And if self.is_mask_redundant(a, b) => Some(a),
             BinaryOp::Rem => {
-                let (a_now, b_now) = (self.range_now(a, 3), self.range_now(b, 3));
-                (a_now.lo >= 0 && a_now.hi < b_now.lo).then_some(a)
+                let (a_range, b_range) =
+                    (self.refined_range(a, PROOF_DEPTH), self.refined_range(b, PROOF_DEPTH));
+                (a_range.lo >= 0 && a_range.hi < b_range.lo).then_some(a)
             }
             _ => None,
         }
     }
 
+    /// Returns whether `a <= b` is proven.
     fn at_most(&self, a: Value, b: Value) -> bool {
-        self.range_now(a, 3).hi <= self.range_now(b, 3).lo || order_facts::at_most(self, a, b)
+        self.refined_range(a, PROOF_DEPTH).hi <= self.refined_range(b, PROOF_DEPTH).lo
+            || order_facts::is_at_most_last(self, a, b)
     }
 
-    /// Returns whether all bits that may be set in `a` are set in `mask`, a constant.
-    fn is_masked(&self, a: Value, mask: Value) -> bool {
+    /// Returns whether `a & mask` is `a`: `mask` is a constant `2^n - 1`, and `a` is in `0..=mask`.
+    fn is_mask_redundant(&self, a: Value, mask: Value) -> bool {
         let Some(mask) = self.kir.constant(mask) else { return false };
-        let all = mask.ty.is_integer() && (mask.bits + 1).is_power_of_two();
-        all && self.range_now(a, 3).is_within(Range::new(0, mask.bits as i64))
+        let is_low_mask = mask.ty.is_integer() && (mask.bits + 1).is_power_of_two();
+        is_low_mask && self.refined_range(a, PROOF_DEPTH).is_within(Range::new(0, mask.bits as i64))
     }
 
-    /// Replaces a division of a non-negative signed number by a power of two by a shift or mask.
-    fn of_naturals(&mut self, inst: &Inst, out: &mut Block) -> Option<Inst> {
+    /// Returns the shift or mask that is equivalent to a division of a signed number by a power of
+    /// two, if the number is proven to be non-negative.
+    fn reduce_division(&mut self, inst: &Inst, out: &mut Block) -> Option<Inst> {
         let Inst::Binary(op @ (BinaryOp::Div | BinaryOp::Rem), a, b) = *inst else { return None };
-        let by = self.kir.constant(b)?;
-        let power = by.ty.is_signed() && by.as_i64() > 0 && by.bits.is_power_of_two();
-        if !power || !range::is_tracked(by.ty) || self.range_now(a, 3).lo < 0 {
+        let divisor = self.kir.constant(b)?;
+        let is_power =
+            divisor.ty.is_signed() && divisor.as_i64() > 0 && divisor.bits.is_power_of_two();
+        if !is_power || !range::is_tracked(divisor.ty) || self.refined_range(a, PROOF_DEPTH).lo < 0
+        {
             return None;
         }
         Some(if op == BinaryOp::Div {
-            let by = self.constant(Const::u32(by.bits.trailing_zeros()), out);
-            Inst::Binary(BinaryOp::Shr, a, by)
+            let amount = self.constant(Const::u32(divisor.bits.trailing_zeros()), out);
+            Inst::Binary(BinaryOp::Shr, a, amount)
         } else {
-            let mask = self.constant(Const { bits: by.bits - 1, ..by }, out);
+            let mask = self.constant(Const { bits: divisor.bits - 1, ..divisor }, out);
             Inst::Binary(BinaryOp::And, a, mask)
         })
     }
 
-    /// Replaces a condition with a known result by a constant.
-    fn decided(&mut self, condition: Value, out: &mut Block) -> Value {
-        match self.range_now(condition, 3).point() {
-            Some(holds) if self.kir.constant(condition).is_none() => {
-                self.constant(Const::bool(holds != 0), out)
+    /// Returns a constant for a condition whose value is proven, else the condition.
+    fn fold_condition(&mut self, condition: Value, out: &mut Block) -> Value {
+        match self.refined_range(condition, PROOF_DEPTH).point() {
+            Some(bit) if self.kir.constant(condition).is_none() => {
+                self.constant(Const::bool(bit != 0), out)
             }
             _ => condition,
         }
     }
 
-    /// Assumes a condition to the end of the block.
-    fn assume(&mut self, condition: Value, holds: bool) {
-        let truth = i64::from(holds);
+    /// Narrows intervals and records relations, given the value of a condition to the end of the
+    /// block.
+    fn assume(&mut self, condition: Value, is_true: bool) {
+        let bit = i64::from(is_true);
         // A condition that is an operand of several others is processed once.
-        if self.range(condition).point() == Some(truth) {
+        if self.range(condition).point() == Some(bit) {
             return;
         }
-        self.narrow(condition, Range::new(truth, truth));
+        self.narrow(condition, Range::new(bit, bit));
         match *self.kir.inst(condition) {
-            Inst::Unary(UnaryOp::Not, inverse) => self.assume(inverse, !holds),
-            Inst::Binary(BinaryOp::And, a, b) if holds && self.kir.ty(a) == Type::Bool => {
+            Inst::Unary(UnaryOp::Not, inverse) => self.assume(inverse, !is_true),
+            Inst::Binary(BinaryOp::And, a, b) if is_true && self.kir.ty(a) == Type::Bool => {
                 self.assume(a, true);
                 self.assume(b, true);
             }
-            Inst::Binary(BinaryOp::Or, a, b) if !holds && self.kir.ty(a) == Type::Bool => {
+            Inst::Binary(BinaryOp::Or, a, b) if !is_true && self.kir.ty(a) == Type::Bool => {
                 self.assume(a, false);
                 self.assume(b, false);
             }
-            Inst::Binary(op, a, b) if op.compares() && is_small(self.kir.ty(a)) => {
-                self.relate(if holds { op } else { opposite(op) }, a, b);
+            Inst::Binary(op, a, b) if op.compares() && is_tracked_number(self.kir.ty(a)) => {
+                self.relate(if is_true { op } else { negate_comparison(op) }, a, b);
             }
             _ => {}
         }
     }
 
-    /// Records a relation that holds.
+    /// Records that `a op b` is true, and narrows the intervals of both.
     fn relate(&mut self, op: BinaryOp, a: Value, b: Value) {
-        let (a_range, b_range) = (self.range_now(a, 2), self.range_now(b, 2));
+        let (a_range, b_range) = (self.refined_range(a, 2), self.refined_range(b, 2));
         match op {
-            BinaryOp::Lt => self.less.push((a, b)),
-            BinaryOp::Gt => self.less.push((b, a)),
-            BinaryOp::Le => self.ordered.push((a, b)),
-            BinaryOp::Ge => self.ordered.push((b, a)),
-            BinaryOp::Eq => self.ordered.extend([(a, b), (b, a)]),
+            BinaryOp::Lt => self.less_than.push((a, b)),
+            BinaryOp::Gt => self.less_than.push((b, a)),
+            BinaryOp::Le => self.less_equal.push((a, b)),
+            BinaryOp::Ge => self.less_equal.push((b, a)),
+            BinaryOp::Eq => self.less_equal.extend([(a, b), (b, a)]),
             _ => {}
         }
-        self.narrow(a, allowed(op, b_range));
-        self.narrow(b, allowed(mirrored(op), a_range));
+        self.narrow(a, satisfying_range(op, b_range));
+        self.narrow(b, satisfying_range(swap_comparison(op), a_range));
         if op == BinaryOp::Ne {
-            self.differ(a, b_range);
-            self.differ(b, a_range);
+            self.exclude(a, b_range);
+            self.exclude(b, a_range);
         }
     }
 
-    /// Narrows the interval of a value, and of the value that it was converted from.
+    /// Narrows the interval of a value, and that of the value of which it is a bitcast.
     fn narrow(&mut self, value: Value, to: Range) {
         let before = self.ranges[value.index()];
         let range = self.range(value).meet(to);
-        self.narrowed.push((value, before));
+        self.range_trail.push((value, before));
         self.ranges[value.index()] = Some(range);
-        if let Inst::Bitcast(same) = *self.kir.inst(value)
-            && is_small(self.kir.ty(same))
+        if let Inst::Bitcast(source) = *self.kir.inst(value)
+            && is_tracked_number(self.kir.ty(source))
             && range.lo >= 0
-            && range.is_within(Range::full(self.kir.ty(same)))
+            && range.is_within(Range::full(self.kir.ty(source)))
         {
-            self.narrow(same, range);
+            self.narrow(source, range);
         }
     }
 
-    /// Removes a number from the ends of an interval.
-    fn differ(&mut self, value: Value, from: Range) {
-        let Some(point) = from.point() else { return };
+    /// Removes a number, the only one in `excluded`, from the ends of a value's interval.
+    fn exclude(&mut self, value: Value, excluded: Range) {
+        let Some(point) = excluded.point() else { return };
         let mut range = self.range(value);
         range.lo += i64::from(range.lo == point);
         range.hi -= i64::from(range.hi == point);
@@ -347,25 +372,25 @@ impl Bounds<'_> {
     }
 }
 
-/// Returns whether intervals of a type are tracked.
-fn is_small(ty: Type) -> bool {
+/// Returns whether a type is an integer type whose intervals are tracked.
+fn is_tracked_number(ty: Type) -> bool {
     range::is_tracked(ty) && ty != Type::Bool
 }
 
-/// Returns the interval of numbers that satisfy a comparison with some number of an interval.
-pub(super) fn allowed(op: BinaryOp, to: Range) -> Range {
+/// Returns the interval of the numbers `x` for which `x op y` is true for some `y` in `other`.
+pub(super) fn satisfying_range(op: BinaryOp, other: Range) -> Range {
     match op {
-        BinaryOp::Lt => Range::new(i64::MIN, to.hi - 1),
-        BinaryOp::Le => Range::new(i64::MIN, to.hi),
-        BinaryOp::Gt => Range::new(to.lo + 1, i64::MAX),
-        BinaryOp::Ge => Range::new(to.lo, i64::MAX),
-        BinaryOp::Eq => to,
+        BinaryOp::Lt => Range::new(i64::MIN, other.hi - 1),
+        BinaryOp::Le => Range::new(i64::MIN, other.hi),
+        BinaryOp::Gt => Range::new(other.lo + 1, i64::MAX),
+        BinaryOp::Ge => Range::new(other.lo, i64::MAX),
+        BinaryOp::Eq => other,
         _ => Range::new(i64::MIN, i64::MAX),
     }
 }
 
 /// Returns the negated comparison of integers.
-pub(super) fn opposite(op: BinaryOp) -> BinaryOp {
+pub(super) fn negate_comparison(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Lt => BinaryOp::Ge,
         BinaryOp::Le => BinaryOp::Gt,
@@ -377,7 +402,7 @@ pub(super) fn opposite(op: BinaryOp) -> BinaryOp {
 }
 
 /// Returns the equivalent comparison with swapped operands.
-pub(super) fn mirrored(op: BinaryOp) -> BinaryOp {
+pub(super) fn swap_comparison(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::Lt => BinaryOp::Gt,
         BinaryOp::Le => BinaryOp::Ge,

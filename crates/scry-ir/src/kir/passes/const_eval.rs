@@ -1,15 +1,15 @@
 //! Constant evaluation of instructions.
 //!
 //! Integers follow the definitions of [`BinaryOp`] and [`UnaryOp`]. Floats are computed as `f64`
-//! and rounded once: twice the precision plus two bits is enough for sums, products, quotients and
-//! roots of narrower types to be correctly rounded.
+//! and rounded once to their type. `f64` has more than twice the precision of the narrower types
+//! plus two bits, so sums, products, quotients and square roots are correctly rounded.
 
 use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::float;
 
-/// Returns the result of an instruction with constant operands, if it is the same on all targets:
-/// `None` for functions with a tolerance, for NaN (whose bits may differ), and where a zero may
-/// have either sign.
+/// Returns the result of an instruction with constant operands, if it is the same on all targets.
+/// Returns `None` for functions whose result WGSL does not specify exactly (such as `sin`), for NaN
+/// (whose bits may differ), and where a zero may have either sign.
 pub(crate) fn eval(
     ty: Type,
     inst: &Inst,
@@ -18,26 +18,29 @@ pub(crate) fn eval(
     let get = |value: &Value| constant(*value);
     match inst {
         Inst::Const(constant) => Some(*constant),
-        Inst::Unary(op, a) => determined(unary(*op, get(a)?)?),
+        Inst::Unary(op, a) => unless_nan(unary(*op, get(a)?)?),
         Inst::Binary(op, a, b) => {
             let (a, b) = (get(a)?, get(b)?);
-            if of_two_zeros(*op, a, b) { None } else { determined(binary(*op, a, b)?) }
+            if is_min_max_of_signed_zeros(*op, a, b) {
+                return None;
+            }
+            unless_nan(binary(*op, a, b)?)
         }
         Inst::Fma(a, b, c) => fma(get(a)?, get(b)?, get(c)?),
         Inst::Select(condition, a, b) => get(if get(condition)?.bits == 0 { b } else { a }),
-        Inst::Convert(a) => exact_conversion(ty, get(a)?),
+        Inst::Convert(a) => convert_without_overflow(ty, get(a)?),
         Inst::Bitcast(a) => Some(Const { ty, bits: get(a)?.bits }),
         _ => None,
     }
 }
 
-/// Returns `None` for NaN.
-fn determined(result: Const) -> Option<Const> {
+/// Returns the result, or `None` if it is NaN.
+fn unless_nan(result: Const) -> Option<Const> {
     (!result.ty.is_float() || !float::value(result).is_nan()).then_some(result)
 }
 
-/// Returns whether this is the minimum or maximum of zeros of different sign.
-fn of_two_zeros(op: BinaryOp, a: Const, b: Const) -> bool {
+/// Returns whether an operation is the minimum or maximum of zeros of different sign.
+fn is_min_max_of_signed_zeros(op: BinaryOp, a: Const, b: Const) -> bool {
     matches!(op, BinaryOp::Min | BinaryOp::Max)
         && a.ty.is_float()
         && a.bits != b.bits
@@ -51,28 +54,28 @@ fn fma(a: Const, b: Const, c: Const) -> Option<Const> {
         Type::F64 => Const::f64(f64::from_bits(a.bits).mul_add(float::value(b), float::value(c))),
         _ => return None,
     };
-    let apart = binary(BinaryOp::Add, binary(BinaryOp::Mul, a, b)?, c)?;
-    if apart == fused { determined(apart) } else { None }
+    let unfused = binary(BinaryOp::Add, binary(BinaryOp::Mul, a, b)?, c)?;
+    if unfused == fused { unless_nan(unfused) } else { None }
 }
 
 fn f32_of(constant: Const) -> f32 {
     f32::from_bits(constant.bits as u32)
 }
 
-/// Returns the result of a conversion, unless a finite number becomes infinite.
-fn exact_conversion(ty: Type, a: Const) -> Option<Const> {
+/// Returns the result of a conversion; `None` if it is NaN, or infinite for a finite number.
+fn convert_without_overflow(ty: Type, a: Const) -> Option<Const> {
     let result = convert(ty, a);
     if ty.is_float() && float::value(result).is_infinite() && !is_infinite(a) {
         return None;
     }
-    determined(result)
+    unless_nan(result)
 }
 
 fn is_infinite(a: Const) -> bool {
     a.ty.is_float() && float::value(a).is_infinite()
 }
 
-/// Returns the result of a unary operation; `None` for one with a tolerance.
+/// Returns the result of a unary operation; `None` if WGSL does not specify it exactly.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => (op == UnaryOp::Not).then(|| Const::bool(a.bits == 0)),
@@ -92,7 +95,7 @@ fn integer_unary(op: UnaryOp, a: Const) -> Option<Const> {
         UnaryOp::LeadingZeros => i64::from(a.bits.leading_zeros() + width) - 64,
         UnaryOp::TrailingZeros => i64::from(a.bits.trailing_zeros().min(width)),
         UnaryOp::ReverseBits => (a.bits.reverse_bits() >> (64 - width)) as i64,
-        UnaryOp::FirstLeadingBit => 63 - i64::from(from_sign(a).leading_zeros()),
+        UnaryOp::FirstLeadingBit => 63 - i64::from(invert_if_negative(a).leading_zeros()),
         UnaryOp::FirstTrailingBit if a.bits == 0 => -1,
         UnaryOp::FirstTrailingBit => i64::from(a.bits.trailing_zeros()),
         _ => return None,
@@ -100,13 +103,14 @@ fn integer_unary(op: UnaryOp, a: Const) -> Option<Const> {
     Some(Const::int(ty, result))
 }
 
-/// Returns the bits that differ from the sign bit.
-fn from_sign(a: Const) -> u64 {
+/// Returns the bits of an integer, inverted if it is negative. The highest one bit is the result of
+/// WGSL's `firstLeadingBit`.
+fn invert_if_negative(a: Const) -> u64 {
     let x = a.as_i64();
     if a.ty.is_signed() && x < 0 { !x as u64 } else { a.bits }
 }
 
-/// Returns the result of a binary operation; `None` for one with a tolerance.
+/// Returns the result of a binary operation; `None` if WGSL does not specify it exactly.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     match a.ty {
         Type::Bool => boolean(op, a.bits != 0, b.bits != 0),
@@ -148,9 +152,9 @@ fn signed(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
         BinaryOp::Rem => x.wrapping_rem(y),
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
-        BinaryOp::Shr => x >> shift(a, b),
+        BinaryOp::Shr => x >> shift_amount(a, b),
         _ if op.compares() => return compare(op, x, y),
-        _ => return wrapping(op, a, b),
+        _ => return sign_agnostic(op, a, b),
     };
     Some(Const::int(a.ty, result))
 }
@@ -162,15 +166,15 @@ fn unsigned(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
         BinaryOp::Rem => x.checked_rem(y).unwrap_or(0),
         BinaryOp::Min => x.min(y),
         BinaryOp::Max => x.max(y),
-        BinaryOp::Shr => x >> shift(a, b),
+        BinaryOp::Shr => x >> shift_amount(a, b),
         _ if op.compares() => return compare(op, x, y),
-        _ => return wrapping(op, a, b),
+        _ => return sign_agnostic(op, a, b),
     };
     Some(Const::int(a.ty, result as i64))
 }
 
-/// Operations that are the same for signed and unsigned integers.
-fn wrapping(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
+/// Returns the result of an operation that is the same for signed and unsigned integers.
+fn sign_agnostic(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     let (x, y) = (a.bits, b.bits);
     let result = match op {
         BinaryOp::Add => x.wrapping_add(y),
@@ -179,7 +183,7 @@ fn wrapping(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
         BinaryOp::And => x & y,
         BinaryOp::Or => x | y,
         BinaryOp::Xor => x ^ y,
-        BinaryOp::Shl => x << shift(a, b),
+        BinaryOp::Shl => x << shift_amount(a, b),
         BinaryOp::Dot4U8 => dot(x, y, i64::from),
         BinaryOp::Dot4I8 => {
             return Some(Const::int(Type::I32, dot(x, y, |byte| i64::from(byte as i8)) as i64));
@@ -189,16 +193,16 @@ fn wrapping(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     Some(Const::int(a.ty, result as i64))
 }
 
-fn shift(a: Const, by: Const) -> u32 {
-    by.bits as u32 % a.ty.bits()
+fn shift_amount(a: Const, amount: Const) -> u32 {
+    amount.bits as u32 % a.ty.bits()
 }
 
-fn dot(a: u64, b: u64, read: impl Fn(u8) -> i64) -> u64 {
-    let byte = |word: u64, nth: usize| read(word.to_le_bytes()[nth]);
-    (0..4).map(|nth| byte(a, nth) * byte(b, nth)).sum::<i64>() as u64
+fn dot(a: u64, b: u64, extend: impl Fn(u8) -> i64) -> u64 {
+    let byte = |word: u64, index: usize| extend(word.to_le_bytes()[index]);
+    (0..4).map(|index| byte(a, index) * byte(b, index)).sum::<i64>() as u64
 }
 
-/// Converts to another type.
+/// Converts a constant to another type, as [`Inst::Convert`] does.
 pub(super) fn convert(ty: Type, a: Const) -> Const {
     match (a.ty, ty) {
         (from, Type::Bool) if from.is_float() => Const::bool(float::value(a) != 0.0),

@@ -4,10 +4,10 @@
 //! enclosing one. Constants and other instructions without operands are hoisted to the start of the
 //! kernel.
 //!
-//! Reads are replaced as long as the content cannot have changed: a variable until it is assigned,
-//! memory until this invocation stores to it, an atomic operation is executed, or a barrier makes
-//! the stores of other invocations visible. Read-only buffers never change. Other concurrent stores
-//! are data races, for which either value is correct.
+//! Reads are replaced as long as the content cannot have changed. A variable is unchanged until it
+//! is assigned. Memory is unchanged until this invocation stores to it or executes an atomic
+//! operation, or a barrier makes the stores of other invocations visible. Read-only buffers never
+//! change. Other concurrent stores are data races, for which either value is correct.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use foldhash::fast::RandomState;
 
 use super::super::{AddressSpace, Block, Inst, Kir, Place, Stmt, Type, Value, Var};
 use super::algebraic::commutes;
-use super::value_map::{Assigned, ValueMap, diverges, escapes};
+use super::value_map::{LoopAssignments, ValueMap, always_exits, may_exit};
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {
     let body = std::mem::take(&mut kir.body);
     let mut cse = Cse {
         map: ValueMap::new(kir.values.len()),
-        loops: Assigned::new(&body),
+        loops: LoopAssignments::new(&body),
         start: Vec::new(),
         table: HashMap::default(),
         added: Vec::new(),
         vars: vec![Content::Zero; kir.vars.len()],
-        learned: Vec::new(),
+        var_trail: Vec::new(),
         assigned: Vec::new(),
         memory: Memory::default(),
         kir,
@@ -38,7 +38,8 @@ pub(super) fn cse(kir: &mut Kir) {
     kir.body = body;
 }
 
-/// The key of equal computations: type and instruction, and for a load the version of memory.
+/// The key of equal computations: type and instruction, and for a load the version of memory (0 if
+/// it never changes).
 type Key = (Type, Inst, u32);
 
 /// The content of a variable.
@@ -53,7 +54,7 @@ enum Content {
 struct Cse<'a> {
     kir: &'a mut Kir,
     map: ValueMap,
-    loops: Assigned,
+    loops: LoopAssignments,
     /// Instructions hoisted to the start of the kernel.
     start: Block,
     /// The available expressions; `None` where they are no longer visible. The hash is fast and
@@ -61,47 +62,54 @@ struct Cse<'a> {
     table: HashMap<Key, Option<Value>, RandomState>,
     /// Keys added to the table, except at the start of the kernel.
     added: Vec<Key>,
+    /// The current content of each variable.
     vars: Vec<Content>,
     /// Undo log of contents of variables.
-    learned: Vec<(Var, Content)>,
+    var_trail: Vec<(Var, Content)>,
     /// Variables that were assigned, in order.
     assigned: Vec<Var>,
     memory: Memory,
 }
 
-/// Version numbers of memory, incremented at every change.
+/// Version numbers of memory. Loads of the same version read the same values.
 #[derive(Default)]
 struct Memory {
-    clock: u32,
-    /// Versions of all memory, and of shared memory.
-    everything: u32,
+    /// The latest version: each change has a higher one.
+    latest: u32,
+    /// The version of the last change of all memory.
+    all: u32,
+    /// The version of the last change of all memory that invocations share.
     shared: u32,
+    /// The version of the last change of single address spaces.
     spaces: Vec<(AddressSpace, u32)>,
 }
 
 impl Memory {
-    fn state(&self, space: AddressSpace) -> u32 {
-        let own = self.spaces.iter().find(|(of, _)| *of == space).map_or(0, |(_, at)| *at);
+    /// Returns the current version of an address space.
+    fn version(&self, space: AddressSpace) -> u32 {
+        let entry = self.spaces.iter().find(|(changed, _)| *changed == space);
+        let own = entry.map_or(0, |(_, version)| *version);
         let shared = if matches!(space, AddressSpace::Local(_)) { 0 } else { self.shared };
-        own.max(shared).max(self.everything)
+        own.max(shared).max(self.all)
     }
 
+    /// Records a change of an address space.
     fn change(&mut self, space: AddressSpace) {
-        self.clock += 1;
-        match self.spaces.iter_mut().find(|(of, _)| *of == space) {
-            Some((_, at)) => *at = self.clock,
-            None => self.spaces.push((space, self.clock)),
+        self.latest += 1;
+        match self.spaces.iter_mut().find(|(changed, _)| *changed == space) {
+            Some((_, version)) => *version = self.latest,
+            None => self.spaces.push((space, self.latest)),
         }
     }
 
     fn change_shared(&mut self) {
-        self.clock += 1;
-        self.shared = self.clock;
+        self.latest += 1;
+        self.shared = self.latest;
     }
 
-    fn change_everything(&mut self) {
-        self.clock += 1;
-        self.everything = self.clock;
+    fn change_all(&mut self) {
+        self.latest += 1;
+        self.all = self.latest;
     }
 }
 
@@ -123,13 +131,14 @@ impl Cse<'_> {
                 self.branch(then_block, else_block)
             }
             Stmt::Loop { label, ref mut body, .. } => {
-                self.memory.change_everything();
-                for nth in 0..self.loops.within(label).len() {
-                    self.learn(self.loops.within(label)[nth], Content::Unknown);
+                // An earlier iteration may have changed variables and memory.
+                self.memory.change_all();
+                for index in 0..self.loops.in_loop(label).len() {
+                    self.set_content(self.loops.in_loop(label)[index], Content::Unknown);
                 }
                 let first = self.assigned.len();
                 self.nested(body);
-                self.forget(first);
+                self.invalidate_from(first);
             }
             Stmt::Scope { ref mut body, .. } => self.scope(body),
             Stmt::Barrier(..) => self.memory.change_shared(),
@@ -147,64 +156,66 @@ impl Cse<'_> {
         let second = self.assigned.len();
         self.nested(else_block);
         // Changes in a block that exits do not affect what follows.
-        if !diverges(else_block) {
-            self.forget(second);
+        if !always_exits(else_block) {
+            self.invalidate_from(second);
         }
-        if !diverges(then_block) {
-            self.forget_some(first, second);
+        if !always_exits(then_block) {
+            self.invalidate(first, second);
         }
     }
 
     /// Processes a block whose values are not visible after it.
     fn nested(&mut self, block: &mut Block) {
-        let (added, learned) = (self.added.len(), self.learned.len());
+        let (added, trail) = (self.added.len(), self.var_trail.len());
         *block = self.block(std::mem::take(block));
-        self.hide(added);
-        self.unlearn(learned);
+        self.remove_expressions(added);
+        self.restore_contents(trail);
     }
 
-    /// A scope's values remain visible if it cannot have been left before them.
+    /// Processes the block of a scope. Its values before the first statement that may exit remain
+    /// visible after it.
     fn scope(&mut self, body: &mut Block) {
-        let (first, learned) = (self.assigned.len(), self.learned.len());
+        let (first, trail) = (self.assigned.len(), self.var_trail.len());
         let mut visible = None;
         let block = std::mem::take(body);
         for stmt in block {
-            if visible.is_none() && escapes(&stmt) {
+            if visible.is_none() && may_exit(&stmt) {
                 visible = Some(self.added.len());
             }
             self.stmt(stmt, body);
         }
-        self.hide(visible.unwrap_or(self.added.len()));
-        self.unlearn(learned);
-        self.forget(first);
+        self.remove_expressions(visible.unwrap_or(self.added.len()));
+        self.restore_contents(trail);
+        self.invalidate_from(first);
     }
 
-    /// Removes the expressions added since the table had `count` entries.
-    fn hide(&mut self, count: usize) {
+    /// Removes all expressions but the first `count` that were added.
+    fn remove_expressions(&mut self, count: usize) {
         for key in self.added.drain(count..) {
             self.table.insert(key, None);
         }
     }
 
-    fn learn(&mut self, var: Var, known: Content) {
-        let before = std::mem::replace(&mut self.vars[var.index()], known);
-        self.learned.push((var, before));
+    fn set_content(&mut self, var: Var, content: Content) {
+        let before = std::mem::replace(&mut self.vars[var.index()], content);
+        self.var_trail.push((var, before));
     }
 
-    fn unlearn(&mut self, count: usize) {
-        for (var, before) in self.learned.drain(count..).rev() {
+    /// Undoes all changes of contents but the first `count`.
+    fn restore_contents(&mut self, count: usize) {
+        for (var, before) in self.var_trail.drain(count..).rev() {
             self.vars[var.index()] = before;
         }
     }
 
-    /// Marks assigned variables as unknown.
-    fn forget(&mut self, first: usize) {
-        self.forget_some(first, self.assigned.len());
+    /// Marks the variables that were assigned from `first` on as unknown.
+    fn invalidate_from(&mut self, first: usize) {
+        self.invalidate(first, self.assigned.len());
     }
 
-    fn forget_some(&mut self, first: usize, end: usize) {
-        for nth in first..end {
-            self.learn(self.assigned[nth], Content::Unknown);
+    fn invalidate(&mut self, first: usize, end: usize) {
+        for index in first..end {
+            self.set_content(self.assigned[index], Content::Unknown);
         }
     }
 
@@ -213,23 +224,24 @@ impl Cse<'_> {
         let unchanged = match self.vars[var.index()] {
             Content::Unknown => false,
             Content::Zero => self.kir.constant(value).is_some_and(|constant| constant.bits == 0),
-            Content::Value(known) => known == value,
+            Content::Value(content) => content == value,
         };
         if !unchanged {
-            self.learn(var, Content::Value(value));
+            self.set_content(var, Content::Value(value));
             self.assigned.push(var);
         }
         !unchanged
     }
 
+    /// Records a store; later loads of the same addresses are replaced by the stored values.
     fn store(&mut self, place: Place, values: &[Value]) {
         self.memory.change(place.space);
-        let state = self.memory.state(place.space);
-        for (nth, value) in (0..).zip(values) {
+        let version = self.memory.version(place.space);
+        for (index, value) in (0..).zip(values) {
             let ty = self.kir.ty(*value);
-            let Some(offset) = place.offset.checked_add(nth * ty.size()) else { return };
+            let Some(offset) = place.offset.checked_add(index * ty.size()) else { return };
             let place = Place { offset, ..place };
-            let key = key(self.kir, ty, Inst::Load { place, count: 1 }, state);
+            let key = key(self.kir, ty, Inst::Load { place, count: 1 }, version);
             if self.table.insert(key, Some(*value)).flatten().is_none() {
                 self.added.push(key);
             }
@@ -243,9 +255,9 @@ impl Cse<'_> {
         match definition.inst {
             Inst::Get(var) => return self.get(value, var, out),
             Inst::Load { place, count } => {
-                let state =
-                    if self.changes(place.space) { self.memory.state(place.space) } else { 0 };
-                return self.merge(value, state, count, out);
+                let is_mutable = self.is_mutable(place.space);
+                let version = if is_mutable { self.memory.version(place.space) } else { 0 };
+                return self.merge(value, version, count, out);
             }
             Inst::Atomic { .. } | Inst::WorkgroupUniformLoad { .. } => self.memory.change_shared(),
             Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {
@@ -264,7 +276,7 @@ impl Cse<'_> {
     }
 
     /// Returns whether memory can change while the kernel runs.
-    fn changes(&self, space: AddressSpace) -> bool {
+    fn is_mutable(&self, space: AddressSpace) -> bool {
         match space {
             AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].writable,
             AddressSpace::Immediate => false,
@@ -274,9 +286,9 @@ impl Cse<'_> {
 
     fn get(&mut self, value: Value, var: Var, out: &mut Block) {
         match self.vars[var.index()] {
-            Content::Value(known) => self.map.replace(value, known),
+            Content::Value(content) => self.map.replace(value, content),
             Content::Unknown => {
-                self.learn(var, Content::Value(value));
+                self.set_content(var, Content::Value(value));
                 out.push(Stmt::Let(value));
             }
             Content::Zero => {
@@ -288,12 +300,12 @@ impl Cse<'_> {
     }
 
     /// Replaces a value by an equal one, or records it as available.
-    fn merge(&mut self, value: Value, state: u32, count: u8, out: &mut Block) {
+    fn merge(&mut self, value: Value, version: u32, count: u8, out: &mut Block) {
         let definition = self.kir.values[value.index()];
-        let key = key(self.kir, definition.ty, definition.inst, state);
+        let key = key(self.kir, definition.ty, definition.inst, version);
         if let Some(Some(same)) = self.table.get(&key) {
-            for nth in 0..u32::from(count) {
-                self.map.replace(Value(value.0 + nth), Value(same.0 + nth));
+            for result in 0..u32::from(count) {
+                self.map.replace(Value(value.0 + result), Value(same.0 + result));
             }
             return;
         }
@@ -304,12 +316,12 @@ impl Cse<'_> {
 }
 
 /// Returns the key of an instruction in canonical form.
-fn key(kir: &Kir, ty: Type, mut inst: Inst, state: u32) -> Key {
+fn key(kir: &Kir, ty: Type, mut inst: Inst, version: u32) -> Key {
     match &mut inst {
         Inst::Binary(op, a, b) if *a > *b && commutes(*op, kir.ty(*a)) => std::mem::swap(a, b),
         Inst::Fma(a, b, _) if *a > *b => std::mem::swap(a, b),
         Inst::Load { place, .. } if place.index.is_none() => place.stride = 0,
         _ => {}
     }
-    (ty, inst, state)
+    (ty, inst, version)
 }

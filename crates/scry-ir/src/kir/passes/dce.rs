@@ -1,28 +1,30 @@
 //! Dead code elimination.
 //!
-//! Roots are stores, atomic, subgroup and matrix operations, barriers, and exits. Their operands
-//! are live, transitively; a variable that no live value reads loses its assignments, an array that
-//! is never read its stores. Empty blocks and unreachable statements are removed as well.
+//! The roots are the operands of stores, the conditions of branches, and instructions with effects:
+//! atomic and subgroup operations, uniform loads (which contain barriers) and products of matrix
+//! fragments. Their operands are live, transitively. A variable that no live value reads loses its
+//! assignments; an array that is never read loses its stores. Empty blocks and unreachable
+//! statements are removed as well.
 
 use super::super::{AddressSpace, Block, Inst, Kir, MatrixPlace, Stmt, Value, Var, for_each_stmt};
-use super::value_map::diverges;
+use super::value_map::always_exits;
 
 /// Removes the dead code of a kernel.
 pub(super) fn eliminate(kir: &mut Kir) {
-    // An `If` that becomes empty may have been the only use of its condition.
+    // An `If` that was removed may have been the only use of its condition.
     for _ in 0..4 {
-        let dropped = sweep(kir);
-        if !dropped {
+        let removed_branch = sweep(kir);
+        if !removed_branch {
             break;
         }
     }
 }
 
-/// Runs one iteration; returns whether a statement with blocks was removed.
+/// Runs one iteration; returns whether an `If` was removed.
 fn sweep(kir: &mut Kir) -> bool {
     let mut body = std::mem::take(&mut kir.body);
-    let read = Read::new(kir, &body);
-    let mut live = Live {
+    let read = ReadArrays::new(kir, &body);
+    let mut liveness = Liveness {
         values: vec![false; kir.values.len()],
         vars: vec![false; kir.vars.len()],
         sets: vec![Vec::new(); kir.vars.len()],
@@ -30,23 +32,23 @@ fn sweep(kir: &mut Kir) -> bool {
         read,
         kir,
     };
-    for_each_stmt(&body, &mut |stmt| live.root(stmt));
-    live.propagate();
-    let Live { values, vars, read, .. } = live;
-    let mut sweep = Sweep { kir, values, vars, read, dropped: false };
+    for_each_stmt(&body, &mut |stmt| liveness.mark_roots(stmt));
+    liveness.propagate();
+    let Liveness { values, vars, read, .. } = liveness;
+    let mut sweep = Sweep { kir, values, vars, read, removed_branch: false };
     sweep.block(&mut body);
-    let dropped = sweep.dropped;
+    let removed_branch = sweep.removed_branch;
     kir.body = body;
-    dropped
+    removed_branch
 }
 
 /// Which arrays in workgroup and local memory are read.
-struct Read {
+struct ReadArrays {
     workgroup: Vec<bool>,
     locals: Vec<bool>,
 }
 
-impl Read {
+impl ReadArrays {
     fn new(kir: &Kir, body: &Block) -> Self {
         let (workgroup, locals) = (kir.workgroup.len(), kir.locals.len());
         let mut read = Self { workgroup: vec![false; workgroup], locals: vec![false; locals] };
@@ -91,20 +93,22 @@ fn has_effect(inst: &Inst) -> bool {
 }
 
 /// The liveness analysis.
-struct Live<'a> {
+struct Liveness<'a> {
     kir: &'a Kir,
+    /// Whether each value is live.
     values: Vec<bool>,
+    /// Whether each variable is live.
     vars: Vec<bool>,
-    /// Values assigned to each variable, until it is live.
+    /// Values assigned to each variable. They become live with the variable, and are then removed.
     sets: Vec<Vec<Value>>,
     /// The worklist: live values whose operands have not been marked.
     pending: Vec<Value>,
-    read: Read,
+    read: ReadArrays,
 }
 
-impl Live<'_> {
-    /// Marks the operands of side effects.
-    fn root(&mut self, stmt: &Stmt) {
+impl Liveness<'_> {
+    /// Marks the roots in a statement.
+    fn mark_roots(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
             Stmt::Let(_) => {}
@@ -143,23 +147,27 @@ impl Live<'_> {
 /// Removes dead statements.
 struct Sweep<'a> {
     kir: &'a mut Kir,
+    /// Whether each value is live.
     values: Vec<bool>,
+    /// Whether each variable is live.
     vars: Vec<bool>,
-    read: Read,
-    dropped: bool,
+    read: ReadArrays,
+    /// Whether an `If` was removed.
+    removed_branch: bool,
 }
 
 impl Sweep<'_> {
     fn block(&mut self, block: &mut Block) {
-        let mut reached = true;
+        let mut reachable = true;
         block.retain_mut(|stmt| {
-            let stays = reached && self.stays(stmt);
-            reached = reached && !(stays && ends(stmt));
-            stays
+            let remains = reachable && self.sweep_stmt(stmt);
+            reachable = reachable && !(remains && stmt_always_exits(stmt));
+            remains
         });
     }
 
-    fn stays(&mut self, stmt: &mut Stmt) -> bool {
+    /// Removes dead statements nested in a statement; returns whether the statement itself remains.
+    fn sweep_stmt(&mut self, stmt: &mut Stmt) -> bool {
         for block in stmt.blocks_mut() {
             self.block(block);
         }
@@ -169,17 +177,17 @@ impl Sweep<'_> {
             Stmt::Store { place, .. } => self.read.is_observable(place.space),
             Stmt::MatrixStore { place, .. } => self.read.is_observable(place.array.space),
             Stmt::If { then_block, else_block, .. } => {
-                let stays = !(then_block.is_empty() && else_block.is_empty());
-                self.dropped |= !stays;
-                stays
+                let remains = !(then_block.is_empty() && else_block.is_empty());
+                self.removed_branch |= !remains;
+                remains
             }
             Stmt::Scope { body, .. } => !body.is_empty(),
             Stmt::Loop { .. } | Stmt::Leave(_) | Stmt::Barrier(..) => true,
         }
     }
 
-    /// Returns whether a value, or for a load any of its results, is live. Dead results at the end
-    /// of a load are dropped.
+    /// Returns whether a value is live; for a load, whether any of its results is. The dead results
+    /// at the end of a load are removed.
     fn is_live(&mut self, value: Value) -> bool {
         let Inst::Load { count, .. } = &mut self.kir.values[value.index()].inst else {
             return self.values[value.index()];
@@ -191,11 +199,13 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether the code after a statement is unreachable.
-fn ends(stmt: &Stmt) -> bool {
+/// Returns whether the code after a statement is unreachable.
+fn stmt_always_exits(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Leave(_) => true,
-        Stmt::If { then_block, else_block, .. } => diverges(then_block) && diverges(else_block),
+        Stmt::If { then_block, else_block, .. } => {
+            always_exits(then_block) && always_exits(else_block)
+        }
         _ => false,
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn value(constant: Const) -> f64 {
 /// Rounds to a float type; NaN becomes the canonical quiet NaN.
 pub(super) fn round(ty: Type, value: f64) -> Const {
     let bits = match ty {
-        _ if value.is_nan() => round(ty, f64::INFINITY).bits | quiet(ty),
+        _ if value.is_nan() => round(ty, f64::INFINITY).bits | quiet_bit(ty),
         Type::F16 => u64::from(to_f16(value)),
         Type::F32 => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),
@@ -23,8 +23,8 @@ pub(super) fn round(ty: Type, value: f64) -> Const {
     Const { ty, bits }
 }
 
-/// The quiet bit of NaN.
-fn quiet(ty: Type) -> u64 {
+/// Returns the bit that makes a NaN quiet.
+fn quiet_bit(ty: Type) -> u64 {
     match ty {
         Type::F16 => 1 << 9,
         Type::F32 => 1 << 22,
@@ -53,6 +53,7 @@ fn to_f16(value: f64) -> u16 {
     let sign = (value.to_bits() >> 48) as u16 & 0x8000;
     let magnitude = value.abs();
     let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
+    // The midpoint between the largest f16, 65504, and the next power of two.
     sign | if magnitude >= 65520.0 {
         0x7c00
     } else if exponent < -14 {
@@ -63,7 +64,7 @@ fn to_f16(value: f64) -> u16 {
     }
 }
 
-/// Returns the result of a unary operation; `None` for one with a tolerance.
+/// Returns the result of a unary operation; `None` if WGSL does not specify it exactly.
 pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     let x = value(a);
     let result = match op {
@@ -83,7 +84,7 @@ pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     Some(round(a.ty, result))
 }
 
-/// Returns the result of a binary operation; `None` for one with a tolerance.
+/// Returns the result of a binary operation; `None` if WGSL does not specify it exactly.
 pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
     let (x, y) = (value(a), value(b));
     let result = match op {
@@ -106,18 +107,19 @@ pub(super) fn to_integer(ty: Type, a: Const) -> Const {
         _ => 53,
     };
     let bits = ty.bits() as i32 - i32::from(ty.is_signed());
-    let unit = power_of_two((bits - precision).max(0));
-    let finite = if a.ty == Type::F16 { 65504.0 } else { f64::INFINITY };
-    let above = (power_of_two(bits) - unit).min(finite);
-    let below = if ty.is_signed() { (-power_of_two(bits)).max(-finite) } else { 0.0 };
+    // The distance of the float type's numbers just below `2^bits`, or 1 if that is less.
+    let spacing = power_of_two((bits - precision).max(0));
+    let max_finite = if a.ty == Type::F16 { 65504.0 } else { f64::INFINITY };
+    let max = (power_of_two(bits) - spacing).min(max_finite);
+    let min = if ty.is_signed() { (-power_of_two(bits)).max(-max_finite) } else { 0.0 };
     let x = value(a);
-    let clamped = if x.is_nan() { 0.0 } else { x.clamp(below, above) };
-    let whole = if ty.is_signed() { clamped as i64 } else { clamped as u64 as i64 };
-    Const::int(ty, whole)
+    let clamped = if x.is_nan() { 0.0 } else { x.clamp(min, max) };
+    let integer = if ty.is_signed() { clamped as i64 } else { clamped as u64 as i64 };
+    Const::int(ty, integer)
 }
 
-/// Rounds to the nearest float. An integer that `f64` cannot represent exactly is far above every
-/// `F16`.
+/// Rounds an integer to the nearest float. The detour through `f64` does not round an `F16` twice:
+/// an integer that `f64` cannot represent exactly is far above every `F16`.
 pub(super) fn from_integer(ty: Type, a: Const) -> Const {
     match (ty, a.ty.is_signed()) {
         (Type::F32, true) => Const::f32(a.as_i64() as f32),

@@ -2,18 +2,18 @@
 //!
 //! A value is replaced by an operand, which is visible wherever the value is, or its instruction is
 //! simplified. Nothing is moved. A branch on a constant becomes the block that is executed; the
-//! values of that block are then also visible after it, which is harmless.
+//! values of that block are then visible after it too, which is harmless.
 
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
-use super::value_map::{ValueMap, diverges};
+use super::value_map::{ValueMap, always_exits};
 use super::{algebraic, const_eval};
 use crate::Location;
 
-/// The simplified form of an instruction.
-pub(super) enum Simple {
-    /// Another value.
+/// What an instruction is replaced by.
+pub(super) enum Replacement {
+    /// An existing value, equal to the result.
     Same(Value),
-    /// Another instruction.
+    /// A simpler instruction.
     Inst(Inst),
 }
 
@@ -48,6 +48,7 @@ impl Fold<'_> {
         block.into_iter().all(|stmt| self.stmt(stmt))
     }
 
+    /// Appends a statement; returns whether control can reach what follows it.
     fn stmt(&mut self, mut stmt: Stmt) -> bool {
         self.map.rename_stmt(&mut stmt);
         match &mut stmt {
@@ -64,9 +65,9 @@ impl Fold<'_> {
                 }
             }
         }
-        let goes_on = !matches!(stmt, Stmt::Leave(_));
+        let completes = !matches!(stmt, Stmt::Leave(_));
         self.out.push(stmt);
-        goes_on
+        completes
     }
 
     fn branch(
@@ -83,9 +84,9 @@ impl Fold<'_> {
             return self.branch(inverse, else_block, then_block, at);
         }
         let (then_block, else_block) = (self.block(then_block), self.block(else_block));
-        let goes_on = !(diverges(&then_block) && diverges(&else_block));
+        let completes = !(always_exits(&then_block) && always_exits(&else_block));
         self.out.push(Stmt::If { condition, then_block, else_block, at });
-        goes_on
+        completes
     }
 
     fn value(&mut self, value: Value) -> bool {
@@ -115,8 +116,8 @@ impl Fold<'_> {
             let inst = match const_eval::eval(definition.ty, &definition.inst, constant) {
                 Some(constant) => Inst::Const(constant),
                 None => match algebraic::apply(self, definition)? {
-                    Simple::Same(same) => return Some(same),
-                    Simple::Inst(inst) => inst,
+                    Replacement::Same(same) => return Some(same),
+                    Replacement::Inst(inst) => inst,
                 },
             };
             self.kir.values[value.index()].inst = inst;

@@ -1,31 +1,32 @@
 //! If-conversion: turns small branches that only assign variables into selects.
 //!
-//! The instructions of the blocks are total, and so may be executed speculatively; each variable is
-//! assigned the value of the executed block, or else its previous one. That is cheaper in divergent
-//! control flow, and exposes conditions that were composed by branches.
+//! The instructions of both blocks are total, so they may be executed speculatively. Each variable
+//! is assigned the value from the block that would be executed, or else its previous value. That is
+//! cheaper in divergent control flow. It also turns branches on which `&&` and `||` of the source
+//! were lowered into boolean operations, which later passes can simplify.
 
 use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
 use super::licm::is_costly;
 
 /// Maximum number of instructions that are executed speculatively.
-const INSTRUCTIONS: usize = 4;
-/// Maximum number of assigned variables.
-const VARIABLES: usize = 2;
+const MAX_INSTRUCTIONS: usize = 4;
+/// Maximum number of assignments.
+const MAX_ASSIGNMENTS: usize = 2;
 
 /// Replaces small branches of a kernel by selects.
 pub(super) fn convert_branches(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
-    block(kir, &mut body);
+    convert_block(kir, &mut body);
     kir.body = body;
 }
 
-fn block(kir: &mut Kir, stmts: &mut Block) {
+fn convert_block(kir: &mut Kir, stmts: &mut Block) {
     let mut out = Vec::with_capacity(stmts.len());
     for mut stmt in stmts.drain(..) {
-        stmt.blocks_mut().for_each(|inner| block(kir, inner));
+        stmt.blocks_mut().for_each(|inner| convert_block(kir, inner));
         match stmt {
             Stmt::If { condition, then_block, else_block, .. }
-                if is_small(kir, &then_block, &else_block) =>
+                if is_convertible(kir, &then_block, &else_block) =>
             {
                 convert(kir, condition, &then_block, &else_block, &mut out);
             }
@@ -35,18 +36,20 @@ fn block(kir: &mut Kir, stmts: &mut Block) {
     *stmts = out;
 }
 
-fn is_small(kir: &Kir, then_block: &Block, else_block: &Block) -> bool {
-    let count = |of: fn(&&Stmt) -> bool| then_block.iter().chain(else_block).filter(of).count();
+fn is_convertible(kir: &Kir, then_block: &Block, else_block: &Block) -> bool {
+    let statements = || then_block.iter().chain(else_block);
+    let count = |predicate: fn(&&Stmt) -> bool| statements().filter(predicate).count();
     let (lets, sets) =
         (count(|stmt| matches!(stmt, Stmt::Let(_))), count(|stmt| matches!(stmt, Stmt::Set(..))));
-    (1..=VARIABLES).contains(&sets)
-        && lets <= INSTRUCTIONS
-        && is_simple(kir, then_block)
-        && is_simple(kir, else_block)
+    (1..=MAX_ASSIGNMENTS).contains(&sets)
+        && lets <= MAX_INSTRUCTIONS
+        && is_speculatable(kir, then_block)
+        && is_speculatable(kir, else_block)
 }
 
-/// Whether a block only computes speculatable values, and then assigns each variable at most once.
-fn is_simple(kir: &Kir, block: &Block) -> bool {
+/// Returns whether a block only computes speculatable values and assigns variables, each at most
+/// once.
+fn is_speculatable(kir: &Kir, block: &Block) -> bool {
     let mut assigned: Vec<Var> = Vec::new();
     block.iter().all(|stmt| match stmt {
         Stmt::Set(var, _) => {
@@ -56,6 +59,7 @@ fn is_simple(kir: &Kir, block: &Block) -> bool {
             first && kir.vars[var.index()].matrix().is_none()
         }
         Stmt::Let(value) => match *kir.inst(*value) {
+            // After the conversion, all reads precede the assignments.
             Inst::Get(var) => !assigned.contains(&var),
             inst => inst.is_pure() && !is_costly(kir, inst),
         },
@@ -70,8 +74,8 @@ fn convert(
     else_block: &Block,
     out: &mut Block,
 ) {
-    let computed = then_block.iter().chain(else_block).filter(|stmt| matches!(stmt, Stmt::Let(_)));
-    out.extend(computed.cloned());
+    let lets = then_block.iter().chain(else_block).filter(|stmt| matches!(stmt, Stmt::Let(_)));
+    out.extend(lets.cloned());
     let mut vars: Vec<Var> = Vec::new();
     for stmt in then_block.iter().chain(else_block) {
         if let Stmt::Set(var, _) = stmt
@@ -81,25 +85,25 @@ fn convert(
         }
     }
     for var in vars {
-        let mut given = |block| match assigned(block, var) {
+        let mut value_after = |block| match assigned_value(block, var) {
             Some(value) => value,
             None => define(kir, Inst::Get(var), var, condition, out),
         };
-        let (if_true, if_false) = (given(then_block), given(else_block));
-        let chosen = define(kir, Inst::Select(condition, if_true, if_false), var, condition, out);
-        out.push(Stmt::Set(var, chosen));
+        let (if_true, if_false) = (value_after(then_block), value_after(else_block));
+        let selected = define(kir, Inst::Select(condition, if_true, if_false), var, condition, out);
+        out.push(Stmt::Set(var, selected));
     }
 }
 
 /// Returns the value that a block assigns to a variable.
-fn assigned(block: &Block, var: Var) -> Option<Value> {
+fn assigned_value(block: &Block, var: Var) -> Option<Value> {
     block.iter().find_map(|stmt| match stmt {
         Stmt::Set(target, value) if *target == var => Some(*value),
         _ => None,
     })
 }
 
-/// Adds an instruction of a variable's type, at the position of the condition.
+/// Appends an instruction of a variable's type, with the source position of the condition.
 fn define(kir: &mut Kir, inst: Inst, var: Var, condition: Value, out: &mut Block) -> Value {
     kir.values.push(Definition { ty: kir.vars[var.index()], inst });
     let value = Value(kir.values.len() as u32 - 1);

@@ -1,97 +1,103 @@
 //! Intervals of induction variables.
 //!
-//! At the start of each iteration, a variable with one assignment in the loop has its value from
-//! before the loop or the assigned one. So an interval is sound for all iterations if it contains
-//! the former, and the assignment maps it into itself. Candidates are: the values of a few
-//! iterations, all values from the minimum initial value up (an increasing counter), and all up to
-//! the maximum (a decreasing one). An `if !(i < n) { leave }` at the start of the loop narrows the
-//! interval at a later assignment, provided that the assignment is executed once per iteration.
+//! At the start of each iteration, a variable with one assignment in the loop has either its
+//! initial value, from before the loop, or the assigned value. So an interval is sound for all
+//! iterations if it contains the initial values and the assignment maps it into itself. Candidates
+//! are: the values of a few iterations, all values from the minimum initial value up (an increasing
+//! counter), and all values up to the maximum initial value (a decreasing counter). An `if !(i < n)
+//! { leave }` at the start of the loop narrows the interval at a later assignment, provided that
+//! the assignment is executed once per iteration.
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};
-use super::bounds::{Bounds, allowed, mirrored, opposite};
+use super::bounds::{Bounds, negate_comparison, satisfying_range, swap_comparison};
 use super::range::{self, Range};
-use super::value_map::diverges;
+use super::value_map::always_exits;
 
-/// Maximum instructions between a variable's value and the assigned one.
+/// Maximum depth of the expression that computes the assigned value, and of a condition.
 const MAX_STEPS: u32 = 4;
-/// Number of iterations that are evaluated to find all values of a variable.
-const ITERATIONS: u32 = 3;
-/// Maximum number of exit conditions at the start of a loop.
+/// Maximum number of iterations that are evaluated to find all values of a variable.
+const MAX_EVALUATED_ITERATIONS: u32 = 3;
+/// Maximum number of guards of a loop that are considered.
 const MAX_GUARDS: usize = 8;
 
 /// The only assignment of a variable in a loop.
 #[derive(Clone, Copy)]
 struct Update {
     value: Value,
-    /// Index of its statement in the loop's body.
-    at: usize,
-    /// Whether an inner loop may repeat it.
+    /// Index in the loop's body of the statement that contains it.
+    index: usize,
+    /// Whether it is in an inner loop, which may repeat it.
     repeated: bool,
 }
 
-/// Returns, for the variables that a loop assigns, sound intervals at the start of each iteration,
-/// after the loop, and wherever else the loop reads them.
-pub(super) fn heads(bounds: &Bounds<'_>, label: Label, body: &Block) -> Vec<(Var, Range)> {
-    let vars = bounds.assigned.within_once(label);
+/// Returns an interval of each variable that a loop assigns. It contains the variable's values at
+/// the start of each iteration, after the loop, and at every other read in the loop.
+pub(super) fn loop_ranges(bounds: &Bounds<'_>, label: Label, body: &Block) -> Vec<(Var, Range)> {
+    let vars = bounds.assignments.distinct_in(label);
     let mut updates = Updates { found: vec![None; vars.len()], vars: &vars };
-    for (at, stmt) in body.iter().enumerate() {
-        updates.collect(stmt, at, false);
+    for (index, stmt) in body.iter().enumerate() {
+        updates.collect(stmt, index, false);
     }
     let guards = guards(body);
-    let head = |(var, update): (&Var, &Option<Option<Update>>)| {
+    let var_range = |(var, update): (&Var, &Option<Option<Update>>)| {
         let (var, update) = (*var, update.flatten());
-        let known =
+        let range =
             update.and_then(|update| Induction { bounds, guards: &guards, var, update }.range());
-        (var, known.unwrap_or(Range::full(bounds.kir.vars[var.index()])))
+        (var, range.unwrap_or(Range::full(bounds.kir.vars[var.index()])))
     };
-    vars.iter().zip(&updates.found).map(head).collect()
+    vars.iter().zip(&updates.found).map(var_range).collect()
 }
 
 /// The assignments of variables in a loop.
 struct Updates<'a> {
     /// The variables assigned, sorted.
     vars: &'a [Var],
-    /// For each variable its only assignment, or `Some(None)` if there are several.
+    /// For each variable, its only assignment so far; `Some(None)` if there are several.
     found: Vec<Option<Option<Update>>>,
 }
 
 impl Updates<'_> {
-    /// Collects assignments of variables that have only one.
-    fn collect(&mut self, stmt: &Stmt, at: usize, repeated: bool) {
+    /// Collects the assignments in a statement, which is or is nested in statement `index` of the
+    /// loop's body.
+    fn collect(&mut self, stmt: &Stmt, index: usize, repeated: bool) {
         if let Stmt::Set(var, value) = stmt
-            && let Ok(place) = self.vars.binary_search(var)
+            && let Ok(var_index) = self.vars.binary_search(var)
         {
-            let first = self.found[place].is_none();
-            let update = Update { value: *value, at, repeated };
-            self.found[place] = Some(first.then_some(update));
+            let first = self.found[var_index].is_none();
+            let update = Update { value: *value, index, repeated };
+            self.found[var_index] = Some(first.then_some(update));
         }
         let repeated = repeated || matches!(stmt, Stmt::Loop { .. });
         for stmt in stmt.blocks().flatten() {
-            self.collect(stmt, at, repeated);
+            self.collect(stmt, index, repeated);
         }
     }
 }
 
-/// A condition that holds after a statement of a loop's body, because the loop is left or continued
-/// otherwise.
+/// A branch of a loop's body one of whose blocks always exits. After it, the condition has a known
+/// value.
 struct Guard {
-    at: usize,
+    /// Index of the branch in the body.
+    index: usize,
     condition: Value,
-    holds: bool,
+    /// The value of the condition after the branch.
+    is_true: bool,
 }
 
-/// Returns the first exit conditions of a loop's iterations.
+/// Returns the first guards of a loop.
 fn guards(body: &Block) -> Vec<Guard> {
-    let guard = |(at, stmt): (usize, &Stmt)| match stmt {
+    let guard = |(index, stmt): (usize, &Stmt)| match stmt {
         Stmt::If { condition, then_block, else_block, .. } => {
-            let (ends, other) = (diverges(then_block), diverges(else_block));
-            (ends || other).then_some(Guard { at, condition: *condition, holds: other })
+            let (then_exits, else_exits) = (always_exits(then_block), always_exits(else_block));
+            let guard = Guard { index, condition: *condition, is_true: else_exits };
+            (then_exits || else_exits).then_some(guard)
         }
         _ => None,
     };
     body.iter().enumerate().filter_map(guard).take(MAX_GUARDS).collect()
 }
 
+/// A variable with one assignment in a loop.
 struct Induction<'a> {
     bounds: &'a Bounds<'a>,
     guards: &'a [Guard],
@@ -100,22 +106,23 @@ struct Induction<'a> {
 }
 
 impl Induction<'_> {
+    /// Returns an interval that contains the variable's values at the start of each iteration.
     fn range(&self) -> Option<Range> {
         let ty = self.bounds.kir.vars[self.var.index()];
         if !range::is_tracked(ty) || ty == Type::Bool {
             return None;
         }
-        let (full, first) = (Range::full(ty), self.bounds.vars[self.var.index()]);
-        self.alternating(first)
-            .or_else(|| self.closed(first, Range { hi: full.hi, ..first }))
-            .or_else(|| self.closed(first, Range { lo: full.lo, ..first }))
+        let (full, initial) = (Range::full(ty), self.bounds.vars[self.var.index()]);
+        self.cycle_range(initial)
+            .or_else(|| self.reachable_range(initial, Range { hi: full.hi, ..initial }))
+            .or_else(|| self.reachable_range(initial, Range { lo: full.lo, ..initial }))
     }
 
-    /// Returns the values of a variable that cycles through few, such as one that is toggled.
-    fn alternating(&self, first: Range) -> Option<Range> {
-        let mut range = first;
-        for _ in 0..ITERATIONS {
-            let next = self.evaluate(self.update.value, self.guarded(range), MAX_STEPS);
+    /// Returns the interval of a variable that cycles through a few values, such as a toggle.
+    fn cycle_range(&self, initial: Range) -> Option<Range> {
+        let mut range = initial;
+        for _ in 0..MAX_EVALUATED_ITERATIONS {
+            let next = self.evaluate(self.update.value, self.narrow_by_guards(range), MAX_STEPS);
             if next.is_within(range) {
                 return Some(range);
             }
@@ -124,76 +131,77 @@ impl Induction<'_> {
         None
     }
 
-    /// Returns the values reachable from `first`, if all are within `candidate`.
-    fn closed(&self, first: Range, candidate: Range) -> Option<Range> {
-        let reaching = self.guarded(candidate);
-        if reaching.is_empty() {
-            return Some(first);
+    /// Returns the interval of the values reachable from `initial`, if all are within `candidate`.
+    fn reachable_range(&self, initial: Range, candidate: Range) -> Option<Range> {
+        let before_update = self.narrow_by_guards(candidate);
+        if before_update.is_empty() {
+            return Some(initial);
         }
-        let next = self.evaluate(self.update.value, reaching, MAX_STEPS);
-        next.is_within(candidate).then(|| first.join(next))
+        let next = self.evaluate(self.update.value, before_update, MAX_STEPS);
+        next.is_within(candidate).then(|| initial.join(next))
     }
 
-    /// Narrows an interval by the guards before the assignment.
-    fn guarded(&self, range: Range) -> Range {
+    /// Narrows an interval of the variable by the guards before the assignment.
+    fn narrow_by_guards(&self, range: Range) -> Range {
         if self.update.repeated {
             return range;
         }
-        let before = self.guards.iter().take_while(|guard| guard.at < self.update.at);
+        let before = self.guards.iter().take_while(|guard| guard.index < self.update.index);
         before.fold(range, |range, guard| {
-            self.narrowed(guard.condition, guard.holds, range, MAX_STEPS)
+            self.narrow_by(guard.condition, guard.is_true, range, MAX_STEPS)
         })
     }
 
-    /// Narrows a variable's interval by a condition on it.
-    fn narrowed(&self, condition: Value, holds: bool, range: Range, steps: u32) -> Range {
+    /// Narrows an interval of the variable, given the value of a condition.
+    fn narrow_by(&self, condition: Value, is_true: bool, range: Range, steps: u32) -> Range {
         let Some(steps) = steps.checked_sub(1) else { return range };
         match *self.bounds.kir.inst(condition) {
-            Inst::Unary(UnaryOp::Not, inverse) => self.narrowed(inverse, !holds, range, steps),
+            Inst::Unary(UnaryOp::Not, inverse) => self.narrow_by(inverse, !is_true, range, steps),
             Inst::Binary(op, a, b) if op.compares() => {
-                let op = if holds { op } else { opposite(op) };
-                if self.is_own(a) {
-                    range.meet(allowed(op, self.bounds.range(b)))
-                } else if self.is_own(b) {
-                    range.meet(allowed(mirrored(op), self.bounds.range(a)))
+                let op = if is_true { op } else { negate_comparison(op) };
+                if self.is_current(a) {
+                    range.meet(satisfying_range(op, self.bounds.range(b)))
+                } else if self.is_current(b) {
+                    range.meet(satisfying_range(swap_comparison(op), self.bounds.range(a)))
                 } else {
                     range
                 }
             }
-            Inst::Binary(BinaryOp::And, a, b) if holds => {
-                let range = self.narrowed(a, holds, range, steps);
-                self.narrowed(b, holds, range, steps)
+            Inst::Binary(BinaryOp::And, a, b) if is_true => {
+                let range = self.narrow_by(a, is_true, range, steps);
+                self.narrow_by(b, is_true, range, steps)
             }
-            Inst::Binary(BinaryOp::Or, a, b) if !holds => {
-                let range = self.narrowed(a, holds, range, steps);
-                self.narrowed(b, holds, range, steps)
+            Inst::Binary(BinaryOp::Or, a, b) if !is_true => {
+                let range = self.narrow_by(a, is_true, range, steps);
+                self.narrow_by(b, is_true, range, steps)
             }
             _ => range,
         }
     }
 
     /// Returns whether a value is the variable's value in the current iteration.
-    fn is_own(&self, value: Value) -> bool {
-        self.is_inside(value) && *self.bounds.kir.inst(value) == Inst::Get(self.var)
+    fn is_current(&self, value: Value) -> bool {
+        self.is_computed_in_loop(value) && *self.bounds.kir.inst(value) == Inst::Get(self.var)
     }
 
-    /// Returns whether a value is computed in the loop, which has not been processed yet.
-    fn is_inside(&self, value: Value) -> bool {
+    /// Returns whether a value is computed in the loop. The loop has not been processed yet, so its
+    /// values have no interval.
+    fn is_computed_in_loop(&self, value: Value) -> bool {
         self.bounds.ranges[value.index()].is_none()
     }
 
-    /// Returns the interval of a value for the variable's interval `own`.
-    fn evaluate(&self, value: Value, own: Range, steps: u32) -> Range {
+    /// Returns the interval of a value, given the variable's interval `var_range`.
+    fn evaluate(&self, value: Value, var_range: Range, steps: u32) -> Range {
         let kir = &*self.bounds.kir;
         let inst = kir.inst(value);
-        if !self.is_inside(value) {
+        if !self.is_computed_in_loop(value) {
             self.bounds.range(value)
-        } else if self.is_own(value) {
-            own
+        } else if self.is_current(value) {
+            var_range
         } else if steps == 0 || !inst.is_pure() {
             Range::full(kir.ty(value))
         } else {
-            let mut get = |operand| self.evaluate(operand, own, steps - 1);
+            let mut get = |operand| self.evaluate(operand, var_range, steps - 1);
             range::of(kir, kir.ty(value), inst, &mut get)
         }
     }

@@ -1,40 +1,45 @@
 //! Loop-invariant code motion (LICM).
 //!
 //! Instructions without effects are total, so they may be executed speculatively. Reads of a
-//! variable are hoisted if the loop does not assign it; loads of read-only memory only if the
-//! address is in bounds before the loop: either the loop executes the load in its first iteration
-//! unconditionally, or an instruction clamps the index to the memory's length. A condition around
-//! the load is no proof, since the load is hoisted out of it; therefore this pass precedes
-//! bounds-check elimination.
+//! variable are hoisted if the loop does not assign it. Loads of read-only memory are hoisted only
+//! if the address is in bounds before the loop: either the loop executes the load unconditionally
+//! in its first iteration, or an instruction clamps the index to the memory's length. A condition
+//! around the load proves nothing, since the load is hoisted out of it. Therefore this pass
+//! precedes bounds-check elimination.
 //!
 //! Expensive functions are not hoisted out of the branch of an `If`, which may never be executed.
 
 use super::super::{
     AddressSpace, BinaryOp, Block, Inst, Kir, Label, Place, Stmt, Type, UnaryOp, Value,
 };
-use super::value_map::{Assigned, escapes};
+use super::value_map::{LoopAssignments, may_exit};
 
 /// Hoists the invariants of a kernel's loops.
 pub(super) fn hoist(kir: &mut Kir) {
     let mut body = std::mem::take(&mut kir.body);
-    let assigned = Assigned::new(&body);
-    let level = vec![0; kir.values.len()];
-    let mut licm = Licm { kir, assigned, level, loops: Vec::new(), certain: 0, branch: 0 };
+    let assignments = LoopAssignments::new(&body);
+    let depths = vec![0; kir.values.len()];
+    let (unconditional_depth, branch_depth) = (0, 0);
+    let loops = Vec::new();
+    let mut licm = Licm { kir, assignments, depths, loops, unconditional_depth, branch_depth };
     licm.block(&mut body);
     kir.body = body;
 }
 
 struct Licm<'a> {
     kir: &'a Kir,
-    assigned: Assigned,
-    /// The loop depth at which each value is now computed.
-    level: Vec<usize>,
+    assignments: LoopAssignments,
+    /// The loop depth at which each value is now computed; 0 is outside of all loops.
+    depths: Vec<usize>,
     /// The enclosing loops, and the code hoisted before each.
     loops: Vec<(Label, Block)>,
-    /// The least loop depth from which the statement is certainly reached in the first iteration.
-    certain: usize,
-    /// Like `certain`, but considers only branches, not earlier exits.
-    branch: usize,
+    /// The minimum loop depth to which an instruction can be hoisted such that it is executed only
+    /// if the current statement is: the first iterations of the loops inside reach the statement
+    /// unconditionally.
+    unconditional_depth: usize,
+    /// The same, regardless of exits from a loop or scope before the statement: the loop depth of
+    /// the innermost enclosing branch.
+    branch_depth: usize,
 }
 
 impl Licm<'_> {
@@ -42,8 +47,8 @@ impl Licm<'_> {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block.drain(..) {
             self.stmt(&mut stmt, &mut out);
-            let moved = matches!(stmt, Stmt::Let(value) if self.moves(value));
-            if !moved {
+            let hoisted = matches!(stmt, Stmt::Let(value) if self.try_hoist(value));
+            if !hoisted {
                 out.push(stmt);
             }
         }
@@ -52,8 +57,8 @@ impl Licm<'_> {
 
     /// Processes the blocks of a statement.
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Block) {
-        let (certain, branch) = (self.certain, self.branch);
-        let leaves = match stmt {
+        let (unconditional_depth, branch_depth) = (self.unconditional_depth, self.branch_depth);
+        let may_not_end = match stmt {
             Stmt::Loop { label, body, finite } => {
                 self.loops.push((*label, Vec::new()));
                 self.block(body);
@@ -62,7 +67,8 @@ impl Licm<'_> {
                 !*finite
             }
             Stmt::If { then_block, else_block, .. } => {
-                (self.certain, self.branch) = (self.loops.len(), self.loops.len());
+                self.unconditional_depth = self.loops.len();
+                self.branch_depth = self.loops.len();
                 self.block(then_block);
                 self.block(else_block);
                 false
@@ -73,44 +79,44 @@ impl Licm<'_> {
             }
             _ => return,
         };
-        let passed = !leaves && !escapes(stmt);
-        (self.certain, self.branch) = (if passed { certain } else { self.loops.len() }, branch);
+        let completes = !may_not_end && !may_exit(stmt);
+        self.unconditional_depth = if completes { unconditional_depth } else { self.loops.len() };
+        self.branch_depth = branch_depth;
     }
 
     /// Hoists a value if it is invariant; returns whether it was.
-    fn moves(&mut self, value: Value) -> bool {
-        let depth = self.loops.len();
-        let level = self.earliest(value).min(depth);
-        self.level[value.index()] = level;
+    fn try_hoist(&mut self, value: Value) -> bool {
+        let current_depth = self.loops.len();
+        let depth = self.min_depth(value).min(current_depth);
         let results = self.kir.inst(value).results() as usize;
-        self.level[value.index()..][..results].fill(level);
-        if level < depth {
-            self.loops[level].1.push(Stmt::Let(value));
+        self.depths[value.index()..][..results].fill(depth);
+        if depth < current_depth {
+            self.loops[depth].1.push(Stmt::Let(value));
         }
-        level < depth
+        depth < current_depth
     }
 
-    /// Returns the least loop depth at which a value can be computed.
-    fn earliest(&self, value: Value) -> usize {
+    /// Returns the minimum loop depth at which a value can be computed.
+    fn min_depth(&self, value: Value) -> usize {
         let inst = self.kir.inst(value);
         let mut operands = 0;
-        inst.for_each_operand(|operand| operands = operands.max(self.level[operand.index()]));
+        inst.for_each_operand(|operand| operands = operands.max(self.depths[operand.index()]));
         match *inst {
             Inst::Get(var) => {
-                let assigns = |(label, _): &(Label, Block)| self.assigned.count(*label, var) > 0;
+                let assigns = |(label, _): &(Label, Block)| self.assignments.count(*label, var) > 0;
                 self.loops.iter().rposition(assigns).map_or(0, |last| last + 1)
             }
-            Inst::Load { place, count } if self.stays_the_same(place.space) => {
-                let clamped = self.is_clamped(place, self.kir.ty(value), count);
-                operands.max(if clamped { 0 } else { self.certain })
+            Inst::Load { place, count } if self.is_read_only(place.space) => {
+                let in_bounds = self.is_always_in_bounds(place, self.kir.ty(value), count);
+                operands.max(if in_bounds { 0 } else { self.unconditional_depth })
             }
             inst if !inst.is_pure() => usize::MAX,
-            inst if is_costly(self.kir, inst) => operands.max(self.branch),
+            inst if is_costly(self.kir, inst) => operands.max(self.branch_depth),
             _ => operands,
         }
     }
 
-    fn stays_the_same(&self, space: AddressSpace) -> bool {
+    fn is_read_only(&self, space: AddressSpace) -> bool {
         match space {
             AddressSpace::Binding(binding) => !self.kir.buffers[binding as usize].writable,
             AddressSpace::Immediate => true,
@@ -118,10 +124,10 @@ impl Licm<'_> {
         }
     }
 
-    /// Returns whether a place is in bounds regardless of enclosing conditions.
-    fn is_clamped(&self, place: Place, ty: Type, count: u8) -> bool {
+    /// Returns whether an access is in bounds regardless of enclosing conditions.
+    fn is_always_in_bounds(&self, place: Place, ty: Type, count: u8) -> bool {
         let size = ty.size() * u32::from(count);
-        let known = match place.space {
+        let min_size = match place.space {
             AddressSpace::Immediate => u64::from(self.kir.immediates),
             AddressSpace::Binding(binding) => self.kir.buffers[binding as usize].size,
             AddressSpace::Workgroup(_) | AddressSpace::Local(_) => 0,
@@ -130,25 +136,25 @@ impl Licm<'_> {
             index * u64::from(place.stride) + u64::from(place.offset) + u64::from(size)
         };
         match (place.index, place.space) {
-            (None, _) => end(0) <= known,
+            (None, _) => end(0) <= min_size,
             (Some(index), space) => {
-                self.largest(index).is_some_and(|largest| end(largest) <= known)
+                self.clamp_limit(index).is_some_and(|limit| end(limit) <= min_size)
                     || matches!(space, AddressSpace::Binding(binding)
-                        if self.below_length(binding, index, place, size))
+                        if self.is_clamped_to_length(binding, index, place, size))
             }
         }
     }
 
     /// Returns the constant that an index is clamped to.
-    fn largest(&self, index: Value) -> Option<u64> {
+    fn clamp_limit(&self, index: Value) -> Option<u64> {
         let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return None };
         self.kir.constant(a).or(self.kir.constant(b)).map(|constant| constant.bits)
     }
 
     /// Returns whether an index is `min(_, arrayLength - 1)`, for the array that is accessed.
-    fn below_length(&self, binding: u32, index: Value, place: Place, size: u32) -> bool {
+    fn is_clamped_to_length(&self, binding: u32, index: Value, place: Place, size: u32) -> bool {
         let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return false };
-        let fits = |last: Value| match self.before_last(last) {
+        let is_last_index = |last: Value| match self.minuend_of_minus_one(last) {
             Some(Inst::ArrayLength { binding: array, offset, stride }) => {
                 let within = place.offset.checked_sub(offset).and_then(|at| at.checked_add(size));
                 (array, stride) == (binding, place.stride)
@@ -156,11 +162,11 @@ impl Licm<'_> {
             }
             _ => false,
         };
-        fits(a) || fits(b)
+        is_last_index(a) || is_last_index(b)
     }
 
     /// Returns the instruction that defines `x`, if the value is `x - 1`.
-    fn before_last(&self, value: Value) -> Option<Inst> {
+    fn minuend_of_minus_one(&self, value: Value) -> Option<Inst> {
         let Inst::Binary(BinaryOp::Sub, length, one) = *self.kir.inst(value) else { return None };
         let is_one = self.kir.constant(one).is_some_and(|constant| constant.bits == 1);
         is_one.then(|| *self.kir.inst(length))
@@ -178,5 +184,6 @@ pub(super) fn is_costly(kir: &Kir, inst: Inst) -> bool {
 }
 
 fn is_transcendental(op: UnaryOp) -> bool {
+    // The operations in between: exponentials, logarithms, trigonometric and hyperbolic functions.
     (UnaryOp::Exp..=UnaryOp::Atanh).contains(&op)
 }

@@ -28,8 +28,9 @@ type Pass = fn(&mut Kir);
 
 /// The passes and their names, in order.
 ///
-/// Code hoisted out of a branch must not depend on its condition: LICM precedes bounds-check
-/// elimination. If-conversion precedes that too, since it exposes more conditions.
+/// LICM precedes bounds-check elimination: an access whose clamp was removed because of a condition
+/// must not be hoisted out of the branch. If-conversion precedes it because it exposes more
+/// conditions.
 const PASSES: [(&str, Pass); 13] = [
     ("fold", fold::fold),
     ("cse", cse::cse),
@@ -38,7 +39,7 @@ const PASSES: [(&str, Pass); 13] = [
     ("fold", fold::fold),
     ("cse", cse::cse),
     ("licm", licm::hoist),
-    ("bounds", bounds::bounds),
+    ("bounds", bounds::remove_clamps),
     ("fold", fold::fold),
     ("cse", cse::cse),
     ("dce", dce::eliminate),

@@ -15,7 +15,7 @@ pub(in crate::kir) struct Range {
 }
 
 impl Range {
-    /// The interval of untracked values: those that are not integers of at most 32 bits.
+    /// The interval of values whose types are not tracked (see [`is_tracked`]).
     const ANY: Self = Self::new(i64::MIN, i64::MAX);
 
     pub const fn new(lo: i64, hi: i64) -> Self {
@@ -57,18 +57,20 @@ impl Range {
         other.lo <= self.lo && self.hi <= other.hi
     }
 
-    fn is_natural(self) -> bool {
+    fn is_non_negative(self) -> bool {
         self.lo >= 0
     }
 
-    /// Returns the interval, or all values of the type if it does not fit.
+    /// Returns the interval, or all values of the type if it does not fit: then the operation may
+    /// wrap.
     #[inline(never)]
     fn or_wrapped(self, ty: Type) -> Self {
         if self.is_within(Self::full(ty)) { self } else { Self::full(ty) }
     }
 
-    /// Returns the convex hull of a function's values at the corners.
-    fn corners(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
+    /// Returns the convex hull of a function's values at the four corners of two intervals. It
+    /// contains all values of a function that is monotonic in each argument.
+    fn hull_of_corners(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let ends = [(self.lo, other.lo), (self.lo, other.hi), (self.hi, other.lo)];
         let last = f(self.hi, other.hi);
         ends.iter()
@@ -77,7 +79,7 @@ impl Range {
     }
 }
 
-/// Returns whether intervals of a type are tracked.
+/// Returns whether intervals of a type are tracked: of `Bool` and integers of at most 32 bits.
 pub(in crate::kir) fn is_tracked(ty: Type) -> bool {
     ty == Type::Bool || (ty.is_integer() && ty.bits() <= 32)
 }
@@ -102,8 +104,8 @@ pub(in crate::kir) fn of(
             get(a).or_wrapped(ty)
         }
         Inst::Convert(a) if kir.ty(a) == Type::Bool => get(a),
-        // The first active lane executes the same statement, so that what is known there of the
-        // operand holds for its value too.
+        // The first active lane executes the same statement, so its value is in the operand's
+        // interval too.
         Inst::Subgroup(SubgroupOp::Shuffle { source: ShuffleSource::First, value }) => get(value),
         // A buffer has at least one element.
         Inst::ArrayLength { .. } => Range::new(1, u32::MAX.into()),
@@ -135,7 +137,7 @@ fn unary(op: UnaryOp, ty: Type, a: Range) -> Range {
         _ if a.is_empty() => Range::full(ty),
         UnaryOp::Not if ty == Type::Bool => Range::new(1 - a.hi, 1 - a.lo),
         UnaryOp::Neg => Range::new(-a.hi, -a.lo).or_wrapped(ty),
-        UnaryOp::Abs if a.is_natural() => a,
+        UnaryOp::Abs if a.is_non_negative() => a,
         UnaryOp::Abs => Range::new(0, a.hi.max(-a.lo)).or_wrapped(ty),
         UnaryOp::Sign => Range::new(a.lo.signum(), a.hi.signum()),
         UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros => Range::new(0, bits),
@@ -148,20 +150,20 @@ fn unary(op: UnaryOp, ty: Type, a: Range) -> Range {
 
 /// Returns the interval of a comparison: a single value if it has the same result for all operands.
 fn compare(op: BinaryOp, a: Range, b: Range) -> Option<Range> {
-    let decided = |holds, fails| match (holds, fails) {
+    let result = |always, never| match (always, never) {
         (true, _) => Range::new(1, 1),
         (_, true) => Range::new(0, 0),
         _ => Range::new(0, 1),
     };
-    let apart = a.meet(b).is_empty();
-    let same = a.point().is_some() && a == b;
+    let disjoint = a.meet(b).is_empty();
+    let equal = a.point().is_some() && a == b;
     Some(match op {
-        BinaryOp::Lt => decided(a.hi < b.lo, a.lo >= b.hi),
-        BinaryOp::Le => decided(a.hi <= b.lo, a.lo > b.hi),
-        BinaryOp::Gt => decided(a.lo > b.hi, a.hi <= b.lo),
-        BinaryOp::Ge => decided(a.lo >= b.hi, a.hi < b.lo),
-        BinaryOp::Eq => decided(same, apart),
-        BinaryOp::Ne => decided(apart, same),
+        BinaryOp::Lt => result(a.hi < b.lo, a.lo >= b.hi),
+        BinaryOp::Le => result(a.hi <= b.lo, a.lo > b.hi),
+        BinaryOp::Gt => result(a.lo > b.hi, a.hi <= b.lo),
+        BinaryOp::Ge => result(a.lo >= b.hi, a.hi < b.lo),
+        BinaryOp::Eq => result(equal, disjoint),
+        BinaryOp::Ne => result(disjoint, equal),
         _ => return None,
     })
 }
@@ -176,12 +178,12 @@ fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
     match op {
         BinaryOp::Add => Range::new(a.lo + b.lo, a.hi + b.hi).or_wrapped(ty),
         BinaryOp::Sub => Range::new(a.lo - b.hi, a.hi - b.lo).or_wrapped(ty),
-        BinaryOp::Mul => a.corners(b, i64::saturating_mul).or_wrapped(ty),
+        BinaryOp::Mul => a.hull_of_corners(b, i64::saturating_mul).or_wrapped(ty),
         BinaryOp::Div => quotient(ty, a, b),
         BinaryOp::Rem => remainder(a, b),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => bitwise(op, ty, a, b),
-        BinaryOp::Shl => left(ty, a, b),
-        BinaryOp::Shr => right(ty, a, b),
+        BinaryOp::Shl => shift_left(ty, a, b),
+        BinaryOp::Shr => shift_right(ty, a, b),
         BinaryOp::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
         BinaryOp::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
         _ => Range::full(ty),
@@ -196,29 +198,30 @@ pub(in crate::kir) fn difference(ty: Type, a: Range, b: Range) -> Range {
     Range::new((a.lo - b.hi).max(0), a.hi - b.lo).or_wrapped(ty)
 }
 
-/// By definition, `x / 0 = x`.
+/// Returns the interval of a quotient. By definition, `x / 0 = x`.
 fn quotient(ty: Type, a: Range, b: Range) -> Range {
     if b.lo > 0 {
-        a.corners(b, |a, b| a / b)
-    } else if a.is_natural() && b.is_natural() {
+        a.hull_of_corners(b, |a, b| a / b)
+    } else if a.is_non_negative() && b.is_non_negative() {
         Range::new(0, a.hi)
     } else {
         Range::full(ty)
     }
 }
 
-/// The magnitude is less than that of the divisor, and at most that of the dividend, whose sign the
-/// result has.
+/// Returns the interval of a remainder. Its magnitude is less than that of the divisor and at most
+/// that of the dividend, and it has the dividend's sign.
 fn remainder(a: Range, b: Range) -> Range {
-    let most = (b.lo.abs().max(b.hi.abs()) - 1).max(0);
-    Range::new(a.lo.max(-most).min(0), a.hi.min(most).max(0))
+    let max = (b.lo.abs().max(b.hi.abs()) - 1).max(0);
+    Range::new(a.lo.max(-max).min(0), a.hi.min(max).max(0))
 }
 
 fn bitwise(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
-    let (some, both) = (a.is_natural() || b.is_natural(), a.is_natural() && b.is_natural());
+    let (any, both) =
+        (a.is_non_negative() || b.is_non_negative(), a.is_non_negative() && b.is_non_negative());
     match op {
         BinaryOp::And if both => Range::new(0, a.hi.min(b.hi)),
-        BinaryOp::And if some => Range::new(0, if a.is_natural() { a.hi } else { b.hi }),
+        BinaryOp::And if any => Range::new(0, if a.is_non_negative() { a.hi } else { b.hi }),
         BinaryOp::Or if both => Range::new(a.lo.max(b.lo), ones_up_to(a.hi | b.hi)),
         BinaryOp::Xor if both => Range::new(0, ones_up_to(a.hi | b.hi)),
         _ => Range::full(ty),
@@ -230,17 +233,17 @@ fn ones_up_to(value: i64) -> i64 {
     if value == 0 { 0 } else { i64::MAX >> (value.leading_zeros() - 1) }
 }
 
-fn left(ty: Type, a: Range, by: Range) -> Range {
-    if a.is_natural() && by.hi < i64::from(ty.bits()) {
-        Range::new(a.lo << by.lo, a.hi << by.hi).or_wrapped(ty)
+fn shift_left(ty: Type, a: Range, amount: Range) -> Range {
+    if a.is_non_negative() && amount.hi < i64::from(ty.bits()) {
+        Range::new(a.lo << amount.lo, a.hi << amount.hi).or_wrapped(ty)
     } else {
         Range::full(ty)
     }
 }
 
-fn right(ty: Type, a: Range, by: Range) -> Range {
-    if by.hi < i64::from(ty.bits()) {
-        a.corners(by, |a, by| a >> by)
+fn shift_right(ty: Type, a: Range, amount: Range) -> Range {
+    if amount.hi < i64::from(ty.bits()) {
+        a.hull_of_corners(amount, |a, amount| a >> amount)
     } else {
         Range::new(a.lo.min(0), a.hi.max(0))
     }

@@ -6,7 +6,7 @@ use super::super::{
     AddressSpace, Array, Definition, Inst, Kir, Place, Stmt, Type, Value, Var, for_each_stmt_mut,
 };
 
-/// Marks an index that has not appeared.
+/// The new number of a value, variable or array that has not appeared.
 const NONE: u32 = u32::MAX;
 
 /// Renumbers a kernel.
@@ -31,6 +31,7 @@ pub(super) fn renumber(kir: &mut Kir) {
     kir.body = body;
 }
 
+/// New numbers by old number, and the renumbered definitions.
 struct Compact<'a> {
     old: &'a Kir,
     values: Vec<u32>,
@@ -56,8 +57,8 @@ impl Compact<'_> {
 
     fn value(&mut self, value: Value) -> Value {
         let first = self.define(value);
-        for nth in 1..self.old.inst(value).results() {
-            self.define(Value(value.0 + nth));
+        for result in 1..self.old.inst(value).results() {
+            self.define(Value(value.0 + result));
         }
         first
     }

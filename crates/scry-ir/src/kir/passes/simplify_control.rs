@@ -1,27 +1,28 @@
 //! Removes redundant jumps, loops and scopes.
 //!
-//! Leaving a scope at its end, or at the end of a branch there, is equivalent to reaching the end;
-//! so is leaving the kernel. A loop whose iteration always exits is a scope. A scope without early
-//! exits is replaced by its statements; values are then also visible after it, which is harmless.
+//! An exit from a scope at its end, or at the end of a branch there, is redundant; so is an exit
+//! from the kernel at its end. A loop that exits in its first iteration becomes a scope. A scope
+//! without early exits is replaced by its statements; their values are then visible after it too,
+//! which is harmless.
 
 use super::super::{Block, Kir, Label, Stmt, for_each_stmt};
-use super::value_map::diverges;
+use super::value_map::always_exits;
 
 /// Simplifies the control flow of a kernel.
 pub(super) fn simplify(kir: &mut Kir) {
-    let mut flow = Flow { leaves: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
+    let mut flow = Flow { exits: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
     for_each_stmt(&kir.body, &mut |stmt| {
         if let Stmt::Leave(label) = stmt {
-            flow.leaves[label.0 as usize] += 1;
+            flow.exits[label.0 as usize] += 1;
         }
     });
     flow.block(&mut kir.body);
 }
 
 struct Flow {
-    /// Number of exits of each label.
-    leaves: Vec<u32>,
-    /// The scopes that end where the current block ends.
+    /// Number of exits from each label.
+    exits: Vec<u32>,
+    /// The scopes that end where the current block ends: exits from them there are redundant.
     ends: Vec<Label>,
 }
 
@@ -30,19 +31,19 @@ impl Flow {
         while let Some(Stmt::Leave(label)) = block.last()
             && self.ends.contains(label)
         {
-            self.leaves[label.0 as usize] -= 1;
+            self.exits[label.0 as usize] -= 1;
             block.pop();
         }
         let Some(last) = block.pop() else { return };
         let ends = std::mem::take(&mut self.ends);
         let mut out = Vec::with_capacity(block.len() + 1);
-        let reached = block.drain(..).all(|stmt| {
+        let reaches_last = block.drain(..).all(|stmt| {
             self.stmt(stmt, &mut out);
             // The statements of a scope may have ended with an exit from an outer construct.
             !matches!(out.last(), Some(Stmt::Leave(_)))
         });
         self.ends = ends;
-        if reached {
+        if reaches_last {
             self.stmt(last, &mut out);
         }
         *block = out;
@@ -50,7 +51,7 @@ impl Flow {
 
     fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
         match &mut stmt {
-            Stmt::Loop { label, body, .. } if diverges(body) => {
+            Stmt::Loop { label, body, .. } if always_exits(body) => {
                 let (label, body) = (*label, std::mem::take(body));
                 return self.scope(label, body, out);
             }
@@ -72,7 +73,7 @@ impl Flow {
         self.ends.push(label);
         self.block(&mut body);
         self.ends.pop();
-        if self.leaves[label.0 as usize] == 0 {
+        if self.exits[label.0 as usize] == 0 {
             out.extend(body);
         } else {
             out.push(Stmt::Scope { label, body });

@@ -1,4 +1,4 @@
-//! Replacements of values, and properties of statements that several passes need.
+//! Replacements of values, and queries of control flow and assignments, for several passes.
 
 use super::super::{Block, Inst, Label, Stmt, Value, Var};
 use std::ops::Range;
@@ -17,9 +17,9 @@ impl ValueMap {
         self.0.get(value.index()).copied().unwrap_or(value)
     }
 
-    /// Replaces `value` by `by`.
-    pub fn replace(&mut self, value: Value, by: Value) {
-        self.0[value.index()] = by;
+    /// Sets the replacement of a value.
+    pub fn replace(&mut self, value: Value, replacement: Value) {
+        self.0[value.index()] = replacement;
     }
 
     /// Replaces the operands of an instruction.
@@ -33,53 +33,55 @@ impl ValueMap {
     }
 }
 
-/// Returns whether the last statement of a block never completes.
-pub(super) fn diverges(block: &Block) -> bool {
+/// Returns whether control never reaches the end of a block, because its last statement exits.
+pub(super) fn always_exits(block: &Block) -> bool {
     match block.last() {
         Some(Stmt::Leave(_)) => true,
         Some(Stmt::If { then_block, else_block, .. }) => {
-            diverges(then_block) && diverges(else_block)
+            always_exits(then_block) && always_exits(else_block)
         }
         _ => false,
     }
 }
 
-/// Returns whether a statement may exit from an enclosing construct.
-pub(super) fn escapes(stmt: &Stmt) -> bool {
-    escapes_all(stmt, &mut Vec::new())
+/// Returns whether a statement may exit from an enclosing loop or scope, or from the kernel.
+pub(super) fn may_exit(stmt: &Stmt) -> bool {
+    may_exit_beyond(stmt, &mut Vec::new())
 }
 
-fn escapes_all(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
+/// Returns whether a statement may exit from a loop or scope other than those with `inner` labels.
+fn may_exit_beyond(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
     match stmt {
         Stmt::Leave(label) => !inner.contains(label),
         Stmt::Loop { label, body, .. } | Stmt::Scope { label, body } => {
             inner.push(*label);
-            let escapes = body.iter().any(|stmt| escapes_all(stmt, inner));
+            let exits = body.iter().any(|stmt| may_exit_beyond(stmt, inner));
             inner.pop();
-            escapes
+            exits
         }
-        _ => stmt.blocks().flatten().any(|stmt| escapes_all(stmt, inner)),
+        _ => stmt.blocks().flatten().any(|stmt| may_exit_beyond(stmt, inner)),
     }
 }
 
 /// The variables that each loop assigns.
-pub(super) struct Assigned {
+pub(super) struct LoopAssignments {
+    /// The variables of all assignments of the kernel, in program order.
     order: Vec<Var>,
-    /// By label.
+    /// The range in `order` of each loop, by label.
     loops: Vec<Range<usize>>,
-    /// Pairs of a variable and its position in `order`, sorted.
-    places: Vec<(Var, usize)>,
+    /// Pairs of a variable and a position in `order`, sorted.
+    positions: Vec<(Var, usize)>,
 }
 
-impl Assigned {
+impl LoopAssignments {
     /// Collects the assignments of a kernel.
     pub fn new(body: &Block) -> Self {
-        let mut assigned = Self { order: Vec::new(), loops: Vec::new(), places: Vec::new() };
-        assigned.block(body);
-        let places = assigned.order.iter().zip(0..).map(|(var, at)| (*var, at));
-        assigned.places = places.collect();
-        assigned.places.sort_unstable();
-        assigned
+        let mut found = Self { order: Vec::new(), loops: Vec::new(), positions: Vec::new() };
+        found.block(body);
+        let positions = found.order.iter().zip(0..).map(|(var, at)| (*var, at));
+        found.positions = positions.collect();
+        found.positions.sort_unstable();
+        found
     }
 
     fn block(&mut self, block: &Block) {
@@ -101,13 +103,13 @@ impl Assigned {
     }
 
     /// Returns the variables that a loop assigns, once per assignment.
-    pub fn within(&self, label: Label) -> &[Var] {
+    pub fn in_loop(&self, label: Label) -> &[Var] {
         self.loops.get(label.0 as usize).map_or(&[], |range| &self.order[range.clone()])
     }
 
     /// Returns the variables that a loop assigns, without duplicates, sorted.
-    pub fn within_once(&self, label: Label) -> Vec<Var> {
-        let mut vars = self.within(label).to_vec();
+    pub fn distinct_in(&self, label: Label) -> Vec<Var> {
+        let mut vars = self.in_loop(label).to_vec();
         vars.sort_unstable();
         vars.dedup();
         vars
@@ -116,7 +118,7 @@ impl Assigned {
     /// Returns the number of assignments of a variable in a loop.
     pub fn count(&self, label: Label, var: Var) -> usize {
         let Some(range) = self.loops.get(label.0 as usize) else { return 0 };
-        let below = |at: usize| self.places.partition_point(|place| *place < (var, at));
-        below(range.end) - below(range.start)
+        let first = |at: usize| self.positions.partition_point(|pair| *pair < (var, at));
+        first(range.end) - first(range.start)
     }
 }
