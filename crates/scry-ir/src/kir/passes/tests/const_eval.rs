@@ -1,4 +1,4 @@
-//! Constant evaluation follows the definitions of the operations.
+//! Tests that constant evaluation follows the definitions of the operations.
 
 use super::super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::super::const_eval::eval;
@@ -29,14 +29,17 @@ fn integer_division_is_total() {
     assert_eq!(binary(BinaryOp::Rem, Const::u32(7), Const::u32(0)), Some(Const::u32(0)));
     assert_eq!(binary(BinaryOp::Rem, Const::i32(-7), Const::i32(4)), Some(Const::i32(-3)));
     assert_eq!(binary(BinaryOp::Div, Const::i32(-7), Const::i32(2)), Some(Const::i32(-3)));
-    let least = Const::int(Type::I64, i64::MIN);
-    assert_eq!(binary(BinaryOp::Div, least, Const::int(Type::I64, -1)), Some(least));
+    let min = Const::int(Type::I64, i64::MIN);
+    assert_eq!(binary(BinaryOp::Div, min, Const::int(Type::I64, -1)), Some(min));
 }
 
 #[test]
 fn integers_wrap_at_their_own_width() {
-    let short = |value| Const::int(Type::I16, value);
-    assert_eq!(binary(BinaryOp::Add, short(i64::from(i16::MAX)), short(1)), Some(short(-32768)));
+    let i16_const = |value| Const::int(Type::I16, value);
+    assert_eq!(
+        binary(BinaryOp::Add, i16_const(i64::from(i16::MAX)), i16_const(1)),
+        Some(i16_const(-32768))
+    );
     assert_eq!(binary(BinaryOp::Mul, Const::u32(1 << 31), Const::u32(2)), Some(Const::u32(0)));
     assert_eq!(unary(UnaryOp::Neg, Const::i32(i32::MIN)), Some(Const::i32(i32::MIN)));
     assert_eq!(unary(UnaryOp::Abs, Const::i32(i32::MIN)), Some(Const::i32(i32::MIN)));
@@ -47,29 +50,29 @@ fn integers_wrap_at_their_own_width() {
 }
 
 #[test]
-fn shifts_go_modulo_the_width() {
+fn shift_amounts_are_modulo_width() {
     assert_eq!(binary(BinaryOp::Shl, Const::u32(3), Const::u32(33)), Some(Const::u32(6)));
     assert_eq!(binary(BinaryOp::Shr, Const::i32(-8), Const::u32(1)), Some(Const::i32(-4)));
     assert_eq!(binary(BinaryOp::Shr, Const::u32(u32::MAX), Const::u32(31)), Some(Const::u32(1)));
-    let short = |value| Const::int(Type::U16, value);
-    assert_eq!(binary(BinaryOp::Shl, short(1), Const::u32(17)), Some(short(2)));
+    let u16_const = |value| Const::int(Type::U16, value);
+    assert_eq!(binary(BinaryOp::Shl, u16_const(1), Const::u32(17)), Some(u16_const(2)));
 }
 
 #[test]
-fn bits_are_counted_in_the_width() {
-    let all =
+fn bit_counts_respect_the_width() {
+    let for_each_type =
         |op| Type::ALL.map(|ty| ty.is_integer().then(|| unary(op, Const::int(ty, 1))).flatten());
-    let leading = all(UnaryOp::LeadingZeros).map(|c| c.map(|c| c.bits));
-    let (s, w, l) = (Some(15), Some(31), Some(63));
-    assert_eq!(leading, [None, s, s, w, w, l, l, None, None, None]);
+    let leading = for_each_type(UnaryOp::LeadingZeros).map(|c| c.map(|c| c.bits));
+    let (x16, x32, x64) = (Some(15), Some(31), Some(63));
+    assert_eq!(leading, [None, x16, x16, x32, x32, x64, x64, None, None, None]);
     let zero = Const::int(Type::U16, 0);
     assert_eq!(unary(UnaryOp::TrailingZeros, zero), Some(Const::int(Type::U16, 16)));
     assert_eq!(unary(UnaryOp::LeadingZeros, zero), Some(Const::int(Type::U16, 16)));
     assert_eq!(unary(UnaryOp::ReverseBits, Const::u32(1)), Some(Const::u32(1 << 31)));
     assert_eq!(unary(UnaryOp::CountOnes, Const::i32(-1)), Some(Const::i32(32)));
-    for (value, first) in [(0, -1), (-1, -1), (1, 0), (-2, 0), (i32::MIN, 30), (5, 2)] {
+    for (value, leading) in [(0, -1), (-1, -1), (1, 0), (-2, 0), (i32::MIN, 30), (5, 2)] {
         let found = unary(UnaryOp::FirstLeadingBit, Const::i32(value));
-        assert_eq!(found, Some(Const::i32(first)), "of {value}");
+        assert_eq!(found, Some(Const::i32(leading)), "of {value}");
     }
     assert_eq!(unary(UnaryOp::FirstLeadingBit, Const::u32(1 << 31)), Some(Const::u32(31)));
     assert_eq!(unary(UnaryOp::FirstTrailingBit, Const::u32(0)), Some(Const::u32(u32::MAX)));
@@ -77,7 +80,7 @@ fn bits_are_counted_in_the_width() {
 }
 
 #[test]
-fn bytes_are_multiplied_and_summed() {
+fn packed_dot_products() {
     let (a, b) = (Const::u32(0xff02_0304), Const::u32(0x0201_01ff));
     assert_eq!(binary(BinaryOp::Dot4U8, a, b), Some(Const::u32(510 + 2 + 3 + 1020)));
     assert_eq!(binary(BinaryOp::Dot4I8, a, b), Some(Const::i32(-1)), "-2 + 2 + 3 - 4");
@@ -100,7 +103,7 @@ fn float_conversions_saturate_to_both_types() {
 }
 
 #[test]
-fn bool_conversions_are_evaluated() {
+fn bool_and_integer_conversions() {
     assert_eq!(convert(Type::Bool, Const::f32(f32::NAN)), Some(Const::bool(true)));
     assert_eq!(convert(Type::Bool, Const::f32(-0.0)), Some(Const::bool(false)));
     assert_eq!(convert(Type::F32, Const::bool(true)), Some(Const::f32(1.0)));
@@ -114,7 +117,7 @@ fn bool_conversions_are_evaluated() {
 
 /// 1, its neighbours, ties, the largest and smallest numbers, and numbers that are too large.
 #[test]
-fn halves_are_rounded_to_nearest_even() {
+fn f16_rounds_to_nearest_even() {
     let cases = [
         (1.0, 0x3c00),
         (1.0 + 1.0 / 2048.0, 0x3c00),
@@ -130,7 +133,11 @@ fn halves_are_rounded_to_nearest_even() {
     for (number, bits) in cases {
         assert_eq!(convert(Type::F16, Const::f32(number)), Some(f16(bits)), "of {number}");
     }
-    assert_eq!(convert(Type::F16, Const::f32(65520.0)), None, "infinity or the largest");
+    assert_eq!(
+        convert(Type::F16, Const::f32(65520.0)),
+        None,
+        "infinity or the largest f16, depending on the target"
+    );
     for bits in (0..0x7c00).chain(0x8000..0xfc00) {
         let wide = convert(Type::F32, f16(bits)).expect("a number");
         assert_eq!(convert(Type::F16, wide), Some(f16(bits)));
@@ -151,7 +158,7 @@ fn target_dependent_operations_are_not_folded() {
     };
     assert_eq!(fma(2.0, 3.0, 1.0), Some(Const::f32(7.0)));
     let near = 1.0 + 3.0 * f32::EPSILON;
-    assert_eq!(fma(near, near, -1.0), None, "rounded once or twice");
+    assert_eq!(fma(near, near, -1.0), None, "fused and unfused results differ");
 }
 
 #[test]

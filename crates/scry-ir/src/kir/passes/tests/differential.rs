@@ -1,28 +1,29 @@
-//! Passes preserve the effects of random kernels.
+//! Tests that passes preserve the effects of random kernels.
 
 use super::super::super::interpret::{Event, Interpreter, Invocation};
 use super::super::super::{AddressSpace, Block, Kir, verify};
 use super::super::{PASSES, optimise};
 use super::random::{LENGTHS, Rng, SIZE, kernel};
 
-/// The stores of an invocation to buffers, in order: memory, byte offset, bits.
+/// The stores of an invocation to buffers, in order: buffer, byte offset, bits.
 type Effects = Vec<(AddressSpace, u64, u64)>;
 
-/// Executes one invocation of a grid of 3 by 3 by 3 workgroups.
+/// Executes one invocation of a grid of 3 by 3 by 3 workgroups; returns its stores.
 fn run(kir: &Kir, local: [u32; 3], buffers: &[Vec<u8>]) -> Effects {
     let mut effects = Effects::new();
-    let mut note = |_, event| {
+    let mut record = |_, event| {
         if let Event::Written { space: space @ AddressSpace::Binding(_), byte, value } = event {
             effects.push((space, byte, value.bits));
         }
     };
     let mut interpreter = Interpreter::new(kir, buffers.to_vec());
     let invocation = Invocation { group: [2, 1, 0], local };
-    let executed = interpreter.observe_invocation([3; 3], invocation, &mut note);
+    let executed = interpreter.observe_invocation([3; 3], invocation, &mut record);
     executed.unwrap_or_else(|error| panic!("{error}"));
     effects
 }
 
+/// Returns initial contents of the buffers.
 fn buffers(seed: u64) -> Vec<Vec<u8>> {
     let mut rng = Rng(!seed);
     let words = [0, 1, 2, 3, 5, 9, 0x3f80_0000, 0x7fc0_0000, 0xffff_ffff, 0x8000_0000_u32];
@@ -30,14 +31,16 @@ fn buffers(seed: u64) -> Vec<Vec<u8>> {
     LENGTHS.iter().map(|len| fill(*len)).collect()
 }
 
+/// Returns the effects of three invocations.
 fn effects(kir: &Kir, seed: u64) -> Vec<Effects> {
     let buffers = buffers(seed);
     let ids = [[0, 0, 0], [SIZE[0] - 1, SIZE[1] - 1, 0], [2, 1, 0]];
     ids.iter().map(|id| run(kir, *id, &buffers)).collect()
 }
 
-/// Returns whether a kernel has the same effects after a change; false for an access out of bounds.
-fn same(kir: &Kir, seed: u64, change: fn(&mut Kir)) -> bool {
+/// Returns whether a kernel has the same effects after a change; false if an access is out of
+/// bounds.
+fn has_same_effects(kir: &Kir, seed: u64, change: fn(&mut Kir)) -> bool {
     std::panic::catch_unwind(|| {
         let mut changed = kir.clone();
         change(&mut changed);
@@ -46,18 +49,21 @@ fn same(kir: &Kir, seed: u64, change: fn(&mut Kir)) -> bool {
     .unwrap_or(false)
 }
 
-fn statements(block: &Block) -> usize {
+fn count_statements(block: &Block) -> usize {
     let mut count = 0;
     crate::kir::for_each_stmt(block, &mut |_| count += 1);
     count
 }
 
-/// Checks many seeds; if some fail, prints the smallest kernel.
-fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
+/// Asserts that a change preserves the effects of random kernels. If it does not, prints the
+/// smallest of the first failing kernels.
+fn assert_preserves_effects(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
     let kernels = seeds.flat_map(|seed| [(seed, 12), (seed, 60)]);
-    let failing = kernels.filter(|(seed, budget)| !same(&kernel(*seed, *budget), *seed, change));
-    let found =
-        failing.take(20).min_by_key(|(seed, budget)| statements(&kernel(*seed, *budget).body));
+    let failing =
+        kernels.filter(|(seed, budget)| !has_same_effects(&kernel(*seed, *budget), *seed, change));
+    let found = failing
+        .take(20)
+        .min_by_key(|(seed, budget)| count_statements(&kernel(*seed, *budget).body));
     if let Some((seed, budget)) = found {
         let before = kernel(seed, budget);
         let mut after = before.clone();
@@ -66,8 +72,8 @@ fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
     }
 }
 
-/// Optimises, and checks the kernel after each pass.
-fn checked(kir: &mut Kir) {
+/// Optimises a kernel, and verifies it after each pass.
+fn optimise_verified(kir: &mut Kir) {
     assert_eq!(verify(kir), Ok(()), "before");
     for (name, pass) in PASSES {
         pass(kir);
@@ -77,12 +83,12 @@ fn checked(kir: &mut Kir) {
 
 #[test]
 fn optimising_changes_no_result() {
-    agree(0..2000, checked);
+    assert_preserves_effects(0..2000, optimise_verified);
 }
 
 #[test]
 fn optimising_makes_kernels_smaller() {
-    let size = |kir: &Kir| statements(&kir.body);
+    let size = |kir: &Kir| count_statements(&kir.body);
     let (mut before, mut after) = (0, 0);
     for seed in 0..200 {
         let mut kir = kernel(seed, 60);

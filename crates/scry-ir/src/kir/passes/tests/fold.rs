@@ -1,14 +1,17 @@
-//! Algebraic simplification where it is valid and where not; CSE; DCE.
+//! Tests of constant folding and algebraic simplification, of CSE and of DCE.
 
 use super::super::super::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place,
     Stmt, Type, UnaryOp, Value,
 };
 use super::super::{cse::cse, dce::eliminate, fold::fold, optimise};
-use super::support::{binaries, count, insts, loads, show, shown};
+use super::support::{
+    all_insts, count_binary, count_insts, count_loads, last_stored_inst, store_result,
+};
 
-/// Optimises the result of `make` for an unknown `u32` and `f32`.
-fn simplified(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
+/// Returns an optimised kernel that stores the result of `make` for an unknown `u32` and `f32`, and
+/// the instruction that computes the result.
+fn simplify(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(false), b.buffer(true));
     let x = b.load(Type::U32, Place::new(AddressSpace::Binding(read), None, 4, 0), 1)[0];
@@ -17,22 +20,24 @@ fn simplified(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, I
     b.store(Place::new(AddressSpace::Binding(out), None, 4, 0), vec![value]);
     let mut kir = b.finish();
     optimise(&mut kir);
-    let inst = shown(&kir);
+    let inst = last_stored_inst(&kir);
     (kir, inst)
 }
 
-fn with_constant(op: BinaryOp, constant: Const) -> Inst {
+/// Returns the instruction to which `x op constant` is simplified for an unknown `x`.
+fn simplify_with_constant(op: BinaryOp, constant: Const) -> Inst {
     let make = |b: &mut Builder, x, f| {
         let operand = if constant.ty == Type::F32 { f } else { x };
         let constant = b.constant(constant);
         b.binary(op, operand, constant)
     };
-    simplified(make).1
+    simplify(make).1
 }
 
-/// Between the two loads another invocation may have stored; the barriers stay without a use.
+/// Another invocation may store between the loads. The uniform load remains for its barriers,
+/// although its result is unused.
 #[test]
-fn uniform_loads_are_kept_and_separate_loads() {
+fn uniform_loads_separate_loads() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let place = Place::new(b.workgroup_array(Type::U32, 1), None, 0, 0);
@@ -40,11 +45,11 @@ fn uniform_loads_are_kept_and_separate_loads() {
     b.workgroup_uniform_load(Type::U32, place, 1);
     let after = b.load(Type::U32, place, 1)[0];
     let sum = b.binary(BinaryOp::Sub, before, after);
-    show(&mut b, out, sum);
+    store_result(&mut b, out, sum);
     let mut kir = b.finish();
     optimise(&mut kir);
-    assert_eq!(loads(&kir), 2);
-    assert_eq!(count(&kir, |inst| matches!(inst, Inst::WorkgroupUniformLoad { .. })), 1);
+    assert_eq!(count_loads(&kir), 2);
+    assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::WorkgroupUniformLoad { .. })), 1);
 }
 
 #[test]
@@ -60,38 +65,44 @@ fn neutral_elements_vanish() {
         (BinaryOp::Add, Const::f32(-0.0)),
         (BinaryOp::Sub, Const::f32(0.0)),
     ] {
-        let inst = with_constant(op, constant);
+        let inst = simplify_with_constant(op, constant);
         assert!(matches!(inst, Inst::Load { .. }), "{op:?} {constant:?} is left as {inst:?}");
     }
 }
 
 /// `-0 + 0` is `+0`; `NaN * 0` is NaN.
 #[test]
-fn floats_keep_what_is_not_neutral() {
+fn inexact_float_identities_are_not_applied() {
     for (op, constant) in [
         (BinaryOp::Add, Const::f32(0.0)),
         (BinaryOp::Sub, Const::f32(-0.0)),
         (BinaryOp::Mul, Const::f32(0.0)),
         (BinaryOp::Div, Const::f32(3.0)),
     ] {
-        let inst = with_constant(op, constant);
+        let inst = simplify_with_constant(op, constant);
         assert!(matches!(inst, Inst::Binary(found, ..) if found == op), "{inst:?}");
     }
-    let (_, inst) = simplified(|b, _, f| b.binary(BinaryOp::Eq, f, f));
+    let (_, inst) = simplify(|b, _, f| b.binary(BinaryOp::Eq, f, f));
     assert!(matches!(inst, Inst::Binary(BinaryOp::Eq, ..)), "NaN is not itself: {inst:?}");
 }
 
 #[test]
 fn division_by_power_of_two_shifts() {
-    assert!(matches!(with_constant(BinaryOp::Div, Const::u32(8)), Inst::Binary(BinaryOp::Shr, ..)));
-    assert!(matches!(with_constant(BinaryOp::Rem, Const::u32(8)), Inst::Binary(BinaryOp::And, ..)));
-    let half = with_constant(BinaryOp::Div, Const::f32(2.0));
+    assert!(matches!(
+        simplify_with_constant(BinaryOp::Div, Const::u32(8)),
+        Inst::Binary(BinaryOp::Shr, ..)
+    ));
+    assert!(matches!(
+        simplify_with_constant(BinaryOp::Rem, Const::u32(8)),
+        Inst::Binary(BinaryOp::And, ..)
+    ));
+    let half = simplify_with_constant(BinaryOp::Div, Const::f32(2.0));
     assert!(matches!(half, Inst::Binary(BinaryOp::Mul, ..)));
 }
 
 #[test]
-fn constants_in_a_row_are_one() {
-    let (kir, inst) = simplified(|b, x, _| {
+fn constants_are_merged_by_reassociation() {
+    let (kir, inst) = simplify(|b, x, _| {
         let (three, five) = (b.u32(3), b.u32(5));
         let less = b.binary(BinaryOp::Sub, x, five);
         b.binary(BinaryOp::Add, three, less)
@@ -102,7 +113,7 @@ fn constants_in_a_row_are_one() {
 
 #[test]
 fn zero_minus_x_is_negation() {
-    let (kir, inst) = simplified(|b, x, _| {
+    let (kir, inst) = simplify(|b, x, _| {
         let zero = b.u32(0);
         b.binary(BinaryOp::Sub, zero, x)
     });
@@ -120,30 +131,30 @@ fn untaken_branches_are_removed() {
     let always = b.unary(UnaryOp::Not, never);
     b.if_then(always, |b| {
         let one = b.u32(1);
-        show(b, out, one);
+        store_result(b, out, one);
         b.leave(Label::KERNEL);
     });
     let two = b.u32(2);
-    show(&mut b, out, two);
+    store_result(&mut b, out, two);
     let mut kir = b.finish();
     fold(&mut kir);
     let stores = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Store { .. })).count();
-    assert_eq!(stores, 1, "what follows leaving is never reached");
+    assert_eq!(stores, 1, "the code after the exit is removed");
     optimise(&mut kir);
-    assert_eq!(shown(&kir), Inst::Const(Const::u32(1)));
+    assert_eq!(last_stored_inst(&kir), Inst::Const(Const::u32(1)));
 }
 
 #[test]
 fn equal_values_are_computed_once() {
-    let (kir, _) = simplified(|b, x, _| {
+    let (kir, _) = simplify(|b, x, _| {
         let three = b.u32(3);
         let other = b.u32(3);
         let a = b.binary(BinaryOp::Add, x, three);
         let again = b.binary(BinaryOp::Add, other, x);
         b.binary(BinaryOp::Mul, a, again)
     });
-    assert_eq!(binaries(&kir, BinaryOp::Add), 1);
-    assert_eq!(count(&kir, |inst| matches!(inst, Inst::Const(_))), 1);
+    assert_eq!(count_binary(&kir, BinaryOp::Add), 1);
+    assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Const(_))), 1);
 }
 
 /// A value of a branch is not visible after it, nor in the other branch.
@@ -156,14 +167,14 @@ fn visible_values_are_merged() {
     let odd = b.binary(BinaryOp::Lt, id, seven);
     let square = |b: &mut Builder| {
         let square = b.binary(BinaryOp::Mul, id, id);
-        show(b, out, square);
+        store_result(b, out, square);
     };
     b.if_else(odd, square, square);
     square(&mut b);
     square(&mut b);
     let mut kir = b.finish();
     cse(&mut kir);
-    assert_eq!(binaries(&kir, BinaryOp::Mul), 3);
+    assert_eq!(count_binary(&kir, BinaryOp::Mul), 3);
 }
 
 #[test]
@@ -174,15 +185,16 @@ fn assigned_values_are_forwarded() {
     let id = b.builtin(Builtin::LocalId(0));
     b.set(var, id);
     let read = b.get(var);
-    show(&mut b, out, read);
+    store_result(&mut b, out, read);
     let mut kir = b.finish();
     optimise(&mut kir);
-    assert_eq!(shown(&kir), Inst::Builtin(Builtin::LocalId(0)));
-    assert!(kir.vars.is_empty(), "it is not read");
+    assert_eq!(last_stored_inst(&kir), Inst::Builtin(Builtin::LocalId(0)));
+    assert!(kir.vars.is_empty(), "the variable is not read");
 }
 
-/// A kernel with two loads and other statements between them.
-fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
+/// Returns the number of remaining loads of a kernel that loads an element twice, with other
+/// statements between.
+fn loads_around(writable: bool, between: impl FnOnce(&mut Builder, AddressSpace)) -> usize {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(writable), b.buffer(true));
     let space = AddressSpace::Binding(read);
@@ -190,11 +202,11 @@ fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, Address
     let first = b.load(Type::U32, place, 1)[0];
     between(&mut b, space);
     let second = b.load(Type::U32, place, 1)[0];
-    show(&mut b, out, first);
-    show(&mut b, out, second);
+    store_result(&mut b, out, first);
+    store_result(&mut b, out, second);
     let mut kir = b.finish();
     optimise(&mut kir);
-    loads(&kir)
+    count_loads(&kir)
 }
 
 #[test]
@@ -203,17 +215,17 @@ fn loads_merge_until_memory_changes() {
         let one = b.u32(1);
         b.store(Place::new(space, None, 4, 4), vec![one]);
     };
-    let count = |b: &mut Builder, space| {
+    let atomic_add = |b: &mut Builder, space| {
         let one = b.u32(1);
         let place = Place::new(space, None, 4, 8);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
     };
-    assert_eq!(loads_with_between(true, |_, _| ()), 1);
-    assert_eq!(loads_with_between(true, store), 2);
-    assert_eq!(loads_with_between(true, count), 2);
-    assert_eq!(loads_with_between(true, |b, _| b.barrier(Barrier::Workgroup)), 2);
-    assert_eq!(loads_with_between(false, |b, _| b.barrier(Barrier::Workgroup)), 1);
-    assert_eq!(loads_with_between(true, |b, _| store(b, AddressSpace::Binding(1))), 1);
+    assert_eq!(loads_around(true, |_, _| ()), 1);
+    assert_eq!(loads_around(true, store), 2);
+    assert_eq!(loads_around(true, atomic_add), 2);
+    assert_eq!(loads_around(true, |b, _| b.barrier(Barrier::Workgroup)), 2);
+    assert_eq!(loads_around(false, |b, _| b.barrier(Barrier::Workgroup)), 1);
+    assert_eq!(loads_around(true, |b, _| store(b, AddressSpace::Binding(1))), 1);
 }
 
 /// The store comes after the load, but in the next iteration before it.
@@ -232,11 +244,11 @@ fn memory_written_in_loops_is_reloaded() {
     });
     let mut kir = b.finish();
     optimise(&mut kir);
-    assert_eq!(loads(&kir), 2);
+    assert_eq!(count_loads(&kir), 2);
 }
 
 #[test]
-fn loads_give_what_was_stored() {
+fn stored_values_are_forwarded_to_loads() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let local = b.local_array(Type::U32, 4);
@@ -245,10 +257,10 @@ fn loads_give_what_was_stored() {
     let index = b.binary(BinaryOp::And, id, three);
     b.store(Place::new(local, Some(index), 4, 0), vec![id]);
     let read = b.load(Type::U32, Place::new(local, Some(index), 4, 0), 1)[0];
-    show(&mut b, out, read);
+    store_result(&mut b, out, read);
     let mut kir = b.finish();
     optimise(&mut kir);
-    assert_eq!((loads(&kir), kir.locals.len()), (0, 0), "the array is not needed");
+    assert_eq!((count_loads(&kir), kir.locals.len()), (0, 0), "the array is not needed");
 }
 
 #[test]
@@ -262,12 +274,12 @@ fn unused_atomics_are_kept() {
     }
     let mut kir = b.finish();
     optimise(&mut kir);
-    assert_eq!(count(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
+    assert_eq!(count_insts(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
 }
 
 /// A counter that is only read to increment it, and a branch that only assigns an unused variable.
 #[test]
-fn what_has_no_effect_is_dropped() {
+fn dead_code_is_eliminated() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let (read, out) = (b.buffer(false), b.buffer(true));
     let (counter, unread) = (b.var(Type::U32), b.var(Type::U32));
@@ -281,11 +293,11 @@ fn what_has_no_effect_is_dropped() {
         let place = Place::new(AddressSpace::Binding(read), None, 4, 0);
         let values = b.load(Type::U32, place, 4);
         let done = b.convert(Type::Bool, values[1]);
-        show(b, out, values[0]);
+        store_result(b, out, values[0]);
         b.if_then(done, |b| b.leave(label));
     });
     let mut kir = b.finish();
     eliminate(&mut kir);
-    let kinds = insts(&kir, &kir.body);
+    let kinds = all_insts(&kir, &kir.body);
     assert!(matches!(kinds[..], [Inst::Load { count: 2, .. }, Inst::Convert(_)]), "{kinds:?}");
 }

@@ -1,4 +1,4 @@
-//! Values that are hoisted out of loops, and values that must not be.
+//! Tests of LICM, if-conversion and the simplification of control flow.
 
 use super::super::super::{
     AddressSpace, BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Type, UnaryOp, Value,
@@ -6,10 +6,11 @@ use super::super::super::{
 use super::super::{
     if_conversion::convert_branches, licm::hoist, optimise, simplify_control::simplify,
 };
-use super::support::{count, insts, loop_body, show};
+use super::support::{all_insts, count_insts, loop_body, store_result};
 
-/// A loop with `body` and an exit after it; one buffer is read, the other one written.
-fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
+/// Returns a kernel after LICM: a loop of `body`, a store and an exit. `body` gets the loop's
+/// label, a uniform value and a condition. Buffer 0 is read-only, buffer 1 is written.
+fn hoist_from_loop(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let mut b = Builder::new("test", [64, 1, 1]);
     b.buffer(false);
     let out = b.buffer(true);
@@ -17,7 +18,7 @@ fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     let condition = b.binary(BinaryOp::Lt, x, y);
     b.repeat(true, |b, label| {
         body(b, label, [x, condition]);
-        show(b, out, y);
+        store_result(b, out, y);
         b.if_then(condition, |b| b.leave(label));
     });
     let mut kir = b.finish();
@@ -25,63 +26,66 @@ fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
     kir
 }
 
-/// Returns whether the loop contains only its own exit condition.
-fn moved(kir: &Kir) -> bool {
-    insts(kir, loop_body(kir)).is_empty()
+/// Returns whether no instruction is left in the loop.
+fn is_all_hoisted(kir: &Kir) -> bool {
+    all_insts(kir, loop_body(kir)).is_empty()
 }
 
-fn fixed(b: &mut Builder) {
+/// Loads from a fixed address of the read-only buffer.
+fn load_fixed(b: &mut Builder) {
     b.load(Type::U32, Place::new(AddressSpace::Binding(0), None, 4, 0), 2);
 }
 
 #[test]
 fn invariants_are_hoisted() {
-    assert!(moved(&around(|b, _, [x, _]| {
+    assert!(is_all_hoisted(&hoist_from_loop(|b, _, [x, _]| {
         let sum = b.binary(BinaryOp::Add, x, x);
         b.binary(BinaryOp::Mul, sum, x);
     })));
 }
 
 #[test]
-fn branches_keep_costly_functions_only() {
-    assert!(moved(&around(|b, _, [x, condition]| {
+fn costly_functions_stay_in_branches() {
+    assert!(is_all_hoisted(&hoist_from_loop(|b, _, [x, condition]| {
         b.if_then(condition, |b| {
             b.binary(BinaryOp::Add, x, x);
         });
     })));
-    let kir = around(|b, _, [x, condition]| {
+    let kir = hoist_from_loop(|b, _, [x, condition]| {
         let float = b.convert(Type::F32, x);
         b.if_then(condition, |b| {
             b.unary(UnaryOp::Sin, float);
         });
     });
-    assert!(matches!(insts(&kir, loop_body(&kir))[..], [Inst::Unary(UnaryOp::Sin, _)]));
+    assert!(matches!(all_insts(&kir, loop_body(&kir))[..], [Inst::Unary(UnaryOp::Sin, _)]));
 }
 
 #[test]
-fn certain_first_iteration_loads_are_hoisted() {
-    assert!(moved(&around(|b, _, _| fixed(b))));
-    assert!(!moved(&around(|b, _, [_, condition]| b.if_then(condition, fixed))));
-    assert!(!moved(&around(|b, label, [_, condition]| {
+fn unconditional_loads_are_hoisted() {
+    assert!(is_all_hoisted(&hoist_from_loop(|b, _, _| load_fixed(b))));
+    assert!(!is_all_hoisted(&hoist_from_loop(
+        |b, _, [_, condition]| b.if_then(condition, load_fixed)
+    )));
+    assert!(!is_all_hoisted(&hoist_from_loop(|b, label, [_, condition]| {
         b.if_then(condition, |b| b.leave(label));
-        fixed(b);
+        load_fixed(b);
     })));
-    assert!(moved(&around(|b, _, [_, condition]| {
+    assert!(is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
         b.scope(|b, label| b.if_then(condition, |b| b.leave(label)));
-        fixed(b);
+        load_fixed(b);
     })));
-    assert!(!moved(&around(|b, _, [_, condition]| {
+    assert!(!is_all_hoisted(&hoist_from_loop(|b, _, [_, condition]| {
         b.scope(|b, label| {
             b.if_then(condition, |b| b.leave(label));
-            fixed(b);
+            load_fixed(b);
         });
     })));
 }
 
 #[test]
-fn clamped_loads_move_from_anywhere() {
+fn clamped_loads_are_always_hoisted() {
     let clamped = |stride| {
-        around(|b, label, [x, condition]| {
+        hoist_from_loop(|b, label, [x, condition]| {
             b.if_then(condition, |b| b.leave(label));
             let length = b.array_length(0, 0, 4);
             let one = b.u32(1);
@@ -90,15 +94,15 @@ fn clamped_loads_move_from_anywhere() {
             b.load(Type::U32, Place::new(AddressSpace::Binding(0), Some(index), stride, 0), 1);
         })
     };
-    assert!(moved(&clamped(4)));
-    assert!(!moved(&clamped(8)), "the index is clamped for another stride");
+    assert!(is_all_hoisted(&clamped(4)));
+    assert!(!is_all_hoisted(&clamped(8)), "the index is clamped for another stride");
 }
 
 /// The minimum size is 16 bytes.
 #[test]
 fn loads_within_minimum_size_are_hoisted() {
     let sized = |limit: Option<u32>, offset| {
-        around(|b, label, [x, condition]| {
+        hoist_from_loop(|b, label, [x, condition]| {
             b.buffer_size(0, 16);
             b.if_then(condition, |b| b.leave(label));
             let index = limit.map(|limit| {
@@ -108,9 +112,13 @@ fn loads_within_minimum_size_are_hoisted() {
             b.load(Type::U32, Place::new(AddressSpace::Binding(0), index, 4, offset), 2);
         })
     };
-    assert!(moved(&sized(None, 8)) && moved(&sized(Some(2), 0)) && moved(&sized(Some(1), 4)));
+    assert!(
+        is_all_hoisted(&sized(None, 8))
+            && is_all_hoisted(&sized(Some(2), 0))
+            && is_all_hoisted(&sized(Some(1), 4))
+    );
     for (limit, offset) in [(None, 12), (Some(3), 0), (Some(1), 8), (Some(u32::MAX), 0)] {
-        assert!(!moved(&sized(limit, offset)), "{limit:?} {offset}");
+        assert!(!is_all_hoisted(&sized(limit, offset)), "{limit:?} {offset}");
     }
 }
 
@@ -118,7 +126,7 @@ fn loads_within_minimum_size_are_hoisted() {
 fn writable_memory_is_loaded_every_iteration() {
     let load =
         |b: &mut Builder| b.load(Type::U32, Place::new(AddressSpace::Binding(1), None, 4, 0), 1);
-    assert!(!moved(&around(|b, _, _| drop(load(b)))));
+    assert!(!is_all_hoisted(&hoist_from_loop(|b, _, _| drop(load(b)))));
 }
 
 #[test]
@@ -138,15 +146,15 @@ fn invariant_variable_reads_are_hoisted() {
         let x = b.get(outer);
         let next = b.binary(BinaryOp::Add, x, id);
         b.set(outer, next);
-        show(b, out, next);
+        store_result(b, out, next);
         b.if_then(condition, |b| b.leave(label));
     });
     let mut kir = b.finish();
     hoist(&mut kir);
-    let own = |block: &Block| block.iter().filter(|stmt| stmt.blocks().count() == 0).count();
+    let unnested = |block: &Block| block.iter().filter(|stmt| stmt.blocks().count() == 0).count();
     let body = loop_body(&kir);
     // The outer variable is read before the inner loop, and again after it.
-    assert_eq!((own(body), insts(&kir, body).len()), (5, 5), "{body:?}");
+    assert_eq!((unnested(body), all_insts(&kir, body).len()), (5, 5), "{body:?}");
 }
 
 #[test]
@@ -157,14 +165,14 @@ fn redundant_exits_are_removed() {
     let condition = b.convert(Type::Bool, id);
     b.scope(|b, outer| {
         b.repeat(false, |b, iteration| {
-            show(b, out, id);
+            store_result(b, out, id);
             b.leave(iteration);
         });
         b.scope(|b, inner| {
             b.if_else(
                 condition,
                 |b| {
-                    show(b, out, id);
+                    store_result(b, out, id);
                     b.leave(outer);
                 },
                 |b| b.leave(inner),
@@ -180,7 +188,7 @@ fn redundant_exits_are_removed() {
 }
 
 #[test]
-fn small_branches_become_selections() {
+fn small_branches_become_selects() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let var = b.var(Type::U32);
@@ -191,16 +199,16 @@ fn small_branches_become_selections() {
         let sum = b.binary(BinaryOp::Add, old, id);
         b.set(var, sum);
     });
-    b.if_then(condition, |b| show(b, out, id));
+    b.if_then(condition, |b| store_result(b, out, id));
     let mut kir = b.finish();
     convert_branches(&mut kir);
     let branches = kir.body.iter().filter(|stmt| stmt.blocks().count() > 0).count();
-    assert_eq!((branches, count(&kir, |inst| matches!(inst, Inst::Select(..)))), (1, 1));
+    assert_eq!((branches, count_insts(&kir, |inst| matches!(inst, Inst::Select(..)))), (1, 1));
 }
 
-/// `t = a; if t { t = b }; if t { … }` is `if a & b { … }`.
+/// `t = a; if t { t = b }; if t { … }` becomes `if a & b { … }`.
 #[test]
-fn conditions_made_by_branches_are_conjunctions() {
+fn short_circuit_and_becomes_and() {
     let mut b = Builder::new("test", [64, 1, 1]);
     let out = b.buffer(true);
     let var = b.var(Type::Bool);
@@ -219,22 +227,22 @@ fn conditions_made_by_branches_are_conjunctions() {
         },
     );
     let both = b.get(var);
-    b.if_then(both, |b| show(b, out, x));
+    b.if_then(both, |b| store_result(b, out, x));
     let mut kir = b.finish();
     optimise(&mut kir);
     assert!(kir.vars.is_empty());
-    assert_eq!(super::support::binaries(&kir, BinaryOp::And), 1);
+    assert_eq!(super::support::count_binary(&kir, BinaryOp::And), 1);
 }
 
 #[test]
 fn matrix_products_and_users_stay() {
-    let kir = around(|b, _, [x, _]| {
+    let kir = hoist_from_loop(|b, _, [x, _]| {
         let one = b.convert(Type::F32, x);
         for result in b.multiply_fragments([one; 4], [one; 2], [one; 4]) {
             b.unary(UnaryOp::Neg, result);
         }
     });
-    let kinds = insts(&kir, loop_body(&kir));
+    let kinds = all_insts(&kir, loop_body(&kir));
     assert!(matches!(kinds[..], [Inst::MultiplyFragments { .. }, ..]), "{kinds:?}");
     assert_eq!(kinds.len(), 5);
 }
@@ -249,7 +257,7 @@ fn results_of_products_stay_together() {
     let one = b.convert(Type::F32, lane);
     let results = b.multiply_fragments([one; 4], [one; 2], [one; 4]);
     let last = b.convert(Type::U32, results[3]);
-    show(&mut b, out, last);
+    store_result(&mut b, out, last);
     let mut kir = b.finish();
     optimise(&mut kir);
     assert_eq!(crate::kir::verify(&kir), Ok(()));

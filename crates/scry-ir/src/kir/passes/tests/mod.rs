@@ -1,4 +1,4 @@
-//! Each pass on specific kernels, and all passes on random kernels.
+//! Tests of each pass on specific kernels, and of all passes on random kernels.
 
 mod bounds;
 mod const_eval;

@@ -5,12 +5,14 @@ use super::super::super::{
     Value, Var,
 };
 
-/// Elements of the buffers: one that is read, one that is written, one of counters.
+/// Elements of the buffers: a read-only one, one that is written, and one of atomic counters.
 pub(super) const LENGTHS: [u32; 3] = [7, 5, 3];
 /// Invocations along x and y.
 pub(super) const SIZE: [u32; 3] = [6, 2, 1];
 
 const TYPES: [Type; 4] = [Type::U32, Type::I32, Type::F32, Type::Bool];
+/// Memory that is loaded from and, except for the first, stored to, with the number of elements (0
+/// for buffers, whose length is loaded).
 const SPACES: [(AddressSpace, u32); 4] = [
     (AddressSpace::Binding(0), 0),
     (AddressSpace::Binding(1), 0),
@@ -22,7 +24,7 @@ const SPACES: [(AddressSpace, u32); 4] = [
 pub(super) struct Rng(pub u64);
 
 impl Rng {
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
@@ -58,8 +60,8 @@ pub(super) fn kernel(seed: u64, budget: u32) -> Kir {
     random.labels.push(Label::KERNEL);
     random.seed_pool();
     random.block(0);
-    for nth in 0..TYPES.len() * 2 {
-        random.show(random.vars[nth]);
+    for index in 0..TYPES.len() * 2 {
+        random.store_var(random.vars[index]);
     }
     random.b.finish()
 }
@@ -69,10 +71,13 @@ struct Random {
     rng: Rng,
     /// Visible values.
     pool: Vec<Value>,
-    /// Places whose indices are visible, and their number of elements.
+    /// Places whose indices are visible, and for how many elements they are in bounds.
     places: Vec<(Place, u32)>,
+    /// Two of each type, in the order of `TYPES`.
     vars: Vec<Var>,
+    /// The labels of the enclosing loops and scopes, and of the kernel.
     labels: Vec<Label>,
+    /// Number of statements that may still be added.
     budget: u32,
 }
 
@@ -105,9 +110,9 @@ impl Random {
     /// Returns a visible value of a type, preferably a recent one.
     fn operand(&mut self, ty: Type) -> Value {
         let mut found = None;
-        for nth in (0..self.pool.len()).rev() {
-            if self.b.ty(self.pool[nth]) == ty {
-                found = Some(self.pool[nth]);
+        for &value in self.pool.iter().rev() {
+            if self.b.ty(value) == ty {
+                found = Some(value);
                 if self.rng.below(3) == 0 {
                     break;
                 }
@@ -136,7 +141,7 @@ impl Random {
             11..=13 => self.get(),
             14 | 15 => self.load(),
             16 | 17 => self.store(),
-            18 => self.count(),
+            18 => self.atomic_add(),
             19 | 20 if depth < 4 => self.branch(depth),
             21 if depth < 4 => self.scope(depth),
             22 if depth < 4 => self.repeat(depth),
@@ -188,8 +193,8 @@ impl Random {
             }
         };
         let a = self.operand(ty);
-        let by = if matches!(op, Shl | Shr) { Type::U32 } else { ty };
-        let b = self.operand(by);
+        let b_type = if matches!(op, Shl | Shr) { Type::U32 } else { ty };
+        let b = self.operand(b_type);
         self.b.binary(op, a, b)
     }
 
@@ -218,9 +223,9 @@ impl Random {
     }
 
     fn set(&mut self) {
-        let nth = self.rng.below(self.vars.len());
-        let value = self.operand(TYPES[nth % TYPES.len()]);
-        self.b.set(self.vars[nth], value);
+        let index = self.rng.below(self.vars.len());
+        let value = self.operand(TYPES[index % TYPES.len()]);
+        self.b.set(self.vars[index], value);
     }
 
     fn get(&mut self) {
@@ -241,8 +246,8 @@ impl Random {
         let last = match space {
             AddressSpace::Binding(binding) => {
                 let length = self.b.array_length(binding, 0, 4);
-                let less = self.b.u32(count);
-                self.b.binary(BinaryOp::Sub, length, less)
+                let count = self.b.u32(count);
+                self.b.binary(BinaryOp::Sub, length, count)
             }
             _ => self.b.u32(len - count),
         };
@@ -267,7 +272,7 @@ impl Random {
         self.b.store(place, values);
     }
 
-    fn count(&mut self) {
+    fn atomic_add(&mut self) {
         let place = self.place(AddressSpace::Binding(2), 0, 1);
         let value = self.operand(Type::U32);
         let old = self.b.atomic(Type::U32, AtomicOp::Add, place, Some(value), None);
@@ -309,8 +314,8 @@ impl Random {
         let limit = self.b.constant(Const::int(ty, self.rng.below(6) as i64));
         self.b.open();
         let i = self.b.get(var);
-        let goes_on = self.b.binary(BinaryOp::Lt, i, limit);
-        self.b.if_else(goes_on, |_| (), |b| b.leave(label));
+        let continues = self.b.binary(BinaryOp::Lt, i, limit);
+        self.b.if_else(continues, |_| (), |b| b.leave(label));
         let visible = self.pool.len();
         self.pool.push(i);
         if ty == Type::I32 {
@@ -329,7 +334,8 @@ impl Random {
         self.b.push(super::super::super::Stmt::Loop { label, body, finite: true });
     }
 
-    /// Adds the statements of a loop before its counter is updated.
+    /// Adds the statements of a loop before the update of its counter, in a scope of their own: an
+    /// exit from it is a `continue`.
     fn iteration(&mut self, depth: u32) {
         let label = self.b.label();
         self.b.open();
@@ -347,7 +353,7 @@ impl Random {
     }
 
     /// Stores the final value of a variable.
-    fn show(&mut self, var: Var) {
+    fn store_var(&mut self, var: Var) {
         let value = self.b.get(var);
         let bits = match self.b.ty(value) {
             Type::F32 => self.b.bitcast(Type::U32, value),
