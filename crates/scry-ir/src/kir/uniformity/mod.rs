@@ -3,14 +3,15 @@
 //!
 //! In lockstep, a statement is executed for all active invocations before the next one is;
 //! invocations that left a loop, a scope or a branch wait at its end. `then_block` of an
-//! [`If`](super::Stmt::If) is executed before `else_block`. A fact applies to the invocations that
-//! are active when a value is computed or a variable is read, at each execution of the statement
-//! separately: a counter that is the same for all invocations in each iteration of a loop is
-//! uniform. Facts also hold for any part of a workgroup that is executed separately.
+//! [`If`](super::Stmt::If) is executed before `else_block`. The variability of a value or variable
+//! compares the invocations that are active when the value is computed or the variable is read. It
+//! compares them at each execution of the statement separately: a counter that is the same for all
+//! invocations in each iteration of a loop is uniform. It also holds if any part of a workgroup is
+//! executed separately.
 //!
-//! `propagate` propagates facts along def-use edges; `partial_assignments` finds partially assigned
-//! variables, which depend on the uniformity of conditions. Both are optimistic and iterate to a
-//! fixed point.
+//! `propagate` propagates variability along def-use edges; `partial_assignments` finds partially
+//! assigned variables, which depend on the uniformity of conditions. Both are optimistic and
+//! iterate to a fixed point.
 
 mod partial_assignments;
 mod propagate;
@@ -29,8 +30,8 @@ pub enum Variability {
     /// Of the form `base + x * local.x + y * local.y + z * local.z` modulo 2^32, with uniform base
     /// and factors; only `I32` and `U32`. A [`Min`](super::BinaryOp::Min) or
     /// [`Max`](super::BinaryOp::Max) of affine operands is classified as affine too, though it has
-    /// this form only if one operand is the result for all invocations: a backend must check this
-    /// at run time.
+    /// this form only if the same operand is the result for all invocations: a backend must check
+    /// this at run time.
     Affine,
     /// Any other value.
     Varying,
@@ -39,10 +40,11 @@ pub enum Variability {
 /// The uniformity of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VarUniformity {
-    /// Its class at all reads; `Varying` if `partial`.
+    /// Its variability at all reads; `Varying` if `partial`.
     pub class: Variability,
-    /// Whether it may be read by an invocation that was inactive at the latest assignment. If not,
-    /// an assignment may also write the copies of inactive invocations.
+    /// Whether it may be read by an invocation that was inactive at the latest assignment. Then an
+    /// assignment must be masked: it must not write the copies of inactive invocations. If false,
+    /// it may write them.
     pub partial: bool,
 }
 
@@ -58,9 +60,9 @@ pub struct Uniformity {
 /// The invocations that are compared with each other.
 #[derive(Debug, Clone, Copy)]
 struct Lanes {
-    /// The class of the workgroup's position along x.
+    /// The variability of the workgroup's position along x.
     group: Variability,
-    /// The class of the subgroup's number.
+    /// The variability of the subgroup's number.
     subgroup: Variability,
     /// Whether a load from a uniform address is executed once for all invocations. If not,
     /// concurrent stores may make its results differ.
@@ -68,7 +70,7 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// Those of a workgroup, each of which executes the kernel independently.
+    /// The invocations of a workgroup, each of which executes the kernel independently.
     const WORKGROUP: Self =
         Self { group: Variability::Uniform, subgroup: Variability::Varying, lockstep: false };
 }
@@ -80,23 +82,24 @@ impl Kir {
     /// uses this analysis must execute it once for all invocations.
     #[must_use]
     pub fn uniformity(&self) -> Uniformity {
-        self.uniformity_given(Lanes { lockstep: true, ..Lanes::WORKGROUP })
+        self.uniformity_of(Lanes { lockstep: true, ..Lanes::WORKGROUP })
     }
 
     /// Analyses the uniformity of the invocations of a workgroup when each executes the kernel
-    /// independently, as on a GPU: a fact holds for all invocations that execute a statement in the
-    /// same iterations of the enclosing loops. A load from memory that may be written is never
-    /// uniform, since racing invocations may read different values; nor is a variable that was
-    /// assigned under a condition on it, or in a loop that exits on such a condition.
+    /// independently, as on a GPU. The variability compares all invocations that execute a
+    /// statement in the same iterations of the enclosing loops. A load from memory that may be
+    /// written is never uniform, since racing invocations may read different values. Nor is a
+    /// variable that was assigned under a condition on such a load, or in a loop that exits on such
+    /// a condition.
     #[must_use]
     pub fn uniformity_despite_races(&self) -> Uniformity {
-        self.uniformity_given(Lanes::WORKGROUP)
+        self.uniformity_of(Lanes::WORKGROUP)
     }
 
     /// Analyses the uniformity of the invocations of a subgroup, as
     /// [`uniformity_despite_races`](Self::uniformity_despite_races) does for a workgroup.
     pub(crate) fn uniformity_in_subgroup(&self) -> Uniformity {
-        self.uniformity_given(Lanes { subgroup: Variability::Uniform, ..Lanes::WORKGROUP })
+        self.uniformity_of(Lanes { subgroup: Variability::Uniform, ..Lanes::WORKGROUP })
     }
 
     /// Analyses the uniformity of the invocations of several neighbouring workgroups along x: the
@@ -105,20 +108,20 @@ impl Kir {
     #[must_use]
     pub fn uniformity_of_neighbours(&self) -> Uniformity {
         let group = Variability::Affine;
-        self.uniformity_given(Lanes { group, lockstep: true, ..Lanes::WORKGROUP })
+        self.uniformity_of(Lanes { group, lockstep: true, ..Lanes::WORKGROUP })
     }
 
-    fn uniformity_given(&self, lanes: Lanes) -> Uniformity {
+    fn uniformity_of(&self, lanes: Lanes) -> Uniformity {
         let mut flow = propagate::Flow::new(self, lanes);
         let mut partial_vars = partial_assignments::PartialVars::new(self);
-        flow.settle();
-        while partial_vars.pass(&mut flow) {}
+        flow.propagate();
+        while partial_vars.iterate(&mut flow) {}
         flow.into_uniformity(|var| partial_vars.is_partial(var))
     }
 }
 
 impl Uniformity {
-    /// Returns the class of a value.
+    /// Returns the variability of a value.
     #[must_use]
     pub fn value(&self, value: Value) -> Variability {
         self.values[value.index()]

@@ -3,9 +3,9 @@
 //!
 //! A forward data-flow analysis. A variable is partial at a point of the kernel if some invocation
 //! that is active there may have been inactive at the latest assignment by any invocation. An
-//! assignment removes the variable from the set. At a join, the set is the union over the paths; if
-//! control flow was divergent, by a branch or by exits from a loop or scope, all variables that
-//! were assigned meanwhile are added.
+//! assignment removes the variable from the set of partial variables. At a join, the set is the
+//! union over the paths. If control flow diverged before the join, by a branch or by exits from a
+//! loop or scope, all variables that were assigned since then are added.
 //!
 //! The set at the end of a loop flows back to its start: the sets are kept per loop, and the
 //! analysis iterates to a fixed point.
@@ -17,14 +17,16 @@ use crate::kir::{Block, Inst, Kir, Label, Stmt, Value, Var};
 /// The results of the analysis, over all its iterations.
 pub(super) struct PartialVars<'a> {
     kir: &'a Kir,
-    /// For each label, the first position at which the invocations that meet at its end may have
-    /// diverged; `NEVER` if they do not.
+    /// For each label, the first position at which the invocations that meet at the end of its loop
+    /// or scope may have diverged; `NEVER` if they do not.
     diverges_at: Vec<usize>,
     /// For the label of each loop, the partial variables at the end of its body.
-    iterations: Vec<PartialSet>,
-    found: Vec<bool>,
+    loop_ends: Vec<PartialSet>,
+    /// Whether each variable is partial at some read.
+    is_partial: Vec<bool>,
 }
 
+/// The position of a divergence that does not occur.
 const NEVER: usize = usize::MAX;
 
 /// The partial variables at a point of the kernel.
@@ -40,6 +42,7 @@ struct PartialSet {
 struct Walk<'a, 'b> {
     results: &'b mut PartialVars<'a>,
     flow: &'b mut Flow<'a>,
+    /// Whether the results changed.
     changed: bool,
     /// Number of statements before the current one, in program order.
     position: usize,
@@ -47,7 +50,7 @@ struct Walk<'a, 'b> {
     assigned: Vec<(usize, Var)>,
     /// The statements that enclose the current one, the outermost first.
     enclosing: Vec<Enclosing>,
-    /// For each open label, the union of the sets at its exits.
+    /// For each label, the union of the sets at the exits so far.
     exits: Vec<PartialSet>,
 }
 
@@ -69,14 +72,14 @@ impl<'a> PartialVars<'a> {
         Self {
             kir,
             diverges_at: vec![NEVER; labels],
-            iterations: vec![PartialSet::unreachable(); labels],
-            found: vec![false; kir.vars.len()],
+            loop_ends: vec![PartialSet::unreachable(); labels],
+            is_partial: vec![false; kir.vars.len()],
         }
     }
 
-    /// Iterates once over the kernel, and raises the classes of partial variables. Returns whether
-    /// the results changed.
-    pub(super) fn pass(&mut self, flow: &mut Flow<'a>) -> bool {
+    /// Iterates once over the kernel, and raises the variability of partial variables. Returns
+    /// whether the results changed.
+    pub(super) fn iterate(&mut self, flow: &mut Flow<'a>) -> bool {
         let exits = vec![PartialSet::unreachable(); self.diverges_at.len()];
         let mut partial = PartialSet::empty(self.kir.vars.len());
         let kir = self.kir;
@@ -95,12 +98,13 @@ impl<'a> PartialVars<'a> {
 
     /// Returns whether a variable is partial at some read.
     pub(super) fn is_partial(&self, var: Var) -> bool {
-        self.found[var.index()]
+        self.is_partial[var.index()]
     }
 }
 
 impl Walk<'_, '_> {
-    /// Processes a block; `partial` is the set at its start, then that at its end.
+    /// Processes a block. `partial` is the set at the start of the block, and is changed to that at
+    /// its end.
     fn block(&mut self, block: &Block, partial: &mut PartialSet) {
         for stmt in block {
             self.position += 1;
@@ -111,7 +115,7 @@ impl Walk<'_, '_> {
                     partial.remove(*var);
                 }
                 Stmt::If { condition, then_block, else_block, .. } => {
-                    let divergent = self.flow.classes().value(*condition) != Variability::Uniform;
+                    let divergent = self.flow.current().value(*condition) != Variability::Uniform;
                     self.branch(divergent, [then_block, else_block], partial);
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, partial),
@@ -124,11 +128,11 @@ impl Walk<'_, '_> {
 
     fn read(&mut self, value: Value, partial: &PartialSet) {
         let Inst::Get(var) = *self.results.kir.inst(value) else { return };
-        if partial.contains(var) && !self.results.found[var.index()] {
-            self.results.found[var.index()] = true;
+        if partial.contains(var) && !self.results.is_partial[var.index()] {
+            self.results.is_partial[var.index()] = true;
             // Propagated at once, so that it affects later statements in the same iteration.
             self.flow.raise_var(var, Variability::Varying);
-            self.flow.settle();
+            self.flow.propagate();
             self.changed = true;
         }
     }
@@ -141,13 +145,14 @@ impl Walk<'_, '_> {
     ) {
         let position = self.position;
         self.enclosing.push(Enclosing { position, kind: Kind::Branch { divergent } });
-        let mut others = partial.clone();
+        let mut else_partial = partial.clone();
         self.block(then_block, partial);
+        // In lockstep, the `else` block is executed after the `then` block.
         if divergent {
-            self.add_assigned_since(position, &mut others);
+            self.add_assigned_since(position, &mut else_partial);
         }
-        self.block(else_block, &mut others);
-        partial.join(&others);
+        self.block(else_block, &mut else_partial);
+        partial.join(&else_partial);
         if divergent {
             self.add_assigned_since(position, partial);
         }
@@ -156,21 +161,21 @@ impl Walk<'_, '_> {
 
     fn repeat(&mut self, label: Label, body: &Block, partial: &mut PartialSet) {
         let index = label.0 as usize;
-        partial.join(&self.results.iterations[index]);
-        self.inside(Kind::Loop(label), body, partial);
-        self.changed |= self.results.iterations[index].join(partial);
+        partial.join(&self.results.loop_ends[index]);
+        self.enclosed_block(Kind::Loop(label), body, partial);
+        self.changed |= self.results.loop_ends[index].join(partial);
         *partial = std::mem::replace(&mut self.exits[index], PartialSet::unreachable());
         self.add_assigned_since(self.results.diverges_at[index], partial);
     }
 
     fn scope(&mut self, label: Label, body: &Block, partial: &mut PartialSet) {
         let index = label.0 as usize;
-        self.inside(Kind::Scope(label), body, partial);
+        self.enclosed_block(Kind::Scope(label), body, partial);
         partial.join(&std::mem::replace(&mut self.exits[index], PartialSet::unreachable()));
         self.add_assigned_since(self.results.diverges_at[index], partial);
     }
 
-    fn inside(&mut self, kind: Kind, body: &Block, partial: &mut PartialSet) {
+    fn enclosed_block(&mut self, kind: Kind, body: &Block, partial: &mut PartialSet) {
         self.enclosing.push(Enclosing { position: self.position, kind });
         self.block(body, partial);
         self.enclosing.pop();
@@ -179,10 +184,10 @@ impl Walk<'_, '_> {
     fn leave(&mut self, label: Label, partial: &mut PartialSet) {
         // Invocations that exit the kernel never reconverge.
         if label != Label::KERNEL {
-            let diverges_at = self.divergence_of(label);
-            let known = &mut self.results.diverges_at[label.0 as usize];
-            if diverges_at < *known {
-                *known = diverges_at;
+            let diverges_at = self.divergence_of_exit(label);
+            let first = &mut self.results.diverges_at[label.0 as usize];
+            if diverges_at < *first {
+                *first = diverges_at;
                 self.changed = true;
             }
             self.exits[label.0 as usize].join(partial);
@@ -190,20 +195,20 @@ impl Walk<'_, '_> {
         *partial = PartialSet::unreachable();
     }
 
-    /// Returns the first position at which the invocations that meet at the end of a label may have
-    /// diverged, if one exits here; `NEVER` if all of them exit here.
-    fn divergence_of(&self, target: Label) -> usize {
+    /// Returns the first position at which the invocations that exit `target` here may have
+    /// diverged from others that meet them at its end; `NEVER` if all of them exit here.
+    fn divergence_of_exit(&self, target: Label) -> usize {
         let mut diverges_at = NEVER;
         for Enclosing { position, kind } in self.enclosing.iter().rev() {
             match *kind {
                 Kind::Branch { divergent: true } => diverges_at = *position,
                 Kind::Branch { divergent: false } => {}
-                // The start of a loop is executed again in the next iteration, by those that have
-                // not left.
+                // Invocations that have not left the loop execute its start again in the next
+                // iteration: they may have diverged from there on.
                 Kind::Loop(label) => {
-                    let together =
+                    let converged =
                         diverges_at == NEVER && self.results.diverges_at[label.0 as usize] == NEVER;
-                    diverges_at = if together { NEVER } else { *position };
+                    diverges_at = if converged { NEVER } else { *position };
                     if label == target {
                         break;
                     }
@@ -262,11 +267,11 @@ impl PartialSet {
             self.clone_from(other);
             return true;
         }
-        let mut more = false;
+        let mut grown = false;
         for (bits, others) in self.bits.iter_mut().zip(&other.bits) {
-            more |= others & !*bits != 0;
+            grown |= others & !*bits != 0;
             *bits |= others;
         }
-        more
+        grown
     }
 }

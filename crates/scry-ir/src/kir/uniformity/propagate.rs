@@ -1,77 +1,79 @@
-//! Propagates classes from each value and variable along def-use edges.
+//! Propagates variability from values and variables to their users, along def-use edges.
 
 use super::Variability::{self, Uniform};
-use super::transfer::{self, KnownUniformity};
+use super::transfer::{self, CurrentUniformity};
 use super::{Lanes, Uniformity, VarUniformity};
 use crate::kir::{Inst, Kir, Stmt, Value, Var, for_each_stmt};
 
-/// The classes of values and variables: each is a node, the values first.
+/// The variability of values and variables so far. Each is a node of the def-use graph; the values
+/// are the first nodes.
 pub(super) struct Flow<'a> {
     kir: &'a Kir,
-    classes: KnownUniformity,
+    current: CurrentUniformity,
     users: Users,
     /// The worklist: nodes whose users must be processed again.
     raised: Vec<usize>,
 }
 
-/// For each node, the nodes whose classes depend on it.
+/// For each node, the nodes whose variability depends on it.
 struct Users {
-    /// Start of each node's users in `list`, and the end of the last ones.
+    /// Start of each node's users in `list`; at the end, the length of `list`.
     starts: Vec<usize>,
     list: Vec<usize>,
 }
 
 impl<'a> Flow<'a> {
-    /// Initialises each class as if all operands were uniform.
+    /// Initialises the variability of each node as if all operands were uniform.
     pub(super) fn new(kir: &'a Kir, lanes: Lanes) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
-        let classes = KnownUniformity { values, vars, lanes };
-        let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
-        (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
+        let current = CurrentUniformity { values, vars, lanes };
+        let mut flow = Self { kir, current, users: Users::new(kir), raised: Vec::new() };
+        (0..kir.values.len() as u32).for_each(|value| flow.update(Value(value)));
         flow
     }
 
-    /// Returns the classes so far.
-    pub(super) fn classes(&self) -> &KnownUniformity {
-        &self.classes
+    /// Returns the variability so far.
+    pub(super) fn current(&self) -> &CurrentUniformity {
+        &self.current
     }
 
     /// Propagates changes to a fixed point.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn propagate(&mut self) {
         while let Some(node) = self.raised.pop() {
             for at in self.users.starts[node]..self.users.starts[node + 1] {
                 let user = self.users.list[at];
-                match user.checked_sub(self.classes.values.len()) {
-                    None => self.look_at(Value(user as u32)),
-                    // Only values are assigned to variables.
-                    Some(var) => self.raise_var(Var(var as u32), self.classes.values[node]),
+                match user.checked_sub(self.current.values.len()) {
+                    None => self.update(Value(user as u32)),
+                    // The node is a value, which is assigned to the variable.
+                    Some(var) => self.raise_var(Var(var as u32), self.current.values[node]),
                 }
             }
         }
     }
 
-    /// Returns the final facts.
+    /// Returns the result of the analysis.
     pub(super) fn into_uniformity(self, partial: impl Fn(Var) -> bool) -> Uniformity {
-        let KnownUniformity { values, vars, .. } = self.classes;
+        let CurrentUniformity { values, vars, .. } = self.current;
         let vars = vars.into_iter().zip(0..);
         let vars = vars.map(|(class, var)| VarUniformity { class, partial: partial(Var(var)) });
         Uniformity { values, vars: vars.collect() }
     }
 
-    fn look_at(&mut self, value: Value) {
-        let class = transfer::class(self.kir, value, &self.classes);
-        if class > self.classes.values[value.index()] {
-            self.classes.values[value.index()] = class;
+    /// Recomputes the variability of a value from its operands.
+    fn update(&mut self, value: Value) {
+        let class = transfer::variability(self.kir, value, &self.current);
+        if class > self.current.values[value.index()] {
+            self.current.values[value.index()] = class;
             self.raised.push(value.index());
         }
     }
 
-    /// Raises the class of a variable to at least this one.
+    /// Raises the variability of a variable to at least this one.
     pub(super) fn raise_var(&mut self, var: Var, class: Variability) {
-        if class > self.classes.vars[var.index()] {
-            self.classes.vars[var.index()] = class;
-            self.raised.push(self.classes.values.len() + var.index());
+        if class > self.current.vars[var.index()] {
+            self.current.vars[var.index()] = class;
+            self.raised.push(self.current.values.len() + var.index());
         }
     }
 }

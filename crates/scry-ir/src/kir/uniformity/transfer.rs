@@ -1,52 +1,55 @@
-//! Transfer functions: the class of an instruction's result from the classes of its operands.
+//! Transfer functions: the variability of an instruction's result from that of its operands.
 
 use super::Lanes;
 use super::Variability::{self, Affine, Uniform, Varying};
 use crate::kir::{AddressSpace, BinaryOp, Builtin, Inst, Kir, Place, Type, UnaryOp, Value, Var};
 
-/// The uniformity as currently known.
-pub(super) struct KnownUniformity {
+/// The variability so far: a lower bound that the analysis raises.
+pub(super) struct CurrentUniformity {
     pub(super) values: Vec<Variability>,
     pub(super) vars: Vec<Variability>,
     pub(super) lanes: Lanes,
 }
 
-impl KnownUniformity {
-    /// Returns the class of a value.
+impl CurrentUniformity {
+    /// Returns the variability of a value.
     pub(super) fn value(&self, value: Value) -> Variability {
         self.values[value.index()]
     }
 
-    /// Returns the class of a variable.
+    /// Returns the variability of a variable.
     pub(super) fn var(&self, var: Var) -> Variability {
         self.vars[var.index()]
     }
 }
 
-/// The class of a value, by the instruction that computes it.
-pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variability {
-    let of = |value: Value| known.value(value);
+/// Returns the variability of a value, from the instruction that computes it.
+pub(super) fn variability(kir: &Kir, value: Value, current: &CurrentUniformity) -> Variability {
+    let get = |value: Value| current.value(value);
     let ty = kir.ty(value);
     match kir.inst(value) {
         Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
-        Inst::Builtin(Builtin::GroupId(0)) => known.lanes.group,
-        Inst::Builtin(Builtin::SubgroupId) => known.lanes.subgroup,
-        Inst::Builtin(builtin) => of_builtin(*builtin),
-        Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => linear(ty, of(*a)),
-        Inst::Unary(_, a) => opaque(of(*a)),
-        Inst::Binary(op, a, b) => of_binary(*op, ty, of(*a), of(*b)),
-        Inst::Fma(a, b, c) => opaque(of(*a).max(of(*b)).max(of(*c))),
-        Inst::Select(condition, a, b) => match of(*condition) {
-            Uniform => linear(ty, of(*a).max(of(*b))),
+        Inst::Builtin(Builtin::GroupId(0)) => current.lanes.group,
+        Inst::Builtin(Builtin::SubgroupId) => current.lanes.subgroup,
+        Inst::Builtin(builtin) => builtin_variability(*builtin),
+        Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => affine_or_varying(ty, get(*a)),
+        Inst::Unary(_, a) => uniform_or_varying(get(*a)),
+        Inst::Binary(op, a, b) => binary_variability(*op, ty, get(*a), get(*b)),
+        Inst::Fma(a, b, c) => uniform_or_varying(get(*a).max(get(*b)).max(get(*c))),
+        Inst::Select(condition, a, b) => match get(*condition) {
+            Uniform => affine_or_varying(ty, get(*a).max(get(*b))),
             Affine | Varying => Varying,
         },
-        Inst::Convert(a) | Inst::Bitcast(a) => linear(ty, of(*a)),
-        Inst::Get(var) => known.var(*var),
-        Inst::Load { place, .. } => of_load(kir, place, known),
-        // The barriers around it exclude races.
-        Inst::WorkgroupUniformLoad { .. } if known.lanes.group != Uniform => Varying,
-        Inst::WorkgroupUniformLoad { place, .. } => opaque(place.index.map_or(Uniform, of)),
-        Inst::Extra(first, _) => of(*first),
+        Inst::Convert(a) | Inst::Bitcast(a) => affine_or_varying(ty, get(*a)),
+        Inst::Get(var) => current.var(*var),
+        Inst::Load { place, .. } => load_variability(kir, place, current),
+        // Each workgroup has its own memory.
+        Inst::WorkgroupUniformLoad { .. } if current.lanes.group != Uniform => Varying,
+        // The barriers around the load exclude races.
+        Inst::WorkgroupUniformLoad { place, .. } => {
+            uniform_or_varying(place.index.map_or(Uniform, get))
+        }
+        Inst::Extra(first, _) => get(*first),
         Inst::Atomic { .. }
         | Inst::Subgroup(_)
         | Inst::MatrixFill(_)
@@ -56,7 +59,7 @@ pub(super) fn class(kir: &Kir, value: Value, known: &KnownUniformity) -> Variabi
     }
 }
 
-fn of_builtin(builtin: Builtin) -> Variability {
+fn builtin_variability(builtin: Builtin) -> Variability {
     match builtin {
         Builtin::LocalId(_) => Affine,
         Builtin::SubgroupLane | Builtin::SubgroupId => Varying,
@@ -67,39 +70,41 @@ fn of_builtin(builtin: Builtin) -> Variability {
     }
 }
 
-fn of_binary(op: BinaryOp, ty: Type, a: Variability, b: Variability) -> Variability {
+fn binary_variability(op: BinaryOp, ty: Type, a: Variability, b: Variability) -> Variability {
     match op {
-        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max => linear(ty, a.max(b)),
-        BinaryOp::Mul if a.min(b) == Uniform => linear(ty, a.max(b)),
-        BinaryOp::Shl if b == Uniform => linear(ty, a),
-        _ => opaque(a.max(b)),
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max => {
+            affine_or_varying(ty, a.max(b))
+        }
+        BinaryOp::Mul if a.min(b) == Uniform => affine_or_varying(ty, a.max(b)),
+        BinaryOp::Shl if b == Uniform => affine_or_varying(ty, a),
+        _ => uniform_or_varying(a.max(b)),
     }
 }
 
-fn of_load(kir: &Kir, place: &Place, known: &KnownUniformity) -> Variability {
+fn load_variability(kir: &Kir, place: &Place, current: &CurrentUniformity) -> Variability {
     match place.space {
         AddressSpace::Local(_) => Varying,
-        AddressSpace::Workgroup(_) if !known.lanes.lockstep => Varying,
-        AddressSpace::Binding(nth)
-            if !known.lanes.lockstep && kir.buffers[nth as usize].writable =>
+        AddressSpace::Workgroup(_) if !current.lanes.lockstep => Varying,
+        AddressSpace::Binding(binding)
+            if !current.lanes.lockstep && kir.buffers[binding as usize].writable =>
         {
             Varying
         }
         // Each workgroup has its own memory.
-        AddressSpace::Workgroup(_) if known.lanes.group != Uniform => Varying,
+        AddressSpace::Workgroup(_) if current.lanes.group != Uniform => Varying,
         AddressSpace::Binding(_) | AddressSpace::Immediate | AddressSpace::Workgroup(_) => {
-            opaque(place.index.map_or(Uniform, |index| known.value(index)))
+            uniform_or_varying(place.index.map_or(Uniform, |index| current.value(index)))
         }
     }
 }
 
-/// The class of a result that is affine for affine operands of 32 bits. `operands` is the maximum
-/// class of the operands.
-fn linear(ty: Type, operands: Variability) -> Variability {
-    if matches!(ty, Type::I32 | Type::U32) { operands } else { opaque(operands) }
+/// Returns the variability of the result of an operation that maps affine integers of 32 bits to
+/// affine ones. `operands` is the maximum variability of the operands.
+fn affine_or_varying(ty: Type, operands: Variability) -> Variability {
+    if matches!(ty, Type::I32 | Type::U32) { operands } else { uniform_or_varying(operands) }
 }
 
-/// The class of any other result.
-fn opaque(operands: Variability) -> Variability {
+/// Returns the variability of the result of any other operation.
+fn uniform_or_varying(operands: Variability) -> Variability {
     if operands == Uniform { Uniform } else { Varying }
 }
