@@ -1,17 +1,17 @@
-//! The uniformity of whole kernels.
+//! Tests of the uniformity of whole kernels, and of the time of the analysis.
 
-use super::support::{kernel, read, set, step, until_ten};
+use super::support::{exit_at_ten, increment, kernel, set, store_var};
 use crate::kir::uniformity::VarUniformity;
 use crate::kir::uniformity::Variability::{Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builder, Builtin, Const, Place, Type};
 
-const LOCAL: Builtin = Builtin::LocalId(1);
+const LOCAL_Y: Builtin = Builtin::LocalId(1);
 
 #[test]
-fn mandelbrot_blends_values_read_after_loop() {
+fn mandelbrot_count_is_partial_after_loop() {
     let mut b = Builder::new("mandelbrot", [16, 16, 1]);
     b.buffer(true);
-    let local = b.builtin(LOCAL);
+    let local = b.builtin(LOCAL_Y);
     let c = b.convert(Type::F32, local);
     let [zx, zy] = [0; 2].map(|_| b.var(Type::F32));
     let count = b.var(Type::U32);
@@ -20,7 +20,7 @@ fn mandelbrot_blends_values_read_after_loop() {
     b.set(zy, zero);
     set(&mut b, count, 0);
     b.repeat(true, |b, label| {
-        until_ten(b, count, label);
+        exit_at_ten(b, count, label);
         let (x, y) = (b.get(zx), b.get(zy));
         let (xx, yy) = (b.binary(BinaryOp::Mul, x, x), b.binary(BinaryOp::Mul, y, y));
         let (norm, four) = (b.binary(BinaryOp::Add, xx, yy), b.constant(Const::f32(4.0)));
@@ -30,9 +30,9 @@ fn mandelbrot_blends_values_read_after_loop() {
         let (real, imaginary) = (b.binary(BinaryOp::Add, real, c), b.fma(x, y, c));
         b.set(zx, real);
         b.set(zy, imaginary);
-        step(b, count);
+        increment(b, count);
     });
-    read(&mut b, count);
+    store_var(&mut b, count);
     let uniformity = b.finish().uniformity();
     for z in [zx, zy] {
         assert_eq!(uniformity.var(z), VarUniformity { class: Varying, partial: false });
@@ -44,12 +44,12 @@ fn mandelbrot_blends_values_read_after_loop() {
 fn tiled_gemm_has_uniform_loops() {
     let mut k = kernel();
     let tile = k.b.workgroup_array(Type::F32, 64);
-    let (x, y) = (k.b.builtin(Builtin::LocalId(0)), k.b.builtin(LOCAL));
-    let (sum, inner) = (k.b.var(Type::F32), k.b.var(Type::U32));
+    let (x, y) = (k.b.builtin(Builtin::LocalId(0)), k.b.builtin(LOCAL_Y));
+    let (accumulator, inner) = (k.b.var(Type::F32), k.b.var(Type::U32));
     let (source, outer) = (k.buffer, k.x);
     let mut indices = Vec::new();
     k.b.repeat(true, |b, label| {
-        until_ten(b, outer, label);
+        exit_at_ten(b, outer, label);
         let width = b.u32(8);
         let row = b.binary(BinaryOp::Mul, y, width);
         let at = b.binary(BinaryOp::Add, row, x);
@@ -57,18 +57,19 @@ fn tiled_gemm_has_uniform_loops() {
         b.store(Place::new(tile, Some(at), 4, 0), loaded);
         set(b, inner, 0);
         b.repeat(true, |b, label| {
-            until_ten(b, inner, label);
+            exit_at_ten(b, inner, label);
             let i = b.get(inner);
             let left = b.binary(BinaryOp::Add, row, i);
             indices.extend([at, left]);
-            let (a, old) = (b.load(Type::F32, Place::new(tile, Some(left), 4, 0), 1), b.get(sum));
+            let (a, old) =
+                (b.load(Type::F32, Place::new(tile, Some(left), 4, 0), 1), b.get(accumulator));
             let new = b.fma(a[0], a[0], old);
-            b.set(sum, new);
-            step(b, inner);
+            b.set(accumulator, new);
+            increment(b, inner);
         });
-        step(b, outer);
+        increment(b, outer);
     });
-    let total = k.b.get(sum);
+    let total = k.b.get(accumulator);
     k.b.store(Place::new(source, Some(x), 4, 0), vec![total]);
     let kir = k.b.finish();
     let uniformity = kir.uniformity();
@@ -76,19 +77,19 @@ fn tiled_gemm_has_uniform_loops() {
     for counter in [inner, outer] {
         assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
     }
-    assert_eq!(uniformity.var(sum), VarUniformity { class: Varying, partial: false });
+    assert_eq!(uniformity.var(accumulator), VarUniformity { class: Varying, partial: false });
 }
 
 #[test]
-fn long_kernels_take_little_time() {
+fn long_kernels_are_analysed_quickly() {
     let mut k = kernel();
     let vars: Vec<_> = (0..500).map(|_| k.b.var(Type::U32)).collect();
     let counter = k.x;
-    // In a loop, each variable is assigned from the next one, so that divergence propagates
-    // backwards.
+    // In a loop, each variable is assigned from the next one, so that variability propagates
+    // against the program order.
     k.b.repeat(true, |b, label| {
-        until_ten(b, counter, label);
-        step(b, counter);
+        exit_at_ten(b, counter, label);
+        increment(b, counter);
         for at in 0..50_000 {
             let value = b.get(vars[(at + 1) % vars.len()]);
             b.set(vars[at % vars.len()], value);
@@ -98,7 +99,7 @@ fn long_kernels_take_little_time() {
                 b.if_then(condition, |b| set(b, vars[(at + 7) % vars.len()], 1));
             }
         }
-        let local = b.builtin(LOCAL);
+        let local = b.builtin(LOCAL_Y);
         b.set(vars[0], local);
     });
     let kir = k.b.finish();
@@ -112,14 +113,14 @@ fn long_kernels_take_little_time() {
 fn long_branch_chains_are_analysed_quickly() {
     let mut k = kernel();
     let vars: Vec<_> = (0..20_000).map(|_| k.b.var(Type::U32)).collect();
-    k.b.if_then(k.differs, |b| set(b, vars[0], 1));
+    k.b.if_then(k.varying, |b| set(b, vars[0], 1));
     for pair in vars.windows(2) {
         let (value, zero) = (k.b.get(pair[0]), k.b.u32(0));
         let condition = k.b.binary(BinaryOp::Ne, value, zero);
         k.b.if_then(condition, |b| set(b, pair[1], 1));
     }
     let last = vars[vars.len() - 1];
-    read(&mut k.b, last);
+    store_var(&mut k.b, last);
     let kir = k.b.finish();
     let start = std::time::Instant::now();
     assert_eq!(kir.uniformity().var(last), VarUniformity { class: Varying, partial: true });

@@ -1,9 +1,11 @@
-//! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
-//! every liberty that the facts give is taken. Uniformity despite races is checked by invocations
-//! that execute by themselves and each read something else.
+//! Tests that execute random kernels twice: each invocation by itself, and all in lockstep. The
+//! lockstep execution relies on the results of the analysis: it uses the value of one invocation
+//! for all if it is uniform, and overwrites the copies of inactive invocations wherever that is
+//! permitted. Uniformity despite races is tested by invocations that execute by themselves and load
+//! values that depend on the lane.
 //!
-//! This is not the reference interpreter on purpose: it overwrites what the facts declare unused,
-//! and memory is a function of the index, which a faithful interpreter cannot do.
+//! This is intentionally not the reference interpreter, which cannot overwrite copies that should
+//! be unused, and in which memory is not a function of the index.
 
 use std::collections::HashMap;
 
@@ -13,27 +15,29 @@ use crate::kir::{BinaryOp, Block, Builtin, Inst, Kir, Label, Stmt, UnaryOp, Valu
 
 const LANES: usize = (SIZE[0] * SIZE[1] * SIZE[2]) as usize;
 
-/// What an invocation computed, in order.
+/// The values that an invocation computed, in order.
 type Trace = Vec<(Value, u32)>;
 
-fn local(lane: usize) -> [u32; 3] {
+/// Returns the position of an invocation in the workgroup.
+fn local_id(lane: usize) -> [u32; 3] {
     let lane = lane as u32;
     [lane % SIZE[0], lane / SIZE[0] % SIZE[1], lane / (SIZE[0] * SIZE[1])]
 }
 
-/// The result of an instruction that does not read a variable.
-fn evaluate(inst: &Inst, lane: usize, of: impl Fn(Value) -> u32) -> u32 {
+/// Returns the result of an instruction that does not read a variable.
+fn evaluate(inst: &Inst, lane: usize, get: impl Fn(Value) -> u32) -> u32 {
     match inst {
         Inst::Const(constant) => constant.bits as u32,
-        Inst::Builtin(Builtin::LocalId(axis)) => local(lane)[usize::from(*axis)],
+        Inst::Builtin(Builtin::LocalId(axis)) => local_id(lane)[usize::from(*axis)],
+        // An arbitrary number, the same for all invocations.
         Inst::Builtin(Builtin::GroupId(_)) => 5,
-        Inst::Unary(UnaryOp::Neg, a) => of(*a).wrapping_neg(),
-        Inst::Unary(UnaryOp::Not, a) => !of(*a),
-        Inst::Binary(op, a, b) => combine(*op, of(*a), of(*b)),
-        Inst::Select(condition, a, b) => of(if of(*condition) != 0 { *a } else { *b }),
-        Inst::Convert(a) | Inst::Bitcast(a) => of(*a),
-        // What lies in the buffer: something else at each index.
-        Inst::Load { place, .. } => place.index.map_or(0, of).wrapping_mul(0x9e37_79b1) >> 7,
+        Inst::Unary(UnaryOp::Neg, a) => get(*a).wrapping_neg(),
+        Inst::Unary(UnaryOp::Not, a) => !get(*a),
+        Inst::Binary(op, a, b) => combine(*op, get(*a), get(*b)),
+        Inst::Select(condition, a, b) => get(if get(*condition) != 0 { *a } else { *b }),
+        Inst::Convert(a) | Inst::Bitcast(a) => get(*a),
+        // The content of the buffer is a hash of the index.
+        Inst::Load { place, .. } => place.index.map_or(0, get).wrapping_mul(0x9e37_79b1) >> 7,
         other => unreachable!("no random kernel has {other:?}"),
     }
 }
@@ -56,22 +60,23 @@ fn combine(op: BinaryOp, a: u32, b: u32) -> u32 {
     }
 }
 
-/// One invocation.
-struct Alone<'a> {
+/// The execution of a single invocation.
+struct Single<'a> {
     kir: &'a Kir,
     lane: usize,
     values: Vec<u32>,
     vars: Vec<u32>,
     trace: Trace,
-    /// Whether no other invocation writes the memory that it reads.
+    /// Whether other invocations write the memory that it reads. Then the loaded values depend on
+    /// the lane.
     races: bool,
-    /// Iterations so far of each loop around the statement.
+    /// Number of completed iterations of each enclosing loop.
     iterations: Vec<u32>,
-    /// What each execution of a statement computed.
+    /// The result of each execution of a statement, by the iterations of the enclosing loops.
     executions: HashMap<(Value, Vec<u32>), u32>,
 }
 
-impl<'a> Alone<'a> {
+impl<'a> Single<'a> {
     fn new(kir: &'a Kir, lane: usize, races: bool) -> Self {
         Self {
             kir,
@@ -85,7 +90,7 @@ impl<'a> Alone<'a> {
         }
     }
 
-    /// Executes a block; gives the label by which it is left early.
+    /// Executes a block; returns the label that it exits, if it does not reach its end.
     fn block(&mut self, block: &Block) -> Option<Label> {
         block.iter().find_map(|stmt| self.stmt(stmt))
     }
@@ -98,29 +103,32 @@ impl<'a> Alone<'a> {
                 let holds = self.values[condition.index()] != 0;
                 return self.block(if holds { then_block } else { else_block });
             }
-            Stmt::Loop { label, body, .. } => return self.repeat(*label, body),
-            Stmt::Scope { label, body } => return self.block(body).filter(|left| left != label),
+            Stmt::Loop { label, body, .. } => return self.run_loop(*label, body),
+            Stmt::Scope { label, body } => {
+                return self.block(body).filter(|exited| exited != label);
+            }
             Stmt::Leave(label) => return Some(*label),
             other => unreachable!("no random kernel has {other:?}"),
         }
         None
     }
 
-    fn repeat(&mut self, label: Label, body: &Block) -> Option<Label> {
+    fn run_loop(&mut self, label: Label, body: &Block) -> Option<Label> {
         self.iterations.push(0);
-        let left = loop {
-            if let Some(left) = self.block(body) {
-                break left;
+        let exited = loop {
+            if let Some(exited) = self.block(body) {
+                break exited;
             }
             *self.iterations.last_mut().unwrap() += 1;
         };
         self.iterations.pop();
-        (left != label).then_some(left)
+        (exited != label).then_some(exited)
     }
 
     fn compute(&mut self, value: Value) {
         let result = match self.kir.inst(value) {
             Inst::Get(var) => self.vars[var.index()],
+            // A small hash of the lane.
             Inst::Load { .. } if self.races => 0x9e37_79b1u32.wrapping_mul(self.lane as u32) >> 29,
             inst => evaluate(inst, self.lane, |operand| self.values[operand.index()]),
         };
@@ -130,16 +138,16 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// All invocations. Sets of them are bits.
-struct Together<'a> {
+/// The lockstep execution of all invocations. A set of invocations is a bit mask.
+struct Lockstep<'a> {
     kir: &'a Kir,
     uniformity: &'a Uniformity,
-    /// Whether affine values have to be of that form.
-    exact: bool,
+    /// Whether affine values are asserted to be affine, which `Min` and `Max` need not be.
+    check_affine: bool,
     values: Vec<[u32; LANES]>,
     vars: Vec<[u32; LANES]>,
-    /// Who waits at the end of a label.
-    left: Vec<u32>,
+    /// For each label, the invocations that have exited it and wait at its end.
+    waiting: Vec<u32>,
     traces: Vec<Trace>,
 }
 
@@ -147,11 +155,11 @@ fn lanes(set: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |lane| set >> lane & 1 != 0)
 }
 
-/// What inactive invocations' copies are overwritten with.
+/// The value with which unused copies are overwritten.
 const GARBAGE: u32 = 0xdead_beef;
 
-impl Together<'_> {
-    /// Executes a block for a set of invocations; gives those that come to its end.
+impl Lockstep<'_> {
+    /// Executes a block for a set of invocations; returns those that reach its end.
     fn block(&mut self, block: &Block, mut active: u32) -> u32 {
         for stmt in block {
             if active == 0 {
@@ -173,23 +181,23 @@ impl Together<'_> {
             }
             Stmt::If { condition, then_block, else_block, .. } => {
                 let condition = self.values[condition.index()];
-                let holds = lanes(active).filter(|lane| condition[*lane] != 0);
-                let holds = holds.fold(0, |set, lane| set | 1 << lane);
-                return self.block(then_block, holds) | self.block(else_block, active & !holds);
+                let taken = lanes(active).filter(|lane| condition[*lane] != 0);
+                let taken = taken.fold(0, |set, lane| set | 1 << lane);
+                return self.block(then_block, taken) | self.block(else_block, active & !taken);
             }
             Stmt::Loop { label, body, .. } => {
                 let mut inside = active;
                 while inside != 0 {
                     inside = self.block(body, inside);
                 }
-                return std::mem::take(&mut self.left[label.0 as usize]);
+                return std::mem::take(&mut self.waiting[label.0 as usize]);
             }
             Stmt::Scope { label, body } => {
                 let end = self.block(body, active);
-                return end | std::mem::take(&mut self.left[label.0 as usize]);
+                return end | std::mem::take(&mut self.waiting[label.0 as usize]);
             }
             Stmt::Leave(label) => {
-                self.left[label.0 as usize] |= active;
+                self.waiting[label.0 as usize] |= active;
                 return 0;
             }
             other => unreachable!("no random kernel has {other:?}"),
@@ -207,7 +215,7 @@ impl Together<'_> {
             self.traces[lane].push((value, result[lane]));
         }
         let class = self.uniformity.value(value);
-        if class == Variability::Affine && self.exact {
+        if class == Variability::Affine && self.check_affine {
             assert!(is_affine(&result, active), "{value:?} is not affine: {result:?}");
         }
         write(
@@ -220,7 +228,8 @@ impl Together<'_> {
     }
 }
 
-/// Writes the active invocations' copies, and unless the rest may matter, that as well.
+/// Writes the copies of the active invocations. Unless `partial`, also overwrites the other copies,
+/// which must be unused, and if `uniform`, writes the first active invocation's value to all.
 fn write(to: &mut [u32; LANES], from: [u32; LANES], active: u32, uniform: bool, partial: bool) {
     if !partial {
         let first = lanes(active).next().map_or(GARBAGE, |lane| from[lane]);
@@ -231,10 +240,11 @@ fn write(to: &mut [u32; LANES], from: [u32; LANES], active: u32, uniform: bool, 
     }
 }
 
-/// Whether equal steps from one position to another change the value by the same amount.
+/// Returns whether equal steps from one position in the workgroup to another change the value by
+/// the same amount.
 fn is_affine(values: &[u32; LANES], active: u32) -> bool {
     let step = |a: usize, b: usize| {
-        let (a, b) = (local(a), local(b));
+        let (a, b) = (local_id(a), local_id(b));
         [0, 1, 2].map(|axis| b[axis] as i32 - a[axis] as i32)
     };
     let mut steps = HashMap::new();
@@ -246,75 +256,79 @@ fn is_affine(values: &[u32; LANES], active: u32) -> bool {
     })
 }
 
-fn check(seed: u64, bounds: bool) -> Uniformity {
+/// Asserts that lockstep execution of a random kernel computes the same as each invocation by
+/// itself. Returns the uniformity of the kernel, which has `Min` and `Max` if `bounds`.
+fn assert_lockstep_agrees(seed: u64, bounds: bool) -> Uniformity {
     let kir = random::kernel(seed, bounds);
     let uniformity = kir.uniformity();
-    let mut together = Together {
+    let mut lockstep = Lockstep {
         kir: &kir,
         uniformity: &uniformity,
-        exact: !bounds,
+        check_affine: !bounds,
         values: vec![[GARBAGE; LANES]; kir.values.len()],
         vars: vec![[0; LANES]; kir.vars.len()],
-        left: vec![0; kir.labels as usize],
+        waiting: vec![0; kir.labels as usize],
         traces: vec![Trace::new(); LANES],
     };
-    together.block(&kir.body, (1 << LANES) - 1);
-    for (lane, trace) in together.traces.iter().enumerate() {
-        let mut alone = Alone::new(&kir, lane, false);
-        let _ = alone.block(&kir.body);
-        let pairs = alone.trace.iter().zip(trace);
+    lockstep.block(&kir.body, (1 << LANES) - 1);
+    for (lane, trace) in lockstep.traces.iter().enumerate() {
+        let mut single = Single::new(&kir, lane, false);
+        let _ = single.block(&kir.body);
+        let pairs = single.trace.iter().zip(trace);
         let same = pairs.take_while(|(a, b)| a == b).count();
         assert!(
-            alone.trace == *trace,
-            "seed {seed}, lane {lane}: {:?} in lockstep, {:?} alone\n{kir:#?}\n{uniformity:#?}",
+            single.trace == *trace,
+            "seed {seed}, lane {lane}: {:?} in lockstep, {:?} by itself\n{kir:#?}\n{uniformity:#?}",
             trace.get(same),
-            alone.trace.get(same),
+            single.trace.get(same),
         );
     }
     uniformity
 }
 
 #[test]
-fn facts_hold_in_random_kernels() {
-    let mut seen = [0; 5];
+fn lockstep_agrees_on_random_kernels() {
+    // Uniform, affine, varying, partial, and varying but not partial variables.
+    let mut counts = [0; 5];
     for seed in 0..4000 {
-        let uniformity = check(seed, seed % 2 == 0);
+        let uniformity = assert_lockstep_agrees(seed, seed % 2 == 0);
         for var in &uniformity.vars {
-            seen[var.class as usize] += 1;
-            seen[3] += usize::from(var.partial);
-            seen[4] += usize::from(var.class == Variability::Varying && !var.partial);
+            counts[var.class as usize] += 1;
+            counts[3] += usize::from(var.partial);
+            counts[4] += usize::from(var.class == Variability::Varying && !var.partial);
         }
     }
-    // The kernels are such that every kind of variable is common.
-    assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+    // Every kind of variable must be common, so that the test covers it.
+    assert!(counts.iter().all(|count| *count > 300), "{counts:?}");
 }
 
-/// Gives how many executions of statements were of uniform values, by more than one invocation.
-fn check_races(seed: u64) -> usize {
+/// Asserts that racing invocations compute the same uniform values in a random kernel. Returns the
+/// number of values that were compared.
+fn assert_races_agree(seed: u64) -> usize {
     let mut kir = random::kernel(seed, seed.is_multiple_of(2));
     kir.buffers[0].writable = true;
     let uniformity = kir.uniformity_despite_races();
-    let mut first = HashMap::new();
-    let mut shared = 0;
+    let mut results = HashMap::new();
+    let mut compared = 0;
     for lane in 0..LANES {
-        let mut alone = Alone::new(&kir, lane, true);
-        let _ = alone.block(&kir.body);
+        let mut single = Single::new(&kir, lane, true);
+        let _ = single.block(&kir.body);
         let is_uniform = |value: Value| uniformity.value(value) == Variability::Uniform;
-        for (execution, result) in alone.executions {
+        for (execution, result) in single.executions {
             if !is_uniform(execution.0) {
                 continue;
             }
-            if let Some(known) = first.insert(execution.clone(), result) {
-                assert_eq!(known, result, "seed {seed}, {execution:?}\n{kir:#?}\n{uniformity:#?}");
-                shared += 1;
+            if let Some(other) = results.insert(execution.clone(), result) {
+                assert_eq!(other, result, "seed {seed}, {execution:?}\n{kir:#?}\n{uniformity:#?}");
+                compared += 1;
             }
         }
     }
-    shared
+    compared
 }
 
 #[test]
 fn racing_invocations_agree_on_uniform_values() {
-    let shared: usize = (0..4000).map(check_races).sum();
-    assert!(shared > 100_000, "only {shared} values were compared");
+    let compared: usize = (0..4000).map(assert_races_agree).sum();
+    assert!(compared > 100_000, "only {compared} values were compared");
 }

@@ -1,4 +1,4 @@
-//! The results of the analysis, and their soundness.
+//! Tests of the results of the analysis, and of their soundness.
 
 mod kernels;
 mod lockstep;

@@ -1,73 +1,73 @@
-//! The uniformity of variables, and partial assignments.
+//! Tests of the uniformity of variables, and of partial assignments.
 
-use super::support::{Kernel, kernel, read, set, step, until_ten};
+use super::support::{Kernel, exit_at_ten, increment, kernel, set, store_var};
 use crate::kir::uniformity::VarUniformity;
 use crate::kir::uniformity::Variability::{Affine, Uniform, Varying};
 use crate::kir::{BinaryOp, Builtin, Label, Stmt, Type};
 
-const LOCAL: Builtin = Builtin::LocalId(1);
+const LOCAL_Y: Builtin = Builtin::LocalId(1);
 
 #[test]
-fn uniform_assignment_keeps_the_value_class() {
+fn uniform_branch_keeps_variable_uniform() {
     let mut k = kernel();
-    k.set(1);
-    k.b.if_then(k.same, |b| set(b, k.x, 2));
-    k.read();
-    assert_eq!(k.fact(), (Uniform, false));
+    k.set_x(1);
+    k.b.if_then(k.uniform, |b| set(b, k.x, 2));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
-fn partial_assignment_read_by_all() {
+fn assignment_in_varying_branch_is_partial() {
     for branch in [0, 1] {
         let mut k = kernel();
-        k.set(1);
+        k.set_x(1);
         k.b.open();
         set(&mut k.b, k.x, 2);
         let mut blocks = [k.b.close(), Vec::new()];
         blocks.rotate_right(branch);
         let [then_block, else_block] = blocks;
-        k.b.push(Stmt::If { condition: k.differs, then_block, else_block, at: None });
-        k.read();
-        assert_eq!(k.fact(), (Varying, true));
+        k.b.push(Stmt::If { condition: k.varying, then_block, else_block, at: None });
+        k.store_x();
+        assert_eq!(k.uniformity_of_x(), (Varying, true));
     }
 }
 
 #[test]
-fn assignment_and_read_in_one_branch() {
+fn read_in_assigning_block_is_uniform() {
     let mut k = kernel();
     let x = k.x;
     k.b.if_else(
-        k.differs,
+        k.varying,
         |b| {
             set(b, x, 1);
-            read(b, x);
+            store_var(b, x);
         },
         |b| {
             set(b, x, 2);
-            read(b, x);
+            store_var(b, x);
         },
     );
-    assert_eq!(k.fact(), (Uniform, false));
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
-fn assignment_read_in_the_other_branch() {
+fn read_in_other_block_is_partial() {
     let mut k = kernel();
-    k.set(1);
+    k.set_x(1);
     let x = k.x;
-    k.b.if_else(k.differs, |b| set(b, x, 2), |b| read(b, x));
-    assert_eq!(k.fact(), (Varying, true));
+    k.b.if_else(k.varying, |b| set(b, x, 2), |b| store_var(b, x));
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
 
 #[test]
 fn initial_zero_counts_as_assigned() {
     let mut k = kernel();
     let x = k.x;
-    k.b.if_then(k.differs, |b| {
-        read(b, x);
+    k.b.if_then(k.varying, |b| {
+        store_var(b, x);
         set(b, x, 1);
     });
-    assert_eq!(k.fact(), (Uniform, false));
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
@@ -75,24 +75,24 @@ fn loops_carry_partial_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.repeat(true, |b, label| {
-        until_ten(b, counter, label);
-        step(b, counter);
-        read(b, x);
-        b.if_then(k.differs, |b| set(b, x, 1));
+        exit_at_ten(b, counter, label);
+        increment(b, counter);
+        store_var(b, x);
+        b.if_then(k.varying, |b| set(b, x, 1));
     });
     let uniformity = k.b.finish().uniformity();
     assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
     assert_eq!(uniformity.var(counter), VarUniformity { class: Uniform, partial: false });
 }
 
-/// A loop that counts to ten, which some invocations leave early.
+/// Adds a loop that counts `x` to ten, and that some invocations exit early.
 fn divergent_loop(k: &mut Kernel) {
     let x = k.x;
-    k.set(0);
+    k.set_x(0);
     k.b.repeat(true, |b, label| {
-        until_ten(b, x, label);
-        b.if_then(k.differs, |b| b.leave(label));
-        step(b, x);
+        exit_at_ten(b, x, label);
+        b.if_then(k.varying, |b| b.leave(label));
+        increment(b, x);
     });
 }
 
@@ -100,92 +100,92 @@ fn divergent_loop(k: &mut Kernel) {
 fn counters_are_uniform_inside_divergent_loops() {
     let mut k = kernel();
     divergent_loop(&mut k);
-    assert_eq!(k.fact(), (Uniform, false));
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
 fn counters_are_partial_after_divergent_loops() {
     let mut k = kernel();
     divergent_loop(&mut k);
-    k.read();
-    assert_eq!(k.fact(), (Varying, true));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
 
 #[test]
 fn inner_counter_is_partial_unless_reset() {
-    for again in [true, false] {
+    for reset in [true, false] {
         let mut k = kernel();
         let (x, outer) = (k.x, k.b.var(Type::U32));
         k.b.repeat(true, |b, label| {
-            until_ten(b, outer, label);
-            step(b, outer);
-            if again {
+            exit_at_ten(b, outer, label);
+            increment(b, outer);
+            if reset {
                 set(b, x, 0);
             }
             b.repeat(true, |b, label| {
-                until_ten(b, x, label);
-                b.if_then(k.differs, |b| b.leave(label));
-                step(b, x);
+                exit_at_ten(b, x, label);
+                b.if_then(k.varying, |b| b.leave(label));
+                increment(b, x);
             });
         });
-        let expected = if again { (Uniform, false) } else { (Varying, true) };
-        assert_eq!(k.fact(), expected);
+        let expected = if reset { (Uniform, false) } else { (Varying, true) };
+        assert_eq!(k.uniformity_of_x(), expected);
     }
 }
 
 #[test]
-fn a_stride_keeps_a_counter_affine() {
+fn uniform_step_keeps_counter_affine() {
     let mut k = kernel();
-    let (x, local, size) = (k.x, k.b.builtin(LOCAL), k.b.builtin(Builtin::GroupCount(0)));
+    let (x, local, size) = (k.x, k.b.builtin(LOCAL_Y), k.b.builtin(Builtin::GroupCount(0)));
     k.b.set(x, local);
     k.b.repeat(true, |b, label| {
-        until_ten(b, x, label);
+        exit_at_ten(b, x, label);
         let old = b.get(x);
         let new = b.binary(BinaryOp::Add, old, size);
         b.set(x, new);
     });
-    assert_eq!(k.fact(), (Affine, false));
+    assert_eq!(k.uniformity_of_x(), (Affine, false));
 }
 
 #[test]
 fn early_return_keeps_remaining_lanes_converged() {
     let mut k = kernel();
-    let (x, differs) = (k.x, k.differs);
-    k.b.if_then(differs, |b| b.leave(Label::KERNEL));
-    k.set(0);
+    let (x, varying) = (k.x, k.varying);
+    k.b.if_then(varying, |b| b.leave(Label::KERNEL));
+    k.set_x(0);
     k.b.repeat(true, |b, label| {
-        b.if_then(differs, |b| b.leave(Label::KERNEL));
-        until_ten(b, x, label);
-        step(b, x);
+        b.if_then(varying, |b| b.leave(Label::KERNEL));
+        exit_at_ten(b, x, label);
+        increment(b, x);
     });
-    k.read();
-    assert_eq!(k.fact(), (Uniform, false));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
 fn assignments_before_exit_are_partial() {
     let mut k = kernel();
     let x = k.x;
-    k.b.if_then(k.differs, |b| {
+    k.b.if_then(k.varying, |b| {
         set(b, x, 1);
         b.leave(Label::KERNEL);
     });
-    k.read();
-    assert_eq!(k.fact(), (Varying, true));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
 
 #[test]
-fn a_continue_of_some_skips_assignments() {
+fn divergent_continue_makes_assignment_partial() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.repeat(true, |b, label| {
         b.scope(|b, next| {
-            until_ten(b, counter, label);
-            b.if_then(k.differs, |b| b.leave(next));
+            exit_at_ten(b, counter, label);
+            b.if_then(k.varying, |b| b.leave(next));
             set(b, x, 1);
         });
-        read(b, x);
-        step(b, counter);
+        store_var(b, x);
+        increment(b, counter);
     });
     let uniformity = k.b.finish().uniformity();
     assert_eq!(uniformity.var(x), VarUniformity { class: Varying, partial: true });
@@ -201,13 +201,13 @@ fn assignment_before_divergent_exit_is_complete() {
             if before {
                 set(b, x, 1);
             }
-            b.if_then(k.differs, |b| b.leave(label));
+            b.if_then(k.varying, |b| b.leave(label));
             if !before {
                 set(b, x, 1);
             }
         });
-        k.read();
-        assert_eq!(k.fact(), expected);
+        k.store_x();
+        assert_eq!(k.uniformity_of_x(), expected);
     }
 }
 
@@ -216,55 +216,55 @@ fn uniform_scope_exit_is_not_divergent() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, label| {
-        b.if_then(k.same, |b| b.leave(label));
+        b.if_then(k.uniform, |b| b.leave(label));
         set(b, x, 1);
     });
-    k.read();
-    assert_eq!(k.fact(), (Uniform, false));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Uniform, false));
 }
 
 #[test]
-fn loop_exit_diverges_an_outer_scope() {
+fn divergent_loop_exit_diverges_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, scope| {
         b.repeat(true, |b, label| {
-            b.if_then(k.differs, |b| b.leave(label));
+            b.if_then(k.varying, |b| b.leave(label));
             b.leave(scope);
         });
         set(b, x, 2);
     });
-    k.read();
-    assert_eq!(k.fact(), (Varying, true));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
 
 #[test]
-fn scope_exit_diverges_an_outer_scope() {
+fn divergent_scope_exit_diverges_outer_scope() {
     let mut k = kernel();
     let x = k.x;
     k.b.scope(|b, outer| {
         b.scope(|b, inner| {
-            b.if_then(k.differs, |b| b.leave(inner));
+            b.if_then(k.varying, |b| b.leave(inner));
             b.leave(outer);
         });
         set(b, x, 2);
     });
-    k.read();
-    assert_eq!(k.fact(), (Varying, true));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
 
 #[test]
-fn last_iteration_lacks_lanes_that_exited() {
+fn exited_lanes_miss_later_assignments() {
     let mut k = kernel();
     let (x, counter) = (k.x, k.b.var(Type::U32));
     k.b.scope(|b, scope| {
         b.repeat(true, |b, label| {
             set(b, x, 1);
-            b.if_then(k.differs, |b| b.leave(scope));
-            until_ten(b, counter, label);
-            step(b, counter);
+            b.if_then(k.varying, |b| b.leave(scope));
+            exit_at_ten(b, counter, label);
+            increment(b, counter);
         });
     });
-    k.read();
-    assert_eq!(k.fact(), (Varying, true));
+    k.store_x();
+    assert_eq!(k.uniformity_of_x(), (Varying, true));
 }
