@@ -1,4 +1,4 @@
-//! A wrapper around any driver that injects faults.
+//! Fault injection for tests: a driver that wraps another one and makes its calls fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub enum Fault {
     CannotBlock,
 }
 
-/// Determines which driver call fails and how, and counts the calls.
+/// Determines which driver call fails, and how. Counts the calls.
 #[derive(Debug)]
 pub struct FaultPlan {
     fault: Fault,
@@ -41,7 +41,8 @@ pub struct FaultPlan {
     failing_call: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
-    /// The last submission that was cancelled or, if no thread may block, awaited.
+    /// The last submission that was cancelled; with [`Fault::CannotBlock`], also the last one that
+    /// a future awaited.
     last_ended: AtomicU64,
 }
 
@@ -76,6 +77,7 @@ impl FaultPlan {
         let hangs = match self.fault {
             Fault::Hang => true,
             Fault::HangUntilCancelled => !has_ended(),
+            // This fault is in effect from the first call on.
             Fault::CannotBlock => return !has_ended(),
             Fault::OutOfMemory | Fault::DriverError | Fault::DeviceLost => false,
         };

@@ -1,4 +1,4 @@
-//! The table of backends.
+//! The backends, and the table of those that this build has.
 
 #[cfg(feature = "cpu")]
 mod cpu;
@@ -19,9 +19,9 @@ use crate::api::info::BackendKind;
 use crate::api::library::LibraryStatus;
 use crate::core::driver::Adapter;
 
-/// Formats a buffer for errors: its label, if it has one.
+/// Describes a buffer in errors: its label in backquotes, if it has one.
 #[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
-fn named_buffer(label: &str) -> String {
+fn describe_buffer(label: &str) -> String {
     match label {
         "" => "an unnamed buffer".to_owned(),
         label => format!("`{label}`"),
@@ -35,14 +35,14 @@ pub(crate) struct Absence {
     pub help: String,
 }
 
-/// The devices of a backend, at least one.
+/// The devices that a backend found, at least one.
 pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
 
 /// A backend.
 pub(crate) struct Backend {
-    /// The kind of the backend.
+    /// The value that identifies the backend in [`DeviceInfo`](crate::DeviceInfo).
     pub kind: BackendKind,
-    /// Enumerates the devices. An error if there is none.
+    /// Enumerates the devices; an error if there is none.
     pub find: fn() -> Result<Adapters, Absence>,
 }
 

@@ -8,7 +8,7 @@ use scry_cpu::{Memory, Span};
 use super::info;
 use crate::api::error::{GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
-use crate::backend::named_buffer;
+use crate::backend::describe_buffer;
 
 /// Allocations of at least this many bytes are checked against the system's available memory. The
 /// query takes longer than a small allocation.
@@ -76,7 +76,7 @@ impl Heap {
             function: None,
             device: info.name.clone(),
             requested: size,
-            label: named_buffer(label),
+            label: describe_buffer(label),
             detail: format!(
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \
                  memory{system}"

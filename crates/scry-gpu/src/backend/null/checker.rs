@@ -1,8 +1,8 @@
-//! Checks of submissions against the rules of the core, implemented simply and independently of it.
+//! Checks submissions against the rules of the core, by a simple implementation independent of it.
 
 use crate::core::command::{Barrier, BufferRange, Command, Groups, Stages, Step};
 
-/// Executed commands that may still be running, for each stage that could wait for them.
+/// The commands that a later command may have to wait for.
 #[derive(Default)]
 pub(crate) struct Checker {
     history: Vec<Executed>,
@@ -11,7 +11,7 @@ pub(crate) struct Checker {
 struct Executed {
     stage: Stages,
     accesses: Vec<(BufferRange, bool)>,
-    /// The stages that have waited for it.
+    /// The stages whose later commands a barrier has made wait for this command.
     visible_to: Stages,
 }
 
@@ -26,29 +26,30 @@ impl Checker {
     pub(crate) fn check(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Barrier(barrier) => {
-                self.wait(*barrier);
+                self.apply_barrier(*barrier);
                 Ok(())
             }
             Step::Run(command) => {
                 check_command(command)?;
-                self.order(command)
+                self.check_order(command)
             }
         }
     }
 
-    fn wait(&mut self, barrier: Barrier) {
+    fn apply_barrier(&mut self, barrier: Barrier) {
         for executed in &mut self.history {
             if barrier.before.contains(executed.stage) {
                 executed.visible_to |= barrier.after;
             }
         }
-        let everywhere = Stages::COMPUTE | Stages::TRANSFER;
-        self.history.retain(|executed| !executed.visible_to.contains(everywhere));
+        let device_stages = Stages::COMPUTE | Stages::TRANSFER;
+        self.history.retain(|executed| !executed.visible_to.contains(device_stages));
     }
 
-    fn order(&mut self, command: &Command) -> Result<(), String> {
+    /// Checks that the command waits for every command that it has a hazard with.
+    fn check_order(&mut self, command: &Command) -> Result<(), String> {
         let mut accesses = Vec::new();
-        command.for_each_access(|span, writes| accesses.push((span, writes)));
+        command.for_each_access(|range, writes| accesses.push((range, writes)));
         let stage = command.stage();
         for earlier in self.history.iter().filter(|e| !e.visible_to.contains(stage)) {
             for (a, a_writes) in &earlier.accesses {
@@ -74,7 +75,7 @@ fn check_command(command: &Command) -> Result<(), String> {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
-            groups(&dispatch.groups)
+            are_groups_valid(&dispatch.groups)
                 && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
@@ -82,7 +83,7 @@ fn check_command(command: &Command) -> Result<(), String> {
     if is_valid { Ok(()) } else { Err(format!("{command:?} is invalid")) }
 }
 
-fn groups(groups: &Groups) -> bool {
+fn are_groups_valid(groups: &Groups) -> bool {
     match groups {
         Groups::Direct(counts) => counts.iter().all(|count| *count > 0),
         Groups::Indirect(counts) => counts.size == Groups::SIZE && counts.offset % 4 == 0,

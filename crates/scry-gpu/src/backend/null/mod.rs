@@ -1,4 +1,4 @@
-//! The null driver: checks and records everything and computes nothing.
+//! The null driver: checks and logs submissions, and executes no kernels.
 //!
 //! Its memory is real: copies and fills are executed at once. Kernels are compiled to SPIR-V and
 //! not executed. [`checker`] checks every submission independently of how the core places barriers;
@@ -26,7 +26,7 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// Returns the null device, which always exists.
+/// Returns the null device, which is always available.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(vec![Box::new(NullAdapter(null_info()))])
 }
@@ -54,8 +54,9 @@ pub(crate) struct NullDriver {
     info: DeviceInfo,
     state: Mutex<State>,
     log: Log,
-    /// Indices of launches that report a failure; `None` if no kernel reports failures.
-    failing: Option<Vec<u64>>,
+    /// Indices of the launches that report a failure, counted over all submissions; `None` if no
+    /// kernel has a failure report.
+    failing_launches: Option<Vec<u64>>,
 }
 
 #[derive(Default)]
@@ -63,30 +64,36 @@ struct State {
     memories: Slots<MemoryMark, Vec<u8>>,
     /// Bytes of all allocations.
     allocated: u64,
+    /// The number of bindings of each kernel.
     kernels: Slots<KernelMark, usize>,
     recordings: Slots<RecordingMark, Vec<Step>>,
     checker: Checker,
+    /// Number of submissions.
     submitted: u64,
+    /// Number of launches; counted only if kernels have failure reports.
     launched: u64,
+    /// The timed submissions whose times were not read yet, with their number of launches.
     timed: Vec<(SubmissionIndex, usize)>,
 }
 
 impl NullDriver {
     /// Opens a null device that writes its submissions to `log`.
     pub(crate) fn new(info: DeviceInfo, log: Log) -> Self {
-        Self { info, state: Mutex::default(), log, failing: None }
+        Self { info, state: Mutex::default(), log, failing_launches: None }
     }
 
-    /// Opens a null device whose kernels report failures: the launches with these indices fail.
+    /// Opens a null device whose kernels have failure reports: the launches with the indices
+    /// `failing` report a failure.
     pub(crate) fn reporting(info: DeviceInfo, log: Log, failing: &[u64]) -> Self {
-        Self { failing: Some(failing.to_vec()), ..Self::new(info, log) }
+        Self { failing_launches: Some(failing.to_vec()), ..Self::new(info, log) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refuse(&self, call: &'static str, why: String) -> GpuError {
+    /// Returns the error for a call with an internal error: it breaks a rule of the core.
+    fn defect_error(&self, call: &'static str, why: String) -> GpuError {
         GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 }
@@ -98,9 +105,9 @@ impl Driver for NullDriver {
 
     fn allocate(&self, _: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
         let mut state = self.state();
-        let left = self.info.memory.saturating_sub(state.allocated);
+        let free = self.info.memory.saturating_sub(state.allocated);
         let mut bytes = Vec::new();
-        let fits = usize::try_from(size).ok().filter(|_| size <= left);
+        let fits = usize::try_from(size).ok().filter(|_| size <= free);
         let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
         if !reserved {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
@@ -108,7 +115,7 @@ impl Driver for NullDriver {
                 device: self.info.name.clone(),
                 requested: size,
                 label: label.to_owned(),
-                detail: format!("{left} of {} bytes are left", self.info.memory),
+                detail: format!("{free} of {} bytes are left", self.info.memory),
                 help: "drop buffers".to_owned(),
             }));
         }
@@ -127,7 +134,7 @@ impl Driver for NullDriver {
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state();
         let span = BufferRange { memory, offset, size: data.len() as u64 };
-        let target = state.bytes_mut(span).map_err(|why| self.refuse("write", why))?;
+        let target = state.bytes_mut(span).map_err(|why| self.defect_error("write", why))?;
         target.copy_from_slice(data);
         Ok(())
     }
@@ -135,7 +142,7 @@ impl Driver for NullDriver {
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut state = self.state();
         let span = BufferRange { memory, offset, size: out.len() as u64 };
-        let source = state.bytes_mut(span).map_err(|why| self.refuse("read", why))?;
+        let source = state.bytes_mut(span).map_err(|why| self.defect_error("read", why))?;
         out.copy_from_slice(source);
         Ok(())
     }
@@ -147,25 +154,28 @@ impl Driver for NullDriver {
             native_workgroup_zeroing: false,
             linearised: job.grid == GridSource::Linearised,
             workarounds: SpirvWorkarounds::all(),
-            reports_aborted_loops: self.failing.is_some(),
+            reports_aborted_loops: self.failing_launches.is_some(),
             polls: true,
             matrices: self.info.matrix_products,
             max_workgroup_memory: self.info.limits.max_workgroup_memory,
         })?;
-        let hidden =
-            usize::from(job.grid == GridSource::Linearised) + usize::from(self.failing.is_some());
+        // The grid parameters and the failure report.
+        let hidden = usize::from(job.grid == GridSource::Linearised)
+            + usize::from(self.failing_launches.is_some());
         let bindings = job.program.interface().bindings.len() + hidden;
         Ok(self.state().kernels.insert(bindings))
     }
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
-        native::check(&self.info, job).map_err(|why| self.refuse("compile", why))?;
+        native::check(&self.info, job).map_err(|why| self.defect_error("compile", why))?;
         Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
     }
 
     fn load_routine(&self, job: &RoutineJob<'_>) -> Result<KernelId> {
         if Routine::from_name(job.name).is_none() {
-            return Err(self.refuse("load_routine", format!("there is no routine `{}`", job.name)));
+            return Err(
+                self.defect_error("load_routine", format!("there is no routine `{}`", job.name))
+            );
         }
         Ok(self.state().kernels.insert(job.interface.binding_count()))
     }
@@ -175,7 +185,7 @@ impl Driver for NullDriver {
     }
 
     fn report(&self, _: KernelId) -> Option<Arc<FailureReport>> {
-        self.failing.as_ref()?;
+        self.failing_launches.as_ref()?;
         Some(Arc::new(FailureReport {
             problem: "failed by plan".to_owned(),
             limit: "no launch of the plan".to_owned(),
@@ -202,18 +212,22 @@ impl Driver for NullDriver {
             Work::Once(steps) => steps,
             Work::Replay(id) => {
                 let found = state.recordings.get(id).cloned();
-                recorded = found.ok_or_else(|| self.refuse("submit", format!("no {id:?}")))?;
+                recorded =
+                    found.ok_or_else(|| self.defect_error("submit", format!("no {id:?}")))?;
                 &recorded
             }
         };
         for step in steps {
-            state.execute(step).map_err(|why| self.refuse("submit", why))?;
-            if let (Step::Run(Command::Dispatch(dispatch)), Some(failing)) = (step, &self.failing) {
+            state.execute(step).map_err(|why| self.defect_error("submit", why))?;
+            if let (Step::Run(Command::Dispatch(dispatch)), Some(failing)) =
+                (step, &self.failing_launches)
+            {
                 let fails = failing.contains(&state.launched);
                 state.launched += 1;
                 let report = dispatch.bindings.last().filter(|_| fails);
-                if let Some(words) = report.and_then(|it| state.bytes_mut(it.span).ok()) {
-                    words[..4].copy_from_slice(&1u32.to_ne_bytes());
+                if let Some(report) = report.and_then(|it| state.bytes_mut(it.span).ok()) {
+                    // The launch has failed if the first word is not zero.
+                    report[..4].copy_from_slice(&1u32.to_ne_bytes());
                 }
             }
         }
@@ -235,8 +249,8 @@ impl Driver for NullDriver {
 
     fn timings(&self, submission: SubmissionIndex) -> Result<Vec<Duration>> {
         let mut state = self.state();
-        let at = state.timed.iter().position(|(of, _)| *of == submission);
-        let launches = at.map_or(0, |at| state.timed.swap_remove(at).1);
+        let index = state.timed.iter().position(|(timed, _)| *timed == submission);
+        let launches = index.map_or(0, |index| state.timed.swap_remove(index).1);
         Ok(vec![Duration::ZERO; launches])
     }
 
@@ -244,6 +258,7 @@ impl Driver for NullDriver {
 }
 
 impl State {
+    /// Checks a step; executes it unless it is a dispatch.
     fn execute(&mut self, step: &Step) -> Result<(), String> {
         self.checker.check(step)?;
         match step {

@@ -1,4 +1,4 @@
-//! Checks of the rules for native kernels that drivers rely on.
+//! Checks native kernels for what drivers rely on.
 
 use crate::api::info::DeviceInfo;
 use crate::api::native::NativeParameter;
@@ -20,15 +20,15 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
     if threads == 0 || !fits {
         return Err(format!("kernel `{entry}` is beyond the device: {interface:?}"));
     }
-    if let Some(listed) = interface.declared_parameters() {
-        let strays = |parameter: &NativeParameter| match parameter {
-            NativeParameter::Pointer(at) | NativeParameter::Map(at) => {
-                *at >= interface.binding_count()
+    if let Some(parameters) = interface.declared_parameters() {
+        let has_no_binding = |parameter: &NativeParameter| match parameter {
+            NativeParameter::Pointer(binding) | NativeParameter::Map(binding) => {
+                *binding >= interface.binding_count()
             }
             NativeParameter::Word | NativeParameter::Long => false,
         };
-        return match listed.iter().any(strays) {
-            true => Err(format!("kernel `{entry}` lists parameters of no binding: {listed:?}")),
+        return match parameters.iter().any(has_no_binding) {
+            true => Err(format!("kernel `{entry}` lists parameters of no binding: {parameters:?}")),
             false => Ok(()),
         };
     }

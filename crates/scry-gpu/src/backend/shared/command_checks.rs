@@ -18,17 +18,18 @@ pub(crate) fn no_recording(recording: RecordingId) -> String {
     format!("recording {recording:?} does not exist, or was freed")
 }
 
-/// Checks that a range is within an allocation of `whole` bytes.
-pub(crate) fn check_span(span: BufferRange, whole: u64) -> Result<(), String> {
-    let BufferRange { offset, size, .. } = span;
+/// Checks that a range is not empty, and within an allocation of `capacity` bytes.
+pub(crate) fn check_range(range: BufferRange, capacity: u64) -> Result<(), String> {
+    let BufferRange { offset, size, .. } = range;
     match offset.checked_add(size) {
-        Some(end) if size > 0 && end <= whole => Ok(()),
-        _ => Err(format!("{size} bytes at {offset} are not in an allocation of {whole}")),
+        Some(end) if size > 0 && end <= capacity => Ok(()),
+        _ => Err(format!("{size} bytes at {offset} are not in an allocation of {capacity}")),
     }
 }
 
-/// Checks the numbers of bindings and of immediate bytes of a dispatch against those of its kernel.
-pub(crate) fn check_fit(dispatch: &Dispatch, expected: (usize, usize)) -> Result<(), String> {
+/// Checks that a dispatch has as many bindings and bytes of immediates as its kernel; `expected` is
+/// both of these numbers.
+pub(crate) fn check_arguments(dispatch: &Dispatch, expected: (usize, usize)) -> Result<(), String> {
     let actual = (dispatch.bindings.len(), dispatch.immediates.len());
     if actual == expected {
         return Ok(());

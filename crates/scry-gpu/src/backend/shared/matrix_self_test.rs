@@ -1,7 +1,7 @@
-//! A self-test of cooperative matrices: a product and a sum of small matrices, loaded and stored in
-//! row-major and in column-major order.
+//! A self-test of a driver's cooperative matrices: `a * b + c` for small matrices, loaded and
+//! stored in row-major and in column-major order.
 //!
-//! The layout of a matrix in the registers of a subgroup is the driver's own. One that confuses
+//! How the registers of a subgroup hold a matrix is the driver's choice. A driver that confuses
 //! rows and columns of an operand, or two operands, computes other numbers here.
 
 use std::time::Duration;
@@ -15,26 +15,27 @@ use crate::core::command::{
 };
 use crate::core::driver::{CompileJob, Driver, KernelId, MemoryKind, Work};
 
-/// The longest time that the test may take.
+/// Maximum time that the test of one product may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One subgroup computes `left * right + sums` twice: all matrices in row-major order, then all in
-/// column-major order.
+/// One subgroup computes `a * b + c` twice: all matrices in row-major order (`coopLoadT`), then all
+/// in column-major order. `OPERAND`, `ACC` and `N` are replaced by the element types and the number
+/// of rows.
 const SOURCE: &str = "
     enable f16; enable wgpu_cooperative_matrix;
-    @group(0) @binding(0) var<storage, read> left: array<FACTOR>;
-    @group(0) @binding(1) var<storage, read> right: array<FACTOR>;
-    @group(0) @binding(2) var<storage, read> sums: array<SUM>;
-    @group(0) @binding(3) var<storage, read_write> out: array<SUM>;
+    @group(0) @binding(0) var<storage, read> a: array<OPERAND>;
+    @group(0) @binding(1) var<storage, read> b: array<OPERAND>;
+    @group(0) @binding(2) var<storage, read> c: array<ACC>;
+    @group(0) @binding(3) var<storage, read_write> out: array<ACC>;
     @compute @workgroup_size(32) fn self_test() {
-        let a = coopLoadT<coop_matNxN<FACTOR, A>>(&left[0], Nu);
-        let b = coopLoadT<coop_matNxN<FACTOR, B>>(&right[0], Nu);
-        let c = coopLoadT<coop_matNxN<SUM, C>>(&sums[0], Nu);
-        coopStoreT(coopMultiplyAdd(a, b, c), &out[0], Nu);
-        let d = coopLoad<coop_matNxN<FACTOR, A>>(&left[0], Nu);
-        let e = coopLoad<coop_matNxN<FACTOR, B>>(&right[0], Nu);
-        let f = coopLoad<coop_matNxN<SUM, C>>(&sums[0], Nu);
-        coopStore(coopMultiplyAdd(d, e, f), &out[Nu * Nu], Nu);
+        let rows_a = coopLoadT<coop_matNxN<OPERAND, A>>(&a[0], Nu);
+        let rows_b = coopLoadT<coop_matNxN<OPERAND, B>>(&b[0], Nu);
+        let rows_c = coopLoadT<coop_matNxN<ACC, C>>(&c[0], Nu);
+        coopStoreT(coopMultiplyAdd(rows_a, rows_b, rows_c), &out[0], Nu);
+        let columns_a = coopLoad<coop_matNxN<OPERAND, A>>(&a[0], Nu);
+        let columns_b = coopLoad<coop_matNxN<OPERAND, B>>(&b[0], Nu);
+        let columns_c = coopLoad<coop_matNxN<ACC, C>>(&c[0], Nu);
+        coopStore(coopMultiplyAdd(columns_a, columns_b, columns_c), &out[Nu * Nu], Nu);
     }";
 
 /// The element type of a matrix.
@@ -44,15 +45,18 @@ enum Element {
     F32,
 }
 
-/// A product to be tested.
+/// A kind of product to be tested.
 struct Product {
     name: &'static str,
+    /// Number of rows, and of columns, of each matrix.
     rows: usize,
-    factor: Element,
-    sum: Element,
+    /// The element type of `a` and `b`.
+    operand: Element,
+    /// The element type of `c` and of the result.
+    accumulator: Element,
 }
 
-/// A square matrix of small integers.
+/// The elements of a square matrix, small integers, row by row.
 type Matrix = Vec<i32>;
 
 impl Element {
@@ -73,14 +77,14 @@ impl Element {
     fn to_bytes(self, numbers: &[i32]) -> Vec<u8> {
         match self {
             Self::F16 => {
-                let halves = numbers.iter().map(|n| half::f16::from_f32(*n as f32));
-                halves.flat_map(half::f16::to_le_bytes).collect()
+                let f16s = numbers.iter().map(|n| half::f16::from_f32(*n as f32));
+                f16s.flat_map(half::f16::to_le_bytes).collect()
             }
             Self::F32 => numbers.iter().flat_map(|n| (*n as f32).to_le_bytes()).collect(),
         }
     }
 
-    fn number(self, bytes: &[u8]) -> f32 {
+    fn decode(self, bytes: &[u8]) -> f32 {
         match self {
             Self::F16 => half::f16::from_le_bytes([bytes[0], bytes[1]]).to_f32(),
             Self::F32 => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
@@ -89,8 +93,8 @@ impl Element {
 }
 
 impl Product {
-    /// Returns the products of a set.
-    fn of(products: MatrixProducts) -> Vec<Self> {
+    /// Lists the products of a set.
+    fn list(products: MatrixProducts) -> Vec<Self> {
         use Element::{F16, F32};
         let all = [
             (MatrixProducts::F16_8X8, 8, F16, F16),
@@ -100,50 +104,53 @@ impl Product {
             (MatrixProducts::F16_F32_16X16, 16, F16, F32),
             (MatrixProducts::F32_16X16, 16, F32, F32),
         ];
-        let offered = all.into_iter().filter(|(product, ..)| products.contains(*product));
-        let named = |(product, rows, factor, sum): (MatrixProducts, _, _, _)| {
+        let selected = all.into_iter().filter(|(product, ..)| products.contains(*product));
+        let describe = |(product, rows, operand, accumulator): (MatrixProducts, _, _, _)| {
             let name = product.names().next().unwrap_or_default();
-            Self { name, rows, factor, sum }
+            Self { name, rows, operand, accumulator }
         };
-        offered.map(named).collect()
+        selected.map(describe).collect()
     }
 
     fn source(&self) -> String {
-        let source = SOURCE.replace("FACTOR", self.factor.name()).replace("SUM", self.sum.name());
+        let (operand, accumulator) = (self.operand.name(), self.accumulator.name());
+        let source = SOURCE.replace("OPERAND", operand).replace("ACC", accumulator);
         let n = self.rows;
         source.replace("coop_matNxN", &format!("coop_mat{n}x{n}")).replace("Nu", &format!("{n}u"))
     }
 
-    /// Returns the left factor, the right factor and the sums: no two of them, and none of their
-    /// transposes, are alike.
+    /// Returns `a`, `b` and `c`, with elements from -5 to 5. All three matrices and their
+    /// transposes differ from each other.
     fn operands(&self) -> [Matrix; 3] {
         let n = self.rows;
-        [[3, 5, 1], [7, 2, 4], [5, 9, 2]].map(|[row, column, start]| {
-            let at = |at: usize| (at / n * row + at % n * column + start) % 11;
-            (0..n * n).map(|nth| at(nth) as i32 - 5).collect()
+        [[3, 5, 1], [7, 2, 4], [5, 9, 2]].map(|[row_step, column_step, start]| {
+            let residue = |i: usize| (i / n * row_step + i % n * column_step + start) % 11;
+            (0..n * n).map(|i| residue(i) as i32 - 5).collect()
         })
     }
 
-    /// Returns what the kernel writes: in column-major order the factors change places.
+    /// Returns what the kernel writes. Column-major order transposes all matrices, and the
+    /// transpose of `transpose(a) * transpose(b)` is `b * a`.
     fn expected(&self) -> Matrix {
-        let [left, right, sums] = self.operands();
-        let by_rows = multiply_add(self.rows, &left, &right, &sums);
-        [by_rows, multiply_add(self.rows, &right, &left, &sums)].concat()
+        let [a, b, c] = self.operands();
+        let row_major = multiply_add(self.rows, &a, &b, &c);
+        [row_major, multiply_add(self.rows, &b, &a, &c)].concat()
     }
 }
 
-/// Returns `left * right + sums`.
-fn multiply_add(n: usize, left: &[i32], right: &[i32], sums: &[i32]) -> Matrix {
+/// Returns `a * b + c`.
+fn multiply_add(n: usize, a: &[i32], b: &[i32], c: &[i32]) -> Matrix {
     let product = |row: usize, column: usize| -> i32 {
-        (0..n).map(|k| left[row * n + k] * right[k * n + column]).sum()
+        (0..n).map(|k| a[row * n + k] * b[k * n + column]).sum()
     };
-    (0..n * n).map(|at| product(at / n, at % n) + sums[at]).collect()
+    (0..n * n).map(|i| product(i / n, i % n) + c[i]).collect()
 }
 
-/// Compiles a kernel without a self-test.
+/// A function that compiles a kernel, without running this self-test first.
 type Compile<'a> = &'a dyn Fn(&CompileJob<'_>) -> Result<KernelId>;
 
-/// Tests products of matrices; returns what is wrong with the first one that fails.
+/// Tests the products of a set. Returns a description of the first one that the driver computes
+/// wrongly; `None` if there is none.
 ///
 /// # Errors
 /// Those of the driver.
@@ -152,27 +159,27 @@ pub(crate) fn run(
     compile: Compile<'_>,
     products: MatrixProducts,
 ) -> Result<Option<String>> {
-    for product in Product::of(products) {
-        let Some(found) = compute(driver, compile, &product)? else {
+    for product in Product::list(products) {
+        let Some(results) = compute(driver, compile, &product)? else {
             let name = product.name;
             return Ok(Some(format!("a self-test of {name} products took over 10 s")));
         };
-        if let Some(difference) = difference(&product, &found) {
+        if let Some(difference) = difference(&product, &results) {
             return Ok(Some(difference));
         }
     }
     Ok(None)
 }
 
-/// Describes the first wrong element.
-fn difference(product: &Product, found: &[f32]) -> Option<String> {
+/// Describes the first wrong element; `None` if all are right.
+fn difference(product: &Product, results: &[f32]) -> Option<String> {
     let expected = product.expected();
-    let is_wrong = |(_, (found, expected)): &(usize, (&f32, &i32))| **found != **expected as f32;
-    let (at, (found, expected)) = found.iter().zip(&expected).enumerate().find(is_wrong)?;
+    let is_wrong = |(_, (result, expected)): &(usize, (&f32, &i32))| **result != **expected as f32;
+    let (i, (result, expected)) = results.iter().zip(&expected).enumerate().find(is_wrong)?;
     let (name, n) = (product.name, product.rows);
-    let (row, column) = (at / n % n, at % n);
+    let (row, column) = (i / n % n, i % n);
     Some(format!(
-        "a self-test of {name} products computed {found} instead of {expected} at row {row}, \
+        "a self-test of {name} products computed {result} instead of {expected} at row {row}, \
          column {column}"
     ))
 }
@@ -184,8 +191,8 @@ fn compute(
     product: &Product,
 ) -> Result<Option<Vec<f32>>> {
     let kernel = compile_product(compile, product)?;
-    let [left, right, sums] = product.operands();
-    let inputs = [(product.factor, left), (product.factor, right), (product.sum, sums)];
+    let [a, b, c] = product.operands();
+    let inputs = [(product.operand, a), (product.operand, b), (product.accumulator, c)];
     let mut spans = Vec::new();
     for (element, numbers) in inputs {
         let bytes = element.to_bytes(&numbers);
@@ -193,11 +200,11 @@ fn compute(
         driver.write(memory, 0, &bytes)?;
         spans.push(BufferRange { memory, offset: 0, size: bytes.len() as u64 });
     }
-    let size = (2 * product.rows * product.rows * product.sum.size()) as u64;
+    let size = (2 * product.rows * product.rows * product.accumulator.size()) as u64;
     let memory = driver.allocate(MemoryKind::Device, size, "self-test")?;
     let out = BufferRange { memory, offset: 0, size };
     let memory = driver.allocate(MemoryKind::Readback, size, "self-test")?;
-    let back = BufferRange { memory, offset: 0, size };
+    let readback = BufferRange { memory, offset: 0, size };
     let bindings = spans.iter().map(|span| BoundBuffer { span: *span, writes: false });
     let result = BoundBuffer { span: out, writes: true };
     let launch = Command::Dispatch(Dispatch {
@@ -210,22 +217,22 @@ fn compute(
     let steps = [
         Step::Run(launch),
         Step::Barrier(Barrier { before: Stages::COMPUTE, after: Stages::TRANSFER }),
-        Step::Run(Command::Copy { src: out, dst: back }),
+        Step::Run(Command::Copy { src: out, dst: readback }),
         Step::Barrier(Barrier { before: Stages::TRANSFER, after: Stages::HOST }),
     ];
     let submission = driver.submit(Work::Once(&steps), false)?;
     if !driver.wait(submission, TIMEOUT)? {
-        // The device may still use the memory, which is leaked.
+        // The kernel and the memory are leaked: the device may still use them.
         return Ok(None);
     }
     let mut bytes = vec![0; size as usize];
-    driver.read(back.memory, 0, &mut bytes)?;
-    for span in spans.into_iter().chain([out, back]) {
+    driver.read(readback.memory, 0, &mut bytes)?;
+    for span in spans.into_iter().chain([out, readback]) {
         driver.free(span.memory);
     }
     driver.free_kernel(kernel);
-    let numbers = bytes.chunks_exact(product.sum.size());
-    Ok(Some(numbers.map(|number| product.sum.number(number)).collect()))
+    let elements = bytes.chunks_exact(product.accumulator.size());
+    Ok(Some(elements.map(|bytes| product.accumulator.decode(bytes)).collect()))
 }
 
 fn compile_product(compile: Compile<'_>, product: &Product) -> Result<KernelId> {
@@ -246,69 +253,71 @@ fn compile_product(compile: Compile<'_>, product: &Product) -> Result<KernelId> 
 mod tests {
     use super::*;
 
-    /// The element type of the operands and of the sums is of no importance here.
+    /// Lists every product.
     fn products() -> Vec<Product> {
-        Product::of(MatrixProducts::all())
+        Product::list(MatrixProducts::all())
     }
 
-    fn transposed(n: usize, matrix: &[i32]) -> Matrix {
-        (0..n * n).map(|at| matrix[at % n * n + at / n]).collect()
+    fn transpose(n: usize, matrix: &[i32]) -> Matrix {
+        (0..n * n).map(|i| matrix[i % n * n + i / n]).collect()
     }
 
-    /// What a driver computes that transposes some of the operands and the result (bits 0 to 3) of
-    /// the first product, and others (bits 4 to 7) of the second one.
-    fn confused(product: &Product, mistakes: u32) -> Vec<f32> {
+    /// Returns the results of a driver that wrongly transposes matrices. Bits 0 to 3 of `mistakes`
+    /// select `a`, `b`, `c` and the result of the row-major product, bits 4 to 7 those of the
+    /// column-major one.
+    fn wrong_results(product: &Product, mistakes: u32) -> Vec<f32> {
         let n = product.rows;
         let mut out = Vec::new();
-        for (by_columns, mistakes) in [(false, mistakes & 15), (true, mistakes >> 4)] {
-            let turned = |bit: u32, matrix: &[i32]| {
-                let turns = by_columns != (mistakes >> bit & 1 != 0);
-                if turns { transposed(n, matrix) } else { matrix.to_vec() }
+        for (is_column_major, mistakes) in [(false, mistakes & 15), (true, mistakes >> 4)] {
+            let access = |bit: u32, matrix: &[i32]| {
+                let transposes = is_column_major != (mistakes >> bit & 1 != 0);
+                if transposes { transpose(n, matrix) } else { matrix.to_vec() }
             };
-            let [left, right, sums] = product.operands();
-            let [left, right, sums] = [turned(0, &left), turned(1, &right), turned(2, &sums)];
-            out.extend(turned(3, &multiply_add(n, &left, &right, &sums)));
+            let [a, b, c] = product.operands();
+            let [a, b, c] = [access(0, &a), access(1, &b), access(2, &c)];
+            out.extend(access(3, &multiply_add(n, &a, &b, &c)));
         }
         out.into_iter().map(|number| number as f32).collect()
     }
 
     #[test]
-    fn every_transposition_is_noticed() {
+    fn every_wrong_transposition_is_detected() {
         assert_eq!(products().len(), 6);
         for product in products() {
-            assert_eq!(difference(&product, &confused(&product, 0)), None);
+            assert_eq!(difference(&product, &wrong_results(&product, 0)), None);
             for mistakes in 1..256 {
-                let found = confused(&product, mistakes);
-                assert!(difference(&product, &found).is_some(), "{} {mistakes}", product.name);
+                let results = wrong_results(&product, mistakes);
+                assert!(difference(&product, &results).is_some(), "{} {mistakes}", product.name);
             }
         }
     }
 
     #[test]
-    fn numbers_are_exact_in_half_precision() {
+    fn results_are_exact_in_f16() {
+        // f16 represents all integers up to 2048.
         for product in products() {
             assert!(product.expected().iter().all(|number| number.abs() <= 2048));
         }
     }
 
     #[test]
-    fn wrong_elements_are_named() {
+    fn error_names_wrong_element() {
         let product = &products()[3];
-        let mut found = confused(product, 0);
-        let right = found[16 * 16 + 35];
-        found[16 * 16 + 35] = 1000.0;
-        let expected = format!(
+        let mut results = wrong_results(product, 0);
+        let right = results[16 * 16 + 35];
+        results[16 * 16 + 35] = 1000.0;
+        let text = format!(
             "a self-test of f16-16x16 products computed 1000 instead of {right} at row 2, column 3"
         );
-        assert_eq!(difference(product, &found), Some(expected));
+        assert_eq!(difference(product, &results), Some(text));
     }
 
     #[cfg(feature = "cpu")]
     #[test]
-    fn cpus_pass() {
+    fn cpu_backend_passes() {
         let Ok(adapters) = crate::backend::cpu::find() else { panic!("the CPU is always present") };
         let driver = adapters[0].open().unwrap();
-        let found = run(&*driver, &|job| driver.compile(job), MatrixProducts::all());
-        assert_eq!(found.unwrap(), None);
+        let fault = run(&*driver, &|job| driver.compile(job), MatrixProducts::all());
+        assert_eq!(fault.unwrap(), None);
     }
 }

@@ -12,7 +12,7 @@ use super::device::Gpu;
 use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
 use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
-use crate::backend::named_buffer;
+use crate::backend::describe_buffer;
 use crate::core::driver::MemoryKind;
 
 /// Allocation granularity in bytes: kernels and fills access whole words up to the end.
@@ -221,7 +221,7 @@ impl Heap {
         GpuError::TooLarge(TooLargeError {
             label: None,
             function: None,
-            what: format!("{} of memory", named_buffer(label)),
+            what: format!("{} of memory", describe_buffer(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
@@ -258,7 +258,7 @@ impl Heap {
             function: None,
             device,
             requested: size,
-            label: named_buffer(label),
+            label: describe_buffer(label),
             detail,
             help: help.to_owned(),
         })

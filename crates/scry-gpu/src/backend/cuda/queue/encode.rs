@@ -14,7 +14,9 @@ use crate::backend::cuda::compile::native::{Native, Packed};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{DevicePtr, Function};
 use crate::backend::cuda::memory::Block;
-use crate::backend::shared::command_checks::{check_fit, check_span, no_allocation, no_kernel};
+use crate::backend::shared::command_checks::{
+    check_arguments, check_range, no_allocation, no_kernel,
+};
 use crate::core::command::{BufferRange, Command, Dispatch, Groups};
 use crate::core::driver::{KernelMark, MemoryMark};
 use crate::core::id::Slots;
@@ -169,7 +171,7 @@ impl<'a> Encoder<'a> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };
-        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        check_range(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
         Ok(Range { address: block.address + span.offset, size: span.size })
     }
 
@@ -243,7 +245,7 @@ impl<'a> Encoder<'a> {
         let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
         let id = dispatch.kernel;
         let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
-        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
         Ok(kernel)
     }
 }

@@ -17,7 +17,9 @@ use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{self, DevicePtr};
 use crate::backend::cuda::lock;
-use crate::backend::shared::cancellation::{CANCEL_TIMEOUT, first_unreached, wait_one_by_one};
+use crate::backend::shared::cancellation::{
+    CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
+};
 use crate::backend::shared::poll::Wait;
 
 /// Interval at which a wait queries the driver for errors: after an error, the device no longer
@@ -164,7 +166,7 @@ impl Timeline {
             if self.poll()? >= number {
                 return Ok(true);
             }
-            let waited = wait.waited();
+            let waited = wait.elapsed();
             if waited >= next_query {
                 self.check_health()?;
                 next_query = waited + QUERY_INTERVAL;
@@ -196,8 +198,8 @@ impl Timeline {
         let before = self.poll()?;
         self.stop(number);
         let have_ended =
-            wait_one_by_one(before, || self.wait(number, CANCEL_TIMEOUT), || self.poll())?;
-        Ok(have_ended.then(|| first_unreached(before, number)))
+            wait_while_progressing(before, || self.wait(number, CANCEL_TIMEOUT), || self.poll())?;
+        Ok(have_ended.then(|| first_cancelled(before, number)))
     }
 
     /// Makes kernels of submissions up to a number exit at their next poll.

@@ -16,7 +16,7 @@ use super::device::Gpu;
 use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::api::info::DeviceKind;
-use crate::backend::named_buffer;
+use crate::backend::describe_buffer;
 use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
@@ -168,7 +168,7 @@ impl Heap {
         GpuError::TooLarge(TooLargeError {
             label: None,
             function: None,
-            what: format!("{} of memory", named_buffer(label)),
+            what: format!("{} of memory", describe_buffer(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
@@ -222,7 +222,7 @@ impl Heap {
             function: None,
             device: self.gpu.info.name.clone(),
             requested: size,
-            label: named_buffer(label),
+            label: describe_buffer(label),
             detail: format!(
                 "{budget}, and {} allocations hold {} bytes{largest}",
                 live.len(),
@@ -254,7 +254,7 @@ fn largest(held: &[&LiveAllocation]) -> Vec<String> {
     let mut left = held.to_vec();
     let mut lines = Vec::new();
     while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
-        lines.push(format!("{} ({} bytes)", named_buffer(&of.label), of.size));
+        lines.push(format!("{} ({} bytes)", describe_buffer(&of.label), of.size));
         left.remove(at);
         if lines.len() == 5 {
             break;

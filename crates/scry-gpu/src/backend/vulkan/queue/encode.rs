@@ -9,7 +9,9 @@ use scry_ir::SpirvOptions;
 use super::command_buffers::Commands;
 use super::timing::Timer;
 use crate::api::error::Result;
-use crate::backend::shared::command_checks::{check_fit, check_span, no_allocation, no_kernel};
+use crate::backend::shared::command_checks::{
+    check_arguments, check_range, no_allocation, no_kernel,
+};
 use crate::backend::vulkan::compile::Kernel;
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::memory::Block;
@@ -163,7 +165,7 @@ impl<'a> Encoder<'a> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };
-        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        check_range(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
         Ok(block.buffer)
     }
 
@@ -228,7 +230,7 @@ impl<'a> Encoder<'a> {
         let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
         let id = dispatch.kernel;
         let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
-        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        check_arguments(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
         Ok(kernel)
     }
 

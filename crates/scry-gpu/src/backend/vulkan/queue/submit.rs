@@ -12,7 +12,9 @@ use super::timeline::Timeline;
 use super::timing::Timer;
 use crate::api::error::{GpuError, Result};
 use crate::api::info::DeviceKind;
-use crate::backend::shared::cancellation::{CANCEL_TIMEOUT, first_unreached, wait_one_by_one};
+use crate::backend::shared::cancellation::{
+    CANCEL_TIMEOUT, first_cancelled, wait_while_progressing,
+};
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::lock;
 use crate::backend::vulkan::memory::Block;
@@ -227,7 +229,7 @@ impl Queue {
         let state = lock(&self.state);
         let before = timeline.poll()?;
         let cancelled = |last| {
-            let first = SubmissionIndex(first_unreached(before, last));
+            let first = SubmissionIndex(first_cancelled(before, last));
             Some(Cancelled { first, last: SubmissionIndex(last) })
         };
         if before >= submission.0 {
@@ -235,7 +237,7 @@ impl Queue {
         }
         stop.signal(1)?;
         let wait = || timeline.wait(state.last, CANCEL_TIMEOUT);
-        if !wait_one_by_one(before, wait, || timeline.poll())? {
+        if !wait_while_progressing(before, wait, || timeline.poll())? {
             return Ok(None);
         }
         stop.signal(0)?;

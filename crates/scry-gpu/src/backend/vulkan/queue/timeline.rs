@@ -72,7 +72,7 @@ impl Timeline {
             if self.poll()? >= value {
                 return Ok(true);
             }
-            match wait.left() {
+            match wait.remaining() {
                 None => return Ok(false),
                 Some(left) if self.is_software => self.wait_blocking(value, left.min(MAX_WAIT))?,
                 Some(_) => wait.pause(),
