@@ -26,38 +26,38 @@ pub(super) const DOUBLE: &str = "
         if id.x < arrayLength(&dst) { dst[id.x] = 2u * src[id.x]; }
     }";
 
-/// A range from the start of an allocation.
+/// Returns a range at the start of an allocation.
 pub(super) fn span(memory: MemoryId, size: u64) -> BufferRange {
     BufferRange { memory, offset: 0, size }
 }
 
-/// A command as a step.
+/// Returns a step that runs a command.
 pub(super) fn run(command: Command) -> Step {
     Step::Run(command)
 }
 
-/// A copy as a step.
+/// Returns a step that copies.
 pub(super) fn copy(src: BufferRange, dst: BufferRange) -> Step {
     run(Command::Copy { src, dst })
 }
 
-/// A barrier as a step.
+/// Returns a barrier.
 pub(super) fn barrier(before: Stages, after: Stages) -> Step {
     Step::Barrier(Barrier { before, after })
 }
 
-/// A barrier between any two dependent steps, and before host reads.
+/// Returns a barrier between any dependent steps, and before host reads.
 pub(super) fn full_barrier() -> Step {
     let device = Stages::COMPUTE | Stages::TRANSFER;
     barrier(device, device | Stages::HOST)
 }
 
-/// A barrier between dependent dispatches.
+/// Returns a barrier between dependent dispatches.
 pub(super) fn compute_barrier() -> Step {
     barrier(Stages::COMPUTE, Stages::COMPUTE)
 }
 
-/// A launch without immediates.
+/// Returns a launch without immediates. Each binding is a range, and whether the kernel writes it.
 pub(super) fn dispatch(
     kernel: KernelId,
     bindings: &[(BufferRange, bool)],
@@ -66,7 +66,7 @@ pub(super) fn dispatch(
     dispatch_with(kernel, bindings, groups, &[])
 }
 
-/// A launch.
+/// Returns a launch with immediates.
 pub(super) fn dispatch_with(
     kernel: KernelId,
     bindings: &[(BufferRange, bool)],
@@ -82,15 +82,15 @@ pub(super) fn dispatch_with(
     }))
 }
 
-/// Words in device byte order.
+/// Returns words as bytes in the device's byte order.
 pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// Shorthands for driver calls in tests.
 pub(super) trait DriverExt: Driver {
-    /// Compiles a source with bounds checks.
-    fn compiled(&self, source: &str, grid: GridSource) -> KernelId {
+    /// Compiles a WGSL source with bounds checks.
+    fn compile_source(&self, source: &str, grid: GridSource) -> KernelId {
         let key = KernelKey {
             source: source.to_owned(),
             entry: None,
@@ -115,8 +115,8 @@ pub(super) trait DriverExt: Driver {
         self.allocate(MemoryKind::Device, size, "device").unwrap()
     }
 
-    /// Allocates upload memory with these words.
-    fn uploaded(&self, words: &[u32]) -> MemoryId {
+    /// Allocates upload memory that contains `words`.
+    fn upload(&self, words: &[u32]) -> MemoryId {
         let size = words.len() as u64 * 4;
         let memory = self.allocate(MemoryKind::Upload, size, "upload").unwrap();
         Driver::write(self, memory, 0, &bytes(words)).unwrap();
@@ -124,18 +124,18 @@ pub(super) trait DriverExt: Driver {
     }
 
     /// Submits steps and waits for them.
-    fn done(&self, steps: &[Step]) -> SubmissionIndex {
+    fn run_steps(&self, steps: &[Step]) -> SubmissionIndex {
         let submission = self.submit(Work::Once(steps), false).unwrap();
         assert!(self.wait(submission, LONG).unwrap());
         submission
     }
 
     /// Returns the words of a range, copied after all earlier submissions.
-    fn words(&self, of: BufferRange) -> Vec<u32> {
-        let out = self.allocate(MemoryKind::Readback, of.size, "out").unwrap();
+    fn words(&self, range: BufferRange) -> Vec<u32> {
+        let out = self.allocate(MemoryKind::Readback, range.size, "out").unwrap();
         let host = barrier(Stages::TRANSFER, Stages::HOST);
-        self.done(&[full_barrier(), copy(of, span(out, of.size)), host]);
-        let mut bytes = vec![0; of.size as usize];
+        self.run_steps(&[full_barrier(), copy(range, span(out, range.size)), host]);
+        let mut bytes = vec![0; range.size as usize];
         Driver::read(self, out, 0, &mut bytes).unwrap();
         self.free(out);
         let words = bytes.chunks_exact(4);
@@ -145,7 +145,8 @@ pub(super) trait DriverExt: Driver {
 
 impl<D: Driver + ?Sized> DriverExt for D {}
 
-/// A test of one driver. A fixed code generator produces a different program under the same key.
+/// A test of one driver: a changed code generator gets no kernels of the former one from the disk
+/// cache. The generator's change is simulated by different programs under the same key.
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     let folder = tempfile::tempdir().unwrap();
     let Some(identity) = DeviceIdentity::from_info(driver.info()) else {
@@ -160,11 +161,12 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
         checked: true,
         native: None,
     };
-    let stored = |kind| {
+    let files_of = |kind| {
         let files = crate::cache::list(&folder.path().join("scry-gpu")).into_iter();
         files.filter(|file| file.kind == kind).collect::<Vec<_>>()
     };
-    let (src, dst) = (driver.uploaded(&[5; 64]), driver.device_memory(256));
+    let (src, dst) = (driver.upload(&[5; 64]), driver.device_memory(256));
+    // The factor of the program, and the number of entries that are then stored.
     for (factor, expected) in [(2, 1), (3, 2), (2, 2), (3, 2)] {
         let program = Program::parse(&DOUBLE.replace("2u", &format!("{factor}u"))).unwrap();
         let (program, key, cache) = (&program, &key, Some(&cache));
@@ -172,14 +174,14 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
             CompileJob { program, grid: GridSource::Native, checked: true, key, cache, dump: None };
         let kernel = driver.compile(&job).unwrap();
         let bindings = [(span(src, 256), false), (span(dst, 256), true)];
-        driver.done(&[dispatch(kernel, &bindings, [1; 3])]);
+        driver.run_steps(&[dispatch(kernel, &bindings, [1; 3])]);
         assert_eq!(driver.words(span(dst, 256)), [5 * factor; 64]);
         driver.free_kernel(kernel);
         // Some drivers store no entries.
-        let kept = stored(Kind::Entry).len();
-        assert!([0, expected].contains(&kept), "{kept} of {expected} are kept");
-        // Another generator does not find them, because its build identity differs.
-        for translation in stored(Kind::Translation) {
+        let entries = files_of(Kind::Entry).len();
+        assert!([0, expected].contains(&entries), "{entries} of {expected} entries are stored");
+        // A changed generator does not find translations, because its build id differs.
+        for translation in files_of(Kind::Translation) {
             std::fs::remove_file(translation.path).unwrap();
         }
     }

@@ -1,6 +1,5 @@
-//! Submissions: order, waits, replays, timings, threads, and the drop of the device.
-//!
-//! Each function is a test of one driver.
+//! Tests of submissions that all GPU drivers run: order, waits, replays, timings, threads, and the
+//! drop of the device. Each function tests one driver.
 
 use std::time::Instant;
 
@@ -28,30 +27,31 @@ pub(in crate::backend) const APPEND: &str = "
 
 /// A kernel that keeps a device busy for a while, with a loop that compilers cannot shorten.
 const SLOW: &str = "
-    var<immediate> turns: u32;
+    var<immediate> iterations: u32;
     @group(0) @binding(0) var<storage, read_write> data: array<u32>;
     @compute @workgroup_size(1)
     fn slow() {
         var x = data[0];
-        for (var i = 0u; i < turns; i++) { x = x * 1664525u + 1013904223u; x ^= x >> 7u; }
+        for (var i = 0u; i < iterations; i++) { x = x * 1664525u + 1013904223u; x ^= x >> 7u; }
         data[0] = x;
     }";
 
 pub(in crate::backend) fn dispatch_chains_run_in_order(driver: &dyn Driver) {
-    let data = driver.uploaded(&[0; 256]);
-    let kernel = driver.compiled(INCREMENT, GridSource::Native);
+    let data = driver.upload(&[0; 256]);
+    let kernel = driver.compile_source(INCREMENT, GridSource::Native);
     let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
     let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
-    driver.done(&chain);
+    driver.run_steps(&chain);
     assert_eq!(driver.words(span(data, 1024)), [100; 256]);
 }
 
-/// Lists of about the size of one submission chunk, and of many chunks.
-pub(in crate::backend) fn lists_run_once_in_order(driver: &dyn Driver) {
-    let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, GridSource::Native);
+/// The lengths are around those of the chunks that the Vulkan driver submits, and of several
+/// chunks.
+pub(in crate::backend) fn step_lists_run_once_in_order(driver: &dyn Driver) {
+    let data = span(driver.upload(&[0; 16]), 64);
+    let kernel = driver.compile_source(APPEND, GridSource::Native);
     for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
-        driver.done(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
+        driver.run_steps(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
         let steps: Vec<Step> = (0..len)
             .flat_map(|i| {
                 let step = dispatch_with(kernel, &[(data, true)], [1; 3], &i.to_le_bytes());
@@ -59,7 +59,7 @@ pub(in crate::backend) fn lists_run_once_in_order(driver: &dyn Driver) {
             })
             .take(len as usize)
             .collect();
-        driver.done(&steps);
+        driver.run_steps(&steps);
         let launches = len.div_ceil(2);
         let expected = (0..launches).fold(0u32, |x, i| x.wrapping_mul(31).wrapping_add(i + 1));
         assert_eq!(driver.words(data), [expected; 16], "{len} steps");
@@ -67,10 +67,10 @@ pub(in crate::backend) fn lists_run_once_in_order(driver: &dyn Driver) {
 }
 
 pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver) {
-    let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
+    let (a, b) = (driver.upload(&[1; 64]), driver.upload(&[0; 64]));
     let (a, b) = (span(a, 256), span(b, 256));
-    let double = driver.compiled(DOUBLE, GridSource::Native);
-    let increment = driver.compiled(INCREMENT, GridSource::Native);
+    let double = driver.compile_source(DOUBLE, GridSource::Native);
+    let increment = driver.compile_source(INCREMENT, GridSource::Native);
     let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
     let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
     let steps = [
@@ -85,14 +85,14 @@ pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver)
         double(a, b),
     ];
     let ordered: Vec<Step> = steps.into_iter().flat_map(|step| [step, full_barrier()]).collect();
-    driver.done(&ordered);
+    driver.run_steps(&ordered);
     assert_eq!(driver.words(a), [10; 64]);
     assert_eq!(driver.words(b), [20; 64]);
 }
 
 pub(in crate::backend) fn submission_indices_increase(driver: &dyn Driver) {
-    let data = driver.uploaded(&[0; 4]);
-    let kernel = driver.compiled(INCREMENT, GridSource::Native);
+    let data = driver.upload(&[0; 4]);
+    let kernel = driver.compile_source(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
     let mut last = SubmissionIndex(0);
     for _ in 0..200 {
@@ -117,8 +117,8 @@ pub(in crate::backend) fn empty_submissions_finish_in_order(driver: &dyn Driver)
 }
 
 pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
-    let data = driver.uploaded(&[0; 64]);
-    let kernel = driver.compiled(INCREMENT, GridSource::Native);
+    let data = driver.upload(&[0; 64]);
+    let kernel = driver.compile_source(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
     let recording = driver.record(&steps).unwrap();
     for _ in 0..50 {
@@ -130,11 +130,11 @@ pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
     assert!(matches!(error, GpuError::Driver(_)), "{error}");
 }
 
-/// Submits work that takes much longer than a few milliseconds.
-pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> SubmissionIndex {
-    let data = driver.uploaded(&[1]);
-    let kernel = driver.compiled(SLOW, GridSource::Native);
-    let (turns, groups) = match driver.info().kind {
+/// Submits a launch that takes much longer than a few milliseconds.
+pub(in crate::backend) fn submit_slow(driver: &dyn Driver, timed: bool) -> SubmissionIndex {
+    let data = driver.upload(&[1]);
+    let kernel = driver.compile_source(SLOW, GridSource::Native);
+    let (iterations, groups) = match driver.info().kind {
         // Mesa's software driver ends invocations after 65535 loop iterations.
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
@@ -144,19 +144,19 @@ pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> SubmissionIn
         let words = driver.device_memory(report::REPORT_BYTES);
         bindings.push((span(words, report::REPORT_BYTES), true));
     }
-    let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &turns.to_le_bytes());
+    let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &iterations.to_le_bytes());
     driver.submit(Work::Once(&[step]), timed).unwrap()
 }
 
-pub(in crate::backend) fn a_wait_ends_at_its_timeout(driver: &dyn Driver) {
-    // On a busy machine the work may finish before the submission returns: then try again.
+pub(in crate::backend) fn wait_ends_at_its_timeout(driver: &dyn Driver) {
+    // On a busy machine the work may finish before the wait starts: then it is submitted again.
     let unfinished = (0..10).find_map(|_| {
-        let submission = slow(driver, false);
+        let submission = submit_slow(driver, false);
         let start = Instant::now();
         let reached = driver.wait(submission, Duration::from_millis(2)).unwrap();
         (!reached).then(|| (submission, start.elapsed()))
     });
-    let (submission, waited) = unfinished.expect("one wait of ten is shorter than the work");
+    let (submission, waited) = unfinished.expect("one wait of ten times out");
     assert!(waited >= Duration::from_millis(2), "{waited:?}");
     assert!(waited < Duration::from_secs(1), "{waited:?}");
     assert!(driver.wait(submission, LONG).unwrap());
@@ -165,32 +165,32 @@ pub(in crate::backend) fn a_wait_ends_at_its_timeout(driver: &dyn Driver) {
 
 pub(in crate::backend) fn each_dispatch_is_timed_once(driver: &dyn Driver) {
     let start = Instant::now();
-    let submission = slow(driver, true);
+    let submission = submit_slow(driver, true);
     assert!(driver.wait(submission, LONG).unwrap());
     let wall = start.elapsed();
     let times = driver.timings(submission).unwrap();
     assert_eq!(times.len(), 1);
     assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
     assert!(times[0] <= wall, "{times:?} of {wall:?}");
-    assert!(driver.timings(submission).is_err(), "asked for already");
+    assert!(driver.timings(submission).is_err(), "times are returned once");
 }
 
 pub(in crate::backend) fn threads_share_a_driver(driver: &dyn Driver) {
     std::thread::scope(|scope| {
         for thread in 1..=8 {
-            scope.spawn(move || double_again_and_again(driver, thread));
+            scope.spawn(move || double_repeatedly(driver, thread));
         }
     });
 }
 
-fn double_again_and_again(driver: &dyn Driver, thread: u32) {
-    let kernel = driver.compiled(DOUBLE, GridSource::Native);
+fn double_repeatedly(driver: &dyn Driver, thread: u32) {
+    let kernel = driver.compile_source(DOUBLE, GridSource::Native);
     for round in 0..20 {
         let words = vec![thread * 1000 + round; 100];
-        let src = driver.uploaded(&words);
+        let src = driver.upload(&words);
         let dst = driver.device_memory(400);
         let bindings = [(span(src, 400), false), (span(dst, 400), true)];
-        driver.done(&[dispatch(kernel, &bindings, [2, 1, 1])]);
+        driver.run_steps(&[dispatch(kernel, &bindings, [2, 1, 1])]);
         assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
         driver.free(src);
         driver.free(dst);
@@ -198,12 +198,12 @@ fn double_again_and_again(driver: &dyn Driver, thread: u32) {
 }
 
 pub(in crate::backend) fn dropping_a_busy_driver_waits(driver: Box<dyn Driver>) {
-    slow(&*driver, false);
+    submit_slow(&*driver, false);
     drop(driver);
 }
 
-pub(in crate::backend) fn abandoned_drivers_refuse_work(driver: Box<dyn Driver>) {
-    let submission = slow(&*driver, false);
+pub(in crate::backend) fn abandoned_driver_rejects_work(driver: Box<dyn Driver>) {
+    let submission = submit_slow(&*driver, false);
     driver.abandon();
     let start = Instant::now();
     for error in [

@@ -25,8 +25,8 @@ fn endless(driver: &dyn Driver) -> Step {
 
 /// An endless step of `groups` workgroups.
 fn endless_of(driver: &dyn Driver, groups: u32) -> Step {
-    let kernel = driver.compiled(ENDLESS, GridSource::Native);
-    let data = driver.uploaded(&[0, 0]);
+    let kernel = driver.compile_source(ENDLESS, GridSource::Native);
+    let data = driver.upload(&[0, 0]);
     dispatch(kernel, &[(span(data, 8), true)], [groups, 1, 1])
 }
 
@@ -139,8 +139,8 @@ fn completed_work_is_not_cancelled() {
 #[test]
 fn cancels_endless_kernel_among_launches() {
     let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(APPEND, GridSource::Native);
-    let data = driver.uploaded(&vec![0; 20 * 64]);
+    let kernel = driver.compile_source(APPEND, GridSource::Native);
+    let data = driver.upload(&vec![0; 20 * 64]);
     let part = |nth: u64| BufferRange { memory: data, offset: nth * 256, size: 256 };
     let append = |nth| dispatch_with(kernel, &[(part(nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..20).map(append).collect();

@@ -55,12 +55,12 @@ fn ptx(gpu: &Gpu, source: &str) -> String {
 #[test]
 fn kernel_sees_range_as_whole_buffer() {
     let Some(driver) = driver() else { return };
-    let (src, dst) = (driver.uploaded(&[3; 1024]), driver.device_memory(4096));
-    let kernel = driver.compiled(DOUBLE, GridSource::Native);
+    let (src, dst) = (driver.upload(&[3; 1024]), driver.device_memory(4096));
+    let kernel = driver.compile_source(DOUBLE, GridSource::Native);
     let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
     let part = BufferRange { memory: dst, offset: 16, size: 20 };
     let bindings = [(span(src, 4096), false), (part, true)];
-    driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
+    driver.run_steps(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
     let mut expected = vec![9; 1024];
     expected[4..9].fill(6);
     assert_eq!(driver.words(span(dst, 4096)), expected);
@@ -81,11 +81,11 @@ fn passes_uniforms_immediates_and_workgroup_memory() {
             let zeroed = seen[i] + seen[63 - i];
             data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
         }";
-    let kernel = driver.compiled(source, GridSource::Native);
-    let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
-    let scale = driver.uploaded(&[10, 1]);
+    let kernel = driver.compile_source(source, GridSource::Native);
+    let data = driver.upload(&(0..32).collect::<Vec<u32>>());
+    let scale = driver.upload(&[10, 1]);
     let bindings = [(span(data, 128), true), (span(scale, 8), false)];
-    driver.done(&[dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]))]);
+    driver.run_steps(&[dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]))]);
     let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
     assert_eq!(driver.words(span(data, 128)), expected);
 }
@@ -104,10 +104,10 @@ fn workgroup_memory_reaches_the_limit() {
             for (var at = i; at < {words}u; at += 256u) {{ data[at] = all[{words}u - 1u - at]; }}
         }}"
     );
-    let kernel = driver.compiled(&source, GridSource::Native);
+    let kernel = driver.compile_source(&source, GridSource::Native);
     let size = u64::from(words) * 4;
     let data = driver.device_memory(size);
-    driver.done(&[dispatch(kernel, &[(span(data, size), true)], [1, 1, 1])]);
+    driver.run_steps(&[dispatch(kernel, &[(span(data, size), true)], [1, 1, 1])]);
     let expected: Vec<u32> = (0..words).rev().collect();
     assert_eq!(driver.words(span(data, size)), expected);
 }

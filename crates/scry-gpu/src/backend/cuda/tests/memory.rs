@@ -8,12 +8,12 @@ use crate::core::driver::MemoryKind;
 #[test]
 fn odd_copy_moves_exactly_its_bytes() {
     let Some(driver) = driver() else { return };
-    let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
+    let up = driver.upload(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
     let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
     let three = |memory, offset| BufferRange { memory, offset, size: 3 };
     let copy = Command::Copy { src: three(up, 3), dst: three(memory, 5) };
-    driver.done(&[run(fill), full_barrier(), run(copy)]);
+    driver.run_steps(&[run(fill), full_barrier(), run(copy)]);
     assert_eq!(driver.words(span(memory, 12)), [0, 0x0605_0400, 0]);
 }
 
@@ -25,7 +25,7 @@ fn partial_fill_keeps_the_rest() {
         let dst = BufferRange { memory, offset, size };
         run(Command::Fill { dst, pattern })
     };
-    driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 7)]);
+    driver.run_steps(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 7)]);
     assert_eq!(driver.words(span(memory, 32)), [1, 1, 7, 7, 7, 1, 1, 1]);
 }
 
@@ -51,14 +51,14 @@ fn out_of_memory_error_has_sizes() {
     let text = error.to_string();
     assert!(text.contains("`everything`") && text.contains("bytes are free"), "{text}");
     let memory = driver.device_memory(64);
-    driver.done(&[run(Command::Fill { dst: span(memory, 64), pattern: 3 })]);
+    driver.run_steps(&[run(Command::Fill { dst: span(memory, 64), pattern: 3 })]);
     assert_eq!(driver.words(span(memory, 64)), [3; 16]);
 }
 
 #[test]
 fn rejects_invalid_ranges_and_kinds() {
     let Some(driver) = driver() else { return };
-    let up = driver.uploaded(&[1, 2]);
+    let up = driver.upload(&[1, 2]);
     let device = driver.device_memory(8);
     for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
         let error = driver.write(memory, offset, &vec![0; len]).unwrap_err();

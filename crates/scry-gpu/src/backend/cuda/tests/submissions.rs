@@ -11,7 +11,7 @@ fn dispatch_chain_runs_in_order() {
 #[test]
 fn any_length_runs_once_in_order() {
     let Some(driver) = driver() else { return };
-    bodies::lists_run_once_in_order(&*driver);
+    bodies::step_lists_run_once_in_order(&*driver);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn recordings_replay_and_may_overlap() {
 #[test]
 fn wait_ends_at_its_timeout() {
     let Some(driver) = driver() else { return };
-    bodies::a_wait_ends_at_its_timeout(&*driver);
+    bodies::wait_ends_at_its_timeout(&*driver);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn dropping_a_busy_driver_waits() {
 #[test]
 fn abandoned_driver_neither_waits_nor_submits() {
     let Some(driver) = driver() else { return };
-    bodies::abandoned_drivers_refuse_work(driver.driver);
+    bodies::abandoned_driver_rejects_work(driver.driver);
 }
 
 /// Parts of a buffer, each for one launch of a segment.
@@ -91,7 +91,7 @@ fn part(of: BufferRange, nth: u64) -> BufferRange {
 /// Segments of many small launches, each of which reads the output of another launch of the
 /// previous segment, with some fills and copies.
 fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Vec<Step> {
-    let kernel = driver.compiled(MIX, GridSource::Native);
+    let kernel = driver.compile_source(MIX, GridSource::Native);
     let round = |n: u64| {
         let (from, to) = if n.is_multiple_of(2) { (a, b) } else { (b, a) };
         let mix = move |i| {
@@ -122,10 +122,10 @@ fn distributed_launches_respect_barriers() {
     let count = PARTS * WORDS;
     let (mut a, mut b): (Vec<u32>, Vec<u32>) =
         ((0..count as u32).collect(), (0..count as u32).map(|n| n * 7).collect());
-    let (on_a, on_b) = (driver.uploaded(&a), driver.uploaded(&b));
+    let (on_a, on_b) = (driver.upload(&a), driver.upload(&b));
     let (on_a, on_b) = (span(on_a, count * 4), span(on_b, count * 4));
     let steps = mixed(&*driver, on_a, on_b, 50);
-    driver.done(&steps);
+    driver.run_steps(&steps);
     mixed_on_host(&mut a, &mut b, 50);
     assert_eq!((driver.words(on_a), driver.words(on_b)), (a.clone(), b.clone()), "at once");
     replayed(&*driver, &steps, 3);
@@ -136,10 +136,12 @@ fn distributed_launches_respect_barriers() {
 #[test]
 fn partial_submission_completes_its_prefix() {
     let Some(driver) = driver() else { return };
-    let data = driver.uploaded(&[0; 24 * 64]);
+    let data = driver.upload(&[0; 24 * 64]);
     let whole = span(data, PARTS * WORDS * 4);
-    let (kernel, stale) =
-        (driver.compiled(APPEND, GridSource::Native), driver.compiled(MIX, GridSource::Native));
+    let (kernel, stale) = (
+        driver.compile_source(APPEND, GridSource::Native),
+        driver.compile_source(MIX, GridSource::Native),
+    );
     driver.free_kernel(stale);
     let append = |nth| dispatch_with(kernel, &[(part(whole, nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..PARTS).map(append).collect();
@@ -161,7 +163,7 @@ fn partial_submission_completes_its_prefix() {
 #[test]
 fn recorded_transfers_move_exactly_their_bytes() {
     let Some(driver) = driver() else { return };
-    let from = driver.uploaded(&(0..100).collect::<Vec<u32>>());
+    let from = driver.upload(&(0..100).collect::<Vec<u32>>());
     let to = driver.device_memory(400);
     let at = |offset, size| BufferRange { memory: to, offset, size };
     let steps = [
@@ -182,9 +184,9 @@ fn recorded_transfers_move_exactly_their_bytes() {
     bytes.copy_within(8..15, 301);
     let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
     let expected: Vec<u32> = words.collect();
-    driver.done(&steps);
+    driver.run_steps(&steps);
     assert_eq!(driver.words(span(to, 400)), expected);
-    driver.done(&[run(Command::Fill { dst: span(to, 400), pattern: 0 })]);
+    driver.run_steps(&[run(Command::Fill { dst: span(to, 400), pattern: 0 })]);
     replayed(&*driver, &steps, 2);
     assert_eq!(driver.words(span(to, 400)), expected);
 }
@@ -199,8 +201,8 @@ fn empty_recording_can_be_replayed() {
 #[test]
 fn long_recording_replays_in_order() {
     let Some(driver) = driver() else { return };
-    let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, GridSource::Native);
+    let data = span(driver.upload(&[0; 16]), 64);
+    let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = |n: u32| dispatch_with(kernel, &[(data, true)], [1; 3], &n.to_le_bytes());
     let steps: Vec<Step> = (0..3000).flat_map(|n| [step(n), compute_barrier()]).collect();
     replayed(&*driver, &steps, 2);
@@ -212,8 +214,8 @@ fn long_recording_replays_in_order() {
 fn timed_submission_times_each_launch() {
     // Exclusive, because launches may be delayed while the driver loads code for other tests.
     let Some(driver) = opened(Access::exclusive()) else { return };
-    let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, GridSource::Native);
+    let data = span(driver.upload(&[0; 16]), 64);
+    let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
     let fill = run(Command::Fill { dst: data, pattern: 0 });
     let steps = [fill.clone(), step.clone(), step.clone(), compute_barrier(), step, fill];

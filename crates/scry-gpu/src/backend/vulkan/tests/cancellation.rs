@@ -36,7 +36,7 @@ const GROUPS: u32 = 4096;
 
 /// A step that launches a kernel on `data`, and on a failure report if it has one.
 fn launch(driver: &VulkanDriver, kernel: KernelId, data: MemoryId, groups: u32) -> Step {
-    let report = driver.report(kernel).map(|_| driver.uploaded(&[0; 4]));
+    let report = driver.report(kernel).map(|_| driver.upload(&[0; 4]));
     let mut bindings = vec![(span(data, 12), true)];
     bindings.extend(report.map(|report| (span(report, 16), true)));
     dispatch(kernel, &bindings, [groups, 1, 1])
@@ -64,8 +64,8 @@ fn cancellation_keeps_the_device_usable() {
 }
 
 fn cancellation_keeps_usable(driver: &VulkanDriver, source: &str) {
-    let kernel = driver.compiled(source, GridSource::Native);
-    let data = driver.uploaded(&[0; 3]);
+    let kernel = driver.compile_source(source, GridSource::Native);
+    let data = driver.upload(&[0; 3]);
     let endless = launch(driver, kernel, data, GROUPS);
     let marked = span(driver.device_memory(4), 4);
     for pattern in 1..4 {
@@ -78,16 +78,16 @@ fn cancellation_keeps_usable(driver: &VulkanDriver, source: &str) {
         assert_eq!(driver.words(marked), [pattern], "transfers are made all the same");
     }
     // The same kernel ends by itself, and the loop is entered again.
-    driver.done(&[run(Command::Fill { dst: span(data, 12), pattern: 7 })]);
-    driver.done(&[launch(driver, kernel, data, 2)]);
+    driver.run_steps(&[run(Command::Fill { dst: span(data, 12), pattern: 7 })]);
+    driver.run_steps(&[launch(driver, kernel, data, 2)]);
     assert_eq!(driver.words(span(data, 12)), [7, 7, 7 + 128]);
 }
 
 #[test]
 fn later_submissions_are_cancelled_too() {
     let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(ENDLESS, GridSource::Native);
-    let endless = launch(&driver, kernel, driver.uploaded(&[0; 3]), GROUPS);
+    let kernel = driver.compile_source(ENDLESS, GridSource::Native);
+    let endless = launch(&driver, kernel, driver.upload(&[0; 3]), GROUPS);
     let first = submitted(&driver, std::slice::from_ref(&endless));
     let last = submitted(&driver, &[full_barrier(), endless]);
     assert_eq!(ended(&driver, first), Some(Cancelled { first, last }));
@@ -98,8 +98,8 @@ fn later_submissions_are_cancelled_too() {
 #[test]
 fn replays_are_cancelled() {
     let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(ENDLESS, GridSource::Native);
-    let steps = [launch(&driver, kernel, driver.uploaded(&[0; 3]), GROUPS)];
+    let kernel = driver.compile_source(ENDLESS, GridSource::Native);
+    let steps = [launch(&driver, kernel, driver.upload(&[0; 3]), GROUPS)];
     let recording = driver.record(&steps).unwrap();
     for _ in 0..3 {
         let first = driver.submit(Work::Replay(recording), false).unwrap();

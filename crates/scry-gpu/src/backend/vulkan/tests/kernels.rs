@@ -8,10 +8,10 @@ use scry_ir::{Features, LinearisedGrid};
 fn a_kernel_doubles_its_input() {
     for driver in drivers() {
         let words: Vec<u32> = (0..1000).collect();
-        let (src, dst) = (driver.uploaded(&words), driver.device_memory(4000));
-        let kernel = driver.compiled(DOUBLE, GridSource::Native);
+        let (src, dst) = (driver.upload(&words), driver.device_memory(4000));
+        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
-        driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
+        driver.run_steps(&[dispatch(kernel, &bindings, [16, 1, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
         assert_eq!(driver.words(span(dst, 4000)), doubled);
         driver.free_kernel(kernel);
@@ -30,12 +30,12 @@ fn bound_range_appears_as_whole_buffer() {
     for driver in drivers() {
         let alignment = driver.info().binding_alignment;
         let words = vec![3; 1024];
-        let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
-        let kernel = driver.compiled(DOUBLE, GridSource::Native);
+        let (src, dst) = (driver.upload(&words), driver.device_memory(4096));
+        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
         let part = BufferRange { memory: dst, offset: alignment, size: 20 };
         let bindings = [(span(src, 4096), false), (part, true)];
-        driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
+        driver.run_steps(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
         let first = alignment as usize / 4;
         let got = driver.words(span(dst, 4096));
         for (at, word) in got.into_iter().enumerate() {
@@ -59,13 +59,13 @@ fn kernels_read_uniforms_and_immediates() {
             let zeroed = seen[i] + seen[63 - i];
             data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
         }";
-        let kernel = driver.compiled(source, GridSource::Native);
-        let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
-        let scale = driver.uploaded(&[10, 1]);
+        let kernel = driver.compile_source(source, GridSource::Native);
+        let data = driver.upload(&(0..32).collect::<Vec<u32>>());
+        let scale = driver.upload(&[10, 1]);
         // In the order of the interface: group 1 before group 3.
         let bindings = [(span(data, 128), true), (span(scale, 8), false)];
         let step = dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]));
-        driver.done(&[step]);
+        driver.run_steps(&[step]);
         let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
         assert_eq!(driver.words(span(data, 128)), expected);
     }
@@ -74,7 +74,7 @@ fn kernels_read_uniforms_and_immediates() {
 #[test]
 fn linearised_kernels_see_the_requested_grid() {
     for driver in drivers() {
-        let kernel = driver.compiled(DOUBLE, GridSource::Linearised);
+        let kernel = driver.compile_source(DOUBLE, GridSource::Linearised);
         // 10 workgroups as rows of 4: two full rows, and 2 in the last.
         let params = LinearisedGrid {
             groups: [10, 1, 1],
@@ -85,12 +85,12 @@ fn linearised_kernels_see_the_requested_grid() {
             padding: 0,
         };
         let LinearisedGrid { groups, .. } = params;
-        let params = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
+        let params = driver.upload(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
         let words: Vec<u32> = (0..640).collect();
-        let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
+        let (src, dst) = (driver.upload(&words), driver.device_memory(2560));
         let bindings =
             [(span(src, 2560), false), (span(dst, 2560), true), (span(params, 32), false)];
-        driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
+        driver.run_steps(&[dispatch(kernel, &bindings, [4, 3, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
         assert_eq!(driver.words(span(dst, 2560)), doubled);
     }
@@ -116,9 +116,9 @@ fn sum_of(count: usize) -> String {
 /// Runs [`sum_of`] until one descriptor pool is exhausted.
 fn check_sum_of(driver: &VulkanDriver, count: usize) {
     const REPEATS: usize = 300;
-    let kernel = driver.compiled(&sum_of(count), GridSource::Native);
+    let kernel = driver.compile_source(&sum_of(count), GridSource::Native);
     let ins: Vec<MemoryId> =
-        (0..count as u32).map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i])).collect();
+        (0..count as u32).map(|i| driver.upload(&[i, 10 * i, 100 * i, 1000 * i])).collect();
     let stride = driver.info().binding_alignment.max(16);
     let out = driver.device_memory(stride * REPEATS as u64);
     let part = |i: usize| BufferRange { memory: out, offset: i as u64 * stride, size: 16 };
@@ -129,10 +129,10 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
     };
     let steps: Vec<Step> = (0..REPEATS).map(step).collect();
     for _ in 0..2 {
-        driver.done(&steps);
-        driver.done(&[run(Command::Fill { dst: span(out, 16), pattern: 0 })]);
+        driver.run_steps(&steps);
+        driver.run_steps(&[run(Command::Fill { dst: span(out, 16), pattern: 0 })]);
     }
-    driver.done(&steps);
+    driver.run_steps(&steps);
     let sum: u32 = (0..count as u32).sum();
     for i in [0, 1, REPEATS / 2, REPEATS - 1] {
         let expected = [sum, 10 * sum, 100 * sum, 1000 * sum];
@@ -155,8 +155,8 @@ fn push_descriptors_and_sets_agree() {
 fn repeated_bindings_reuse_their_sets() {
     for driver in drivers() {
         let count = 12u32;
-        let kernel = driver.compiled(DOUBLE, GridSource::Native);
-        let all: Vec<_> = (0..count).map(|i| driver.uploaded(&[i + 1; 16])).collect();
+        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
+        let all: Vec<_> = (0..count).map(|i| driver.upload(&[i + 1; 16])).collect();
         let double = |from: u32, to: u32| {
             let [from, to] = [from, to].map(|i| span(all[i as usize], 64));
             dispatch(kernel, &[(from, false), (to, true)], [1; 3])
@@ -172,7 +172,7 @@ fn repeated_bindings_reuse_their_sets() {
                 steps.extend([double(from, to), compute_barrier()]);
             }
         }
-        driver.done(&steps);
+        driver.run_steps(&steps);
         for (memory, word) in all.iter().zip(expected) {
             assert_eq!(driver.words(span(*memory, 64)), [word; 16]);
         }
@@ -182,10 +182,10 @@ fn repeated_bindings_reuse_their_sets() {
 #[test]
 fn dispatches_that_mismatch_kernels_are_refused() {
     for driver in drivers() {
-        let kernel = driver.compiled(DOUBLE, GridSource::Native);
+        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let memory = driver.device_memory(64);
         let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
-        let stale = driver.compiled(DOUBLE, GridSource::Native);
+        let stale = driver.compile_source(DOUBLE, GridSource::Native);
         driver.free_kernel(stale);
         let bad = [
             dispatch(kernel, &[whole], [1, 1, 1]),
@@ -272,9 +272,9 @@ fn every_reported_feature_works() {
             eprintln!("SKIPPED, {} has no {feature}", driver.info().name);
             continue;
         }
-        let kernel = driver.compiled(source, GridSource::Native);
-        let data = driver.uploaded(&[1, 2, 3, 4]);
-        driver.done(&[dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])]);
+        let kernel = driver.compile_source(source, GridSource::Native);
+        let data = driver.upload(&[1, 2, 3, 4]);
+        driver.run_steps(&[dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])]);
         assert_eq!(driver.words(span(data, 16)), expected, "{feature}");
     }
 }

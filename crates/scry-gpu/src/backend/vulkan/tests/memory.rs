@@ -7,21 +7,21 @@ use crate::api::error::GpuError;
 fn bytes_survive_a_round_trip() {
     let Some(driver) = driver() else { return };
     let words: Vec<u32> = (0..1000).map(|i| i * 7919).collect();
-    let up = driver.uploaded(&words);
+    let up = driver.upload(&words);
     let memory = driver.device_memory(4000);
-    driver.done(&[copy(span(up, 4000), span(memory, 4000))]);
+    driver.run_steps(&[copy(span(up, 4000), span(memory, 4000))]);
     assert_eq!(driver.words(span(memory, 4000)), words);
 }
 
 #[test]
 fn copies_change_only_their_range() {
     let Some(driver) = driver() else { return };
-    let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
+    let up = driver.upload(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
     let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
     let three_odd_bytes = |memory, offset| BufferRange { memory, offset, size: 3 };
     let odd = copy(three_odd_bytes(up, 3), three_odd_bytes(memory, 5));
-    driver.done(&[run(fill), full_barrier(), odd]);
+    driver.run_steps(&[run(fill), full_barrier(), odd]);
     assert_eq!(
         driver.words(span(memory, 12)),
         [0, 0x0605_0400, 0],
@@ -37,7 +37,7 @@ fn fills_change_only_their_range() {
         let dst = BufferRange { memory, offset, size };
         run(Command::Fill { dst, pattern })
     };
-    driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
+    driver.run_steps(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
     let x = 0xdead_beef;
     assert_eq!(driver.words(span(memory, 32)), [1, 1, x, x, x, 1, 1, 1]);
 }
@@ -70,7 +70,7 @@ fn out_of_memory_lists_largest_allocations() {
 #[test]
 fn invalid_host_accesses_are_refused() {
     let Some(driver) = driver() else { return };
-    let up = driver.uploaded(&[1, 2]);
+    let up = driver.upload(&[1, 2]);
     let device = driver.device_memory(8);
     for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
         let refused = Driver::write(&driver, memory, offset, &vec![0; len]);
@@ -84,7 +84,7 @@ fn invalid_host_accesses_are_refused() {
 #[test]
 fn invalid_steps_are_refused() {
     let Some(driver) = driver() else { return };
-    let up = driver.uploaded(&[5, 6]);
+    let up = driver.upload(&[5, 6]);
     let stale = driver.device_memory(8);
     driver.free(stale);
     let whole = span(up, 8);
@@ -127,7 +127,7 @@ fn live_allocations_never_overlap() {
     let mut held: Vec<(u64, MemoryId)> = Vec::new();
     for i in 0..200 {
         let memory = driver.device_memory(size(i));
-        driver.done(&[fill(memory, i)]);
+        driver.run_steps(&[fill(memory, i)]);
         held.push((i, memory));
         if i % 3 == 2 {
             let (_, gone) = held.swap_remove(i as usize % held.len());

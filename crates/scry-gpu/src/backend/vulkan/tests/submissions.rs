@@ -9,7 +9,7 @@ fn dispatch_chains_run_in_order() {
 
 #[test]
 fn lists_run_once_in_order() {
-    drivers().iter().for_each(|driver| bodies::lists_run_once_in_order(driver));
+    drivers().iter().for_each(|driver| bodies::step_lists_run_once_in_order(driver));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn replays_may_overlap() {
 
 #[test]
 fn a_wait_ends_at_its_timeout() {
-    drivers().iter().for_each(|driver| bodies::a_wait_ends_at_its_timeout(driver));
+    drivers().iter().for_each(|driver| bodies::wait_ends_at_its_timeout(driver));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn dropping_a_busy_driver_waits() {
 #[test]
 fn abandoned_drivers_refuse_work() {
     let Some(driver) = driver() else { return };
-    bodies::abandoned_drivers_refuse_work(Box::new(driver));
+    bodies::abandoned_driver_rejects_work(Box::new(driver));
 }
 
 /// NVIDIA's driver deadlocked here before its devices were reused.
@@ -76,7 +76,7 @@ fn devices_close_while_threads_exit() {
                     let driver = driver().unwrap();
                     let memory = driver.device_memory(64);
                     let fill = Command::Fill { dst: span(memory, 64), pattern: 7 };
-                    driver.done(&[run(fill)]);
+                    driver.run_steps(&[run(fill)]);
                     assert_eq!(driver.words(span(memory, 64)), [7; 16]);
                 })
             })

@@ -17,16 +17,16 @@ fn race() {
             let dst = span(memory, 64);
             run(Command::Fill { dst, pattern })
         };
-        let kernel = driver.compiled(DOUBLE, GridSource::Native);
-        let src = driver.uploaded(&[1; 16]);
+        let kernel = driver.compile_source(DOUBLE, GridSource::Native);
+        let src = driver.upload(&[1; 16]);
         let bindings = [(span(src, 64), false), (span(memory, 64), true)];
         let double = dispatch(kernel, &bindings, [1, 1, 1]);
         let between = barrier(Stages::TRANSFER, Stages::COMPUTE);
-        driver.done(&[fill(1), between, double.clone()]);
+        driver.run_steps(&[fill(1), between, double.clone()]);
         println!("with a barrier: {}", message_count() - before);
-        driver.done(&[full_barrier(), fill(1), fill(2)]);
+        driver.run_steps(&[full_barrier(), fill(1), fill(2)]);
         println!("between fills: {}", message_count() - before);
-        driver.done(&[full_barrier(), fill(1), double]);
+        driver.run_steps(&[full_barrier(), fill(1), double]);
         println!("before a kernel: {}", message_count() - before);
     }
 }
