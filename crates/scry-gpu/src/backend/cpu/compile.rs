@@ -24,17 +24,17 @@ pub(super) struct Kernel {
 pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     if job.grid != GridSource::Native {
-        let code = "grids of any size are executed directly, without linearisation".to_owned();
-        return Err(GpuError::Driver(DriverError::new(&info.name, "compile", code, DEFECT)));
+        let text = "grids of any size are executed directly, without linearisation".to_owned();
+        return Err(GpuError::Driver(DriverError::new(&info.name, "compile", text, DEFECT)));
     }
     let code = code(job.program, job.checked)?;
-    let code = code.map_err(|refusal| too_large(info, &interface.entry_point, refusal))?;
+    let code = code.map_err(|excess| too_large(info, &interface.entry_point, excess))?;
     let workgroup_size = interface.workgroup_size;
     Ok(Kernel { code, workgroup_size, bindings: interface.bindings.len() })
 }
 
-/// Returns the machine's code for a program. Compiles on a stack that is large enough; a panic
-/// becomes an error, so that a defect of the compiler does not abort the process.
+/// Compiles a program to code of the lockstep machine, on a stack that is large enough. A panic of
+/// the compiler becomes an error.
 fn code(program: &Program, checked: bool) -> Result<Result<Code, LimitExceeded>> {
     let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
@@ -45,8 +45,8 @@ fn code(program: &Program, checked: bool) -> Result<Result<Code, LimitExceeded>>
 }
 
 /// Returns the error for a kernel that exceeds a limit of the machine.
-fn too_large(info: &DeviceInfo, kernel: &str, refusal: LimitExceeded) -> GpuError {
-    let LimitExceeded { what, needed, limit } = refusal;
+fn too_large(info: &DeviceInfo, kernel: &str, excess: LimitExceeded) -> GpuError {
+    let LimitExceeded { what, needed, limit } = excess;
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
@@ -64,8 +64,8 @@ fn too_large(info: &DeviceInfo, kernel: &str, refusal: LimitExceeded) -> GpuErro
 mod tests {
     use super::*;
 
-    /// Returns functions that call each other, with `branches` nested branches around each call.
-    fn nested(functions: usize, branches: usize) -> String {
+    /// Returns a kernel with a chain of function calls, each within `branches` nested branches.
+    fn nested_kernel(functions: usize, branches: usize) -> String {
         let level = |function: usize| {
             let open: String =
                 (0..branches).map(|n| format!("if x[{n}] != i {{ x[{n}] = i; ")).collect();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn deep_kernels_compile_on_small_stacks() {
-        let program = Program::parse(&nested(12, 80)).unwrap();
+        let program = Program::parse(&nested_kernel(12, 80)).unwrap();
         let small = thread::Builder::new().stack_size(128 << 10);
         thread::scope(|scope| {
             let compiled = small.spawn_scoped(scope, || code(&program, true)).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_limit_and_help() {
+    fn limit_error_names_limit_and_help() {
         let what = "bytes of private memory in an invocation".to_owned();
         let info = super::super::info::info();
         let error = too_large(&info, "k", LimitExceeded { what, needed: 1 << 30, limit: 1 << 20 });

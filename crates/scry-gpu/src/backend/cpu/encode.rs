@@ -15,20 +15,20 @@ use crate::core::id::Slots;
 /// Approximate bytes that are filled or copied per nanosecond.
 const BYTES_PER_NANOSECOND: u64 = 8;
 
-/// The resources that steps refer to.
+/// The resources that steps refer to by id.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a> {
     pub(super) blocks: &'a Slots<MemoryMark, Arc<Block>>,
     pub(super) kernels: &'a Slots<KernelMark, Arc<Kernel>>,
 }
 
-/// A range of an allocation, kept alive.
+/// A range of an allocation, which it keeps alive.
 struct BlockRange {
     block: Arc<Block>,
     span: Span,
 }
 
-/// A launch.
+/// A launch of a kernel, with everything that it uses.
 struct Launch {
     kernel: Arc<Kernel>,
     bindings: Vec<Span>,
@@ -45,6 +45,7 @@ enum Workgroups {
     Indirect(Box<BlockRange>),
 }
 
+/// A command with resolved resources.
 enum Operation {
     Fill { dst: BlockRange, pattern: u32 },
     Copy { src: BlockRange, dst: BlockRange },
@@ -95,8 +96,8 @@ impl Tables<'_> {
     fn launch(self, dispatch: &Dispatch) -> Result<Launch, String> {
         let kernel = self.kernels.get(dispatch.kernel).ok_or("the kernel does not exist")?.clone();
         if kernel.bindings != dispatch.bindings.len() {
-            let (has, given) = (kernel.bindings, dispatch.bindings.len());
-            return Err(format!("{given} bindings for a kernel with {has}"));
+            let (expected, actual) = (kernel.bindings, dispatch.bindings.len());
+            return Err(format!("{actual} bindings for a kernel with {expected}"));
         }
         let mut launch = Launch {
             kernel,
@@ -144,8 +145,8 @@ impl Launch {
 
     fn run(&self, machine: &Machine, stop: &CancelToken) -> Result<(), Cancelled> {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
-        // SAFETY: the blocks are held. Operations are executed one after the other, and the core
-        // keeps the host from accessing the memory that they use.
+        // SAFETY: `self.blocks` keeps the memory alive. Operations are executed one after the
+        // other, and the core keeps the host from accessing the memory that they use.
         unsafe { machine.run(&self.job(self.groups()), stop) }
     }
 
@@ -155,8 +156,8 @@ impl Launch {
             Workgroups::Direct(groups) => *groups,
             Workgroups::Indirect(counts) => {
                 let mut bytes = [0; Groups::SIZE as usize];
-                // SAFETY: the block is held. Operations are executed one after the other, and the
-                // core keeps the host from accessing the memory that they use.
+                // SAFETY: `counts` keeps the memory alive. Operations are executed one after the
+                // other, and the core keeps the host from accessing the memory that they use.
                 unsafe { counts.span.read(&mut bytes) };
                 let (counts, _) = bytes.as_chunks();
                 let counts = [0, 1, 2].map(|axis| u32::from_ne_bytes(counts[axis]));
@@ -184,7 +185,7 @@ impl Operation {
         }
     }
 
-    /// Executes it; returns the duration if it is a launch to be timed.
+    /// Executes the operation. Returns the duration if `timed` and the operation is a launch.
     fn run(
         &self,
         machine: &Machine,
@@ -206,17 +207,18 @@ impl Operation {
 
 fn fill(machine: &Machine, dst: &BlockRange, pattern: u32) {
     if pattern == 0 && dst.block.is_untouched() {
+        // The memory is zero already, and would get physical pages.
         return;
     }
     dst.block.touch();
-    // SAFETY: the block is held. Operations are executed one after the other, and the core keeps
-    // the host from accessing the memory that they use.
+    // SAFETY: `dst` keeps the memory alive. Operations are executed one after the other, and the
+    // core keeps the host from accessing the memory that they use.
     unsafe { machine.fill(dst.span, pattern) };
 }
 
 fn copy(machine: &Machine, src: &BlockRange, dst: &BlockRange) {
     dst.block.touch();
-    // SAFETY: as for fills; and the core guarantees that the ranges do not overlap.
+    // SAFETY: as in `fill`; the core guarantees that the ranges do not overlap.
     unsafe { machine.copy(src.span, dst.span) };
 }
 
@@ -226,8 +228,9 @@ impl Operations {
         self.cost
     }
 
-    /// Executes them in order; returns the duration of each launch if `timed`. After cancellation
-    /// launches are skipped, but transfers are not: data uploaded by another thread is not lost.
+    /// Executes the operations in order; returns the duration of each launch if `timed`. After a
+    /// cancellation launches are skipped, but transfers are not, so that data uploaded by another
+    /// thread is not lost.
     pub(super) fn run(
         &self,
         machine: &Machine,

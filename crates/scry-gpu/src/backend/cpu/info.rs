@@ -1,4 +1,4 @@
-//! Properties of the CPU.
+//! Queries the properties of the CPU and its memory.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,13 +12,14 @@ use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 /// Memory size in bytes where the system does not report it.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
 
-/// Maximum binding size in bytes: offsets are 32-bit.
-const MAX_BINDING: u64 = u32::MAX as u64 & !15;
+/// Maximum binding size in bytes: byte offsets are 32-bit, and sizes multiples of 16.
+const MAX_BINDING_SIZE: u64 = u32::MAX as u64 & !15;
 
-/// Maximum binding number, as in WebGPU.
+/// Maximum number of storage bindings and of uniform bindings, from WebGPU's default limit
+/// `maxBindingsPerBindGroup`.
 const MAX_BINDINGS: u32 = 1000;
 
-/// The only device of this backend.
+/// Returns the properties of the CPU, the only device of this backend.
 pub(super) fn info() -> DeviceInfo {
     let memory = total_memory().unwrap_or(UNKNOWN_MEMORY);
     DeviceInfo {
@@ -52,8 +53,8 @@ fn limits(memory: u64) -> Limits {
     let max_buffer_size = memory.min(isize::MAX as u64);
     Limits {
         max_buffer_size,
-        max_storage_binding_size: max_buffer_size.min(MAX_BINDING),
-        max_uniform_binding_size: max_buffer_size.min(MAX_BINDING),
+        max_storage_binding_size: max_buffer_size.min(MAX_BINDING_SIZE),
+        max_uniform_binding_size: max_buffer_size.min(MAX_BINDING_SIZE),
         max_storage_bindings: MAX_BINDINGS,
         max_uniform_bindings: MAX_BINDINGS,
         max_workgroup_size: [1024; 3],
@@ -93,35 +94,37 @@ fn model() -> Option<String> {
     })
 }
 
-/// Returns the machine's memory in bytes, or the limit of this process.
+/// Returns the machine's memory in bytes, or the memory limit of the control group if it is lower.
 fn total_memory() -> Option<u64> {
     static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
     *TOTAL.get_or_init(|| {
-        let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-        let limits = groups.into_iter().filter_map(number_in);
+        let limit_files =
+            ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+        let limits = limit_files.into_iter().filter_map(read_number);
         limits.chain(meminfo("MemTotal")).min()
     })
 }
 
-/// Returns the memory in bytes that can be allocated now without reclaiming any from processes.
+/// Returns the memory in bytes that can be allocated now without swapping.
 pub(super) fn available_memory() -> Option<u64> {
-    let groups = [
+    // The limit and the usage of the control group, in versions 2 and 1.
+    let group_files = [
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         (
             "/sys/fs/cgroup/memory/memory.limit_in_bytes",
             "/sys/fs/cgroup/memory/memory.usage_in_bytes",
         ),
     ];
-    let left = |(most, used)| Some(number_in(most)?.saturating_sub(number_in(used)?));
-    groups.into_iter().filter_map(left).chain(meminfo("MemAvailable")).min()
+    let free = |(limit, usage)| Some(read_number(limit)?.saturating_sub(read_number(usage)?));
+    group_files.into_iter().filter_map(free).chain(meminfo("MemAvailable")).min()
 }
 
-/// Parses a file that contains a number.
-fn number_in(path: &str) -> Option<u64> {
+/// Reads a file that contains a number and nothing else.
+fn read_number(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Returns an entry of Linux's `/proc/meminfo`, in bytes.
+/// Returns the value of an entry in Linux's `/proc/meminfo`, in bytes.
 fn meminfo(entry: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(entry)?.strip_prefix(':'))?;
@@ -144,11 +147,11 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn linux_reports_its_memory() {
+    fn linux_reports_memory() {
         let (total, available) = (total_memory().unwrap(), available_memory().unwrap());
         assert!(available <= total, "{available} of {total}");
         assert_eq!(meminfo("MemTotal").unwrap() % 1024, 0);
         assert_eq!(meminfo("NoSuchEntry"), None);
-        assert_eq!(number_in("/proc/version"), None);
+        assert_eq!(read_number("/proc/version"), None);
     }
 }

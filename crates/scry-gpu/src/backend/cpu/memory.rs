@@ -1,4 +1,4 @@
-//! Allocations, and the limits of the machine's memory.
+//! Allocations of host memory, limited by the machine's memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::backend::describe_buffer;
 /// query takes longer than a small allocation.
 const QUERY_THRESHOLD: u64 = 16 << 20;
 
-/// Accounts for allocated memory.
+/// Counts the bytes of all allocations.
 pub(super) struct Heap {
     allocated: AtomicU64,
     /// Maximum bytes of all allocations together.
@@ -28,8 +28,8 @@ impl Heap {
 
     /// Allocates zeroed memory.
     ///
-    /// The system overcommits memory, and kills processes that use too much of it. So allocations
-    /// larger than the available memory are refused.
+    /// Allocations larger than the available memory fail: the system overcommits memory, and would
+    /// kill the process when it uses too much of it.
     pub(super) fn allocate(
         self: &Arc<Self>,
         info: &DeviceInfo,
@@ -37,14 +37,15 @@ impl Heap {
         label: &str,
     ) -> Result<Block> {
         let available = if size < QUERY_THRESHOLD { None } else { info::available_memory() };
-        let room = available.unwrap_or(u64::MAX);
+        let max_size = available.unwrap_or(u64::MAX);
         let reservation = self.reserve(size);
-        let memory = usize::try_from(size).ok().filter(|_| size <= room && reservation.is_some());
+        let memory =
+            usize::try_from(size).ok().filter(|_| size <= max_size && reservation.is_some());
         match (memory.and_then(Memory::new), reservation) {
             (Some(memory), Some(reservation)) => {
                 Ok(Block { memory, untouched: AtomicBool::new(true), _reservation: reservation })
             }
-            _ => Err(self.exhausted(info, size, label, available)),
+            _ => Err(self.out_of_memory(info, size, label, available)),
         }
     }
 
@@ -54,14 +55,14 @@ impl Heap {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// Reserves a part of the capacity, if enough is left.
+    /// Reserves a part of the capacity; `None` if too little is free.
     fn reserve(self: &Arc<Self>, size: u64) -> Option<Reservation> {
-        let more = |now: u64| now.checked_add(size).filter(|then| *then <= self.capacity);
-        self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        let add = |bytes: u64| bytes.checked_add(size).filter(|sum| *sum <= self.capacity);
+        self.allocated.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
         Some(Reservation { heap: self.clone(), size })
     }
 
-    fn exhausted(
+    fn out_of_memory(
         &self,
         info: &DeviceInfo,
         size: u64,
@@ -86,7 +87,7 @@ impl Heap {
     }
 }
 
-/// A reserved part of the capacity.
+/// A reserved part of the capacity, released by the drop.
 struct Reservation {
     heap: Arc<Heap>,
     size: u64,

@@ -1,8 +1,8 @@
 //! The CPU backend: kernels run on threads of this process, without any installation.
 //!
-//! `info` returns the CPU's properties, `compile` and `memory` implement the driver's methods of
-//! that name, `encode` resolves steps to operations, and `submit` executes them in order. Commands
-//! run one after the other, so barriers are ignored.
+//! `info` queries the CPU's properties. `compile` and `memory` compile kernels and allocate memory.
+//! `encode` resolves steps to operations, and `submit` executes them in order. Commands run one
+//! after the other, so barriers are ignored.
 
 mod compile;
 mod encode;
@@ -35,7 +35,7 @@ use crate::core::driver::{
 use crate::core::id::Slots;
 use crate::lifecycle::fork_guard::Process;
 
-/// The CPU is always present.
+/// Returns the CPU, which is always available.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(vec![Box::new(CpuAdapter(info::info()))])
 }
@@ -78,7 +78,8 @@ impl CpuDriver {
         }
     }
 
-    fn refuse(&self, call: &'static str, why: String) -> GpuError {
+    /// Returns the error for a call with an internal error: it breaks a rule of the core.
+    fn defect_error(&self, call: &'static str, why: String) -> GpuError {
         GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 
@@ -96,7 +97,7 @@ impl CpuDriver {
         found.ok_or_else(|| {
             let why =
                 format!("{size} bytes at {offset} are out of bounds of allocation {memory:?}");
-            self.refuse(call, why)
+            self.defect_error(call, why)
         })
     }
 
@@ -104,7 +105,7 @@ impl CpuDriver {
     fn resolve(&self, call: &'static str, steps: &[Step]) -> Result<Operations> {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         let tables = Tables { blocks: &blocks, kernels: &kernels };
-        encode::resolve(tables, steps).map_err(|why| self.refuse(call, why))
+        encode::resolve(tables, steps).map_err(|why| self.defect_error(call, why))
     }
 }
 
@@ -122,7 +123,7 @@ impl Driver for CpuDriver {
         if self.process.has_forked() {
             return;
         }
-        // Freed after the lock is released.
+        // The lock is released first: dropping the block may take long.
         let block = write(&self.blocks).remove(memory);
         debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
     }
@@ -130,15 +131,16 @@ impl Driver for CpuDriver {
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
         let (block, span) = self.range("write", (memory, offset, data.len()))?;
         block.touch();
-        // SAFETY: the block is held, and the caller guarantees that the range is not in use.
+        // SAFETY: `block` keeps the memory alive, and the caller guarantees that the range is not
+        // in use.
         unsafe { span.write(data) };
         Ok(())
     }
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
         let (_block, span) = self.range("read", (memory, offset, out.len()))?;
-        // SAFETY: the block is held, and the caller guarantees that the copy into the range has
-        // finished.
+        // SAFETY: `_block` keeps the memory alive, and the caller guarantees that the copy into the
+        // range has finished.
         unsafe { span.read(out) };
         Ok(())
     }
@@ -178,7 +180,7 @@ impl Driver for CpuDriver {
             Work::Once(steps) => Arc::new(self.resolve("submit", steps)?),
             Work::Replay(id) => {
                 let recorded = read(&self.recordings).get(id).cloned();
-                let missing = || self.refuse("submit", format!("no recording {id:?}"));
+                let missing = || self.defect_error("submit", format!("no recording {id:?}"));
                 recorded.ok_or_else(missing)?
             }
         };

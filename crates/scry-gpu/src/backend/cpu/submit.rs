@@ -19,13 +19,13 @@ use super::{lock, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 
-/// The longest work that the submitting thread executes itself.
-const INLINE_LIMIT: Duration = Duration::from_micros(30);
+/// Maximum estimated time of a submission that the submitting thread executes itself.
+const MAX_INLINE_TIME: Duration = Duration::from_micros(30);
 
-/// How long to spin before sleeping: about the latency of a wake-up.
+/// How long a wait spins before it sleeps: about the latency of a wake-up.
 const SPIN_TIME: Duration = Duration::from_micros(10);
 
-/// How long cancelled work may take to stop.
+/// Timeout for cancelled work to stop.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The submissions of a device.
@@ -36,16 +36,16 @@ pub(super) struct Queue {
 struct Shared {
     device: String,
     machine: Machine,
-    /// Cancels submissions by their number.
+    /// Makes the machine stop submissions, by their number.
     stop: CancelToken,
     state: Mutex<State>,
     /// Signals pending work to the worker.
     work: Condvar,
     /// Signals the end of a submission.
     done: Condvar,
-    /// The last finished submission.
+    /// The number of the last finished submission.
     reached: AtomicU64,
-    /// The reason of the device loss.
+    /// The reason of the device loss, once it happened.
     failure: OnceLock<String>,
 }
 
@@ -54,9 +54,9 @@ struct State {
     pending: VecDeque<Submission>,
     /// Whether a thread is executing a submission.
     busy: bool,
-    /// The latest submission.
+    /// The number of the latest submission.
     last: u64,
-    /// The first submission stopped since the last query.
+    /// The first submission that was stopped since the last cancellation returned.
     first_stopped: Option<u64>,
     /// Number of threads that sleep until a submission is done.
     waiting: usize,
@@ -93,11 +93,11 @@ impl Queue {
     pub(super) fn submit(&self, operations: Arc<Operations>, timed: bool) -> Result<u64> {
         let shared = &self.shared;
         shared.check_alive()?;
-        let is_small = operations.cost().is_some_and(|cost| cost <= INLINE_LIMIT);
+        let is_small = operations.cost().is_some_and(|cost| cost <= MAX_INLINE_TIME);
         let mut state = shared.lock();
         let inline = is_small && !state.busy && state.pending.is_empty();
         if !inline && state.thread.is_none() {
-            state.thread = Some(shared.start()?);
+            state.thread = Some(shared.start_worker()?);
         }
         state.last += 1;
         let number = state.last;
@@ -146,8 +146,8 @@ impl Queue {
         waker.wake_by_ref();
     }
 
-    /// Cancels the submissions up to a number; returns the first that ended early, or the number
-    /// after them. `None` if they do not stop in time.
+    /// Cancels the submissions up to `number`. Returns the first one that was stopped, or the one
+    /// after `number` if all had finished; `None` if they do not stop in time.
     pub(super) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.shared.stop.at(number).request();
         if !self.wait(number, CANCEL_TIMEOUT)? {
@@ -160,8 +160,8 @@ impl Queue {
     /// Returns the durations of the launches of a finished submission, once.
     pub(super) fn timings(&self, number: u64) -> Vec<Duration> {
         let timings = &mut self.shared.lock().timings;
-        match timings.binary_search_by_key(&number, |(of, _)| *of) {
-            Ok(at) => timings.remove(at).1,
+        match timings.binary_search_by_key(&number, |(timed, _)| *timed) {
+            Ok(index) => timings.remove(index).1,
             Err(_) => Vec::new(),
         }
     }
@@ -179,7 +179,7 @@ impl Queue {
         move || shared.strong_count() == 0
     }
 
-    /// Executes no more submissions.
+    /// Stops all execution and marks the device as lost.
     pub(super) fn abandon(&self) {
         self.shared.fail("it was abandoned".to_owned());
     }
@@ -195,7 +195,8 @@ impl Queue {
         shared.work.notify_all();
         let Some(thread) = thread else { return };
         if thread.thread().id() == thread::current().id() {
-            // A waker dropped the last handle. The thread exits when it has returned.
+            // This is the worker: a waker that it called dropped the last handle of the device. The
+            // worker exits after the waker has returned.
             return;
         }
         let deadline = Instant::now() + 10 * CANCEL_TIMEOUT;
@@ -203,15 +204,15 @@ impl Queue {
             thread::sleep(Duration::from_micros(50));
         }
         if thread.is_finished() {
-            // Panics of submissions are caught, and there are no others.
+            // An error would be a panic of the thread, which catches those of submissions.
             let _ = thread.join();
         } else {
-            // The thread owns everything that it needs, and exits when the kernel ends.
+            // The thread keeps alive everything that it uses, and exits when the kernel ends.
             log::error!("{}: a kernel does not end while the device is dropped", shared.device);
         }
     }
 
-    /// Leaks the queue: its threads belong to another process.
+    /// Leaks the queue in a forked child: its threads exist only in the parent process.
     pub(super) fn leak(&self) {
         std::mem::forget(self.shared.clone());
     }
@@ -238,7 +239,7 @@ impl Shared {
 
     /// Stops all execution and marks the device as lost.
     fn fail(&self, reason: String) {
-        // The first reason is kept.
+        // An earlier reason is not replaced.
         let _ = self.failure.set(reason);
         self.stop.at(u64::MAX).request();
         let mut state = self.lock();
@@ -249,7 +250,7 @@ impl Shared {
         wake(wakers);
     }
 
-    fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
+    fn start_worker(self: &Arc<Self>) -> Result<JoinHandle<()>> {
         let shared = self.clone();
         let builder = Builder::new().name("scry-cpu queue".to_owned());
         builder.spawn(move || shared.run_worker()).map_err(|error| {
@@ -262,7 +263,7 @@ impl Shared {
     fn run_worker(&self) {
         let mut state = self.lock();
         loop {
-            if let Some(submission) = next(&mut state) {
+            if let Some(submission) = take_next(&mut state) {
                 drop(state);
                 state = self.execute(submission);
             } else if state.closed {
@@ -273,13 +274,13 @@ impl Shared {
         }
     }
 
-    /// Executes the next submission.
+    /// Executes a submission; returns the locked state after it.
     fn execute(&self, submission: Submission) -> MutexGuard<'_, State> {
         let Submission { number, operations, timed } = submission;
         let stop = self.stop.at(number);
         let run = || operations.run(&self.machine, &stop, timed);
         let outcome = catch_unwind(AssertUnwindSafe(run));
-        // Its resources are released before waiting threads are woken.
+        // Releases the resources of the submission before waiting threads are woken.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
             let why = panic_text(&*panic);
@@ -300,13 +301,13 @@ impl Shared {
         if !state.pending.is_empty() {
             self.work.notify_one();
         }
-        let reached = state.take_wakers(number);
-        if reached.is_empty() {
+        let wakers = state.take_wakers(number);
+        if wakers.is_empty() {
             return state;
         }
-        // Without the lock: a task that is woken may submit work.
+        // Wakes without the lock: a waker may submit work.
         drop(state);
-        wake(reached);
+        wake(wakers);
         self.lock()
     }
 
@@ -318,16 +319,18 @@ impl Shared {
         while !self.has_reached(number) {
             self.check_alive()?;
             if worker == Some(thread::current().id()) {
-                // A waker waits for work that only this thread can execute.
+                // A waker called by the worker waits for work that only the worker can execute.
                 return Ok(false);
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let left = left.unwrap_or(Duration::from_secs(1));
-            if left.is_zero() {
+            let remaining =
+                deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            // If the deadline overflowed, the thread sleeps again after any time.
+            let remaining = remaining.unwrap_or(Duration::from_secs(1));
+            if remaining.is_zero() {
                 return Ok(false);
             }
             state.waiting += 1;
-            let woken = self.done.wait_timeout(state, left);
+            let woken = self.done.wait_timeout(state, remaining);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting -= 1;
         }
@@ -348,7 +351,7 @@ fn wake(wakers: BTreeMap<u64, Vec<Waker>>) {
 }
 
 /// Removes the next submission, unless another one is being executed.
-fn next(state: &mut State) -> Option<Submission> {
+fn take_next(state: &mut State) -> Option<Submission> {
     if state.busy {
         return None;
     }

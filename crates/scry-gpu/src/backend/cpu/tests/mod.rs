@@ -1,4 +1,4 @@
-//! Tests of the driver's methods.
+//! Tests of the CPU driver's methods.
 
 mod cancellation;
 mod notification;
@@ -18,6 +18,7 @@ use crate::core::driver::{
     Cancelled, Driver, KernelId, MemoryId, MemoryKind, SubmissionIndex, Work,
 };
 
+/// A timeout longer than anything that a test waits for.
 const LONG: Duration = Duration::from_secs(60);
 
 fn driver() -> CpuDriver {
@@ -35,8 +36,8 @@ impl CpuDriver {
         }))
     }
 
-    /// Allocates memory with these bytes.
-    fn holding(&self, data: &[u8]) -> MemoryId {
+    /// Allocates memory that contains `data`.
+    fn allocate_with(&self, data: &[u8]) -> MemoryId {
         let memory = self.allocate(MemoryKind::Upload, data.len() as u64, "").unwrap();
         self.write(memory, 0, data).unwrap();
         memory
@@ -52,12 +53,12 @@ impl CpuDriver {
         self.submit(Work::Once(steps), false).unwrap()
     }
 
-    fn finish(&self, submission: SubmissionIndex) {
+    fn wait_for(&self, submission: SubmissionIndex) {
         assert_eq!(self.wait(submission, LONG), Ok(true));
     }
 }
 
-/// A range of an allocation.
+/// Returns a range of an allocation.
 fn span(memory: MemoryId, offset: u64, size: u64) -> BufferRange {
     BufferRange { memory, offset, size }
 }
@@ -81,8 +82,8 @@ fn dispatch(kernel: KernelId, spans: &[BufferRange], groups: [u32; 3]) -> Step {
     }))
 }
 
-/// A kernel without effect that has `buffers` bindings.
-fn empty(buffers: u32) -> Kir {
+/// Returns a kernel with `buffers` bindings that does nothing.
+fn empty_kernel(buffers: u32) -> Kir {
     let mut builder = Builder::new("empty", [1, 1, 1]);
     (0..buffers).for_each(|_| {
         builder.buffer(true);
@@ -90,13 +91,14 @@ fn empty(buffers: u32) -> Kir {
     builder.finish()
 }
 
-/// A kernel that does not end.
-fn endless() -> Kir {
+/// Returns a kernel that does not terminate.
+fn endless_kernel() -> Kir {
     let mut builder = Builder::new("endless", [1, 1, 1]);
     builder.repeat(false, |_, _| ());
     builder.finish()
 }
 
-fn is_refused<T>(result: Result<T>) -> bool {
+/// Returns whether a call failed with a driver error.
+fn is_driver_error<T>(result: Result<T>) -> bool {
     matches!(result, Err(GpuError::Driver(_)))
 }

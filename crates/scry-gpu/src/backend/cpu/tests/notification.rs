@@ -1,4 +1,4 @@
-//! Wakers of submissions.
+//! Tests of the wakers of submissions.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,15 @@ use std::time::Instant;
 
 use super::*;
 
-/// Submits a kernel that does not end, and a fill that has to wait for it.
-fn blocked(driver: &CpuDriver) -> [SubmissionIndex; 2] {
-    let kernel = driver.kernel(&endless());
-    let a = driver.holding(&[1; 16]);
+/// Submits a kernel that does not terminate, and a fill that has to wait for it.
+fn submit_blocked(driver: &CpuDriver) -> [SubmissionIndex; 2] {
+    let kernel = driver.kernel(&endless_kernel());
+    let a = driver.allocate_with(&[1; 16]);
     let hung = driver.submit_once(&[dispatch(kernel, &[], [100, 1, 1])]);
     [hung, driver.submit_once(&[fill(span(a, 0, 16), 2)])]
 }
 
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -42,7 +43,7 @@ impl Count {
 #[test]
 fn each_waker_is_woken_once() {
     let driver = driver();
-    let [hung, filled] = blocked(&driver);
+    let [hung, filled] = submit_blocked(&driver);
     let (first, second) = (Arc::new(Count::default()), Arc::new(Count::default()));
     for (submission, count) in [(hung, &first), (filled, &second), (filled, &second)] {
         assert_eq!(driver.notify(submission, &Waker::from(count.clone())), Ok(true));
@@ -50,7 +51,7 @@ fn each_waker_is_woken_once() {
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!((first.get(), second.get()), (0, 0));
     assert_eq!(driver.cancel(hung), Ok(Some(Cancelled { first: hung, last: hung })));
-    driver.finish(filled);
+    driver.wait_for(filled);
     second.wait_for(2);
     assert_eq!((first.get(), second.get()), (1, 2));
     assert_eq!(Arc::strong_count(&second), 1, "no waker is kept");
@@ -60,9 +61,9 @@ fn each_waker_is_woken_once() {
 }
 
 #[test]
-fn lost_devices_wake_everyone() {
+fn lost_device_wakes_all_wakers() {
     let driver = driver();
-    let [hung, filled] = blocked(&driver);
+    let [hung, filled] = submit_blocked(&driver);
     let count = Arc::new(Count::default());
     for submission in [hung, filled] {
         assert_eq!(driver.notify(submission, &Waker::from(count.clone())), Ok(true));
@@ -73,7 +74,7 @@ fn lost_devices_wake_everyone() {
     assert_eq!(count.get(), 3);
 }
 
-/// Drops a driver when it is woken; true if no other handle was left.
+/// A waker that drops a driver, and sends whether it had the last handle.
 struct Owner(Mutex<Option<Arc<CpuDriver>>>, Sender<bool>);
 
 impl Wake for Owner {
