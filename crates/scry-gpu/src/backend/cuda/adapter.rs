@@ -1,4 +1,4 @@
-//! CUDA adapters: the driver's devices, their properties, and opening one.
+//! CUDA adapters: enumerates the driver's devices, queries their properties, and opens them.
 
 use std::ffi::{c_char, c_int};
 use std::fs;
@@ -24,10 +24,13 @@ const NVIDIA: u32 = 0x10de;
 /// `CU_COMPUTEMODE_PROHIBITED`: the device permits no contexts.
 const PROHIBITED: c_int = 2;
 
-/// Maximum storage and uniform buffers of a kernel: 16 bytes each, with the immediates and 24 bytes
-/// of the launch's own, fit into the 4096 bytes of parameters that every GPU supports.
+/// Maximum number of storage buffers of a kernel. Every GPU supports 4096 bytes of kernel
+/// parameters: 16 for each storage or uniform buffer (address and length), the immediates, and
+/// three addresses that each launch passes.
 const MAX_STORAGE_BINDINGS: u32 = 160;
+/// Maximum number of uniform buffers of a kernel.
 const MAX_UNIFORM_BINDINGS: u32 = 64;
+/// Maximum bytes of immediates of a kernel.
 const MAX_IMMEDIATES: u32 = 256;
 
 /// A device that can be opened.
@@ -50,8 +53,8 @@ impl CudaAdapter {
     }
 }
 
-/// Returns every usable device in the driver's order: fastest first, unless CUDA_DEVICE_ORDER is
-/// set.
+/// Returns every usable device in the driver's order: the fastest first, unless the environment
+/// variable `CUDA_DEVICE_ORDER` is set.
 pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
     let mut count = 0;
     // SAFETY: the driver writes an integer.
@@ -69,7 +72,7 @@ pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
         }
     }
     if adapters.is_empty() {
-        return Err(why_none(&unusable));
+        return Err(no_usable_device(&unusable));
     }
     for reason in unusable {
         log::info!("cuda: not used: {reason}");
@@ -77,7 +80,8 @@ pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
     Ok(adapters)
 }
 
-fn why_none(unusable: &[String]) -> Absence {
+/// Returns why there is no device; `unusable` has the reason for each one that was found.
+fn no_usable_device(unusable: &[String]) -> Absence {
     if unusable.is_empty() {
         return Absence {
             reason: "NVIDIA's driver is there, but has no device".to_owned(),
@@ -92,7 +96,7 @@ fn why_none(unusable: &[String]) -> Absence {
     }
 }
 
-/// A device whose attributes are read.
+/// Queries the properties of a device that is not open.
 struct DeviceQuery {
     cuda: &'static Cuda,
     device: Device,
@@ -104,7 +108,7 @@ impl DeviceQuery {
         code.ok().map_err(explain)
     }
 
-    /// Returns an attribute; 0 where the driver does not support it.
+    /// Returns an attribute; 0 if the driver does not support it.
     fn attribute(&self, attribute: c_int) -> u32 {
         let mut value = 0;
         // SAFETY: the driver writes an integer, or returns an error.
@@ -246,13 +250,14 @@ fn driver_build() -> Option<String> {
     let text = fs::read_to_string("/sys/module/nvidia/version").ok();
     let text = text.or_else(|| {
         let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
-        build_in(&text).map(str::to_owned)
+        parse_build(&text).map(str::to_owned)
     })?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Extracts the version from the kernel module's text: the first word of digits and dots.
-fn build_in(text: &str) -> Option<&str> {
+/// Extracts the version from the kernel module's text: the first word that consists of digits and
+/// dots.
+fn parse_build(text: &str) -> Option<&str> {
     let is_version = |word: &&str| {
         word.as_bytes().contains(&b'.')
             && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -260,7 +265,7 @@ fn build_in(text: &str) -> Option<&str> {
     text.lines().next()?.split_whitespace().find(is_version)
 }
 
-/// Identifies the driver by its CUDA version and its build.
+/// Returns bytes that identify the driver: the start of the text "CUDA version, blank, build".
 fn driver_uuid(version: c_int, build: Option<&str>) -> [u8; 16] {
     let mut uuid = [0; 16];
     let text = format!("{version} {}", build.unwrap_or_default());
@@ -293,12 +298,12 @@ mod tests {
     }
 
     #[test]
-    fn kernel_module_text_contains_build() {
+    fn driver_build_is_parsed() {
         let old = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 2023\n";
-        assert_eq!(build_in(old), Some("535.129.03"));
+        assert_eq!(parse_build(old), Some("535.129.03"));
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release\n";
-        assert_eq!(build_in(open), Some("570.86.15"));
-        assert_eq!(build_in("nothing of the kind"), None);
+        assert_eq!(parse_build(open), Some("570.86.15"));
+        assert_eq!(parse_build("no version"), None);
     }
 
     #[test]
@@ -311,8 +316,9 @@ mod tests {
 
     #[test]
     fn absence_names_unsupported_devices() {
-        let absence = why_none(&["GTX 1080 has compute capability 6.1, below 7.5".to_owned()]);
+        let absence =
+            no_usable_device(&["GTX 1080 has compute capability 6.1, below 7.5".to_owned()]);
         assert!(absence.reason.contains("GTX 1080") && absence.help.contains("Turing"));
-        assert!(why_none(&[]).reason.contains("no device"));
+        assert!(no_usable_device(&[]).reason.contains("no device"));
     }
 }

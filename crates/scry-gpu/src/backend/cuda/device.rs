@@ -72,12 +72,14 @@ impl Gpu {
         self.current_for(Call::enter())
     }
 
-    /// As [`Gpu::current`], for freeing; `None` if the context was lost with all of its objects.
+    /// As [`Gpu::current`], for freeing objects; `None` if they must not be freed, because the
+    /// device is lost or abandoned.
     pub(super) fn current_to_free(&self) -> Option<Current<'_>> {
         self.current().ok()
     }
 
-    /// As [`Gpu::current`], for a query; `None` if the query might block on another thread's call.
+    /// As [`Gpu::current`], for a query; `None` if another call is in progress, which might block
+    /// it.
     pub(super) fn current_for_query(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
         Call::exclusive().map(|call| self.current_for(call)).transpose()
@@ -103,8 +105,8 @@ impl Gpu {
         code.ok().map_err(|code| self.failed(call, code))
     }
 
-    /// Logs a failed call that no caller can handle.
-    pub(super) fn note(&self, call: &'static str, code: Code) {
+    /// Logs the failure of a call that frees an object.
+    pub(super) fn log_failed_free(&self, call: &'static str, code: Code) {
         if let Err(error) = self.check(call, code) {
             log::warn!("cuda: an object was not freed: {error}");
         }
@@ -121,7 +123,8 @@ impl Gpu {
         }
     }
 
-    /// Returns the error for work that is not supported.
+    /// Returns the error for a call with an internal error, which no program should be able to
+    /// cause.
     pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
         error::refused(&self.info.name, call, why)
     }
@@ -186,7 +189,8 @@ impl Drop for Gpu {
         }
         // A lost context is released, too: without other users, the next caller that opens the
         // device gets a new one.
-        // SAFETY: it was retained once, and everything created in it holds an `Arc` of this.
+        // SAFETY: `open` retained the context once, and everything created in it holds an `Arc` of
+        // `self`, so that nothing is left.
         let code = unsafe { (self.api.device_primary_ctx_release)(self.device) };
         if let Err(code) = code.ok() {
             log::debug!("cuda: the context was not released: {}", error::explain(self.api, code));
@@ -194,9 +198,10 @@ impl Drop for Gpu {
     }
 }
 
-/// Keeps the device's context current on this thread.
+/// A guard that keeps the device's context current on this thread.
 pub(super) struct Current<'a> {
     gpu: &'a Gpu,
+    /// Whether the context was pushed, because it was not current before.
     pushed: bool,
     /// Ends when the guard is dropped.
     _call: Call,
@@ -210,7 +215,7 @@ impl Drop for Current<'_> {
             let mut popped = Context::NULL;
             // SAFETY: the context was pushed on this thread; the driver writes a handle.
             let code = unsafe { (self.gpu.api.ctx_pop_current)(&raw mut popped) };
-            // If it fails, the context is lost, which the next call reports.
+            // A failure means that the context is lost, which the next call reports.
             let _ = code.ok();
         }
     }

@@ -10,8 +10,8 @@
 //!
 //! `queue::submit` executes steps: `overlap` distributes them over the streams of `stream` and
 //! decides which of them use programmatic dependent launch; `encode`, `params` and
-//! `declared_params` encode them for the driver; `cublas` multiplies, `graph` records, `timeline`
-//! orders all submissions, `timing` measures.
+//! `declared_params` encode them for the driver. `cublas` computes matrix products, `graph` makes
+//! CUDA graphs of recordings, `timeline` orders all submissions, `timing` measures launches.
 
 mod adapter;
 mod compile;
@@ -30,7 +30,7 @@ use self::device::Gpu;
 use self::ffi::driver_api::Cuda;
 pub(super) use self::ffi::library_status::libraries;
 use self::memory::{Block, Heap};
-use self::queue::cublas;
+use self::queue::cublas::LazyBlas;
 use self::queue::encode::{Blocks, Kernels, Tables};
 use self::queue::graph::Graph;
 use self::queue::submit::Queue;
@@ -57,11 +57,11 @@ pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     Ok(boxed.collect())
 }
 
-/// An open device. The fields are dropped in order: users come before what they use.
+/// An open device. Fields are dropped in declaration order: users before the objects they use.
 struct CudaDriver {
     recordings: RwLock<Slots<RecordingMark, Graph>>,
     kernels: RwLock<Kernels>,
-    blas: cublas::Slot,
+    blas: LazyBlas,
     queue: Queue,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
@@ -73,7 +73,7 @@ impl CudaDriver {
         Ok(Self {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
-            blas: cublas::Slot::default(),
+            blas: LazyBlas::default(),
             queue: Queue::new(&gpu)?,
             blocks: RwLock::default(),
             heap: Heap::new(&gpu)?,
@@ -106,11 +106,11 @@ impl Driver for CudaDriver {
     }
 
     fn free(&self, memory: MemoryId) {
-        // Then the memory is leaked; and in a forked child the lock may stay locked.
+        // The memory is leaked. In a forked child the lock may be held forever.
         if self.gpu.is_abandoned() {
             return;
         }
-        // Freed after the lock is released.
+        // The lock is released first: dropping the block calls the driver.
         let block = write(&self.blocks).remove(memory);
         debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
     }

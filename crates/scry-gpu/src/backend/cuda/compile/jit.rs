@@ -1,4 +1,4 @@
-//! The driver's compiler: PTX to machine code.
+//! Compiles PTX to machine code by the driver's compiler.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 
@@ -7,7 +7,7 @@ use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, LinkState, Module, jit};
 
 /// Bytes of each compiler log.
-const LOG: usize = 16 << 10;
+const LOG_SIZE: usize = 16 << 10;
 
 /// Buffers for the compiler's messages.
 struct Logs {
@@ -17,13 +17,13 @@ struct Logs {
 
 impl Logs {
     fn new() -> Self {
-        Self { info: vec![0; LOG], error: vec![0; LOG] }
+        Self { info: vec![0; LOG_SIZE], error: vec![0; LOG_SIZE] }
     }
 
-    /// Returns the options that make the compiler write to the buffers, and their values. The last
-    /// byte is reserved for a zero.
+    /// Returns the options that make the compiler write to the buffers, and their values, each
+    /// passed as a pointer. The last byte of a buffer is reserved for a zero.
     fn options(&mut self) -> ([i32; 4], [*mut c_void; 4]) {
-        let size = std::ptr::without_provenance_mut(LOG - 1);
+        let size = std::ptr::without_provenance_mut(LOG_SIZE - 1);
         let keys = [jit::INFO_LOG, jit::INFO_LOG_SIZE, jit::ERROR_LOG, jit::ERROR_LOG_SIZE];
         let (info, error) = (self.info.as_mut_ptr(), self.error.as_mut_ptr());
         (keys, [info.cast(), size, error.cast(), size])
@@ -36,7 +36,7 @@ fn text(log: &[u8]) -> String {
     text.to_string_lossy().trim().to_owned()
 }
 
-/// A compilation.
+/// A compilation of PTX by the driver's linker.
 struct Linker<'a> {
     gpu: &'a Gpu,
     state: LinkState,
@@ -46,9 +46,9 @@ struct Linker<'a> {
     _values: Box<[*mut c_void; 4]>,
 }
 
-/// Compiles PTX for the device. Errors contain `kernel` and the compiler's log. The device's
-/// context must be current.
-pub(crate) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
+/// Compiles PTX for the device; returns the cubin. Errors contain `kernel` and the compiler's log.
+/// The device's context must be current.
+pub(crate) fn compile(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     let linker = Linker::new(gpu)?;
     let ptx = CString::new(ptx).map_err(|error| gpu.refused("cuLinkAddData", error.to_string()))?;
     linker.add(kernel, &ptx)?;
@@ -60,8 +60,8 @@ pub(crate) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
     Ok(cubin)
 }
 
-/// Loads PTX, which the driver compiles without the linker. The context must be current.
-pub(crate) fn module(gpu: &Gpu, kernel: &str, ptx: &CStr) -> Result<Module> {
+/// Loads PTX as a module: the driver compiles it without the linker. The context must be current.
+pub(crate) fn load_ptx(gpu: &Gpu, kernel: &str, ptx: &CStr) -> Result<Module> {
     let mut logs = Logs::new();
     let (mut keys, mut values) = logs.options();
     let mut module = Module::NULL;
@@ -73,7 +73,7 @@ pub(crate) fn module(gpu: &Gpu, kernel: &str, ptx: &CStr) -> Result<Module> {
         (gpu.api.module_load_data)(&raw mut module, text, count, keys, values)
     };
     let loaded = gpu.check("cuModuleLoadDataEx", code);
-    loaded.map_err(|error| explained(error, kernel, &text(&logs.error)))?;
+    loaded.map_err(|error| add_log(error, kernel, &text(&logs.error)))?;
     Ok(module)
 }
 
@@ -125,7 +125,7 @@ impl<'a> Linker<'a> {
 
     fn check(&self, call: &'static str, kernel: &str, code: Code) -> Result<()> {
         let log = || text(&self.logs.error);
-        self.gpu.check(call, code).map_err(|error| explained(error, kernel, &log()))
+        self.gpu.check(call, code).map_err(|error| add_log(error, kernel, &log()))
     }
 }
 
@@ -140,7 +140,7 @@ impl Drop for Linker<'_> {
 }
 
 /// Adds the kernel's name and the compiler's log to an error.
-fn explained(mut error: GpuError, kernel: &str, log: &str) -> GpuError {
+fn add_log(mut error: GpuError, kernel: &str, log: &str) -> GpuError {
     if let GpuError::Driver(DriverError { code, .. }) = &mut error {
         *code = format!("kernel `{kernel}`: {code}");
         if !log.is_empty() {
@@ -160,21 +160,21 @@ mod tests {
             let code = "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned();
             GpuError::Driver(DriverError::new("GPU", "cuLinkAddData", code, "update it"))
         };
-        let text = explained(error(), "double", "ptxas fatal: Unresolved extern").to_string();
+        let text = add_log(error(), "double", "ptxas fatal: Unresolved extern").to_string();
         assert_eq!(
             text,
             "cuLinkAddData failed on GPU: kernel `double`: CUDA_ERROR_INVALID_PTX (218): a PTX JIT \
              compilation failed; the driver's compiler says:\nptxas fatal: Unresolved extern\n\
              help: update it"
         );
-        assert!(!explained(error(), "double", "").to_string().contains("says"));
+        assert!(!add_log(error(), "double", "").to_string().contains("says"));
     }
 
     #[test]
     fn log_ends_at_first_zero() {
         let mut logs = Logs::new();
         let (_, [info, size, ..]) = logs.options();
-        assert_eq!((info.cast(), size.addr()), (logs.info.as_mut_ptr(), LOG - 1));
+        assert_eq!((info.cast(), size.addr()), (logs.info.as_mut_ptr(), LOG_SIZE - 1));
         logs.info[..6].copy_from_slice(b" said\n");
         assert_eq!(text(&logs.info), "said");
         assert_eq!(text(&logs.error), "");

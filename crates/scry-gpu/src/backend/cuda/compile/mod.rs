@@ -1,5 +1,5 @@
-//! Compiles WGSL programs: PTX is generated, which the driver compiles unless the disk cache has
-//! the compiled code.
+//! Compiles WGSL programs: generates PTX, which the driver compiles unless the disk cache has the
+//! compiled code.
 
 mod jit;
 pub(super) mod native;
@@ -33,8 +33,8 @@ pub(super) struct Kernel {
     pub(super) bindings: usize,
     /// Bytes of the immediate block.
     pub(super) immediates: usize,
-    /// Blocks resident on the device at once, for kernels that read workgroup counts.
-    pub(super) resident: Option<u32>,
+    /// Blocks resident on the device at once: the grid of kernels that read workgroup counts.
+    pub(super) resident_blocks: Option<u32>,
     /// Registers per thread.
     pub(super) registers: u32,
     /// Bytes of local memory per thread: arrays and register spills.
@@ -46,7 +46,7 @@ pub(super) struct Kernel {
     gpu: Arc<Gpu>,
 }
 
-/// The number of bindings and immediate bytes of a kernel's dispatches.
+/// The numbers of bindings and of bytes of immediates that a kernel's dispatches have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signature {
     pub(super) bindings: usize,
@@ -64,37 +64,37 @@ pub(super) struct Image {
     /// Bytes of dynamic shared memory.
     pub(super) dynamic_shared: u32,
     /// A cubin, which the disk cache stores; or zero-terminated PTX.
-    pub(super) cubin: Vec<u8>,
+    pub(super) code: Vec<u8>,
 }
 
 impl Image {
-    /// Returns whether this is a cubin. The driver gets no length, and treats everything that is
-    /// not ELF as zero-terminated text.
-    pub(super) fn is_compiled(&self) -> bool {
-        self.cubin.starts_with(b"\x7fELF")
+    /// Returns whether the code is a cubin. The driver is not passed a length: it treats everything
+    /// that is not ELF as zero-terminated text.
+    pub(super) fn is_cubin(&self) -> bool {
+        self.code.starts_with(b"\x7fELF")
     }
 }
 
-/// Compiles a program, through the disk cache if there is one. The registers are limited, unless
-/// the kernel needs more.
+/// Compiles a program, through the disk cache if there is one. First bounds the registers; if the
+/// kernel then spills, also compiles it without the bound, and returns the one that spills less.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
-    let translation = Translation::find_or_make(gpu, job, true)?;
+    let translation = Translation::load_or_generate(gpu, job, true)?;
     let digest = translation.digest;
-    let bounded = make(gpu, job, translation, true)?;
+    let bounded = compile_translation(gpu, job, translation, true)?;
     if bounded.local_bytes == 0 {
         return Ok(bounded);
     }
-    let unbounded = Translation::find_or_make(gpu, job, false)?;
-    if unbounded.digest == digest {
+    let translation = Translation::load_or_generate(gpu, job, false)?;
+    if translation.digest == digest {
         return Ok(bounded);
     }
-    let free = make(gpu, job, unbounded, false)?;
-    Ok(if free.local_bytes < bounded.local_bytes { free } else { bounded })
+    let unbounded = compile_translation(gpu, job, translation, false)?;
+    Ok(if unbounded.local_bytes < bounded.local_bytes { unbounded } else { bounded })
 }
 
 /// Compiles with the driver, unless the disk cache has the cubin of the same PTX.
-fn make(
+fn compile_translation(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
     translation: Translation,
@@ -108,25 +108,26 @@ fn make(
         return Ok(kernel);
     }
     let (translation, ptx) = translation.with_text(gpu, job, bounded)?;
-    let cubin = jit::cubin(gpu, &translation.entry, ptx)?;
-    let image = image(job, &translation, cubin);
+    let cubin = jit::compile(gpu, &translation.entry, ptx)?;
+    let image = image_for(job, &translation, cubin);
     let kernel = Kernel::load(gpu, &image, signature(job))?;
-    if let Some(disk) = translation::disk(job) {
-        disk.store(job.key, variant(job, &translation), &image.cubin);
+    if let Some(disk) = translation::disk_cache(job) {
+        disk.store(job.key, variant(job, &translation), &image.code);
         translation.store(job, bounded);
     }
     Ok(kernel)
 }
 
-/// Loads a kernel by its translation from the disk cache, if there is a valid entry.
+/// Loads the kernel of a translation from the disk cache; `None` if there is no valid entry.
 fn load_cached(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
     translation: &Translation,
 ) -> Result<Option<Kernel>> {
-    let stored = translation::disk(job).and_then(|it| it.load(job.key, variant(job, translation)));
-    let cached = stored.map(|cubin| image(job, translation, cubin));
-    if let Some(cached) = cached.filter(Image::is_compiled) {
+    let stored =
+        translation::disk_cache(job).and_then(|it| it.load(job.key, variant(job, translation)));
+    let cached = stored.map(|code| image_for(job, translation, code));
+    if let Some(cached) = cached.filter(Image::is_cubin) {
         match Kernel::load(gpu, &cached, signature(job)) {
             Ok(kernel) => return Ok(Some(kernel)),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is unusable: {error}"),
@@ -141,13 +142,13 @@ fn variant(job: &CompileJob<'_>, translation: &Translation) -> Variant<'static> 
     Variant { grid: job.grid, part: Part::CompiledFrom(translation.digest) }
 }
 
-fn image(job: &CompileJob<'_>, translation: &Translation, cubin: Vec<u8>) -> Image {
+fn image_for(job: &CompileJob<'_>, translation: &Translation, code: Vec<u8>) -> Image {
     Image {
         entry: translation.entry.clone(),
         params: translation.params.clone(),
         workgroup: job.program.interface().workgroup_size,
         dynamic_shared: translation.dynamic_shared,
-        cubin,
+        code,
     }
 }
 
@@ -168,9 +169,9 @@ impl Kernel {
         kernel.block = image.workgroup;
         kernel.dynamic_shared = image.dynamic_shared;
         // From here on, the drop unloads it.
-        kernel.module = match CStr::from_bytes_with_nul(&image.cubin) {
-            Ok(ptx) if !image.is_compiled() => jit::module(gpu, &image.entry, ptx)?,
-            _ => load_module(gpu, &image.cubin)?,
+        kernel.module = match CStr::from_bytes_with_nul(&image.code) {
+            Ok(ptx) if !image.is_cubin() => jit::load_ptx(gpu, &image.entry, ptx)?,
+            _ => load_cubin(gpu, &image.code)?,
         };
         kernel.find_function(&image.entry)?;
         kernel.prepare()?;
@@ -195,7 +196,7 @@ impl Kernel {
             dynamic_shared: 0,
             bindings: signature.bindings,
             immediates: signature.immediates,
-            resident: None,
+            resident_blocks: None,
             registers: 0,
             local_bytes: 0,
             native: None,
@@ -216,32 +217,32 @@ impl Kernel {
         self.gpu.check("cuModuleGetFunction", code)
     }
 
-    /// Sets the kernel's shared memory, and reads its resource use.
+    /// Reads the kernel's resource use, and requests its shared memory.
     fn prepare(&mut self) -> Result<()> {
         self.registers = self.attribute(function_attribute::REGISTERS)?;
         self.local_bytes = self.attribute(function_attribute::LOCAL_BYTES)?;
-        self.ask_for_shared()?;
+        self.request_shared_memory()?;
         if self.params.contains(&Param::Counts) {
-            self.resident = Some(self.resident()?);
+            self.resident_blocks = Some(self.resident_blocks()?);
         }
         Ok(())
     }
 
-    fn ask_for_shared(&self) -> Result<()> {
+    fn request_shared_memory(&self) -> Result<()> {
         if self.dynamic_shared == 0 {
             return Ok(());
         }
-        let most = c_int::try_from(self.dynamic_shared).unwrap_or(c_int::MAX);
+        let bytes = c_int::try_from(self.dynamic_shared).unwrap_or(c_int::MAX);
         // SAFETY: the function is alive.
         let code = unsafe {
             let set = self.gpu.api.func_set_attribute;
-            set(self.function, function_attribute::MAX_DYNAMIC_SHARED, most)
+            set(self.function, function_attribute::MAX_DYNAMIC_SHARED, bytes)
         };
         self.gpu.check("cuFuncSetAttribute", code)
     }
 
     /// Returns the blocks resident on the device at once, at least one.
-    fn resident(&self) -> Result<u32> {
+    fn resident_blocks(&self) -> Result<u32> {
         let threads: u32 = self.block.iter().product();
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
         let (mut blocks, shared) = (0, self.dynamic_shared as usize);
@@ -266,11 +267,11 @@ impl Kernel {
     }
 }
 
-fn load_module(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
+fn load_cubin(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
     let mut module = Module::NULL;
     let (start, none) = (cubin.as_ptr().cast(), std::ptr::null_mut());
-    // SAFETY: the driver created the code, and the disk cache has checked its checksum; the driver
-    // reads the image and writes a handle.
+    // SAFETY: NVIDIA's compiler created the code, and the disk cache has checked its checksum; the
+    // driver reads the code and writes a handle.
     let code = unsafe { (gpu.api.module_load_data)(&raw mut module, start, 0, none, none.cast()) };
     gpu.check("cuModuleLoadDataEx", code)?;
     Ok(module)

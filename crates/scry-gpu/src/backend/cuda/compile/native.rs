@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::jit;
-use super::nvrtc::{Built, Device, Failure, Nvrtc};
+use super::nvrtc::{Device, Failure, Nvrtc, Output};
 use super::{Image, Kernel, Signature};
 use crate::backend::cuda::device::Gpu;
 use crate::backend::cuda::ffi::types::{Code, Function, attribute, function_attribute};
-use crate::backend::cuda::queue::cublas::{Blas, Slot};
+use crate::backend::cuda::queue::cublas::{Blas, LazyBlas};
 use crate::backend::cuda::queue::declared_params::{self, DeclaredParams};
 use crate::backend::cuda::queue::params::{self, Range};
 
@@ -17,13 +17,13 @@ use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
 use crate::core::driver::{GridSource, NativeJob, RoutineJob};
 
-/// The launch method of a native kernel.
+/// How a native kernel is launched.
 pub(crate) enum Native {
-    /// With its parameters in one block; the maximum bytes of the block.
+    /// With all parameters in one block of at most this many bytes.
     Packed(NativeInterface, usize),
-    /// With its parameters in a list, as declared.
+    /// With a list of the parameters that the interface declares.
     Declared(DeclaredParams),
-    /// As a cuBLAS call.
+    /// By a call of cuBLAS, for a matrix product.
     Product(Arc<Blas>, Routine),
 }
 
@@ -43,37 +43,37 @@ impl Native {
 pub(crate) fn compile(gpu: &Arc<Gpu>, driver: c_int, job: &NativeJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
     let interface = &job.spec.interface;
-    let signature = Signature::of(interface);
-    let image = |cubin| Image {
+    let signature = Signature::for_interface(interface);
+    let image_for = |code| Image {
         entry: job.entry.to_owned(),
         params: Vec::new(),
         workgroup: interface.block(),
         dynamic_shared: interface.shared_bytes(),
-        cubin,
+        code,
     };
-    // The source is the input of the compilation.
+    // There is no generated code: the source itself, which is in the key, is compiled.
     let variant = Variant { grid: GridSource::Native, part: Part::Compiled(b"") };
-    let cached = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
-    if let Some(cached) = cached.filter(Image::is_compiled) {
+    let cached = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image_for);
+    if let Some(cached) = cached.filter(Image::is_cubin) {
         match load(gpu, driver, &cached, job, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is unusable: {error}"),
         }
         gpu.check_alive()?;
     }
-    let image = image(code(gpu, driver, job)?);
+    let image = image_for(compile_source(gpu, driver, job)?);
     let loaded = load(gpu, driver, &image, job, signature);
-    let kernel = loaded.map_err(|error| refused_by_jit(job, error))?;
-    if let Some(disk) = job.cache.filter(|_| image.is_compiled()) {
-        disk.store(job.key, variant, &image.cubin);
+    let kernel = loaded.map_err(|error| to_source_error(job, error))?;
+    if let Some(disk) = job.cache.filter(|_| image.is_cubin()) {
+        disk.store(job.key, variant, &image.code);
     }
     Ok(kernel)
 }
 
-/// Loads a routine of cuBLAS.
+/// Returns the kernel of a cuBLAS routine.
 pub(crate) fn load_routine(
     gpu: &Arc<Gpu>,
-    blas: &Slot,
+    blas: &LazyBlas,
     driver: c_int,
     job: &RoutineJob<'_>,
 ) -> Result<Kernel> {
@@ -81,11 +81,11 @@ pub(crate) fn load_routine(
     let unknown = || gpu.refused("load_routine", format!("there is no routine `{}`", job.name));
     let routine = Routine::from_name(job.name).ok_or_else(unknown)?;
     let native = Native::Product(blas.get(gpu, driver)?, routine);
-    Ok(Kernel::without_code(gpu, native, Signature::of(job.interface)))
+    Ok(Kernel::without_code(gpu, native, Signature::for_interface(job.interface)))
 }
 
 impl Signature {
-    fn of(interface: &NativeInterface) -> Self {
+    fn for_interface(interface: &NativeInterface) -> Self {
         Self {
             bindings: interface.binding_count(),
             immediates: interface.immediate_bytes() as usize,
@@ -93,7 +93,8 @@ impl Signature {
     }
 }
 
-/// Loads a compiled kernel if the device can run it with this block size.
+/// Loads a compiled kernel. An error if the device cannot run it with its block size, or if its
+/// parameters differ from the declared ones.
 fn load(
     gpu: &Arc<Gpu>,
     driver: c_int,
@@ -104,45 +105,53 @@ fn load(
     let mut kernel = Kernel::load(gpu, image, signature)?;
     let interface = &job.spec.interface;
     let threads = interface.block().iter().map(|n| u64::from(*n)).product();
-    let most = kernel.attribute(function_attribute::MAX_THREADS)?;
-    if threads > u64::from(most) {
-        return Err(too_many_threads(gpu, job.entry, threads, most));
+    let max_threads = kernel.attribute(function_attribute::MAX_THREADS)?;
+    if threads > u64::from(max_threads) {
+        return Err(too_many_threads(gpu, job.entry, threads, max_threads));
     }
-    let accepted = parameters(gpu, kernel.function);
+    let actual = query_parameters(gpu, kernel.function);
     kernel.native = Some(match interface.declared_parameters() {
         Some(_) => {
-            declared_params::check(job.entry, interface, accepted.as_deref())?;
+            declared_params::check(job.entry, interface, actual.as_deref())?;
             Native::Declared(DeclaredParams::new(gpu, driver, interface)?)
         }
-        None => Native::Packed(interface.clone(), block_size(job.entry, interface, accepted)?),
+        None => {
+            let size = parameter_block_size(job.entry, interface, actual)?;
+            Native::Packed(interface.clone(), size)
+        }
     });
     Ok(kernel)
 }
 
-/// Returns the bytes of all parameters; an error if they differ from the declared ones.
-fn block_size(
+/// Returns the bytes of the block of all parameters; an error if they differ from the declared
+/// ones. `actual` has the offset and size of each parameter of the kernel, if the driver reports
+/// them.
+fn parameter_block_size(
     entry: &str,
     interface: &NativeInterface,
-    accepted: Option<Vec<(usize, usize)>>,
+    actual: Option<Vec<(usize, usize)>>,
 ) -> Result<usize> {
     let declared = interface.parameter_bytes();
-    let ends = |accepted: Vec<(usize, usize)>| accepted.iter().map(|(at, size)| at + size).max();
-    match accepted.map(|accepted| ends(accepted).unwrap_or(0)) {
-        Some(accepted) if !fits(accepted, declared) => Err(misdeclared(entry, interface, accepted)),
-        accepted => Ok(accepted.unwrap_or(declared)),
+    let end = |actual: Vec<(usize, usize)>| actual.iter().map(|(at, size)| at + size).max();
+    match actual.map(|actual| end(actual).unwrap_or(0)) {
+        Some(actual) if !is_filled_by(actual, declared) => {
+            Err(size_mismatch(entry, interface, actual))
+        }
+        actual => Ok(actual.unwrap_or(declared)),
     }
 }
 
-/// Returns offset and size of each parameter of a kernel, where the driver supports it.
-fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
-    /// An upper bound: kernels have at most 32 KiB of parameters.
-    const MAX_PARAM_BYTES: usize = 32 << 10;
+/// Returns offset and size of each parameter of a kernel; `None` if the driver does not report
+/// them.
+fn query_parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
+    /// An upper bound of their number: kernels have at most 32 KiB of parameters.
+    const MAX_PARAMS: usize = 32 << 10;
     let symbol = gpu.api.optional_function(c"cuFuncGetParamInfo")?;
     // SAFETY: the signature is that of the driver's header.
     let get_param_info: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
         unsafe { std::mem::transmute(symbol) };
     let mut found = Vec::new();
-    for index in 0..MAX_PARAM_BYTES {
+    for index in 0..MAX_PARAMS {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is alive; the driver writes two integers.
         match unsafe { get_param_info(function, index, &raw mut offset, &raw mut size) } {
@@ -154,19 +163,19 @@ fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     None
 }
 
-/// Returns whether `declared` bytes of values fill the `accepted` bytes of a kernel: a structure
-/// may end in padding.
-fn fits(accepted: usize, declared: usize) -> bool {
-    (accepted..accepted + 8).contains(&declared)
+/// Returns whether `declared` bytes of values fill the `actual` bytes of a kernel's parameters. A
+/// few bytes more are allowed: the immediates may be a structure that ends in padding.
+fn is_filled_by(actual: usize, declared: usize) -> bool {
+    (actual..actual + 8).contains(&declared)
 }
 
-fn misdeclared(entry: &str, interface: &NativeInterface, accepted: usize) -> GpuError {
+fn size_mismatch(entry: &str, interface: &NativeInterface, actual: usize) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
         problem: format!(
-            "the kernel takes {accepted} bytes, but {} are declared: {} for {} buffers and their \
+            "the kernel takes {actual} bytes, but {} are declared: {} for {} buffers and their \
              lengths, {} of immediates",
             interface.parameter_bytes(),
             interface.parameter_bytes() - interface.immediate_bytes() as usize,
@@ -179,14 +188,14 @@ fn misdeclared(entry: &str, interface: &NativeInterface, accepted: usize) -> Gpu
     })
 }
 
-fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError {
+fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, max_threads: u32) -> GpuError {
     GpuError::TooLarge(TooLargeError {
         label: None,
         function: None,
         what: format!("the block of kernel `{entry}`"),
         requested: format!("{threads} threads"),
         device: gpu.info.name.clone(),
-        limit: format!("{most} threads of this kernel"),
+        limit: format!("{max_threads} threads of this kernel"),
         limit_name: "MAX_THREADS_PER_BLOCK, by its registers and shared memory",
         help: "use smaller blocks, or bound its registers (__launch_bounds__ in CUDA C, \
                  .maxntid in PTX)"
@@ -194,12 +203,13 @@ fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError
     })
 }
 
-/// Returns a cubin for a source, or zero-terminated PTX to be compiled when it is loaded.
-fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
+/// Compiles a source to a cubin, or to zero-terminated PTX that the driver compiles when it is
+/// loaded.
+fn compile_source(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     let ptx = match job.spec.language {
-        Language::CudaC => match cuda_c(gpu, driver, job)? {
-            Built::Ptx(ptx) => ptx,
-            Built::Cubin(cubin) => return Ok(cubin),
+        Language::CudaC => match compile_cuda_c(gpu, driver, job)? {
+            Output::Ptx(ptx) => ptx,
+            Output::Cubin(cubin) => return Ok(cubin),
         },
         _ => job.source.to_owned(),
     };
@@ -207,7 +217,7 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     if overaligns_shared(&ptx) || is_arch_specific(&ptx) {
         return Ok([ptx.as_bytes(), b"\0"].concat());
     }
-    jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
+    jit::compile(gpu, job.entry, ptx).map_err(|error| to_source_error(job, error))
 }
 
 /// Returns whether PTX has dynamic shared memory with an alignment above 16 bytes. The driver's
@@ -216,26 +226,26 @@ fn overaligns_shared(ptx: &str) -> bool {
     ptx.split(".extern").skip(1).any(|rest| {
         let line = &rest[..rest.find(';').unwrap_or(rest.len())];
         let shared = line.trim_start().starts_with(".shared");
-        let number = line.split_once(".align").map(|(_, rest)| first_name(rest));
+        let number = line.split_once(".align").map(|(_, rest)| first_word(rest));
         shared && number.and_then(|number| number.parse().ok()).is_some_and(|align: u32| align > 16)
     })
 }
 
-/// Returns whether PTX targets one architecture only, such as `sm_90a`. The driver's linker
-/// compiles it as relocatable code, in which tensor core instructions no longer overlap others.
+/// Returns whether PTX targets one architecture only, such as `sm_90a`. The driver's linker would
+/// compile it as relocatable code, in which tensor core instructions do not overlap others.
 fn is_arch_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
-    line.is_some_and(|line| first_name(line).ends_with('a'))
+    line.is_some_and(|line| first_word(line).ends_with('a'))
 }
 
 /// Compiles CUDA C by NVRTC.
-fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
+fn compile_cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Output> {
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
     let device = Device { capability: (major * 10 + minor) as c_int, driver };
     let nvrtc = Nvrtc::shared(driver)?;
-    let built = nvrtc.compile(job.source, job.entry, device);
-    built.map_err(|failure| match failure {
+    let output = nvrtc.compile(job.source, job.entry, device);
+    output.map_err(|failure| match failure {
         Failure::Rejected(log) => {
             let help = format!("correct the source; NVRTC {} says", nvrtc.version_text());
             source_error(gpu, job, log, help)
@@ -255,8 +265,8 @@ fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, help: String) -> Gp
     })
 }
 
-/// Turns an error of the driver's compiler into one of the source.
-fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
+/// Converts an error of the driver's compiler to a source error; returns other errors unchanged.
+fn to_source_error(job: &NativeJob<'_>, error: GpuError) -> GpuError {
     match error {
         GpuError::Driver(DriverError {
             device,
@@ -285,48 +295,50 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
         [] => "it has no kernels".to_owned(),
         names => format!("its kernels are {}", names.join(", ")),
     };
-    let how = match job.spec.language {
+    let advice = match job.spec.language {
         Language::CudaC => "declare the kernel extern \"C\" __global__, so that it keeps its name",
         _ => "pass the name after .entry",
     };
-    Err(source_error(gpu, job, log, format!("it has no kernel of that name: {how}")))
+    Err(source_error(gpu, job, log, format!("it has no kernel of that name: {advice}")))
 }
 
 /// Returns the names of the kernels in PTX.
 fn entries(ptx: &str) -> Vec<&str> {
-    ptx.split(".entry").skip(1).map(first_name).filter(|name| !name.is_empty()).collect()
+    ptx.split(".entry").skip(1).map(first_word).filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the identifier that a text starts with.
-fn first_name(text: &str) -> &str {
+/// Returns the identifier or number that a text starts with, after blanks.
+fn first_word(text: &str) -> &str {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '%')));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Kernel parameters in one block, an alternative to a list.
+/// Kernel parameters in one block, the driver's alternative to a list of pointers.
 #[derive(Default)]
 pub(crate) struct Packed {
     /// Words, so that the block is 8-byte aligned.
     words: Vec<u64>,
+    /// Bytes of the block.
     size: usize,
+    /// The `extra` argument, filled by [`Packed::extra`].
     extra: [usize; 5],
 }
 
 impl Packed {
-    /// Replaces the parameters of the previous launch.
+    /// Replaces the parameters of the previous launch; the block has at most `max_size` bytes.
     pub(crate) fn pack(
         &mut self,
         interface: &NativeInterface,
-        most: usize,
+        max_size: usize,
         bindings: &[Range],
         immediates: &[u8],
     ) {
         let buffers: Vec<(u64, u64)> = bindings.iter().map(|it| (it.address, it.size)).collect();
         let bytes = interface.encode_parameters(&buffers, immediates);
-        self.size = bytes.len().min(most);
+        self.size = bytes.len().min(max_size);
         self.words.clear();
-        params::extend(&mut self.words, &bytes);
+        params::extend_with_bytes(&mut self.words, &bytes);
     }
 
     /// Returns the `extra` argument of the launch: the block's address and size.
@@ -387,8 +399,9 @@ mod tests {
         packed.pack(&interface, 20, &[range], &[1, 2, 3, 4]);
         let extra = packed.extra();
         // SAFETY: there are five words.
-        let [one, block, two, size, end] = unsafe { extra.cast::<[usize; 5]>().read() };
-        assert_eq!((one, two, end), (1, 2, 0));
+        let [pointer_key, block, size_key, size, end] =
+            unsafe { extra.cast::<[usize; 5]>().read() };
+        assert_eq!((pointer_key, size_key, end), (1, 2, 0));
         let size = std::ptr::with_exposed_provenance::<usize>(size);
         // SAFETY: the pointers are those of the size and of the block.
         let bytes = unsafe {
@@ -403,11 +416,11 @@ mod tests {
     }
 
     #[test]
-    fn rejects_undeclared_parameters() {
-        assert!(fits(36, 36) && fits(36, 40) && fits(0, 0));
-        assert!(!fits(36, 32) && !fits(36, 44) && !fits(8, 16));
+    fn parameter_size_must_match() {
+        assert!(is_filled_by(36, 36) && is_filled_by(36, 40) && is_filled_by(0, 0));
+        assert!(!is_filled_by(36, 32) && !is_filled_by(36, 44) && !is_filled_by(8, 16));
         let interface = NativeInterface::new(2, [1; 3]).immediates(12);
-        let text = misdeclared("k", &interface, 36).to_string();
+        let text = size_mismatch("k", &interface, 36).to_string();
         let expected = "kernel `k`, parameters: the kernel takes 36 bytes, but 28 are declared: 16 \
                         for 2 buffers and their lengths, 12 of immediates";
         assert!(text.starts_with(expected), "{text}");

@@ -1,4 +1,4 @@
-//! Compiles CUDA C to PTX by NVIDIA's library NVRTC, opened at its first use.
+//! Compiles CUDA C to PTX or machine code by NVIDIA's library NVRTC, opened at its first use.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use crate::backend::cuda::ffi::library::functions;
 use crate::backend::cuda::ffi::toolkit::ToolkitLibrary;
 use crate::backend::cuda::ffi::types::Handle;
 
-/// Names of the NVRTC library.
+/// File names of the NVRTC library, and its help.
 const NVRTC: ToolkitLibrary = ToolkitLibrary {
     name: "NVRTC",
     #[cfg(not(windows))]
@@ -80,13 +80,13 @@ functions! {
 /// The opened library.
 pub(crate) struct Nvrtc {
     api: Api,
-    /// Encoded as the driver's: 12080 is CUDA 12.8.
+    /// Encoded as the driver's version: 12080 is CUDA 12.8.
     version: c_int,
     /// The supported architectures, such as 90.
     archs: Vec<c_int>,
 }
 
-/// A GPU and its driver's version.
+/// What NVRTC compiles for: a GPU and its driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Device {
     /// The compute capability: 10 × major + minor.
@@ -97,7 +97,7 @@ pub(crate) struct Device {
 
 /// The output of NVRTC.
 #[derive(Debug)]
-pub(crate) enum Built {
+pub(crate) enum Output {
     /// For the driver's assembler.
     Ptx(String),
     /// Machine code for the device.
@@ -109,7 +109,7 @@ pub(crate) enum Built {
 pub(crate) enum Failure {
     /// The source has errors; the compiler's log.
     Rejected(String),
-    /// Another failure: the call and its status.
+    /// Another failure: the function and its status.
     Failed(&'static str, String),
 }
 
@@ -128,7 +128,7 @@ impl Nvrtc {
     fn open(driver: c_int) -> Result<Self, GpuError> {
         let library = NVRTC.open(driver)?;
         let name = library.name().to_owned();
-        let api = Api::of(library).map_err(|missing| NVRTC.lacks(&name, missing))?;
+        let api = Api::load(library).map_err(|missing| NVRTC.missing_function(&name, missing))?;
         log::debug!("cuda: NVRTC is {}", api.library.name());
         let (mut major, mut minor, mut count) = (0, 0, 0);
         // SAFETY: NVRTC writes integers.
@@ -155,15 +155,16 @@ impl Nvrtc {
         format!("{}.{}", self.version / 1000, self.version % 1000 / 10)
     }
 
-    /// Returns the target: PTX for the newest architecture up to the device's. A driver older than
-    /// NVRTC would reject its PTX: then the target is machine code, if NVRTC supports the device.
+    /// Returns the target: PTX (`compute`) for the newest architecture up to the device's. A driver
+    /// older than NVRTC would reject its PTX: then the target is machine code (`sm`), if NVRTC
+    /// supports the device.
     fn architecture(&self, device: Device) -> (&'static str, c_int) {
-        let known = self.archs.iter().copied();
+        let archs = self.archs.iter().copied();
         if self.version > device.driver && self.archs.contains(&device.capability) {
             return ("sm", device.capability);
         }
-        let best = known.clone().filter(|arch| *arch <= device.capability).max();
-        ("compute", best.or(known.min()).unwrap_or(device.capability))
+        let best = archs.clone().filter(|arch| *arch <= device.capability).max();
+        ("compute", best.or(archs.min()).unwrap_or(device.capability))
     }
 
     /// Compiles a source without zero bytes for a device.
@@ -172,36 +173,36 @@ impl Nvrtc {
         source: &str,
         entry: &str,
         device: Device,
-    ) -> Result<Built, Failure> {
+    ) -> Result<Output, Failure> {
         let (kind, arch) = self.architecture(device);
         let options = [
             format!("--gpu-architecture={kind}_{arch}"),
             "--std=c++17".to_owned(),
             "-default-device".to_owned(),
         ];
-        let program = Compiled::new(&self.api, source, entry)?;
-        let compiled = program.compile(&options)?;
-        if compiled == Status::COMPILATION {
+        let program = NvrtcProgram::new(&self.api, source, entry)?;
+        let status = program.compile(&options)?;
+        if status == Status::COMPILATION {
             return Err(Failure::Rejected(program.log()?));
         }
-        check("nvrtcCompileProgram", compiled)?;
+        check("nvrtcCompileProgram", status)?;
         match kind {
-            "sm" => Ok(Built::Cubin(program.cubin()?)),
-            _ => Ok(Built::Ptx(text(program.ptx()?))),
+            "sm" => Ok(Output::Cubin(program.cubin()?)),
+            _ => Ok(Output::Ptx(text(program.ptx()?))),
         }
     }
 }
 
 /// An `nvrtcProgram`.
-struct Compiled<'a> {
+struct NvrtcProgram<'a> {
     api: &'a Api,
     raw: Program,
 }
 
-impl<'a> Compiled<'a> {
+impl<'a> NvrtcProgram<'a> {
     fn new(api: &'a Api, source: &str, entry: &str) -> Result<Self, Failure> {
-        let source = c_text("the source", source)?;
-        let name = c_text("the name of the kernel", &format!("{entry}.cu"))?;
+        let source = to_c_string("the source", source)?;
+        let name = to_c_string("the name of the kernel", &format!("{entry}.cu"))?;
         let mut raw = Program::NULL;
         // SAFETY: both texts are zero-terminated, there are no headers, and NVRTC writes a handle.
         let status = unsafe {
@@ -220,7 +221,7 @@ impl<'a> Compiled<'a> {
 
     fn compile(&self, options: &[String]) -> Result<Status, Failure> {
         let options: Vec<CString> =
-            options.iter().map(|it| c_text("an option", it)).collect::<Result<_, _>>()?;
+            options.iter().map(|it| to_c_string("an option", it)).collect::<Result<_, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|it| it.as_ptr()).collect();
         let count = pointers.len() as c_int;
         // SAFETY: the program is alive, and there are `count` zero-terminated options.
@@ -259,7 +260,7 @@ impl<'a> Compiled<'a> {
     }
 }
 
-impl Drop for Compiled<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
         // SAFETY: the program is alive, and only this value has its handle.
         let status = unsafe { (self.api.destroy_program)(&raw mut self.raw) };
@@ -276,7 +277,7 @@ fn check(call: &'static str, status: Status) -> Result<(), Failure> {
     }
 }
 
-fn c_text(what: &str, text: &str) -> Result<CString, Failure> {
+fn to_c_string(what: &str, text: &str) -> Result<CString, Failure> {
     let refused = |_| Failure::Failed("nvrtcCreateProgram", format!("{what} has a zero byte"));
     CString::new(text).map_err(refused)
 }
@@ -316,11 +317,11 @@ mod tests {
     fn cuda_c_compiles_to_ptx() {
         let Some(nvrtc) = nvrtc() else { return };
         match nvrtc.compile(TWICE, "twice", Device { driver: nvrtc.version, ..H100 }).unwrap() {
-            Built::Ptx(ptx) => {
+            Output::Ptx(ptx) => {
                 assert!(ptx.contains(".visible .entry twice("), "{ptx}");
                 assert!(!ptx.ends_with('\0'));
             }
-            Built::Cubin(_) => panic!("the driver is as new as the compiler"),
+            Output::Cubin(_) => panic!("the driver is as new as the compiler"),
         }
     }
 
@@ -329,10 +330,10 @@ mod tests {
         let Some(nvrtc) = nvrtc() else { return };
         let capability = nvrtc.archs[0];
         match nvrtc.compile(TWICE, "twice", Device { capability, driver: 11000 }).unwrap() {
-            Built::Cubin(cubin) => assert!(cubin.starts_with(b"\x7fELF")),
-            Built::Ptx(ptx) => panic!("{ptx}"),
+            Output::Cubin(cubin) => assert!(cubin.starts_with(b"\x7fELF")),
+            Output::Ptx(ptx) => panic!("{ptx}"),
         }
-        // For a device newer than NVRTC the target is PTX of an older one.
+        // For a device that is newer than NVRTC the target is PTX for an older device.
         let (kind, arch) = nvrtc.architecture(Device { capability: 999, driver: 11000 });
         assert_eq!((kind, Some(arch)), ("compute", nvrtc.archs.iter().copied().max()));
     }

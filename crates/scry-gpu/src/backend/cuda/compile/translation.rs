@@ -1,8 +1,8 @@
-//! Translation of a WGSL program: PTX and the launch's parameters.
+//! Translations of WGSL programs: PTX, and what a launch needs to know.
 //!
-//! The disk cache stores cubins by a digest of the PTX, and the rest of each translation beside
-//! them. A process with the same generator skips the translation, which is slower than loading the
-//! cubin; any other generator misses.
+//! The disk cache stores cubins by a digest of the PTX, and translations without their PTX. A
+//! process with the same PTX generator loads both, and does not generate PTX, which takes longer
+//! than loading the cubin. For any other generator the cached translation is a miss.
 
 use std::thread;
 
@@ -34,39 +34,40 @@ pub(crate) struct Translation {
 impl Translation {
     /// Returns the disk cache's translation by the same generator, or a new one. `bounded` is as in
     /// [`PtxOptions`].
-    pub(crate) fn find_or_make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
-        let found = disk(job).and_then(|disk| disk.load(job.key, variant(job, &tag(bounded))));
+    pub(crate) fn load_or_generate(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+        let found = disk_cache(job)
+            .and_then(|disk| disk.load(job.key, variant(job, &generator_tag(bounded))));
         match found.and_then(|bytes| Self::from_bytes(&bytes)) {
             Some(translation) => Ok(translation),
-            None => Self::make(gpu, job, bounded),
+            None => Self::generate(gpu, job, bounded),
         }
     }
 
     /// Translates the program for the device.
-    pub(crate) fn make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+    pub(crate) fn generate(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
         let options = PtxOptions {
             grid: job.grid,
             polled: job.checked,
             bounded,
             ..PtxOptions::new(gpu.target)
         };
-        Ok(ptx(job.program, job.checked, &options)?.into())
+        Ok(generate_ptx(job.program, job.checked, &options)?.into())
     }
 
-    /// Adds the PTX, which is generated again if the translation is from the disk cache. It matches
-    /// `digest` unless the file was damaged.
+    /// Returns the translation and its PTX, both generated again if the translation is from the
+    /// disk cache. The digest is the same then, unless the file was damaged.
     pub(crate) fn with_text(
         self,
         gpu: &Gpu,
         job: &CompileJob<'_>,
         bounded: bool,
     ) -> Result<(Self, String)> {
-        let mut whole = match self.text {
+        let mut translation = match self.text {
             Some(_) => self,
-            None => Self::make(gpu, job, bounded)?,
+            None => Self::generate(gpu, job, bounded)?,
         };
-        let text = whole.text.take().unwrap_or_default();
-        Ok((whole, text))
+        let text = translation.text.take().unwrap_or_default();
+        Ok((translation, text))
     }
 
     /// Prints the PTX, if that is enabled. It is generated again if the translation is from the
@@ -83,15 +84,15 @@ impl Translation {
         Ok(())
     }
 
-    /// Returns whether it was generated now.
+    /// Returns whether the translation is not from the disk cache.
     pub(crate) fn is_new(&self) -> bool {
         self.text.is_some()
     }
 
     /// Stores everything but the PTX, for processes with the same generator.
     pub(crate) fn store(&self, job: &CompileJob<'_>, bounded: bool) {
-        if let Some(disk) = disk(job) {
-            disk.store(job.key, variant(job, &tag(bounded)), &self.to_bytes());
+        if let Some(disk) = disk_cache(job) {
+            disk.store(job.key, variant(job, &generator_tag(bounded)), &self.to_bytes());
         }
     }
 
@@ -104,7 +105,7 @@ impl Translation {
         out.bytes(&digest.hash.to_le_bytes());
         out.number(params.len() as u64);
         for param in params {
-            words_of(*param).into_iter().for_each(|word| out.number(word.into()));
+            encode_param(*param).into_iter().for_each(|word| out.number(word.into()));
         }
         out.finish()
     }
@@ -115,7 +116,7 @@ impl Translation {
         let dynamic_shared = u32::try_from(from.number()?).ok()?;
         let length = from.number()?;
         let hash = u128::from_le_bytes(from.bytes()?.try_into().ok()?);
-        let params = (0..from.number()?).map(|_| param(&mut from)).collect::<Option<_>>()?;
+        let params = (0..from.number()?).map(|_| decode_param(&mut from)).collect::<Option<_>>()?;
         let digest = Digest { length, hash };
         from.is_empty().then_some(Self { entry, params, dynamic_shared, digest, text: None })
     }
@@ -130,7 +131,7 @@ impl From<Ptx> for Translation {
 }
 
 /// Returns the disk cache of a job; `None` under mutation testing.
-pub(crate) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
+pub(crate) fn disk_cache<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
     job.cache.filter(|_| !mutation::is_requested())
 }
 
@@ -138,15 +139,16 @@ fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
     Variant { grid: job.grid, part: Part::Translation(tag) }
 }
 
-/// Identifies the generator and its options, except those in the device and the key.
-fn tag(bounded: bool) -> [u8; 9] {
+/// Returns bytes that identify the generator and its options, except those that follow from the
+/// device and the key: `bounded`, and the build id.
+fn generator_tag(bounded: bool) -> [u8; 9] {
     let mut tag = [u8::from(bounded); 9];
     tag[1..].copy_from_slice(&scry_ptx::build_id().to_le_bytes());
     tag
 }
 
 /// Encodes a parameter as a tag and its values.
-fn words_of(param: Param) -> [u32; 4] {
+fn encode_param(param: Param) -> [u32; 4] {
     match param {
         Param::Buffer(buffer) => [0, buffer, 0, 0],
         Param::Length { buffer, offset, stride } => [1, buffer, offset, stride],
@@ -158,7 +160,8 @@ fn words_of(param: Param) -> [u32; 4] {
     }
 }
 
-fn param(from: &mut Reader<'_>) -> Option<Param> {
+/// Decodes a parameter; `None` if it is invalid.
+fn decode_param(from: &mut Reader<'_>) -> Option<Param> {
     let mut word = || u32::try_from(from.number()?).ok();
     match [word()?, word()?, word()?, word()?] {
         [0, buffer, 0, 0] => Some(Param::Buffer(buffer)),
@@ -173,9 +176,8 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
     }
 }
 
-/// Generates PTX on a stack of sufficient size. A panic becomes an error: it is a bug, but must not
-/// abort the program.
-fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
+/// Generates PTX, on a stack that is large enough. A panic of the generator becomes an error.
+fn generate_ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
         mutation::mutate_as_requested(&mut kir, &caller);
@@ -203,7 +205,7 @@ mod tests {
     fn translation(grid: GridSource) -> Translation {
         let program = Program::parse(DOUBLE).unwrap();
         let options = PtxOptions { grid, polled: true, ..PtxOptions::new(Target::SM_80) };
-        ptx(&program, true, &options).unwrap().into()
+        generate_ptx(&program, true, &options).unwrap().into()
     }
 
     #[test]
@@ -240,12 +242,12 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
         }
-        assert_eq!(Translation::from_bytes(&[&bytes[..], &[0]].concat()), None, "a byte more");
+        assert_eq!(Translation::from_bytes(&[&bytes[..], &[0]].concat()), None, "one byte more");
         // The last parameter's words are at the end.
         let mut unknown = bytes.clone();
         let kind = bytes.len() - 32;
         unknown[kind] = 99;
-        assert_eq!(Translation::from_bytes(&unknown), None, "a kind that there is not");
+        assert_eq!(Translation::from_bytes(&unknown), None, "an unknown kind");
         let mut divided_by_zero = bytes;
         divided_by_zero[kind] = 1;
         divided_by_zero[kind + 8..].fill(0);
@@ -253,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn generator_options_have_distinct_tags() {
-        assert_ne!(tag(false), tag(true));
-        assert_eq!(tag(true)[1..], scry_ptx::build_id().to_le_bytes());
+    fn bounded_translations_have_own_tag() {
+        assert_ne!(generator_tag(false), generator_tag(true));
+        assert_eq!(generator_tag(true)[1..], scry_ptx::build_id().to_le_bytes());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Begins a call. Exclusive calls are short queries, so this spins.
+    /// Begins a call. Spins while an exclusive call is in progress: those are short queries.
     pub(crate) fn enter() -> Self {
         while CALLS.fetch_update(Ordering::Acquire, Ordering::Relaxed, increment).is_err() {
             hint::spin_loop();
@@ -28,7 +28,7 @@ impl Call {
         Self { exclusive: false }
     }
 
-    /// Begins an exclusive call, or returns `None` if there is another one.
+    /// Begins an exclusive call; `None` if any other call is in progress.
     pub(crate) fn exclusive() -> Option<Self> {
         let acquired = CALLS.compare_exchange(0, EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed);
         // Not `then_some`: it would create and drop the guard of a rejected call.
@@ -59,7 +59,7 @@ mod tests {
         let first = Call::enter();
         let second = Call::enter();
         assert!(Call::exclusive().is_none());
-        assert!(CALLS.load(Ordering::Relaxed) >= 2, "who is refused changes nothing");
+        assert!(CALLS.load(Ordering::Relaxed) >= 2, "a rejected call is not counted");
         drop(first);
         assert!(Call::exclusive().is_none());
         drop(second);

@@ -1,4 +1,4 @@
-//! The CUDA driver's functions, opened at run time.
+//! The functions of the CUDA driver's library, which is opened at run time.
 //!
 //! Names and types are those of CUDA 12.0, so that every newer driver has them.
 
@@ -23,6 +23,7 @@ const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
 /// The oldest supported driver: CUDA 12.0.
 const MIN_VERSION: c_int = 12000;
 
+/// The help for a missing driver.
 const INSTALL: &str = "on a machine with an NVIDIA GPU, install NVIDIA's driver 525 or newer; in a \
     container, start it with the GPU (docker run --gpus all)";
 const UPDATE_DRIVER: &str = "update NVIDIA's driver to 525 or newer";
@@ -147,10 +148,10 @@ impl Cuda {
         let process = Process::current();
         let version = version(&library)?;
         let name = library.name().to_owned();
-        let api = Api::of(library).map_err(|missing| lacks(&name, missing))?;
-        // SAFETY: it is the first call, as the driver requires.
+        let api = Api::load(library).map_err(|missing| missing_function(&name, missing))?;
+        // SAFETY: no call that needs initialisation was made before; 0 is the only valid flag.
         let initialised = unsafe { (api.init)(0) };
-        initialised.ok().map_err(|code| api.not_initialised(code))?;
+        initialised.ok().map_err(|code| api.init_failure(code))?;
         Ok(Self { api, version, process })
     }
 
@@ -161,7 +162,7 @@ impl Cuda {
 }
 
 impl Api {
-    /// Returns the name under which the library was found.
+    /// Returns the file name under which the library was found.
     pub(crate) fn library_name(&self) -> &str {
         self.library.name()
     }
@@ -171,7 +172,7 @@ impl Api {
         self.library.function(symbol).ok()
     }
 
-    /// Returns the driver's name and description of a code.
+    /// Returns the driver's name and description of a status code.
     pub(crate) fn describe(&self, code: Code) -> Option<(String, String)> {
         let mut texts = [std::ptr::null(); 2];
         // SAFETY: the driver writes the address of a static string, or null.
@@ -189,7 +190,8 @@ impl Api {
         Some((name.to_string_lossy().into_owned(), meaning.to_string_lossy().into_owned()))
     }
 
-    fn not_initialised(&self, code: Code) -> Absence {
+    /// Returns why CUDA is absent if `cuInit` failed.
+    fn init_failure(&self, code: Code) -> Absence {
         let help = match code {
             Code::NOT_INITIALIZED => return forked(),
             Code::NO_DEVICE => no_device_help(),
@@ -208,7 +210,7 @@ impl Api {
 /// Returns the driver's version if it is supported. The query works before initialisation.
 fn version(library: &Library) -> Result<c_int, Absence> {
     let symbol = library.function(c"cuDriverGetVersion");
-    let symbol = symbol.map_err(|missing| lacks(library.name(), missing))?;
+    let symbol = symbol.map_err(|missing| missing_function(library.name(), missing))?;
     // SAFETY: the signature is that of the driver's header.
     let get: unsafe extern "C" fn(*mut c_int) -> Code = unsafe { std::mem::transmute(symbol) };
     let mut version = 0;
@@ -236,7 +238,7 @@ fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn lacks(library: &str, missing: Missing) -> Absence {
+fn missing_function(library: &str, missing: Missing) -> Absence {
     Absence {
         reason: format!("{library} has no function {}", missing.name()),
         help: UPDATE_DRIVER.to_owned(),
@@ -271,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_library_is_absence_with_help() {
+    fn missing_library_error_has_help() {
         let absence = Cuda::open(&["libscry-is-not-here.so.1"]).err().unwrap();
         assert!(absence.reason.contains("libscry-is-not-here.so.1"), "{absence:?}");
         assert!(absence.help.contains("install NVIDIA's driver"), "{absence:?}");
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn missing_function_is_named_absence() {
+    fn missing_function_is_named() {
         let absence = Cuda::open(&["libc.so.6"]).err().unwrap();
         assert_eq!(absence.reason, "libc.so.6 has no function cuDriverGetVersion");
         assert!(absence.help.contains("update"), "{absence:?}");

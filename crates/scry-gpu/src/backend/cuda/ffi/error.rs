@@ -1,4 +1,4 @@
-//! Driver codes as errors with help.
+//! Converts the driver's status codes to errors with help.
 
 use super::driver_api::Api;
 use super::types::Code;
@@ -6,7 +6,7 @@ use crate::api::error::{
     DEFECT, DRIVER_FAILED, DeviceLostError, DriverError, GpuError, OutOfMemoryError,
 };
 
-/// Codes after which the context is lost.
+/// Sticky errors: `CUDA_ERROR_` codes after which the context is lost.
 const STICKY: [u32; 18] = [
     4,   // DEINITIALIZED
     214, // ECC_UNCORRECTABLE
@@ -35,10 +35,10 @@ pub(crate) fn is_sticky(code: Code) -> bool {
 
 /// Returns the error for a call on `device` that returned `code`.
 pub(crate) fn failed(api: &Api, device: &str, call: &'static str, code: Code) -> GpuError {
-    classified(device, call, code, describe(api, code))
+    to_error(device, call, code, describe(api, code))
 }
 
-fn classified(device: &str, call: &'static str, code: Code, text: String) -> GpuError {
+fn to_error(device: &str, call: &'static str, code: Code, text: String) -> GpuError {
     if is_sticky(code) {
         return lost(device, format!("{call} reported {text}{}", advice_suffix(code)));
     }
@@ -61,7 +61,7 @@ pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
-/// Returns the error for a request that the driver does not support.
+/// Returns the error for a call with an internal error, which no program should be able to cause.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
     GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
     use crate::api::error::ErrorKind;
 
-    fn of(code: u32) -> GpuError {
-        classified("GPU", "cuCall", Code(code), format!("NAME ({code}): meaning"))
+    fn error_for(code: u32) -> GpuError {
+        to_error("GPU", "cuCall", Code(code), format!("NAME ({code}): meaning"))
     }
 
     #[test]
     fn sticky_codes_lose_the_device() {
         for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
-            let error = of(code);
+            let error = error_for(code);
             assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
             let expected = format!("GPU is lost: cuCall reported NAME ({code}): meaning");
             assert!(error.to_string().starts_with(&expected), "{error}");
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn other_codes_keep_the_device() {
         for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
-            let error = of(code);
+            let error = error_for(code);
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
             assert!(error.to_string().contains("; help: "), "{error}");
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn system_limits_appear_in_help() {
-        let GpuError::Driver(error) = of(304) else { panic!("{}", of(304)) };
+        let GpuError::Driver(error) = error_for(304) else { panic!("{}", error_for(304)) };
         assert!(error.help().contains("ulimit -n"), "{error}");
     }
 
     #[test]
     fn out_of_memory_has_own_error() {
-        assert!(matches!(of(2), GpuError::OutOfMemory(_)));
-        assert!(of(2).to_string().contains("drop buffers"));
+        assert!(matches!(error_for(2), GpuError::OutOfMemory(_)));
+        assert!(error_for(2).to_string().contains("drop buffers"));
     }
 }

@@ -1,4 +1,4 @@
-//! Optional libraries, opened at run time.
+//! Dynamic libraries, opened at run time.
 
 use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
@@ -11,7 +11,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Opens the first of these that exists.
+    /// Opens the first of these libraries that the system can open.
     ///
     /// # Errors
     /// The system's messages for each name.
@@ -53,7 +53,7 @@ impl Library {
 pub(crate) struct Missing(pub(crate) &'static CStr);
 
 impl Missing {
-    /// Returns its name.
+    /// Returns the function's name.
     pub(crate) fn name(self) -> String {
         self.0.to_string_lossy().into_owned()
     }
@@ -77,7 +77,7 @@ macro_rules! functions {
 
         impl $table {
             /// Looks up every function.
-            fn of(
+            fn load(
                 library: $crate::backend::cuda::ffi::library::Library,
             ) -> Result<Self, $crate::backend::cuda::ffi::library::Missing> {
                 Ok(Self {

@@ -8,34 +8,36 @@ use crate::api::library::{LibraryState, LibraryStatus};
 use crate::backend::cuda::compile::nvrtc::Nvrtc;
 use crate::backend::cuda::queue::cublas;
 
-/// Opens each library in the same way as its first user.
+/// Returns the state of each library; opens it in the same way as its first use does.
 pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
     vec![
         LibraryStatus {
             name: "NVRTC",
             needed_by: "Device::compile_cuda, for kernels in CUDA C",
-            state: state(nvrtc()),
+            state: state(nvrtc_version()),
         },
         LibraryStatus {
             name: "cuBLAS",
             needed_by: "Device::cublas_matmul, for matrix products",
-            state: state(cublas()),
+            state: state(cublas_version()),
         },
     ]
 }
 
-fn nvrtc() -> Result<(String, String)> {
-    let nvrtc = Nvrtc::shared(driver())?;
+/// Returns the file and the version of NVRTC.
+fn nvrtc_version() -> Result<(String, String)> {
+    let nvrtc = Nvrtc::shared(driver_version())?;
     Ok((nvrtc.file().to_owned(), nvrtc.version_text()))
 }
 
-fn cublas() -> Result<(String, String)> {
-    cublas::file_and_version(driver())
+/// Returns the file and the version of cuBLAS.
+fn cublas_version() -> Result<(String, String)> {
+    cublas::file_and_version(driver_version())
 }
 
-/// Returns the driver's CUDA version. Without a driver no version is preferred: the newest library
-/// comes first.
-fn driver() -> c_int {
+/// Returns the CUDA version of the driver, which decides the version of a library that is
+/// preferred. Without a driver it is the newest.
+fn driver_version() -> c_int {
     Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version)
 }
 
@@ -62,7 +64,7 @@ mod tests {
         let found = libraries();
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
         assert_eq!(names, ["NVRTC", "cuBLAS"]);
-        for (library, tried) in found.into_iter().zip(["libnvrtc", "libcublas"]) {
+        for (library, file_name) in found.into_iter().zip(["libnvrtc", "libcublas"]) {
             match library.state {
                 LibraryState::Found { file, version } => {
                     assert!(file.contains(&library.name.to_lowercase()), "{file}");
@@ -72,7 +74,7 @@ mod tests {
                 }
                 LibraryState::Absent { reason, help } => {
                     let text = format!("{reason}; {help}");
-                    let words = [tried, "install NVIDIA's CUDA toolkit"];
+                    let words = [file_name, "install NVIDIA's CUDA toolkit"];
                     assert!(words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Libraries of NVIDIA's toolkit, opened at their first use.
+//! Finds and opens the libraries of NVIDIA's CUDA toolkit.
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ const DEFAULT_ROOTS: [&str; 1] = ["/usr/local/cuda"];
 const DEFAULT_ROOTS: [&str; 0] = [];
 
 /// Environment variables that name the toolkit's folder.
-const VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
+const ROOT_VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
 
 /// Library folders within a toolkit.
 #[cfg(not(windows))]
-const FOLDERS: [&str; 2] = ["lib64", "lib"];
+const LIBRARY_FOLDERS: [&str; 2] = ["lib64", "lib"];
 #[cfg(windows)]
-const FOLDERS: [&str; 2] = ["bin", "bin/x64"];
+const LIBRARY_FOLDERS: [&str; 2] = ["bin", "bin/x64"];
 
 /// A library of the toolkit.
 pub(crate) struct ToolkitLibrary {
@@ -32,49 +32,51 @@ pub(crate) struct ToolkitLibrary {
 }
 
 impl ToolkitLibrary {
-    /// Opens the library. Versions that a driver for CUDA `driver` (12080 is 12.8) supports come
-    /// first, newest first.
+    /// Opens the library. First tries the versions that a driver for CUDA `driver` (12080 is 12.8)
+    /// supports, newest first, then the others.
     pub(crate) fn open(&self, driver: c_int) -> Result<Library, GpuError> {
         self.open_from(driver, &roots())
     }
 
     fn open_from(&self, driver: c_int, roots: &[PathBuf]) -> Result<Library, GpuError> {
-        let mut remarks = Vec::new();
-        for file in self.in_order(driver) {
+        let mut messages = Vec::new();
+        for file in self.search_order(driver) {
             for path in paths(file, roots) {
                 match Library::open(&[&path]) {
                     Ok(library) => return Ok(library),
-                    Err(message) if exists(&message, &path) => remarks.push(message),
+                    Err(message) if is_present(&message, &path) => messages.push(message),
                     Err(_) => {}
                 }
             }
         }
-        Err(self.absent(roots, &remarks))
+        Err(self.not_found(roots, &messages))
     }
 
     /// Returns the files in search order.
-    fn in_order(&self, driver: c_int) -> impl Iterator<Item = &'static str> {
-        let known = move |version: c_int| version * 1000 <= driver;
-        let first = self.files.iter().filter(move |(version, _)| known(*version));
-        let then = self.files.iter().filter(move |(version, _)| !known(*version));
-        first.chain(then).map(|(_, file)| *file)
+    fn search_order(&self, driver: c_int) -> impl Iterator<Item = &'static str> {
+        let is_supported = move |version: c_int| version * 1000 <= driver;
+        let supported = self.files.iter().filter(move |(version, _)| is_supported(*version));
+        let others = self.files.iter().filter(move |(version, _)| !is_supported(*version));
+        supported.chain(others).map(|(_, file)| *file)
     }
 
-    fn absent(&self, roots: &[PathBuf], remarks: &[String]) -> GpuError {
+    /// Returns the error for a library that did not open. `messages` are the system's, for the
+    /// files that are present.
+    fn not_found(&self, roots: &[PathBuf], messages: &[String]) -> GpuError {
         let files: Vec<&str> = self.files.iter().map(|(_, file)| *file).collect();
         let mut problem = format!("none of {} was found by the system", files.join(", "));
         if !roots.is_empty() {
             let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             problem = format!("{problem}, nor in {}", roots.join(", "));
         }
-        if !remarks.is_empty() {
-            problem = format!("{problem}; the files found did not open: {}", remarks.join("; "));
+        if !messages.is_empty() {
+            problem = format!("{problem}; the files found did not open: {}", messages.join("; "));
         }
         self.unavailable(problem)
     }
 
     /// Returns the error for a library that lacks a function.
-    pub(crate) fn lacks(&self, file: &str, missing: Missing) -> GpuError {
+    pub(crate) fn missing_function(&self, file: &str, missing: Missing) -> GpuError {
         GpuError::Library(LibraryError {
             function: None,
             library: self.name,
@@ -94,16 +96,16 @@ impl ToolkitLibrary {
     }
 }
 
-/// Returns whether the system's error message means something other than a missing file.
-fn exists(message: &str, path: &str) -> bool {
+/// Returns whether a file that did not open is present, by the system's error message.
+fn is_present(message: &str, path: &str) -> bool {
     let path = Path::new(path);
-    let missing = ["No such file", "cannot find", "could not be found", "(os error 126)"];
-    path.is_absolute() && path.exists() || !missing.iter().any(|words| message.contains(words))
+    let not_found = ["No such file", "cannot find", "could not be found", "(os error 126)"];
+    path.is_absolute() && path.exists() || !not_found.iter().any(|words| message.contains(words))
 }
 
 /// Returns the toolkit folders.
 fn roots() -> Vec<PathBuf> {
-    let named = VARIABLES.iter().filter_map(std::env::var_os).filter(|it| !it.is_empty());
+    let named = ROOT_VARIABLES.iter().filter_map(std::env::var_os).filter(|it| !it.is_empty());
     let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
     roots.extend(DEFAULT_ROOTS.iter().map(PathBuf::from));
     roots.dedup();
@@ -112,7 +114,7 @@ fn roots() -> Vec<PathBuf> {
 
 /// Returns the paths where a file may be: the system's search path and the toolkits.
 fn paths(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
-    let in_root = |root: &PathBuf| FOLDERS.map(|folder| root.join(folder).join(file));
+    let in_root = |root: &PathBuf| LIBRARY_FOLDERS.map(|folder| root.join(folder).join(file));
     let in_roots: Vec<PathBuf> = roots.iter().flat_map(in_root).collect();
     let in_roots = in_roots.into_iter().map(|path| path.to_string_lossy().into_owned());
     std::iter::once(file.to_owned()).chain(in_roots)
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn supported_versions_come_first() {
-        let order = |driver| MISSING.in_order(driver).map(|it| &it[16..]).collect::<Vec<_>>();
+        let order = |driver| MISSING.search_order(driver).map(|it| &it[16..]).collect::<Vec<_>>();
         assert_eq!(order(13000), ["13", "12", "11"]);
         assert_eq!(order(12080), ["12", "11", "13"]);
     }
@@ -161,8 +163,8 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn finds_library_in_toolkit_folder() {
-        let found = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"];
-        let Some(libc) = found.iter().find(|path| Path::new(path).exists()) else {
+        let candidates = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"];
+        let Some(libc) = candidates.iter().find(|path| Path::new(path).exists()) else {
             eprintln!("skipped: the C library is elsewhere");
             return;
         };
@@ -173,7 +175,7 @@ mod tests {
         let library = MISSING.open_from(12000, &[root.path().to_owned()]).unwrap();
         assert_eq!(Path::new(library.name()), copy);
         let missing = library.function(c"nvrtcVersion").unwrap_err();
-        let text = MISSING.lacks(library.name(), missing).to_string();
+        let text = MISSING.missing_function(library.name(), missing).to_string();
         assert!(text.contains("has no function nvrtcVersion"), "{text}");
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The status that a driver call returns.
+/// The status code that a driver call returns, `CUresult`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Code(pub(crate) c_uint);
@@ -25,15 +25,15 @@ impl Code {
     }
 }
 
-/// An opaque handle of a driver object.
+/// An opaque handle of a driver object; `K` tells the kinds of objects apart.
 #[repr(transparent)]
 pub(crate) struct Handle<K>(usize, PhantomData<fn() -> K>);
 
 impl<K> Handle<K> {
-    /// No object.
+    /// The null handle.
     pub(crate) const NULL: Self = Self(0, PhantomData);
 
-    /// Returns whether this is no object.
+    /// Returns whether this is the null handle.
     pub(crate) fn is_null(self) -> bool {
         self.0 == 0
     }
@@ -84,7 +84,7 @@ pub(crate) type MemoryPool = Handle<mark::MemoryPool>;
 pub(crate) type Module = Handle<mark::Module>;
 pub(crate) type Stream = Handle<mark::Stream>;
 
-/// The ordinal of a device.
+/// The handle of a device, `CUdevice`.
 pub(crate) type Device = c_int;
 
 /// A unified virtual address.
@@ -248,12 +248,12 @@ pub(crate) struct PoolProperties {
     location: Device,
     security: usize,
     max_size: usize,
-    rest: [u8; 56],
+    reserved: [u8; 56],
 }
 
 impl PoolProperties {
-    /// A pool of device memory that is not shared with other processes.
-    pub(crate) fn on(device: Device) -> Self {
+    /// Returns the properties of a pool of device memory that is not shared with other processes.
+    pub(crate) fn for_device(device: Device) -> Self {
         Self {
             // `CU_MEM_ALLOCATION_TYPE_PINNED` in `CU_MEM_LOCATION_TYPE_DEVICE`.
             allocation_type: 1,
@@ -262,7 +262,7 @@ impl PoolProperties {
             location: device,
             security: 0,
             max_size: 0,
-            rest: [0; 56],
+            reserved: [0; 56],
         }
     }
 }

@@ -22,16 +22,16 @@ const GRANULARITY: u64 = 16;
 pub(super) struct Heap {
     /// The pool; null if the device does not support pools.
     pool: MemoryPool,
-    /// Orders allocations and frees only, and never waits for work. Freed memory is not in use, so
-    /// every stream may reuse it at once.
+    /// Executes only allocations and frees, and never waits for other streams. Memory is freed when
+    /// no work uses it, so every stream may use a new allocation at once.
     stream: Stream,
-    pinned: Mutex<FreeBlocks>,
+    free_pinned: Mutex<FreeBlocks>,
     /// Bytes of device memory in live allocations.
     allocated: AtomicU64,
     gpu: Arc<Gpu>,
 }
 
-/// An allocation that kernels or the host address.
+/// An allocation of device memory or of pinned host memory.
 pub(super) struct Block {
     /// Its address on the device; a multiple of 256.
     pub(super) address: DevicePtr,
@@ -40,8 +40,8 @@ pub(super) struct Block {
     /// Allocated bytes.
     capacity: u64,
     kind: MemoryKind,
-    /// The host's address of pinned memory.
-    host: Option<PinnedBlock>,
+    /// The host and device addresses of pinned memory; `None` for device memory.
+    pinned: Option<PinnedBlock>,
     heap: Arc<Heap>,
 }
 
@@ -53,7 +53,7 @@ impl Heap {
         let mut heap = Self {
             pool: MemoryPool::NULL,
             stream: Stream::NULL,
-            pinned: Mutex::default(),
+            free_pinned: Mutex::default(),
             allocated: AtomicU64::new(0),
             gpu: Arc::clone(gpu),
         };
@@ -71,10 +71,11 @@ impl Heap {
 
     fn make_pool(&mut self) -> Result<()> {
         let (api, gpu) = (self.gpu.api, &self.gpu);
-        let properties = PoolProperties::on(gpu.device);
+        let properties = PoolProperties::for_device(gpu.device);
         // SAFETY: the context is current; the driver reads the properties and writes a handle.
         let code = unsafe { (api.mem_pool_create)(&raw mut self.pool, &raw const properties) };
         gpu.check("cuMemPoolCreate", code)?;
+        // Freed memory stays in the pool.
         let mut threshold = u64::MAX;
         // SAFETY: the value of this attribute is a `u64`.
         let code = unsafe {
@@ -99,18 +100,18 @@ impl Heap {
             return Err(self.too_large(size, limit, label));
         }
         let _current = self.gpu.current()?;
-        let (address, capacity, host) = match kind {
+        let (address, capacity, pinned) = match kind {
             MemoryKind::Device => {
                 let capacity = size.next_multiple_of(GRANULARITY);
                 (self.device_memory(capacity, size, label)?, capacity, None)
             }
             MemoryKind::Upload | MemoryKind::Readback => {
                 let capacity = pinned::capacity(size);
-                let place = self.host_memory(capacity, size, label)?;
-                (place.address, capacity, Some(place))
+                let block = self.host_memory(capacity, size, label)?;
+                (block.address, capacity, Some(block))
             }
         };
-        Ok(Block { address, size, capacity, kind, host, heap: Arc::clone(self) })
+        Ok(Block { address, size, capacity, kind, pinned, heap: Arc::clone(self) })
     }
 
     fn device_memory(&self, capacity: u64, size: u64, label: &str) -> Result<DevicePtr> {
@@ -119,7 +120,7 @@ impl Heap {
             address = self.allocate_device(capacity);
         }
         let address = address.map_err(|code| match code {
-            Code::OUT_OF_MEMORY => self.out_of_memory(size, label),
+            Code::OUT_OF_MEMORY => self.out_of_device_memory(size, label),
             code => self.gpu.failed("cuMemAllocFromPoolAsync", code),
         })?;
         self.allocated.fetch_add(capacity, Ordering::Relaxed);
@@ -140,7 +141,7 @@ impl Heap {
         unsafe {
             (api.mem_alloc_from_pool_async)(&raw mut address, bytes, self.pool, self.stream)
                 .ok()?;
-            // Nothing ever waits on this stream, so this returns at once.
+            // The stream executes only allocations and frees, so this returns at once.
             (api.stream_synchronize)(self.stream).ok()?;
         }
         Ok(address)
@@ -169,35 +170,37 @@ impl Heap {
                 false => (api.mem_free_async)(address, self.stream),
             }
         };
-        self.gpu.note("cuMemFreeAsync", code);
+        self.gpu.log_failed_free("cuMemFreeAsync", code);
     }
 
+    /// Returns a free block of pinned memory, or allocates one.
     fn host_memory(&self, capacity: u64, size: u64, label: &str) -> Result<PinnedBlock> {
-        if let Some(place) = lock(&self.pinned).take(capacity) {
-            return Ok(place);
+        if let Some(block) = lock(&self.free_pinned).take(capacity) {
+            return Ok(block);
         }
-        if capacity > pinned::SMALL {
+        if capacity > pinned::MAX_SMALL {
             return self.pin(capacity, size, label);
         }
-        let slab = self.pin(pinned::SLAB, size, label)?;
-        Ok(lock(&self.pinned).cut(slab, capacity))
+        let slab = self.pin(pinned::SLAB_SIZE, size, label)?;
+        Ok(lock(&self.free_pinned).split_slab(slab, capacity))
     }
 
-    /// Allocates pinned memory.
+    /// Allocates pinned memory. If there is too little, first frees the large blocks that are kept
+    /// for reuse.
     fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<PinnedBlock> {
-        let mut pinned = self.pin_now(capacity);
-        if pinned == Err(Code::OUT_OF_MEMORY) {
-            let idle = lock(&self.pinned).take_large();
-            idle.into_iter().for_each(|place| self.unpin(place));
-            pinned = self.pin_now(capacity);
+        let mut block = self.try_pin(capacity);
+        if block == Err(Code::OUT_OF_MEMORY) {
+            let idle = lock(&self.free_pinned).take_large();
+            idle.into_iter().for_each(|block| self.unpin(block));
+            block = self.try_pin(capacity);
         }
-        pinned.map_err(|code| match code {
-            Code::OUT_OF_MEMORY => self.not_pinned(size, label),
+        block.map_err(|code| match code {
+            Code::OUT_OF_MEMORY => self.out_of_pinned_memory(size, label),
             code => self.gpu.failed("cuMemHostAlloc", code),
         })
     }
 
-    fn pin_now(&self, capacity: u64) -> Result<PinnedBlock, Code> {
+    fn try_pin(&self, capacity: u64) -> Result<PinnedBlock, Code> {
         let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
         let api = self.gpu.api;
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
@@ -205,16 +208,16 @@ impl Heap {
         unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) }.ok()?;
         // SAFETY: the memory was allocated mapped into the device; the driver writes an address.
         let code = unsafe { (api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
-        let place = NonNull::new(host.cast::<u8>()).map(|host| PinnedBlock { host, address });
-        let place = place.ok_or(Code::OUT_OF_MEMORY)?;
-        code.ok().inspect_err(|_| self.unpin(place))?;
-        Ok(place)
+        let block = NonNull::new(host.cast::<u8>()).map(|host| PinnedBlock { host, address });
+        let block = block.ok_or(Code::OUT_OF_MEMORY)?;
+        code.ok().inspect_err(|_| self.unpin(block))?;
+        Ok(block)
     }
 
-    fn unpin(&self, place: PinnedBlock) {
-        // SAFETY: nothing uses the memory, which `pin_now` allocated.
-        let code = unsafe { (self.gpu.api.mem_free_host)(place.host.as_ptr().cast()) };
-        self.gpu.note("cuMemFreeHost", code);
+    fn unpin(&self, block: PinnedBlock) {
+        // SAFETY: nothing uses the memory, which `try_pin` allocated.
+        let code = unsafe { (self.gpu.api.mem_free_host)(block.host.as_ptr().cast()) };
+        self.gpu.log_failed_free("cuMemFreeHost", code);
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
@@ -230,14 +233,14 @@ impl Heap {
         })
     }
 
-    /// Returns the error for exhausted memory, with the free bytes and those allocated here.
-    fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
+    /// Returns the error for exhausted device memory, with the free bytes and those of this heap.
+    fn out_of_device_memory(&self, size: u64, label: &str) -> GpuError {
         let memory = match self.gpu.memory() {
             Ok((free, total)) => format!("{free} of the device's {total} bytes are free"),
             Err(_) => format!("the device has {} bytes", self.gpu.info.memory),
         };
         let allocated = self.allocated.load(Ordering::Relaxed);
-        self.ran_out(
+        self.out_of_memory(
             size,
             label,
             format!("{memory}, and this Device's buffers hold {allocated}"),
@@ -246,13 +249,13 @@ impl Heap {
         )
     }
 
-    fn not_pinned(&self, size: u64, label: &str) -> GpuError {
+    fn out_of_pinned_memory(&self, size: u64, label: &str) -> GpuError {
         let detail = "the system pins no more of the host's memory".to_owned();
         let help = "drop pending transfers, raise the process's memory limit, or work in parts";
-        self.ran_out(size, label, detail, help)
+        self.out_of_memory(size, label, detail, help)
     }
 
-    fn ran_out(&self, size: u64, label: &str, detail: String, help: &str) -> GpuError {
+    fn out_of_memory(&self, size: u64, label: &str, detail: String, help: &str) -> GpuError {
         let device = self.gpu.info.name.clone();
         GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
@@ -268,18 +271,18 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        let pinned = lock(&self.pinned).take_all();
-        pinned.into_iter().for_each(|place| self.unpin(place));
+        let pinned = lock(&self.free_pinned).take_all();
+        pinned.into_iter().for_each(|block| self.unpin(block));
         let api = self.gpu.api;
         if !self.stream.is_null() {
             // SAFETY: every allocation holds an `Arc` of this, so nothing uses the stream any more.
             let code = unsafe { (api.stream_destroy)(self.stream) };
-            self.gpu.note("cuStreamDestroy", code);
+            self.gpu.log_failed_free("cuStreamDestroy", code);
         }
         if !self.pool.is_null() {
             // SAFETY: all memory of the pool was freed, for the same reason.
             let code = unsafe { (api.mem_pool_destroy)(self.pool) };
-            self.gpu.note("cuMemPoolDestroy", code);
+            self.gpu.log_failed_free("cuMemPoolDestroy", code);
         }
     }
 }
@@ -302,7 +305,8 @@ impl Block {
         Ok(())
     }
 
-    /// Returns the host's address of a range within the allocation.
+    /// Returns the host's address of a range. An error unless the range is within the allocation,
+    /// and the allocation of this kind.
     fn mapped(
         &self,
         kind: MemoryKind,
@@ -311,14 +315,14 @@ impl Block {
         len: usize,
     ) -> Result<*mut u8> {
         let end = offset.checked_add(len as u64);
-        match (self.host, end) {
-            (Some(place), Some(end)) if end <= self.size && self.kind == kind => {
+        match (self.pinned, end) {
+            (Some(block), Some(end)) if end <= self.size && self.kind == kind => {
                 // SAFETY: the offset is within the allocation.
-                Ok(unsafe { place.host.add(offset as usize) }.as_ptr())
+                Ok(unsafe { block.host.add(offset as usize) }.as_ptr())
             }
             _ => {
-                let (of, whole) = (self.kind, self.size);
-                let why = format!("{len} bytes at {offset} are not in {of:?} memory of {whole}");
+                let (kind, size) = (self.kind, self.size);
+                let why = format!("{len} bytes at {offset} are not in {kind:?} memory of {size}");
                 Err(self.heap.gpu.refused(call, why))
             }
         }
@@ -329,11 +333,11 @@ impl Drop for Block {
     fn drop(&mut self) {
         let heap = &self.heap;
         let Some(_current) = heap.gpu.current_to_free() else { return };
-        match self.host {
+        match self.pinned {
             None => heap.free(self.address, self.capacity),
-            Some(place) => {
-                let excess = lock(&heap.pinned).put(self.capacity, place);
-                excess.into_iter().for_each(|place| heap.unpin(place));
+            Some(block) => {
+                let excess = lock(&heap.free_pinned).put(self.capacity, block);
+                excess.into_iter().for_each(|block| heap.unpin(block));
             }
         }
     }

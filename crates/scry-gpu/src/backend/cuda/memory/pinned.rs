@@ -1,23 +1,24 @@
-//! A free list of pinned host memory.
+//! The free lists of pinned host memory.
 //!
 //! Pinning memory is slow in the driver, and unpinning is slower: it waits for the device. So small
-//! blocks are cut from slabs, which are kept, and large blocks are kept up to a limit.
+//! blocks are parts of slabs, which are never unpinned before the end, and freed large blocks are
+//! kept for reuse up to a limit.
 
 use std::ptr::NonNull;
 
 use crate::backend::cuda::ffi::types::DevicePtr;
 
-/// Maximum bytes of a block that is cut from a slab.
-pub(crate) const SMALL: u64 = 64 << 10;
+/// Maximum bytes of a small block, which is a part of a slab.
+pub(crate) const MAX_SMALL: u64 = 64 << 10;
 
 /// Bytes of a slab.
-pub(crate) const SLAB: u64 = 1 << 20;
+pub(crate) const SLAB_SIZE: u64 = 1 << 20;
 
 /// Bytes of the smallest block, and the alignment of all blocks.
-const MIN_BLOCK: u64 = 256;
+const MIN_BLOCK_SIZE: u64 = 256;
 
-/// Maximum bytes of free large blocks.
-const LIMIT: u64 = 256 << 20;
+/// Maximum bytes of all free large blocks.
+const MAX_FREE_LARGE: u64 = 256 << 20;
 
 /// The host and device addresses of pinned memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) struct PinnedBlock {
     pub(crate) address: DevicePtr,
 }
 
-// SAFETY: it is an address; its users are responsible for the accesses.
+// SAFETY: only an address; code that dereferences it must synchronise the accesses.
 unsafe impl Send for PinnedBlock {}
 // SAFETY: as above.
 unsafe impl Sync for PinnedBlock {}
@@ -45,68 +46,69 @@ impl PinnedBlock {
 pub(crate) struct FreeBlocks {
     /// By capacity, in ascending order; there are few capacities.
     free: Vec<(u64, Vec<PinnedBlock>)>,
-    /// Bytes of the large blocks.
-    large: u64,
+    /// Bytes of the free large blocks.
+    large_bytes: u64,
     /// All slabs, in use or not.
     slabs: Vec<PinnedBlock>,
 }
 
-/// Returns the capacity of a block for `size` bytes: at most an eighth more for large ones.
+/// Returns the capacity of a block for `size` bytes: a power of two for small blocks, at most an
+/// eighth more than `size` for large ones.
 pub(crate) fn capacity(size: u64) -> u64 {
-    let power = size.max(MIN_BLOCK).next_power_of_two();
-    if power <= SMALL { power } else { size.next_multiple_of(power / 16) }
+    let power = size.max(MIN_BLOCK_SIZE).next_power_of_two();
+    if power <= MAX_SMALL { power } else { size.next_multiple_of(power / 16) }
 }
 
 impl FreeBlocks {
     /// Removes a block of a capacity, if there is one.
     pub(crate) fn take(&mut self, capacity: u64) -> Option<PinnedBlock> {
-        let place = self.free_list(capacity).pop()?;
-        if capacity > SMALL {
-            self.large -= capacity;
+        let block = self.free_list(capacity).pop()?;
+        if capacity > MAX_SMALL {
+            self.large_bytes -= capacity;
         }
-        Some(place)
+        Some(block)
     }
 
-    /// Keeps a free block. Returns it if it is beyond the limit.
-    pub(crate) fn put(&mut self, capacity: u64, place: PinnedBlock) -> Option<PinnedBlock> {
-        if capacity > SMALL {
-            if self.large + capacity > LIMIT {
-                return Some(place);
+    /// Adds a free block. Returns it instead if it is large and the limit is exceeded.
+    pub(crate) fn put(&mut self, capacity: u64, block: PinnedBlock) -> Option<PinnedBlock> {
+        if capacity > MAX_SMALL {
+            if self.large_bytes + capacity > MAX_FREE_LARGE {
+                return Some(block);
             }
-            self.large += capacity;
+            self.large_bytes += capacity;
         }
-        self.free_list(capacity).push(place);
+        self.free_list(capacity).push(block);
         None
     }
 
     /// Returns the free list of a capacity.
     fn free_list(&mut self, capacity: u64) -> &mut Vec<PinnedBlock> {
-        let at = self.free.partition_point(|(of, _)| *of < capacity);
-        if self.free.get(at).is_none_or(|(of, _)| *of != capacity) {
-            self.free.insert(at, (capacity, Vec::new()));
+        let index = self.free.partition_point(|(listed, _)| *listed < capacity);
+        if self.free.get(index).is_none_or(|(listed, _)| *listed != capacity) {
+            self.free.insert(index, (capacity, Vec::new()));
         }
-        &mut self.free[at].1
+        &mut self.free[index].1
     }
 
-    /// Cuts a slab into blocks, and returns the first.
-    pub(crate) fn cut(&mut self, slab: PinnedBlock, capacity: u64) -> PinnedBlock {
+    /// Splits a slab into free blocks, and returns the first.
+    pub(crate) fn split_slab(&mut self, slab: PinnedBlock, capacity: u64) -> PinnedBlock {
         self.slabs.push(slab);
-        let others = (1..SLAB / capacity).rev().map(|nth| slab.offset_by(nth * capacity));
+        let others = (1..SLAB_SIZE / capacity).rev().map(|index| slab.offset_by(index * capacity));
         self.free_list(capacity).extend(others);
         slab
     }
 
     /// Removes all free large blocks.
     pub(crate) fn take_large(&mut self) -> Vec<PinnedBlock> {
-        self.large = 0;
+        self.large_bytes = 0;
         let mut large = Vec::new();
-        for (_, places) in self.free.iter_mut().filter(|(capacity, _)| *capacity > SMALL) {
-            large.append(places);
+        for (_, blocks) in self.free.iter_mut().filter(|(capacity, _)| *capacity > MAX_SMALL) {
+            large.append(blocks);
         }
         large
     }
 
-    /// Removes everything. None of it may be in use.
+    /// Removes all free large blocks and all slabs, of which no block may be in use.
     pub(crate) fn take_all(&mut self) -> Vec<PinnedBlock> {
         let mut all = self.take_large();
         self.free.clear();
@@ -129,7 +131,9 @@ mod tests {
         for size in [1, 255, 256, 257, 4096, 65536] {
             let capacity = capacity(size);
             assert!(
-                capacity >= size && capacity < 2 * size.max(256) && SLAB.is_multiple_of(capacity)
+                capacity >= size
+                    && capacity < 2 * size.max(256)
+                    && SLAB_SIZE.is_multiple_of(capacity)
             );
         }
         for size in [65537, 100_000, (2 << 20) + 1, 5 << 30] {
@@ -142,28 +146,28 @@ mod tests {
     #[test]
     fn slab_blocks_do_not_overlap() {
         let mut blocks = FreeBlocks::default();
-        let mut found = vec![blocks.cut(block_at(SLAB), 4096).address];
-        while let Some(place) = blocks.take(4096) {
-            assert_eq!(place.host.as_ptr().addr() as u64, place.address);
-            found.push(place.address);
+        let mut found = vec![blocks.split_slab(block_at(SLAB_SIZE), 4096).address];
+        while let Some(block) = blocks.take(4096) {
+            assert_eq!(block.host.as_ptr().addr() as u64, block.address);
+            found.push(block.address);
         }
-        let expected: Vec<u64> = (0..256).map(|nth| SLAB + nth * 4096).collect();
+        let expected: Vec<u64> = (0..256).map(|index| SLAB_SIZE + index * 4096).collect();
         assert_eq!(found, expected);
         assert_eq!(blocks.take(8192), None);
-        assert_eq!(blocks.take_all(), [block_at(SLAB)]);
+        assert_eq!(blocks.take_all(), [block_at(SLAB_SIZE)]);
     }
 
     #[test]
-    fn large_blocks_have_a_limit() {
+    fn free_large_blocks_are_limited() {
         let mut blocks = FreeBlocks::default();
-        assert_eq!(blocks.put(LIMIT / 2, block_at(4096)), None);
-        assert_eq!(blocks.put(LIMIT / 2, block_at(8192)), None);
-        assert_eq!(blocks.put(SLAB, block_at(256)), Some(block_at(256)));
-        assert_eq!(blocks.take(LIMIT / 2), Some(block_at(8192)));
-        assert_eq!(blocks.put(SLAB, block_at(256)), None);
-        assert_eq!(blocks.put(256, block_at(512)), None, "small ones are always kept");
+        assert_eq!(blocks.put(MAX_FREE_LARGE / 2, block_at(4096)), None);
+        assert_eq!(blocks.put(MAX_FREE_LARGE / 2, block_at(8192)), None);
+        assert_eq!(blocks.put(SLAB_SIZE, block_at(256)), Some(block_at(256)));
+        assert_eq!(blocks.take(MAX_FREE_LARGE / 2), Some(block_at(8192)));
+        assert_eq!(blocks.put(SLAB_SIZE, block_at(256)), None);
+        assert_eq!(blocks.put(256, block_at(512)), None, "small blocks have no limit");
         assert_eq!(blocks.take_large(), [block_at(256), block_at(4096)]);
-        assert_eq!(blocks.put(LIMIT, block_at(4096)), None, "the limit is as it was");
+        assert_eq!(blocks.put(MAX_FREE_LARGE, block_at(4096)), None, "the limit has not changed");
         assert_eq!(blocks.take(256), Some(block_at(512)));
     }
 }

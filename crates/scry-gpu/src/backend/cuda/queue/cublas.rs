@@ -1,12 +1,12 @@
-//! Matrix products by cuBLAS, NVIDIA's library, opened at its first use.
+//! Matrix products by NVIDIA's library cuBLAS, opened at its first use.
 //!
-//! A cuBLAS handle and the workspace of its kernels belong to one device: all products are issued
-//! to the main stream, in order, and so are recordings that contain any.
+//! A device has one cuBLAS handle with one workspace, which its kernels use. So all products, and
+//! recordings with products, are issued to the main stream, which executes them in order.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::capture::{self, Captured};
+use super::capture::{CapturedGraph, capture};
 use super::params::Range;
 use crate::api::error::{GpuError, OutOfMemoryError, Result};
 use crate::api::native::Routine;
@@ -15,7 +15,7 @@ use crate::backend::cuda::ffi::library::functions;
 use crate::backend::cuda::ffi::toolkit::ToolkitLibrary;
 use crate::backend::cuda::ffi::types::{DevicePtr, Handle, Stream};
 
-/// Names of the cuBLAS library.
+/// File names of the cuBLAS library, and its help.
 const CUBLAS: ToolkitLibrary = ToolkitLibrary {
     name: "cuBLAS",
     #[cfg(not(windows))]
@@ -33,7 +33,7 @@ const CUBLAS: ToolkitLibrary = ToolkitLibrary {
              scry_gpu::shaders::matmul needs nothing of that",
 };
 
-/// Bytes of the workspace: NVIDIA's recommendation for Hopper, which is above that for older GPUs.
+/// Bytes of the workspace: NVIDIA's recommendation for Hopper, which exceeds that for older GPUs.
 const WORKSPACE_SIZE: usize = 32 << 20;
 
 /// `CUBLAS_OP_N`: the matrix is not transposed.
@@ -114,7 +114,7 @@ fn shared(driver: c_int) -> Result<&'static Api> {
     }
     let library = CUBLAS.open(driver)?;
     let name = library.name().to_owned();
-    let api = Api::of(library).map_err(|missing| CUBLAS.lacks(&name, missing))?;
+    let api = Api::load(library).map_err(|missing| CUBLAS.missing_function(&name, missing))?;
     log::debug!("cuda: cuBLAS is {}", api.library.name());
     Ok(SHARED.get_or_init(|| api))
 }
@@ -138,18 +138,19 @@ pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
 
 /// The cuBLAS handle of a device, created at its first use.
 #[derive(Default)]
-pub(crate) struct Slot(Mutex<Option<Arc<Blas>>>);
+pub(crate) struct LazyBlas(Mutex<Option<Arc<Blas>>>);
 
-impl Slot {
-    /// Returns the handle. `driver` is the CUDA version that the driver supports.
+impl LazyBlas {
+    /// Returns the handle; creates it at the first call. `driver` is the CUDA version that the
+    /// driver supports.
     pub(crate) fn get(&self, gpu: &Arc<Gpu>, driver: c_int) -> Result<Arc<Blas>> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(blas) = &*slot {
+        let mut blas = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blas) = &*blas {
             return Ok(Arc::clone(blas));
         }
-        let blas = Arc::new(Blas::new(gpu, shared(driver)?)?);
-        *slot = Some(Arc::clone(&blas));
-        Ok(blas)
+        let created = Arc::new(Blas::new(gpu, shared(driver)?)?);
+        *blas = Some(Arc::clone(&created));
+        Ok(created)
     }
 }
 
@@ -187,7 +188,7 @@ impl Product {
         let (&[m, n, k], &[a, b, c]) = (words, bindings) else { return None };
         let [m, n, k] = [size(&m)?, size(&n)?, size(&k)?];
         let fits = |range: Range, rows: c_int, columns: c_int| {
-            // Both are positive, and the product of two 31-bit integers and an element size fits.
+            // No overflow: two positive 31-bit integers and an element size of at most 4.
             rows as u64 * columns as u64 * element_size(routine) <= range.size
         };
         let all_fit = fits(a, m, k) && fits(b, k, n) && fits(c, m, n);
@@ -202,7 +203,7 @@ impl Blas {
         // SAFETY: the context is current; cuBLAS writes a handle.
         let status = unsafe { (api.create)(&raw mut raw) };
         if status != Status::SUCCESS {
-            return Err(failed(gpu, "cublasCreate", status));
+            return Err(status_error(gpu, "cublasCreate", status));
         }
         let stream = Mutex::new(Stream::NULL);
         // From here on, the drop frees everything.
@@ -219,7 +220,7 @@ impl Blas {
             return Ok(());
         }
         *bound = Stream::NULL;
-        // SAFETY: handle and stream are alive, and of the context that is current.
+        // SAFETY: handle and stream are alive, and belong to the context, which is current.
         let status = unsafe { (self.api.set_stream)(self.raw, stream) };
         self.check("cublasSetStream", status)?;
         let workspace = self.workspace as usize as *mut c_void;
@@ -231,25 +232,27 @@ impl Blas {
     }
 
     /// Captures a product for a recording. The context must be current.
-    pub(crate) fn captured(&self, product: &Product) -> Result<Captured<'_>> {
-        let captured = capture::captured(&self.gpu, |stream| self.multiply(stream, product));
-        // The stream was destroyed, and a later one may get the same handle.
+    pub(crate) fn capture(&self, product: &Product) -> Result<CapturedGraph<'_>> {
+        let captured = capture(&self.gpu, |stream| self.multiply(stream, product));
+        // The captured stream was destroyed, and a later stream may have the same handle.
         *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Stream::NULL;
         captured
     }
 
-    /// Issues a product to the main stream, or to one that is captured. The context is current.
+    /// Issues a product to the main stream, or to a stream under capture. The context must be
+    /// current.
     pub(crate) fn multiply(&self, stream: Stream, product: &Product) -> Result<()> {
         let mut bound = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         self.bind(&mut bound, stream)?;
         let Product { routine, a, b, c, m, n, k } = *product;
-        let (element, compute) = types(routine);
+        let (element, compute) = element_and_compute_type(routine);
         let pointer = |address: DevicePtr| address as usize as *mut c_void;
         let (one, zero) = (1.0f32, 0.0f32);
         // cuBLAS matrices are column-major. A row-major matrix is the transpose of a column-major
         // one, and the transpose of C is that of B times that of A.
-        // SAFETY: the handle is alive, and the scales are read before the call returns. The
-        // matrices have as many elements as their sizes require, and live until the work is done.
+        // SAFETY: the handle is alive, and cuBLAS reads the scales before the call returns.
+        // `Product::new` checked that the matrices fit their bindings, which stay alive until the
+        // work is done.
         let status = unsafe {
             (self.api.gemm_ex)(
                 self.raw,
@@ -279,7 +282,7 @@ impl Blas {
     fn check(&self, call: &'static str, status: Status) -> Result<()> {
         match status {
             Status::SUCCESS => Ok(()),
-            _ => Err(failed(&self.gpu, call, status)),
+            _ => Err(status_error(&self.gpu, call, status)),
         }
     }
 }
@@ -292,8 +295,8 @@ fn element_size(routine: Routine) -> u64 {
     }
 }
 
-/// Returns the element type and the compute type.
-fn types(routine: Routine) -> (c_int, c_int) {
+/// Returns the element type of the matrices, and the compute type.
+fn element_and_compute_type(routine: Routine) -> (c_int, c_int) {
     match routine {
         Routine::F32 => (data::F32, compute::F32_PEDANTIC),
         Routine::Tf32 => (data::F32, compute::TF32),
@@ -302,7 +305,8 @@ fn types(routine: Routine) -> (c_int, c_int) {
     }
 }
 
-fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
+/// Returns the error for a call that returned `status`.
+fn status_error(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
     if status == Status::ALLOC_FAILED {
         return GpuError::OutOfMemory(OutOfMemoryError {
             function: None,
@@ -325,7 +329,7 @@ impl Drop for Blas {
             log::debug!("cuda: cublasDestroy failed with {}", status.name());
         }
         if self.workspace != 0 {
-            // SAFETY: the address is that of an allocation which no product uses any more.
+            // SAFETY: `new` allocated the workspace, and no product uses it any more.
             let code = unsafe { (self.gpu.api.mem_free)(self.workspace) };
             if let Err(error) = self.gpu.check("cuMemFree", code) {
                 log::debug!("cuda: {error}");
@@ -344,21 +348,21 @@ mod tests {
 
     #[test]
     fn matrices_must_fit_their_bindings() {
-        let of = |sizes, bytes: [u64; 3]| {
-            let range = |nth: usize| Range { address: 0x100 * (nth as u64 + 1), size: bytes[nth] };
+        let product = |sizes, bytes: [u64; 3]| {
+            let range = |i: usize| Range { address: 0x100 * (i as u64 + 1), size: bytes[i] };
             let bindings = [0, 1, 2].map(range);
             Product::new(Routine::F32, &bindings, &words(sizes))
         };
-        let product = of([2, 3, 5], [40, 60, 24]).unwrap();
-        assert_eq!((product.m, product.n, product.k), (2, 3, 5));
-        assert_eq!((product.a, product.b, product.c), (0x100, 0x200, 0x300));
-        assert_eq!(of([2, 3, 5], [39, 60, 24]), None);
-        assert_eq!(of([2, 3, 5], [40, 59, 24]), None);
-        assert_eq!(of([2, 3, 5], [40, 60, 23]), None);
-        assert_eq!(of([0, 3, 5], [40, 60, 24]), None);
-        assert_eq!(of([1 << 31, 1, 1], [u64::MAX; 3]), None);
-        let most = i32::MAX as u32;
-        assert!(of([most, most, most], [u64::MAX; 3]).is_some());
+        let fitting = product([2, 3, 5], [40, 60, 24]).unwrap();
+        assert_eq!((fitting.m, fitting.n, fitting.k), (2, 3, 5));
+        assert_eq!((fitting.a, fitting.b, fitting.c), (0x100, 0x200, 0x300));
+        assert_eq!(product([2, 3, 5], [39, 60, 24]), None);
+        assert_eq!(product([2, 3, 5], [40, 59, 24]), None);
+        assert_eq!(product([2, 3, 5], [40, 60, 23]), None);
+        assert_eq!(product([0, 3, 5], [40, 60, 24]), None);
+        assert_eq!(product([1 << 31, 1, 1], [u64::MAX; 3]), None);
+        let max = i32::MAX as u32;
+        assert!(product([max, max, max], [u64::MAX; 3]).is_some());
         let bindings = [Range { address: 0, size: 9 }; 3];
         assert_eq!(Product::new(Routine::F16, &bindings, &words([1, 1, 1])[..8]), None);
         assert_eq!(Product::new(Routine::F16, &bindings[..2], &words([1, 1, 1])), None);
@@ -366,10 +370,10 @@ mod tests {
 
     #[test]
     fn f32_is_pedantic_unless_tf32() {
-        assert_eq!(types(Routine::F32), (0, 69));
-        assert_eq!(types(Routine::Tf32), (0, 77));
-        assert_eq!(types(Routine::F16), (2, 68));
-        assert_eq!(types(Routine::Bf16), (14, 68));
+        assert_eq!(element_and_compute_type(Routine::F32), (0, 69));
+        assert_eq!(element_and_compute_type(Routine::Tf32), (0, 77));
+        assert_eq!(element_and_compute_type(Routine::F16), (2, 68));
+        assert_eq!(element_and_compute_type(Routine::Bf16), (14, 68));
     }
 
     #[test]

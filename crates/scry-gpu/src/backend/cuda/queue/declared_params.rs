@@ -13,8 +13,8 @@ use crate::backend::cuda::ffi::types::{Code, DevicePtr};
 
 /// `cuTensorMapEncodeTiled`: map, data type, rank, address, dimensions, strides, box dimensions,
 /// element strides, interleave, swizzle, L2 promotion, out-of-bounds fill.
-type Encode = unsafe extern "C" fn(
-    *mut Encoded,
+type EncodeTiled = unsafe extern "C" fn(
+    *mut EncodedMap,
     c_uint,
     u32,
     DevicePtr,
@@ -30,17 +30,17 @@ type Encode = unsafe extern "C" fn(
 
 /// An encoded tensor map, `CUtensorMap`.
 #[repr(C, align(64))]
-struct Encoded([u64; 16]);
+struct EncodedMap([u64; 16]);
 
-/// How a kernel with declared parameters is launched.
+/// Encodes the parameters of a kernel with declared parameters.
 pub(crate) struct DeclaredParams {
     pub(crate) interface: NativeInterface,
-    /// `Some` if there are tensor maps among the parameters.
-    encode: Option<Encode>,
+    /// The driver's function; `Some` if there are tensor maps among the parameters.
+    encode: Option<EncodeTiled>,
 }
 
 impl DeclaredParams {
-    /// Prepares launches with this interface; an error if the driver is too old for its parameters.
+    /// Creates the encoder of an interface; an error if the driver is too old for its parameters.
     pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
         let parameters = interface.declared_parameters().unwrap_or_default();
         let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
@@ -48,7 +48,8 @@ impl DeclaredParams {
         Ok(Self { interface: interface.clone(), encode })
     }
 
-    /// Replaces the parameters of the previous launch.
+    /// Replaces the parameters of the previous launch. `immediates` has the words and descriptions
+    /// of tensor maps, as [`NativeInterface::with_parameters`] documents.
     pub(crate) fn pack(
         &self,
         gpu: &Gpu,
@@ -60,43 +61,45 @@ impl DeclaredParams {
         for (_, parameter, bytes) in with_immediates(&self.interface, immediates) {
             match parameter {
                 NativeParameter::Pointer(binding) => parameters.push(&[bindings[binding].address]),
-                NativeParameter::Word | NativeParameter::Long => parameters.push(&[word(bytes)]),
+                NativeParameter::Word | NativeParameter::Long => parameters.push(&[to_u64(bytes)]),
                 NativeParameter::Map(binding) => {
-                    parameters.push(&self.map(gpu, bindings[binding], bytes)?.0);
+                    parameters.push(&self.tensor_map(gpu, bindings[binding], bytes)?.0);
                 }
             }
         }
         Ok(())
     }
 
-    fn map(&self, gpu: &Gpu, buffer: Range, bytes: &[u8]) -> Result<Encoded> {
+    /// Encodes a tensor map on a buffer; `bytes` is its description.
+    fn tensor_map(&self, gpu: &Gpu, buffer: Range, bytes: &[u8]) -> Result<EncodedMap> {
         let refused = |why: String| gpu.refused("cuTensorMapEncodeTiled", why);
         let map = TensorMap::from_bytes(bytes);
         let (Some(map), Some(encode)) = (map, self.encode) else {
             return Err(refused("there is no description of the tensor map".to_owned()));
         };
-        encoded(gpu, encode, buffer.address + map.offset, &map)
+        encode_map(gpu, encode, buffer.address + map.offset, &map)
     }
 }
 
-/// Rejects a kernel whose parameters differ from the declared ones. Where the driver supports it,
-/// it reports the offset and size of each parameter.
+/// Rejects a kernel whose parameters differ from the declared ones. `actual` has the offset and
+/// size of each parameter of the kernel; `None` if the driver does not report them.
 pub(crate) fn check(
     entry: &str,
     interface: &NativeInterface,
-    taken: Option<&[(usize, usize)]>,
+    actual: Option<&[(usize, usize)]>,
 ) -> Result<()> {
-    let listed = interface.declared_parameters().unwrap_or_default();
-    let sizes = |taken: &[(usize, usize)]| taken.iter().map(|(_, size)| *size).collect::<Vec<_>>();
-    let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
-    match taken.map(sizes) {
-        Some(taken) if taken != declared => Err(GpuError::Argument(ArgumentError {
+    let parameters = interface.declared_parameters().unwrap_or_default();
+    let sizes =
+        |actual: &[(usize, usize)]| actual.iter().map(|(_, size)| *size).collect::<Vec<_>>();
+    let declared: Vec<usize> = parameters.iter().map(|parameter| parameter.size()).collect();
+    match actual.map(sizes) {
+        Some(actual) if actual != declared => Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem: format!(
-                "the kernel takes parameters of {taken:?} bytes, but those of {declared:?} are \
-                 listed: {listed:?}"
+                "the kernel takes parameters of {actual:?} bytes, but those of {declared:?} are \
+                 listed: {parameters:?}"
             ),
             help: "list the parameters as the kernel declares them, in order".to_owned(),
         })),
@@ -104,14 +107,19 @@ pub(crate) fn check(
     }
 }
 
-/// Returns a value of 4 or 8 bytes as the low bytes of a word.
-fn word(bytes: &[u8]) -> u64 {
+/// Converts a value of 4 or 8 bytes to a `u64` that begins with these bytes in memory.
+fn to_u64(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_ne_bytes(word)
 }
 
-fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Result<Encoded> {
+fn encode_map(
+    gpu: &Gpu,
+    encode: EncodeTiled,
+    address: DevicePtr,
+    map: &TensorMap,
+) -> Result<EncodedMap> {
     /// Element strides within a tile, along each dimension.
     const ELEMENT_STRIDES: [u32; 5] = [1; 5];
     /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
@@ -120,7 +128,7 @@ fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Re
     const L2_PROMOTION: c_uint = 2;
     /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: zeros.
     const ZERO_FILL: c_uint = 0;
-    let mut out = Encoded([0; 16]);
+    let mut out = EncodedMap([0; 16]);
     let (element, swizzle) = (element_code(map.element), swizzle_code(map.swizzle));
     let TensorMap { dims, strides, tile, .. } = map;
     // SAFETY: the signature is that of the driver's header. The function reads `rank` values of
@@ -166,12 +174,12 @@ fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
 }
 
 /// Looks up the driver's function, which was added for Hopper.
-fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
+fn find_encode(gpu: &Gpu, driver: c_int) -> Result<EncodeTiled> {
     let Some(symbol) = gpu.api.optional_function(c"cuTensorMapEncodeTiled") else {
         return Err(too_old(gpu.api.library_name(), driver));
     };
     // SAFETY: the signature is that of the driver's header.
-    Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, Encode>(symbol) })
+    Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, EncodeTiled>(symbol) })
 }
 
 fn too_old(library: &str, driver: c_int) -> GpuError {
@@ -204,10 +212,10 @@ mod tests {
     fn rejects_differing_parameters() {
         let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Pointer(0)];
         let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
-        let checked = |taken| check("k", &interface, taken);
-        assert_eq!(checked(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
-        assert_eq!(checked(None), Ok(()));
-        let text = checked(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
+        let check = |actual| check("k", &interface, actual);
+        assert_eq!(check(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
+        assert_eq!(check(None), Ok(()));
+        let text = check(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
         let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
                         those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
         assert!(text.starts_with(expected), "{text}");
@@ -215,9 +223,9 @@ mod tests {
 
     #[test]
     fn short_parameters_are_zero_padded() {
-        let read = |bytes: &[u8]| word(bytes).to_ne_bytes();
+        let read = |bytes: &[u8]| to_u64(bytes).to_ne_bytes();
         assert_eq!(read(&[1, 2, 3, 4]), [1, 2, 3, 4, 0, 0, 0, 0]);
         assert_eq!(read(&[1, 2, 3, 4, 5, 6, 7, 8]), [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(align_of::<Encoded>(), 64);
+        assert_eq!(align_of::<EncodedMap>(), 64);
     }
 }

@@ -1,4 +1,4 @@
-//! Encodes commands for the driver: addresses, sizes and kernel parameters.
+//! Encodes commands for the driver: resolves ids to addresses, and encodes kernel parameters.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) type Blocks = Slots<MemoryMark, Arc<Block>>;
 /// The driver's kernels.
 pub(crate) type Kernels = Slots<KernelMark, Kernel>;
 
-/// Resolves the ids in steps.
+/// The resources that steps refer to by id.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) blocks: &'a Blocks,
@@ -40,32 +40,33 @@ impl Tables<'_> {
         kernel.is_some_and(|kernel| kernel.params.contains(&Param::Epoch))
     }
 
-    /// Returns whether a command must be on the main stream, because it must not overlap others of
-    /// its kind: cuBLAS products share a workspace, and the blocks of an indirect launch may wait
-    /// for each other, so that all of them have to become resident.
-    pub(crate) fn is_for_main(&self, command: &Command) -> bool {
+    /// Returns whether a command needs the main stream, because it must not overlap others of its
+    /// kind: cuBLAS products share a workspace, and the blocks of an indirect launch may wait for
+    /// each other, so that all of them have to become resident.
+    pub(crate) fn needs_main_stream(&self, command: &Command) -> bool {
         match command {
             Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_product(dispatch),
             Command::Fill { .. } | Command::Copy { .. } => false,
         }
     }
 
-    /// Returns whether a dispatch is a cuBLAS product, whose kernels are unknown.
+    /// Returns whether a dispatch is a cuBLAS product.
     fn is_product(&self, dispatch: &Dispatch) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
     }
 
-    /// Returns whether a dispatch may start before the previous one has finished (PDL).
+    /// Returns whether a dispatch may start before the dispatch `before` has finished (PDL).
     pub(crate) fn uses_pdl(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
-        let early = kernel.and_then(|kernel| kernel.native.as_ref()?.pdl_reads());
-        let (Some(early), Some(before)) = (early, before) else { return false };
-        !self.is_product(before) && overlap::uses_pdl(early, dispatch, before)
+        let reads = kernel.and_then(|kernel| kernel.native.as_ref()?.pdl_reads());
+        let (Some(reads), Some(before)) = (reads, before) else { return false };
+        // It is not known whether the kernels of a product launch their dependents early.
+        !self.is_product(before) && overlap::uses_pdl(reads, dispatch, before)
     }
 
-    /// Returns the threads of a workgroup of a dispatch.
-    pub(crate) fn workgroup(&self, dispatch: &Dispatch) -> u64 {
+    /// Returns the number of threads in a workgroup of a dispatch.
+    pub(crate) fn workgroup_threads(&self, dispatch: &Dispatch) -> u64 {
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
         size.iter().map(|n| u64::from(*n)).product()
     }
@@ -83,13 +84,16 @@ pub(crate) enum Op<'s> {
     Product(&'s Blas, Product),
 }
 
-/// A launch.
+/// An encoded launch of a kernel.
 pub(crate) struct Launch<'s> {
     /// Whether it is an indirect launch, two of which must not overlap.
     pub(crate) indirect: bool,
     pub(crate) function: Function,
+    /// Blocks of the grid along x, y and z.
     pub(crate) groups: [u32; 3],
+    /// Threads of a block along x, y and z.
     pub(crate) workgroup: [u32; 3],
+    /// Bytes of dynamic shared memory.
     pub(crate) dynamic_shared: u32,
     pub(crate) params: KernelParams<'s>,
 }
@@ -145,28 +149,30 @@ impl<'a> Encoder<'a> {
             let why = format!("{size} bytes at {} are not whole words", dst.offset);
             return Err(self.gpu.refused("cuMemsetD32Async", why));
         }
-        Ok(Op::Fill { dst: address, pattern, count: self.bytes("cuMemsetD32Async", size / 4)? })
+        let count = self.to_usize("cuMemsetD32Async", size / 4)?;
+        Ok(Op::Fill { dst: address, pattern, count })
     }
 
     fn copy(&self, src: BufferRange, dst: BufferRange) -> Result<Op<'static>> {
         let from = self.range("cuMemcpyAsync", src)?;
         let to = self.range("cuMemcpyAsync", dst)?;
-        let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
-        if src.size != dst.size || !apart {
+        let disjoint =
+            src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
+        if src.size != dst.size || !disjoint {
             let why = format!("{src:?} and {dst:?} differ in size or overlap");
             return Err(self.gpu.refused("cuMemcpyAsync", why));
         }
-        let size = self.bytes("cuMemcpyAsync", src.size)?;
+        let size = self.to_usize("cuMemcpyAsync", src.size)?;
         Ok(Op::Copy { src: from.address, dst: to.address, size })
     }
 
-    /// Converts a byte count for the driver.
-    fn bytes(&self, call: &'static str, count: u64) -> Result<usize> {
+    /// Converts a number of bytes or words for the driver.
+    fn to_usize(&self, call: &'static str, count: u64) -> Result<usize> {
         let refused = |_| self.gpu.refused(call, format!("{count} exceeds the address space"));
         usize::try_from(count).map_err(refused)
     }
 
-    /// Returns the addresses of a range within its allocation.
+    /// Returns the address of a range; an error unless it is within a live allocation.
     fn range(&self, call: &'static str, span: BufferRange) -> Result<Range> {
         let Some(block) = self.tables.blocks.get(span.memory) else {
             return Err(self.gpu.refused(call, no_allocation(span.memory)));
@@ -218,11 +224,11 @@ impl<'a> Encoder<'a> {
         }))
     }
 
-    /// Returns the grid of a launch. For an indirect one the grid is fixed; the kernel reads the
-    /// workgroup counts at the address that is also returned.
+    /// Returns the grid of a launch. An indirect launch has a grid of all resident blocks; its
+    /// kernel reads the workgroup counts at the address that is also returned.
     fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
         let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
-        match (&dispatch.groups, kernel.resident) {
+        match (&dispatch.groups, kernel.resident_blocks) {
             (Groups::Direct(groups), _) => Ok((*groups, None)),
             (Groups::Indirect(counts), Some(resident)) => {
                 let Range { address, size } = self.range("cuLaunchKernel", **counts)?;
@@ -240,7 +246,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Returns the kernel of a dispatch after it has checked bindings and immediates.
+    /// Returns the kernel of a dispatch, after checking its bindings and immediates.
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
         let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
         let id = dispatch.kernel;

@@ -1,14 +1,14 @@
-//! Recordings: CUDA graphs.
+//! Recordings of steps as CUDA graphs.
 //!
-//! All commands of a segment depend on all of the previous segment. A cuBLAS product also depends
-//! on the previous product, because they share a workspace, and an indirect launch on the previous
-//! one, because all blocks of either have to become resident. cuBLAS chooses the kernels of a
-//! product, so they are captured from a stream.
+//! Each command of a segment (the steps between two barriers) depends on all of the previous
+//! segment. A cuBLAS product also depends on the previous product, because they share a workspace,
+//! and an indirect launch on the previous one, because all blocks of either have to become
+//! resident. cuBLAS chooses the kernels of a product, so they are captured from a stream.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::capture::Captured;
+use super::capture::CapturedGraph;
 use super::encode::{Encoder, Launch, Op};
 use super::overlap;
 use super::stream::Stream;
@@ -20,7 +20,7 @@ use crate::backend::cuda::ffi::types::{
 };
 use crate::core::command::{Command, Step};
 
-/// Maximum bytes of a copy node: rows are limited to 2 GiB.
+/// Maximum bytes of a copy node: the driver limits a row to 2 GiB.
 const MAX_COPY: usize = 1 << 30;
 
 /// An instantiated graph of recorded steps.
@@ -47,7 +47,7 @@ impl Drop for Graph {
         if let Some(exec) = self.exec {
             // SAFETY: no unfinished work uses the graph.
             let code = unsafe { (self.gpu.api.graph_exec_destroy)(exec) };
-            self.gpu.note("cuGraphExecDestroy", code);
+            self.gpu.log_failed_free("cuGraphExecDestroy", code);
         }
     }
 }
@@ -121,9 +121,9 @@ impl<'a> Builder<'a> {
 
     /// Begins a segment that depends on all nodes so far. `nodes` is an estimate of its size.
     fn begin_segment(&mut self, nodes: usize) -> Result<()> {
-        if self.layers.next(nodes) {
-            let join_node = self.node("cuGraphAddEmptyNode", |api, node, graph, before| {
-                // SAFETY: see `node`.
+        if self.layers.begin_segment(nodes) {
+            let join_node = self.add_node("cuGraphAddEmptyNode", |api, node, graph, before| {
+                // SAFETY: see `add_node`.
                 unsafe { (api.graph_add_empty_node)(node, graph, before.as_ptr(), before.len()) }
             })?;
             self.layers.join(join_node);
@@ -134,22 +134,22 @@ impl<'a> Builder<'a> {
     /// Adds a command to the segment.
     fn add(&mut self, op: Op<'_>) -> Result<()> {
         match op {
-            Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
+            Op::Fill { dst, pattern, count } => self.add_fill(dst, pattern, count),
             Op::Copy { src, dst, size } => chunks(size).try_for_each(|(offset, size)| {
-                self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
+                self.add_copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
             }),
-            Op::Launch(launch) if launch.indirect => self.start_indirect(&launch_node(launch)),
-            Op::Launch(launch) => self.start(&launch_node(launch)),
-            Op::Product(blas, product) => self.multiply(&blas.captured(&product)?),
+            Op::Launch(launch) if launch.indirect => self.add_indirect_launch(&launch_node(launch)),
+            Op::Launch(launch) => self.add_launch(&launch_node(launch)),
+            Op::Product(blas, product) => self.add_product(&blas.capture(&product)?),
         }
     }
 
-    /// Adds the captured graph of a cuBLAS product.
-    fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
+    /// Adds the captured graph of a cuBLAS product, which also depends on the previous product.
+    fn add_product(&mut self, captured: &CapturedGraph<'_>) -> Result<()> {
         let waits_for = self.layers.dependencies_with(self.product);
-        let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
+        let node = self.add_node("cuGraphAddChildGraphNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
-            // SAFETY: see `node`; the driver copies the captured graph.
+            // SAFETY: see `add_node`; the driver copies the captured graph.
             unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
         })?;
         self.product = Some(node);
@@ -157,13 +157,15 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn start(&mut self, params: &KernelNode) -> Result<()> {
+    /// Adds a launch. It depends on all nodes of the previous segment or, with PDL, on its only
+    /// launch by a programmatic edge.
+    fn add_launch(&mut self, params: &KernelNode) -> Result<()> {
         let add_dependencies = self.add_dependencies.filter(|_| self.pdl);
-        let node = self.node("cuGraphAddKernelNode", |api, node, graph, before| {
+        let node = self.add_node("cuGraphAddKernelNode", |api, node, graph, before| {
             let count = if add_dependencies.is_some() { 0 } else { before.len() };
             let waits_for = before.as_ptr();
-            // SAFETY: see `node`; the driver copies the parameters, each of which is readable up to
-            // its declared size.
+            // SAFETY: see `add_node`; the driver copies the parameters, each of which is readable
+            // up to its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.layers.current.push(node);
@@ -173,13 +175,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds an indirect launch, which depends on the previous one.
-    fn start_indirect(&mut self, params: &KernelNode) -> Result<()> {
+    /// Adds an indirect launch, which also depends on the previous indirect launch.
+    fn add_indirect_launch(&mut self, params: &KernelNode) -> Result<()> {
         let waits_for = self.layers.dependencies_with(self.indirect);
-        let node = self.node("cuGraphAddKernelNode", |api, node, graph, _| {
+        let node = self.add_node("cuGraphAddKernelNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
-            // SAFETY: see `node`; the driver copies the parameters, each of which is readable up to
-            // its declared size.
+            // SAFETY: see `add_node`; the driver copies the parameters, each of which is readable
+            // up to its declared size.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.indirect = Some(node);
@@ -187,7 +189,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a programmatic dependency (PDL) of a launch on the previous one.
+    /// Adds a programmatic dependency (PDL) of a launch on the launch of the previous segment.
     fn add_pdl_edge(&self, add_dependencies: AddDependencies, node: GraphNode) -> Result<()> {
         /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
         const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
@@ -198,13 +200,14 @@ impl<'a> Builder<'a> {
         self.gpu.check("cuGraphAddDependencies", code)
     }
 
-    fn fill(&mut self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
+    fn add_fill(&mut self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
         let (element_size, width) = (size_of::<u32>() as u32, count);
         let params = MemsetNode { dst, pitch: 0, value: pattern, element_size, width, height: 1 };
         let context = self.gpu.context;
-        let node = self.node("cuGraphAddMemsetNode", |api, node, graph, before| {
+        let node = self.add_node("cuGraphAddMemsetNode", |api, node, graph, before| {
             let (waits_for, count) = (before.as_ptr(), before.len());
-            // SAFETY: see `node`; the encoder checked that the range is within a live allocation.
+            // SAFETY: see `add_node`; the encoder checked that the range is within a live
+            // allocation.
             unsafe {
                 (api.graph_add_memset_node)(
                     node,
@@ -220,13 +223,14 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn copy(&mut self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
+    fn add_copy(&mut self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
         let (src, dst) = (copy_side(src, size), copy_side(dst, size));
         let params = MemcpyNode { src, dst, width: size, height: 1, depth: 1 };
         let context = self.gpu.context;
-        let node = self.node("cuGraphAddMemcpyNode", |api, node, graph, before| {
+        let node = self.add_node("cuGraphAddMemcpyNode", |api, node, graph, before| {
             let (waits_for, count) = (before.as_ptr(), before.len());
-            // SAFETY: see `node`; the encoder checked that both ranges are within live allocations.
+            // SAFETY: see `add_node`; the encoder checked that both ranges are within live
+            // allocations.
             unsafe {
                 (api.graph_add_memcpy_node)(
                     node,
@@ -242,9 +246,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a node to the graph by `add`, to which the driver writes the node's handle. The graph
-    /// is alive, and the dependencies are nodes of it.
-    fn node(
+    /// Adds a node to the graph. Calls `add` with the driver's functions and the arguments that all
+    /// functions `cuGraphAdd*Node` have: the address for the new handle, the graph, which is alive,
+    /// and the nodes of the previous segment, as dependencies.
+    fn add_node(
         &self,
         call: &'static str,
         add: impl FnOnce(&Api, *mut GraphNode, types::Graph, &[GraphNode]) -> Code,
@@ -271,7 +276,7 @@ impl Drop for Builder<'_> {
         }
         // SAFETY: the instantiated graph is a copy.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
-        self.gpu.note("cuGraphDestroy", code);
+        self.gpu.log_failed_free("cuGraphDestroy", code);
     }
 }
 
@@ -291,8 +296,9 @@ fn find_add_dependencies(api: &Api) -> Option<AddDependencies> {
     Some(unsafe { std::mem::transmute::<*const c_void, AddDependencies>(symbol) })
 }
 
-/// Nodes of the current segment and their common dependencies.
+/// The nodes of the current segment, and those of the previous one, on which all of them depend.
 struct Layers<N> {
+    /// The nodes of the previous segment, or one node that joins them.
     previous: Vec<N>,
     current: Vec<N>,
 }
@@ -304,9 +310,9 @@ impl<N> Default for Layers<N> {
 }
 
 impl<N> Layers<N> {
-    /// Begins a segment of about `nodes` nodes. Returns whether it should depend on one joining
-    /// node: otherwise every pair of nodes of both segments would need an edge.
-    fn next(&mut self, nodes: usize) -> bool {
+    /// Begins a segment of about `nodes` nodes. Returns whether the previous segment should be
+    /// joined by a node: otherwise each pair of nodes of both segments would need an edge.
+    fn begin_segment(&mut self, nodes: usize) -> bool {
         if !self.current.is_empty() {
             std::mem::swap(&mut self.previous, &mut self.current);
             self.current.clear();
@@ -314,8 +320,8 @@ impl<N> Layers<N> {
         self.previous.len() > 1 && nodes > 1
     }
 
-    /// Returns the dependencies of a node of the current segment, and `earlier` if it is not one of
-    /// them.
+    /// Returns the dependencies of a node of the current segment that also depends on `earlier`,
+    /// without duplicates.
     fn dependencies_with(&self, earlier: Option<N>) -> Vec<N>
     where
         N: Copy + PartialEq,
@@ -324,7 +330,7 @@ impl<N> Layers<N> {
         self.previous.iter().copied().chain(earlier).collect()
     }
 
-    /// Makes the segment depend on this node alone.
+    /// Makes the current segment depend on `join_node` alone.
     fn join(&mut self, join_node: N) {
         self.previous.clear();
         self.previous.push(join_node);
@@ -336,7 +342,7 @@ fn chunks(size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..size).step_by(MAX_COPY).map(move |offset| (offset, MAX_COPY.min(size - offset)))
 }
 
-/// Describes one row of bytes at an address.
+/// Describes `size` bytes at an address, as one row of a 3D copy.
 fn copy_side(device: DevicePtr, size: usize) -> CopySide {
     CopySide {
         x: 0,
@@ -353,6 +359,7 @@ fn copy_side(device: DevicePtr, size: usize) -> CopySide {
     }
 }
 
+/// Returns the parameters of a launch's node.
 fn launch_node(launch: Launch<'_>) -> KernelNode {
     let [params, extra] = launch.params.pointers();
     KernelNode {
@@ -380,7 +387,7 @@ mod tests {
             nodes - 1
         };
         for count in segments {
-            if layers.next(*count) {
+            if layers.begin_segment(*count) {
                 let join_node = add(&layers.previous);
                 layers.join(join_node);
             }
@@ -418,22 +425,22 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_nodes_are_chained_once() {
+    fn extra_dependency_is_not_duplicated() {
         let mut layers = Layers::default();
         assert_eq!(layers.dependencies_with(None), [0; 0]);
         layers.current.push(1);
         assert_eq!(layers.dependencies_with(Some(1)), [1], "in one segment");
-        layers.next(1);
+        layers.begin_segment(1);
         assert_eq!(layers.dependencies_with(Some(1)), [1], "from one segment to the next");
         assert_eq!(layers.dependencies_with(Some(0)), [1, 0], "from an earlier one");
     }
 
     #[test]
     fn long_copies_split_without_gaps() {
-        let all = |size| chunks(size).collect::<Vec<_>>();
-        assert_eq!(all(4), [(0, 4)]);
-        assert_eq!(all(MAX_COPY), [(0, MAX_COPY)]);
+        let chunks = |size| chunks(size).collect::<Vec<_>>();
+        assert_eq!(chunks(4), [(0, 4)]);
+        assert_eq!(chunks(MAX_COPY), [(0, MAX_COPY)]);
         let large = 2 * MAX_COPY + 5;
-        assert_eq!(all(large), [(0, MAX_COPY), (MAX_COPY, MAX_COPY), (2 * MAX_COPY, 5)]);
+        assert_eq!(chunks(large), [(0, MAX_COPY), (MAX_COPY, MAX_COPY), (2 * MAX_COPY, 5)]);
     }
 }

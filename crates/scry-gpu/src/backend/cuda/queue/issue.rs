@@ -1,4 +1,4 @@
-//! Commands as calls on a stream.
+//! Issues encoded commands to a stream.
 
 use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
@@ -13,13 +13,13 @@ impl Stream {
         match op {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
-            Op::Launch(launch) => self.start(launch, pdl),
+            Op::Launch(launch) => self.launch_kernel(launch, pdl),
             Op::Product(blas, product) => self.multiply(blas, &product),
         }
     }
 
-    fn start(&self, launch: Launch<'_>, pdl: bool) -> Result<()> {
-        let [params, block] = launch.params.pointers();
+    fn launch_kernel(&self, launch: Launch<'_>, pdl: bool) -> Result<()> {
+        let [params, extra] = launch.params.pointers();
         let config = LaunchConfig {
             grid: launch.groups,
             block: launch.workgroup,
@@ -28,11 +28,11 @@ impl Stream {
             attributes: &LaunchAttribute::PROGRAMMATIC_STREAM_SERIALIZATION,
             attribute_count: pdl.into(),
         };
-        // SAFETY: the kernel is alive; there are as many parameters as it has, each readable up to
-        // the declared size. The memory that is passed lives until the work is done, and the kernel
-        // stays within it.
+        // SAFETY: the kernel is alive. It has as many parameters as are passed, each readable up to
+        // its declared size. The buffers that are passed stay alive until the work is done, and the
+        // kernel does not access memory outside of them.
         let code = unsafe {
-            (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, block)
+            (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, extra)
         };
         self.gpu.check("cuLaunchKernelEx", code)
     }

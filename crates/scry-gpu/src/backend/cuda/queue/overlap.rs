@@ -1,19 +1,19 @@
-//! Overlap of commands: which may overlap, and when it is worth its cost.
+//! Decides which commands overlap: those that may, where that is worth its cost.
 //!
 //! Barriers divide steps into segments. The commands of a segment may overlap: they can be
 //! distributed over several streams, which fork off the main stream by an event and join it by
-//! events.
+//! events. Launches of consecutive segments may overlap by programmatic dependent launch (PDL).
 
 use crate::core::command::{BufferRange, Command, Dispatch, Groups, Step};
 
-/// Maximum number of streams that share the commands of a segment, with the main stream.
+/// Maximum number of streams that share the commands of a segment, including the main stream.
 pub(crate) const MAX_STREAMS: usize = 4;
 
 /// Minimum number of small dispatches for which a segment is always distributed. Fork and join cost
 /// the host about ten short calls, half the cost of launching this many kernels.
 const MIN_DISPATCHES: usize = 8;
 
-/// The same while the device is busy with earlier work, when host time is free.
+/// As [`MIN_DISPATCHES`], while the device is busy with earlier work: host time costs nothing then.
 const MIN_DISPATCHES_BUSY: usize = 2;
 
 /// A dispatch is small if it has at most this fraction (1/n) of the threads resident on the device.
@@ -54,11 +54,13 @@ pub(crate) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 /// dependents start at the earliest when each of its blocks has ended. When a launch is complete so
 /// is everything before it, because no launch completes before it has waited.
 ///
-/// A command that is not a launch, a cuBLAS product, the end of a submission, a segment of several
-/// launches, and timed work are fully ordered.
+/// Everything else is fully ordered: commands that are not launches, cuBLAS products, ends of
+/// submissions, segments of several commands, and timed work.
 pub(crate) fn uses_pdl(pdl_reads: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
-    let mut read = pdl_reads.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
-    !read.any(|read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read)))
+    let reads = pdl_reads.iter().filter_map(|index| dispatch.bindings.get(*index));
+    let is_written =
+        |read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read));
+    !reads.map(|bound| bound.span).any(is_written)
 }
 
 /// Returns whether two ranges share a byte.
@@ -77,24 +79,24 @@ pub(crate) fn lone_dispatch(segment: &[Step]) -> Option<&Dispatch> {
 /// How segments are distributed on a device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Distribution {
-    /// Threads that are resident on the device at once.
-    pub(crate) threads: u64,
+    /// Maximum number of threads that are resident on the device at once.
+    pub(crate) resident_threads: u64,
 }
 
 impl Distribution {
     /// Returns the number of streams, up to [`MAX_STREAMS`], to distribute a segment over.
-    /// `workgroup` returns the threads of a dispatch's workgroup; `is_busy` whether the device is
-    /// busy with earlier work.
+    /// `workgroup_threads` returns the number of threads in a workgroup of a dispatch; `is_busy`
+    /// whether the device is busy with earlier work.
     pub(crate) fn stream_count(
         &self,
         segment: &[Step],
-        workgroup: impl Fn(&Dispatch) -> u64,
+        workgroup_threads: impl Fn(&Dispatch) -> u64,
         is_busy: impl FnOnce() -> bool,
     ) -> usize {
         if segment.len() < MIN_DISPATCHES_BUSY {
             return 1;
         }
-        let small = dispatches(segment).filter(|of| self.is_small(of, workgroup(of)));
+        let small = dispatches(segment).filter(|it| self.is_small(it, workgroup_threads(it)));
         let count = small.take(MIN_DISPATCHES).count();
         match count >= MIN_DISPATCHES || count >= MIN_DISPATCHES_BUSY && is_busy() {
             true => count.min(MAX_STREAMS),
@@ -102,15 +104,16 @@ impl Distribution {
         }
     }
 
-    fn is_small(&self, dispatch: &Dispatch, workgroup: u64) -> bool {
+    fn is_small(&self, dispatch: &Dispatch, workgroup_threads: u64) -> bool {
         let groups = match dispatch.groups {
             Groups::Direct(groups) => {
                 groups.map(u64::from).into_iter().fold(1, u64::saturating_mul)
             }
-            // As many as are resident on the device.
+            // Large: its grid has all blocks that can be resident.
             Groups::Indirect(_) => u64::MAX,
         };
-        groups.saturating_mul(workgroup).saturating_mul(SMALL_FRACTION) <= self.threads
+        let threads = groups.saturating_mul(workgroup_threads);
+        threads.saturating_mul(SMALL_FRACTION) <= self.resident_threads
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
     use crate::core::driver::{KernelId, MemoryId};
     use crate::core::id::Slots;
 
-    const DISTRIBUTION: Distribution = Distribution { threads: 1024 };
+    const DISTRIBUTION: Distribution = Distribution { resident_threads: 1024 };
     const BARRIER: Step =
         Step::Barrier(Barrier { before: Stages::COMPUTE, after: Stages::COMPUTE });
 
@@ -133,7 +136,7 @@ mod tests {
         Slots::default().insert(())
     }
 
-    /// A launch of `groups` workgroups.
+    /// Returns a launch of `groups` workgroups.
     fn run(groups: u32) -> Step {
         let groups = Groups::Direct([1, groups, 1]);
         let (bindings, immediates) = (Vec::new(), Vec::new());
@@ -147,7 +150,8 @@ mod tests {
         Step::Run(Command::Fill { dst, pattern: 0 })
     }
 
-    /// A launch with these bindings: memory, first byte, bytes, and whether it writes them.
+    /// Returns a dispatch with these bindings: memory, first byte, number of bytes, and whether the
+    /// kernel writes them.
     fn launch(bindings: &[(MemoryId, u64, u64, bool)]) -> Dispatch {
         let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| BoundBuffer {
             span: BufferRange { memory, offset, size },
@@ -158,10 +162,10 @@ mod tests {
         Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch }
     }
 
-    /// Streams on an idle and on a busy device, for workgroups of 64 threads.
+    /// Returns the number of streams on an idle and on a busy device, for workgroups of 64 threads.
     fn stream_counts(segment: &[Step]) -> (usize, usize) {
-        let of = |is_busy| DISTRIBUTION.stream_count(segment, |_| 64, || is_busy);
-        (of(false), of(true))
+        let count = |is_busy| DISTRIBUTION.stream_count(segment, |_| 64, || is_busy);
+        (count(false), count(true))
     }
 
     #[test]
@@ -172,9 +176,9 @@ mod tests {
         assert_eq!(lengths(&[run(1), fill(), run(2)]), [3]);
         let steps = [BARRIER, run(1), BARRIER, BARRIER, fill(), run(3), BARRIER, run(4), BARRIER];
         assert_eq!(lengths(&steps), [1, 2, 1]);
-        let kept: Vec<&Step> = segments(&steps).flatten().collect();
+        let in_segments: Vec<&Step> = segments(&steps).flatten().collect();
         let commands: Vec<&Step> = steps.iter().filter(|step| **step != BARRIER).collect();
-        assert_eq!(kept, commands, "in order");
+        assert_eq!(in_segments, commands, "in order");
         assert_eq!(dispatches(&steps).count(), 3);
         assert_eq!(super::commands(&steps).count(), 4);
     }
@@ -183,22 +187,22 @@ mod tests {
     fn pdl_requires_disjoint_early_reads() {
         let mut slots = Slots::default();
         let [w, x, y] = [(); 3].map(|()| slots.insert(()));
-        let after = |before: &[(MemoryId, u64, u64, bool)], early: &[usize]| {
+        let uses_pdl_after = |before: &[(MemoryId, u64, u64, bool)], early: &[usize]| {
             // Weights, activations, results.
             let dispatch = launch(&[(w, 64, 64, false), (x, 0, 64, false), (y, 0, 64, true)]);
             uses_pdl(early, &dispatch, &launch(before))
         };
         // The predecessor writes the weights, all or one byte of them.
-        assert!(!after(&[(w, 0, 256, true)], &[0]));
-        assert!(!after(&[(x, 0, 4, false), (w, 127, 1, true)], &[0]));
-        assert!(!after(&[(w, 0, 65, true)], &[0]));
+        assert!(!uses_pdl_after(&[(w, 0, 256, true)], &[0]));
+        assert!(!uses_pdl_after(&[(x, 0, 4, false), (w, 127, 1, true)], &[0]));
+        assert!(!uses_pdl_after(&[(w, 0, 65, true)], &[0]));
         // The predecessor reads them, or writes the bytes beside them.
-        assert!(after(&[(w, 64, 64, false), (y, 0, 64, true)], &[0]));
-        assert!(after(&[(w, 0, 64, true), (w, 128, 64, true)], &[0]));
+        assert!(uses_pdl_after(&[(w, 64, 64, false), (y, 0, 64, true)], &[0]));
+        assert!(uses_pdl_after(&[(w, 0, 64, true), (w, 128, 64, true)], &[0]));
         // The predecessor writes the activations and results, which are accessed after the wait.
-        assert!(after(&[(x, 0, 64, true), (y, 0, 64, true)], &[0]));
-        assert!(!after(&[(x, 0, 64, true)], &[0, 1]));
-        assert!(after(&[(w, 64, 64, true), (x, 0, 64, true)], &[]));
+        assert!(uses_pdl_after(&[(x, 0, 64, true), (y, 0, 64, true)], &[0]));
+        assert!(!uses_pdl_after(&[(x, 0, 64, true)], &[0, 1]));
+        assert!(uses_pdl_after(&[(w, 64, 64, true), (x, 0, 64, true)], &[]));
     }
 
     #[test]
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn queries_device_only_if_needed() {
-        let never = || panic!("not called");
+        let never = || panic!("the device must not be queried");
         assert_eq!(DISTRIBUTION.stream_count(&vec![run(1); 8], |_| 64, never), MAX_STREAMS);
         assert_eq!(DISTRIBUTION.stream_count(&[run(1), fill()], |_| 64, never), 1);
     }

@@ -1,4 +1,4 @@
-//! Kernel parameters of a launch, in the driver's format.
+//! Encodes the kernel parameters of a launch in the driver's format.
 
 use std::ffi::c_void;
 
@@ -11,7 +11,7 @@ pub(crate) struct Range {
     pub(crate) size: u64,
 }
 
-/// Parameters common to all launches: the words that kernels poll.
+/// The addresses of the numbers that kernels poll, the same for all launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Polled {
     /// Address of the number of the submission being executed.
@@ -43,15 +43,15 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Replaces the parameters of the previous launch. `None` if the kernel has more bindings or
-    /// bytes of immediates than are passed.
+    /// Replaces the parameters of the previous launch. `None` if the arguments do not match the
+    /// parameters: a binding is missing, or there are too many bytes of immediates.
     pub(crate) fn pack(&mut self, params: &[Param], arguments: Arguments<'_>) -> Option<()> {
         self.clear();
         for param in params {
             self.starts.push(self.words.len());
             match *param {
                 Param::Immediates(bytes) => self.push_block(bytes, arguments.immediates)?,
-                _ => self.words.push(word(*param, arguments)?),
+                _ => self.words.push(value(*param, arguments)?),
             }
         }
         Some(())
@@ -81,24 +81,24 @@ impl Parameters {
     /// Adds a block of immediates, padded with zeros.
     fn push_block(&mut self, bytes: u32, immediates: &[u8]) -> Option<()> {
         let start = self.words.len();
-        // Each parameter has its own word, even an empty one.
+        // Even an empty parameter has a word, to which its pointer points.
         let words = (bytes as usize).div_ceil(size_of::<u64>()).max(1);
         if immediates.len() > bytes as usize {
             return None;
         }
-        extend(&mut self.words, immediates);
+        extend_with_bytes(&mut self.words, immediates);
         self.words.resize(start + words, 0);
         Some(())
     }
 }
 
-/// Adds bytes as they are in memory, padded with zeros to a whole word.
-pub(crate) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
-    let (whole, rest) = bytes.as_chunks();
-    words.extend(whole.iter().map(|word| u64::from_ne_bytes(*word)));
-    if !rest.is_empty() {
+/// Appends bytes in memory order, padded with zeros to a whole word.
+pub(crate) fn extend_with_bytes(words: &mut Vec<u64>, bytes: &[u8]) {
+    let (chunks, remainder) = bytes.as_chunks();
+    words.extend(chunks.iter().map(|word| u64::from_ne_bytes(*word)));
+    if !remainder.is_empty() {
         let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
+        word[..remainder.len()].copy_from_slice(remainder);
         words.push(u64::from_ne_bytes(word));
     }
 }
@@ -106,12 +106,13 @@ pub(crate) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
 // SAFETY: the pointers are recomputed from the words at each use, and point only into them.
 unsafe impl Send for Parameters {}
 
-/// Returns the value of a parameter of 4 or 8 bytes: the device is little-endian, and so is every
+/// Returns the value of a parameter of 4 or 8 bytes; `None` if the argument is missing. A value of
+/// 4 bytes may be read from the start of the word: the device is little-endian, and so is every
 /// supported host.
-fn word(param: Param, arguments: Arguments<'_>) -> Option<u64> {
-    let binding = |nth: u32| arguments.bindings.get(nth as usize);
+fn value(param: Param, arguments: Arguments<'_>) -> Option<u64> {
+    let binding = |index: u32| arguments.bindings.get(index as usize);
     match param {
-        Param::Buffer(nth) => binding(nth).map(|range| range.address),
+        Param::Buffer(index) => binding(index).map(|range| range.address),
         Param::Length { buffer, .. } => {
             binding(buffer).map(|range| u64::from(param.elements(range.size)))
         }
@@ -134,18 +135,18 @@ mod tests {
         Range { address: 0x3000, size: 12 },
     ];
 
-    /// Returns the bytes that the driver would read of each parameter.
-    fn read(parameters: &mut Parameters, sizes: &[usize]) -> Vec<Vec<u8>> {
+    /// Reads the parameters as the driver does; `sizes` are their sizes in bytes.
+    fn read_parameters(parameters: &mut Parameters, sizes: &[usize]) -> Vec<Vec<u8>> {
         assert_eq!(parameters.starts.len(), sizes.len());
         let pointers = parameters.pointers();
-        let nth = |n: usize, size: usize| {
+        let read = |n: usize, size: usize| {
             // SAFETY: each pointer is valid for at least `size` bytes.
             unsafe { std::slice::from_raw_parts(pointers[n].cast::<u8>(), size).to_vec() }
         };
-        sizes.iter().enumerate().map(|(n, size)| nth(n, *size)).collect()
+        sizes.iter().enumerate().map(|(n, size)| read(n, *size)).collect()
     }
 
-    fn word(value: u64) -> Vec<u8> {
+    fn to_bytes(value: u64) -> Vec<u8> {
         value.to_ne_bytes().to_vec()
     }
 
@@ -170,18 +171,18 @@ mod tests {
             Param::Stop,
         ];
         parameters.pack(&params, arguments).unwrap();
-        let got = read(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
+        let actual = read_parameters(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
         let expected = [
-            word(0x2_0000_0000),
+            to_bytes(0x2_0000_0000),
             (5 * (1u32 << 27) - 2).to_ne_bytes().to_vec(),
             immediates.to_vec(),
-            word(0x3000),
-            word(0x700),
-            word(0x1000),
-            word(0xe0),
-            word(0x50),
+            to_bytes(0x3000),
+            to_bytes(0x700),
+            to_bytes(0x1000),
+            to_bytes(0xe0),
+            to_bytes(0x50),
         ];
-        assert_eq!(got, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]
@@ -191,12 +192,12 @@ mod tests {
             |immediates| Arguments { bindings: &[], immediates, counts: None, polled: POLLED };
         parameters.pack(&[Param::Immediates(16)], arguments(&[0xff; 16])).unwrap();
         parameters.pack(&[Param::Immediates(16)], arguments(&[7; 5])).unwrap();
-        let got = read(&mut parameters, &[16]);
-        assert_eq!(got[0], [7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let actual = read_parameters(&mut parameters, &[16]);
+        assert_eq!(actual[0], [7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         parameters.pack(&[Param::Immediates(0)], arguments(&[])).unwrap();
-        assert_eq!(read(&mut parameters, &[0]), [[0; 0]]);
+        assert_eq!(read_parameters(&mut parameters, &[0]), [[0; 0]]);
         parameters.pack(&[], arguments(&[])).unwrap();
-        assert_eq!(read(&mut parameters, &[]), [[0; 0]; 0]);
+        assert_eq!(read_parameters(&mut parameters, &[]), [[0; 0]; 0]);
     }
 
     #[test]

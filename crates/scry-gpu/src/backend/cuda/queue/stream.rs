@@ -1,6 +1,6 @@
 //! Streams and the events that order them.
 //!
-//! All calls but the drops require the context to be current.
+//! All functions except the drops require the context to be current.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Stream {
     ///
     /// The address is that of 8 bytes that stay alive until the stream has written them.
     pub(crate) unsafe fn write(&self, address: DevicePtr, value: u64) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         let code = unsafe { (self.gpu.api.stream_write_value64)(self.raw, address, value, 0) };
         self.gpu.check("cuStreamWriteValue64", code)
     }
@@ -56,12 +56,13 @@ impl Stream {
     ///
     /// The graph and the memory that it uses stay alive until it is done.
     pub(crate) unsafe fn launch(&self, graph: types::GraphExec) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         let code = unsafe { (self.gpu.api.graph_launch)(graph, self.raw) };
         self.gpu.check("cuGraphLaunch", code)
     }
 
-    /// Returns an error if work on the device has failed.
+    /// Returns an error if the driver reports one for the stream: that work on the device has
+    /// failed.
     pub(crate) fn check_health(&self) -> Result<()> {
         // SAFETY: the stream is alive.
         match unsafe { (self.gpu.api.stream_query)(self.raw) } {
@@ -90,7 +91,7 @@ impl Drop for Stream {
         let Some(_current) = self.gpu.current_to_free() else { return };
         // SAFETY: nothing uses the stream any more, and its work is done.
         let code = unsafe { (self.gpu.api.stream_destroy)(self.raw) };
-        self.gpu.note("cuStreamDestroy", code);
+        self.gpu.log_failed_free("cuStreamDestroy", code);
     }
 }
 
@@ -103,15 +104,15 @@ pub(crate) struct Event {
 impl Event {
     /// Creates an event for ordering streams.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
-        Self::with(gpu, types::EVENT_WITHOUT_TIMING)
+        Self::with_flags(gpu, types::EVENT_WITHOUT_TIMING)
     }
 
     /// Creates an event that records the time of its completion.
     pub(crate) fn timed(gpu: &Arc<Gpu>) -> Result<Self> {
-        Self::with(gpu, 0)
+        Self::with_flags(gpu, 0)
     }
 
-    fn with(gpu: &Arc<Gpu>, flags: u32) -> Result<Self> {
+    fn with_flags(gpu: &Arc<Gpu>, flags: u32) -> Result<Self> {
         let mut raw = types::Event::NULL;
         // SAFETY: the driver writes a handle.
         let code = unsafe { (gpu.api.event_create)(&raw mut raw, flags) };
@@ -144,34 +145,35 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let Some(_current) = self.gpu.current_to_free() else { return };
-        // SAFETY: nothing uses the event any more.
+        // SAFETY: nothing uses the event any more; the driver keeps it until it has completed.
         let code = unsafe { (self.gpu.api.event_destroy)(self.raw) };
-        self.gpu.note("cuEventDestroy", code);
+        self.gpu.log_failed_free("cuEventDestroy", code);
     }
 }
 
-/// Side streams, with the events that fork them off the main one and join them to it.
+/// Side streams, with the events that fork them off the main stream and join them to it.
 pub(crate) struct SideStreams {
-    /// Each with an event that is recorded when its work is issued.
+    /// The streams, each with the event that its join records.
     streams: Vec<(Stream, Event)>,
-    forked: Event,
+    /// The event in the main stream that a fork records.
+    fork_event: Event,
 }
 
 impl SideStreams {
     /// Creates `count` side streams.
     pub(crate) fn new(gpu: &Arc<Gpu>, count: usize) -> Result<Self> {
-        let one = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));
-        let streams = (0..count).map(one).collect::<Result<_>>()?;
-        Ok(Self { streams, forked: Event::new(gpu)? })
+        let create = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));
+        let streams = (0..count).map(create).collect::<Result<_>>()?;
+        Ok(Self { streams, fork_event: Event::new(gpu)? })
     }
 
-    /// Makes the first `count` wait for the work so far in the main stream.
+    /// Makes the first `count` side streams wait for the work so far in the main stream.
     pub(crate) fn fork(&self, main: &Stream, count: usize) -> Result<()> {
-        main.record(&self.forked)?;
-        self.streams[..count].iter().try_for_each(|(side, _)| side.wait_for(&self.forked))
+        main.record(&self.fork_event)?;
+        self.streams[..count].iter().try_for_each(|(side, _)| side.wait_for(&self.fork_event))
     }
 
-    /// Makes the main stream wait for the first `count`.
+    /// Makes the main stream wait for the work so far in the first `count` side streams.
     pub(crate) fn join(&self, main: &Stream, count: usize) -> Result<()> {
         self.streams[..count].iter().try_for_each(|(side, done)| {
             side.record(done)?;

@@ -8,17 +8,17 @@ use super::graph::{self, Graph};
 use super::overlap::{self, Distribution, MAX_STREAMS};
 use super::stream::SideStreams;
 use super::timeline::Timeline;
-use super::timing::{Pool, Timer};
+use super::timing::{EventPool, Timer};
 use crate::api::error::{GpuError, Result};
 use crate::backend::cuda::device::{Current, Gpu};
 use crate::backend::cuda::ffi::types::attribute;
 use crate::backend::cuda::lock;
 use crate::core::command::{Command, Dispatch, Step};
 
-/// Maximum timed submissions whose times are kept until they are read.
+/// Maximum number of finished timed submissions whose times can still be read.
 const MAX_TIMERS: usize = 64;
 
-/// Timeout for the work of a submission that failed halfway.
+/// Timeout for the issued part of a submission that failed halfway.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Executes submissions in order.
@@ -34,10 +34,11 @@ struct State {
     /// The number of the last submission.
     last: u64,
     /// Created on first use.
-    sides: Option<SideStreams>,
+    side_streams: Option<SideStreams>,
+    /// The timers of timed submissions, by number.
     timers: Vec<(u64, Timer)>,
     /// Free events for timers.
-    pool: Pool,
+    pool: EventPool,
     scratch: Scratch,
 }
 
@@ -46,13 +47,13 @@ impl Queue {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         Ok(Self {
             state: Mutex::default(),
-            distribution: Distribution { threads: resident_threads(gpu)? },
+            distribution: Distribution { resident_threads: resident_threads(gpu)? },
             timeline: Timeline::new(gpu)?,
             gpu: Arc::clone(gpu),
         })
     }
 
-    /// The number of the last submission.
+    /// Returns the number of the last submission.
     pub(crate) fn last(&self) -> u64 {
         lock(&self.state).last
     }
@@ -88,14 +89,15 @@ impl Queue {
     /// Records steps as a graph.
     pub(crate) fn record(&self, tables: Tables<'_>, steps: &[Step]) -> Result<Graph> {
         let _current = self.gpu.current()?;
-        // Not the queue's scratch buffers, whose lock a submission may hold for a while.
+        // Not the scratch buffers of the queue: a submission may hold their lock for a while.
         let mut scratch = Scratch::default();
         let (gpu, polled) = (&self.gpu, self.timeline.polled);
         let mut encoder = Encoder { gpu, tables, polled, scratch: &mut scratch };
         graph::record(gpu, &self.timeline.main, &mut encoder, steps)
     }
 
-    /// Ends a submission, even if only a part of it was issued.
+    /// Ends a submission and returns its number. `issued` is the result of issuing its commands;
+    /// `has_issued` says whether some were issued even if that failed.
     fn close(
         &self,
         current: Current<'_>,
@@ -143,8 +145,8 @@ impl Queue {
                 self.gpu.mark_hung(format!("{error}; the part that was issued did not finish"))
             }
             Err(lost @ GpuError::DeviceLost(_)) => lost,
-            Err(also) => self.gpu.mark_hung(format!(
-                "{error}; the end of the part that was issued could not be recorded: {also}"
+            Err(second) => self.gpu.mark_hung(format!(
+                "{error}; the end of the part that was issued could not be recorded: {second}"
             )),
         }
     }
@@ -154,8 +156,8 @@ impl Queue {
         self.timeline.wait(number, timeout)
     }
 
-    /// Cancels the submissions up to a number. Returns the first cancelled one, or the number after
-    /// them if all had finished; `None` if they do not end.
+    /// Cancels the submissions up to `number`. Returns the first cancelled one, or `number + 1` if
+    /// all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.timeline.cancel(number)
     }
@@ -173,8 +175,8 @@ impl Queue {
             return Err(self.gpu.refused("timings", why));
         }
         let mut state = lock(&self.state);
-        let at = state.timers.iter().position(|(of, _)| *of == number);
-        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
+        let index = state.timers.iter().position(|(timed, _)| *timed == number);
+        let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
             let why = format!("submission {number} was not timed, or its times were read already");
             return Err(self.gpu.refused("timings", why));
         };
@@ -195,7 +197,7 @@ struct Run<'a> {
     has_issued: bool,
     /// Whether the submission's number was written for kernels that poll.
     announced: bool,
-    /// The last command of the main stream, if it is a launch.
+    /// The last command of the main stream, if it is a launch that a PDL launch may follow.
     last: Option<&'a Dispatch>,
 }
 
@@ -210,6 +212,7 @@ impl<'a> Run<'a> {
         if !self.announced && dispatches.any(|dispatch| tables.polls(dispatch)) {
             self.queue.timeline.announce(self.state.last + 1)?;
             self.announced = true;
+            // The number was written by the main stream.
             self.last = None;
         }
         match self.stream_count(segment) {
@@ -238,7 +241,7 @@ impl<'a> Run<'a> {
             Some(_) => 1,
             None => distribution.stream_count(
                 segment,
-                |dispatch| self.tables.workgroup(dispatch),
+                |dispatch| self.tables.workgroup_threads(dispatch),
                 is_busy,
             ),
         }
@@ -247,36 +250,38 @@ impl<'a> Run<'a> {
     /// Issues a segment to several streams, round-robin. They are joined even on errors.
     fn distribute(&mut self, segment: &[Step], count: usize) -> Result<()> {
         let Queue { gpu, timeline, .. } = self.queue;
-        if self.state.sides.is_none() {
-            self.state.sides = Some(SideStreams::new(gpu, MAX_STREAMS - 1)?);
+        if self.state.side_streams.is_none() {
+            self.state.side_streams = Some(SideStreams::new(gpu, MAX_STREAMS - 1)?);
         }
         self.last = None;
-        self.sides().fork(&timeline.main, count - 1)?;
+        self.side_streams().fork(&timeline.main, count - 1)?;
         let mut commands = overlap::commands(segment).enumerate();
         let issued = commands.try_for_each(|(n, command)| self.issue(command, n % count, false));
-        let joined = self.sides().join(&timeline.main, count - 1);
+        let joined = self.side_streams().join(&timeline.main, count - 1);
         joined.map_err(|error| gpu.mark_hung(format!("streams could not be joined: {error}")))?;
         issued
     }
 
-    fn sides(&self) -> &SideStreams {
-        self.state.sides.as_ref().expect("side streams are created before their use")
+    fn side_streams(&self) -> &SideStreams {
+        self.state.side_streams.as_ref().expect("side streams are created before their use")
     }
 
+    /// Encodes a command and issues it to the stream with an index, or to the main stream if it
+    /// needs that one.
     fn issue(&mut self, command: &Command, stream: usize, pdl: bool) -> Result<()> {
-        let index = if self.tables.is_for_main(command) { 0 } else { stream };
+        let index = if self.tables.needs_main_stream(command) { 0 } else { stream };
         let Queue { gpu, timeline, .. } = self.queue;
-        let State { sides, scratch, pool, .. } = &mut *self.state;
+        let State { side_streams, scratch, pool, .. } = &mut *self.state;
         let main = &timeline.main;
-        let stream = sides.as_ref().map_or(main, |sides| sides.stream(main, index));
+        let stream = side_streams.as_ref().map_or(main, |sides| sides.stream(main, index));
         let mut encoder = Encoder { gpu, tables: self.tables, polled: timeline.polled, scratch };
         let op = encoder.encode(command)?;
         let timer = self.timer.as_mut().filter(|_| matches!(command, Command::Dispatch(_)));
         self.has_issued = true;
         let Some(timer) = timer else { return stream.issue(op, pdl) };
-        timer.stamp(gpu, stream, pool)?;
+        timer.record_event(gpu, stream, pool)?;
         stream.issue(op, false)?;
-        timer.stamp(gpu, stream, pool)
+        timer.record_event(gpu, stream, pool)
     }
 }
 
@@ -290,9 +295,9 @@ impl State {
     }
 }
 
-/// Returns how many threads are resident on the device at once.
+/// Returns the maximum number of threads that are resident on the device at once.
 fn resident_threads(gpu: &Gpu) -> Result<u64> {
-    let processors = gpu.attribute(attribute::MULTIPROCESSORS)?;
+    let multiprocessors = gpu.attribute(attribute::MULTIPROCESSORS)?;
     let threads = gpu.attribute(attribute::THREADS_PER_MULTIPROCESSOR)?;
-    Ok(u64::from(processors) * u64::from(threads))
+    Ok(u64::from(multiprocessors) * u64::from(threads))
 }

@@ -22,11 +22,11 @@ use crate::backend::shared::cancellation::{
 };
 use crate::backend::shared::poll::Wait;
 
-/// Interval at which a wait queries the driver for errors: after an error, the device no longer
-/// writes numbers.
+/// Interval at which a wait queries the driver for errors. After an error the device writes no more
+/// numbers.
 const QUERY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Number of non-blocking polls between two such queries.
+/// Number of waits with a timeout of zero between two queries for errors.
 const POLLS_PER_QUERY: u32 = 64;
 
 /// Numbers shared between host and device, in pinned host memory, each in a cache line of its own.
@@ -50,10 +50,11 @@ pub(crate) struct Timeline {
     shared: NonNull<Shared>,
     /// Device address of [`Shared::done`].
     done: DevicePtr,
-    /// The highest completed number seen so far.
+    /// The highest completed number that the host has read.
     reached: AtomicU64,
+    /// Number of waits with a timeout of zero.
     polls: AtomicU32,
-    /// Events at the ends of submissions, where the device cannot write values.
+    /// Events at the ends of submissions; used only if streams cannot write values.
     events: Mutex<VecDeque<(u64, Event)>>,
     gpu: Arc<Gpu>,
 }
@@ -69,7 +70,7 @@ impl Timeline {
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let _current = gpu.current()?;
         let main = Stream::new(gpu)?;
-        let (shared, address) = share(gpu)?;
+        let (shared, address) = allocate_shared(gpu)?;
         let mut timeline = Self {
             main,
             polled: Polled { epoch: 0, stop: address + std::mem::offset_of!(Shared, stop) as u64 },
@@ -83,7 +84,7 @@ impl Timeline {
         // SAFETY: the driver writes an address. If this fails, the drop frees the rest.
         let code = unsafe { (gpu.api.mem_alloc)(&raw mut timeline.polled.epoch, size_of::<u64>()) };
         gpu.check("cuMemAlloc", code)?;
-        // The memory is undefined: kernels read it only after a submission was announced.
+        // The epoch is uninitialised: kernels read it only after a submission was announced.
         Ok(timeline)
     }
 
@@ -94,7 +95,7 @@ impl Timeline {
             // SAFETY: the word lives as long as the timeline.
             return unsafe { self.main.write(epoch, number) };
         }
-        // The device is little-endian. No kernel runs between the writes of both halves.
+        // The low word first: the device is little-endian. No kernel runs between both writes.
         self.main.fill(epoch, number as u32, 1)?;
         self.main.fill(epoch + 4, (number >> 32) as u32, 1)
     }
@@ -111,13 +112,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// Returns the highest number seen, without reading the device's.
+    /// Returns the highest completed number that the host has read, without reading it again.
     pub(crate) fn last_seen(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Returns the completed number. The device must not be abandoned: a forked child does not have
-    /// the shared memory.
+    /// Reads and returns the number of the last completed submission. The device must not be
+    /// abandoned: a forked child does not have the shared memory.
     pub(crate) fn poll(&self) -> Result<u64> {
         let number = match self.gpu.writes_values {
             true => self.shared().done.0.load(Ordering::Acquire),
@@ -127,7 +128,8 @@ impl Timeline {
     }
 
     fn poll_events(&self) -> Result<u64> {
-        // Destroyed after the query has ended, because that is another call.
+        // Declared first, so that the events are destroyed after the exclusive call has ended:
+        // destroying them is a call of its own.
         let mut completed = Vec::new();
         let Some(_current) = self.gpu.current_for_query()? else { return Ok(self.last_seen()) };
         let mut events = lock(&self.events);
@@ -166,17 +168,17 @@ impl Timeline {
             if self.poll()? >= number {
                 return Ok(true);
             }
-            let waited = wait.elapsed();
-            if waited >= next_query {
+            let elapsed = wait.elapsed();
+            if elapsed >= next_query {
                 self.check_health()?;
-                next_query = waited + QUERY_INTERVAL;
+                next_query = elapsed + QUERY_INTERVAL;
             }
         }
         self.check_health()?;
         Ok(false)
     }
 
-    /// Queries the driver for errors from time to time, for callers that poll.
+    /// Queries the driver for errors at some of the calls, for callers that poll.
     fn query_occasionally(&self) -> Result<()> {
         match self.polls.fetch_add(1, Ordering::Relaxed) % POLLS_PER_QUERY {
             0 => self.check_health(),
@@ -191,8 +193,8 @@ impl Timeline {
         }
     }
 
-    /// Cancels the submissions up to a number, as far as their kernels poll. Returns the first
-    /// cancelled one, or the number after them if all had finished; `None` if they do not end.
+    /// Cancels the submissions up to `number`, as far as their kernels poll. Returns the first
+    /// cancelled one, or `number + 1` if all had finished; `None` if they do not end.
     pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.gpu.check_alive()?;
         let before = self.poll()?;
@@ -210,21 +212,22 @@ impl Timeline {
     }
 }
 
-/// Allocates host memory mapped into the device; returns both addresses.
-fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
-    let mut place: *mut c_void = std::ptr::null_mut();
+/// Allocates and initialises the shared numbers in host memory that is mapped into the device.
+/// Returns their address for the host and for the device.
+fn allocate_shared(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
+    let mut host: *mut c_void = std::ptr::null_mut();
     let size = size_of::<Shared>();
     // SAFETY: the driver writes an address.
-    let code = unsafe { (gpu.api.mem_host_alloc)(&raw mut place, size, types::HOST_MEMORY) };
+    let code = unsafe { (gpu.api.mem_host_alloc)(&raw mut host, size, types::HOST_MEMORY) };
     gpu.check("cuMemHostAlloc", code)?;
     let mut address = 0;
-    // SAFETY: the driver writes an address; `place` is its allocation.
-    let code = unsafe { (gpu.api.mem_host_get_device_pointer)(&raw mut address, place, 0) };
+    // SAFETY: the driver writes an address; `host` is its allocation.
+    let code = unsafe { (gpu.api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
     if let Err(error) = gpu.check("cuMemHostGetDevicePointer", code) {
-        free_shared(gpu, place);
+        free_shared(gpu, host);
         return Err(error);
     }
-    let Some(shared) = NonNull::new(place.cast::<Shared>()) else {
+    let Some(shared) = NonNull::new(host.cast::<Shared>()) else {
         return Err(gpu.refused("cuMemHostAlloc", "it returned a null pointer".to_owned()));
     };
     // SAFETY: the memory is page-aligned, large enough, and not yet shared.
@@ -235,10 +238,10 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
     Ok((shared, address))
 }
 
-fn free_shared(gpu: &Gpu, place: *mut c_void) {
+fn free_shared(gpu: &Gpu, host: *mut c_void) {
     // SAFETY: it was allocated by `cuMemHostAlloc`, and nothing uses it any more.
-    let code = unsafe { (gpu.api.mem_free_host)(place) };
-    gpu.note("cuMemFreeHost", code);
+    let code = unsafe { (gpu.api.mem_free_host)(host) };
+    gpu.log_failed_free("cuMemFreeHost", code);
 }
 
 impl Drop for Timeline {
@@ -248,7 +251,7 @@ impl Drop for Timeline {
         if self.polled.epoch != 0 {
             // SAFETY: all work is done, so that no kernel reads it.
             let code = unsafe { (self.gpu.api.mem_free)(self.polled.epoch) };
-            self.gpu.note("cuMemFree", code);
+            self.gpu.log_failed_free("cuMemFree", code);
         }
     }
 }

@@ -7,10 +7,10 @@ use super::stream::{Event, Stream};
 use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
 
-/// Free events.
-pub(crate) type Pool = Vec<Event>;
+/// Events that no timer uses.
+pub(crate) type EventPool = Vec<Event>;
 
-/// Maximum free events that are kept.
+/// Maximum number of events in the pool.
 const MAX_FREE_EVENTS: usize = 1024;
 
 /// The start and end events of each dispatch of a submission, alternating.
@@ -20,8 +20,13 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Records an event at the start of a dispatch, or at its end.
-    pub(crate) fn stamp(&mut self, gpu: &Arc<Gpu>, stream: &Stream, pool: &mut Pool) -> Result<()> {
+    /// Records the next event: called before and after each dispatch.
+    pub(crate) fn record_event(
+        &mut self,
+        gpu: &Arc<Gpu>,
+        stream: &Stream,
+        pool: &mut EventPool,
+    ) -> Result<()> {
         let event = match pool.pop() {
             Some(event) => event,
             None => Event::timed(gpu)?,
@@ -36,8 +41,8 @@ impl Timer {
         self.events.chunks_exact(2).map(|pair| pair[0].elapsed_until(&pair[1])).collect()
     }
 
-    /// Returns the events to the pool.
-    pub(crate) fn recycle(mut self, pool: &mut Pool) {
+    /// Returns the events to the pool, up to its maximum size.
+    pub(crate) fn recycle(mut self, pool: &mut EventPool) {
         self.events.truncate(MAX_FREE_EVENTS.saturating_sub(pool.len()));
         pool.append(&mut self.events);
     }

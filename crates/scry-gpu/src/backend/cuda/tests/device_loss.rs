@@ -1,4 +1,4 @@
-//! Loss of the context, tested in a child process because it affects every device of a process.
+//! Tests of the loss of the context, in a child process: the loss affects all devices of a process.
 
 use std::time::Instant;
 
@@ -19,7 +19,8 @@ const STRAY: &str = "
 /// Environment variable that marks the child process.
 const CHILD: &str = "SCRY_TEST_CHILD";
 
-fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
+/// Compiles a kernel without bounds checks.
+fn compile_unchecked(driver: &dyn Driver, source: &str) -> KernelId {
     let key = KernelKey {
         source: source.to_owned(),
         entry: None,
@@ -60,13 +61,14 @@ fn assert_lost<T: std::fmt::Debug>(what: &str, outcome: Result<T>) {
     assert!(matches!(error, GpuError::DeviceLost(_)), "{what}: {error}");
 }
 
+/// Not a test of its own: the body of the child process.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let driver = driver().expect("the parent has it");
-    let kernel = unchecked(&*driver, STRAY);
+    let driver = driver().expect("the parent process found the device");
+    let kernel = compile_unchecked(&*driver, STRAY);
     let data = span(driver.upload(&[0]), 4);
     let far = (u32::MAX - 16).to_le_bytes();
     let stray = dispatch_with(kernel, &[(data, true)], [1; 3], &far);

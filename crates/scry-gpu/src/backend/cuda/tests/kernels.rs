@@ -1,4 +1,4 @@
-//! Kernels: arguments, resources and the disk cache.
+//! Tests of kernels: arguments, resources and the disk cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,7 +23,7 @@ fn key(source: &str) -> KernelKey {
     }
 }
 
-fn compiled(gpu: &Arc<Gpu>, source: &str, cache: Option<&DiskCache>) -> Kernel {
+fn compile_kernel(gpu: &Arc<Gpu>, source: &str, cache: Option<&DiskCache>) -> Kernel {
     with_job(source, cache, |job| compile::compile(gpu, job).unwrap())
 }
 
@@ -44,16 +44,16 @@ fn with_job<R>(
     })
 }
 
-/// Returns the PTX of a program.
+/// Returns the PTX of a WGSL source.
 fn ptx(gpu: &Gpu, source: &str) -> String {
     with_job(source, None, |job| {
-        let made = Translation::make(gpu, job, true).unwrap();
-        made.with_text(gpu, job, true).unwrap().1
+        let translation = Translation::generate(gpu, job, true).unwrap();
+        translation.with_text(gpu, job, true).unwrap().1
     })
 }
 
 #[test]
-fn kernel_sees_range_as_whole_buffer() {
+fn bound_range_appears_as_whole_buffer() {
     let Some(driver) = driver() else { return };
     let (src, dst) = (driver.upload(&[3; 1024]), driver.device_memory(4096));
     let kernel = driver.compile_source(DOUBLE, GridSource::Native);
@@ -117,9 +117,9 @@ fn matmul_keeps_tiles_in_registers() {
     let _access = Access::shared();
     let Some(gpu) = gpu() else { return };
     for source in [shaders::matmul::COARSE_64X64, shaders::matmul::COARSE_8X8] {
-        let kernel = compiled(&gpu, source, None);
+        let kernel = compile_kernel(&gpu, source, None);
         assert_eq!(kernel.local_bytes, 0, "{} registers", kernel.registers);
-        assert!(kernel.registers >= 32, "loops over tiles are unrolled: {}", kernel.registers);
+        assert!(kernel.registers >= 32, "loops over tiles must be unrolled: {}", kernel.registers);
     }
 }
 
@@ -132,24 +132,24 @@ fn unusable_cache_entries_are_recompiled() {
     let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
     let source = shaders::matmul::COARSE_8X8;
     let start = Instant::now();
-    let anew = compiled(&gpu, source, Some(&cache));
-    let (compiling, start) = (start.elapsed(), Instant::now());
-    let loaded = compiled(&gpu, source, Some(&cache));
-    let loading = start.elapsed();
-    assert_eq!((&loaded.params, loaded.block), (&anew.params, anew.block));
-    assert_eq!(loaded.registers, anew.registers);
-    eprintln!("compiled in {compiling:?}, loaded in {loading:?}");
+    let fresh = compile_kernel(&gpu, source, Some(&cache));
+    let (compile_time, start) = (start.elapsed(), Instant::now());
+    let loaded = compile_kernel(&gpu, source, Some(&cache));
+    let load_time = start.elapsed();
+    assert_eq!((&loaded.params, loaded.block), (&fresh.params, fresh.block));
+    assert_eq!(loaded.registers, fresh.registers);
+    eprintln!("compiled in {compile_time:?}, loaded in {load_time:?}");
     let (key, ptx) = (key(source), ptx(&gpu, source));
     let variant = Variant { grid: GridSource::Native, part: Part::Compiled(ptx.as_bytes()) };
-    let sound = cache.load(&key, variant).unwrap();
-    compiled(&gpu, DOUBLE, Some(&cache));
+    let valid = cache.load(&key, variant).unwrap();
+    compile_kernel(&gpu, DOUBLE, Some(&cache));
     let double = self::ptx(&gpu, DOUBLE);
     let other = Variant { grid: GridSource::Native, part: Part::Compiled(double.as_bytes()) };
     let other = cache.load(&self::key(DOUBLE), other).unwrap();
     for broken in [other, b"not an image".to_vec()] {
         cache.store(&key, variant, &broken);
-        assert_eq!(compiled(&gpu, source, Some(&cache)).registers, anew.registers);
-        assert_eq!(cache.load(&key, variant).unwrap(), sound, "the entry is replaced");
+        assert_eq!(compile_kernel(&gpu, source, Some(&cache)).registers, fresh.registers);
+        assert_eq!(cache.load(&key, variant).unwrap(), valid, "the entry is replaced");
     }
 }
 
@@ -160,18 +160,21 @@ fn damaged_cache_files_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let identity = DeviceIdentity::from_info(&gpu.info).unwrap();
     let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
-    let anew = compiled(&gpu, DOUBLE, Some(&cache));
+    let fresh = compile_kernel(&gpu, DOUBLE, Some(&cache));
     for kind in [Kind::Translation, Kind::Entry] {
         let file = file_of(folder.path(), kind);
-        let sound = std::fs::read(&file).unwrap();
-        for spoiled in [None, Some(&sound[..sound.len() / 2])] {
-            match spoiled {
+        let valid = std::fs::read(&file).unwrap();
+        for damaged in [None, Some(&valid[..valid.len() / 2])] {
+            match damaged {
                 None => std::fs::remove_file(&file).unwrap(),
                 Some(bytes) => std::fs::write(&file, bytes).unwrap(),
             }
-            let again = compiled(&gpu, DOUBLE, Some(&cache));
-            assert_eq!((&again.params, again.registers), (&anew.params, anew.registers));
-            assert_eq!(std::fs::read(&file).unwrap(), sound, "{kind:?} is stored again");
+            let recompiled = compile_kernel(&gpu, DOUBLE, Some(&cache));
+            assert_eq!(
+                (&recompiled.params, recompiled.registers),
+                (&fresh.params, fresh.registers)
+            );
+            assert_eq!(std::fs::read(&file).unwrap(), valid, "{kind:?} is stored again");
         }
     }
 }
@@ -180,7 +183,7 @@ fn damaged_cache_files_are_replaced() {
 fn file_of(folder: &Path, kind: Kind) -> PathBuf {
     let files = crate::cache::list(&folder.join("scry-gpu"));
     let [file] = files.iter().filter(|file| file.kind == kind).collect::<Vec<_>>()[..] else {
-        panic!("there is one {kind:?} among {files:?}");
+        panic!("expected one {kind:?} among {files:?}");
     };
     file.path.clone()
 }

@@ -1,4 +1,4 @@
-//! Allocations and transfers.
+//! Tests of allocations and transfers.
 
 use super::*;
 use crate::api::error::GpuError;
@@ -11,8 +11,8 @@ fn odd_copy_moves_exactly_its_bytes() {
     let up = driver.upload(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
     let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
-    let three = |memory, offset| BufferRange { memory, offset, size: 3 };
-    let copy = Command::Copy { src: three(up, 3), dst: three(memory, 5) };
+    let three_bytes = |memory, offset| BufferRange { memory, offset, size: 3 };
+    let copy = Command::Copy { src: three_bytes(up, 3), dst: three_bytes(memory, 5) };
     driver.run_steps(&[run(fill), full_barrier(), run(copy)]);
     assert_eq!(driver.words(span(memory, 12)), [0, 0x0605_0400, 0]);
 }
@@ -44,7 +44,7 @@ fn oversized_allocation_error_names_limit() {
 #[test]
 fn out_of_memory_error_has_sizes() {
     let Some(driver) = driver() else { return };
-    // The context itself takes some of it.
+    // The context itself uses some of the memory.
     let all = driver.info().limits.max_buffer_size;
     let error = driver.allocate(MemoryKind::Device, all, "everything").unwrap_err();
     assert!(matches!(&error, GpuError::OutOfMemory(error) if error.requested() == all));
@@ -64,7 +64,7 @@ fn rejects_invalid_ranges_and_kinds() {
         let error = driver.write(memory, offset, &vec![0; len]).unwrap_err();
         assert!(matches!(error, GpuError::Driver(_)), "{error}");
     }
-    assert!(driver.read(up, 0, &mut [0; 4]).is_err(), "upload memory is not for reading");
+    assert!(driver.read(up, 0, &mut [0; 4]).is_err(), "upload memory cannot be read");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn freed_memory_is_reused() {
     let address = first.address;
     drop(first);
     let third = heap.allocate(MemoryKind::Readback, 700, "").unwrap();
-    assert_eq!(third.address, address, "pinned memory is kept");
+    assert_eq!(third.address, address, "pinned memory is reused");
 }
 
 #[test]

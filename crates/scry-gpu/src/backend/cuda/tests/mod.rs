@@ -1,4 +1,4 @@
-//! Tests of the driver's methods on the first CUDA device.
+//! Tests of the CUDA driver's methods, on the first device.
 
 mod cancellation;
 mod device_loss;
@@ -21,11 +21,12 @@ use crate::backend::tests::{
 use crate::core::command::{BufferRange, Command, Step};
 use crate::core::driver::{Adapter, Driver, GridSource, SubmissionIndex, Work};
 
-/// All drivers of a process share the context, where calls that load code wait for kernels, and
-/// other calls wait for them. So tests with endless kernels run exclusively.
+/// All drivers of a process share the primary context. There a call that loads code waits for
+/// running kernels, and blocks other calls meanwhile. So tests with endless kernels run
+/// exclusively.
 static DEVICE_LOCK: RwLock<()> = RwLock::new(());
 
-/// Whether other tests may run at the same time.
+/// The lock that a test holds: whether others may run at the same time.
 enum Access {
     Shared { _guard: RwLockReadGuard<'static, ()> },
     Exclusive { _guard: RwLockWriteGuard<'static, ()> },
@@ -41,13 +42,13 @@ impl Access {
     }
 }
 
-/// A driver, dropped before the lock is released.
-struct Opened {
+/// A driver that is dropped before the test's lock is released.
+struct TestDriver {
     driver: Box<dyn Driver>,
     _access: Access,
 }
 
-impl Deref for Opened {
+impl Deref for TestDriver {
     type Target = dyn Driver;
 
     fn deref(&self) -> &Self::Target {
@@ -55,13 +56,13 @@ impl Deref for Opened {
     }
 }
 
-/// Opens the first device; `None`, with a message, where there is no CUDA and none is required.
-fn driver() -> Option<Opened> {
-    opened(Access::shared())
+/// Opens the first device; prints why and returns `None` if there is no CUDA and none is required.
+fn driver() -> Option<TestDriver> {
+    open(Access::shared())
 }
 
-fn opened(access: Access) -> Option<Opened> {
-    adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _access: access })
+fn open(access: Access) -> Option<TestDriver> {
+    adapter().map(|adapter| TestDriver { driver: adapter.open().unwrap(), _access: access })
 }
 
 /// Opens the first device without a queue.
@@ -81,11 +82,11 @@ fn adapter() -> Option<CudaAdapter> {
     }
 }
 
-/// Replays a recording several times.
-fn replayed(driver: &dyn Driver, steps: &[Step], times: usize) {
+/// Records steps, replays the recording `times` times, and waits for all replays.
+fn replay(driver: &dyn Driver, steps: &[Step], times: usize) {
     let recording = driver.record(steps).unwrap();
-    let points = (0..times).map(|_| driver.submit(Work::Replay(recording), false).unwrap());
-    let last = points.last().unwrap();
+    let submissions = (0..times).map(|_| driver.submit(Work::Replay(recording), false).unwrap());
+    let last = submissions.last().unwrap();
     assert!(driver.wait(last, LONG).unwrap());
     driver.free_recording(recording);
 }

@@ -1,4 +1,4 @@
-//! Submissions: those that all drivers support, and those distributed over streams.
+//! Tests of submissions: those that all GPU drivers run, and those of streams and graphs.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn dispatch_chain_runs_in_order() {
 }
 
 #[test]
-fn any_length_runs_once_in_order() {
+fn step_lists_run_once_in_order() {
     let Some(driver) = driver() else { return };
     bodies::step_lists_run_once_in_order(&*driver);
 }
@@ -68,7 +68,7 @@ fn abandoned_driver_neither_waits_nor_submits() {
     bodies::abandoned_driver_rejects_work(driver.driver);
 }
 
-/// Parts of a buffer, each for one launch of a segment.
+/// Number of parts of a buffer, each for one launch of a segment.
 const PARTS: u64 = 24;
 
 /// Words of a part.
@@ -83,14 +83,15 @@ const MIX: &str = "
         if id.x < arrayLength(&dst) { dst[id.x] = src[id.x] * 31u + dst[id.x] + id.x; }
     }";
 
-fn part(of: BufferRange, nth: u64) -> BufferRange {
+/// Returns a part of a range; the indices wrap around.
+fn part(range: BufferRange, index: u64) -> BufferRange {
     let size = WORDS * 4;
-    BufferRange { offset: of.offset + nth % PARTS * size, size, ..of }
+    BufferRange { offset: range.offset + index % PARTS * size, size, ..range }
 }
 
-/// Segments of many small launches, each of which reads the output of another launch of the
-/// previous segment, with some fills and copies.
-fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Vec<Step> {
+/// Returns segments of many small launches, each of which reads the output of another launch of the
+/// previous segment.
+fn mix_steps(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Vec<Step> {
     let kernel = driver.compile_source(MIX, GridSource::Native);
     let round = |n: u64| {
         let (from, to) = if n.is_multiple_of(2) { (a, b) } else { (b, a) };
@@ -103,8 +104,8 @@ fn mixed(driver: &dyn Driver, a: BufferRange, b: BufferRange, rounds: u64) -> Ve
     (0..rounds).flat_map(round).collect()
 }
 
-/// Computes the results of [`mixed`] in both buffers.
-fn mixed_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
+/// Computes the results of [`mix_steps`] in both buffers.
+fn mix_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
     let index = |part: u64, word: u64| (part % PARTS * WORDS + word) as usize;
     for n in 0..rounds {
         let (from, to) = if n.is_multiple_of(2) { (&*a, &mut *b) } else { (&*b, &mut *a) };
@@ -124,12 +125,12 @@ fn distributed_launches_respect_barriers() {
         ((0..count as u32).collect(), (0..count as u32).map(|n| n * 7).collect());
     let (on_a, on_b) = (driver.upload(&a), driver.upload(&b));
     let (on_a, on_b) = (span(on_a, count * 4), span(on_b, count * 4));
-    let steps = mixed(&*driver, on_a, on_b, 50);
+    let steps = mix_steps(&*driver, on_a, on_b, 50);
     driver.run_steps(&steps);
-    mixed_on_host(&mut a, &mut b, 50);
-    assert_eq!((driver.words(on_a), driver.words(on_b)), (a.clone(), b.clone()), "at once");
-    replayed(&*driver, &steps, 3);
-    (0..3).for_each(|_| mixed_on_host(&mut a, &mut b, 50));
+    mix_on_host(&mut a, &mut b, 50);
+    assert_eq!((driver.words(on_a), driver.words(on_b)), (a.clone(), b.clone()), "submitted");
+    replay(&*driver, &steps, 3);
+    (0..3).for_each(|_| mix_on_host(&mut a, &mut b, 50));
     assert_eq!((driver.words(on_a), driver.words(on_b)), (a, b), "replayed");
 }
 
@@ -137,27 +138,27 @@ fn distributed_launches_respect_barriers() {
 fn partial_submission_completes_its_prefix() {
     let Some(driver) = driver() else { return };
     let data = driver.upload(&[0; 24 * 64]);
-    let whole = span(data, PARTS * WORDS * 4);
+    let all = span(data, PARTS * WORDS * 4);
     let (kernel, stale) = (
         driver.compile_source(APPEND, GridSource::Native),
         driver.compile_source(MIX, GridSource::Native),
     );
     driver.free_kernel(stale);
-    let append = |nth| dispatch_with(kernel, &[(part(whole, nth), true)], [1; 3], &[0; 4]);
+    let append = |index| dispatch_with(kernel, &[(part(all, index), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..PARTS).map(append).collect();
-    steps.insert(12, dispatch(stale, &[(whole, false), (whole, true)], [1; 3]));
+    steps.insert(12, dispatch(stale, &[(all, false), (all, true)], [1; 3]));
     for round in 1..4 {
         let error = driver.submit(Work::Once(&steps), false).unwrap_err();
         assert!(error.to_string().contains("does not exist"), "{error}");
         assert!(driver.record(&steps).is_err());
-        let words = driver.words(whole);
+        let words = driver.words(all);
         let expected = (0..round).fold(0, |x, _| x * 31 + 1);
         assert!(words[..12 * 64].iter().all(|word| *word == expected), "{words:?}");
         assert!(words[12 * 64..].iter().all(|word| *word == 0), "{words:?}");
     }
     // No submission number is lost or used twice.
-    let points = [(); 2].map(|()| driver.submit(Work::Once(&steps[..12]), false).unwrap());
-    assert!(points[0] < points[1] && driver.wait(points[1], LONG).unwrap());
+    let [first, second] = [(); 2].map(|()| driver.submit(Work::Once(&steps[..12]), false).unwrap());
+    assert!(first < second && driver.wait(second, LONG).unwrap());
 }
 
 #[test]
@@ -187,15 +188,15 @@ fn recorded_transfers_move_exactly_their_bytes() {
     driver.run_steps(&steps);
     assert_eq!(driver.words(span(to, 400)), expected);
     driver.run_steps(&[run(Command::Fill { dst: span(to, 400), pattern: 0 })]);
-    replayed(&*driver, &steps, 2);
+    replay(&*driver, &steps, 2);
     assert_eq!(driver.words(span(to, 400)), expected);
 }
 
 #[test]
 fn empty_recording_can_be_replayed() {
     let Some(driver) = driver() else { return };
-    replayed(&*driver, &[], 2);
-    replayed(&*driver, &[full_barrier(), compute_barrier()], 2);
+    replay(&*driver, &[], 2);
+    replay(&*driver, &[full_barrier(), compute_barrier()], 2);
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn long_recording_replays_in_order() {
     let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = |n: u32| dispatch_with(kernel, &[(data, true)], [1; 3], &n.to_le_bytes());
     let steps: Vec<Step> = (0..3000).flat_map(|n| [step(n), compute_barrier()]).collect();
-    replayed(&*driver, &steps, 2);
+    replay(&*driver, &steps, 2);
     let fold = |x, n: u32| u32::wrapping_mul(x, 31).wrapping_add(n + 1);
     assert_eq!(driver.words(data), [(0..6000).map(|n| n % 3000).fold(0, fold); 16]);
 }
@@ -213,7 +214,7 @@ fn long_recording_replays_in_order() {
 #[test]
 fn timed_submission_times_each_launch() {
     // Exclusive, because launches may be delayed while the driver loads code for other tests.
-    let Some(driver) = opened(Access::exclusive()) else { return };
+    let Some(driver) = open(Access::exclusive()) else { return };
     let data = span(driver.upload(&[0; 16]), 64);
     let kernel = driver.compile_source(APPEND, GridSource::Native);
     let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
