@@ -1,4 +1,4 @@
-//! Physical devices: enumeration, properties, and opening.
+//! Vulkan adapters: enumerates physical devices, queries their properties, and opens them.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ impl VulkanAdapter {
         VulkanDriver::new(Arc::new(self.open_gpu()?))
     }
 
-    /// Opens the device alone.
+    /// Opens the device without a queue.
     pub(super) fn open_gpu(&self) -> Result<Gpu> {
         Gpu::open(&self.instance, &self.probe)
     }
 }
 
-/// Returns all usable devices: discrete ones first, then integrated, virtual, other, software.
+/// Returns all usable devices, in this order: discrete, integrated, virtual, other, software.
 pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
     // SAFETY: a query without preconditions.
     let physical = unsafe { instance.raw.enumerate_physical_devices() };
@@ -64,7 +64,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
         }
     }
     if probes.is_empty() {
-        return Err(why_none(instance, unusable));
+        return Err(no_usable_device(instance, unusable));
     }
     for reason in unusable {
         log::info!("vulkan: not used: {reason}");
@@ -78,6 +78,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     Ok(adapters.collect())
 }
 
+/// Returns the position of a kind of device in the order of adapters.
 fn rank(kind: DeviceKind) -> u32 {
     match kind {
         DeviceKind::Discrete => 0,
@@ -88,7 +89,8 @@ fn rank(kind: DeviceKind) -> u32 {
     }
 }
 
-fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
+/// Returns why there is no device; `unusable` has the reason for each one that was found.
+fn no_usable_device(instance: &Instance, unusable: Vec<String>) -> Absence {
     if unusable.is_empty() {
         let mut reason = "the installed Vulkan drivers have no device".to_owned();
         let messages = instance.loader_messages();
@@ -101,7 +103,7 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
     }
 }
 
-/// Properties of a physical device, as reported by Vulkan.
+/// Properties of a physical device, as Vulkan reports them.
 struct Properties {
     core: vk::PhysicalDeviceProperties,
     v11: vk::PhysicalDeviceVulkan11Properties<'static>,
@@ -136,11 +138,11 @@ fn probe(loaded: &Instance, physical: vk::PhysicalDevice) -> Result<Probe, Strin
     let products = matrices::products(loaded, physical, &extensions, &features)
         .map_err(|code| format!("{name} does not list its matrices: {}", error::explain(code)))?;
     info.offer_matrices(products);
-    info.workarounds = workarounds.described();
+    info.workarounds = workarounds.to_info();
     if workarounds.has(Fix::ReportAbortedLoops) {
         // Kernels with a failure report have one storage buffer more than their source declares.
-        let most = &mut info.limits.max_storage_bindings;
-        *most = most.saturating_sub(1);
+        let limit = &mut info.limits.max_storage_bindings;
+        *limit = limit.saturating_sub(1);
     }
     Ok(Probe {
         physical,
@@ -181,7 +183,7 @@ fn properties(
     let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
     let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
     let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
-    let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
+    let mut pci = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
     let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
     if extensions.push_descriptor {
         all = all.push_next(&mut push);
@@ -190,11 +192,12 @@ fn properties(
         all = all.push_next(&mut sizes);
     }
     if extensions.pci_bus_info {
-        all = all.push_next(&mut place);
+        all = all.push_next(&mut pci);
     }
     // SAFETY: the chained structures belong to versions and extensions that the device supports.
     unsafe { instance.get_physical_device_properties2(physical, &mut all) };
     let core = all.properties;
+    // The links point to local variables.
     (v11.p_next, v12.p_next) = (std::ptr::null_mut(), std::ptr::null_mut());
     Properties {
         core,
@@ -202,14 +205,15 @@ fn properties(
         v12,
         max_push_descriptors: push.max_push_descriptors,
         max_buffer_size: match sizes.max_buffer_size {
+            // Not queried.
             0 => u64::MAX,
             size => size,
         },
         pci: extensions.pci_bus_info.then_some(PciAddress {
-            domain: place.pci_domain,
-            bus: place.pci_bus,
-            device: place.pci_device,
-            function: place.pci_function,
+            domain: pci.pci_domain,
+            bus: pci.pci_bus,
+            device: pci.pci_device,
+            function: pci.pci_function,
         }),
     }
 }
@@ -247,7 +251,7 @@ fn info(
         memory_budget,
         subgroup_size: v11.subgroup_size,
         binding_alignment: alignment,
-        features: features.wgsl() | subgroups(v11),
+        features: features.wgsl() | subgroup_features(v11),
         matrix_products: MatrixProducts::empty(),
         limits: limits(properties),
         workarounds: Vec::new(),
@@ -258,8 +262,8 @@ fn text(vulkan: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
     vulkan.map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
-fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
-    match of {
+fn kind(ty: vk::PhysicalDeviceType) -> DeviceKind {
+    match ty {
         vk::PhysicalDeviceType::DISCRETE_GPU => DeviceKind::Discrete,
         vk::PhysicalDeviceType::INTEGRATED_GPU => DeviceKind::Integrated,
         vk::PhysicalDeviceType::VIRTUAL_GPU => DeviceKind::Virtual,
@@ -269,7 +273,7 @@ fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
 }
 
 /// Returns WGSL's subgroup feature if the device supports all subgroup operations.
-fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
+fn subgroup_features(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
     use vk::SubgroupFeatureFlags as Group;
     let all = Group::BASIC
         | Group::VOTE
@@ -278,8 +282,8 @@ fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features 
         | Group::SHUFFLE
         | Group::SHUFFLE_RELATIVE
         | Group::QUAD;
-    let in_kernels = properties.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
-    if in_kernels && properties.subgroup_supported_operations.contains(all) {
+    let in_compute = properties.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
+    if in_compute && properties.subgroup_supported_operations.contains(all) {
         Features::SUBGROUPS
     } else {
         Features::empty()

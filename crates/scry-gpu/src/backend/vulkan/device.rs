@@ -25,6 +25,7 @@ pub(super) struct Gpu {
     pub(super) info: DeviceInfo,
     pub(super) instance: Arc<Instance>,
     pub(super) physical: vk::PhysicalDevice,
+    /// The smaller of the device's Vulkan version and the newest one that the backend uses.
     pub(super) version: u32,
     pub(super) queue_family: u32,
     pub(super) timestamps: Timestamps,
@@ -35,17 +36,22 @@ pub(super) struct Gpu {
     pub(super) max_push_descriptors: u32,
     /// Whether descriptor sets are faster than push descriptors.
     pub(super) prefers_sets: bool,
+    /// Whether the driver zero-initialises workgroup memory on request.
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
-    /// Whether there is memory for the stop word that the device reads fast and the host writes.
-    /// Other host memory serves about one read per microsecond, too few for all subgroups of a GPU.
+    /// Whether the stop word can be in memory that the host writes and the device reads fast, so
+    /// that kernels can poll it. The device reads other host memory about once per microsecond, too
+    /// slowly for all subgroups of a GPU.
     pub(super) can_poll: bool,
+    /// The writer of the kernels' SPIR-V.
     pub(super) writer: SpirvWriter,
     extensions: Extensions,
-    names: Option<ext::debug_utils::Device>,
+    /// The function that names objects; `Some` if validation is enabled.
+    debug_names: Option<ext::debug_utils::Device>,
     /// The process that opened the device.
     process: Process,
-    /// Set once the device must not be waited for, and its objects must not be freed.
+    /// Set once the device is abandoned: no more waits, and objects that it may be using are
+    /// leaked.
     abandoned: AtomicBool,
     /// The reason of the device loss, once it happened.
     lost: OnceLock<String>,
@@ -63,7 +69,7 @@ impl Gpu {
             info.offer_matrices(MatrixProducts::empty());
         }
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
-        let raw = match parked(instance, *physical) {
+        let raw = match take_parked(instance, *physical) {
             Some(raw) => raw,
             None => create(instance, probe, &mut features)?,
         };
@@ -73,7 +79,7 @@ impl Gpu {
         let push = extensions
             .push_descriptor
             .then(|| khr::push_descriptor::Device::new(&instance.raw, &raw));
-        let names =
+        let debug_names =
             instance.debug.as_ref().map(|_| ext::debug_utils::Device::new(&instance.raw, &raw));
         Ok(Self {
             raw,
@@ -92,10 +98,10 @@ impl Gpu {
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),
-            can_poll: shares_memory(instance, *physical),
+            can_poll: has_visible_local_memory(instance, *physical),
             writer,
             extensions: *extensions,
-            names,
+            debug_names,
             process: Process::current(),
             abandoned: AtomicBool::new(false),
             lost: OnceLock::new(),
@@ -111,7 +117,8 @@ impl Gpu {
         error
     }
 
-    /// Returns the error for a request that the driver cannot execute.
+    /// Returns the error for a call with an internal error, which no program should be able to
+    /// cause.
     pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
         error::refused(&self.info.name, call, why)
     }
@@ -141,8 +148,8 @@ impl Gpu {
         self.abandoned.store(true, Ordering::Release);
     }
 
-    /// Whether objects must be leaked rather than destroyed; always true in a forked child, which
-    /// does not own them.
+    /// Returns whether objects must be leaked instead of destroyed. Always true in a forked child:
+    /// they belong to the parent.
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire) || self.process.has_forked()
     }
@@ -154,7 +161,7 @@ impl Gpu {
 
     /// Names an object for debugging tools, if the extension is enabled.
     pub(super) fn set_name<H: vk::Handle>(&self, object: H, name: &str) {
-        let Some(names) = &self.names else { return };
+        let Some(names) = &self.debug_names else { return };
         let Ok(name) = std::ffi::CString::new(name) else {
             return;
         };
@@ -170,26 +177,26 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         if self.is_abandoned() {
-            // A device that is still running needs its instance too.
+            // The device may still be running, and needs its instance.
             std::mem::forget(Arc::clone(&self.instance));
             return;
         }
-        // NVIDIA's driver (580) deadlocks if a thread that has used Vulkan exits while another
-        // destroys a device: the first holds the list of threads and waits for the driver's lock;
-        // the second holds that lock and joins a helper thread, which needs the list to exit. So
-        // devices of this driver are not destroyed, but reused.
+        // NVIDIA's driver (580) deadlocks if a thread that has used Vulkan exits while another one
+        // destroys a device. The exiting thread holds the lock of the list of threads, and waits
+        // for the driver's lock. The other one holds the driver's lock and joins a helper thread,
+        // which needs the list to exit. So devices of this driver are reused instead of destroyed.
         if self.workarounds.has(Fix::ReuseDevices) {
             lock(&self.instance.parked).push((self.physical, self.raw.clone()));
             return;
         }
-        // SAFETY: all objects created from the device hold an `Arc` of this, so none is left, and
-        // the driver has waited for its work.
+        // SAFETY: all objects created from the device hold an `Arc` of `self`, so none is left, and
+        // `VulkanDriver` has waited for its work.
         unsafe { self.raw.destroy_device(None) };
     }
 }
 
-/// Whether a device has local memory that is host-visible and coherent.
-fn shares_memory(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
+/// Returns whether a device has device-local memory that is host-visible and coherent.
+fn has_visible_local_memory(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
     // SAFETY: the physical device belongs to the instance.
     let all = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
     let wanted = vk::MemoryPropertyFlags::DEVICE_LOCAL
@@ -198,19 +205,20 @@ fn shares_memory(instance: &Instance, physical: vk::PhysicalDevice) -> bool {
     all.memory_types_as_slice().iter().any(|ty| ty.property_flags.contains(wanted))
 }
 
-/// Returns an unused device that was opened earlier from this physical device.
-fn parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
+/// Removes an unused logical device of this physical device from those kept for reuse.
+fn take_parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
     let mut parked = lock(&instance.parked);
-    let at = parked.iter().position(|(of, _)| *of == physical)?;
-    Some(parked.swap_remove(at).1)
+    let index = parked.iter().position(|(owner, _)| *owner == physical)?;
+    Some(parked.swap_remove(index).1)
 }
 
+/// Creates a logical device.
 fn create(instance: &Instance, probe: &Probe, features: &mut FeatureChain) -> Result<ash::Device> {
     let queues = [vk::DeviceQueueCreateInfo::default()
         .queue_family_index(probe.queue_family)
         .queue_priorities(&[1.0])];
     let extensions = probe.extensions.names(probe.version);
-    let device = features.chained(|chain| {
+    let device = features.with_chain(|chain| {
         let info = vk::DeviceCreateInfo::default()
             .queue_create_infos(&queues)
             .enabled_extension_names(&extensions)

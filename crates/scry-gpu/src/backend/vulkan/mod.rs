@@ -1,4 +1,4 @@
-//! Vulkan 1.2 and newer, through a loader opened at run time.
+//! The Vulkan backend, for Vulkan 1.2 and newer: the loader is opened at run time.
 //!
 //! `ffi::instance` opens the loader, `adapter` enumerates the devices, `device` opens one.
 //! `memory`, `compile` and `queue::submit` implement the driver's methods, `queue::encode` records
@@ -44,7 +44,7 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// The longest time that the drop of a device waits for its work.
+/// Timeout for pending work when a device is dropped.
 const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Enumerates the Vulkan devices.
@@ -59,11 +59,12 @@ struct VulkanDriver {
     queue: Queue,
     recordings: RwLock<Slots<RecordingMark, Commands>>,
     kernels: RwLock<Kernels>,
-    /// The stop word that kernels poll, once there is such a kernel. Not 0 only while submissions
-    /// are being cancelled.
+    /// The stop word, allocated with the first kernel that polls it. Nonzero while submissions are
+    /// being cancelled.
     stop: OnceLock<Block>,
-    /// What is wrong with products of cooperative matrices, if anything, once a kernel has some.
-    matrix_fault: OnceLock<Option<String>>,
+    /// The result of the self-test of cooperative matrices: what is wrong, or `None` if it passed.
+    /// It runs before the first kernel with such matrices is compiled.
+    matrix_defect: OnceLock<Option<String>>,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
     timeline: Timeline,
@@ -77,7 +78,7 @@ impl VulkanDriver {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
             stop: OnceLock::new(),
-            matrix_fault: OnceLock::new(),
+            matrix_defect: OnceLock::new(),
             blocks: RwLock::default(),
             heap: Heap::new(&gpu),
             timeline: Timeline::new(&gpu)?,
@@ -105,25 +106,25 @@ impl VulkanDriver {
         Ok(write(&self.kernels).insert(kernel))
     }
 
-    /// Refuses a kernel with cooperative matrices if the driver multiplies them wrongly. The first
-    /// such kernel of a device finds out.
+    /// Rejects a kernel with cooperative matrices if the driver multiplies them wrongly. Runs the
+    /// self-test at the first such kernel of the device.
     fn check_matrices(&self, interface: &Interface) -> Result<()> {
-        let fault = match self.matrix_fault.get() {
-            Some(known) => known,
+        let defect = match self.matrix_defect.get() {
+            Some(defect) => defect,
             None => {
                 let compile = |job: &CompileJob<'_>| self.compile_kernel(job);
-                let found = matrix_self_test::run(self, &compile, self.gpu.info.matrix_products)?;
-                self.matrix_fault.get_or_init(|| found)
+                let result = matrix_self_test::run(self, &compile, self.gpu.info.matrix_products)?;
+                self.matrix_defect.get_or_init(|| result)
             }
         };
-        let Some(fault) = fault else { return Ok(()) };
+        let Some(defect) = defect else { return Ok(()) };
         Err(GpuError::Kernel(KernelError {
             label: None,
             kernel: interface.entry_point.clone(),
             device: self.gpu.info.name.clone(),
             driver: self.gpu.info.driver.clone(),
             problem: "has cooperative matrices, which this driver computes wrongly".to_owned(),
-            limit: fault.clone(),
+            limit: defect.clone(),
             help: "update the driver, or use a CUDA or CPU device".to_owned(),
         }))
     }
@@ -134,7 +135,7 @@ impl VulkanDriver {
             let size = SpirvOptions::STOP_SIZE.into();
             let stop = self.heap.allocate(MemoryKind::Upload, size, "stop word")?;
             stop.signal(0)?;
-            // Another thread may have been faster.
+            // Another thread may have set it meanwhile: then this one is freed.
             drop(self.stop.set(stop));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Properties of a physical device that are queried before it is opened.
+//! Properties of a physical device before it is opened.
 
 use ash::vk;
 
@@ -6,7 +6,7 @@ use super::ffi::features::Extensions;
 use super::workarounds::Workarounds;
 use crate::api::info::DeviceInfo;
 
-/// Properties of a physical device that are queried before it is opened.
+/// Properties of a physical device before it is opened.
 pub(super) struct Probe {
     pub(super) physical: vk::PhysicalDevice,
     pub(super) info: DeviceInfo,
@@ -40,7 +40,7 @@ pub(super) struct CacheIdentity {
     pub(super) uuid: [u8; vk::UUID_SIZE],
 }
 
-/// Returns the bytes of device-local memory, and the budget of this process.
+/// Returns the bytes of device-local memory and, if requested, the budget of this process in it.
 pub(super) fn memory(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,

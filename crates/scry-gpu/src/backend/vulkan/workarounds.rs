@@ -1,9 +1,9 @@
 //! Known defects of Vulkan drivers, and their workarounds.
 //!
-//! Each row names the driver, the tested versions, the reason, and the test that fails without the
-//! workaround. A driver without a row is assumed to conform to the specification. A row applies to
-//! all versions of its driver up to the first one that is known to be fixed: untested versions
-//! count as affected.
+//! Each row of the table describes a defect: the driver, the tested versions, the reason for the
+//! workaround, and the test that fails without it. A driver without a row is assumed to conform to
+//! the specification. A row applies to all versions of its driver up to the first one that is known
+//! to be fixed: untested versions count as affected.
 
 use ash::vk::DriverId;
 use scry_ir::SpirvWorkarounds;
@@ -12,10 +12,10 @@ use crate::api::info::Workaround;
 
 /// NVIDIA's proprietary driver.
 const NVIDIA: DriverId = DriverId::NVIDIA_PROPRIETARY;
-/// Mesa's lavapipe, the software driver on llvmpipe.
+/// Mesa's software driver lavapipe, which is based on llvmpipe.
 const LAVAPIPE: DriverId = DriverId::MESA_LLVMPIPE;
 
-/// Google's software driver, which Chromium contains.
+/// Google's software driver SwiftShader, which is part of Chromium.
 const SWIFTSHADER: DriverId = DriverId::GOOGLE_SWIFTSHADER;
 
 /// The workaround for a defect.
@@ -23,9 +23,10 @@ const SWIFTSHADER: DriverId = DriverId::GOOGLE_SWIFTSHADER;
 pub(super) enum Fix {
     /// Write the SPIR-V differently.
     Spirv(SpirvWorkarounds),
-    /// Kernels whose loops may be long report if the driver ended them early, and the launch fails.
+    /// Kernels whose loops may be long report it if the driver ended them early; the launch then
+    /// fails.
     ReportAbortedLoops,
-    /// Refuse kernels that nest more deeply than [`MAX_DEPTH`].
+    /// Reject kernels whose control flow nests more deeply than [`MAX_DEPTH`].
     RefuseDeepNesting,
     /// Reuse an opened device instead of destroying it.
     ReuseDevices,
@@ -33,13 +34,13 @@ pub(super) enum Fix {
     PinLibraries,
 }
 
-/// A defect of a driver.
+/// A row of the table: a defect of a driver.
 pub(super) struct Row {
     fix: Fix,
     driver: DriverId,
     /// The first version without the defect, if known.
     fixed_in: Option<Version>,
-    /// Affected versions.
+    /// The tested versions, all of which have the defect.
     tried: &'static str,
     name: &'static str,
     reason: &'static str,
@@ -49,18 +50,19 @@ pub(super) struct Row {
     test: (&'static str, &'static str),
 }
 
-/// Version of a driver, as in `driverInfo`: `VkPhysicalDeviceProperties::driverVersion` is encoded
-/// differently by each driver, and 1 for all lavapipes of 22.3.
+/// Version of a driver, from `driverInfo`. `VkPhysicalDeviceProperties::driverVersion` does not
+/// serve: each driver encodes it differently, and lavapipe 22.3 always reports 1.
 type Version = [u32; 3];
 
-/// Iterations after which lavapipe ends all loops of a group of lockstep invocations.
+/// Number of iterations after which lavapipe ends all loops of the invocations that it executes as
+/// one vector.
 pub(super) const MAX_ITERATIONS: u64 = 65_535;
 
-/// Of these, iterations that the kernel does not execute itself: those of the driver, which zeroes
-/// workgroup memory, and those of the check for loops that were ended early.
+/// How many of these iterations are not available to the kernel: the driver needs some to zero
+/// workgroup memory, and the check for loops that were ended early needs others.
 pub(super) const RESERVED_ITERATIONS: u64 = 4096;
 
-/// Nested conditions, or nested loops, for which lavapipe has execution masks.
+/// Maximum depth of nested conditions, or of nested loops, for which lavapipe has execution masks.
 pub(super) const MAX_DEPTH: u32 = 80;
 
 /// Levels that lavapipe may need beyond the measured depth of a kernel.
@@ -190,15 +192,15 @@ impl Workarounds {
 
     fn among(rows: &'static [Row], driver: DriverId, info: &str) -> Self {
         let version = version(info);
-        let has = |row: &&Row| match (row.fixed_in, version) {
+        let applies = |row: &&Row| match (row.fixed_in, version) {
             _ if row.driver != driver => false,
             (Some(fixed), Some(version)) => version < fixed,
             _ => true,
         };
-        Self(rows.iter().filter(has).collect())
+        Self(rows.iter().filter(applies).collect())
     }
 
-    /// Whether a workaround is needed.
+    /// Returns whether a workaround is needed.
     pub(super) fn has(&self, fix: Fix) -> bool {
         self.0.iter().any(|row| row.fix == fix)
     }
@@ -212,13 +214,13 @@ impl Workarounds {
         rewrites.fold(SpirvWorkarounds::empty(), |all, rewrite| all | rewrite)
     }
 
-    /// Returns the rows in their public form.
-    pub(super) fn described(&self) -> Vec<Workaround> {
-        let described = self.0.iter().map(|row| {
+    /// Returns the workarounds for `DeviceInfo`.
+    pub(super) fn to_info(&self) -> Vec<Workaround> {
+        let workarounds = self.0.iter().map(|row| {
             let Row { name, reason, tried, .. } = **row;
             Workaround { name, reason, tried }
         });
-        described.collect()
+        workarounds.collect()
     }
 }
 
@@ -247,23 +249,27 @@ mod tests {
 
     #[test]
     fn workarounds_end_with_the_fixed_version() {
-        const OLD: Row = Row { fixed_in: Some([23, 1, 0]), ..ROWS[0] };
-        static OLDS: [Row; 1] = [OLD];
-        let matches = |driver, info| Workarounds::among(&OLDS, driver, info).0.len();
+        const FIXED: Row = Row { fixed_in: Some([23, 1, 0]), ..ROWS[0] };
+        static FIXED_ROWS: [Row; 1] = [FIXED];
+        let matches = |driver, info| Workarounds::among(&FIXED_ROWS, driver, info).0.len();
         assert_eq!(matches(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)"), 1);
         assert_eq!(matches(LAVAPIPE, "Mesa 23.0.9"), 1);
         assert_eq!(matches(LAVAPIPE, "Mesa 23.1.0"), 0);
         assert_eq!(matches(LAVAPIPE, "24.0"), 0);
-        assert_eq!(matches(LAVAPIPE, "no version"), 1, "an unknown version is affected");
+        assert_eq!(matches(LAVAPIPE, "no version"), 1, "unknown versions count as affected");
         assert_eq!(matches(NVIDIA, "22.3.6"), 0);
-        assert_eq!(Workarounds::matching(LAVAPIPE, "Mesa 99.0.0").0.len(), 2, "none is fixed yet");
+        assert_eq!(
+            Workarounds::matching(LAVAPIPE, "Mesa 99.0.0").0.len(),
+            2,
+            "no defect of lavapipe is known to be fixed"
+        );
     }
 
     #[test]
     fn unknown_drivers_have_no_defects() {
         for driver in [0, 1, 3, 5, 12, 14].map(DriverId::from_raw) {
             let found = Workarounds::matching(driver, "580.65.06");
-            assert!(found.described().is_empty() && found.spirv().is_empty());
+            assert!(found.to_info().is_empty() && found.spirv().is_empty());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which of two writers makes the SPIR-V of a device's kernels, for development.
+//! Selects the writer of the SPIR-V of a device's kernels. For development there is a second one.
 
 use std::cell::Cell;
 
@@ -6,19 +6,20 @@ use scry_ir::{ControlFlow, Program, SpirvOptions};
 
 use crate::api::error::Result;
 
-/// The environment variable that selects the writer of devices opened later.
+/// The environment variable that selects the writer of the devices opened after it is set.
 const VARIABLE: &str = "SCRY_SPIRV";
 
 thread_local! {
+    /// The writer that [`SpirvWriter::while_opening`] selects, instead of the environment variable.
     static CHOSEN: Cell<Option<SpirvWriter>> = const { Cell::new(None) };
 }
 
 /// A writer of SPIR-V.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpirvWriter {
-    /// Ours, from the kernel IR.
+    /// Scry's own, which translates the kernel IR.
     Kir,
-    /// naga's, from its module.
+    /// naga's, which translates its module.
     #[cfg(feature = "naga-spirv")]
     Naga,
 }
@@ -31,7 +32,7 @@ pub(crate) struct NoWriter {
 }
 
 impl SpirvWriter {
-    /// Returns the writer of a device that is opened now, or why there is no such writer.
+    /// Returns the selected writer, or why there is no such writer.
     pub(crate) fn selected() -> std::result::Result<Self, NoWriter> {
         match CHOSEN.get() {
             Some(chosen) => Ok(chosen),
@@ -57,12 +58,12 @@ impl SpirvWriter {
         }
     }
 
-    /// Whether it writes cooperative matrices.
+    /// Returns whether it supports cooperative matrices.
     pub(crate) fn writes_matrices(self) -> bool {
         self == Self::Kir
     }
 
-    /// Calls `open`; the Vulkan devices that it opens on this thread have this writer.
+    /// Calls `open`. The Vulkan devices that it opens on this thread use this writer.
     pub fn while_opening<T>(self, open: impl FnOnce() -> T) -> T {
         let before = CHOSEN.replace(Some(self));
         let opened = open();
@@ -70,8 +71,8 @@ impl SpirvWriter {
         opened
     }
 
-    /// Writes a program, with the options that `choose` returns for its control flow; returns them
-    /// too.
+    /// Writes the SPIR-V of a program; `choose` returns the options for its control flow. Returns
+    /// the SPIR-V and these options.
     pub(crate) fn write(
         self,
         program: &Program,
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_ir_is_the_default() {
+    fn kir_writer_is_the_default() {
         assert_eq!(SpirvWriter::named(""), Ok(SpirvWriter::Kir));
         assert_eq!(SpirvWriter::named("kir"), Ok(SpirvWriter::Kir));
         let error = SpirvWriter::named("glslang").unwrap_err();
@@ -103,14 +104,14 @@ mod tests {
 
     #[cfg(not(feature = "naga-spirv"))]
     #[test]
-    fn a_missing_writer_names_its_feature() {
+    fn missing_writer_error_names_feature() {
         let error = SpirvWriter::named("naga").unwrap_err();
         assert!(error.help.contains("the feature `naga-spirv`"), "{error:?}");
     }
 
     #[cfg(feature = "naga-spirv")]
     #[test]
-    fn a_choice_holds_while_devices_open() {
+    fn choice_ends_after_opening() {
         let before = SpirvWriter::selected();
         let inner = SpirvWriter::Naga.while_opening(SpirvWriter::selected);
         assert_eq!((inner, SpirvWriter::selected()), (Ok(SpirvWriter::Naga), before));

@@ -1,4 +1,4 @@
-//! Vulkan's result codes as errors.
+//! Converts Vulkan's result codes to errors.
 
 use ash::vk;
 
@@ -18,7 +18,7 @@ pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
-/// Returns the error for a request that the driver does not support.
+/// Returns the error for a call with an internal error, which no program should be able to cause.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
     GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failed_calls_say_what_helps() {
+    fn error_has_meaning_and_help() {
         let text = |code| failed("GPU", "vkQueueSubmit", code).to_string();
         assert_eq!(
             text(vk::Result::ERROR_TOO_MANY_OBJECTS),

@@ -8,7 +8,7 @@ use scry_ir::Features;
 
 use super::instance::has_extension;
 
-/// The device extensions that the backend uses; true if the device supports it.
+/// The device extensions that the backend uses: whether the device supports each.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extensions {
     pub(crate) push_descriptor: bool,
@@ -34,7 +34,7 @@ impl Extensions {
             push_descriptor: has_extension(&found, khr::push_descriptor::NAME),
             memory_budget: has_extension(&found, ext::memory_budget::NAME),
             pci_bus_info: has_extension(&found, ext::pci_bus_info::NAME),
-            // The control of subgroup sizes, which kernels with matrices need, is part of 1.3.
+            // Kernels with matrices need control of the subgroup size, which is part of Vulkan 1.3.
             cooperative_matrix: version >= vk::API_VERSION_1_3
                 && has_extension(&found, khr::cooperative_matrix::NAME),
             atomic_float: has_extension(&found, ext::shader_atomic_float::NAME),
@@ -45,6 +45,7 @@ impl Extensions {
 
     /// Returns the names of the extensions to enable on a device of the given Vulkan version.
     pub(crate) fn names(&self, version: u32) -> Vec<*const c_char> {
+        // Vulkan 1.3 includes the extension for zero-initialisation.
         let promoted = version >= vk::API_VERSION_1_3;
         let all: [(bool, &CStr); 6] = [
             (self.push_descriptor, khr::push_descriptor::NAME),
@@ -62,7 +63,8 @@ impl Extensions {
     }
 }
 
-/// Features of a device: supported, or to be enabled.
+/// Features of a device, either the supported ones or those to be enabled. A structure is `None` if
+/// the device has neither its version nor its extension.
 #[derive(Default)]
 pub(crate) struct FeatureChain {
     core: vk::PhysicalDeviceFeatures,
@@ -72,7 +74,7 @@ pub(crate) struct FeatureChain {
     dot: Option<vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>>,
     atomics: Option<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>>,
     matrices: Option<vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>>,
-    /// With `matrices` only.
+    /// `Some` if `matrices` is.
     subgroups: Option<vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>>,
 }
 
@@ -88,8 +90,8 @@ impl FeatureChain {
         }
     }
 
-    /// Calls `visit` with the linked chain; `visit` may write to it.
-    pub(crate) fn chained<R>(
+    /// Links the structures to a chain and calls `visit` with it; `visit` may write to it.
+    pub(crate) fn with_chain<R>(
         &mut self,
         visit: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
     ) -> R {
@@ -140,23 +142,24 @@ impl FeatureChain {
         }
     }
 
-    /// Queries the features that the backend uses.
+    /// Queries which of the features that the backend uses are supported.
     pub(crate) fn query(
         instance: &ash::Instance,
         physical: vk::PhysicalDevice,
         extensions: &Extensions,
         version: u32,
     ) -> Self {
-        let mut present = Self::empty(extensions, version);
+        let mut supported = Self::empty(extensions, version);
         // SAFETY: the chained structures belong to versions and extensions that the device
         // supports.
-        present.chained(|chain| unsafe {
+        supported.with_chain(|chain| unsafe {
             instance.get_physical_device_features2(physical, chain);
         });
-        present.restricted(extensions, version)
+        supported.used_by_backend(extensions, version)
     }
 
-    fn restricted(&self, extensions: &Extensions, version: u32) -> Self {
+    /// Returns these features without those that the backend does not use.
+    fn used_by_backend(&self, extensions: &Extensions, version: u32) -> Self {
         let mut used = Self::empty(extensions, version);
         let core = &self.core;
         used.core = vk::PhysicalDeviceFeatures {
@@ -183,12 +186,12 @@ impl FeatureChain {
         used.v12.shader_subgroup_extended_types = v12.shader_subgroup_extended_types;
         used.zero = self.zero;
         used.dot = self.dot;
-        if let (Some(used), Some(has)) = (&mut used.atomics, &self.atomics) {
-            used.shader_buffer_float32_atomics = has.shader_buffer_float32_atomics;
-            used.shader_buffer_float32_atomic_add = has.shader_buffer_float32_atomic_add;
+        if let (Some(used), Some(supported)) = (&mut used.atomics, &self.atomics) {
+            used.shader_buffer_float32_atomics = supported.shader_buffer_float32_atomics;
+            used.shader_buffer_float32_atomic_add = supported.shader_buffer_float32_atomic_add;
         }
-        if let Some(has) = self.matrices {
-            used.matrices = Some(has.cooperative_matrix_robust_buffer_access(false));
+        if let Some(supported) = self.matrices {
+            used.matrices = Some(supported.cooperative_matrix_robust_buffer_access(false));
             used.subgroups = self.subgroups;
             used.v12.vulkan_memory_model = v12.vulkan_memory_model;
             used.v12.vulkan_memory_model_device_scope = v12.vulkan_memory_model_device_scope;
@@ -196,7 +199,8 @@ impl FeatureChain {
         used
     }
 
-    /// Whether the device supports cooperative matrices, and all features that their kernels need.
+    /// Returns whether the device supports cooperative matrices, and all features that kernels with
+    /// matrices need.
     pub(crate) fn has_matrices(&self) -> bool {
         let yes = vk::TRUE;
         self.matrices.is_some_and(|matrices| matrices.cooperative_matrix == yes)
@@ -208,17 +212,17 @@ impl FeatureChain {
             && self.v12.vulkan_memory_model_device_scope == yes
     }
 
-    /// Whether the device supports timeline semaphores.
+    /// Returns whether the device supports timeline semaphores.
     pub(crate) fn has_timeline_semaphores(&self) -> bool {
         self.v12.timeline_semaphore == vk::TRUE
     }
 
-    /// Whether the device can zero-initialise workgroup memory.
+    /// Returns whether the device can zero-initialise workgroup memory.
     pub(crate) fn zeroes_workgroup_memory(&self) -> bool {
         self.zero.is_some_and(|zero| zero.shader_zero_initialize_workgroup_memory == vk::TRUE)
     }
 
-    /// Whether the device supports integer dot product instructions (SPIR-V 1.6).
+    /// Returns whether the device supports integer dot product instructions (SPIR-V 1.6).
     pub(crate) fn has_dot_product(&self) -> bool {
         self.dot.is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
     }

@@ -16,12 +16,15 @@ pub(crate) const MIN_VERSION: u32 = vk::API_VERSION_1_2;
 /// The newest Vulkan version that the backend uses.
 pub(crate) const MAX_VERSION: u32 = vk::API_VERSION_1_3;
 
+/// The help for a missing or old loader.
 const INSTALL_LOADER: &str = "install the Vulkan loader: package libvulkan1 on Debian and Ubuntu, \
     vulkan-loader on Fedora, the graphics driver on Windows, the Vulkan SDK or MoltenVK on macOS";
+/// The help for a missing driver.
 const INSTALL_DRIVER: &str = "install a Vulkan driver for the GPU: the vendor's, or Mesa's \
     (mesa-vulkan-drivers on Debian, Ubuntu and Fedora), which also has a software device; on \
     Windows the graphics driver, on macOS MoltenVK";
 
+/// The help for a driver that does not load, which precedes [`INSTALL_DRIVER`].
 const FIX_DRIVER: &str = "install the libraries that the driver named above needs (NVIDIA's needs \
     those of glvnd: libegl1, libglx0, libgl1 on Debian and Ubuntu, libglvnd-egl and libglvnd-glx \
     on Fedora), or install it again; or ";
@@ -32,9 +35,9 @@ type Loader = ManuallyDrop<ash::Entry>;
 /// An instance.
 pub(crate) struct Instance {
     pub(crate) raw: ash::Instance,
-    /// Names objects in tools; present if validation is enabled.
+    /// Functions that name objects for debugging tools; `Some` if validation is enabled.
     pub(crate) debug: Option<ext::debug_utils::Instance>,
-    /// Unused logical devices that are kept for reuse: see `Gpu`'s drop.
+    /// Unused logical devices that are kept for reuse: see the drop of `Gpu`.
     pub(crate) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
     /// The process that created it.
@@ -43,9 +46,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the instance of the process, created at the first successful call and kept: its
-    /// creation is the longest part of the time to a first result, and drivers are poorly tested
-    /// for being loaded in one thread while another unloads them.
+    /// Returns the instance of the process. The first call that succeeds creates it. It is kept,
+    /// because its creation is the longest part of the time to a first result, and because drivers
+    /// are poorly tested for being loaded by one thread while another one unloads them.
     pub(crate) fn shared() -> Result<Arc<Self>, Absence> {
         static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
         let mut shared = lock(&SHARED);
@@ -60,7 +63,7 @@ impl Instance {
 
     fn new(entry: Loader) -> Result<Self, Absence> {
         let validate = validation::is_requested();
-        let extensions = available_extensions(&entry, validate)?;
+        let extensions = extensions_to_enable(&entry, validate)?;
         let raw = create(&entry, &extensions, validate, None)
             .map_err(|code| no_instance(&entry, &extensions, code))?;
         let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
@@ -96,7 +99,7 @@ impl Drop for Instance {
         if self.process.has_forked() {
             return;
         }
-        // SAFETY: every child object holds an `Arc` of this, so none is left.
+        // SAFETY: every child object holds an `Arc` of `self`, so none is left.
         unsafe {
             if let Some(debug) = &self.debug {
                 debug.destroy_debug_utils_messenger(self.messenger, None);
@@ -116,8 +119,9 @@ fn load() -> Result<Loader, Absence> {
     Ok(ManuallyDrop::new(entry))
 }
 
-/// Returns the extensions to enable: those that the loader and the layer support.
-fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
+/// Returns the extensions to enable. An error if the loader is too old, or the requested validation
+/// layer is missing.
+fn extensions_to_enable(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
     // SAFETY: queries of the loader without preconditions.
     let (version, present) = unsafe {
         (
@@ -166,13 +170,13 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
     })
 }
 
-/// Whether `name` is among the extensions.
+/// Returns whether `name` is among the extensions.
 pub(crate) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
     extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
 }
 
-/// Creates an instance; `listener` receives messages of its creation, as does the validation
-/// layer's reporter.
+/// Creates an instance. `listener` receives the messages of its creation; with `validate` the
+/// validation layer's reporter does, too.
 fn create(
     entry: &ash::Entry,
     extensions: &[&'static CStr],
@@ -253,7 +257,8 @@ pub(crate) fn driver_help(messages: &[String]) -> String {
     help + INSTALL_DRIVER
 }
 
-/// Creates a temporary instance to collect the loader's messages.
+/// Creates a temporary instance to collect the messages of the loader and the drivers. Returns the
+/// first few.
 fn loader_messages(entry: &ash::Entry) -> Vec<String> {
     let messages = Mutex::new(Vec::new());
     let mut extensions = vec![ext::debug_utils::NAME];

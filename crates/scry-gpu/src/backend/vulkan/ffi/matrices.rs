@@ -1,4 +1,4 @@
-//! `VK_KHR_cooperative_matrix`: the products that a device computes.
+//! `VK_KHR_cooperative_matrix`: queries the matrix products that a device supports.
 
 use ash::{khr, vk};
 use scry_ir::MatrixProducts;
@@ -9,11 +9,12 @@ use super::instance::Instance;
 /// Subgroup size that kernels with matrices are compiled for.
 pub(crate) const SUBGROUP_SIZE: u32 = 32;
 
-/// Bytes to which kernels find matrices aligned by their index: buffers must be, too.
+/// Alignment of matrices in bytes. Kernels check it only for the index of a matrix in its buffer,
+/// so that bindings must have at least the same alignment.
 const MATRIX_ALIGNMENT: u64 = 16;
 
-/// Queries the products that kernels may use on a device of Vulkan 1.3; none if the device cannot
-/// run kernels in full subgroups of [`SUBGROUP_SIZE`].
+/// Queries the products that kernels may use on a device; none if it cannot run kernels in full
+/// subgroups of [`SUBGROUP_SIZE`].
 pub(crate) fn products(
     instance: &Instance,
     physical: vk::PhysicalDevice,
@@ -42,20 +43,22 @@ pub(crate) fn products(
     Ok(table.iter().map(product).collect())
 }
 
-/// Whether kernels with workgroups of any size up to `invocations` can require subgroups of
+/// Returns whether kernels with workgroups of any size up to `invocations` can require subgroups of
 /// [`SUBGROUP_SIZE`].
 fn has_subgroup_size(
     sizes: &vk::PhysicalDeviceSubgroupSizeControlProperties<'_>,
     invocations: u32,
 ) -> bool {
     let supported = sizes.min_subgroup_size..=sizes.max_subgroup_size;
-    let most = u64::from(sizes.max_compute_workgroup_subgroups) * u64::from(SUBGROUP_SIZE);
+    let max_invocations =
+        u64::from(sizes.max_compute_workgroup_subgroups) * u64::from(SUBGROUP_SIZE);
     supported.contains(&SUBGROUP_SIZE)
         && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE)
-        && most >= u64::from(invocations)
+        && max_invocations >= u64::from(invocations)
 }
 
-/// Returns the product that an entry of the device's table describes; none if WGSL lacks it.
+/// Returns the product that an entry of the device's table describes; empty if WGSL does not have
+/// it.
 fn product(entry: &vk::CooperativeMatrixPropertiesKHR<'_>) -> MatrixProducts {
     const F16: vk::ComponentTypeKHR = vk::ComponentTypeKHR::FLOAT16;
     const F32: vk::ComponentTypeKHR = vk::ComponentTypeKHR::FLOAT32;
@@ -102,8 +105,8 @@ mod tests {
     fn table_entries_become_products() {
         let types = [[F16; 4], [F16, F16, F32, F32], [F32; 4]];
         let all = [8, 16].into_iter().flat_map(|n| types.map(|types| entry([n; 3], types)));
-        let each: Vec<MatrixProducts> = all.map(|entry| product(&entry)).collect();
-        assert_eq!(each, MatrixProducts::all().iter().collect::<Vec<_>>());
+        let products: Vec<MatrixProducts> = all.map(|entry| product(&entry)).collect();
+        assert_eq!(products, MatrixProducts::all().iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The Vulkan loader, features in use, matrix products, the validation layer, and errors.
+//! Vulkan's interface: the loader, features, matrix products, the validation layer, and errors.
 
 pub(super) mod error;
 pub(super) mod features;

@@ -16,7 +16,7 @@ pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 pub(crate) const EXTRA_CHECKS: &[vk::ValidationFeatureEnableEXT] =
     &[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
 
-/// Messages that are false for Vulkan versions newer than the layer: the message id and the reason.
+/// Messages that are wrong, because the layer is older than the Vulkan version: id and reason.
 const IGNORED_MESSAGES: &[(&str, &str)] = &[];
 
 /// Warnings and errors of the layer since the process started, except the ignored ones.
@@ -28,7 +28,7 @@ pub(crate) fn message_count() -> u64 {
     MESSAGES.load(Ordering::Relaxed)
 }
 
-/// Whether the environment requests validation.
+/// Returns whether the environment requests validation.
 pub(crate) fn is_requested() -> bool {
     std::env::var_os("SCRY_VALIDATE").is_some_and(|value| value == "1")
 }
@@ -38,8 +38,8 @@ pub(crate) fn reporter() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
     messenger(Some(report))
 }
 
-/// Returns a messenger that collects warnings and errors of the loader and the drivers. It must not
-/// outlive `loader_messages`.
+/// Returns a messenger that appends warnings and errors of the loader and the drivers to
+/// `loader_messages`, which must outlive it.
 pub(crate) fn collector(
     loader_messages: &Mutex<Vec<String>>,
 ) -> vk::DebugUtilsMessengerCreateInfoEXT<'_> {
@@ -64,9 +64,11 @@ struct Message {
     text: String,
 }
 
+/// Reads the id and the text of a message.
+///
 /// # Safety
 /// `data` is null or the data that Vulkan passes to a messenger's callback.
-unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Message {
+unsafe fn read_message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Message {
     // SAFETY: valid or null by the contract, and Vulkan's strings are null-terminated.
     unsafe {
         let data = data.as_ref();
@@ -83,6 +85,8 @@ unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Me
     }
 }
 
+/// Counts and writes a message of the validation layer.
+///
 /// # Safety
 /// Only Vulkan may call this, as the callback of a messenger.
 unsafe extern "system" fn report(
@@ -92,9 +96,9 @@ unsafe extern "system" fn report(
     _user: *mut c_void,
 ) -> vk::Bool32 {
     // SAFETY: Vulkan calls this with valid data.
-    let Message { id, text } = unsafe { message(data) };
-    if let Some((_, reason)) = IGNORED_MESSAGES.iter().find(|(excused, _)| *excused == id) {
-        log::debug!("vulkan validation: {id}, excused because {reason}");
+    let Message { id, text } = unsafe { read_message(data) };
+    if let Some((_, reason)) = IGNORED_MESSAGES.iter().find(|(ignored, _)| *ignored == id) {
+        log::debug!("vulkan validation: {id}, ignored because {reason}");
         return vk::FALSE;
     }
     MESSAGES.fetch_add(1, Ordering::Relaxed);
@@ -111,6 +115,8 @@ unsafe extern "system" fn report(
     vk::FALSE
 }
 
+/// Collects a message of the loader or a driver.
+///
 /// # Safety
 /// Only Vulkan may call this, as the callback of the messenger that [`collector`] describes.
 unsafe extern "system" fn collect(
@@ -122,7 +128,7 @@ unsafe extern "system" fn collect(
     // SAFETY: Vulkan calls this with valid data and with the pointer that `collector` set, whose
     // borrow outlives the messenger.
     let (message, loader_messages) =
-        unsafe { (message(data), user.cast::<Mutex<Vec<String>>>().as_ref()) };
+        unsafe { (read_message(data), user.cast::<Mutex<Vec<String>>>().as_ref()) };
     if let Some(Ok(mut loader_messages)) = loader_messages.map(Mutex::lock) {
         loader_messages.push(message.text);
     }

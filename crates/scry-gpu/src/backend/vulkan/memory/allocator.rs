@@ -1,6 +1,5 @@
-//! Suballocation of device memory from large blocks.
-//!
-//! Drivers limit the number of allocations, and each of them is slow.
+//! Suballocates device memory from large blocks, because drivers limit the number of allocations,
+//! and each of them is slow.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -10,14 +9,14 @@ use ash::vk;
 use super::free_ranges::FreeRanges;
 use crate::backend::vulkan::device::Gpu;
 
-/// Sizes in bytes of the first and the largest block of a memory type: each block is twice as large
-/// as the one before. An allocation larger than a block is dedicated.
+/// Sizes in bytes of the first and of the largest shared block of a memory type: each block is
+/// twice as large as the one before. An allocation larger than that has a block of its own.
 pub(crate) type BlockSizes = (u64, u64);
 
 /// Suballocates the memory of a device.
 pub(crate) struct Allocator {
     types: Vec<MemoryType>,
-    /// Block sizes of memory without and with host access.
+    /// Block sizes of memory types that are not host-visible, and of those that are.
     sizes: [BlockSizes; 2],
     /// Live allocations by index; free indices are in `unused`.
     live: Vec<LiveAllocation>,
@@ -30,13 +29,15 @@ struct MemoryType {
     heap_size: u64,
     blocks: Vec<Option<MemoryBlock>>,
     /// Number of shared blocks.
-    shared: usize,
+    shared_count: usize,
 }
 
 struct MemoryBlock {
     memory: vk::DeviceMemory,
+    /// `Some` if the memory is host-visible.
     mapped: Option<Mapping>,
     free: FreeRanges,
+    /// Whether several allocations share the block.
     is_shared: bool,
 }
 
@@ -44,7 +45,7 @@ struct MemoryBlock {
 #[derive(Clone, Copy)]
 struct Mapping(NonNull<u8>);
 
-// SAFETY: only an address; whoever dereferences it must synchronise the accesses.
+// SAFETY: only an address; code that dereferences it must synchronise the accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -63,8 +64,8 @@ pub(crate) struct Allocation {
     pub(crate) offset: u64,
     mapped: Option<Mapping>,
     size: u64,
-    /// Indices of the memory type, the block, and the entry of live allocations.
-    place: (usize, usize, usize),
+    /// Indices of the memory type, of its block, and of the entry in `Allocator::live`.
+    indices: (usize, usize, usize),
 }
 
 /// Reasons for a failed allocation.
@@ -96,7 +97,7 @@ impl Allocator {
             flags: ty.property_flags,
             heap_size: all.memory_heaps[ty.heap_index as usize].size,
             blocks: Vec::new(),
-            shared: 0,
+            shared_count: 0,
         });
         Self {
             types: types.collect(),
@@ -107,8 +108,8 @@ impl Allocator {
         }
     }
 
-    /// Allocates memory for a buffer, from the first type with the first set of flags; if there is
-    /// none or it is exhausted, tries the next set.
+    /// Allocates memory for a buffer, from the first memory type that has the first set of flags.
+    /// If there is no such type, or it is exhausted, tries the next set.
     pub(crate) fn allocate(
         &mut self,
         wanted: &vk::MemoryRequirements,
@@ -127,7 +128,7 @@ impl Allocator {
                 continue;
             }
             tried = index;
-            match self.allocate_of(index, wanted, label) {
+            match self.allocate_from(index, wanted, label) {
                 Ok(allocation) => return Ok(allocation),
                 Err(error) => failure = error,
             }
@@ -135,7 +136,8 @@ impl Allocator {
         Err(failure)
     }
 
-    fn allocate_of(
+    /// Allocates from a memory type.
+    fn allocate_from(
         &mut self,
         index: usize,
         wanted: &vk::MemoryRequirements,
@@ -155,21 +157,23 @@ impl Allocator {
                 let size = block_size.max(wanted.size);
                 let block = MemoryBlock::new(&self.gpu, index, size, is_visible, is_shared)?;
                 let at = ty.add(block);
-                let made = ty.blocks[at].as_mut().and_then(|it| it.free.allocate(wanted.size, 1));
-                (at, made.unwrap_or(0))
+                // The start of the new block is aligned for every buffer.
+                let start = ty.blocks[at].as_mut().and_then(|it| it.free.allocate(wanted.size, 1));
+                (at, start.unwrap_or(0))
             }
         };
         let block = ty.blocks[at].as_ref().ok_or(AllocationError::HeapTooSmall)?;
         let (memory, mapped) = (block.memory, block.mapped);
-        let number = self.track(LiveAllocation { label: label.to_owned(), size: wanted.size });
-        Ok(Allocation { memory, offset, mapped, size: wanted.size, place: (index, at, number) })
+        let entry = self.track(LiveAllocation { label: label.to_owned(), size: wanted.size });
+        Ok(Allocation { memory, offset, mapped, size: wanted.size, indices: (index, at, entry) })
     }
 
+    /// Adds a live allocation; returns the index of its entry.
     fn track(&mut self, live: LiveAllocation) -> usize {
         match self.unused.pop() {
-            Some(number) => {
-                self.live[number] = live;
-                number
+            Some(entry) => {
+                self.live[entry] = live;
+                entry
             }
             None => {
                 self.live.push(live);
@@ -178,19 +182,19 @@ impl Allocator {
         }
     }
 
-    /// Frees an allocation. An empty block is returned to the device, unless it is the last shared
-    /// one.
+    /// Frees an allocation. A block without allocations is freed, too, unless it is the last shared
+    /// block of its memory type.
     pub(crate) fn free(&mut self, allocation: Allocation) {
-        let (index, at, number) = allocation.place;
-        self.live[number] = LiveAllocation::default();
-        self.unused.push(number);
+        let (index, at, entry) = allocation.indices;
+        self.live[entry] = LiveAllocation::default();
+        self.unused.push(entry);
         let ty = &mut self.types[index];
         let Some(block) = &mut ty.blocks[at] else { return };
         block.free.release(allocation.offset, allocation.size);
-        if !block.free.is_unused() || (block.is_shared && ty.shared == 1) {
+        if !block.free.is_unused() || (block.is_shared && ty.shared_count == 1) {
             return;
         }
-        ty.shared -= usize::from(block.is_shared);
+        ty.shared_count -= usize::from(block.is_shared);
         let memory = block.memory;
         ty.blocks[at] = None;
         // SAFETY: no buffer is bound to the block any more.
@@ -214,11 +218,13 @@ impl Drop for Allocator {
 
 impl MemoryType {
     /// Returns the size of the next shared block.
-    fn block_size(&self, (least, most): BlockSizes) -> u64 {
-        (least << self.shared.min(7)).min(most)
+    fn block_size(&self, (first, largest): BlockSizes) -> u64 {
+        // The limit of the shift avoids an overflow: no largest block is 128 times the first one.
+        (first << self.shared_count.min(7)).min(largest)
     }
 
-    /// Allocates bytes from an existing block, the newest first.
+    /// Allocates bytes from an existing block; returns its index and the offset. Tries the blocks
+    /// with the highest indices first.
     fn allocate(&mut self, size: u64, align: u64) -> Option<(usize, u64)> {
         let blocks = self.blocks.iter_mut().enumerate().rev();
         for (at, block) in blocks.filter_map(|(at, block)| Some((at, block.as_mut()?))) {
@@ -229,8 +235,9 @@ impl MemoryType {
         None
     }
 
+    /// Adds a block; returns its index.
     fn add(&mut self, block: MemoryBlock) -> usize {
-        self.shared += usize::from(block.is_shared);
+        self.shared_count += usize::from(block.is_shared);
         match self.blocks.iter().position(Option::is_none) {
             Some(at) => {
                 self.blocks[at] = Some(block);

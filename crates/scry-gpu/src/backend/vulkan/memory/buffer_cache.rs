@@ -1,13 +1,15 @@
 //! Cache of unused large buffers.
 //!
-//! Large allocations are slow in drivers: one of a gigabyte costs as much time as copying a
-//! gigabyte over the bus.
+//! Drivers allocate large buffers slowly: a gigabyte takes as long as a copy of a gigabyte over the
+//! bus.
 
-/// Smaller buffers share blocks of memory, and are cheap to allocate.
+/// Minimum size in bytes of a cached buffer. Smaller ones share blocks of memory, and are cheap to
+/// allocate.
 const MIN_SIZE: u64 = 32 << 20;
 
-/// Unused values by size. Beyond the limit the oldest are evicted.
+/// Unused values, in the order of their insertion. Beyond the limit the oldest are evicted.
 pub(crate) struct BufferCache<T> {
+    /// Size in bytes and value.
     entries: Vec<(u64, T)>,
     /// Maximum total size in bytes.
     limit: u64,
@@ -35,11 +37,11 @@ impl<T> BufferCache<T> {
             return vec![value];
         }
         self.entries.push((size, value));
-        let mut dropped = Vec::new();
+        let mut evicted = Vec::new();
         while self.entries.iter().map(|entry| entry.0).sum::<u64>() > self.limit {
-            dropped.push(self.entries.remove(0).1);
+            evicted.push(self.entries.remove(0).1);
         }
-        dropped
+        evicted
     }
 
     /// Removes all values.
@@ -60,7 +62,7 @@ mod tests {
         }
         assert_eq!(cache.take(MIN_SIZE * 8), Some((MIN_SIZE * 8, "eight")));
         assert_eq!(cache.take(MIN_SIZE * 8), Some((MIN_SIZE * 9, "nine")));
-        assert_eq!(cache.take(MIN_SIZE * 8), None, "sixteen would be wasted on eight");
+        assert_eq!(cache.take(MIN_SIZE * 8), None, "too much of sixteen would be wasted");
         assert_eq!(cache.take(MIN_SIZE * 16 + 1), None);
         assert_eq!(cache.drain(), ["sixteen"]);
     }

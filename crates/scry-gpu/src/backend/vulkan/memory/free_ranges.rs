@@ -1,4 +1,4 @@
-//! The free ranges of a block of memory.
+//! Allocates ranges of a block of memory: best fit, with merging of free ranges.
 
 /// Free ranges of a block: offset and size, sorted by offset; adjacent ranges are merged.
 pub(crate) struct FreeRanges {
@@ -7,7 +7,7 @@ pub(crate) struct FreeRanges {
 }
 
 impl FreeRanges {
-    /// A block of `size` bytes, all free.
+    /// Creates the free ranges of an unused block of `size` bytes.
     pub(crate) fn new(size: u64) -> Self {
         Self { free: vec![(0, size)], size }
     }
@@ -25,9 +25,9 @@ impl FreeRanges {
         let at = best?;
         let (offset, room) = self.free.remove(at);
         let start = offset.next_multiple_of(align);
-        let (gap, rest) = (start - offset, offset + room - start - size);
-        if rest > 0 {
-            self.free.insert(at, (start + size, rest));
+        let (gap, remainder) = (start - offset, offset + room - start - size);
+        if remainder > 0 {
+            self.free.insert(at, (start + size, remainder));
         }
         if gap > 0 {
             self.free.insert(at, (offset, gap));
@@ -53,7 +53,7 @@ impl FreeRanges {
         }
     }
 
-    /// Whether the whole block is free.
+    /// Returns whether the whole block is free.
     pub(crate) fn is_unused(&self) -> bool {
         self.free == [(0, self.size)]
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_fitting_range_is_split() {
+    fn smallest_fitting_range_is_split() {
         let mut ranges = FreeRanges::new(100);
         assert_eq!(ranges.allocate(40, 1), Some(0));
         assert_eq!(ranges.allocate(10, 1), Some(40));
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(
             ranges.allocate(30, 16),
             Some(64),
-            "48 is the first multiple with room before it"
+            "64 is the first multiple of 16 in the free range from 50 on"
         );
         assert!(!ranges.is_unused());
     }
@@ -105,10 +105,10 @@ mod tests {
             let (size, align) = (1 + random(300), 1 << random(8));
             if let Some(offset) = ranges.allocate(size, align) {
                 assert!(offset.is_multiple_of(align) && offset + size <= 4096);
-                let apart =
+                let disjoint =
                     |other: &(u64, u64)| offset + size <= other.0 || other.0 + other.1 <= offset;
                 assert!(
-                    allocated.iter().all(apart),
+                    allocated.iter().all(disjoint),
                     "{size} bytes at {offset} are allocated twice"
                 );
                 allocated.push((offset, size));

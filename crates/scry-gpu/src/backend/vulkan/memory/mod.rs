@@ -1,4 +1,4 @@
-//! Allocations: one buffer each, in memory that `allocator` suballocates.
+//! Allocations: each is a buffer, in memory that `allocator` suballocates.
 
 mod allocator;
 mod buffer_cache;
@@ -21,17 +21,17 @@ use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
 
-/// From this size on, upload memory is in host memory. Smaller uploads are parameters, which
+/// Minimum size of upload allocations that are in host memory. Smaller ones are parameters, which
 /// kernels read: they are in device memory that is host-visible, if there is any. Larger ones are
-/// copied to the device: its DMA engine reads host memory at 50 GB/s over PCIe 5, and several
-/// threads write to device memory at 31 GB/s.
+/// copied to the device, which is faster through host memory: the device's DMA engine reads that at
+/// 50 GB/s over PCIe 5, whereas several host threads write to device memory at 31 GB/s.
 const STAGING_THRESHOLD: u64 = MIB;
 
 /// The device's memory.
 pub(super) struct Heap {
     allocator: Mutex<ManuallyDrop<Allocator>>,
     /// Unused buffers in device memory.
-    idle: Mutex<BufferCache<Backed>>,
+    idle: Mutex<BufferCache<BackedBuffer>>,
     gpu: Arc<Gpu>,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Block {
     heap: Arc<Heap>,
 }
 
-/// A buffer and its bound memory.
-type Backed = (vk::Buffer, Allocation);
+/// A buffer and the memory that it is bound to.
+type BackedBuffer = (vk::Buffer, Allocation);
 
 impl Heap {
-    /// Creates an empty heap. Block sizes grow with the memory in use.
+    /// Creates an empty heap.
     pub(super) fn new(gpu: &Arc<Gpu>) -> Arc<Self> {
         let allocator = Allocator::new(gpu, block_sizes(gpu.info.kind));
         Arc::new(Self {
@@ -85,8 +85,8 @@ impl Heap {
     }
 
     fn allocate_new(self: &Arc<Self>, kind: MemoryKind, size: u64, label: &str) -> Result<Block> {
-        let capacity = size.next_multiple_of(16);
         // Rounded up, so that kernels and fills of 32-bit words reach the last byte.
+        let capacity = size.next_multiple_of(16);
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::INDIRECT_BUFFER
@@ -95,12 +95,12 @@ impl Heap {
         let info = vk::BufferCreateInfo::default().size(capacity).usage(usage);
         // SAFETY: the size is within the device's limit, and not zero.
         let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
-        let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
-        let mut backed = self.allocate_memory(buffer, kind, label);
-        if backed.is_err() && self.trim() {
-            backed = self.allocate_memory(buffer, kind, label);
+        let buffer = buffer.map_err(|code| self.buffer_error(size, label, code))?;
+        let mut allocation = self.allocate_memory(buffer, kind, label);
+        if allocation.is_err() && self.trim() {
+            allocation = self.allocate_memory(buffer, kind, label);
         }
-        let block = backed.map(|allocation| Block {
+        let block = allocation.map(|allocation| Block {
             buffer,
             size,
             capacity,
@@ -112,9 +112,9 @@ impl Heap {
             // SAFETY: the buffer was just created, and nothing uses it.
             unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         }
-        let mut block = block.map_err(|failure| self.not_allocated(size, label, failure))?;
+        let mut block = block.map_err(|error| self.allocation_error(size, label, error))?;
         if let Err(error) = block.bind() {
-            // Smaller than the cache's minimum: the drop destroys a buffer without memory.
+            // With a capacity of 0 the drop destroys the unbound buffer instead of caching it.
             block.capacity = 0;
             return Err(error);
         }
@@ -148,16 +148,16 @@ impl Heap {
         lock(&self.allocator).allocate(&wanted, flags, label)
     }
 
-    /// Returns the memory of cached buffers to the device; false if there was none.
+    /// Destroys all cached buffers; returns whether there were any.
     fn trim(&self) -> bool {
         let idle = lock(&self.idle).drain();
-        let some = !idle.is_empty();
-        idle.into_iter().for_each(|backed| self.destroy(backed));
-        some
+        let had_any = !idle.is_empty();
+        idle.into_iter().for_each(|buffer| self.destroy(buffer));
+        had_any
     }
 
     /// Destroys a buffer that no unfinished submission uses.
-    fn destroy(&self, (buffer, allocation): Backed) {
+    fn destroy(&self, (buffer, allocation): BackedBuffer) {
         // SAFETY: by the contract of `Driver` no unfinished submission uses the buffer, and its
         // owner passed it by value.
         unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
@@ -177,7 +177,8 @@ impl Heap {
         })
     }
 
-    fn no_memory(&self, size: u64, label: &str, code: vk::Result) -> GpuError {
+    /// Returns the error for a buffer that could not be created.
+    fn buffer_error(&self, size: u64, label: &str, code: vk::Result) -> GpuError {
         match code {
             vk::Result::ERROR_OUT_OF_HOST_MEMORY | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => {
                 self.out_of_memory(size, label)
@@ -186,12 +187,13 @@ impl Heap {
         }
     }
 
-    fn not_allocated(&self, size: u64, label: &str, failure: AllocationError) -> GpuError {
-        let used_up =
+    /// Returns the error for memory that could not be allocated.
+    fn allocation_error(&self, size: u64, label: &str, error: AllocationError) -> GpuError {
+        let out_of_memory =
             [vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
-        match failure {
+        match error {
             AllocationError::HeapTooSmall => self.out_of_memory(size, label),
-            AllocationError::Call(_, code) if used_up.contains(&code) => {
+            AllocationError::Call(_, code) if out_of_memory.contains(&code) => {
                 self.out_of_memory(size, label)
             }
             AllocationError::Call(call, code) => self.gpu.failed(call, code),
@@ -233,8 +235,7 @@ impl Heap {
     }
 }
 
-/// Returns the block sizes of device memory and of host memory. Those of a GPU grow with the memory
-/// in use.
+/// Returns the block sizes of memory that is not host-visible, and of memory that is.
 fn block_sizes(kind: DeviceKind) -> [BlockSizes; 2] {
     match kind {
         // The system commits pages at the first access: large blocks cost nothing, and new buffers
@@ -250,23 +251,23 @@ fn host_memory() -> vk::MemoryPropertyFlags {
 }
 
 /// Formats the five largest allocations.
-fn largest(held: &[&LiveAllocation]) -> Vec<String> {
-    let mut left = held.to_vec();
-    let mut lines = Vec::new();
-    while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
-        lines.push(format!("{} ({} bytes)", describe_buffer(&of.label), of.size));
-        left.remove(at);
-        if lines.len() == 5 {
+fn largest(live: &[&LiveAllocation]) -> Vec<String> {
+    let mut remaining = live.to_vec();
+    let mut texts = Vec::new();
+    while let Some((at, it)) = remaining.iter().enumerate().rev().max_by_key(|(_, it)| it.size) {
+        texts.push(format!("{} ({} bytes)", describe_buffer(&it.label), it.size));
+        remaining.remove(at);
+        if texts.len() == 5 {
             break;
         }
     }
-    lines
+    texts
 }
 
 /// Returns the size limit of the buffer cache in bytes.
 fn cache_limit(kind: DeviceKind, memory: u64) -> u64 {
     match kind {
-        // The allocator keeps its own blocks.
+        // Allocating is cheap: the allocator keeps large blocks.
         DeviceKind::Software => 0,
         _ => memory / 16,
     }
@@ -285,7 +286,7 @@ impl Block {
         bound.map_err(|code| self.heap.gpu.failed("vkBindBufferMemory", code))
     }
 
-    /// Copies bytes in.
+    /// Copies bytes to the allocation.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
         // SAFETY: `mapped` checked that the range is within the mapping, which outlives `self`; by
@@ -294,18 +295,18 @@ impl Block {
         Ok(())
     }
 
-    /// Writes the first word, which kernels may be reading.
+    /// Writes the first word atomically; kernels may read it at the same time.
     pub(super) fn signal(&self, word: u32) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "cancel", 0, size_of::<u32>())?;
         // SAFETY: `mapped` checked that the word is within the mapping, which outlives `self`; a
         // buffer's memory is aligned to 16 bytes, and the host accesses it only here, atomically.
         let shared = unsafe { AtomicU32::from_ptr(start.cast()) };
-        // Unlike a store, an exchange does not stay in a write-combining buffer.
+        // A store could stay in a write-combining buffer of the CPU for a while, an exchange not.
         shared.swap(word, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Copies bytes out.
+    /// Copies bytes from the allocation.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Readback, "read", offset, out.len())?;
         // SAFETY: as in `write`; the device's writes were made visible to the host.
@@ -313,7 +314,8 @@ impl Block {
         Ok(())
     }
 
-    /// Returns the host address of a range, which must be within the allocation.
+    /// Returns the host address of a range. An error unless the range is within the allocation, and
+    /// the allocation of this kind.
     fn mapped(
         &self,
         kind: MemoryKind,
@@ -344,13 +346,13 @@ impl Drop for Block {
         if self.heap.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: taken once, here.
-        let backed = (self.buffer, unsafe { ManuallyDrop::take(&mut self.allocation) });
-        let unkept = match self.kind {
-            MemoryKind::Device => lock(&self.heap.idle).insert(self.capacity, backed),
-            MemoryKind::Upload | MemoryKind::Readback => vec![backed],
+        // SAFETY: the allocation is taken once, here.
+        let bound = (self.buffer, unsafe { ManuallyDrop::take(&mut self.allocation) });
+        let evicted = match self.kind {
+            MemoryKind::Device => lock(&self.heap.idle).insert(self.capacity, bound),
+            MemoryKind::Upload | MemoryKind::Readback => vec![bound],
         };
-        unkept.into_iter().for_each(|backed| self.heap.destroy(backed));
+        evicted.into_iter().for_each(|bound| self.heap.destroy(bound));
     }
 }
 
@@ -360,7 +362,8 @@ impl Drop for Heap {
             return;
         }
         self.trim();
-        // SAFETY: every block holds an `Arc` of this, so none is left; taken once, here.
+        // SAFETY: every block holds an `Arc` of `self`, so none is left; the allocator is dropped
+        // once, here.
         unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
     }
 }

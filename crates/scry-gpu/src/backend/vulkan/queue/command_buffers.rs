@@ -45,8 +45,8 @@ impl Commands {
         self.sets.reset()?;
         let device = &self.gpu.raw;
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
-        // SAFETY: `&mut self` gives this thread exclusive access to the pool, and the previous
-        // execution has finished.
+        // SAFETY: `&mut self` is exclusive access to the pool, and the previous execution has
+        // finished.
         unsafe {
             device
                 .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
@@ -75,7 +75,7 @@ impl Drop for Commands {
     }
 }
 
-/// Descriptors of each type in a pool; a kernel that needs more gets a larger pool.
+/// Descriptors of each type in a pool, unless a kernel needs more.
 const DESCRIPTORS_PER_POOL: u32 = 1024;
 /// Sets in a pool.
 const SETS_PER_POOL: u32 = 128;
@@ -109,19 +109,19 @@ impl DescriptorSets {
     pub(crate) fn allocate(&mut self, kernel: &Kernel) -> Result<vk::DescriptorSet> {
         let layouts = [kernel.set_layout];
         loop {
-            let fresh = self.current == self.pools.len();
-            if fresh {
-                self.grow(kernel.bindings + usize::from(kernel.polls))?;
+            let is_new_pool = self.current == self.pools.len();
+            if is_new_pool {
+                self.add_pool(kernel.bindings + usize::from(kernel.polls))?;
             }
             let info = vk::DescriptorSetAllocateInfo::default()
                 .descriptor_pool(self.pools[self.current])
                 .set_layouts(&layouts);
-            // SAFETY: `&mut self` gives this thread exclusive access to the pool; the layout is not
-            // for push descriptors.
+            // SAFETY: `&mut self` is exclusive access to the pool; the layout is not for push
+            // descriptors.
             match unsafe { self.gpu.raw.allocate_descriptor_sets(&info) } {
                 Ok(sets) => return Ok(sets[0]),
                 Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
-                    if !fresh =>
+                    if !is_new_pool =>
                 {
                     self.current += 1;
                 }
@@ -130,7 +130,8 @@ impl DescriptorSets {
         }
     }
 
-    fn grow(&mut self, bindings: usize) -> Result<()> {
+    /// Creates a pool for at least one set with this number of bindings.
+    fn add_pool(&mut self, bindings: usize) -> Result<()> {
         let count = DESCRIPTORS_PER_POOL.max(u32::try_from(bindings).unwrap_or(u32::MAX));
         let sizes = [vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::UNIFORM_BUFFER]
             .map(|ty| vk::DescriptorPoolSize::default().ty(ty).descriptor_count(count));

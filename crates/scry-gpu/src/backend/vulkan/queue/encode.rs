@@ -35,12 +35,12 @@ pub(crate) struct Tables<'a> {
     pub(crate) stop: vk::Buffer,
 }
 
-/// Number of descriptor sets of a command buffer that can be reused. Programs that swap buffers
-/// alternate between two or three sets; a larger cache would only cost lookups.
+/// Maximum number of cached descriptor sets. Programs that swap buffers alternate between two or
+/// three sets; a larger cache would only cost lookups.
 const MAX_CACHED_SETS: usize = 8;
 
-/// Cache of the descriptor sets last written for one command buffer, with their dispatches. The
-/// tables do not change during encoding, so equal ids refer to the same buffers.
+/// Cache of the last descriptor sets written for a command buffer, with the first dispatch that
+/// used each. The tables do not change during encoding, so equal ids refer to the same buffers.
 #[derive(Default)]
 struct SetCache<'s> {
     sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; MAX_CACHED_SETS],
@@ -51,8 +51,10 @@ struct SetCache<'s> {
 impl<'s> SetCache<'s> {
     /// Returns the set with the bindings of a dispatch, if it is cached.
     fn find(&self, dispatch: &Dispatch) -> Option<vk::DescriptorSet> {
-        let same = |of: &Dispatch| of.kernel == dispatch.kernel && of.bindings == dispatch.bindings;
-        self.sets.iter().flatten().find(|(of, _)| same(of)).map(|(_, set)| *set)
+        let is_same = |cached: &Dispatch| {
+            cached.kernel == dispatch.kernel && cached.bindings == dispatch.bindings
+        };
+        self.sets.iter().flatten().find(|(cached, _)| is_same(cached)).map(|(_, set)| *set)
     }
 
     /// Caches a set in place of the oldest one.
@@ -62,7 +64,7 @@ impl<'s> SetCache<'s> {
     }
 }
 
-/// Encodes steps into a command buffer in the recording state.
+/// Encodes steps into a command buffer in the recording state, by `vkCmd*` calls.
 pub(crate) struct Encoder<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) tables: Tables<'a>,
@@ -87,10 +89,10 @@ impl<'a> Encoder<'a> {
                 Step::Run(Command::Fill { dst, pattern }) => self.fill(*dst, *pattern)?,
                 Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
                 Step::Run(Command::Dispatch(dispatch)) => {
-                    self.stamp(dispatches * 2);
+                    self.write_timestamp(dispatches * 2);
                     self.dispatch(dispatch, previous, &mut cached_sets)?;
                     previous = Some(dispatch);
-                    self.stamp(dispatches * 2 + 1);
+                    self.write_timestamp(dispatches * 2 + 1);
                     dispatches += 1;
                 }
             }
@@ -98,15 +100,15 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    fn stamp(&self, index: u32) {
+    fn write_timestamp(&self, index: u32) {
         if let Some(timer) = self.timer {
-            timer.stamp(self.commands.buffer, index);
+            timer.write_timestamp(self.commands.buffer, index);
         }
     }
 
     fn barrier(&self, barrier: Barrier) {
-        let (from, writes) = before(barrier.before);
-        let (to, accesses) = after(barrier.after);
+        let (from, writes) = source_masks(barrier.before);
+        let (to, accesses) = destination_masks(barrier.after);
         if from.is_empty() || to.is_empty() {
             return;
         }
@@ -135,7 +137,7 @@ impl<'a> Encoder<'a> {
             return Err(self.gpu.refused("vkCmdFillBuffer", why));
         }
         let commands = self.commands.buffer;
-        // SAFETY: `buffer` checked that the range is in a live buffer.
+        // SAFETY: `Self::buffer` checked that the range is in a live buffer.
         unsafe {
             self.gpu.raw.cmd_fill_buffer(commands, buffer, offset, size, pattern);
         }
@@ -145,8 +147,9 @@ impl<'a> Encoder<'a> {
     fn copy(&self, src: BufferRange, dst: BufferRange) -> Result<()> {
         let from = self.buffer("vkCmdCopyBuffer", src)?;
         let to = self.buffer("vkCmdCopyBuffer", dst)?;
-        let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
-        if src.size != dst.size || !apart {
+        let disjoint =
+            src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
+        if src.size != dst.size || !disjoint {
             let why = format!("{src:?} and {dst:?} differ in size or overlap");
             return Err(self.gpu.refused("vkCmdCopyBuffer", why));
         }
@@ -155,7 +158,7 @@ impl<'a> Encoder<'a> {
             .dst_offset(dst.offset)
             .size(src.size)];
         let commands = self.commands.buffer;
-        // SAFETY: `buffer` checked that both ranges are in live buffers; they do not overlap.
+        // SAFETY: `Self::buffer` checked that both ranges are in live buffers; they do not overlap.
         unsafe { self.gpu.raw.cmd_copy_buffer(commands, from, to, &region) };
         Ok(())
     }
@@ -169,8 +172,8 @@ impl<'a> Encoder<'a> {
         Ok(block.buffer)
     }
 
-    /// Encodes a launch. State bound by the previous one stays bound: copies, fills and barriers
-    /// do not change it.
+    /// Encodes a launch. What the previous launch bound stays bound: copies, fills and barriers do
+    /// not change it.
     fn dispatch<'s>(
         &mut self,
         dispatch: &'s Dispatch,
@@ -208,18 +211,18 @@ impl<'a> Encoder<'a> {
             let why = format!("{} bytes at {} are not a grid", counts.size, counts.offset);
             return Err(self.gpu.refused("vkCmdDispatchIndirect", why));
         }
-        let prepared = [vk::MemoryBarrier::default()
+        let barriers = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::INDIRECT_COMMAND_READ)];
         let (from, to) =
             (vk::PipelineStageFlags::COMPUTE_SHADER, vk::PipelineStageFlags::DRAW_INDIRECT);
         let (commands, flags) = (self.commands.buffer, vk::DependencyFlags::empty());
-        // SAFETY: as for other launches. `buffer` checked that the three counts are in a live
-        // buffer, each of which has the usage for it; the kernel that wrote them keeps them within
-        // the device's limits.
+        // SAFETY: as for direct launches. `Self::buffer` checked that the three counts are in a
+        // live buffer; every buffer has the usage `INDIRECT_BUFFER`. The kernel that wrote the
+        // counts keeps them within the device's limits.
         unsafe {
             let device = &self.gpu.raw;
-            device.cmd_pipeline_barrier(commands, from, to, flags, &prepared, &[], &[]);
+            device.cmd_pipeline_barrier(commands, from, to, flags, &barriers, &[], &[]);
             device.cmd_dispatch_indirect(commands, buffer, counts.offset);
         }
         Ok(())
@@ -245,7 +248,7 @@ impl<'a> Encoder<'a> {
             return Ok(());
         }
         if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
-            let infos = self.infos(kernel, &dispatch.bindings)?;
+            let infos = self.binding_infos(kernel, &dispatch.bindings)?;
             let (commands, template) = (self.commands.buffer, kernel.template);
             // SAFETY: the template reads one info per binding of the kernel, and there are as
             // many; their buffers are alive.
@@ -285,15 +288,19 @@ impl<'a> Encoder<'a> {
         bindings: &[BoundBuffer],
     ) -> Result<vk::DescriptorSet> {
         let set = self.commands.sets.allocate(kernel)?;
-        let infos = self.infos(kernel, bindings)?;
+        let infos = self.binding_infos(kernel, bindings)?;
         // SAFETY: the template reads one info per binding of the kernel, and there are as many;
         // their buffers are alive. No command uses the set yet.
         unsafe { self.gpu.raw.update_descriptor_set_with_template(set, kernel.template, infos) };
         Ok(set)
     }
 
-    /// Returns the bindings as templates read them, valid until the next call.
-    fn infos(&mut self, kernel: &Kernel, bindings: &[BoundBuffer]) -> Result<*const c_void> {
+    /// Returns a pointer to the bindings as templates read them, valid until the next call.
+    fn binding_infos(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[BoundBuffer],
+    ) -> Result<*const c_void> {
         self.bindings.clear();
         for BoundBuffer { span, .. } in bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
@@ -332,7 +339,7 @@ impl<'a> Encoder<'a> {
 }
 
 /// Returns the source stages and accesses of a barrier.
-fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+fn source_masks(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
     masks(
         stages,
@@ -343,7 +350,7 @@ fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
 }
 
 /// Returns the destination stages and accesses of a barrier.
-fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+fn destination_masks(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
     let shader = Access::SHADER_READ | Access::SHADER_WRITE | Access::UNIFORM_READ;
     let transfer = Access::TRANSFER_READ | Access::TRANSFER_WRITE;
@@ -355,6 +362,7 @@ fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
     )
 }
 
+/// Pipeline stages and memory accesses.
 type Masks = (vk::PipelineStageFlags, vk::AccessFlags);
 
 fn masks(stages: Stages, compute: Masks, transfer: Masks, host: Masks) -> Masks {
@@ -362,5 +370,5 @@ fn masks(stages: Stages, compute: Masks, transfer: Masks, host: Masks) -> Masks 
     let empty = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
     all.into_iter()
         .filter(|(stage, _)| stages.contains(*stage))
-        .fold(empty, |sum, (_, mask)| (sum.0 | mask.0, sum.1 | mask.1))
+        .fold(empty, |all, (_, mask)| (all.0 | mask.0, all.1 | mask.1))
 }

@@ -21,15 +21,16 @@ use crate::backend::vulkan::memory::Block;
 use crate::core::command::{Command, Step};
 use crate::core::driver::{Cancelled, SubmissionIndex};
 
-/// Steps of the first submission: encoding 128 takes about ten times as long as a submission.
+/// Number of steps in the first chunk of a long list; on a GPU, in every chunk. Encoding 128 steps
+/// takes about ten times as long as a submission.
 const CHUNK: usize = 128;
 
-/// Maximum steps per submission on a software device, where each submission has twice as many steps
-/// as the one before: its threads compete with the caller's, which makes an early start less
+/// Maximum number of steps in a chunk on a software device, where each chunk is twice as long as
+/// the one before. The device's threads compete with the caller's, so that an early start is less
 /// useful.
 const MAX_SOFTWARE_CHUNK: usize = 512;
 
-/// Number of timed submissions whose times are kept for later queries.
+/// Maximum number of finished timed submissions whose times can still be read.
 const MAX_TIMERS: usize = 64;
 
 /// The compute queue.
@@ -55,7 +56,7 @@ struct State {
 }
 
 impl Queue {
-    /// The device's queue.
+    /// Returns the queue of a device.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Self {
         Self {
             // SAFETY: the device was opened with one queue of this family.
@@ -93,7 +94,7 @@ impl Queue {
             return self.submit_chunk(&mut state, timeline, tables, steps, timed);
         }
         let before = state.last;
-        let largest = match self.gpu.info.kind {
+        let max_size = match self.gpu.info.kind {
             DeviceKind::Software => MAX_SOFTWARE_CHUNK,
             _ => CHUNK,
         };
@@ -110,7 +111,7 @@ impl Queue {
                 });
             }
             done += chunk.len();
-            size = (size * 2).min(largest);
+            size = (size * 2).min(max_size);
         }
         Ok(state.last)
     }
@@ -121,16 +122,16 @@ impl Queue {
         &self,
         timeline: &Timeline,
         value: u64,
-        (done, all): (usize, usize),
+        (done, total): (usize, usize),
         error: &GpuError,
     ) -> GpuError {
         match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
             Ok(true) => {
-                let why = format!("{error}; the first {done} of {all} steps were executed");
+                let why = format!("{error}; the first {done} of {total} steps were executed");
                 self.gpu.refused("vkQueueSubmit", why)
             }
             Ok(false) => {
-                let why = format!("{error}; the first {done} of {all} steps did not finish");
+                let why = format!("{error}; the first {done} of {total} steps did not finish");
                 self.gpu.mark_lost(why)
             }
             Err(lost) => lost,
@@ -146,13 +147,13 @@ impl Queue {
         timed: bool,
     ) -> Result<u64> {
         let timer = match timed {
-            true => Timer::new(&self.gpu, dispatches(steps))?,
+            true => Timer::new(&self.gpu, dispatch_count(steps))?,
             false => None,
         };
         let value = if steps.is_empty() {
             self.queue_submit(state, timeline, &[])?
         } else {
-            let mut commands = state.take(&self.gpu, timeline)?;
+            let mut commands = state.take_commands(&self.gpu, timeline)?;
             let encoded = self.encode(state, &mut commands, tables, steps, timer.as_ref());
             let submitted =
                 encoded.and_then(|()| self.queue_submit(state, timeline, &[commands.buffer]));
@@ -173,7 +174,7 @@ impl Queue {
         Ok(value)
     }
 
-    /// Submits recorded commands again.
+    /// Submits the command buffer of a recording; returns the timeline value that it signals.
     pub(crate) fn replay(&self, timeline: &Timeline, commands: vk::CommandBuffer) -> Result<u64> {
         self.queue_submit(&mut lock(&self.state), timeline, &[commands])
     }
@@ -218,8 +219,9 @@ impl Queue {
         Ok(value)
     }
 
-    /// Cancels the submissions up to one, and all later ones: one stop word serves all kernels.
-    /// Nothing is submitted until they have ended; `None` if they do not end.
+    /// Cancels the submissions up to `submission`, and all later ones: one stop word serves all
+    /// kernels. Holds the lock of the queue until they have ended, so that nothing is submitted
+    /// meanwhile. Returns those that were cancelled; `None` if they do not end.
     pub(crate) fn cancel(
         &self,
         timeline: &Timeline,
@@ -251,8 +253,8 @@ impl Queue {
             return Err(self.gpu.refused("timings", why));
         }
         let mut state = lock(&self.state);
-        let at = state.timers.iter().position(|(of, _)| *of == value);
-        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
+        let index = state.timers.iter().position(|(timed, _)| *timed == value);
+        let Some((_, timer)) = index.map(|index| state.timers.remove(index)) else {
             let why = format!("submission {value} was not timed, or its times were read already");
             return Err(self.gpu.refused("timings", why));
         };
@@ -262,8 +264,8 @@ impl Queue {
 }
 
 impl State {
-    /// Returns a command buffer whose execution has finished, or a new one.
-    fn take(&mut self, gpu: &Arc<Gpu>, timeline: &Timeline) -> Result<Commands> {
+    /// Removes a command buffer whose execution has finished, or creates one.
+    fn take_commands(&mut self, gpu: &Arc<Gpu>, timeline: &Timeline) -> Result<Commands> {
         self.recycle(timeline.last_seen());
         if self.free.is_empty() && !self.busy.is_empty() {
             let reached = timeline.poll()?;
@@ -275,6 +277,7 @@ impl State {
         }
     }
 
+    /// Moves the command buffers up to a timeline value from `busy` to `free`.
     fn recycle(&mut self, reached: u64) {
         while self.busy.front().is_some_and(|(value, _)| *value <= reached) {
             let done = self.busy.pop_front();
@@ -291,7 +294,7 @@ impl State {
     }
 }
 
-/// Records steps for repeated submission; executions may overlap.
+/// Encodes steps into a command buffer for repeated submission; executions may overlap.
 pub(crate) fn record(gpu: &Arc<Gpu>, tables: Tables<'_>, steps: &[Step]) -> Result<Commands> {
     let mut commands = Commands::new(gpu)?;
     commands.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
@@ -302,6 +305,7 @@ pub(crate) fn record(gpu: &Arc<Gpu>, tables: Tables<'_>, steps: &[Step]) -> Resu
     Ok(commands)
 }
 
-fn dispatches(steps: &[Step]) -> usize {
+/// Returns the number of dispatches among steps.
+fn dispatch_count(steps: &[Step]) -> usize {
     steps.iter().filter(|step| matches!(step, Step::Run(Command::Dispatch(_)))).count()
 }

@@ -11,13 +11,14 @@ use crate::api::info::DeviceKind;
 use crate::backend::shared::poll::Wait;
 use crate::backend::vulkan::device::Gpu;
 
-/// The longest wait in one driver call, after which the abandoned flag is checked.
+/// Maximum duration of a wait in one driver call; between the calls the wait checks whether the
+/// device was abandoned.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// A timeline semaphore: its value is the number of the last finished submission.
+/// A timeline semaphore, whose value is the number of the last finished submission.
 pub(crate) struct Timeline {
     pub(crate) semaphore: vk::Semaphore,
-    /// The highest value seen so far.
+    /// The highest value that was queried so far.
     reached: AtomicU64,
     /// Whether the device is the CPU: polling would slow down the kernel that is waited for.
     is_software: bool,
@@ -42,7 +43,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the highest value seen so far, without a query.
+    /// Returns the highest value that was queried so far, without a query.
     pub(crate) fn last_seen(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
@@ -52,7 +53,7 @@ impl Timeline {
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.gpu.raw.get_semaphore_counter_value(self.semaphore) }
             .map_err(|code| self.gpu.failed("vkGetSemaphoreCounterValue", code))?;
-        // Unreachable by submissions: drivers return it for a lost device.
+        // No number of a submission: drivers return it for a lost device.
         if value == u64::MAX {
             let reason = "its timeline semaphore shows the value of a lost device";
             return Err(self.gpu.mark_lost(reason.to_owned()));
@@ -74,7 +75,9 @@ impl Timeline {
             }
             match wait.remaining() {
                 None => return Ok(false),
-                Some(left) if self.is_software => self.wait_blocking(value, left.min(MAX_WAIT))?,
+                Some(remaining) if self.is_software => {
+                    self.wait_blocking(value, remaining.min(MAX_WAIT))?
+                }
                 Some(_) => wait.pause(),
             };
         }
@@ -98,7 +101,7 @@ impl Drop for Timeline {
         if self.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: the driver waits for all submissions before it drops this.
+        // SAFETY: `VulkanDriver` waits for all submissions before it drops the timeline.
         unsafe { self.gpu.raw.destroy_semaphore(self.semaphore, None) };
     }
 }

@@ -1,4 +1,4 @@
-//! Cancellation of kernels that do not terminate.
+//! Tests of the cancellation of kernels that do not terminate.
 
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,11 @@ const ENDLESS_WITH_BARRIERS: &str = "
         atomicAdd(&data[2], 1u);
     }";
 
-/// Workgroups of an endless launch. Mesa's software driver ends loops after 65535 iterations, so
-/// that it takes many of them to keep it busy.
+/// Number of workgroups of an endless launch. Mesa's software driver ends loops after 65535
+/// iterations, so that only many workgroups keep it busy.
 const GROUPS: u32 = 4096;
 
-/// A step that launches a kernel on `data`, and on a failure report if it has one.
+/// Returns a step that launches a kernel on `data` and, if the kernel has one, on a failure report.
 fn launch(driver: &VulkanDriver, kernel: KernelId, data: MemoryId, groups: u32) -> Step {
     let report = driver.report(kernel).map(|_| driver.upload(&[0; 4]));
     let mut bindings = vec![(span(data, 12), true)];
@@ -42,42 +42,42 @@ fn launch(driver: &VulkanDriver, kernel: KernelId, data: MemoryId, groups: u32) 
     dispatch(kernel, &bindings, [groups, 1, 1])
 }
 
-fn submitted(driver: &VulkanDriver, steps: &[Step]) -> SubmissionIndex {
+fn submit(driver: &VulkanDriver, steps: &[Step]) -> SubmissionIndex {
     driver.submit(Work::Once(steps), false).unwrap()
 }
 
-/// Cancels up to a submission, quickly.
-fn ended(driver: &VulkanDriver, submission: SubmissionIndex) -> Option<Cancelled> {
+/// Cancels the submissions up to `submission`, which must not take long.
+fn cancel_up_to(driver: &VulkanDriver, submission: SubmissionIndex) -> Option<Cancelled> {
     let start = Instant::now();
-    let ended = driver.cancel(submission).unwrap();
+    let cancelled = driver.cancel(submission).unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    ended
+    cancelled
 }
 
 #[test]
 fn cancellation_keeps_the_device_usable() {
     for driver in drivers() {
         for source in [ENDLESS, ENDLESS_WITH_BARRIERS] {
-            cancellation_keeps_usable(&driver, source);
+            check_cancellation(&driver, source);
         }
     }
 }
 
-fn cancellation_keeps_usable(driver: &VulkanDriver, source: &str) {
+fn check_cancellation(driver: &VulkanDriver, source: &str) {
     let kernel = driver.compile_source(source, GridSource::Native);
     let data = driver.upload(&[0; 3]);
     let endless = launch(driver, kernel, data, GROUPS);
     let marked = span(driver.device_memory(4), 4);
     for pattern in 1..4 {
         let mark = run(Command::Fill { dst: marked, pattern });
-        let submission = submitted(driver, &[endless.clone(), full_barrier(), mark]);
+        let submission = submit(driver, &[endless.clone(), full_barrier(), mark]);
         assert!(!driver.wait(submission, Duration::from_millis(20)).unwrap());
         let cancelled = Cancelled { first: submission, last: submission };
-        assert_eq!(ended(driver, submission), Some(cancelled));
+        assert_eq!(cancel_up_to(driver, submission), Some(cancelled));
         assert!(driver.wait(submission, Duration::ZERO).unwrap());
-        assert_eq!(driver.words(marked), [pattern], "transfers are made all the same");
+        assert_eq!(driver.words(marked), [pattern], "transfers are not skipped");
     }
-    // The same kernel ends by itself, and the loop is entered again.
+    // The same kernel still works, and its loop ends if the buffer contains 7.
     driver.run_steps(&[run(Command::Fill { dst: span(data, 12), pattern: 7 })]);
     driver.run_steps(&[launch(driver, kernel, data, 2)]);
     assert_eq!(driver.words(span(data, 12)), [7, 7, 7 + 128]);
@@ -88,11 +88,11 @@ fn later_submissions_are_cancelled_too() {
     let Some(driver) = driver() else { return };
     let kernel = driver.compile_source(ENDLESS, GridSource::Native);
     let endless = launch(&driver, kernel, driver.upload(&[0; 3]), GROUPS);
-    let first = submitted(&driver, std::slice::from_ref(&endless));
-    let last = submitted(&driver, &[full_barrier(), endless]);
-    assert_eq!(ended(&driver, first), Some(Cancelled { first, last }));
+    let first = submit(&driver, std::slice::from_ref(&endless));
+    let last = submit(&driver, &[full_barrier(), endless]);
+    assert_eq!(cancel_up_to(&driver, first), Some(Cancelled { first, last }));
     let none = Cancelled { first: SubmissionIndex(last.0 + 1), last };
-    assert_eq!(ended(&driver, last), Some(none));
+    assert_eq!(cancel_up_to(&driver, last), Some(none));
 }
 
 #[test]
@@ -104,6 +104,6 @@ fn replays_are_cancelled() {
     for _ in 0..3 {
         let first = driver.submit(Work::Replay(recording), false).unwrap();
         assert!(!driver.wait(first, Duration::from_millis(20)).unwrap());
-        assert_eq!(ended(&driver, first), Some(Cancelled { first, last: first }));
+        assert_eq!(cancel_up_to(&driver, first), Some(Cancelled { first, last: first }));
     }
 }

@@ -1,4 +1,4 @@
-//! Kernels: bindings of every kind, immediates, linearised grids, optional features.
+//! Tests of kernels: bindings of every kind, immediates, linearised grids, optional features.
 
 use super::*;
 use crate::api::error::GpuError;
@@ -37,8 +37,8 @@ fn bound_range_appears_as_whole_buffer() {
         let bindings = [(span(src, 4096), false), (part, true)];
         driver.run_steps(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
         let first = alignment as usize / 4;
-        let got = driver.words(span(dst, 4096));
-        for (at, word) in got.into_iter().enumerate() {
+        let actual = driver.words(span(dst, 4096));
+        for (at, word) in actual.into_iter().enumerate() {
             let inside = (first..first + 5).contains(&at);
             assert_eq!(word, if inside { 6 } else { 9 }, "word {at}");
         }
@@ -113,7 +113,7 @@ fn sum_of(count: usize) -> String {
     source
 }
 
-/// Runs [`sum_of`] until one descriptor pool is exhausted.
+/// Checks the results of [`sum_of`], with more launches than a descriptor pool has sets.
 fn check_sum_of(driver: &VulkanDriver, count: usize) {
     const REPEATS: usize = 300;
     let kernel = driver.compile_source(&sum_of(count), GridSource::Native);
@@ -144,10 +144,10 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
 #[test]
 fn push_descriptors_and_sets_agree() {
     for driver in drivers() {
-        let most = driver.info().limits.max_storage_bindings as usize - 1;
-        check_sum_of(&driver, 5.min(most));
+        let max = driver.info().limits.max_storage_bindings as usize - 1;
+        check_sum_of(&driver, 5.min(max));
         // More than the push descriptor limit, if the device has that many bindings.
-        check_sum_of(&driver, 40.min(most));
+        check_sum_of(&driver, 40.min(max));
     }
 }
 
@@ -165,9 +165,9 @@ fn repeated_bindings_reuse_their_sets() {
         let mut expected: Vec<u32> = (1..=count).collect();
         let mut steps = Vec::new();
         for len in 2..=count {
-            for turn in 0..2 * len {
-                let (from, to) = (turn % len, (turn + 1) % len);
-                let (from, to) = if turn < len { (from, to) } else { (to, from) };
+            for i in 0..2 * len {
+                let (from, to) = (i % len, (i + 1) % len);
+                let (from, to) = if i < len { (from, to) } else { (to, from) };
                 expected[to as usize] = expected[from as usize].wrapping_mul(2);
                 steps.extend([double(from, to), compute_barrier()]);
             }
@@ -180,20 +180,20 @@ fn repeated_bindings_reuse_their_sets() {
 }
 
 #[test]
-fn dispatches_that_mismatch_kernels_are_refused() {
+fn dispatch_must_match_its_kernel() {
     for driver in drivers() {
         let kernel = driver.compile_source(DOUBLE, GridSource::Native);
         let memory = driver.device_memory(64);
         let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
         let stale = driver.compile_source(DOUBLE, GridSource::Native);
         driver.free_kernel(stale);
-        let bad = [
+        let invalid = [
             dispatch(kernel, &[whole], [1, 1, 1]),
             dispatch(kernel, &[whole, beyond], [1, 1, 1]),
             dispatch(stale, &[whole, whole], [1, 1, 1]),
             dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
         ];
-        for step in bad {
+        for step in invalid {
             let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
             assert!(matches!(error, GpuError::Driver(_)), "{error}");
         }

@@ -1,10 +1,10 @@
-//! Allocations, writes, reads, fills, copies.
+//! Tests of allocations, writes, reads, fills and copies.
 
 use super::*;
 use crate::api::error::GpuError;
 
 #[test]
-fn bytes_survive_a_round_trip() {
+fn copy_round_trip() {
     let Some(driver) = driver() else { return };
     let words: Vec<u32> = (0..1000).map(|i| i * 7919).collect();
     let up = driver.upload(&words);
@@ -25,7 +25,7 @@ fn copies_change_only_their_range() {
     assert_eq!(
         driver.words(span(memory, 12)),
         [0, 0x0605_0400, 0],
-        "bytes 4, 5, 6 stand at 5, 6, 7 and nothing else changed"
+        "three bytes are at 5, 6 and 7, and nothing else changed"
     );
 }
 
@@ -59,48 +59,47 @@ fn oversized_allocations_name_the_limit() {
 #[test]
 fn out_of_memory_lists_largest_allocations() {
     let Some(driver) = driver() else { return };
-    let holder = driver.allocate(MemoryKind::Device, 3 << 20, "the holder");
+    let largest = driver.allocate(MemoryKind::Device, 3 << 20, "the largest");
     let text = driver.heap.out_of_memory(123_456, "wanted").to_string();
-    for part in ["123456 bytes", "`wanted`", "`the holder` (3145728 bytes)"] {
+    for part in ["123456 bytes", "`wanted`", "`the largest` (3145728 bytes)"] {
         assert!(text.contains(part), "{part} is not in: {text}");
     }
-    driver.free(holder.unwrap());
+    driver.free(largest.unwrap());
 }
 
 #[test]
-fn invalid_host_accesses_are_refused() {
+fn invalid_host_accesses_are_rejected() {
     let Some(driver) = driver() else { return };
     let up = driver.upload(&[1, 2]);
     let device = driver.device_memory(8);
     for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
-        let refused = Driver::write(&driver, memory, offset, &vec![0; len]);
-        let error = refused.unwrap_err();
+        let error = Driver::write(&driver, memory, offset, &vec![0; len]).unwrap_err();
         assert!(matches!(error, GpuError::Driver(_)), "{error}");
     }
     let read = Driver::read(&driver, up, 0, &mut [0; 4]);
-    assert!(read.is_err(), "upload memory is not for reading");
+    assert!(read.is_err(), "upload memory cannot be read");
 }
 
 #[test]
-fn invalid_steps_are_refused() {
+fn invalid_steps_are_rejected() {
     let Some(driver) = driver() else { return };
     let up = driver.upload(&[5, 6]);
     let stale = driver.device_memory(8);
     driver.free(stale);
-    let whole = span(up, 8);
-    let overlapping = BufferRange { offset: 2, size: 4, ..whole };
-    let bad = [
-        copy(whole, span(stale, 8)),
-        copy(whole, span(up, 16)),
+    let all = span(up, 8);
+    let overlapping = BufferRange { offset: 2, size: 4, ..all };
+    let invalid = [
+        copy(all, span(stale, 8)),
+        copy(all, span(up, 16)),
         copy(span(up, 4), overlapping),
-        copy(whole, span(up, 4)),
+        copy(all, span(up, 4)),
         run(Command::Fill { dst: span(up, 6), pattern: 0 }),
     ];
-    for step in bad {
+    for step in invalid {
         let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
         assert!(matches!(error, GpuError::Driver(_)), "{error}");
     }
-    assert_eq!(driver.words(whole), [5, 6]);
+    assert_eq!(driver.words(all), [5, 6]);
 }
 
 #[test]
@@ -124,19 +123,19 @@ fn live_allocations_never_overlap() {
         let dst = span(memory, size(i));
         run(Command::Fill { dst, pattern: i as u32 })
     };
-    let mut held: Vec<(u64, MemoryId)> = Vec::new();
+    let mut live: Vec<(u64, MemoryId)> = Vec::new();
     for i in 0..200 {
         let memory = driver.device_memory(size(i));
         driver.run_steps(&[fill(memory, i)]);
-        held.push((i, memory));
+        live.push((i, memory));
         if i % 3 == 2 {
-            let (_, gone) = held.swap_remove(i as usize % held.len());
-            driver.free(gone);
+            let (_, freed) = live.swap_remove(i as usize % live.len());
+            driver.free(freed);
         }
     }
-    for (i, memory) in held {
+    for (i, memory) in live {
         let words = driver.words(span(memory, size(i)));
-        assert!(words.iter().all(|word| *word == i as u32), "allocation {i} was written to");
+        assert!(words.iter().all(|word| *word == i as u32), "allocation {i} was overwritten");
         driver.free(memory);
     }
     assert_eq!(driver.heap.allocated(), 0);

@@ -1,4 +1,4 @@
-//! Tests of the driver's methods on the first Vulkan device.
+//! Tests of the Vulkan driver's methods, on the first device.
 
 mod cancellation;
 mod kernels;
@@ -19,7 +19,8 @@ use crate::backend::tests::{
 use crate::core::command::{BufferRange, Command, Stages, Step};
 use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
 
-/// Opens the first device; skips with a message if there is no Vulkan and none is required.
+/// Opens the first device; prints why and returns `None` if there is no Vulkan and none is
+/// required.
 fn driver() -> Option<VulkanDriver> {
     let adapters = Instance::shared().and_then(|instance| adapter::find(&instance));
     match adapters {
@@ -39,12 +40,12 @@ fn drivers() -> Vec<VulkanDriver> {
         return Vec::new();
     }
     let adapters = adapter::find(&Instance::shared().unwrap()).unwrap();
-    let preferring = |sets: bool| {
+    let open = |prefers_sets: bool| {
         let mut gpu = adapters[0].open_gpu().unwrap();
-        gpu.prefers_sets = sets;
+        gpu.prefers_sets = prefers_sets;
         VulkanDriver::new(gpu.into()).unwrap()
     };
-    [false, true].map(preferring).into()
+    [false, true].map(open).into()
 }
 
 /// Environment variable that marks the child process of a test.
@@ -54,8 +55,8 @@ fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Runs one test in a child process with these variables, and returns its output.
-fn child_output(test: &str, variables: &[(&str, &str)]) -> String {
+/// Runs one test in a child process with these environment variables, and returns its output.
+fn run_in_child(test: &str, variables: &[(&str, &str)]) -> String {
     let this = std::env::current_exe().unwrap();
     let output = Process::new(this)
         .args(["--exact", "--nocapture"])

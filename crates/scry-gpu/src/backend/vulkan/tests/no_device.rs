@@ -1,4 +1,4 @@
-//! Diagnosis of a missing device, in child processes whose environment hides the drivers.
+//! Tests of the diagnosis of a missing device, in child processes whose environment hides drivers.
 
 use super::*;
 use crate::backend::vulkan::find;
@@ -26,7 +26,7 @@ fn missing_manifest_names_the_variable() {
     }
     let nowhere = "/nonexistent/icd.json";
     let output =
-        child_output(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
+        run_in_child(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
     assert!(output.contains("reason: the Vulkan loader found no usable driver"), "{output}");
     assert!(output.contains("VK_DRIVER_FILES=/nonexistent/icd.json"), "{output}");
     assert!(output.contains("mesa-vulkan-drivers"), "{output}");
@@ -45,7 +45,7 @@ fn missing_driver_library_is_named() {
     std::fs::write(&manifest, text).unwrap();
     let manifest = manifest.to_str().unwrap();
     let output =
-        child_output(REPORT, &[("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)]);
+        run_in_child(REPORT, &[("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)]);
     assert!(output.contains("libvulkan_absent.so"), "{output}");
     assert!(output.contains("the libraries that the driver named above needs"), "{output}");
 }
@@ -56,7 +56,7 @@ fn missing_validation_layer_is_an_error() {
         eprintln!("SKIPPED, no Vulkan loader");
         return;
     }
-    let output = child_output(REPORT, &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")]);
+    let output = run_in_child(REPORT, &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")]);
     assert!(output.contains("reason: SCRY_VALIDATE=1"), "{output}");
     assert!(output.contains("vulkan-validationlayers"), "{output}");
 }

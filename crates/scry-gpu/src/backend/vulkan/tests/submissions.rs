@@ -1,4 +1,4 @@
-//! The submission tests of all drivers, and Vulkan's own.
+//! Tests of submissions: those that all GPU drivers run, and Vulkan's own.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn dispatch_chains_run_in_order() {
 }
 
 #[test]
-fn lists_run_once_in_order() {
+fn step_lists_run_once_in_order() {
     drivers().iter().for_each(|driver| bodies::step_lists_run_once_in_order(driver));
 }
 
@@ -21,8 +21,9 @@ fn each_launch_uses_its_own_bindings() {
 fn command_buffers_are_reused() {
     for driver in drivers() {
         bodies::submission_indices_increase(&driver);
-        let made = driver.queue.command_buffers();
-        assert!(made <= 10, "{made} command buffers for 8 at a time");
+        // At most 8 submissions are in flight.
+        let count = driver.queue.command_buffers();
+        assert!(count <= 10, "{count} command buffers");
     }
 }
 
@@ -37,7 +38,7 @@ fn replays_may_overlap() {
 }
 
 #[test]
-fn a_wait_ends_at_its_timeout() {
+fn wait_ends_at_its_timeout() {
     drivers().iter().for_each(|driver| bodies::wait_ends_at_its_timeout(driver));
 }
 
@@ -58,7 +59,7 @@ fn dropping_a_busy_driver_waits() {
 }
 
 #[test]
-fn abandoned_drivers_refuse_work() {
+fn abandoned_driver_rejects_work() {
     let Some(driver) = driver() else { return };
     bodies::abandoned_driver_rejects_work(Box::new(driver));
 }

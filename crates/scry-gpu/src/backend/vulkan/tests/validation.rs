@@ -1,5 +1,5 @@
-//! The validation layer, enabled by the environment, reports errors. A child process commits them,
-//! so that the messages are not counted in this process.
+//! Tests that the validation layer, enabled by the environment, reports errors. A child process
+//! makes them, so that the messages are not counted in this process.
 
 use super::*;
 use crate::backend::vulkan::ffi::validation::{is_requested, message_count};
@@ -36,15 +36,15 @@ fn missing_barriers_are_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
     let variables = [("SCRY_VALIDATE", "1"), ("SCRY_VALIDATE_LOG", path)];
-    let output = child_output("validation::race", &variables);
+    let output = run_in_child("validation::race", &variables);
     if !output.contains("with a barrier") {
-        assert!(!is_requested(), "validation is asked for, and the child says: {output}");
+        assert!(!is_requested(), "validation is requested, but the child printed: {output}");
         eprintln!("SKIPPED, no Vulkan validation layer or no device: {output}");
         return;
     }
     for line in ["with a barrier: 0", "between fills: 1", "before a kernel: 2"] {
-        let heard = output.matches(line).count();
-        assert_eq!(heard, 2, "{line} is there {heard} times, not once a driver, in: {output}");
+        // Once for each driver that `drivers` opens.
+        assert_eq!(output.matches(line).count(), 2, "`{line}` in: {output}");
     }
     let logged = std::fs::read_to_string(path).unwrap();
     let hazards = logged.matches("ERROR SYNC-HAZARD-").count();
