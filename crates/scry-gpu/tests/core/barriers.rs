@@ -1,4 +1,4 @@
-//! Barriers are placed only where byte ranges conflict.
+//! Tests of barriers: they are recorded only where accesses to byte ranges conflict.
 
 use super::{STEP, observed};
 use scry_gpu::testing::Counts;
@@ -15,7 +15,7 @@ fn dependent_dispatches_have_barriers() {
     }
     let _ = log.take();
     batch.submit().unwrap();
-    // One more, before the first dispatch: it waits for the uploads of the earlier submissions.
+    // The first dispatch also has a barrier: it waits for the uploads.
     assert_eq!(log.take(), Counts { dispatches: 100, barriers: 100, ..Default::default() });
 }
 
@@ -57,7 +57,7 @@ fn disjoint_ranges_need_no_barrier() {
 }
 
 #[test]
-fn write_after_read_waits() {
+fn write_after_read_has_barrier() {
     let (gpu, log) = observed();
     let (a, b, c) = (gpu.alloc::<u32>(4), gpu.alloc::<u32>(4), gpu.alloc::<u32>(4));
     let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
@@ -71,7 +71,7 @@ fn write_after_read_waits() {
 }
 
 #[test]
-fn replays_follow_all_earlier_work() {
+fn replays_wait_for_earlier_work() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());

@@ -1,4 +1,4 @@
-//! Arguments by name: the texts of errors.
+//! Tests of errors about arguments that are set by name.
 
 use scry_gpu::{BoundKernel, GpuError, Launch};
 
@@ -14,7 +14,8 @@ const AFFINE: &str = "
         if id.x < params.count { dst[id.x] = src[id.x] * params.scale; }
     }";
 
-fn refusal(bound: &BoundKernel<'_>) -> String {
+/// Returns the text of the argument error with which `bound` does not run.
+fn argument_error(bound: &BoundKernel<'_>) -> String {
     match bound.run(4) {
         Err(error @ GpuError::Argument(_)) => error.to_string(),
         other => panic!("{other:?}"),
@@ -82,7 +83,7 @@ fn argument_errors_name_the_argument() {
         ),
     ];
     for (bound, text) in cases {
-        assert_eq!(refusal(&bound), text);
+        assert_eq!(argument_error(&bound), text);
         assert!(gpu.batch().run_bound(&bound, 4).is_err());
     }
     let twice = good.run(Launch::invocations(4).immediates(&[0u32; 2])).unwrap_err();
@@ -103,14 +104,14 @@ fn bound_kernels_run_launch_checks() {
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());
     let error = kernel.bind().set("input", &a).set("output", &b).run(8).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
-    let text = refusal(&kernel.bind().set("input", &a).set("output", &a));
+    let text = argument_error(&kernel.bind().set("input", &a).set("output", &a));
     assert!(text.contains("`output`"), "{text}");
-    let text = refusal(&gpu.compile(STEP).unwrap().bind());
+    let text = argument_error(&gpu.compile(STEP).unwrap().bind());
     assert!(text.contains("`input`: it was not set"), "{text}");
     let nothing = gpu.compile("@compute @workgroup_size(1) fn nothing() {}").unwrap();
     nothing.bind().run(1).unwrap();
-    let text = refusal(&nothing.bind().set("x", 1u32));
+    let text = argument_error(&nothing.bind().set("x", 1u32));
     assert!(text.contains("`x`: the kernel has no arguments"), "{text}");
-    let text = refusal(&nothing.bind().immediates(&1u32));
+    let text = argument_error(&nothing.bind().immediates(&1u32));
     assert!(text.contains("the kernel has no arguments"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Reading, writing, filling, copying and slicing buffers.
+//! Tests of reading, writing, filling, copying and slicing buffers.
 
 use proptest::prelude::*;
 use scry_gpu::{Device, GpuError};
@@ -13,7 +13,7 @@ fn range_error(result: Result<impl std::fmt::Debug, GpuError>) -> String {
 }
 
 #[test]
-fn what_was_uploaded_comes_back() {
+fn upload_download_round_trip() {
     let gpu = null();
     let data: Vec<f32> = (0..1000).map(|i| i as f32 * 0.5).collect();
     let buffer = gpu.upload(&data).unwrap();
@@ -88,14 +88,14 @@ fn new_buffers_are_zeroed_on_demand() {
     overwritten.write(&[7; 33]).unwrap();
     assert_eq!(log.take().fills, 0, "an upload that covers all needs no zeros under it");
     assert_eq!(overwritten.download().unwrap(), [7; 33]);
-    let partly = gpu.alloc::<u64>(33).unwrap();
-    partly.write_at(32, &[7]).unwrap();
+    let partly_written = gpu.alloc::<u64>(33).unwrap();
+    partly_written.write_at(32, &[7]).unwrap();
     assert_eq!(log.take().fills, 1);
-    assert_eq!(partly.download().unwrap()[..32], [0; 32]);
+    assert_eq!(partly_written.download().unwrap()[..32], [0; 32]);
 }
 
 #[test]
-fn parts_are_written_and_read() {
+fn slices_access_only_their_range() {
     let gpu = null();
     let buffer = gpu.upload(&[0u16; 10]).unwrap();
     buffer.write_at(3, &[1, 2, 3]).unwrap();
@@ -108,7 +108,7 @@ fn parts_are_written_and_read() {
 }
 
 #[test]
-fn ranges_outside_are_refused() {
+fn rejects_invalid_ranges() {
     let gpu = null();
     let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
     assert_eq!(
@@ -134,8 +134,8 @@ fn ranges_outside_are_refused() {
         (range_error(batch.write(&buffer, &[1; 5]).map(|_| ())), "Batch::write: 5 elements"),
         (range_error(batch.write(part, &[1; 4]).map(|_| ())), "Batch::write: 4 elements"),
     ];
-    for (error, begin) in named {
-        assert!(error.starts_with(begin), "`{begin}` does not begin: {error}");
+    for (error, prefix) in named {
+        assert!(error.starts_with(prefix), "{error}");
     }
 }
 
@@ -155,11 +155,11 @@ fn rejects_invalid_copies() {
         "Batch::copy: source bytes 0..12 and destination bytes 4..16 of the buffer overlap; help: \
          copy through another buffer"
     );
-    for (error, begin) in [
+    for (error, prefix) in [
         (range_error(last.copy_to(&a)), "Slice::copy_to: 3 elements"),
         (range_error(gpu.copy_buffer(first, last)), "Device::copy_buffer: source bytes"),
     ] {
-        assert!(error.starts_with(begin), "`{begin}` does not begin: {error}");
+        assert!(error.starts_with(prefix), "{error}");
     }
     a.slice(0..2).unwrap().copy_to(a.slice(2..4).unwrap()).unwrap();
     assert_eq!(a.download().unwrap(), [1, 2, 1, 2]);
@@ -179,7 +179,8 @@ fn empty_buffers_stay_empty() {
     empty.copy_to(&gpu.alloc(0).unwrap()).unwrap();
 }
 
-fn filled<T: scry_gpu::Element + PartialEq + std::fmt::Debug>(
+/// Checks that a fill of `len` elements leaves the elements before and after them unchanged.
+fn assert_fill_is_exact<T: scry_gpu::Element + PartialEq + std::fmt::Debug>(
     gpu: &Device,
     len: usize,
     value: T,
@@ -193,20 +194,20 @@ fn filled<T: scry_gpu::Element + PartialEq + std::fmt::Debug>(
 }
 
 #[test]
-fn wide_fill_reaches_the_end() {
-    filled(&null(), 100_001, [1u64, 2, 3], [9; 3]);
-    filled(&null(), 300_001, 7u8, 1);
+fn large_fills_set_exactly_their_range() {
+    assert_fill_is_exact(&null(), 100_001, [1u64, 2, 3], [9; 3]);
+    assert_fill_is_exact(&null(), 300_001, 7u8, 1);
 }
 
 proptest! {
     #[test]
     fn fills_set_exactly_their_range(len in 0usize..200, value: [u8; 12]) {
         let gpu = null();
-        filled(&gpu, len, value, [9; 12]);
-        filled(&gpu, len, value[0], 9);
-        filled(&gpu, len, u16::from_ne_bytes([value[0], value[1]]), 9);
-        filled(&gpu, len, u32::from(value[0]) << 7, 9);
-        filled(&gpu, len, f64::from(value[3]), 9.0);
-        filled(&gpu, len, [value[0]; 3], [9; 3]);
+        assert_fill_is_exact(&gpu, len, value, [9; 12]);
+        assert_fill_is_exact(&gpu, len, value[0], 9);
+        assert_fill_is_exact(&gpu, len, u16::from_ne_bytes([value[0], value[1]]), 9);
+        assert_fill_is_exact(&gpu, len, u32::from(value[0]) << 7, 9);
+        assert_fill_is_exact(&gpu, len, f64::from(value[3]), 9.0);
+        assert_fill_is_exact(&gpu, len, [value[0]; 3], [9; 3]);
     }
 }

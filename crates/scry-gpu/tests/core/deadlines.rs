@@ -1,4 +1,4 @@
-//! Work that does not terminate, on a device that supports cancellation.
+//! Tests of work that does not terminate, on a device that supports cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use scry_gpu::{Buffer, Device, GpuError, Ticket};
 
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// Far more calls than any test makes.
+/// As the number of calls before the fault: more than any test makes.
 const NEVER: u64 = 1 << 40;
 
-/// A device whose work does not terminate from some call on, and a buffer of it.
-fn endless() -> (Device, Arc<FaultPlan>, Buffer<u32>) {
+/// Opens a device with the time limit `LIMIT` whose work does not terminate until the plan is
+/// changed, and allocates a buffer on it.
+fn open_hanging() -> (Device, Arc<FaultPlan>, Buffer<u32>) {
     let plan = FaultPlan::new(Fault::HangUntilCancelled, NEVER);
     let gpu = open_with_faults("null", &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
@@ -34,7 +35,7 @@ fn is_timeout<T>(result: &Result<T, GpuError>) -> bool {
 
 #[test]
 fn time_limit_keeps_device_usable() {
-    let (gpu, plan, buffer) = endless();
+    let (gpu, plan, buffer) = open_hanging();
     let before = fill(&gpu, &buffer, 2);
     let waited_for = fill(&gpu, &buffer, 3);
     let error = waited_for.wait().unwrap_err();
@@ -44,7 +45,7 @@ fn time_limit_keeps_device_usable() {
     assert!(is_timeout(&before.wait()) && is_timeout(&waited_for.wait()));
     assert!(is_timeout(&before.is_ready()));
     gpu.wait().unwrap();
-    // The next one does not end either.
+    // The next fill does not terminate either.
     buffer.fill(4).unwrap();
     assert!(is_timeout(&gpu.wait()));
     plan.fail_after(NEVER);
@@ -55,8 +56,8 @@ fn time_limit_keeps_device_usable() {
 }
 
 #[test]
-fn an_own_timeout_ends_nothing() {
-    let (gpu, plan, buffer) = endless();
+fn wait_timeout_cancels_nothing() {
+    let (gpu, plan, buffer) = open_hanging();
     gpu.set_time_limit(None);
     let ticket = fill(&gpu, &buffer, 2);
     assert_eq!(ticket.wait_timeout(LIMIT), Ok(false));
@@ -67,7 +68,7 @@ fn an_own_timeout_ends_nothing() {
 
 #[test]
 fn cancellation_reaches_every_waiter() {
-    let (gpu, _plan, buffer) = endless();
+    let (gpu, _plan, buffer) = open_hanging();
     let tickets: Vec<_> = (0..6).map(|value| fill(&gpu, &buffer, value)).collect();
     std::thread::scope(|scope| {
         let waiting = tickets.iter().map(|ticket| scope.spawn(|| ticket.wait()));
@@ -82,7 +83,7 @@ fn cancellation_reaches_every_waiter() {
 
 #[test]
 fn dropped_device_cancels_its_work() {
-    let (gpu, plan, buffer) = endless();
+    let (gpu, plan, buffer) = open_hanging();
     let ticket = fill(&gpu, &buffer, 2);
     let start = std::time::Instant::now();
     drop((gpu, buffer, ticket));

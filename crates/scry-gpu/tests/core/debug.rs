@@ -1,4 +1,4 @@
-//! The `Debug` output of public types.
+//! Tests of the `Debug` output of public types, and of the fields of shader errors.
 
 use scry_gpu::{GpuError, Location, ShaderErrorKind};
 
@@ -31,7 +31,7 @@ fn debug_shows_device_label_and_length() {
 }
 
 #[test]
-fn shader_errors_can_be_examined() {
+fn shader_errors_expose_their_location() {
     let error = null().compile(&STEP.replace("1u", "one")).unwrap_err();
     let GpuError::Shader(error) = error else { panic!("{error}") };
     assert_eq!(error.kind, ShaderErrorKind::Parse);

@@ -1,4 +1,4 @@
-//! Untyped buffers in the transfers of batches and replays.
+//! Tests of untyped buffers in the transfers of batches and replays.
 
 use scry_gpu::{DType, GpuError};
 

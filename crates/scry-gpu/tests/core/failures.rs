@@ -1,4 +1,5 @@
-//! Each driver call fails once: a typed error, no leak, no effect on anything else.
+//! Tests of failing driver calls: each call of `run_job` fails once, which must return a typed
+//! error, leak nothing and leave the device usable.
 
 use std::sync::Arc;
 
@@ -7,8 +8,8 @@ use scry_gpu::{Device, GpuError, Launch};
 
 use super::STEP;
 
-/// A job that uses every kind of call.
-fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
+/// Runs work that uses every kind of driver call, and returns the contents of a buffer.
+fn run_job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
     let a = gpu.upload(&[1u32; 100])?;
     let b = gpu.alloc::<u32>(100)?;
     let kernel = gpu.compile(STEP)?;
@@ -31,24 +32,26 @@ fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
     download.get()
 }
 
-fn calls_of_the_job() -> u64 {
+/// Returns the number of driver calls of a job that succeeds.
+fn count_calls() -> u64 {
     let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
-    assert_eq!(job(&gpu).unwrap(), [3; 100]);
+    assert_eq!(run_job(&gpu).unwrap(), [3; 100]);
     plan.calls()
 }
 
-fn with_call_failing(fault: Fault, n: u64) -> (Device, Arc<FaultPlan>, Result<Vec<u32>, GpuError>) {
+/// Runs a job on a new device whose driver call number `n`, from 0, fails.
+fn run_with_fault(fault: Fault, n: u64) -> (Device, Arc<FaultPlan>, Result<Vec<u32>, GpuError>) {
     let plan = FaultPlan::new(fault, n);
     let gpu = open_with_faults("null", &plan).unwrap();
-    let result = job(&gpu);
+    let result = run_job(&gpu);
     (gpu, plan, result)
 }
 
 #[test]
 fn fault_03_out_of_memory_at_each_call() {
-    for n in 0..calls_of_the_job() {
-        let (gpu, plan, result) = with_call_failing(Fault::OutOfMemory, n);
+    for n in 0..count_calls() {
+        let (gpu, plan, result) = run_with_fault(Fault::OutOfMemory, n);
         assert!(plan.has_failed());
         match result {
             Err(GpuError::OutOfMemory(_)) => {}
@@ -57,7 +60,7 @@ fn fault_03_out_of_memory_at_each_call() {
             Err(other) => panic!("call {n}: {other}"),
         }
         // The device works, and only its staging memory is allocated.
-        assert_eq!(job(&gpu).unwrap(), [3; 100], "after call {n}");
+        assert_eq!(run_job(&gpu).unwrap(), [3; 100], "after call {n}");
         gpu.wait().unwrap();
         assert!(gpu.memory_usage().allocations <= 2, "call {n}: {:?}", gpu.memory_usage());
     }
@@ -65,14 +68,14 @@ fn fault_03_out_of_memory_at_each_call() {
 
 #[test]
 fn fault_26_device_loss_at_each_call() {
-    for n in 0..calls_of_the_job() {
-        let (gpu, _, result) = with_call_failing(Fault::DeviceLost, n);
+    for n in 0..count_calls() {
+        let (gpu, _, result) = run_with_fault(Fault::DeviceLost, n);
         assert!(matches!(result, Err(GpuError::DeviceLost(_))), "call {n}: {result:?}");
         assert!(matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost(_))), "call {n}");
         assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost(_))), "call {n}");
     }
     // A new device can be opened.
-    let (_, _, result) = with_call_failing(Fault::DeviceLost, u64::MAX);
+    let (_, _, result) = run_with_fault(Fault::DeviceLost, u64::MAX);
     assert_eq!(result.unwrap(), [3; 100]);
 }
 

@@ -1,4 +1,4 @@
-//! Errors from below a public function name it.
+//! Tests that errors from the core or a driver name the public function that was called.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::STEP;
 /// A public function, and a call of it.
 type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
-/// Calls whose results do not matter, by the name of the function.
+/// Lists calls with the name of the function; their results, but not their errors, are dropped.
 macro_rules! calls {
     ($($name:literal => $call:expr),* $(,)?) => {{
         let calls: Vec<Call<'_>> = vec![$(($name, Box::new(|| ($call).map(drop)))),*];
@@ -45,7 +45,7 @@ fn device_loss_names_the_function() {
         "Device::wait" => gpu.wait(),
         "Device::free_memory" => gpu.free_memory(),
         "Buffer::upload" => Buffer::upload(&gpu, &[1u8]),
-        "Buffer::from_fn" => Buffer::from_fn(&gpu, 2, |nth| nth as u32),
+        "Buffer::from_fn" => Buffer::from_fn(&gpu, 2, |i| i as u32),
         "Buffer::write" => a.write(&[0; 8]),
         "Buffer::write_at" => a.write_at(1, &[0; 2]),
         "Buffer::download" => a.download(),
@@ -91,11 +91,11 @@ fn device_loss_names_the_function() {
     }
 }
 
-/// A function whose first driver call fails.
-fn refused(function: impl Fn(&Device) -> Result<()>) -> String {
+/// Returns the error text of `call` on a device whose first driver call fails.
+fn driver_error(call: impl Fn(&Device) -> Result<()>) -> String {
     let plan = FaultPlan::new(Fault::DriverError, 0);
     let gpu = open_with_faults("null", &plan).unwrap();
-    function(&gpu).unwrap_err().to_string()
+    call(&gpu).unwrap_err().to_string()
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn compile_errors_name_the_function() {
              still fails, report it with the output of `scry doctor`"
         )
     };
-    assert_eq!(refused(|gpu| gpu.compile(STEP).map(drop)), expected("Device::compile"));
-    let named = refused(|gpu| gpu.compile_named(STEP, "step").map(drop));
+    assert_eq!(driver_error(|gpu| gpu.compile(STEP).map(drop)), expected("Device::compile"));
+    let named = driver_error(|gpu| gpu.compile_named(STEP, "step").map(drop));
     assert_eq!(named, expected("Device::compile_named"));
-    let with = refused(|gpu| gpu.compile_with(STEP, &CompileOptions::new()).map(drop));
+    let with = driver_error(|gpu| gpu.compile_with(STEP, &CompileOptions::new()).map(drop));
     assert_eq!(with, expected("Device::compile_with"));
 }
 
@@ -133,8 +133,8 @@ fn oversized_requests_name_the_function() {
         error.to_string()
     };
     let text = error_of(gpu.alloc::<u32>(1 << 60).unwrap_err());
-    let begin = "Device::alloc: a buffer of 1152921504606846976 elements of 4 bytes is ";
-    assert!(text.starts_with(begin), "{text}");
+    let prefix = "Device::alloc: a buffer of 1152921504606846976 elements of 4 bytes is ";
+    assert!(text.starts_with(prefix), "{text}");
     let text = error_of(gpu.alloc_untyped(DType::F32, 1 << 60).unwrap_err());
     assert!(text.starts_with("Device::alloc_untyped: a buffer of "), "{text}");
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());

@@ -1,16 +1,16 @@
-//! Indirect launches on the null device: rejected arguments and barriers.
+//! Tests of indirect launches on the null device: rejected arguments and barriers.
 
 use scry_gpu::testing::{self, Counts};
 use scry_gpu::{Buffer, GpuError, Launch, NativeInterface};
 
 use super::{STEP, null, observed};
 
-fn launch_of(counts: &Buffer<u32>) -> Launch {
+fn indirect(counts: &Buffer<u32>) -> Launch {
     Launch::indirect(counts)
 }
 
-/// Returns the error of an indirect launch of [`STEP`] with these counts.
-fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
+/// Returns the error text of a launch of [`STEP`] that must be rejected.
+fn launch_error(launch: Launch, gpu: &scry_gpu::Device) -> String {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let refused = gpu.run(&kernel, &[&a, &b], launch);
@@ -25,10 +25,10 @@ fn rejects_invalid_counts() {
     let bytes = gpu.upload(&[0u8; 64]).unwrap().with_label("bytes");
     let none = gpu.alloc::<u32>(0).unwrap();
     let texts = [
-        refusal(Launch::indirect(&two), &gpu),
-        refusal(Launch::indirect(&floats), &gpu),
-        refusal(Launch::indirect(&bytes.slice(2..14).unwrap()), &gpu),
-        refusal(Launch::indirect(&none), &gpu),
+        launch_error(Launch::indirect(&two), &gpu),
+        launch_error(Launch::indirect(&floats), &gpu),
+        launch_error(Launch::indirect(&bytes.slice(2..14).unwrap()), &gpu),
+        launch_error(Launch::indirect(&none), &gpu),
     ];
     let expected = [
         "kernel `step`, counts of Launch::indirect (given buffer `two`): it has 8 bytes, and \
@@ -49,7 +49,7 @@ fn rejects_counts_of_another_device() {
     let counts = other.upload(&[1u32, 1, 1]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let refused = gpu.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap_err();
+    let refused = gpu.run(&kernel, &[&a, &b], indirect(&counts)).unwrap_err();
     assert!(matches!(refused, GpuError::WrongDevice(_)), "{refused}");
 }
 
@@ -60,8 +60,8 @@ fn rejects_kernels_writing_their_counts() {
     let a = gpu.upload(&[0u32; 64]).unwrap();
     let b = gpu.upload(&[0u32; 64]).unwrap().with_label("b");
     let _ = log.take();
-    let try_it = |launch| gpu.run(&kernel, &[&a, &b.slice(..16).unwrap()], launch);
-    let error = try_it(Launch::indirect(&b.slice(14..17).unwrap())).unwrap_err();
+    let run_with = |launch| gpu.run(&kernel, &[&a, &b.slice(..16).unwrap()], launch);
+    let error = run_with(Launch::indirect(&b.slice(14..17).unwrap())).unwrap_err();
     assert_eq!(
         error.to_string(),
         "kernel `step`, `output` at @group(0) @binding(1) (given buffer `b`): it shares bytes 56 \
@@ -69,9 +69,9 @@ fn rejects_kernels_writing_their_counts() {
          give buffers or slices that do not overlap, or copy the counts first"
     );
     assert_eq!(log.take(), Counts::default());
-    // Beside what it writes, and within what it reads.
-    try_it(Launch::indirect(&b.slice(16..19).unwrap())).unwrap();
-    try_it(Launch::indirect(&a.slice(1..4).unwrap())).unwrap();
+    // Counts next to the slice that the kernel writes, and within the buffer that it reads.
+    run_with(Launch::indirect(&b.slice(16..19).unwrap())).unwrap();
+    run_with(Launch::indirect(&a.slice(1..4).unwrap())).unwrap();
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn rejects_native_kernels() {
     // SAFETY: the null device executes nothing.
     let kernel = unsafe { gpu.compile_ptx(".version 8.0", "nothing", &interface) }.unwrap();
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
-    let refused = gpu.run(&kernel, &[], launch_of(&counts)).unwrap_err();
+    let refused = gpu.run(&kernel, &[], indirect(&counts)).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "kernel `nothing`, size of the launch: an indirect launch needs a WGSL kernel; help: \
@@ -97,9 +97,9 @@ fn indirect_launches_check_arguments() {
     let (a, none) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(0).unwrap());
     let _ = log.take();
     let mut batch = gpu.batch();
-    assert!(batch.run(&kernel, &[&a], launch_of(&counts)).is_err());
-    assert!(batch.run(&kernel, &[&a, &none], launch_of(&counts)).is_err());
-    assert!(batch.run(&kernel, &[&a, &a], launch_of(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a], indirect(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a, &none], indirect(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a, &a], indirect(&counts)).is_err());
     batch.submit().unwrap();
     assert_eq!(log.take(), Counts::default(), "a rejected step adds nothing to the batch");
 }
@@ -115,16 +115,16 @@ fn counts_order_launches_and_writes() {
     // The null device checks the order, and rejects commands without a required barrier.
     let mut batch = gpu.batch();
     batch.run(&kernel, &[&a, &counts], 3).unwrap();
-    batch.run(&kernel, &[&b, &c], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&b, &c], indirect(&counts)).unwrap();
     batch.copy(&next, &counts).unwrap();
-    batch.run(&kernel, &[&c, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&c, &b], indirect(&counts)).unwrap();
     batch.run(&kernel, &[&a, &counts], 3).unwrap();
     let _ = log.take();
     batch.submit().unwrap();
-    // Each indirect launch has one more dispatch that prepares it.
+    // Each of the two indirect launches has one more dispatch, which prepares it.
     let Counts { dispatches, copies, barriers, .. } = log.take();
     assert_eq!((dispatches, copies), (6, 1));
-    // Before each preparation and each launch, the copy, and the last launch.
+    // Before the two preparations, the two indirect launches, the copy, and the last launch.
     assert_eq!(barriers, 6);
 }
 
@@ -135,7 +135,7 @@ fn internal_launches_are_not_counted() {
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
     let mut batch = gpu.batch();
-    batch.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &b], indirect(&counts)).unwrap();
     batch.run(&kernel, &[&a, &b], 8).unwrap();
     assert_eq!(batch.submit_timed().unwrap().len(), 2);
     assert_eq!(gpu.launch_count(), 2);
@@ -143,14 +143,14 @@ fn internal_launches_are_not_counted() {
 
 #[test]
 fn reports_use_the_callers_launch_number() {
-    // Of four launches of the device the last fails, which is the caller's second.
+    // Each indirect launch is two launches of the device; the fourth is the caller's second.
     let (gpu, _log) = testing::reporting(testing::null_info(), &[3]);
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
     let mut batch = gpu.batch();
-    batch.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
-    batch.run(&kernel, &[&b, &a], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &b], indirect(&counts)).unwrap();
+    batch.run(&kernel, &[&b, &a], indirect(&counts)).unwrap();
     let error = batch.submit().unwrap_err().to_string();
     assert!(error.contains("launch 2 of 2 failed by plan"), "{error}");
 }
@@ -160,7 +160,7 @@ fn launch_keeps_its_counts_alive() {
     let gpu = null();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let launch = launch_of(&gpu.upload(&[1u32, 1, 1]).unwrap());
+    let launch = indirect(&gpu.upload(&[1u32, 1, 1]).unwrap());
     let again = launch.clone();
     gpu.run(&kernel, &[&a, &b], launch).unwrap();
     let mut batch = gpu.batch();

@@ -1,24 +1,25 @@
-//! `CompileOptions::label` starts every error about the kernel.
+//! Tests that `CompileOptions::label` starts every error about the kernel.
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
 
 use super::{STEP, null};
 
-fn labelled(gpu: &Device, source: &str) -> Result<Kernel> {
+fn compile_labelled(gpu: &Device, source: &str) -> Result<Kernel> {
     gpu.compile_with(source, &CompileOptions::new().label("blur.wgsl"))
 }
 
-/// Checks that the error starts with the label, and has none for a kernel without a label.
+/// Calls `call` with a label and without one. Checks that the error text starts with the label, if
+/// any, and then with `expected`.
 #[track_caller]
-fn begins_with_label<T>(expected: &str, outcome: impl Fn(Option<&'static str>) -> Result<T>) {
-    let error_of = |label| outcome(label).map(|_| ()).unwrap_err().to_string();
+fn assert_label_in_error<T>(expected: &str, call: impl Fn(Option<&'static str>) -> Result<T>) {
+    let error_of = |label| call(label).map(|_| ()).unwrap_err().to_string();
     let labelled = error_of(Some("blur.wgsl"));
     assert!(labelled.starts_with(&format!("blur.wgsl: {expected}")), "{labelled}");
     assert_eq!(error_of(None), labelled["blur.wgsl: ".len()..], "without a label");
 }
 
-fn compiled(gpu: &Device, source: &str, label: Option<&str>) -> Result<Kernel> {
+fn compile(gpu: &Device, source: &str, label: Option<&str>) -> Result<Kernel> {
     let label = label.map(str::to_owned);
     gpu.compile_with(source, &CompileOptions { label, ..CompileOptions::new() })
 }
@@ -30,98 +31,100 @@ fn missing_features_name_the_source() {
     let (gpu, _log) = observed(info);
     let double = "@compute @workgroup_size(1) fn wide() { var x: f64 = 1.0lf; x = x + x; }";
     let expected = "Device::compile_with: kernel `wide` needs ";
-    begins_with_label(expected, |label| compiled(&gpu, double, label));
+    assert_label_in_error(expected, |label| compile(&gpu, double, label));
     let large = "@compute @workgroup_size(16384) fn large() {}";
     let expected = "Device::compile_with: kernel `large`, @workgroup_size";
-    begins_with_label(expected, |label| compiled(&gpu, large, label));
+    assert_label_in_error(expected, |label| compile(&gpu, large, label));
 }
 
 #[test]
 fn launches_name_the_source() {
     let gpu = null();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let kernel = |label| compiled(&gpu, STEP, label).unwrap();
-    begins_with_label("kernel `step`, buffers: ", |label| gpu.run(&kernel(label), &[&a], 8));
-    begins_with_label("kernel `step`, `output` at @group(0) @binding(1): ", |label| {
+    let kernel = |label| compile(&gpu, STEP, label).unwrap();
+    assert_label_in_error("kernel `step`, buffers: ", |label| gpu.run(&kernel(label), &[&a], 8));
+    assert_label_in_error("kernel `step`, `output` at @group(0) @binding(1): ", |label| {
         gpu.run(&kernel(label), &[&a, &a], 8)
     });
-    begins_with_label("kernel `step`, size of the launch: ", |label| {
+    assert_label_in_error("kernel `step`, size of the launch: ", |label| {
         gpu.run(&kernel(label), &[&a, &b], -1)
     });
-    begins_with_label("Device::run: the launch of kernel `step`", |label| {
+    assert_label_in_error("Device::run: the launch of kernel `step`", |label| {
         gpu.run(&kernel(label), &[&a, &b], Launch::workgroups([u32::MAX, 1, 1]))
     });
-    begins_with_label("kernel `step`, buffers: ", |label| {
+    assert_label_in_error("kernel `step`, buffers: ", |label| {
         gpu.batch().run(&kernel(label), &[], 8).map(|_| ())
     });
-    begins_with_label("kernel `step`, `input`: ", |label| kernel(label).bind().run(8));
+    assert_label_in_error("kernel `step`, `input`: ", |label| kernel(label).bind().run(8));
 }
 
 #[test]
 fn wrong_device_errors_name_source() {
-    let kernel = labelled(&null(), STEP).unwrap();
+    let kernel = compile_labelled(&null(), STEP).unwrap();
     let error = null().run(&kernel, &[], 8).unwrap_err().to_string();
     assert!(error.starts_with("Device::run: kernel `step` of blur.wgsl belongs to "), "{error}");
 }
 
 #[test]
 fn launch_failures_name_the_source() {
-    begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
+    assert_label_in_error("kernel `step` on null device: the launch failed by plan", |label| {
         let (gpu, _log) = reporting(null_info(), &[0]);
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
-        gpu.run(&compiled(&gpu, STEP, label).unwrap(), &[&a, &b], 64).unwrap();
+        gpu.run(&compile(&gpu, STEP, label).unwrap(), &[&a, &b], 64).unwrap();
         b.download()
     });
 }
 
-/// The variants of a kernel for grids beyond the limits are compiled by the launch that needs them.
+/// The variant of a kernel for grids above the device's limits is compiled by the first launch that
+/// needs it.
 #[test]
 fn linearised_compile_errors_name_source() {
     for is_indirect in [false, true] {
-        let mut refused = 0;
-        for later in 0..4 {
-            let outcome = |label| {
+        let mut failed_compilations = 0;
+        // The driver call that fails, counted from the launch; some are not compilations.
+        for call in 0..4 {
+            let run = |label| {
                 let plan = FaultPlan::new(Fault::DriverError, u64::MAX);
                 let gpu = open_with_faults("null", &plan).unwrap();
                 let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
-                let kernel = compiled(&gpu, STEP, label).unwrap();
+                let kernel = compile(&gpu, STEP, label).unwrap();
                 let counts = gpu.alloc::<u32>(3).unwrap();
                 let launch = match is_indirect {
                     true => Launch::indirect(&counts),
                     false => Launch::workgroups([1 << 17, 1, 1]),
                 };
-                plan.fail_after(later);
+                plan.fail_after(call);
                 gpu.run(&kernel, &[&a, &b], launch)
             };
-            if outcome(None).is_err_and(|error| error.to_string().contains("compile failed")) {
-                refused += 1;
-                begins_with_label("Device::run: compile failed on null device: injected", outcome);
+            if run(None).is_err_and(|error| error.to_string().contains("compile failed")) {
+                failed_compilations += 1;
+                assert_label_in_error("Device::run: compile failed on null device: injected", run);
             }
         }
-        // An indirect launch compiles also the kernel of the core that reads the counts.
-        assert_eq!(refused, 1 + u32::from(is_indirect), "indirect: {is_indirect}");
+        // An indirect launch also compiles the core's own kernel that reads the counts.
+        assert_eq!(failed_compilations, 1 + u32::from(is_indirect), "indirect: {is_indirect}");
     }
 }
 
 #[test]
 fn linearised_launch_failures_name_source() {
-    begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
+    assert_label_in_error("kernel `step` on null device: the launch failed by plan", |label| {
         let mut info = null_info();
         info.limits.max_native_workgroups = [4, 4, 4];
         let (gpu, _log) = reporting(info, &[0]);
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
-        let kernel = compiled(&gpu, STEP, label).unwrap();
+        let kernel = compile(&gpu, STEP, label).unwrap();
         gpu.run(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
         b.download()
     });
 }
 
-/// The memory cache returns one kernel for both; each handle keeps its own label.
+/// The memory cache returns one compiled kernel for all; each handle keeps its own label.
 #[test]
 fn cached_kernels_keep_their_labels() {
     let gpu = null();
     let plain = gpu.compile(STEP).unwrap();
-    let blur = labelled(&gpu, STEP).unwrap();
+    let blur = compile_labelled(&gpu, STEP).unwrap();
     let other = gpu.compile_with(STEP, &CompileOptions::new().label("other.wgsl")).unwrap();
     let error_of = |kernel: &Kernel| gpu.run(kernel, &[], 8).unwrap_err().to_string();
     assert!(error_of(&plain).starts_with("kernel `step`, "), "{}", error_of(&plain));

@@ -1,4 +1,4 @@
-//! Launches: rejected arguments, and that rejected calls have no effect.
+//! Tests of launches: rejected arguments, empty launches, counts; rejected calls have no effect.
 
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 

@@ -1,4 +1,4 @@
-//! Anything may be dropped at any time, in any order.
+//! Tests of lifetimes: objects may be dropped in any order, also while they are in use.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn batch_outlives_its_objects() {
 }
 
 #[test]
-fn memory_is_freed_after_its_work() {
+fn dropped_memory_is_freed_after_work() {
     let gpu = null();
     gpu.upload(&[1u8; 100]).unwrap().download().unwrap();
     gpu.wait().unwrap();
@@ -84,7 +84,7 @@ fn fault_28_silent_device_times_out() {
 }
 
 #[test]
-fn usage_is_plain_data() {
+fn new_device_uses_no_memory() {
     let usage = null().memory_usage();
     assert_eq!(usage, MemoryUsage { allocations: 0, bytes: 0, peak_bytes: 0 });
 }

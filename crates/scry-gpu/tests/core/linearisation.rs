@@ -1,4 +1,4 @@
-//! Launches of more workgroups than a device supports along an axis.
+//! Tests of grid linearisation: launches of more workgroups than a device supports along an axis.
 
 use scry_gpu::testing;
 use scry_gpu::{GpuError, Launch};
@@ -21,7 +21,7 @@ fn large_launches_are_linearised() {
 }
 
 #[test]
-fn huge_launch_is_one_launch() {
+fn huge_launch_is_one_dispatch() {
     let (gpu, log) = testing::observed(testing::null_info());
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());

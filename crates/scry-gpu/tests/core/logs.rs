@@ -1,4 +1,4 @@
-//! What the library logs at level `debug`, under the target `scry`.
+//! Tests of the library's log messages at level `debug`, under the target `scry`.
 
 use std::cell::RefCell;
 use std::sync::Once;
@@ -8,11 +8,11 @@ use scry_gpu::{BackendKind, Device};
 use super::STEP;
 
 thread_local! {
-    /// The lines of this thread, if it is being captured.
+    /// The log lines of this thread; `None` while they are not captured.
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Captures the lines of threads, as the filter `scry=debug` passes them.
+/// Captures the log lines that the filter `scry=debug` accepts.
 struct CaptureLogger;
 
 impl log::Log for CaptureLogger {
@@ -31,7 +31,7 @@ impl log::Log for CaptureLogger {
 }
 
 /// Returns the lines logged by this thread during a call.
-fn captured(call: impl FnOnce()) -> Vec<String> {
+fn capture(call: impl FnOnce()) -> Vec<String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         log::set_logger(&CaptureLogger).unwrap();
@@ -43,7 +43,7 @@ fn captured(call: impl FnOnce()) -> Vec<String> {
 }
 
 /// Removes the duration at the end of a line, such as ` in 1.25 ms`, which varies.
-fn timeless(line: &str) -> &str {
+fn without_duration(line: &str) -> &str {
     let time = line.rsplit_once(" in ").filter(|(_, time)| time.ends_with(" ms"));
     time.map_or(line, |(text, _)| text)
 }
@@ -51,16 +51,16 @@ fn timeless(line: &str) -> &str {
 #[test]
 fn debug_log_covers_each_object() {
     let mut device = None;
-    let opened = captured(|| device = Device::with_backend(BackendKind::Null).ok());
+    let opened = capture(|| device = Device::with_backend(BackendKind::Null).ok());
     let gpu = device.unwrap();
     let [line] = &opened[..] else { panic!("{opened:?}") };
-    assert_eq!(timeless(line), format!("scry::device: opened {}", gpu.info()));
+    assert_eq!(without_duration(line), format!("scry::device: opened {}", gpu.info()));
 
-    let compiled = captured(|| {
+    let compiled = capture(|| {
         gpu.compile(STEP).unwrap();
         gpu.compile(STEP).unwrap();
     });
-    let compiled: Vec<&str> = compiled.iter().map(|line| timeless(line)).collect();
+    let compiled: Vec<&str> = compiled.iter().map(|line| without_duration(line)).collect();
     assert_eq!(
         compiled,
         [
@@ -71,18 +71,18 @@ fn debug_log_covers_each_object() {
 
     let (input, output) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     gpu.wait().unwrap();
-    let ran = captured(|| gpu.dispatch(STEP, &[&input, &output], 64).unwrap());
+    let ran = capture(|| gpu.dispatch(STEP, &[&input, &output], 64).unwrap());
     let submission = ran.last().unwrap();
     assert!(submission.starts_with("scry::submit: null:0: submission "), "{ran:?}");
     assert!(submission.contains(", launches: 1, steps: "), "{ran:?}");
 
-    let allocated = captured(|| drop(gpu.alloc::<u32>(64).unwrap()));
+    let allocated = capture(|| drop(gpu.alloc::<u32>(64).unwrap()));
     assert_eq!(allocated, ["scry::memory: null:0: allocated 256 bytes of device memory"]);
 
     let mut batch = gpu.batch();
     batch.fill(&input, 3).unwrap();
     let recording = batch.record().unwrap();
-    let replayed = captured(|| drop(recording.replay().unwrap()));
+    let replayed = capture(|| drop(recording.replay().unwrap()));
     let text = replayed.last().unwrap();
     assert!(text.contains(", a replay, launches: 0, steps: 1"), "{replayed:?}");
 }

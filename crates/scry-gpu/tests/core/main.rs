@@ -1,4 +1,4 @@
-//! The core on the null device, which requires no driver.
+//! Tests of the core on the null device, which requires no driver.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod barriers;
@@ -27,6 +27,7 @@ use scry_gpu::Device;
 use scry_gpu::testing::{self, Observed};
 use step::{STEP, null};
 
+/// Opens the null device with a log that counts the commands submitted to it.
 fn observed() -> (Device, Observed) {
     testing::observed(testing::null_info())
 }

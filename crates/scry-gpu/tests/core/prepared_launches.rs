@@ -1,12 +1,12 @@
-//! Launches that are checked once: lifetimes, hazards, devices and failures.
+//! Tests of prepared launches: lifetimes, hazards, devices and failures.
 
 use scry_gpu::testing::{Counts, null_info, observed as observed_as, reporting};
 use scry_gpu::{Device, GpuError, Launch, PreparedLaunch};
 
 use super::{STEP, null, observed};
 
-/// A prepared launch whose kernel and buffers have been dropped.
-fn orphan(gpu: &Device) -> PreparedLaunch {
+/// Returns a prepared launch whose kernel and buffers have no other handle.
+fn prepared_alone(gpu: &Device) -> PreparedLaunch {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap());
     kernel.prepare(&[&a, &b], 64).unwrap()
@@ -14,10 +14,10 @@ fn orphan(gpu: &Device) -> PreparedLaunch {
 
 #[test]
 fn prepared_launch_is_owned_and_shareable() {
-    fn owned<T: Send + Sync + Clone + 'static>(_: &T) {}
+    fn require_owned_and_shareable<T: Send + Sync + Clone + 'static>(_: &T) {}
     let gpu = null();
-    let launch = orphan(&gpu);
-    owned(&launch);
+    let launch = prepared_alone(&gpu);
+    require_owned_and_shareable(&launch);
     drop(gpu);
     let copy = launch.clone();
     std::thread::spawn(move || copy.run()).join().unwrap().unwrap();
@@ -29,32 +29,32 @@ fn prepared_launch_is_owned_and_shareable() {
 fn prepared_launch_keeps_its_memory() {
     let gpu = null();
     let before = gpu.memory_usage().bytes;
-    let launch = orphan(&gpu);
+    let launch = prepared_alone(&gpu);
     gpu.wait().unwrap();
-    let kept = gpu.memory_usage().bytes;
-    assert!(kept >= before + 2 * 256, "{before}, {kept}");
+    let with_launch = gpu.memory_usage().bytes;
+    assert!(with_launch >= before + 2 * 256, "{before}, {with_launch}");
     drop(launch);
-    assert!(gpu.memory_usage().bytes <= kept - 2 * 256);
+    assert!(gpu.memory_usage().bytes <= with_launch - 2 * 256);
 }
 
 #[test]
-fn thousand_adds_have_hazards() {
+fn repeated_prepared_launches_have_barriers() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
     let buffers = [gpu.upload(&[0u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap()];
-    let there = kernel.prepare(&[&buffers[0], &buffers[1]], 64).unwrap();
-    let back = kernel.prepare(&[&buffers[1], &buffers[0]], 64).unwrap();
+    let a_to_b = kernel.prepare(&[&buffers[0], &buffers[1]], 64).unwrap();
+    let b_to_a = kernel.prepare(&[&buffers[1], &buffers[0]], 64).unwrap();
     gpu.wait().unwrap();
     let _ = log.take();
     let mut batch = gpu.batch();
     for _ in 0..500 {
-        batch.run_prepared(&there).unwrap().run_prepared(&back).unwrap();
+        batch.run_prepared(&a_to_b).unwrap().run_prepared(&b_to_a).unwrap();
     }
     batch.submit().unwrap();
     assert_eq!(log.take(), Counts { dispatches: 1000, barriers: 1000, ..Default::default() });
-    // Launches that only share what they read may overlap.
+    // Launches that share only their input need no barriers between them.
     let outputs: Vec<_> = (0..10).map(|_| gpu.upload(&[0u32; 64]).unwrap()).collect();
-    there.run().unwrap();
+    a_to_b.run().unwrap();
     let _ = log.take();
     let mut batch = gpu.batch();
     for output in &outputs {
@@ -86,7 +86,7 @@ fn preparing_checks_the_arguments() {
 #[test]
 fn other_devices_are_rejected() {
     let (gpu, other) = (null(), null());
-    let launch = orphan(&gpu);
+    let launch = prepared_alone(&gpu);
     let mut batch = other.batch();
     let x = other.alloc::<u32>(1).unwrap();
     let error = batch.fill(&x, 1).unwrap().run_prepared(&launch).err().unwrap();
@@ -113,9 +113,9 @@ fn empty_prepared_launch_adds_nothing() {
 }
 
 #[test]
-fn each_copy_reports_its_own_failure() {
+fn failure_names_the_repetition() {
     let (gpu, _log) = reporting(null_info(), &[70]);
-    let launch = orphan(&gpu);
+    let launch = prepared_alone(&gpu);
     let mut batch = gpu.batch();
     for _ in 0..100 {
         batch.run_prepared(&launch).unwrap();
@@ -127,7 +127,7 @@ fn each_copy_reports_its_own_failure() {
 }
 
 #[test]
-fn linearised_and_indirect_launches_are_prepared() {
+fn prepares_linearised_and_indirect_launches() {
     let mut info = null_info();
     info.limits.max_native_workgroups = [8, 8, 8];
     let (gpu, log) = observed_as(info);

@@ -1,11 +1,12 @@
-//! Inputs of replays: the submitted commands and rejected arguments.
+//! Tests of the inputs of replays: the submitted commands and rejected arguments.
 
 use scry_gpu::testing::Counts;
 use scry_gpu::{GpuError, Ticket};
 
 use super::{STEP, null, observed};
 
-fn refused<T>(result: Result<T, GpuError>) -> String {
+/// Returns the text of a range error.
+fn range_error<T>(result: Result<T, GpuError>) -> String {
     match result {
         Err(error @ GpuError::Range(_)) => error.to_string(),
         Err(error) => panic!("{error}"),
@@ -27,10 +28,10 @@ fn inputs_precede_recorded_commands() {
         let (low, high) = (a.slice(..4).unwrap(), a.slice(4..).unwrap());
         let mut inputs = recording.replay_with();
         drop(inputs.write(low, &[1; 4]).unwrap().write(high, &[2; 60]).unwrap().submit().unwrap());
-        // One barrier after the launch before, which reads what is overwritten.
-        let want = Counts { copies: 2, barriers: plain.barriers + 1, ..plain };
-        assert_eq!(log.take(), want);
-        // It is empty now: this is a plain replay.
+        // One more barrier: the previous replay's launch reads what the inputs overwrite.
+        let expected = Counts { copies: 2, barriers: plain.barriers + 1, ..plain };
+        assert_eq!(log.take(), expected);
+        // `inputs` is empty after `submit`: this is a replay without inputs.
         drop(inputs.submit().unwrap());
         assert_eq!(log.take(), plain);
     }
@@ -64,24 +65,24 @@ fn rejects_inputs_of_another_length() {
         recording.replay_with().write(&a, data)?.submit()
     };
     assert_eq!(
-        refused(write(&[7; 2])),
+        range_error(write(&[7; 2])),
         "ReplayInputs::write: 2 elements were given for 3 elements of buffer `a`; help: give as \
          many as there are, or take a slice of the buffer"
     );
-    refused(write(&[7; 4]));
-    refused(write(&[]));
+    range_error(write(&[7; 4]));
+    range_error(write(&[]));
     assert_eq!(log.take(), Counts::default(), "nothing has run");
     assert_eq!(a.download().unwrap(), [1, 2, 3]);
     // A rejected write keeps those before it.
     let mut inputs = recording.replay_with();
     inputs.write(&a, &[4, 5, 6]).unwrap();
-    refused(inputs.write(&a, &[0; 9]));
+    range_error(inputs.write(&a, &[0; 9]));
     drop(inputs.submit().unwrap());
     assert_eq!(a.download().unwrap(), [4, 5, 6]);
 }
 
 #[test]
-fn inputs_without_effect_are_refused() {
+fn rejects_inputs_without_effect() {
     let gpu = null();
     let a = gpu.upload(&[1u32; 8]).unwrap().with_label("a");
     let (b, c) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap().with_label("c"));
@@ -94,34 +95,34 @@ fn inputs_without_effect_are_refused() {
         recording.replay_with().write(a.slice(range)?, &data)?.submit()
     };
     assert_eq!(
-        refused(recording.replay_with().write(&c, &[5; 8])),
+        range_error(recording.replay_with().write(&c, &[5; 8])),
         "ReplayInputs::write: the recording does not use the 8 elements of buffer `c`; help: write \
          elements that it reads"
     );
     assert_eq!(
-        refused(write(3..8)),
+        range_error(write(3..8)),
         "ReplayInputs::write: the recording overwrites some of the 5 elements of buffer `a` before \
          it reads them; help: leave the write, fill or copy of these elements out of the \
          batch that is recorded, and write them for the first replay as well"
     );
-    refused(write(0..8));
-    refused(write(2..4));
+    range_error(write(0..8));
+    range_error(write(2..4));
     drop(write(0..2).unwrap());
     drop(write(4..8).unwrap());
     assert_eq!(a.download().unwrap(), [5, 5, 9, 9, 5, 5, 5, 5]);
-    // Read first, overwritten later: the input is seen. Empty slices are not inputs.
+    // An input that is read before it is overwritten has an effect. Empty slices are not inputs.
     let recording = gpu.batch().copy(&c, &b).unwrap().fill(&c, 0).unwrap().record().unwrap();
     drop(recording.replay_with().write(&c, &[3; 8]).unwrap().submit().unwrap());
     assert_eq!(b.download().unwrap(), [3; 8]);
     let nothing = gpu.alloc::<u8>(0).unwrap();
     recording.replay_with().write(&nothing, &[]).unwrap();
     let empty = gpu.batch().record().unwrap();
-    refused(empty.replay_with().write(&c, &[5; 8]));
+    range_error(empty.replay_with().write(&c, &[5; 8]));
     empty.replay_with().submit().unwrap().wait().unwrap();
-    // A part of the range that is overwritten before it is read is enough.
+    // An input is also rejected if only a part of it is overwritten before it is read.
     let (low, high) = (c.slice(..4).unwrap(), c.slice(4..).unwrap());
     let recording = gpu.batch().copy(low, high).unwrap().record().unwrap();
-    refused(recording.replay_with().write(&c, &[5; 8]));
+    range_error(recording.replay_with().write(&c, &[5; 8]));
     drop(recording.replay_with().write(low, &[6; 4]).unwrap().submit().unwrap());
     assert_eq!(c.download().unwrap(), [6; 8]);
 }

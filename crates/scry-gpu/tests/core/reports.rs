@@ -1,16 +1,17 @@
-//! Launches that report failures: which calls return the error, and that the device stays usable.
+//! Tests of launches that report failures: which calls return the error, and that the device stays
+//! usable.
 
 use scry_gpu::testing::{Counts, Fault, FaultPlan, null_info, reporting, reporting_with_faults};
 use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
 use super::STEP;
 
-/// A device whose launches with these indices fail.
-fn failing(launches: &[u64]) -> Device {
+/// Opens a device whose launches with these indices, from 0, fail.
+fn open_failing(launches: &[u64]) -> Device {
     reporting(null_info(), launches).0
 }
 
-/// The problem of a launch that failed.
+/// Returns what a launch reported, from the error.
 #[track_caller]
 fn problem<T>(result: Result<T>) -> String {
     match result {
@@ -26,8 +27,8 @@ fn problem<T>(result: Result<T>) -> String {
 }
 
 #[test]
-fn whoever_reads_results_is_told() {
-    let gpu = failing(&[1]);
+fn download_reports_launch_failure() {
+    let gpu = open_failing(&[1]);
     let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
@@ -42,7 +43,7 @@ fn whoever_reads_results_is_told() {
 
 #[test]
 fn device_wait_reports_failure_once() {
-    let gpu = failing(&[0]);
+    let gpu = open_failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
     assert_eq!(problem(gpu.wait()), "the launch failed by plan");
@@ -51,7 +52,7 @@ fn device_wait_reports_failure_once() {
 
 #[test]
 fn batch_failure_names_its_launch() {
-    let gpu = failing(&[70]);
+    let gpu = open_failing(&[70]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
     let mut batch = gpu.batch();
@@ -59,7 +60,7 @@ fn batch_failure_names_its_launch() {
         batch.run(&kernel, &[&a, &b], 64).unwrap();
         batch.copy(&b, &a).unwrap();
     }
-    // A rejected step releases its report words.
+    // A rejected launch releases the memory for its report, and has no number.
     batch.run(&kernel, &[&a], 64).err().unwrap();
     let download = batch.download(&b).unwrap();
     let ticket = batch.submit_async().unwrap();
@@ -71,7 +72,7 @@ fn batch_failure_names_its_launch() {
 
 #[test]
 fn each_replay_reports_its_own_failure() {
-    let gpu = failing(&[2, 7]);
+    let gpu = open_failing(&[2, 7]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
     let mut batch = gpu.batch();
@@ -103,7 +104,7 @@ fn timed_and_linearised_launches_report() {
 
 #[test]
 fn memory_waits_report_no_failure() {
-    let gpu = failing(&[0]);
+    let gpu = open_failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
     for _ in 0..600 {
@@ -132,7 +133,7 @@ fn reports_are_zeroed_and_fetched() {
 }
 
 #[test]
-fn kernels_without_reports_cost_nothing() {
+fn kernels_without_reports_add_no_commands() {
     let (gpu, observed) = super::observed();
     let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[1u32; 64]).unwrap()];
     let kernel = gpu.compile(STEP).unwrap();
@@ -142,9 +143,9 @@ fn kernels_without_reports_cost_nothing() {
     assert_eq!((dispatches, copies, fills), (1, 0, 0));
 }
 
-/// A device after a failed launch, that launch's output, and a buffer of sevens.
+/// Returns a device after a failed launch, that launch's output, and an unrelated buffer of sevens.
 fn after_a_failed_launch() -> (Device, Buffer<u32>, Buffer<u32>) {
-    let gpu = failing(&[0]);
+    let gpu = open_failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let other = gpu.upload(&[7u32; 64]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
@@ -153,20 +154,20 @@ fn after_a_failed_launch() -> (Device, Buffer<u32>, Buffer<u32>) {
 }
 
 #[test]
-fn failures_stay_with_their_data() {
+fn unrelated_downloads_report_no_failure() {
     let (_gpu, b, other) = after_a_failed_launch();
-    let elsewhere = std::thread::scope(|scope| {
+    let on_other_thread = std::thread::scope(|scope| {
         let read = scope.spawn(|| (other.download(), b.download()));
         read.join().unwrap()
     });
-    assert_eq!(elsewhere.0.unwrap(), [7; 64]);
-    assert_eq!(problem(elsewhere.1), "the launch failed by plan");
+    assert_eq!(on_other_thread.0.unwrap(), [7; 64]);
+    assert_eq!(problem(on_other_thread.1), "the launch failed by plan");
 }
 
 #[test]
 fn downloads_report_other_threads_failures() {
     let (gpu, b, other) = after_a_failed_launch();
-    let elsewhere = std::thread::scope(|scope| {
+    let on_other_thread = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let mut batch = gpu.batch();
             let downloads = [batch.download(&other).unwrap(), batch.download(&b).unwrap()];
@@ -175,7 +176,7 @@ fn downloads_report_other_threads_failures() {
         });
         read.join().unwrap()
     });
-    let [untouched, failed] = elsewhere;
+    let [untouched, failed] = on_other_thread;
     assert_eq!(untouched.unwrap(), [7; 64]);
     assert_eq!(problem(failed), "the launch failed by plan");
 }
@@ -190,7 +191,7 @@ fn replay_fails_without_its_reports() {
     batch.run(&kernel, &[&a, &b], 64).unwrap();
     let recording = batch.record().unwrap();
     recording.replay().unwrap().wait().unwrap();
-    // The driver calls of a replay; the last one before the wait fetches the reports.
+    // The last driver call of a replay, before the wait, fetches the reports.
     let (before, _) = (plan.calls(), observed.take());
     let ticket = recording.replay().unwrap();
     let calls = plan.calls() - before;

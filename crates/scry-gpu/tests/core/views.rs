@@ -1,10 +1,11 @@
-//! Handles that share memory: clones, owned slices, views of other types, untyped buffers.
+//! Tests of handles that share memory: clones, owned slices, views of other types, untyped buffers.
 
 use scry_gpu::{Buffer, DType, Element, GpuError, UntypedBuffer};
 
 use super::null;
 
-fn refused(result: Result<impl std::fmt::Debug, GpuError>) -> String {
+/// Returns the text of a range or argument error.
+fn error_text(result: Result<impl std::fmt::Debug, GpuError>) -> String {
     match result {
         Err(error @ (GpuError::Range(_) | GpuError::Argument(_))) => error.to_string(),
         other => panic!("{other:?} should have been rejected"),
@@ -32,18 +33,18 @@ fn clones_share_and_duplicates_do_not() {
 fn last_handle_frees_memory() {
     let gpu = null();
     let before = gpu.memory_usage();
-    let held = || gpu.memory_usage().allocations - before.allocations;
+    let new_allocations = || gpu.memory_usage().allocations - before.allocations;
     let buffer = gpu.alloc::<u32>(1000).unwrap();
     let slice = buffer.owned_slice(10..20).unwrap();
     let view = slice.view_as::<u8>().unwrap().untyped();
     drop(buffer);
     drop(slice);
-    assert_eq!(held(), 1);
+    assert_eq!(new_allocations(), 1);
     drop(view);
-    assert_eq!(held(), 0);
+    assert_eq!(new_allocations(), 0);
 }
 
-/// An element with a type of its own, of 12 bytes.
+/// A user-defined element type of 12 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
 #[repr(C)]
 struct Body {
@@ -53,13 +54,13 @@ struct Body {
 
 #[test]
 fn owned_slices_outlive_their_buffers() {
-    fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
+    fn require_shareable<T: Send + Sync + Clone + 'static>(_: &T) {}
     let gpu = null();
     let buffer = gpu.upload(&[0u16, 1, 2, 3, 4, 5]).unwrap();
     let middle = buffer.owned_slice(1..5).unwrap();
     let inner = middle.slice(1..=2).unwrap().to_owned_slice();
     drop((buffer, middle));
-    is_shared(&inner);
+    require_shareable(&inner);
     let inner = std::thread::spawn(move || {
         inner.write_at(1, &[30]).unwrap();
         inner
@@ -99,45 +100,45 @@ fn rejects_views_that_do_not_fit() {
     let gpu = null();
     let bytes = gpu.alloc::<u8>(30).unwrap().with_label("file");
     assert_eq!(
-        refused(bytes.slice(2..6).unwrap().view_as::<u32>().map(|it| it.len())),
+        error_text(bytes.slice(2..6).unwrap().view_as::<u32>().map(|it| it.len())),
         "Slice::view_as: u32 is aligned to 4 bytes, but the view of buffer `file` starts at byte \
          2; help: start the view at a multiple of 4 bytes, or copy the bytes"
     );
     assert_eq!(
-        refused(bytes.view_as::<[f32; 3]>()),
+        error_text(bytes.view_as::<[f32; 3]>()),
         "Buffer::view_as: 30 bytes of buffer `file` are not a multiple of the 12 bytes of [f32; \
          3]; help: view the first 24 of them"
     );
     assert_eq!(
-        refused(bytes.untyped().view_as(DType::F64)),
+        error_text(bytes.untyped().view_as(DType::F64)),
         "UntypedBuffer::view_as: 30 bytes of buffer `file` are not a multiple of the 8 bytes of \
          f64; help: view the first 24 of them"
     );
     assert_eq!(
-        refused(bytes.owned_slice(7..31)),
+        error_text(bytes.owned_slice(7..31)),
         "Buffer::owned_slice: elements 7..31 of buffer `file`, which has 30; help: use a range \
          within 0..30 that does not end before its start"
     );
     assert_eq!(
-        refused(bytes.untyped().view_as(DType::U16).unwrap().slice(3..16)),
+        error_text(bytes.untyped().view_as(DType::U16).unwrap().slice(3..16)),
         "UntypedBuffer::slice: elements 3..16 of buffer `file`, which has 15; help: use a range \
          within 0..15 that does not end before its start"
     );
-    // The view's offset in the memory counts, not its handle's.
+    // The alignment of the offset in the memory counts, not of that in the owned slice.
     let odd = bytes.owned_slice(1..).unwrap();
-    assert!(refused(odd.owned_slice(2..6).unwrap().view_as::<u32>()).contains("at byte 3"));
+    assert!(error_text(odd.owned_slice(2..6).unwrap().view_as::<u32>()).contains("at byte 3"));
     odd.owned_slice(3..7).unwrap().view_as::<u32>().unwrap();
     assert_eq!(
-        refused(bytes.get(30)),
+        error_text(bytes.get(30)),
         "Buffer::get: element 30 of buffer `file`, which has 30; help: give an index from 0 to 29"
     );
     assert!(
-        refused(gpu.alloc::<u8>(0).unwrap().get(0)).ends_with("read a buffer that has elements")
+        error_text(gpu.alloc::<u8>(0).unwrap().get(0)).ends_with("read a buffer that has elements")
     );
 }
 
 #[test]
-fn views_of_nothing_are_empty() {
+fn empty_views_have_no_effect() {
     let gpu = null();
     let buffer = gpu.upload(&[1u32, 2]).unwrap();
     for at in 0..=2 {
@@ -163,15 +164,15 @@ fn rejects_overlapping_copies_through_views() {
     let (src, dst) = (halves.slice(0..8).unwrap(), floats.slice(3..7).unwrap());
     let dst = dst.view_as::<u16>().unwrap();
     assert_eq!(
-        refused(src.copy_to(dst)),
+        error_text(src.copy_to(dst)),
         "Slice::copy_to: source bytes 0..16 and destination bytes 12..28 of buffer `x` overlap; \
          help: copy through another buffer"
     );
     src.copy_to(floats.slice(4..).unwrap().view_as::<u16>().unwrap()).unwrap();
-    assert!(refused(floats.copy_to(&floats.clone())).contains("overlap"));
-    assert!(refused(floats.untyped().copy_to(&floats.untyped())).contains("overlap"));
+    assert!(error_text(floats.copy_to(&floats.clone())).contains("overlap"));
+    assert!(error_text(floats.untyped().copy_to(&floats.untyped())).contains("overlap"));
     let mut batch = gpu.batch();
-    assert!(refused(batch.copy(src, dst).map(|_| ())).contains("overlap"));
+    assert!(error_text(batch.copy(src, dst).map(|_| ())).contains("overlap"));
 }
 
 #[test]
@@ -206,34 +207,34 @@ fn rejects_views_of_another_type() {
     let gpu = null();
     let buffer = gpu.alloc_untyped(DType::F32, 5).unwrap().with_label("w");
     assert_eq!(
-        refused(buffer.typed::<u32>()),
+        error_text(buffer.typed::<u32>()),
         "UntypedBuffer::typed: buffer `w` holds f32, not u32; help: use typed::<f32>(), or \
          reinterpret the bytes: view_as(None), then typed"
     );
-    refused(buffer.typed::<[f32; 4]>());
+    error_text(buffer.typed::<[f32; 4]>());
     assert_eq!(buffer.view_as(None).unwrap().typed::<u32>().unwrap().len(), 5);
     assert_eq!(
-        refused(buffer.view_as(None).unwrap().typed::<[f32; 4]>()),
+        error_text(buffer.view_as(None).unwrap().typed::<[f32; 4]>()),
         "UntypedBuffer::typed: 20 bytes of buffer `w` are not a multiple of the 16 bytes of [f32; \
          4]; help: view the first 16 of them"
     );
     let words = gpu.alloc_untyped(DType::U32, 5).unwrap();
     assert_eq!(
-        refused(buffer.copy_to(&words)),
+        error_text(buffer.copy_to(&words)),
         "UntypedBuffer::copy_to: buffer `w` holds f32, but the buffer holds u32; help: view one as \
          the other's type (UntypedBuffer::view_as)"
     );
     assert_eq!(
-        refused(gpu.upload_bytes(DType::U32, &[0; 7])),
+        error_text(gpu.upload_bytes(DType::U32, &[0; 7])),
         "Device::upload_bytes: 7 bytes are not a multiple of the 4 bytes of u32; help: give \
          4 or 8 bytes"
     );
     assert_eq!(
-        refused(buffer.write_bytes(&[0; 19])),
+        error_text(buffer.write_bytes(&[0; 19])),
         "UntypedBuffer::write_bytes: 19 bytes were given for the 20 bytes of buffer `w`; help: \
          give 20 bytes, or take a slice of the buffer"
     );
-    assert!(refused(buffer.download_bytes_into(&mut [0; 21])).contains("21 bytes"));
+    assert!(error_text(buffer.download_bytes_into(&mut [0; 21])).contains("21 bytes"));
     let huge = gpu.alloc_untyped(DType::F64, usize::MAX).unwrap_err().to_string();
     assert!(huge.contains("18446744073709551615 elements of 8 bytes"), "{huge}");
     let foreign = null().alloc_untyped(DType::F32, 5).unwrap();
@@ -241,7 +242,7 @@ fn rejects_views_of_another_type() {
 }
 
 #[test]
-fn devices_of_buffers_and_kernels() {
+fn buffers_and_kernels_return_their_device() {
     let gpu = null();
     let buffer = gpu.upload(&[1u32; 64]).unwrap();
     let kernel = gpu.compile(super::STEP).unwrap();
@@ -253,14 +254,14 @@ fn devices_of_buffers_and_kernels() {
 }
 
 #[test]
-fn elements_are_computed_from_their_index() {
+fn from_fn_passes_the_index() {
     let gpu = null();
     let buffer = Buffer::from_fn(&gpu, 5, |i| i as i16 - 2).unwrap();
     assert_eq!(buffer.download().unwrap(), [-2, -1, 0, 1, 2]);
     assert!(Buffer::from_fn(&gpu, 0, |_| 1.0f32).unwrap().is_empty());
 }
 
-/// A device is dropped with its last handle, although it has compiled a kernel of its own.
+/// A device that has compiled its own copy kernel is still dropped with its last handle.
 #[test]
 fn copy_kernels_release_their_device() {
     let (gpu, log) = super::observed();
@@ -270,7 +271,7 @@ fn copy_kernels_release_their_device() {
     assert_eq!(log.take().dispatches, 1);
     gpu.wait().unwrap();
     drop((gpu, large));
-    assert!(!log.is_device_dropped(), "a buffer is left");
+    assert!(!log.is_device_dropped(), "a buffer still uses the device");
     drop(copy);
     assert!(log.is_device_dropped());
 }

@@ -1,15 +1,15 @@
-//! The present devices.
+//! The devices that tests run on.
 
 use std::env;
 use std::sync::OnceLock;
 
 use scry_gpu::{BackendKind, Device};
 
-/// Every device that is present, opened once and shared by all tests of the process; with
-/// `SCRY_DEVICE` in the environment the one that it selects.
+/// Returns every available device, or only the one that the environment variable `SCRY_DEVICE`
+/// selects. They are opened once and shared by all tests of the process.
 ///
-/// Names each backend that is skipped and why. With `SCRY_REQUIRE_VULKAN=1` in the environment a
-/// missing Vulkan device fails the test instead, with `SCRY_REQUIRE_CUDA=1` a missing CUDA device.
+/// Prints each backend that is skipped and why. If `SCRY_REQUIRE_VULKAN=1` is set, a missing Vulkan
+/// device fails the test instead; `SCRY_REQUIRE_CUDA=1` does the same for CUDA.
 pub fn devices() -> Vec<Device> {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
     OPEN.get_or_init(open_all).clone()
@@ -41,9 +41,9 @@ fn open_all() -> Vec<Device> {
     devices
 }
 
-/// Fails if the variable requires a device of a backend that has none.
+/// Panics if the environment variable `variable` requires a device of `backend` and there is none.
 fn require(devices: &[Device], backend: BackendKind, variable: &str) {
     let required = env::var(variable).is_ok_and(|value| value != "0");
-    let is_there = devices.iter().any(|device| device.backend_kind() == backend);
-    assert!(is_there || !required, "{variable} is set, but no device of {backend} is present");
+    let is_present = devices.iter().any(|device| device.backend_kind() == backend);
+    assert!(is_present || !required, "{variable} is set, but no device of {backend} is present");
 }

@@ -1,4 +1,4 @@
-//! Support shared by tests: the present devices, data, the repository's path.
+//! Helpers shared by tests: the available devices, random data, the repository's path.
 
 mod devices;
 #[path = "../../examples/shared/root.rs"]
@@ -17,6 +17,6 @@ pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    // An odd 24-bit integer: exact in f32, and its distance from the middle is odd.
+    // Odd 24-bit integers are exact in f32, and none is the midpoint 2^23, which would become 0.
     (0..n).map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0).collect()
 }

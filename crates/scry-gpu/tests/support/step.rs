@@ -1,8 +1,8 @@
-//! The kernel that most tests run, and the device that needs no driver.
+//! The kernel `step`, which many tests run, and the null device, which needs no driver.
 
 use scry_gpu::{BackendKind, Device};
 
-/// Adds one to every element.
+/// A kernel that adds one to every element.
 pub const STEP: &str = "
     @group(0) @binding(0) var<storage, read> input: array<u32>;
     @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -15,7 +15,7 @@ pub const STEP: &str = "
     }
 ";
 
-/// Returns a device that checks everything and computes nothing.
+/// Opens the null device, which validates calls and executes no kernels.
 pub fn null() -> Device {
-    Device::with_backend(BackendKind::Null).expect("the null device is always there")
+    Device::with_backend(BackendKind::Null).expect("the null device is always available")
 }
