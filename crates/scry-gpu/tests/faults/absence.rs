@@ -1,4 +1,4 @@
-//! Fault 29: no GPU, no driver, no loader; each in its own process.
+//! Tests of fault 29: no GPU, no driver, no loader; each in its own process.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,9 +10,8 @@ use scry_gpu::{BackendKind, Device, GpuError, Result};
 use super::child::{Outcome, in_child_with};
 use super::devices::{check_works, null};
 
-/// Checks the error of a program that requests a GPU where there is none.
-fn report() {
-    // Everything without a GPU still works.
+/// Checks the errors where there is no GPU: requests for one fail, and everything else works.
+fn check_without_gpu() {
     check_works(&null());
     let rest = if Device::backends().contains(&BackendKind::Cpu) {
         check_works(&Device::auto().unwrap());
@@ -37,7 +36,7 @@ fn report() {
 
 /// Returns the GPU driver libraries that this process has loaded.
 #[cfg(target_os = "linux")]
-fn loaded() -> Vec<&'static str> {
+fn loaded_gpu_drivers() -> Vec<&'static str> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     ["libvulkan", "libcuda"].into_iter().filter(|library| maps.contains(library)).collect()
 }
@@ -53,18 +52,18 @@ fn opening_the_cpu_loads_no_gpu_driver() {
         check_works(&Device::open("cpu").unwrap());
         check_works(&Device::open("cpu:0").unwrap());
         check_works(&Device::with_backend(BackendKind::Cpu).unwrap());
-        assert_eq!(loaded(), [""; 0]);
+        assert_eq!(loaded_gpu_drivers(), [""; 0]);
         // Listing all devices does load them, if there are any.
         if Device::list().iter().any(|info| info.backend == BackendKind::Vulkan) {
-            assert!(loaded().contains(&"libvulkan"), "the test cannot see libraries");
+            assert!(loaded_gpu_drivers().contains(&"libvulkan"), "the test cannot see libraries");
         }
     });
-    outcome.finished();
+    outcome.assert_finished();
 }
 
 #[test]
-fn a_wrong_variable_is_named() {
-    let name = "absence::a_wrong_variable_is_named";
+fn device_error_names_its_variable() {
+    let name = "absence::device_error_names_its_variable";
     let variable = ("SCRY_DEVICE", OsString::from("vulkan:77"));
     let outcome = in_child_with(name, Duration::from_secs(60), &[variable], || {
         let error = Device::auto().expect_err("the index is beyond the list");
@@ -76,14 +75,14 @@ fn a_wrong_variable_is_named() {
         assert!(error.to_string().starts_with("no device matches `vulkan:77`"), "{error}");
         assert!(!error.to_string().contains("SCRY_DEVICE"), "{error}");
     });
-    let output = outcome.finished();
+    let output = outcome.assert_finished();
     for words in ["SCRY_DEVICE=vulkan:77 matches no device", "help: set SCRY_DEVICE to a device"] {
         assert!(output.contains(words), "`{words}` is not in: {output}");
     }
 }
 
-/// Checks the error of a program that requests CUDA where there is none, but perhaps another GPU.
-fn report_cuda() {
+/// Checks the errors where there is no CUDA device; there may be other devices, which must work.
+fn check_without_cuda() {
     let devices = Device::list();
     assert!(devices.iter().all(|info| info.backend != BackendKind::Cuda), "{devices:?}");
     let rest: Vec<_> =
@@ -101,7 +100,7 @@ fn report_cuda() {
     assert!(!cuda.reason().is_empty() && !cuda.help().is_empty(), "{cuda:?}");
 }
 
-/// Checks that the device is absent, and that the error names the others.
+/// Checks that no device was found, and that the error lists the selectors `others`.
 fn assert_absent(result: Result<Device>, others: &[&str]) {
     match result {
         Err(GpuError::NoDevice(no_device)) => {
@@ -114,8 +113,9 @@ fn assert_absent(result: Result<Device>, others: &[&str]) {
     }
 }
 
-/// Runs `body` in a child whose device selection is determined by these variables and this test.
-fn in_child_without(
+/// Runs `body` in a child with these environment variables. Other variables that require, select or
+/// validate devices have no effect in it.
+fn in_isolated_child(
     name: &str,
     variables: &[(&'static str, OsString)],
     body: impl FnOnce(),
@@ -127,34 +127,34 @@ fn in_child_without(
     in_child_with(name, Duration::from_secs(30), &all, body)
 }
 
-/// A variable that hides GPUs from CUDA, but not from Vulkan.
-fn no_cuda_device() -> (&'static str, OsString) {
+/// Returns the environment variable that hides GPUs from CUDA, but not from Vulkan.
+fn hide_cuda_devices() -> (&'static str, OsString) {
     ("CUDA_VISIBLE_DEVICES", OsString::new())
 }
 
-/// Hides GPUs from Vulkan by these variables, and from CUDA.
-fn without_devices(name: &str, variables: &[(&'static str, OsString)]) -> Outcome {
-    in_child_without(name, &[variables, &[no_cuda_device()]].concat(), report)
+/// Runs [`check_without_gpu`] in a child in which these variables hide GPUs from Vulkan.
+fn run_without_gpus(name: &str, variables: &[(&'static str, OsString)]) -> Outcome {
+    in_isolated_child(name, &[variables, &[hide_cuda_devices()]].concat(), check_without_gpu)
 }
 
-/// Checks that the report says that there is no such device, and contains these words.
-fn assert_absence(outcome: Outcome, words: &[&str]) {
-    tells_of("vulkan", outcome, words);
+/// Checks that the child printed that there is no Vulkan device, and these words.
+fn assert_no_vulkan(outcome: Outcome, words: &[&str]) {
+    assert_no_device("vulkan", outcome, words);
 }
 
-fn tells_of(backend: &str, outcome: Outcome, words: &[&str]) {
+fn assert_no_device(backend: &str, outcome: Outcome, words: &[&str]) {
     assert_output(outcome, &[&[&*format!("no device matches `{backend}`")], words].concat());
 }
 
 fn assert_output(outcome: Outcome, words: &[&str]) {
-    let output = outcome.finished();
+    let output = outcome.assert_finished();
     for word in ["help: "].iter().chain(words) {
         assert!(output.contains(word), "`{word}` is not in: {output}");
     }
 }
 
-/// Creates a folder with files of these names that are invalid or other libraries, and returns the
-/// variable that makes the system find them first.
+/// Creates a folder with libraries of these names, which `make` writes, and returns the environment
+/// variable with which the system finds them before the real ones.
 fn shadowing_files(
     files: &[&str],
     make: impl Fn(&Path) -> std::io::Result<()>,
@@ -167,28 +167,29 @@ fn shadowing_files(
     (folder, path)
 }
 
-/// Hides the Vulkan loader.
-fn without_loader(name: &str, make: impl Fn(&Path) -> std::io::Result<()>) {
+/// Checks the errors while a file that `make` writes hides the Vulkan loader.
+fn check_without_loader(name: &str, make: impl Fn(&Path) -> std::io::Result<()>) {
     let (_folder, path) = shadowing_files(&["libvulkan.so.1"], make);
-    assert_absence(without_devices(name, &[path]), &["vulkan: ", "libvulkan"]);
+    assert_no_vulkan(run_without_gpus(name, &[path]), &["vulkan: ", "libvulkan"]);
 }
 
-/// Hides NVIDIA's driver library; the report must contain these words.
-fn without_libcuda(name: &str, make: impl Fn(&Path) -> std::io::Result<()>, words: &[&str]) {
+/// Checks the errors, which must contain these words, while a file that `make` writes hides
+/// NVIDIA's driver library.
+fn check_without_libcuda(name: &str, make: impl Fn(&Path) -> std::io::Result<()>, words: &[&str]) {
     if fs::exists("/usr/lib/wsl/lib/libcuda.so.1").unwrap_or(false) {
         eprintln!("skipped fault 29, no libcuda: it is at a fixed path, which cannot be shadowed");
         return;
     }
     let (_folder, path) = shadowing_files(&["libcuda.so.1", "libcuda.so"], make);
-    let outcome = in_child_without(name, &[path], report_cuda);
-    tells_of("cuda", outcome, &[&["cuda: ", "libcuda.so.1"], words].concat());
+    let outcome = in_isolated_child(name, &[path], check_without_cuda);
+    assert_no_device("cuda", outcome, &[&["cuda: ", "libcuda.so.1"], words].concat());
 }
 
-fn garbage(path: &Path) -> std::io::Result<()> {
+fn write_garbage(path: &Path) -> std::io::Result<()> {
     fs::write(path, "not a library")
 }
 
-/// Returns a valid library without the functions of Vulkan and CUDA.
+/// Returns the path of a valid library without the functions of Vulkan and CUDA.
 fn other_library() -> Option<&'static str> {
     let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"];
     other.into_iter().find(|path| fs::exists(path).unwrap_or(false))
@@ -197,7 +198,7 @@ fn other_library() -> Option<&'static str> {
 #[test]
 #[cfg(target_os = "linux")]
 fn fault_29_no_loader() {
-    without_loader("absence::fault_29_no_loader", garbage);
+    check_without_loader("absence::fault_29_no_loader", write_garbage);
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn fault_29_invalid_vulkan_loader() {
         eprintln!("skipped fault 29, an invalid loader: no other library was found");
         return;
     };
-    without_loader("absence::fault_29_invalid_vulkan_loader", |path| {
+    check_without_loader("absence::fault_29_invalid_vulkan_loader", |path| {
         std::os::unix::fs::symlink(other, path)
     });
 }
@@ -216,7 +217,7 @@ fn fault_29_invalid_vulkan_loader() {
 #[cfg(target_os = "linux")]
 fn fault_29_no_libcuda() {
     let words = ["could not be opened", "install NVIDIA's driver"];
-    without_libcuda("absence::fault_29_no_libcuda", garbage, &words);
+    check_without_libcuda("absence::fault_29_no_libcuda", write_garbage, &words);
 }
 
 #[test]
@@ -228,27 +229,27 @@ fn fault_29_invalid_libcuda() {
     };
     let make = |path: &Path| std::os::unix::fs::symlink(other, path);
     let words = ["has no function cuDriverGetVersion", "update NVIDIA's driver"];
-    without_libcuda("absence::fault_29_invalid_libcuda", make, &words);
+    check_without_libcuda("absence::fault_29_invalid_libcuda", make, &words);
 }
 
 #[test]
-fn fault_29_cuda_alone_has_no_device() {
-    let name = "absence::fault_29_cuda_alone_has_no_device";
-    let outcome = in_child_without(name, &[no_cuda_device()], report_cuda);
+fn fault_29_no_cuda_device() {
+    let name = "absence::fault_29_no_cuda_device";
+    let outcome = in_isolated_child(name, &[hide_cuda_devices()], check_without_cuda);
     if outcome.output.contains("NVIDIA's driver library could not be opened") {
         println!("skipped fault 29, a driver without CUDA devices: there is no driver");
-        return tells_of("cuda", outcome, &["cuda: ", "install NVIDIA's driver"]);
+        return assert_no_device("cuda", outcome, &["cuda: ", "install NVIDIA's driver"]);
     }
     let words = ["cuda: ", "CUDA_VISIBLE_DEVICES= restricts the visible devices"];
-    tells_of("cuda", outcome, &words);
+    assert_no_device("cuda", outcome, &words);
 }
 
 #[test]
 fn fault_29_no_driver() {
     let nowhere = OsString::from("/nonexistent/icd.json");
     let variables = [("VK_DRIVER_FILES", nowhere.clone()), ("VK_ICD_FILENAMES", nowhere)];
-    assert_absence(
-        without_devices("absence::fault_29_no_driver", &variables),
+    assert_no_vulkan(
+        run_without_gpus("absence::fault_29_no_driver", &variables),
         &["vulkan: ", "Vulkan"],
     );
 }
@@ -263,7 +264,7 @@ fn fault_29_missing_driver_library() {
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_missing_driver_library";
-    assert_absence(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
+    assert_no_vulkan(run_without_gpus(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn fault_29_invalid_vulkan_manifest() {
     let manifest = manifest.into_os_string();
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_invalid_vulkan_manifest";
-    assert_absence(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
+    assert_no_vulkan(run_without_gpus(name, &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
@@ -286,7 +287,7 @@ fn fault_29_backend_selected_by_environment() {
         ("SCRY_DEVICE", OsString::from("vulkan")),
     ];
     let name = "absence::fault_29_backend_selected_by_environment";
-    let outcome = in_child_without(name, &variables, || {
+    let outcome = in_isolated_child(name, &variables, || {
         let rest = Device::list();
         let rest: Vec<_> =
             rest.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();

@@ -1,23 +1,23 @@
-//! The devices of the tests, and the job that most of them run.
+//! The devices of the tests, and the work that most of them run.
 
 use scry_gpu::{BackendKind, Device, Result};
 
 pub use crate::step::{STEP, null};
 pub use crate::support::devices;
 
-/// Every device that is present, and the null device.
+/// Returns every available device, and the null device.
 pub fn devices_and_null() -> Vec<Device> {
     let mut all = devices();
     all.push(null());
     all
 }
 
-/// Returns false for the null device.
-pub fn computes(gpu: &Device) -> bool {
+/// Returns whether the device executes kernels, as all but the null device do.
+pub fn executes_kernels(gpu: &Device) -> bool {
     gpu.backend_kind() != BackendKind::Null
 }
 
-/// Returns the selectors of the present devices and of the null device.
+/// Returns the selectors of the available devices and of the null device.
 pub fn selectors() -> Vec<String> {
     let name = |gpu: &Device| format!("{}:{}", gpu.backend_kind(), gpu.info().index);
     let mut all: Vec<String> = devices().iter().map(name).collect();
@@ -25,18 +25,19 @@ pub fn selectors() -> Vec<String> {
     all
 }
 
-/// Uploads, computes, copies and reads back; panics if the result is wrong.
+/// Runs work as [`try_run_work`] does; panics if a call fails.
 pub fn check_works(gpu: &Device) {
-    try_to_work(gpu).unwrap_or_else(|error| panic!("{gpu:?}: {error}"));
+    try_run_work(gpu).unwrap_or_else(|error| panic!("{gpu:?}: {error}"));
 }
 
-/// Uploads, computes, copies and reads back; panics if the result is wrong.
-pub fn try_to_work(gpu: &Device) -> Result<()> {
+/// Uploads, runs a kernel, copies and downloads. Returns the error of a call that fails; panics if
+/// the data is wrong.
+pub fn try_run_work(gpu: &Device) -> Result<()> {
     let data: Vec<u32> = (0..1000).collect();
     let (a, b, c) = (gpu.upload(&data)?, gpu.alloc::<u32>(1000)?, gpu.alloc::<u32>(1000)?);
     gpu.dispatch(STEP, &[&a, &b], 1000)?;
     b.copy_to(&c)?;
-    let expected: Vec<u32> = match computes(gpu) {
+    let expected: Vec<u32> = match executes_kernels(gpu) {
         true => data.iter().map(|x| x + 1).collect(),
         false => vec![0; 1000],
     };

@@ -1,4 +1,4 @@
-//! Cached kernels: in memory, and on disk for the next process.
+//! Tests of the kernel caches: in memory, and on disk for the next process.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use scry_gpu::{CompileOptions, Device, disk_cache};
 use super::child::in_child_with;
 use super::devices::{STEP, check_works, devices};
 
-fn counted() -> (Device, Arc<FaultPlan>) {
+/// Returns the null device, and a plan without faults that counts its driver calls.
+fn open_counted() -> (Device, Arc<FaultPlan>) {
     let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
     let gpu = open_with_faults("null", &plan).unwrap();
     (gpu, plan)
@@ -19,7 +20,7 @@ fn counted() -> (Device, Arc<FaultPlan>) {
 
 #[test]
 fn second_dispatch_does_not_compile() {
-    let (gpu, plan) = counted();
+    let (gpu, plan) = open_counted();
     let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let calls_of = |work: &dyn Fn()| {
         let before = plan.calls();
@@ -27,11 +28,11 @@ fn second_dispatch_does_not_compile() {
         plan.calls() - before
     };
     let dispatch = || gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
-    // Each is a submission; the first one compiles as well.
+    // Each dispatch is one driver call, the submission; the first one also compiles.
     assert_eq!(calls_of(&dispatch), 2);
     assert_eq!(calls_of(&dispatch), 1);
-    let copy_of_the_text = STEP.to_owned();
-    let same = || gpu.dispatch(&copy_of_the_text, &[&a, &b], 64).unwrap();
+    let same_source = STEP.to_owned();
+    let same = || gpu.dispatch(&same_source, &[&a, &b], 64).unwrap();
     assert_eq!(calls_of(&same), 1);
     assert_eq!(calls_of(&|| drop(gpu.compile(STEP).unwrap())), 0);
     let named = CompileOptions::new().entry("step");
@@ -50,7 +51,7 @@ fn second_dispatch_does_not_compile() {
 
 #[test]
 fn rejected_kernels_are_not_cached() {
-    let (gpu, plan) = counted();
+    let (gpu, plan) = open_counted();
     for _ in 0..3 {
         gpu.compile("fn broken(").unwrap_err();
     }
@@ -58,9 +59,9 @@ fn rejected_kernels_are_not_cached() {
     check_works(&gpu);
 }
 
-/// Runs a child process with the disk cache in `folder`; returns the names and times of its
-/// entries.
-fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
+/// Runs work in a child process with the disk cache in `folder`. Returns the paths and modification
+/// times of the cache's entries.
+fn run_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
     let variables = [("SCRY_CACHE_DIR", folder.as_os_str().to_owned())];
     let output = in_child_with(name, Duration::from_secs(30), &variables, || {
         for gpu in devices() {
@@ -70,28 +71,28 @@ fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::t
             println!("entry {}", entry.path.display());
         }
     })
-    .finished();
+    .assert_finished();
     let paths = output.lines().filter_map(|line| line.strip_prefix("entry "));
-    let stamped = paths.map(|path| {
+    let entries = paths.map(|path| {
         let modified = fs::metadata(path).and_then(|it| it.modified());
         (path.into(), modified.expect("the cache listed the file"))
     });
-    stamped.collect()
+    entries.collect()
 }
 
 #[test]
 fn next_process_uses_disk_cache() {
     let name = "dispatch::next_process_uses_disk_cache";
     let folder = tempfile::tempdir().unwrap();
-    let first = work_with_cache(name, folder.path());
+    let first = run_with_cache(name, folder.path());
     if first.is_empty() {
         for gpu in devices() {
             eprintln!("skipped on {gpu:?}: its driver does not return compiled kernels");
         }
         return;
     }
-    // A valid entry is left unchanged; an invalid one is replaced.
-    let second = work_with_cache(name, folder.path());
+    // Valid entries are left unchanged.
+    let second = run_with_cache(name, folder.path());
     assert_eq!(second, first);
     // Damaged entries are replaced, and the work succeeds.
     for (path, _) in &first {
@@ -100,12 +101,12 @@ fn next_process_uses_disk_cache() {
         bytes[middle] ^= 1;
         fs::write(path, bytes).unwrap();
     }
-    let third = work_with_cache(name, folder.path());
+    let third = run_with_cache(name, folder.path());
     assert_eq!(third.len(), first.len());
     for (path, _) in &third {
-        let rewritten = fs::metadata(path).unwrap().len();
-        assert!(rewritten > 0, "{}", path.display());
+        let size = fs::metadata(path).unwrap().len();
+        assert!(size > 0, "{}", path.display());
     }
-    let fourth = work_with_cache(name, folder.path());
+    let fourth = run_with_cache(name, folder.path());
     assert_eq!(fourth, third, "the replaced entries are used");
 }

@@ -1,4 +1,4 @@
-//! Faults 3, 5 and 26: a driver whose n-th call fails, for every n of a fixed job.
+//! Tests of faults 3, 5, 26 and 28: a driver whose n-th call fails, for each call of a fixed job.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
 use scry_gpu::{Device, GpuError, Result};
 
-use super::devices::{STEP, check_works, computes, devices, null, selectors};
+use super::devices::{STEP, check_works, devices, executes_kernels, null, selectors};
 
-/// A job that makes every kind of call.
-fn job(gpu: &Device) -> Result<Vec<u32>> {
+/// Runs work that makes every kind of driver call, and returns the contents that it downloads.
+fn run_job(gpu: &Device) -> Result<Vec<u32>> {
     let a = gpu.upload(&[1u32; 100])?;
     let b = gpu.alloc::<u32>(100)?;
     let kernel = gpu.compile(STEP)?;
     gpu.run(&kernel, &[&a, &b], 100)?;
-    let seen = b.download()?;
+    let mut all = b.download()?;
     b.fill(3)?;
     let mut batch = gpu.batch();
     batch.copy(&b, &a)?.write(&b, &[4; 100])?;
@@ -28,35 +28,36 @@ fn job(gpu: &Device) -> Result<Vec<u32>> {
     batch.copy(&b, &a)?;
     let recording = batch.record()?;
     recording.replay()?.wait()?;
-    let mut all = seen;
     all.extend(download.get()?);
     all.extend(a.download()?);
     Ok(all)
 }
 
+/// Returns what [`run_job`] returns without a fault.
 fn expected(gpu: &Device) -> Vec<u32> {
-    let parts = if computes(gpu) { [2, 3, 4] } else { [0, 3, 4] };
+    let parts = if executes_kernels(gpu) { [2, 3, 4] } else { [0, 3, 4] };
     parts.map(|value| [value; 100]).concat()
 }
 
-fn open(selector: &str, fault: Fault, n: u64) -> (Device, Arc<FaultPlan>) {
+/// Opens a device whose driver call with index `n` fails.
+fn open_failing(selector: &str, fault: Fault, n: u64) -> (Device, Arc<FaultPlan>) {
     let plan = FaultPlan::new(fault, n);
     let gpu = open_with_faults(selector, &plan).expect("the device opened before");
     (gpu, plan)
 }
 
-/// Minimum number of the job's calls. The actual number varies with timing, because the job polls
-/// the device.
-const FEWEST_CALLS: u64 = 20;
+/// Minimum number of driver calls of the job. The actual number varies, because waits poll the
+/// device.
+const MIN_CALLS: u64 = 20;
 
 /// Calls `check` with devices whose n-th call fails, for each call of the job.
 fn for_each_call(fault: Fault, selector: &str, check: impl Fn(&Device, Result<Vec<u32>>, &str)) {
     for n in 0.. {
-        let (gpu, plan) = open(selector, fault, n);
-        let result = job(&gpu);
+        let (gpu, plan) = open_failing(selector, fault, n);
+        let result = run_job(&gpu);
         if !plan.has_failed() {
             assert_eq!(result.unwrap(), expected(&gpu));
-            assert!(n >= FEWEST_CALLS, "{selector}: only {n} calls");
+            assert!(n >= MIN_CALLS, "{selector}: only {n} calls");
             return;
         }
         check(&gpu, result, &format!("{selector}, call {n}"));
@@ -66,21 +67,21 @@ fn for_each_call(fault: Fault, selector: &str, check: impl Fn(&Device, Result<Ve
 #[test]
 fn fault_03_out_of_memory_at_each_call() {
     for selector in selectors() {
-        let refused = AtomicUsize::new(0);
-        for_each_call(Fault::OutOfMemory, &selector, |gpu, result, place| {
+        let failures = AtomicUsize::new(0);
+        for_each_call(Fault::OutOfMemory, &selector, |gpu, result, context| {
             match result {
-                Err(GpuError::OutOfMemory(_)) => _ = refused.fetch_add(1, Ordering::Relaxed),
+                Err(GpuError::OutOfMemory(_)) => _ = failures.fetch_add(1, Ordering::Relaxed),
                 // Some allocations succeed when they are retried after pending work is done.
-                Ok(values) => assert_eq!(values, expected(gpu), "{place}"),
-                Err(other) => panic!("{place}: {other}"),
+                Ok(values) => assert_eq!(values, expected(gpu), "{context}"),
+                Err(other) => panic!("{context}: {other}"),
             }
-            assert_eq!(job(gpu).unwrap(), expected(gpu), "after {place}");
+            assert_eq!(run_job(gpu).unwrap(), expected(gpu), "after {context}");
             gpu.wait().unwrap();
-            let held = gpu.memory_usage();
-            assert!(held.allocations <= 2, "{place}: more than staging: {held:?}");
+            let usage = gpu.memory_usage();
+            assert!(usage.allocations <= 2, "{context}: more than staging: {usage:?}");
         });
-        let refused = refused.into_inner();
-        assert!(refused > 10, "{selector}: only {refused} calls failed");
+        let failures = failures.into_inner();
+        assert!(failures > 10, "{selector}: only {failures} calls failed");
     }
 }
 
@@ -88,23 +89,23 @@ fn fault_03_out_of_memory_at_each_call() {
 fn fault_05_download_retries_after_out_of_memory() {
     let data: Vec<u32> = (0..5000).collect();
     for selector in selectors() {
-        let mut refused = 0;
-        for later in 0.. {
-            let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
+        let mut failures = 0;
+        for call in 0.. {
+            let (gpu, plan) = open_failing(&selector, Fault::OutOfMemory, u64::MAX);
             let buffer = gpu.upload(&data).unwrap();
-            plan.fail_after(later);
+            plan.fail_after(call);
             let result = buffer.download();
             if !plan.has_failed() {
                 break;
             }
             match result {
-                Err(GpuError::OutOfMemory(_)) => refused += 1,
-                Ok(values) => assert_eq!(values, data, "{selector}, call {later}"),
-                Err(other) => panic!("{selector}, call {later}: {other}"),
+                Err(GpuError::OutOfMemory(_)) => failures += 1,
+                Ok(values) => assert_eq!(values, data, "{selector}, call {call}"),
+                Err(other) => panic!("{selector}, call {call}: {other}"),
             }
-            assert_eq!(buffer.download().unwrap(), data, "{selector}, {later}");
+            assert_eq!(buffer.download().unwrap(), data, "{selector}, {call}");
         }
-        assert!(refused >= 2, "{selector}: only {refused} calls failed");
+        assert!(failures >= 2, "{selector}: only {failures} calls failed");
     }
 }
 
@@ -112,13 +113,13 @@ fn fault_05_download_retries_after_out_of_memory() {
 fn fault_26_device_loss_at_each_call() {
     let is_lost = |result: Result<()>| matches!(result, Err(GpuError::DeviceLost(_)));
     for selector in selectors() {
-        for_each_call(Fault::DeviceLost, &selector, |gpu, result, place| {
-            assert!(is_lost(result.map(|_| ())), "{place}");
-            assert!(is_lost(gpu.alloc::<u32>(1).map(|_| ())), "{place}");
-            assert!(is_lost(gpu.upload(&[1u32]).map(|_| ())), "{place}");
-            assert!(is_lost(gpu.compile(STEP).map(|_| ())), "{place}");
-            assert!(is_lost(gpu.wait()), "{place}");
-            assert!(is_lost(gpu.batch().submit()), "{place}");
+        for_each_call(Fault::DeviceLost, &selector, |gpu, result, context| {
+            assert!(is_lost(result.map(|_| ())), "{context}");
+            assert!(is_lost(gpu.alloc::<u32>(1).map(|_| ())), "{context}");
+            assert!(is_lost(gpu.upload(&[1u32]).map(|_| ())), "{context}");
+            assert!(is_lost(gpu.compile(STEP).map(|_| ())), "{context}");
+            assert!(is_lost(gpu.wait()), "{context}");
+            assert!(is_lost(gpu.batch().submit()), "{context}");
         });
         // A new device can be opened.
         check_works(&Device::open(&selector).unwrap());
@@ -126,9 +127,9 @@ fn fault_26_device_loss_at_each_call() {
 }
 
 #[test]
-fn fault_26_device_loss_wakes_every_waiter() {
-    // The last driver call after the upload: a wait.
-    let (gpu, plan) = open("null", Fault::Hang, 0);
+fn fault_26_hung_device_wakes_every_waiter() {
+    // Every wait hangs.
+    let (gpu, plan) = open_failing("null", Fault::Hang, 0);
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     buffer.fill(2).unwrap();
     gpu.set_time_limit(Some(Duration::from_millis(300)));
@@ -145,13 +146,13 @@ fn fault_26_device_loss_wakes_every_waiter() {
     check_works(&null());
 }
 
-/// Takes time; its result does not matter.
+/// A kernel whose duration is proportional to `rounds`; its result is not used.
 const BUSY: &str = "
-    @group(0) @binding(0) var<storage, read> turns: u32;
+    @group(0) @binding(0) var<storage, read> rounds: u32;
     @group(0) @binding(1) var<storage, read_write> x: array<u32>;
     @compute @workgroup_size(64) fn busy(@builtin(global_invocation_id) id: vec3<u32>) {
         var y = x[id.x];
-        for (var i = 0u; i < turns; i++) {
+        for (var i = 0u; i < rounds; i++) {
             for (var j = 0u; j < 1000u; j++) { y = y * 1664525u + 1013904223u; }
         }
         x[id.x] = y;
@@ -161,22 +162,23 @@ const BUSY: &str = "
 fn keep_busy(gpu: &Device, invocations: usize) {
     let kernel = gpu.compile(BUSY).unwrap();
     let x = gpu.alloc::<u32>(invocations).unwrap();
-    let time = |turns: u32| {
-        let turns = gpu.upload(&[turns]).unwrap();
+    let time = |rounds: u32| {
+        let rounds = gpu.upload(&[rounds]).unwrap();
         let start = Instant::now();
-        gpu.run(&kernel, &[&turns, &x], invocations).unwrap();
+        gpu.run(&kernel, &[&rounds, &x], invocations).unwrap();
         gpu.wait().unwrap();
         start.elapsed()
     };
-    let mut turns = 1u32;
-    let mut took = time(turns);
-    while took < Duration::from_millis(20) && turns < 100_000 {
-        turns *= 4;
-        took = time(turns);
+    // Enough rounds for a measurement.
+    let mut rounds = 1u32;
+    let mut took = time(rounds);
+    while took < Duration::from_millis(20) && rounds < 100_000 {
+        rounds *= 4;
+        took = time(rounds);
     }
-    let turns = f64::from(turns) / took.as_secs_f64();
-    let turns = gpu.upload(&[turns.min(1e6) as u32]).unwrap();
-    gpu.run(&kernel, &[&turns, &x], invocations).unwrap();
+    let rounds_per_second = f64::from(rounds) / took.as_secs_f64();
+    let rounds = gpu.upload(&[rounds_per_second.min(1e6) as u32]).unwrap();
+    gpu.run(&kernel, &[&rounds, &x], invocations).unwrap();
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn fault_26_failed_submission_has_no_effect() {
         let counter = gpu.upload(&[0u32]).unwrap();
         keep_busy(&gpu, INVOCATIONS);
         let done = AtomicBool::new(false);
-        let (mut made, mut interrupted) = (0, 0);
+        let (mut submitted, mut interrupted) = (0, 0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -200,28 +202,28 @@ fn fault_26_failed_submission_has_no_effect() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-            // The host waits if there are too many pending submissions, and is interrupted then.
-            while made < 2000 && interrupted < 5 {
+            // A launch waits while too many submissions are pending; `interrupt` ends that wait.
+            while submitted < 2000 && interrupted < 5 {
                 match gpu.run(&kernel, &[&counter], 1) {
-                    Ok(()) => made += 1,
+                    Ok(()) => submitted += 1,
                     Err(GpuError::Interrupted(_)) => interrupted += 1,
                     Err(other) => panic!("{gpu:?}: {other}"),
                 }
             }
             done.store(true, Ordering::Relaxed);
         });
-        assert_eq!(counter.download().unwrap(), [made], "{gpu:?}, {interrupted} interrupted");
+        assert_eq!(counter.download().unwrap(), [submitted], "{gpu:?}, {interrupted} interrupted");
         if interrupted == 0 {
             println!(
-                "skipped on {gpu:?}: {made} submissions do not exceed the limit of pending work"
+                "skipped on {gpu:?}: {submitted} submissions are below the limit of pending work"
             );
         }
     }
 }
 
 #[test]
-fn fault_03_failed_replay_keeps_zeroed_memory() {
-    let (gpu, plan) = open("null", Fault::OutOfMemory, u64::MAX);
+fn fault_03_failed_replay_keeps_pending_memory() {
+    let (gpu, plan) = open_failing("null", Fault::OutOfMemory, u64::MAX);
     {
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
         let mut batch = gpu.batch();
@@ -231,15 +233,15 @@ fn fault_03_failed_replay_keeps_zeroed_memory() {
         plan.fail_after(1);
         assert!(recording.replay().is_err());
     }
-    assert!(gpu.memory_usage().allocations >= 1, "memory that is being zeroed was freed");
+    assert!(gpu.memory_usage().allocations >= 1, "memory was freed while it was being zeroed");
     gpu.wait().unwrap();
     assert_eq!(gpu.memory_usage().allocations, 0);
 }
 
 #[test]
-fn fault_03_failed_replay_defines_no_memory() {
+fn fault_03_failed_replay_exposes_no_memory() {
     for selector in selectors() {
-        let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
+        let (gpu, plan) = open_failing(&selector, Fault::OutOfMemory, u64::MAX);
         let filled = gpu.alloc::<u32>(16).unwrap();
         let mut batch = gpu.batch();
         batch.fill(&filled, 7).unwrap();
@@ -248,7 +250,7 @@ fn fault_03_failed_replay_defines_no_memory() {
         // fails.
         plan.fail_after(0);
         assert!(recording.replay().is_err(), "{selector}");
-        assert_eq!(filled.download().unwrap(), [0; 16], "{selector}: what was there before");
+        assert_eq!(filled.download().unwrap(), [0; 16], "{selector}: uninitialised memory");
         recording.replay().unwrap().wait().unwrap();
         assert_eq!(filled.download().unwrap(), [7; 16], "{selector}");
     }
@@ -256,17 +258,17 @@ fn fault_03_failed_replay_defines_no_memory() {
 
 #[test]
 fn fault_28_pending_work_is_bounded() {
-    let (gpu, _) = open("null", Fault::Hang, 0);
+    let (gpu, _) = open_failing("null", Fault::Hang, 0);
     let buffer = gpu.alloc::<u32>(4).unwrap();
     gpu.set_time_limit(Some(Duration::from_millis(50)));
-    let mut made = 0;
+    let mut submitted = 0;
     let error = loop {
-        match buffer.fill(made) {
-            Ok(()) => made += 1,
+        match buffer.fill(submitted) {
+            Ok(()) => submitted += 1,
             Err(error) => break error,
         }
-        assert!(made < 100_000, "work in flight is not bounded");
+        assert!(submitted < 100_000, "work in flight is not bounded");
     };
     assert!(matches!(error, GpuError::Timeout(_)), "{error}");
-    assert!(made >= 64, "only {made} submissions fit");
+    assert!(submitted >= 64, "only {submitted} submissions fit");
 }

@@ -1,23 +1,23 @@
-//! Faults 23 and 24: kernels that never end, each in its own process.
+//! Tests of faults 23 and 24: kernels that do not terminate, each in its own process.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use scry_gpu::{BackendKind, Buffer, CompileOptions, Device, GpuError, Kernel, Launch};
 
-use super::child::in_child_alone;
+use super::child::in_exclusive_child;
 use super::devices::{check_works, devices, devices_and_null, null};
 
-/// Tolerance of waits above the time limit.
+/// How much longer than the time limit a wait may take.
 const GRACE: Duration = Duration::from_secs(1);
+/// Time limit of the devices.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Timeout of a child. Where a device is busy with endless work of others, opening another one was
-/// observed to take half a minute: that is the driver's time, not a limit of this library.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Timeout of a child process. While other processes keep a GPU busy with endless work, its driver
+/// can need half a minute to open it again.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Waits until a word is written, which never happens. Mesa's software driver aborts loops after
-/// 65535 iterations in total, so the launch is practically endless as well.
+/// Declarations for kernels that spin until a word of `go` is written, which never happens.
 const SPIN: &str = "
     @group(0) @binding(0) var<storage, read_write> go: array<atomic<u32>>;
     fn wait_for(i: u32) {
@@ -25,58 +25,60 @@ const SPIN: &str = "
     }
 ";
 
-/// Four billion workgroups.
-const ENDLESS: [u32; 3] = [65535, 65535, 1];
+/// Four billion workgroups: practically endless also with Mesa's software driver, which aborts the
+/// loops of an invocation after 65535 iterations.
+const ENDLESS_GRID: [u32; 3] = [65535, 65535, 1];
 
-/// Spins forever in the invocations for which `who` is true.
-fn endless(who: &str) -> String {
+/// Returns a kernel that spins forever in the invocations for which the WGSL expression `condition`
+/// is true.
+fn endless_kernel(condition: &str) -> String {
     format!(
         "{SPIN}
          @compute @workgroup_size(64)
          fn spin(@builtin(local_invocation_index) index: u32) {{
-             if {who} {{ wait_for(0u); }}
+             if {condition} {{ wait_for(0u); }}
          }}"
     )
 }
 
-/// Returns the best device of each backend. Several of one backend may be the same hardware, and
-/// busy.
-fn one_of_each() -> Vec<Device> {
-    let mut each = devices();
-    each.retain(|gpu| gpu.info().index == 0);
-    if each.is_empty() {
+/// Returns the first device of each backend. Others of the backend may be the same hardware, which
+/// an earlier test may keep busy.
+fn first_of_each_backend() -> Vec<Device> {
+    let mut first = devices();
+    first.retain(|gpu| gpu.info().index == 0);
+    if first.is_empty() {
         println!("skipped: no device to hang");
     }
-    each
+    first
 }
 
-/// Opens the same device again. Drivers may fail at times while others keep it busy.
-fn opened_again(shared: &Device) -> Device {
+/// Opens the same device again. Retries, because drivers may fail while the hardware is busy.
+fn reopen(shared: &Device) -> Device {
     let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
     let start = Instant::now();
     loop {
         match Device::open(&selector) {
             Ok(gpu) => return gpu,
-            Err(error) => assert!(start.elapsed() < PATIENCE / 2, "{error}"),
+            Err(error) => assert!(start.elapsed() < TIMEOUT / 2, "{error}"),
         }
         println!("{selector} did not open");
         thread::sleep(LIMIT);
     }
 }
 
-/// Starts endless work on a device.
-fn hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
-    // Not the shared one: it may be abandoned.
-    let gpu = opened_again(shared);
+/// Opens the same device again and starts endless work on it.
+fn open_hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
+    // A device of its own: it may be lost in the test.
+    let gpu = reopen(shared);
     let buffer = gpu.upload(&[0u32; 64]).unwrap();
     let kernel = gpu.compile(source).unwrap();
-    gpu.run(&kernel, &[&buffer], Launch::workgroups(ENDLESS)).unwrap();
+    gpu.run(&kernel, &[&buffer], Launch::workgroups(ENDLESS_GRID)).unwrap();
     (gpu, kernel, buffer)
 }
 
-/// Returns whether the device skips the remaining workgroups of a cancelled launch. GPUs start all
-/// of them, which is too many of them here.
-fn can_end_work(gpu: &Device) -> bool {
+/// Returns whether the device skips the remaining workgroups of a cancelled launch. GPUs start each
+/// of them, which takes too long for [`ENDLESS_GRID`].
+fn skips_cancelled_workgroups(gpu: &Device) -> bool {
     gpu.backend_kind() == BackendKind::Cpu
 }
 
@@ -86,14 +88,14 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// A wait ends with the time limit; then the device stays usable, or reports at once that it is
-/// lost.
-fn ends_with_the_limit(source: &str) {
-    one_of_each().iter().for_each(|gpu| ends_with_the_limit_on(gpu, source));
+/// Checks on each backend that the time limit ends a wait for the endless kernel `source`. After
+/// that the device is usable, or every call fails at once because it is lost.
+fn check_time_limit(source: &str) {
+    first_of_each_backend().iter().for_each(|gpu| check_time_limit_on(gpu, source));
 }
 
-fn ends_with_the_limit_on(shared: &Device, source: &str) {
-    let (gpu, kernel, buffer) = hung(shared, source);
+fn check_time_limit_on(shared: &Device, source: &str) {
+    let (gpu, kernel, buffer) = open_hung(shared, source);
     gpu.set_time_limit(Some(LIMIT));
     let (result, took) = timed(|| buffer.download());
     assert!(matches!(result, Err(GpuError::Timeout(_))), "{result:?}");
@@ -109,22 +111,22 @@ fn ends_with_the_limit_on(shared: &Device, source: &str) {
     });
     assert!(took < Duration::from_millis(200), "{took:?}");
     for result in results {
-        match can_end_work(&gpu) {
+        match skips_cancelled_workgroups(&gpu) {
             true => result.unwrap(),
             false => assert!(matches!(result, Err(GpuError::DeviceLost(_))), "{result:?}"),
         }
     }
-    if can_end_work(&gpu) {
-        goes_on(&gpu, &kernel, &buffer);
+    if skips_cancelled_workgroups(&gpu) {
+        check_usable_after_cancellation(&gpu, &kernel, &buffer);
     }
     let ((), took) = timed(|| drop((buffer, kernel, gpu)));
     assert!(took < GRACE, "the drop of a device after its time limit took {took:?}");
-    println!("hung and came back");
 }
 
-/// Work submitted after the cancelled work runs, hangs, and is cancelled as well.
-fn goes_on(gpu: &Device, kernel: &Kernel, buffer: &Buffer<u32>) {
-    // The probe that `ends_with_the_limit_on` started.
+/// Checks that a device whose endless launch was cancelled cancels the next one too, and then
+/// works.
+fn check_usable_after_cancellation(gpu: &Device, kernel: &Kernel, buffer: &Buffer<u32>) {
+    // The launch of one invocation by `check_time_limit_on` spins as well.
     let result = gpu.wait();
     assert!(matches!(result, Err(GpuError::Timeout(_))), "{result:?}");
     check_works(gpu);
@@ -136,19 +138,19 @@ fn goes_on(gpu: &Device, kernel: &Kernel, buffer: &Buffer<u32>) {
 }
 
 #[test]
-fn fault_23_an_endless_loop() {
-    let name = "hang::fault_23_an_endless_loop";
-    in_child_alone(name, PATIENCE, || ends_with_the_limit(&endless("true")));
+fn fault_23_endless_loop() {
+    let name = "hang::fault_23_endless_loop";
+    in_exclusive_child(name, TIMEOUT, || check_time_limit(&endless_kernel("true")));
 }
 
 #[test]
-fn fault_23_an_endless_loop_in_one_invocation() {
-    let name = "hang::fault_23_an_endless_loop_in_one_invocation";
-    in_child_alone(name, PATIENCE, || ends_with_the_limit(&endless("index == 13u")));
+fn fault_23_endless_loop_in_one_invocation() {
+    let name = "hang::fault_23_endless_loop_in_one_invocation";
+    in_exclusive_child(name, TIMEOUT, || check_time_limit(&endless_kernel("index == 13u")));
 }
 
 #[test]
-fn fault_23_barrier_behind_endless_loop() {
+fn fault_23_barrier_after_endless_loop() {
     let source = "
         @compute @workgroup_size(64)
         fn spin(@builtin(local_invocation_index) index: u32) {
@@ -157,8 +159,8 @@ fn fault_23_barrier_behind_endless_loop() {
             atomicAdd(&go[2], 1u);
         }";
     let source = format!("{SPIN}{source}");
-    let name = "hang::fault_23_barrier_behind_endless_loop";
-    in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
+    let name = "hang::fault_23_barrier_after_endless_loop";
+    in_exclusive_child(name, TIMEOUT, || check_time_limit(&source));
 }
 
 #[test]
@@ -166,16 +168,16 @@ fn fault_23_practically_endless_loops() {
     let source = "
         @compute @workgroup_size(64)
         fn count(@builtin(local_invocation_index) index: u32) {
-            let turns = select(4000000000u, 1u, atomicLoad(&go[0]) != 0u);
+            let n = select(4000000000u, 1u, atomicLoad(&go[0]) != 0u);
             var x = index;
-            for (var i = 0u; i < turns; i++) {
-                for (var j = 0u; j < turns; j++) { x = x * 1664525u + 1013904223u; }
+            for (var i = 0u; i < n; i++) {
+                for (var j = 0u; j < n; j++) { x = x * 1664525u + 1013904223u; }
             }
             atomicStore(&go[2], x);
         }";
     let source = format!("{SPIN}{source}");
     let name = "hang::fault_23_practically_endless_loops";
-    in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
+    in_exclusive_child(name, TIMEOUT, || check_time_limit(&source));
 }
 
 #[test]
@@ -191,19 +193,22 @@ fn fault_23_endless_loops_are_cancelled() {
             }
         }";
     let name = "hang::fault_23_endless_loops_are_cancelled";
-    in_child_alone(name, PATIENCE, || {
+    in_exclusive_child(name, TIMEOUT, || {
         let with_barriers = format!("{SPIN}{with_barriers}");
-        for gpu in one_of_each() {
-            for source in [endless("true"), endless("index == 13u"), with_barriers.clone()] {
-                endless_loop_is_cancelled(&gpu, &source);
+        for gpu in first_of_each_backend() {
+            for source in
+                [endless_kernel("true"), endless_kernel("index == 13u"), with_barriers.clone()]
+            {
+                check_loops_are_cancelled(&gpu, &source);
             }
         }
     });
 }
 
-/// Every backend cancels endless loops of a launch of moderate size, and the device stays usable.
-fn endless_loop_is_cancelled(shared: &Device, source: &str) {
-    let gpu = opened_again(shared);
+/// Checks that a launch of moderate size with endless loops is cancelled, and that the device stays
+/// usable.
+fn check_loops_are_cancelled(shared: &Device, source: &str) {
+    let gpu = reopen(shared);
     let buffer = gpu.upload(&[0u32; 64]).unwrap();
     let kernel = gpu.compile(source).unwrap();
     let limit = Duration::from_millis(200);
@@ -222,14 +227,14 @@ fn endless_loop_is_cancelled(shared: &Device, source: &str) {
 }
 
 #[test]
-fn fault_23_dropping_a_hung_device() {
-    let name = "hang::fault_23_dropping_a_hung_device";
-    in_child_alone(name, PATIENCE, || {
-        for gpu in one_of_each() {
-            let hung = hung(&gpu, &endless("true"));
+fn fault_23_hung_device_can_be_dropped() {
+    let name = "hang::fault_23_hung_device_can_be_dropped";
+    in_exclusive_child(name, TIMEOUT, || {
+        for gpu in first_of_each_backend() {
+            let hung = open_hung(&gpu, &endless_kernel("true"));
             let ((), took) = timed(|| drop(hung));
-            let patience = Duration::from_secs(if can_end_work(&gpu) { 1 } else { 10 });
-            assert!(took < patience, "{gpu:?}: {took:?}");
+            let max = Duration::from_secs(if skips_cancelled_workgroups(&gpu) { 1 } else { 10 });
+            assert!(took < max, "{gpu:?}: {took:?}");
         }
     });
 }
@@ -237,16 +242,16 @@ fn fault_23_dropping_a_hung_device() {
 #[test]
 fn fault_23_every_waiting_thread_gets_error() {
     let name = "hang::fault_23_every_waiting_thread_gets_error";
-    in_child_alone(name, PATIENCE, || {
-        one_of_each().iter().for_each(every_waiting_thread_gets_error);
-        // Devices on other hardware are not affected. The same hardware may still be busy, also for
-        // a newly opened device.
+    in_exclusive_child(name, TIMEOUT, || {
+        first_of_each_backend().iter().for_each(check_every_waiter_gets_error);
+        // Other devices are not affected. (The same hardware may still be busy, so it is not
+        // tried.)
         check_works(&null());
     });
 }
 
-fn every_waiting_thread_gets_error(shared: &Device) {
-    let (gpu, _kernel, buffer) = hung(shared, &endless("true"));
+fn check_every_waiter_gets_error(shared: &Device) {
+    let (gpu, _kernel, buffer) = open_hung(shared, &endless_kernel("true"));
     let interrupted = thread::scope(|scope| {
         let waiting = scope.spawn(|| gpu.wait());
         thread::sleep(Duration::from_millis(100));
@@ -255,7 +260,7 @@ fn every_waiting_thread_gets_error(shared: &Device) {
     });
     assert!(matches!(interrupted, Err(GpuError::Interrupted(_))), "{interrupted:?}");
     gpu.set_time_limit(Some(LIMIT));
-    let (ended, took) = timed(|| {
+    let (results, took) = timed(|| {
         thread::scope(|scope| {
             let waiting: Vec<_> = (0..6)
                 .map(|i| {
@@ -266,44 +271,45 @@ fn every_waiting_thread_gets_error(shared: &Device) {
                     })
                 })
                 .collect();
-            let ended = waiting.into_iter().map(|thread| thread.join().unwrap());
-            ended.collect::<Vec<_>>()
+            let results = waiting.into_iter().map(|thread| thread.join().unwrap());
+            results.collect::<Vec<_>>()
         })
     });
     assert!(took < LIMIT + GRACE, "{took:?}");
-    let output = |result: &Result<(), GpuError>| {
+    let is_expected = |result: &Result<(), GpuError>| {
         matches!(result, Err(GpuError::Timeout(_) | GpuError::DeviceLost(_)))
     };
-    assert!(ended.iter().all(output), "{ended:?}");
-    if can_end_work(&gpu) {
+    assert!(results.iter().all(is_expected), "{results:?}");
+    if skips_cancelled_workgroups(&gpu) {
         check_works(&gpu);
     }
 }
 
-/// Runs a kernel that may end: either it does, or the wait times out, or the driver aborts its
-/// loops and the wait reports that.
-fn ends_or_times_out(source: &str, invocations: u32) {
+/// Runs a kernel that may terminate. Checks that it does, or that the wait times out, or that the
+/// driver aborts its loops and the wait reports that.
+fn check_ends_or_times_out(source: &str, invocations: u32) {
     for shared in devices() {
-        let gpu = opened_again(&shared);
+        let gpu = reopen(&shared);
         let buffer = gpu.upload(&[0u32; 64]).unwrap();
         gpu.set_time_limit(Some(2 * LIMIT));
         let kernel = gpu.compile(source).unwrap();
         gpu.run(&kernel, &[&buffer], invocations).unwrap();
         let (result, took) = timed(|| gpu.wait());
         println!("{gpu:?}: {result:?} after {took:?}");
-        let cuts = gpu.info().workarounds.iter().any(|it| it.name == "report-aborted-loops");
-        let is_told = match &result {
+        let aborts_loops =
+            gpu.info().workarounds.iter().any(|it| it.name == "report-aborted-loops");
+        let is_expected = match &result {
             Ok(()) | Err(GpuError::Timeout(_)) => true,
-            Err(GpuError::Kernel(_)) => cuts,
+            Err(GpuError::Kernel(_)) => aborts_loops,
             Err(_) => false,
         };
-        assert!(is_told, "{result:?}");
+        assert!(is_expected, "{result:?}");
         assert!(took < 2 * LIMIT + GRACE, "{took:?}");
     }
 }
 
 #[test]
-fn fault_24_a_barrier_in_non_uniform_control_flow() {
+fn fault_24_barrier_in_non_uniform_control() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<atomic<u32>>;
         var<workgroup> shared_word: u32;
@@ -337,7 +343,7 @@ fn fault_24_a_barrier_in_non_uniform_control_flow() {
 }
 
 #[test]
-fn fault_24_workgroups_waiting_for_later_ones() {
+fn fault_24_workgroups_wait_for_later_ones() {
     // Workgroup i waits for workgroup i + 1: ends only if all of them are resident.
     let source = "
         @compute @workgroup_size(1)
@@ -346,12 +352,12 @@ fn fault_24_workgroups_waiting_for_later_ones() {
             atomicStore(&go[id.x], 1u);
         }";
     let source = format!("{SPIN}{source}");
-    let name = "hang::fault_24_workgroups_waiting_for_later_ones";
-    in_child_alone(name, PATIENCE, || ends_or_times_out(&source, 60));
+    let name = "hang::fault_24_workgroups_wait_for_later_ones";
+    in_exclusive_child(name, TIMEOUT, || check_ends_or_times_out(&source, 60));
 }
 
 #[test]
-fn fault_24_a_spin_lock_between_workgroups() {
+fn fault_24_spin_lock_between_workgroups() {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<atomic<u32>>;
         @compute @workgroup_size(1)
@@ -361,6 +367,6 @@ fn fault_24_a_spin_lock_between_workgroups() {
             atomicStore(&x[1], old + 1u);
             atomicStore(&x[0], 0u);
         }";
-    let name = "hang::fault_24_a_spin_lock_between_workgroups";
-    in_child_alone(name, PATIENCE, || ends_or_times_out(source, 64));
+    let name = "hang::fault_24_spin_lock_between_workgroups";
+    in_exclusive_child(name, TIMEOUT, || check_ends_or_times_out(source, 64));
 }

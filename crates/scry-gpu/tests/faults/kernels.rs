@@ -1,4 +1,4 @@
-//! Faults 8 to 14: sources that are wrong, too demanding, or huge, on each device.
+//! Tests of faults 8 to 14: sources that are invalid, above a limit, or huge, on each device.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,19 +11,19 @@ use scry_ir::ShaderErrorKind;
 use super::devices::{STEP, check_works, devices, devices_and_null, null};
 use crate::support::root;
 
-/// Returns the error of a rejected source.
-fn refused(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {
+/// Returns the error with which `gpu` rejects the source.
+fn compile_error(gpu: &Device, source: &str, options: &CompileOptions) -> GpuError {
     match gpu.compile_with(source, options) {
         Err(error) => error,
         Ok(kernel) => panic!("{gpu:?} compiles {kernel:?} from {source}"),
     }
 }
 
-/// Checks that all devices reject a source with the same words and for a reason of this kind.
-fn refused_alike(source: &str, options: &CompileOptions, kind: &ShaderErrorKind) -> String {
+/// Checks that all devices reject the source with the same error of this kind; returns its text.
+fn assert_rejected_alike(source: &str, options: &CompileOptions, kind: &ShaderErrorKind) -> String {
     let mut messages = Vec::new();
     for gpu in devices_and_null() {
-        let error = refused(&gpu, source, options);
+        let error = compile_error(&gpu, source, options);
         let GpuError::Shader(shader) = &error else {
             panic!("{gpu:?}: {error:?}");
         };
@@ -34,7 +34,7 @@ fn refused_alike(source: &str, options: &CompileOptions, kind: &ShaderErrorKind)
     messages.swap_remove(0)
 }
 
-fn plain() -> CompileOptions {
+fn default_options() -> CompileOptions {
     CompileOptions::new()
 }
 
@@ -49,25 +49,25 @@ fn fault_08_prefix_errors_have_a_location() {
             assert!(matches!(error, GpuError::Shader(_)), "{end}: {error}");
         }
     }
-    for odd in ["\0", "\u{feff}", "\u{feff}fn", "(((((((", "\u{202e}", "/*"] {
-        let error = refused(&gpu, odd, &plain());
-        assert!(matches!(error, GpuError::Shader(_)), "{odd:?}: {error}");
+    for source in ["\0", "\u{feff}", "\u{feff}fn", "(((((((", "\u{202e}", "/*"] {
+        let error = compile_error(&gpu, source, &default_options());
+        assert!(matches!(error, GpuError::Shader(_)), "{source:?}: {error}");
     }
     check_works(&gpu);
 }
 
 #[test]
-fn fault_09_missing_or_ambiguous_entry_points() {
+fn fault_09_missing_or_ambiguous_entry_point() {
     let entry = ShaderErrorKind::EntryPoint;
-    refused_alike("fn helper() {}", &plain(), &entry);
-    refused_alike("", &plain(), &entry);
+    assert_rejected_alike("fn helper() {}", &default_options(), &entry);
+    assert_rejected_alike("", &default_options(), &entry);
     let two = "@compute @workgroup_size(1) fn one() {} @compute @workgroup_size(1) fn two() {}";
-    let message = refused_alike(two, &plain(), &entry);
+    let message = assert_rejected_alike(two, &default_options(), &entry);
     assert!(message.contains("one") && message.contains("two"), "{message}");
-    let message = refused_alike(two, &plain().entry("three"), &entry);
+    let message = assert_rejected_alike(two, &default_options().entry("three"), &entry);
     assert!(message.contains("three") && message.contains("one"), "{message}");
     let vertex = "@vertex fn corner() -> @builtin(position) vec4<f32> { return vec4<f32>(); }";
-    refused_alike(vertex, &plain(), &entry);
+    assert_rejected_alike(vertex, &default_options(), &entry);
     for gpu in devices_and_null() {
         assert_eq!(gpu.compile_named(two, "two").unwrap().entry_point(), "two");
     }
@@ -78,12 +78,12 @@ fn fault_10_graphics_constructs_are_rejected() {
     let texture = "
         @group(0) @binding(0) var picture: texture_2d<f32>;
         @compute @workgroup_size(1) fn look() { let size = textureDimensions(picture); }";
-    let message = refused_alike(texture, &plain(), &ShaderErrorKind::NotCompute);
+    let message = assert_rejected_alike(texture, &default_options(), &ShaderErrorKind::NotCompute);
     assert!(message.contains("texture"), "{message}");
 }
 
-/// A kernel that uses a feature.
-fn using(feature: Features) -> String {
+/// Returns the source of a kernel that uses the feature.
+fn kernel_using(feature: Features) -> String {
     let (enable, statement) = if feature == Features::F16 {
         ("enable f16;", "x[0] = u32(f16(x[1]) * 2h);")
     } else if feature == Features::F64 {
@@ -109,12 +109,12 @@ fn fault_10_missing_features_are_named() {
     for gpu in all {
         let features = [Features::F16, Features::F64, Features::I64, Features::SUBGROUPS];
         for feature in features {
-            let source = using(feature);
+            let source = kernel_using(feature);
             if gpu.info().features.contains(feature) {
                 gpu.compile(&source).unwrap();
                 continue;
             }
-            match refused(&gpu, &source, &plain()) {
+            match compile_error(&gpu, &source, &default_options()) {
                 GpuError::Unsupported(error) => {
                     assert_eq!((error.kernel(), error.features()), ("use_it", feature));
                     assert!(!error.help().is_empty());
@@ -131,13 +131,13 @@ fn fault_11_invalid_workgroup_sizes() {
     let sized = |size: &str| format!("@compute @workgroup_size({size}) fn sized() {{}}");
     for gpu in devices_and_null() {
         for size in ["0", "1, 0", "4, 4, 0"] {
-            let error = refused(&gpu, &sized(size), &plain());
+            let error = compile_error(&gpu, &sized(size), &default_options());
             assert!(matches!(error, GpuError::Shader(_)), "{gpu:?}, {size}: {error}");
         }
         let limits = gpu.info().limits;
         let [x, y, z] = limits.max_workgroup_size.map(u64::from);
-        let most = u64::from(limits.max_workgroup_invocations);
-        let limit_of = |size: &str| match refused(&gpu, &sized(size), &plain()) {
+        let max = u64::from(limits.max_workgroup_invocations);
+        let limit_of = |size: &str| match compile_error(&gpu, &sized(size), &default_options()) {
             GpuError::TooLarge(error) => error.limit_name(),
             other => panic!("{gpu:?}, {size}: {other}"),
         };
@@ -145,7 +145,7 @@ fn fault_11_invalid_workgroup_sizes() {
             let name = limit_of(&size);
             assert!(name.starts_with("max_workgroup_"), "{size}: {name}");
         }
-        if x * y > most {
+        if x * y > max {
             assert_eq!(limit_of(&format!("{x}, {y}")), "max_workgroup_invocations");
         }
     }
@@ -159,14 +159,14 @@ fn fault_11_workgroup_memory_beyond_the_limit() {
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @compute @workgroup_size(1) fn keep() { words[x[0]] = x[1]; x[2] = words[x[3]]; }";
     for gpu in devices_and_null() {
-        let most = gpu.info().limits.max_workgroup_memory;
+        let max = gpu.info().limits.max_workgroup_memory;
         gpu.compile(source).unwrap();
-        let too_many = plain().set("WORDS", f64::from(most / 4 + 1));
-        match refused(&gpu, source, &too_many) {
+        let too_many = default_options().set("WORDS", f64::from(max / 4 + 1));
+        match compile_error(&gpu, source, &too_many) {
             GpuError::TooLarge(error) => assert_eq!(error.limit_name(), "max_workgroup_memory"),
             other => panic!("{gpu:?}: {other}"),
         }
-        let none = refused(&gpu, source, &plain().set("WORDS", 0.0));
+        let none = compile_error(&gpu, source, &default_options().set("WORDS", 0.0));
         assert!(matches!(none, GpuError::Shader(_)), "{none}");
     }
 }
@@ -182,10 +182,11 @@ fn fault_12_invalid_overrides() {
             if flag { x[0] = f32(count) * factor; }
         }";
     let kind = ShaderErrorKind::Override;
-    let given = |name: &str, value: f64| plain().set("count", 1.0).set(name, value);
-    let message = refused_alike(source, &plain(), &kind);
+    let options_with =
+        |name: &str, value: f64| default_options().set("count", 1.0).set(name, value);
+    let message = assert_rejected_alike(source, &default_options(), &kind);
     assert!(message.contains("count"), "{message}");
-    let message = refused_alike(source, &given("conut", 2.0), &kind);
+    let message = assert_rejected_alike(source, &options_with("conut", 2.0), &kind);
     assert!(message.contains("conut"), "{message}");
     for (name, value) in [
         ("count", -1.0),
@@ -201,19 +202,19 @@ fn fault_12_invalid_overrides() {
         ("8", 1.0),
     ] {
         let options = match name {
-            "count" => plain().set(name, value),
-            _ => given(name, value),
+            "count" => default_options().set(name, value),
+            _ => options_with(name, value),
         };
-        let message = refused_alike(source, &options, &kind);
+        let message = assert_rejected_alike(source, &options, &kind);
         assert!(message.contains(name) || message.contains("flag"), "{name} = {value}: {message}");
     }
     for gpu in devices_and_null() {
-        gpu.compile_with(source, &given("factor", -0.5).set("7", 0.0)).unwrap();
+        gpu.compile_with(source, &options_with("factor", -0.5).set("7", 0.0)).unwrap();
     }
 }
 
 #[test]
-fn fault_13_arithmetic_that_traps_elsewhere() {
+fn fault_13_invalid_arithmetic_is_defined() {
     let source = "
         @group(0) @binding(0) var<storage, read> i: array<i32>;
         @group(0) @binding(1) var<storage, read> f: array<f32>;
@@ -250,17 +251,17 @@ fn fault_13_arithmetic_that_traps_elsewhere() {
         assert!(largest(o[8]) && largest(o[9]), "{gpu:?}: {o:?}");
         assert!([u32::MAX, 4_294_967_040].contains(&(o[10] as u32)), "{gpu:?}: {o:?}");
         assert_eq!(o[11], 0, "{gpu:?}: {o:?}");
-        // WGSL leaves the conversion of NaN undefined.
+        // `o[12]` and `o[13]` may be anything: WGSL leaves the conversion of NaN undefined.
         assert_eq!(o[14..], [i32::MIN, i32::MIN], "{gpu:?}");
         check_works(&gpu);
     }
 }
 
-/// The time limit of a compilation, also on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+/// Maximum duration of a compilation, with a margin for a busy machine.
+const MAX_COMPILATION: Duration = Duration::from_secs(60);
 
-/// Compiles, or is rejected as too complex, within the time limit.
-fn is_bounded(gpu: &Device, what: &str, source: &str) {
+/// Checks that the source compiles or is rejected as too complex, within [`MAX_COMPILATION`].
+fn assert_finishes(gpu: &Device, what: &str, source: &str) {
     let start = Instant::now();
     match gpu.compile(source) {
         Ok(_) => {}
@@ -269,9 +270,10 @@ fn is_bounded(gpu: &Device, what: &str, source: &str) {
     }
     let took = start.elapsed();
     println!("{gpu:?}, {what}: {took:?}");
-    assert!(took < LONG, "{gpu:?}, {what}: {took:?}");
+    assert!(took < MAX_COMPILATION, "{gpu:?}, {what}: {took:?}");
 }
 
+/// Returns the source of a kernel with these module-scope items and statements.
 fn kernel(items: &str, body: &str) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n{items}
@@ -289,33 +291,34 @@ fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
 
 #[test]
 fn fault_14_huge_sources_finish_in_time() {
-    let part = if std::env::var_os("SCRY_SOAK").is_some() { 1 } else { 10 };
+    // Without `SCRY_SOAK` the sources are a tenth of the size.
+    let divisor = if std::env::var_os("SCRY_SOAK").is_some() { 1 } else { 10 };
     let gpu = null();
     let comments = format!("/*{}*/", "x".repeat(1 << 20));
-    is_bounded(&gpu, "a comment of 1 MiB", &kernel(&comments, "x[0] = 1u;"));
+    assert_finishes(&gpu, "a comment of 1 MiB", &kernel(&comments, "x[0] = 1u;"));
     let functions =
-        lines(10_000 / part, |i| format!("fn f{i}(x: u32) -> u32 {{ return x + {i}u; }}"));
-    is_bounded(&gpu, "functions", &kernel(&functions, "x[0] = f7(x[1]);"));
-    let calls = lines(1000 / part, |i| match i {
+        lines(10_000 / divisor, |i| format!("fn f{i}(x: u32) -> u32 {{ return x + {i}u; }}"));
+    assert_finishes(&gpu, "functions", &kernel(&functions, "x[0] = f7(x[1]);"));
+    let calls = lines(1000 / divisor, |i| match i {
         0 => "fn f0(x: u32) -> u32 { return x; }".to_owned(),
         i => format!("fn f{i}(x: u32) -> u32 {{ return f{0}(x) + f{0}(x + 1u); }}", i - 1),
     });
     for gpu in devices_and_null() {
         gpu.compile(&kernel(&calls, "x[0] = f9(x[1]);")).unwrap();
         // Drivers would inline 2^99 calls.
-        match refused(&gpu, &kernel(&calls, "x[0] = f99(x[1]);"), &plain()) {
+        match compile_error(&gpu, &kernel(&calls, "x[0] = f99(x[1]);"), &default_options()) {
             GpuError::Shader(error) => assert_eq!(error.kind, ShaderErrorKind::TooComplex),
             other => panic!("{gpu:?}: {other}"),
         }
     }
-    let statements = lines(100_000 / part, |i| format!("x[{}u] = x[{}u] + 1u;", i % 97, i % 89));
-    is_bounded(&gpu, "statements", &kernel("", &statements));
-    let live = lines(4000 / part, |i| format!("let v{i} = x[{i}u] * {i}u;"));
-    let sum = lines(4000 / part, |i| format!("x[{i}u] = v{i};"));
+    let statements = lines(100_000 / divisor, |i| format!("x[{}u] = x[{}u] + 1u;", i % 97, i % 89));
+    assert_finishes(&gpu, "statements", &kernel("", &statements));
+    let live = lines(4000 / divisor, |i| format!("let v{i} = x[{i}u] * {i}u;"));
+    let sum = lines(4000 / divisor, |i| format!("x[{i}u] = v{i};"));
     let live = kernel("", &(live + &sum));
-    is_bounded(&gpu, "live values", &live);
+    assert_finishes(&gpu, "live values", &live);
     for gpu in devices() {
-        is_bounded(&gpu, "live values", &live);
+        assert_finishes(&gpu, "live values", &live);
         check_works(&gpu);
     }
     assert!(gpu.compile(STEP).is_ok());

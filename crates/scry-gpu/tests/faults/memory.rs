@@ -1,4 +1,4 @@
-//! Faults 2, 4 and 6: exhausted memory and odd sizes.
+//! Tests of faults 2, 4 and 6: exhausted memory, odd sizes and oversized buffers.
 
 use scry_gpu::testing::{Fault, FaultPlan, null_info, observed, open_with_faults};
 use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
@@ -7,21 +7,21 @@ use super::devices::{STEP, check_works, devices, devices_and_null, selectors};
 
 const MIB: usize = 1 << 20;
 
-/// Allocates until memory is exhausted, or `most` buffers; returns whether it was exhausted.
-fn fill_up(gpu: &Device, bytes: usize, most: usize) -> (Vec<Buffer<u8>>, bool) {
-    let mut held = Vec::new();
-    while held.len() < most {
+/// Allocates up to `max_buffers` buffers; returns them, and whether memory was exhausted.
+fn allocate_until_full(gpu: &Device, bytes: usize, max_buffers: usize) -> (Vec<Buffer<u8>>, bool) {
+    let mut buffers = Vec::new();
+    while buffers.len() < max_buffers {
         match gpu.alloc::<u8>(bytes) {
-            Ok(buffer) => held.push(buffer),
-            Err(GpuError::OutOfMemory(_)) => return (held, true),
+            Ok(buffer) => buffers.push(buffer),
+            Err(GpuError::OutOfMemory(_)) => return (buffers, true),
             Err(other) => panic!("{gpu:?}: {other}"),
         }
     }
-    (held, false)
+    (buffers, false)
 }
 
-fn free_half(held: Vec<Buffer<u8>>) -> Vec<Buffer<u8>> {
-    held.into_iter().step_by(2).collect()
+fn free_half(buffers: Vec<Buffer<u8>>) -> Vec<Buffer<u8>> {
+    buffers.into_iter().step_by(2).collect()
 }
 
 #[test]
@@ -29,33 +29,33 @@ fn fault_02_kernel_runs_after_exhausted_memory() {
     let mut info = null_info();
     info.memory = 64 << 20;
     let (gpu, _) = observed(info);
-    let (held, full) = fill_up(&gpu, MIB, 1000);
-    assert!(full && held.len() == 64, "{} buffers of 1 MiB", held.len());
+    let (buffers, full) = allocate_until_full(&gpu, MIB, 1000);
+    assert!(full && buffers.len() == 64, "{} buffers of 1 MiB", buffers.len());
     let error = gpu.upload(&[1u8; MIB]).unwrap_err().to_string();
     assert!(error.contains("out of memory: 1048576 bytes"), "{error}");
-    let held = free_half(held);
+    let buffers = free_half(buffers);
     check_works(&gpu);
-    assert!(held.iter().all(|buffer| buffer.len() == MIB));
+    assert!(buffers.iter().all(|buffer| buffer.len() == MIB));
 }
 
 #[test]
-fn fault_02_many_large_buffers_come_and_go() {
+fn fault_02_half_freed_memory_is_reusable() {
     for gpu in devices() {
         // A software device uses host memory: only part of it is allocated.
         let dedicated = gpu.info().kind == DeviceKind::Discrete;
         let soak = std::env::var_os("SCRY_SOAK").is_some();
-        let most = if dedicated && soak { 10_000 } else { 24 };
-        let (held, full) = fill_up(&gpu, 64 * MIB, most);
-        assert!(full || held.len() == most, "{gpu:?}");
-        let held = free_half(held);
+        let max_buffers = if dedicated && soak { 10_000 } else { 24 };
+        let (buffers, full) = allocate_until_full(&gpu, 64 * MIB, max_buffers);
+        assert!(full || buffers.len() == max_buffers, "{gpu:?}");
+        let buffers = free_half(buffers);
         check_works(&gpu);
-        drop(held);
+        drop(buffers);
         gpu.wait().unwrap();
     }
 }
 
-/// Adds steps to a batch that copy `old` to `target` and overwrite `old`.
-fn spoil(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
+/// Overwrites both buffers in one batch: `target` by a kernel and then with 7, `old` with 8.
+fn overwrite_both(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
     let kernel = gpu.compile(STEP)?;
     let mut batch = gpu.batch();
     batch.run(&kernel, &[old, target], 64)?;
@@ -70,28 +70,29 @@ fn spoil(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
 #[test]
 fn fault_04_out_of_memory_drops_whole_batch() {
     for selector in selectors() {
-        let mut refused = 0;
-        for later in 0.. {
+        let mut failed = 0;
+        for call in 0.. {
             let plan = FaultPlan::new(Fault::OutOfMemory, u64::MAX);
             let gpu = open_with_faults(&selector, &plan).unwrap();
             let (target, old) = two_buffers(&gpu).unwrap();
-            plan.fail_after(later);
-            let result = spoil(&gpu, &target, &old);
+            plan.fail_after(call);
+            let result = overwrite_both(&gpu, &target, &old);
             if !plan.has_failed() {
                 break;
             }
             let values = [target.download().unwrap(), old.download().unwrap()];
             match result {
-                Err(GpuError::OutOfMemory(_)) if values == [[1; 64], [2; 64]] => refused += 1,
+                Err(GpuError::OutOfMemory(_)) if values == [[1; 64], [2; 64]] => failed += 1,
                 // The batch was submitted before the call that failed, or that call was retried.
                 _ if values == [[7; 64], [8; 64]] => {}
-                other => panic!("{selector}, {later}: {other:?}, and the buffers hold {values:?}"),
+                other => panic!("{selector}, {call}: {other:?}, and the buffers hold {values:?}"),
             }
         }
-        assert!(refused >= 3, "{selector}: only {refused} calls failed");
+        assert!(failed >= 3, "{selector}: only {failed} calls failed");
     }
 }
 
+/// Returns buffers that contain 1 and 2.
 fn two_buffers(gpu: &Device) -> Result<(Buffer<u32>, Buffer<u32>)> {
     let buffers = (gpu.upload(&[1; 64])?, gpu.upload(&[2; 64])?);
     gpu.wait()?;
@@ -106,8 +107,8 @@ fn fault_04_failed_step_leaves_batch_unchanged() {
         let (a, b) = two_buffers(&gpu).unwrap();
         plan.fail_after(0);
         let mut batch = gpu.batch();
-        let refused = batch.write(&a, &[7; 64]).map(|_| ());
-        assert!(matches!(refused, Err(GpuError::OutOfMemory(_))));
+        let result = batch.write(&a, &[7; 64]).map(|_| ());
+        assert!(matches!(result, Err(GpuError::OutOfMemory(_))));
         batch.write(&b, &[8; 64]).unwrap();
         batch.submit().unwrap();
         assert_eq!(a.download().unwrap(), [1; 64], "{selector}");
@@ -116,7 +117,7 @@ fn fault_04_failed_step_leaves_batch_unchanged() {
 }
 
 #[test]
-fn fault_06_odd_sizes_work_absurd_fail() {
+fn fault_06_odd_and_oversized_buffers() {
     for gpu in devices_and_null() {
         for len in 0..20u8 {
             let data: Vec<u8> = (1..=len).collect();

@@ -1,53 +1,53 @@
-//! Fault 35: signals that interrupt every system call.
+//! Tests of fault 35: system calls that signals interrupt (EINTR), and the program's handlers.
 #![cfg(unix)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::child::in_child;
-use super::devices::{check_works, computes, devices_and_null, null};
+use super::devices::{check_works, devices_and_null, executes_kernels, null};
 use super::threads::{SLOW, slow_result};
 
 static SIGNALS: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn count(_: libc::c_int) {
+extern "C" fn count_signal(_: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Starts a signal each millisecond, which interrupts the thread's system calls.
-fn begin_signals() {
-    // SAFETY: the handler only counts, which is async-signal-safe; the structures are plain data,
-    // zeroed, and outlive the calls.
+/// Starts a timer that raises SIGALRM every millisecond, which interrupts system calls.
+fn start_signal_timer() {
+    // SAFETY: the handler only increments an atomic, which is async-signal-safe. The structures are
+    // plain data, for which zeros are valid, and outlive the calls.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;
+        action.sa_sigaction = count_signal as extern "C" fn(libc::c_int) as usize;
         action.sa_flags = 0;
         assert_eq!(libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut()), 0);
-        let each = libc::timeval { tv_sec: 0, tv_usec: 1000 };
-        let timer = libc::itimerval { it_interval: each, it_value: each };
+        let interval = libc::timeval { tv_sec: 0, tv_usec: 1000 };
+        let timer = libc::itimerval { it_interval: interval, it_value: interval };
         assert_eq!(libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()), 0);
     }
 }
 
 #[test]
-fn fault_35_signals_interrupt_waits_and_files() {
-    let name = "signals::fault_35_signals_interrupt_waits_and_files";
+fn fault_35_interrupted_system_calls_are_retried() {
+    let name = "signals::fault_35_interrupted_system_calls_are_retried";
     in_child(name, Duration::from_secs(60), || {
-        begin_signals();
+        start_signal_timer();
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(2) {
             for gpu in devices_and_null() {
                 let input = gpu.upload(&vec![7u32; 32768]).unwrap();
                 let output = gpu.alloc::<u32>(32768).unwrap();
                 gpu.dispatch(SLOW, &[&input, &output], 32768).unwrap();
-                let expected = if computes(&gpu) { slow_result(7) } else { 0 };
+                let expected = if executes_kernels(&gpu) { slow_result(7) } else { 0 };
                 assert!(output.download().unwrap() == vec![expected; 32768], "{gpu:?}");
                 check_works(&gpu);
                 check_works(&null());
             }
         }
         let signals = SIGNALS.load(Ordering::Relaxed);
-        assert!(signals > 200, "only {signals} signals came");
+        assert!(signals > 200, "only {signals} signals were delivered");
     });
 }
 
@@ -59,7 +59,8 @@ fn fault_35_program_signal_handlers_are_kept() {
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGINT, libc::SIGPIPE];
         let handlers = || {
             WATCHED.map(|signal| {
-                // SAFETY: only a query; the structure is plain data and outlives the call.
+                // SAFETY: with a null `act` the call only writes the current action to `action`,
+                // which is plain data and outlives the call.
                 unsafe {
                     let mut action: libc::sigaction = std::mem::zeroed();
                     assert_eq!(libc::sigaction(signal, std::ptr::null(), &mut action), 0);

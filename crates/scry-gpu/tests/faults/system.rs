@@ -1,4 +1,4 @@
-//! Faults 34 and 36: forks, and a system without files, threads or disk space.
+//! Tests of faults 34 and 36: forks, and a system without file descriptors, threads or disk space.
 #![cfg(unix)]
 
 use std::ffi::OsString;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use scry_gpu::{Device, DeviceKind, GpuError};
 
 use super::child::{in_child, in_child_with};
-use super::devices::{STEP, check_works, devices, devices_and_null, null, selectors, try_to_work};
+use super::devices::{STEP, check_works, devices, devices_and_null, null, selectors, try_run_work};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs `body` in a fork of this process. Fails if it panics or does not end in time.
-pub fn in_fork(patience: Duration, body: impl FnOnce()) {
-    // SAFETY: the child runs `body` on its only thread, then exits without returning; these tests
-    // are about running in a copy of a process with several threads.
+/// Runs `body` in a fork of this process. Panics if it panics or does not end before the timeout.
+pub fn run_in_fork(timeout: Duration, body: impl FnOnce()) {
+    // SAFETY: the child has only this thread, runs `body` and exits without returning. Locks that
+    // other threads of the parent hold stay locked in it: a hang fails the test at the timeout.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork failed");
     if child == 0 {
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        // SAFETY: ends the process.
+        // SAFETY: ends the process; no code runs after it.
         unsafe { libc::_exit(i32::from(ended.is_err())) };
     }
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let mut status = 0;
     loop {
         // SAFETY: `child` is a child of this process, and `status` outlives the call.
@@ -33,18 +33,18 @@ pub fn in_fork(patience: Duration, body: impl FnOnce()) {
         if Instant::now() >= deadline {
             // SAFETY: `child` is a child of this process that has not been waited for.
             unsafe { libc::kill(child, libc::SIGKILL) };
-            panic!("the forked child did not end within {patience:?}");
+            panic!("the forked child did not end within {timeout:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let well = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-    assert!(well, "the forked child ended with {status:#x}");
+    let succeeded = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
+    assert!(succeeded, "the forked child ended with {status:#x}");
 }
 
 #[test]
-fn fault_34_forked_child_gets_an_error() {
-    let name = "system::fault_34_forked_child_gets_an_error";
-    in_child(name, PATIENCE, || {
+fn fault_34_forked_child_gets_errors() {
+    let name = "system::fault_34_forked_child_gets_errors";
+    in_child(name, TIMEOUT, || {
         for gpu in devices_and_null() {
             let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc(64).unwrap());
             let kernel = gpu.compile(STEP).unwrap();
@@ -54,7 +54,7 @@ fn fault_34_forked_child_gets_an_error() {
             let ticket = recording.replay().unwrap();
             let mut unfinished = gpu.batch();
             unfinished.copy(&b, &a).unwrap();
-            in_fork(Duration::from_secs(20), || {
+            run_in_fork(Duration::from_secs(20), || {
                 let results = [
                     gpu.wait(),
                     gpu.alloc::<u32>(4).map(|_| ()),
@@ -75,11 +75,11 @@ fn fault_34_forked_child_gets_an_error() {
                     };
                     assert!(error.to_string().contains("fork"), "{error}");
                 }
-                // In an order in which each is the last of its kind once.
+                // Drops must not use the driver either. The kernel outlives the device's handles.
                 drop((a, b, ticket, recording, gpu.clone(), gpu, kernel));
             });
         }
-        // The parent's devices are as they were.
+        // The parent's devices still work.
         devices_and_null().iter().for_each(check_works);
     });
 }
@@ -87,18 +87,17 @@ fn fault_34_forked_child_gets_an_error() {
 #[test]
 fn fault_34_opening_after_fork_works() {
     let name = "system::fault_34_opening_after_fork_works";
-    in_child(name, PATIENCE, || {
-        in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
+    in_child(name, TIMEOUT, || {
+        run_in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
         devices_and_null().iter().for_each(check_works);
-        // Whether a driver works in the child of a process that used it depends on the driver; the
-        // CPU device does.
+        // Not every GPU driver works in the fork of a process that used it; software devices do.
         let all = devices();
         if all.iter().any(|gpu| gpu.info().kind != DeviceKind::Software) {
             println!("skipped fault 34, forks of a process that used a GPU");
             return;
         }
         let selectors = selectors();
-        in_fork(Duration::from_secs(20), || {
+        run_in_fork(Duration::from_secs(20), || {
             for selector in selectors {
                 check_works(&Device::open(&selector).unwrap());
             }
@@ -107,6 +106,7 @@ fn fault_34_opening_after_fork_works() {
     });
 }
 
+/// Sets the soft limit of a resource of this process; returns the previous one.
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is plain data and outlives the calls.
@@ -119,6 +119,7 @@ fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> u64 {
     }
 }
 
+/// Returns the number of open file descriptors, without that of the query.
 fn open_files() -> u64 {
     let entries = std::fs::read_dir("/proc/self/fd").expect("Linux has /proc");
     entries.count() as u64 - 1
@@ -126,10 +127,10 @@ fn open_files() -> u64 {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn fault_36_no_file_can_be_opened() {
-    let name = "system::fault_36_no_file_can_be_opened";
+fn fault_36_no_file_descriptors_left() {
+    let name = "system::fault_36_no_file_descriptors_left";
     let variables = [("SCRY_VALIDATE", OsString::new())];
-    in_child_with(name, PATIENCE, &variables, || {
+    in_child_with(name, TIMEOUT, &variables, || {
         let open: Vec<Device> = devices_and_null();
         open.iter().for_each(check_works);
         let used = open_files();
@@ -137,13 +138,13 @@ fn fault_36_no_file_can_be_opened() {
             let before = set_limit(libc::RLIMIT_NOFILE, used + spare);
             // Open devices still work, or report why not.
             for gpu in &open {
-                if let Err(error) = try_to_work(gpu) {
+                if let Err(error) = try_run_work(gpu) {
                     println!("{gpu:?} with {spare} files: {error}");
                 }
             }
             for selector in selectors() {
                 match Device::open(&selector) {
-                    Ok(gpu) => drop(try_to_work(&gpu)),
+                    Ok(gpu) => drop(try_run_work(&gpu)),
                     Err(error @ GpuError::NoDevice(_)) => {
                         println!("{selector} with {spare} files: {error}");
                     }
@@ -157,14 +158,14 @@ fn fault_36_no_file_can_be_opened() {
         }
         open.iter().for_each(check_recovers);
     })
-    .finished();
+    .assert_finished();
 }
 
-/// The device works again. NVIDIA's driver (580) allocates no more host memory for a process that
-/// once had no file left: then the error must be out of memory.
+/// Checks that the device works again. NVIDIA's driver (580) does not recover in a process that
+/// once had no file descriptor left: then the error must be out of memory.
 #[cfg(target_os = "linux")]
 fn check_recovers(gpu: &Device) {
-    match try_to_work(gpu) {
+    match try_run_work(gpu) {
         Err(error @ GpuError::OutOfMemory(_)) if gpu.info().kind == DeviceKind::Discrete => {
             println!("skipped on {gpu:?}: its driver does not recover: {error}");
         }
@@ -180,30 +181,30 @@ fn fault_36_device_search_without_files() {
     // The child must not have opened a device before.
     let present = std::env::var(PRESENT).unwrap_or_else(|_| selectors().join(" "));
     let variables = [("SCRY_VALIDATE", OsString::new()), (PRESENT, present.clone().into())];
-    in_child_with(name, PATIENCE, &variables, || {
+    in_child_with(name, TIMEOUT, &variables, || {
         let used = open_files();
         for spare in 0..16 {
             let before = set_limit(libc::RLIMIT_NOFILE, used + spare);
-            let result = Device::auto().and_then(|gpu| try_to_work(&gpu));
+            let result = Device::auto().and_then(|gpu| try_run_work(&gpu));
             set_limit(libc::RLIMIT_NOFILE, before);
             if let Err(error) = result {
-                assert!(may_come_of_files(&error), "{spare} files: {error}");
+                assert!(may_result_from_missing_files(&error), "{spare} files: {error}");
                 println!("{spare} files: {error}");
             }
         }
-        present.split(' ').for_each(check_opens_again);
+        present.split(' ').for_each(check_reopens);
     })
-    .finished();
+    .assert_finished();
 }
 
-/// Returns whether an error may be that of a driver that could not open a file.
+/// Returns whether a driver that cannot open files may cause the error.
 #[cfg(target_os = "linux")]
-fn may_come_of_files(error: &GpuError) -> bool {
+fn may_result_from_missing_files(error: &GpuError) -> bool {
     match error {
         GpuError::NoDevice(found) => {
             found.attempts().iter().all(|it| !it.reason().is_empty() && !it.help().is_empty())
         }
-        // Drivers open files for memory too, and report no more than that.
+        // Drivers open files to allocate memory, and do not report why an allocation failed.
         GpuError::OutOfMemory(_) => true,
         // CUDA has a code for failed system calls.
         GpuError::Driver(error) => error.code().contains("CUDA_ERROR_OPERATING_SYSTEM"),
@@ -211,10 +212,10 @@ fn may_come_of_files(error: &GpuError) -> bool {
     }
 }
 
-/// The device is found after a failed search. CUDA's driver, once it could not start, may fail for
-/// the rest of the process: then the error must be the driver's.
+/// Checks that the device can be opened after searches that failed. CUDA's driver may not recover
+/// in a process in which it once failed to start: then the error must be that of `cuInit`.
 #[cfg(target_os = "linux")]
-fn check_opens_again(selector: &str) {
+fn check_reopens(selector: &str) {
     match Device::open(selector) {
         Ok(gpu) => check_recovers(&gpu),
         Err(error @ GpuError::NoDevice(_)) if error.to_string().contains("cuda: cuInit of ") => {
@@ -226,18 +227,18 @@ fn check_opens_again(selector: &str) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn fault_36_no_thread_can_be_started() {
-    let name = "system::fault_36_no_thread_can_be_started";
-    in_child(name, PATIENCE, || {
+fn fault_36_no_threads_left() {
+    let name = "system::fault_36_no_threads_left";
+    in_child(name, TIMEOUT, || {
         let open = devices_and_null();
         open.iter().for_each(check_works);
         // The limit does not apply to root: become another user.
-        // SAFETY: plain calls that change only this process.
+        // SAFETY: the calls have no preconditions, and change only this process.
         let changed = unsafe {
             libc::geteuid() != 0 || (libc::setgid(65534) == 0 && libc::setuid(65534) == 0)
         };
         if !changed {
-            println!("skipped fault 36, thread limit: it does not bind root");
+            println!("skipped fault 36, thread limit: it does not apply to root");
             return;
         }
         let before = set_limit(libc::RLIMIT_NPROC, 0);
@@ -266,9 +267,9 @@ fn fault_36_no_thread_can_be_started() {
 }
 
 #[test]
-fn fault_36_nothing_can_be_written_to_disk() {
-    let name = "system::fault_36_nothing_can_be_written_to_disk";
-    // Not available in the child.
+fn fault_36_disk_is_not_writable() {
+    let name = "system::fault_36_disk_is_not_writable";
+    // The child cannot create it: `TMPDIR` is invalid there.
     let folder = tempfile::tempdir().ok();
     let cache = folder.as_ref().map(|it| it.path().as_os_str().to_owned());
     let variables = [
@@ -278,8 +279,8 @@ fn fault_36_nothing_can_be_written_to_disk() {
         // Otherwise validation would write its messages.
         ("SCRY_VALIDATE", OsString::new()),
     ];
-    in_child_with(name, PATIENCE, &variables, || {
-        // SAFETY: ignoring a signal runs no code.
+    in_child_with(name, TIMEOUT, &variables, || {
+        // SAFETY: `SIG_IGN` installs no handler, so no code runs on the signal.
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         // Writes fail, as on a full disk.
         set_limit(libc::RLIMIT_FSIZE, 0);
@@ -287,5 +288,5 @@ fn fault_36_nothing_can_be_written_to_disk() {
             check_works(&gpu);
         }
     })
-    .finished();
+    .assert_finished();
 }

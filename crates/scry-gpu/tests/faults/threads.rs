@@ -1,4 +1,4 @@
-//! Faults 31 to 33: many threads, drops during work, panics.
+//! Tests of faults 31 to 33: many threads, drops during work, panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 
 use scry_gpu::{Buffer, Device, Kernel};
 
-use super::child::in_time;
-use super::devices::{STEP, check_works, computes, devices_and_null};
+use super::child::prevent_saturation;
+use super::devices::{STEP, check_works, devices_and_null, executes_kernels};
 use crate::support::random_f32;
 
-fn soak() -> Duration {
+/// Returns the total duration of the random walks.
+fn soak_duration() -> Duration {
     match std::env::var_os("SCRY_SOAK") {
         Some(_) => Duration::from_secs(60),
         None => Duration::from_secs(5),
     }
 }
 
-/// A kernel that adds a constant of its own to every element.
+/// Returns the source of a kernel that adds `number` to every element.
 fn adder(number: u32) -> String {
     format!(
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -30,7 +31,7 @@ fn adder(number: u32) -> String {
     )
 }
 
-/// Small random numbers, the same for the same seed.
+/// A xorshift generator: the same numbers for the same seed.
 struct Rng(u64);
 
 impl Rng {
@@ -56,8 +57,9 @@ impl TrackedBuffer {
         Self { buffer, expected }
     }
 
-    fn add(&mut self, gpu: &Device, number: u32) {
-        if computes(gpu) {
+    /// Adds to the expected contents what [`adder`] adds to the buffer.
+    fn expect_add(&mut self, gpu: &Device, number: u32) {
+        if executes_kernels(gpu) {
             self.expected.iter_mut().for_each(|x| *x = x.wrapping_add(number));
         }
     }
@@ -68,13 +70,14 @@ impl TrackedBuffer {
     }
 }
 
-/// One thread's random walk until a deadline; returns the number of its steps.
-fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
+/// Makes random calls, each checked against the expected contents, until the deadline. Returns
+/// their number.
+fn random_walk(gpu: &Device, seed: u64, deadline: Instant) -> usize {
     let mut rng = Rng(seed);
     let mut buffers: Vec<TrackedBuffer> = vec![TrackedBuffer::new(gpu, &mut rng)];
     let mut kernels: Vec<(Kernel, u32)> = Vec::new();
     let mut steps = 0;
-    while Instant::now() < until {
+    while Instant::now() < deadline {
         steps += 1;
         let one = rng.below(buffers.len());
         match rng.below(10) {
@@ -91,9 +94,9 @@ fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
                 let number = 1 + rng.below(8) as u32;
                 let it = &mut buffers[one];
                 gpu.dispatch(&adder(number), &[&it.buffer], it.expected.len()).unwrap();
-                it.add(gpu, number);
+                it.expect_add(gpu, number);
             }
-            4 if !kernels.is_empty() => batch(gpu, &mut buffers[one], &kernels),
+            4 if !kernels.is_empty() => run_batch(gpu, &mut buffers[one], &kernels),
             5 => {
                 let value = rng.below(100) as u32;
                 buffers[one].buffer.fill(value).unwrap();
@@ -113,13 +116,13 @@ fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
     steps
 }
 
-/// Runs every kernel in one batch, and downloads in the middle of it.
-fn batch(gpu: &Device, it: &mut TrackedBuffer, kernels: &[(Kernel, u32)]) {
+/// Runs every kernel in one batch, with a download after each.
+fn run_batch(gpu: &Device, it: &mut TrackedBuffer, kernels: &[(Kernel, u32)]) {
     let mut batch = gpu.batch();
     let mut downloads = Vec::new();
     for (kernel, number) in kernels {
         batch.run(kernel, &[&it.buffer], it.expected.len()).unwrap();
-        it.add(gpu, *number);
+        it.expect_add(gpu, *number);
         downloads.push((batch.download(&it.buffer).unwrap(), it.expected.clone()));
     }
     let ticket = batch.submit_async().unwrap();
@@ -131,16 +134,16 @@ fn batch(gpu: &Device, it: &mut TrackedBuffer, kernels: &[(Kernel, u32)]) {
 
 #[test]
 fn fault_31_thirty_two_threads_share_a_device() {
-    let _in_time = in_time();
+    let _unsaturated = prevent_saturation();
     let all = devices_and_null();
-    let each = soak() / all.len() as u32;
+    let duration = soak_duration() / all.len() as u32;
     for gpu in all {
         gpu.wait().unwrap();
-        let until = Instant::now() + each;
+        let deadline = Instant::now() + duration;
         let steps: usize = thread::scope(|scope| {
             let gpu = &gpu;
             let threads: Vec<_> = (1..=32)
-                .map(|seed| scope.spawn(move || walk(gpu, seed * 0x9e37_79b9, until)))
+                .map(|seed| scope.spawn(move || random_walk(gpu, seed * 0x9e37_79b9, deadline)))
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
@@ -149,8 +152,8 @@ fn fault_31_thirty_two_threads_share_a_device() {
     }
 }
 
-/// A slow kernel. Mesa's software driver, at least version 22.3, aborts invocations after 65535
-/// iterations.
+/// A slow kernel, with fewer than the 65535 iterations after which Mesa's software driver (at least
+/// version 22.3) aborts an invocation.
 pub const SLOW: &str = "
     @group(0) @binding(0) var<storage, read> input: array<u32>;
     @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -162,6 +165,7 @@ pub const SLOW: &str = "
     }
 ";
 
+/// Returns what [`SLOW`] computes.
 pub fn slow_result(mut x: u32) -> u32 {
     for _ in 0..20000 {
         x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -170,7 +174,7 @@ pub fn slow_result(mut x: u32) -> u32 {
 }
 
 #[test]
-fn fault_32_dropping_everything_during_a_batch() {
+fn fault_32_objects_dropped_during_batch() {
     for shared in devices_and_null() {
         let gpu = Device::open(&format!("{}", shared.backend_kind())).unwrap();
         let mut batch = gpu.batch();
@@ -183,7 +187,7 @@ fn fault_32_dropping_everything_during_a_batch() {
         };
         drop(batch.submit_async().unwrap());
         drop(gpu);
-        let expected = if computes(&shared) { slow_result(3) } else { 0 };
+        let expected = if executes_kernels(&shared) { slow_result(3) } else { 0 };
         assert!(download.get().unwrap() == vec![expected; 4096], "{shared:?}");
     }
 }
@@ -202,27 +206,27 @@ fn fault_32_device_dropped_while_threads_wait() {
                 batch.submit_async().unwrap()
             };
             let compiling = gpu.clone();
-            let begin = Barrier::new(4);
+            let barrier = Barrier::new(4);
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
-                    begin.wait();
+                    barrier.wait();
                     ticket.wait()
                 });
                 let reading = scope.spawn(|| {
-                    begin.wait();
+                    barrier.wait();
                     input.download()
                 });
                 let compiled = scope.spawn(|| {
-                    begin.wait();
+                    barrier.wait();
                     let kernel = compiling.compile(&adder(round));
                     drop(compiling);
                     kernel.map(|kernel| kernel.binding_count())
                 });
-                begin.wait();
+                barrier.wait();
                 drop(gpu);
                 waiting.join().unwrap().unwrap();
                 assert_eq!(compiled.join().unwrap().unwrap(), 1);
-                let expected = if computes(&shared) { slow_result(5) } else { 0 };
+                let expected = if executes_kernels(&shared) { slow_result(5) } else { 0 };
                 assert!(reading.join().unwrap().unwrap() == vec![expected; 4096]);
             });
         }
@@ -230,14 +234,14 @@ fn fault_32_device_dropped_while_threads_wait() {
 }
 
 #[test]
-fn fault_33_panics_while_using_the_device() {
+fn fault_33_device_survives_panicking_threads() {
     for gpu in devices_and_null() {
         let panics = AtomicUsize::new(0);
         thread::scope(|scope| {
             for i in 0..16 {
                 let (gpu, panics) = (gpu.clone(), &panics);
                 scope.spawn(move || {
-                    let panicked = catch_unwind(AssertUnwindSafe(|| panic_holding(&gpu, i)));
+                    let panicked = catch_unwind(AssertUnwindSafe(|| panic_with_objects(&gpu, i)));
                     panics.fetch_add(usize::from(panicked.is_err()), Ordering::Relaxed);
                 });
             }
@@ -249,7 +253,7 @@ fn fault_33_panics_while_using_the_device() {
 }
 
 /// Panics with an unfinished batch, a pending ticket, a kernel and buffers.
-fn panic_holding(gpu: &Device, i: u32) {
+fn panic_with_objects(gpu: &Device, i: u32) {
     let data = random_f32(i.into(), 3000);
     let buffer = gpu.upload(&data).unwrap();
     let words = gpu.alloc::<u32>(64).unwrap();
