@@ -1,4 +1,5 @@
-//! Minimised kernels that once showed a bug: small, edited by hand, with WGSL's results.
+//! Tests of minimised random kernels that once showed a bug, mostly of a driver. The expected
+//! results are those that WGSL specifies.
 
 use std::fmt::Debug;
 
@@ -6,19 +7,20 @@ use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
 
 use crate::support;
 
+/// The input of each kernel, one word for each invocation.
 const WORDS: [u32; 4] = [0, 1, 0x8000_0000, 0xffff_fffe];
 
-/// Runs a kernel of the corpus on [`WORDS`], for four invocations.
+/// Runs a kernel of the corpus on [`WORDS`], with four invocations; returns their results.
 fn run<T: Element + Default>(gpu: &Device, path: &str) -> Result<Vec<T>, GpuError> {
     let path = support::root().join("corpus").join(path);
-    let source = std::fs::read_to_string(&path).expect("the corpus is there");
+    let source = std::fs::read_to_string(&path).expect("a file of the corpus");
     let words = gpu.upload(&WORDS)?;
     let results: Buffer<T> = gpu.upload(&[T::default(); 4])?;
     gpu.dispatch(&source, &[&words, &results], 4)?;
     results.download()
 }
 
-/// Every device must compute what is expected.
+/// Checks that every device computes `expected`.
 fn check<T>(path: &str, expected: &[T])
 where
     T: Element + Default + PartialEq + Debug,
@@ -30,14 +32,14 @@ where
 }
 
 /// [`check`], but devices may reject the kernel for a missing feature.
-fn check_where_supported<T>(path: &str, expected: &[T], lack: &str)
+fn check_where_supported<T>(path: &str, expected: &[T], missing: &str)
 where
     T: Element + Default + PartialEq + Debug,
 {
     for gpu in support::devices() {
         match run::<T>(&gpu, path) {
             Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported(_)) => eprintln!("skipped {gpu:?}: {lack}"),
+            Err(GpuError::Unsupported(_)) => eprintln!("skipped {gpu:?}: {missing}"),
             Err(error) => panic!("{gpu:?}: {error}"),
         }
     }
@@ -46,14 +48,14 @@ where
 #[test]
 fn widening_follows_the_operands_sign() {
     let expected = WORDS.map(|word| {
-        let signed = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
-        [signed(word), word.into(), (!word).into(), signed(!word)]
+        let sign_extend = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
+        [sign_extend(word), word.into(), (!word).into(), sign_extend(!word)]
     });
     check_where_supported("fuzz/widen.wgsl", &expected, "no 64-bit integers");
 }
 
 #[test]
-fn complement_and_negation_of_increments() {
+fn complements_and_negates_affine_values() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let n = i as u32;
         [!n, !(3 * n + 1), n.wrapping_neg(), WORDS[(!n % 4) as usize]]
@@ -72,14 +74,16 @@ fn i16_wraps_before_widening() {
 }
 
 #[test]
-fn fields_lie_at_their_offset() {
-    // A field of one bit at an offset, of 200 and four more and of what is made of 768.
+fn bit_fields_use_their_offset() {
+    // For each invocation: bit `WORDS[i] + 3` of 204; bit `i` of 1, sign-extended; nine bits of 772
+    // from bit `inserted[1]` on; and `inserted[0]`. `insertBits` replaces four bits from bit `i`
+    // on.
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let bit = |at: u32| 204u32.checked_shr(at).unwrap_or(0) & 1;
-        let low = |x: u32| x & !(15 << i);
-        let inserted = [low(1) | (402 & 15) << i, low(1)];
-        let signed = if i == 0 { u32::MAX } else { 0 };
-        [bit(WORDS[i].wrapping_add(3)), signed, (772 >> inserted[1]) & 511, inserted[0]]
+        let cleared = 1u32 & !(15 << i);
+        let inserted = [cleared | (402 & 15) << i, cleared];
+        let sign_extended = if i == 0 { u32::MAX } else { 0 };
+        [bit(WORDS[i].wrapping_add(3)), sign_extended, (772 >> inserted[1]) & 511, inserted[0]]
     });
     check("fuzz/fields.wgsl", &expected);
 }
@@ -109,46 +113,49 @@ fn quotient_components_are_all_computed() {
 }
 
 #[test]
-fn complement_signs_with_long_divisions() {
+fn sign_of_complement_beside_i64_rem() {
     let expected = WORDS.map(|word| {
         let x = word.cast_signed();
-        let short = !((x >> 16) as i16).max(1);
-        let long = i64::from(x) << 4;
-        let signs = (!long).signum() * long.signum();
-        let rest = 77i64.checked_rem(x.into()).unwrap_or(0);
-        [(x > (!x).signum()).into(), short.signum().into(), signs as i32, rest as i32]
+        let x16 = !((x >> 16) as i16).max(1);
+        let x64 = i64::from(x) << 4;
+        let signs = (!x64).signum() * x64.signum();
+        let rem = 77i64.checked_rem(x.into()).unwrap_or(0);
+        [(x > (!x).signum()).into(), x16.signum().into(), signs as i32, rem as i32]
     });
     check_where_supported("fuzz/signs.wgsl", &expected, "not all integers");
 }
 
 #[test]
-fn u16_wraps_with_long_divisions() {
+fn i16_abs_wraps_beside_i64_rem() {
     let expected = WORDS.map(|word| {
         let x = (word.cast_signed() >> 16) as i16;
-        let [size, negative] = [x.wrapping_abs(), x.wrapping_neg()].map(|x| i32::from(x) >> 3);
-        let rest = 77u32.checked_rem(word).unwrap_or(0);
-        [size, negative, i32::from(x).abs(), rest.cast_signed()]
+        let [abs, negated] = [x.wrapping_abs(), x.wrapping_neg()].map(|x| i32::from(x) >> 3);
+        // The kernel computes it in i64: the word is zero-extended.
+        let rem = 77u32.checked_rem(word).unwrap_or(0);
+        [abs, negated, i32::from(x).abs(), rem.cast_signed()]
     });
     check_where_supported("fuzz/sizes.wgsl", &expected, "not all integers");
 }
 
 #[test]
-fn bounds_of_absolute_value_hold() {
+fn min_and_max_of_absolute_value() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
-        let first = |x: i32| if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
-        let size = x.wrapping_abs();
-        let bounded = size.clamp(y.min(z), y.max(z));
-        [size.max(y.min(0)), bounded, size.max(y).min(z), first(y).max(first(x).abs())]
+        let first_trailing_bit =
+            |x: i32| if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
+        let abs = x.wrapping_abs();
+        let clamped = abs.clamp(y.min(z), y.max(z));
+        let position = first_trailing_bit(y).max(first_trailing_bit(x).abs());
+        [abs.max(y.min(0)), clamped, abs.max(y).min(z), position]
     });
     check("fuzz/larger.wgsl", &expected);
 }
 
 #[test]
-fn negatives_of_the_least_number_wrap() {
+fn negating_int_min_wraps() {
     let expected: [[i32; 8]; 4] = std::array::from_fn(|i| {
         let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
-        let short = (x >> 16) as i16;
+        let x16 = (x >> 16) as i16;
         let packed = [x, y, z, -4].map(|x| x.wrapping_abs().clamp(-128, 127) as u8);
         let position = if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
         [
@@ -156,43 +163,43 @@ fn negatives_of_the_least_number_wrap() {
             i32::from_le_bytes(packed),
             y.max(z.wrapping_mul(-4).wrapping_abs()),
             position.abs().clamp(z.min(i32::MAX - 1), i32::MAX - 1),
-            short.wrapping_neg().min(0).into(),
-            short.wrapping_neg().max(0).into(),
-            short.wrapping_neg().signum().into(),
-            (short ^ 1).wrapping_neg().into(),
+            x16.wrapping_neg().min(0).into(),
+            x16.wrapping_neg().max(0).into(),
+            x16.wrapping_neg().signum().into(),
+            (x16 ^ 1).wrapping_neg().into(),
         ]
     });
     check_where_supported("fuzz/least.wgsl", &expected, "not all integers");
 }
 
 #[test]
-fn differences_to_zero_are_negatives() {
+fn zero_minus_x_is_negation() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y] = [0, 1].map(|at| WORDS[(i + at) % 4].cast_signed());
-        let negative = x.wrapping_neg();
-        let short = ((x >> 16) as i16).wrapping_neg();
-        let greater = i32::from(y != 1).max(negative).max(negative.signum());
-        [greater, (short % 20).into(), i32::from(short) >> 3, (short / 3).into()]
+        let negated = x.wrapping_neg();
+        let negated16 = ((x >> 16) as i16).wrapping_neg();
+        let max = i32::from(y != 1).max(negated).max(negated.signum());
+        [max, (negated16 % 20).into(), i32::from(negated16) >> 3, (negated16 / 3).into()]
     });
     check_where_supported("fuzz/less.wgsl", &expected, "not all integers");
 }
 
 #[test]
-fn bounded_16_bit_divisors() {
+fn divides_by_clamped_16_bit_integers() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y] = [WORDS[i] >> 16, WORDS[i]].map(|half| (half as u16).cast_signed());
         let z = WORDS[(i + 1) % 4] as u16;
         let quotient = 77i16.checked_div(x.min(0)).unwrap_or(77);
-        let rest = 77i16.checked_rem(y.max(0)).unwrap_or(0);
-        let most = if y.min(0) == 0 { 1 } else { y };
-        [quotient, rest, 77u16.checked_div(z).unwrap_or(77).cast_signed(), most].map(i32::from)
+        let rem = 77i16.checked_rem(y.max(0)).unwrap_or(0);
+        let divisor = if y.min(0) == 0 { 1 } else { y };
+        [quotient, rem, 77u16.checked_div(z).unwrap_or(77).cast_signed(), divisor].map(i32::from)
     });
     check_where_supported("fuzz/bounds.wgsl", &expected, "no 16-bit integers");
 }
 
 #[test]
 fn loads_precede_component_stores() {
-    let expected = [5.0f32, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
+    let expected = [5.0f32, 6.0, 7.0, 8.0].map(|w| [0.0, w, 0.0, 2.0]);
     check("fuzz/earlier.wgsl", &expected);
 }
 
@@ -208,9 +215,9 @@ fn bytes_are_packed_and_unpacked() {
 }
 
 #[test]
-fn truth_has_one_byte() -> Result<(), GpuError> {
+fn bool_unpacks_to_one_byte() -> Result<(), GpuError> {
     let path = support::root().join("corpus/fuzz/truth.wgsl");
-    let source = std::fs::read_to_string(&path).expect("the corpus is there");
+    let source = std::fs::read_to_string(&path).expect("a file of the corpus");
     let columns = [[[0.75f32, -7.0, 1.0, 0.0]; 4]];
     for gpu in support::devices() {
         for word in [48u32, 49] {
@@ -225,23 +232,24 @@ fn truth_has_one_byte() -> Result<(), GpuError> {
 }
 
 #[test]
-fn float_order_with_long_divisions() {
+fn float_sign_beside_i64_rem() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
-        let order = (WORDS[i] % 8).cast_signed() - 4;
-        let long = i64::from(WORDS[i].cast_signed()) * i64::from(WORDS[(i + 1) % 4]);
-        let rest = 77i64.checked_rem(long).unwrap_or(0);
-        [order.signum(), (i as i32 - 2).signum(), -1, rest as i32]
+        let x = (WORDS[i] % 8).cast_signed() - 4;
+        let divisor = i64::from(WORDS[i].cast_signed()) * i64::from(WORDS[(i + 1) % 4]);
+        let rem = 77i64.checked_rem(divisor).unwrap_or(0);
+        [x.signum(), (i as i32 - 2).signum(), -1, rem as i32]
     });
     check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
 }
 
-/// A driver bug: devices that compile the kernel compute the right result, and the CPU does.
+/// Some drivers reject this valid kernel. Where it compiles its results must be right, and the CPU
+/// backend must compile it.
 #[test]
 fn transposed_products_are_right_or_rejected() {
     let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
         let (word, n) = (WORDS[i], i as u32);
         let (a, b) = ([word % 8, n, 1], [word % 4, 2]);
-        // Rows of the transposes are the given columns.
+        // The columns of the kernel's first matrix are the rows of its transpose.
         let rows = [a, a.map(|x| 2 * x), [1; 3]];
         let columns = [[b[0], b[1], 3 * b[0]], [b[1], b[0], 3 * b[1]]];
         let dot = |r: [u32; 3], c: [u32; 3]| r[0] * c[0] + r[1] * c[1] + r[2] * c[2];
@@ -249,9 +257,9 @@ fn transposed_products_are_right_or_rejected() {
         [first[0], first[1], first[2], dot(rows[1], columns[1])]
     });
     // A driver's rejection is reported to the validation layer, where any message fails the test.
-    let listening = std::env::var("SCRY_VALIDATE").is_ok_and(|set| !["", "0"].contains(&&*set));
+    let validation_on = std::env::var("SCRY_VALIDATE").is_ok_and(|set| !["", "0"].contains(&&*set));
     for gpu in support::devices() {
-        if listening && gpu.backend_kind() != BackendKind::Cpu {
+        if validation_on && gpu.backend_kind() != BackendKind::Cpu {
             eprintln!("skipped {gpu:?}: validation messages of its driver would fail the test");
             continue;
         }
@@ -265,10 +273,10 @@ fn transposed_products_are_right_or_rejected() {
     }
 }
 
-/// A driver bug, recognised by its result: both floats are right, or the upper one of the constant
-/// is zero.
+/// A driver bug returns zero for the high component of `unpack2x16float` of a constant; any other
+/// wrong result fails the test.
 #[test]
-fn constant_f16_unpacking_or_driver_defect() {
+fn unpacks_constant_f16_pair() {
     for gpu in support::devices() {
         let results = run::<[f32; 4]>(&gpu, "drivers/unpacked.wgsl");
         let results = results.unwrap_or_else(|error| panic!("{error}"));
@@ -277,7 +285,7 @@ fn constant_f16_unpacking_or_driver_defect() {
             [1.0, 2.0, 1.0 + ulp, 2.0]
         });
         if gpu.backend_kind() != BackendKind::Cpu && results[0][1] == 0.0 {
-            eprintln!("{gpu:?} has a driver that unpacks constants wrongly");
+            eprintln!("{gpu:?} has a driver with the bug");
             assert_eq!(results, expected.map(|[a, _, c, d]| [a, 0.0, c, d]), "{gpu:?}");
             continue;
         }

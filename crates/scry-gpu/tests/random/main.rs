@@ -1,11 +1,11 @@
-//! Random kernels: every device must compute the same bytes as the CPU.
+//! Tests with random kernels: every device must compute the same bytes as the CPU.
 //!
-//! `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first seed, and
-//! `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
+//! Environment variables: `SCRY_FUZZ_SEEDS` is the number of kernels, `SCRY_FUZZ_FIRST` the first
+//! seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1).
 
 mod found;
 #[path = "../support/mod.rs"]
-#[expect(dead_code, reason = "random data comes with the kernels here")]
+#[expect(dead_code, reason = "the kernels have random data of their own")]
 mod support;
 
 use std::ops::Range;
@@ -17,11 +17,11 @@ use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure}
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 
 /// Default number of kernels: half a minute on a software device.
-const SEEDS: u64 = 100;
+const DEFAULT_SEEDS: u64 = 100;
 /// Maximum number of candidates when shrinking a failing kernel.
-const ATTEMPTS: usize = 3000;
+const MAX_CANDIDATES: usize = 3000;
 /// Time limit of shrinking: drivers may take long to reject a kernel.
-const SHRINKING: Duration = Duration::from_secs(30);
+const SHRINKING_LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn every_device_computes_the_same() {
@@ -36,57 +36,59 @@ fn every_device_computes_the_same() {
     }
     let features = common_features(&devices);
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
-    let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
-    let found = problems(seeds, features, reference, others).map(|found| {
+    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let max_problems = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let found = find_problems(seeds, features, reference, others).map(|found| {
         // Printed at once, because a run of many kernels may be interrupted.
         eprintln!("seed {}: {}", found.seed, found.problem);
-        eprintln!("seed {}, made small: {}", found.seed, found.described(reference));
+        eprintln!("seed {}, made small: {}", found.seed, found.describe(reference));
         found.seed
     });
-    let found: Vec<_> = found.take(most as usize).collect();
+    let found: Vec<_> = found.take(max_problems as usize).collect();
     assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
 }
 
-/// A kernel with a problem on a device.
-struct Found<'a> {
+/// A kernel that has a problem on a device.
+struct Finding<'a> {
     seed: u64,
     kernel: RandomKernel,
     device: &'a Device,
     problem: Problem,
 }
 
-impl Found<'_> {
-    /// The problem, and the smallest kernel found that has it.
-    fn described(&self, reference: &Device) -> String {
-        let case = smallest(&self.kernel, &self.problem, reference, self.device).case();
-        let shown = problem(&case, reference, self.device);
-        format!("{}\n{}\n{case:?}", shown.as_ref().unwrap_or(&self.problem), case.source)
+impl Finding<'_> {
+    /// Shrinks the kernel; returns the problem and the source of the smallest kernel that has it.
+    fn describe(&self, reference: &Device) -> String {
+        let case = shrink_kernel(&self.kernel, &self.problem, reference, self.device).case();
+        let problem = find_problem(&case, reference, self.device);
+        format!("{}\n{}\n{case:?}", problem.as_ref().unwrap_or(&self.problem), case.source)
     }
 }
 
-fn problems<'a>(
+/// Runs the kernel of each seed on each device; returns those that have a problem.
+fn find_problems<'a>(
     seeds: Range<u64>,
     features: scry_fuzz::Features,
     reference: &'a Device,
     others: &'a [Device],
-) -> impl Iterator<Item = Found<'a>> {
-    let tried = seeds.flat_map(move |seed| others.iter().map(move |device| (seed, device)));
-    tried.filter_map(move |(seed, device)| {
+) -> impl Iterator<Item = Finding<'a>> {
+    let runs = seeds.flat_map(move |seed| others.iter().map(move |device| (seed, device)));
+    runs.filter_map(move |(seed, device)| {
         let kernel = kernel(seed, features.for_seed(seed));
-        let problem = problem(&kernel.case(), reference, device)?;
-        Some(Found { seed, kernel, device, problem })
+        let problem = find_problem(&kernel.case(), reference, device)?;
+        Some(Finding { seed, kernel, device, problem })
     })
 }
 
+/// Returns the value of an environment variable, if it is set.
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
-/// The optional features that all devices have.
+/// Returns the optional features that all devices have.
 fn common_features(devices: &[Device]) -> scry_fuzz::Features {
-    let all = |wanted| devices.iter().all(|device| device.info().features.contains(wanted));
+    let all = |feature| devices.iter().all(|device| device.info().features.contains(feature));
     scry_fuzz::Features {
         f16: all(Features::F16),
         f64: all(Features::F64),
@@ -99,7 +101,7 @@ fn common_features(devices: &[Device]) -> scry_fuzz::Features {
 enum Problem {
     /// The device's bytes differ from the reference's.
     Difference(String),
-    /// One of the two does not run it.
+    /// The device, or the reference, does not run the kernel.
     Failure(GpuError),
 }
 
@@ -113,6 +115,7 @@ impl std::fmt::Display for Problem {
 }
 
 impl Problem {
+    /// Returns whether a shrunk kernel with the problem `other` still shows this one.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Failure(one), Self::Failure(other)) => is_same_failure(one, other),
@@ -121,31 +124,33 @@ impl Problem {
     }
 }
 
-/// The smallest kernel found that has the same problem.
-fn smallest(
+/// Returns the smallest kernel that was found to have the same problem.
+fn shrink_kernel(
     kernel: &RandomKernel,
-    wanted: &Problem,
+    problem: &Problem,
     reference: &Device,
     device: &Device,
 ) -> RandomKernel {
-    let end = Instant::now() + SHRINKING;
-    shrink(kernel, ATTEMPTS, |smaller| {
-        if Instant::now() > end {
+    let deadline = Instant::now() + SHRINKING_LIMIT;
+    shrink(kernel, MAX_CANDIDATES, |smaller| {
+        if Instant::now() > deadline {
             return false;
         }
-        let found = problem(&smaller.case(), reference, device);
-        found.is_some_and(|found| found.is_like(wanted))
+        let found = find_problem(&smaller.case(), reference, device);
+        found.is_some_and(|found| found.is_like(problem))
     })
 }
 
-fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
-    match compared(case, reference, device) {
+/// Returns the problem of a kernel on a device, if there is one.
+fn find_problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
+    match run_and_compare(case, reference, device) {
         Ok(Verdict::Ran(outputs)) => explain(&outputs, reference, device).map(Problem::Difference),
         Ok(Verdict::Unable(error)) | Err(error) => Some(Problem::Failure(error)),
     }
 }
 
-fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
+/// Runs a kernel on both devices and compares the bytes of all buffers.
+fn run_and_compare(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
     let mut launch = Launch::workgroups(case.groups);
     if let Some(bytes) = &case.immediates {
         launch = launch.immediate_bytes(bytes.clone());
@@ -157,32 +162,32 @@ fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict,
     work.verify(device, &work.run(reference)?, 0)
 }
 
-/// Two devices, one of which lacks a feature of some random kernels.
-fn unequal() -> ([Device; 2], scry_fuzz::Features) {
-    let mut lacking = null_info();
-    lacking.features -= Features::F64;
-    let only = scry_fuzz::Features { f64: true, ..scry_fuzz::Features::default() };
-    ([null_info(), lacking].map(|info| observed(info).0), only)
+/// Returns a device with f64 and one without, and the feature f64 for random kernels.
+fn devices_with_and_without_f64() -> ([Device; 2], scry_fuzz::Features) {
+    let mut without = null_info();
+    without.features -= Features::F64;
+    let features = scry_fuzz::Features { f64: true, ..scry_fuzz::Features::default() };
+    ([null_info(), without].map(|info| observed(info).0), features)
 }
 
 /// A kernel that a device rejects is shrunk like one with a different result.
 #[test]
 fn rejected_kernels_are_shrunk() {
-    let ([reference, device], only) = unequal();
+    let ([reference, device], features) = devices_with_and_without_f64();
     let others = [device];
-    let found = problems(0..20, only, &reference, &others).next();
-    let Found { kernel, device, problem: found, .. } = found.expect("some have 64-bit floats");
-    assert!(matches!(found, Problem::Failure(GpuError::Unsupported(_))), "{found}");
-    let small = smallest(&kernel, &found, &reference, device).case().source;
+    let found = find_problems(0..20, features, &reference, &others).next();
+    let Finding { kernel, device, problem, .. } = found.expect("some kernels use f64");
+    assert!(matches!(problem, Problem::Failure(GpuError::Unsupported(_))), "{problem}");
+    let small = shrink_kernel(&kernel, &problem, &reference, device).case().source;
     assert!(small.lines().count() < 20, "{small}");
     assert!(small.contains("f64"), "{small}");
 }
 
 #[test]
 fn search_continues_after_a_problem() {
-    let ([reference, device], only) = unequal();
+    let ([reference, device], features) = devices_with_and_without_f64();
     let others = [device];
-    let mut found = problems(0..20, only, &reference, &others).map(|found| found.seed);
+    let mut found = find_problems(0..20, features, &reference, &others).map(|found| found.seed);
     let seeds = [found.next(), found.next()];
     assert!(matches!(seeds, [Some(one), Some(other)] if one < other), "{seeds:?}");
 }

@@ -137,7 +137,7 @@ const ROWS: [Row; 11] = [
         reason: "negations, absolute values and signs of integers are assumed not to overflow, \
                  the minimum of an absolute value ignores that it is one, 16-bit bounds are \
                  wrong, and pipeline creation fails for some kernels with signs",
-        test: (FOUND, "negatives_of_the_least_number_wrap"),
+        test: (FOUND, "negating_int_min_wraps"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),
@@ -146,7 +146,7 @@ const ROWS: [Row; 11] = [
         tried: "580",
         name: "expand-bit-fields",
         reason: "OpBitFieldUExtract and similar instructions return wrong bits for uniform words",
-        test: (FOUND, "fields_lie_at_their_offset"),
+        test: (FOUND, "bit_fields_use_their_offset"),
     },
     Row {
         fix: Fix::Spirv(SpirvWorkarounds::EXPAND_TANH),
