@@ -1,5 +1,5 @@
-//! Kernels that index past every kind of end, on each device: the values in the headers of
-//! `corpus/bounds/*.wgsl`, and canary words around every buffer that must stay unchanged.
+//! Tests of out-of-bounds accesses on each device: the results must be those in the headers of
+//! `corpus/bounds/*.wgsl`, and canaries around every buffer must stay unchanged.
 
 #[expect(
     dead_code,
@@ -15,12 +15,13 @@ use scry_gpu::{Buffer, Device, Element, Slice};
 /// Indices in and out of bounds, some of which overflow a 32-bit byte offset.
 const INDICES: [i32; 12] = [0, 1, 2, 3, 4, 5, 8, -1, i32::MAX, i32::MIN, 1 << 28, 1 << 30];
 
-/// The byte around each buffer.
+/// The value of the bytes around each buffer.
 const CANARY: u8 = 0xa5;
 
 /// Canary elements on each side: enough for every device's binding alignment.
 const PAD: usize = 256;
 
+/// Returns the source of a kernel of `corpus/bounds`.
 fn source(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/bounds");
     let path = path.join(name).with_extension("wgsl");
@@ -50,13 +51,13 @@ impl<T: Element + Canary> Guarded<T> {
         let all = self.buffer.download().expect("download");
         let (before, rest) = all.split_at(PAD);
         let (data, after) = rest.split_at(self.len);
-        let kept = before.iter().chain(after).all(|word| *word == T::canary());
-        assert!(kept, "a canary changed");
+        let is_unchanged = before.iter().chain(after).all(|word| *word == T::canary());
+        assert!(is_unchanged, "a canary changed");
         data.to_vec()
     }
 }
 
-/// A value whose bytes are all the canary's.
+/// Element types with a value whose bytes are all [`CANARY`].
 trait Canary: Copy + PartialEq {
     fn canary() -> Self;
 }
@@ -79,7 +80,7 @@ fn changes(before: &[u32], after: &[u32]) -> Vec<usize> {
 }
 
 #[test]
-fn a_runtime_sized_array() {
+fn runtime_array_stays_in_bounds() {
     for gpu in support::devices() {
         for i in INDICES {
             let before: Vec<u32> = (100..108).collect();
@@ -103,7 +104,7 @@ fn a_runtime_sized_array() {
 }
 
 #[test]
-fn structure_with_trailing_runtime_array() {
+fn trailing_runtime_array_stays_in_bounds() {
     for gpu in support::devices() {
         for i in INDICES {
             let mut before = vec![0u32; 4];
@@ -127,7 +128,7 @@ fn structure_with_trailing_runtime_array() {
     }
 }
 
-/// The uniform of `components`.
+/// The uniform of `components.wgsl`.
 #[derive(Clone, Copy, Element)]
 #[repr(C)]
 struct Small {
@@ -136,7 +137,7 @@ struct Small {
 }
 
 #[test]
-fn components_of_vectors_and_matrices() {
+fn vector_and_matrix_indices_are_clamped() {
     for gpu in support::devices() {
         let v = Guarded::new(&gpu, &[1u32, 2, 3, 4]);
         let columns: Vec<f32> = (0..12u8).map(|i| f32::from(10 * (i / 4) + i % 4)).collect();
@@ -160,7 +161,7 @@ fn components_of_vectors_and_matrices() {
 }
 
 #[test]
-fn fixed_arrays_in_every_address_space() {
+fn fixed_array_indices_are_clamped() {
     for gpu in support::devices() {
         for (x, y) in INDICES.into_iter().zip(INDICES.into_iter().rev()) {
             let before = [0u32, 1, 2, 3, 4, 5];
@@ -181,7 +182,7 @@ fn fixed_arrays_in_every_address_space() {
 }
 
 #[test]
-fn values() {
+fn indices_into_values_are_clamped() {
     for gpu in support::devices() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 8]);
@@ -196,7 +197,7 @@ fn values() {
 }
 
 #[test]
-fn atomics() {
+fn atomics_stay_in_bounds() {
     for gpu in support::devices() {
         for i in INDICES {
             let counts = Guarded::new(&gpu, &[0u32; 4]);
@@ -216,7 +217,7 @@ fn atomics() {
 }
 
 #[test]
-fn pointers_to_parts() {
+fn pointers_to_elements_are_clamped() {
     for gpu in support::devices() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 12]);
@@ -232,14 +233,15 @@ fn pointers_to_parts() {
 }
 
 #[test]
-fn arithmetic_that_hardware_leaves_undefined() {
+fn undefined_hardware_arithmetic_is_defined() {
     for gpu in support::devices() {
         let input = gpu.upload(&[7, 0, i32::MIN, -1]).unwrap();
         let amount = gpu.upload(&[35u32]).unwrap();
         let out = gpu.alloc::<i32>(12).unwrap();
         gpu.dispatch(&source("arithmetic"), &[&input, &amount, &out], 1).unwrap();
-        let (low, most) = (i32::MIN, 2_147_483_520);
-        let expected = [7, 0, low, 0, 56, low >> 3, 56, 0, low >> 3, -1, most, low];
+        // The largest f32 below 2^31.
+        let (min, max) = (i32::MIN, 2_147_483_520);
+        let expected = [7, 0, min, 0, 56, min >> 3, 56, 0, min >> 3, -1, max, min];
         assert_eq!(out.download().unwrap(), expected);
     }
 }

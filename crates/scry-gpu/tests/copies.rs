@@ -1,4 +1,4 @@
-//! Large copies on each device, by kernel and by the driver: the same bytes either way.
+//! Tests of large copies on each device, by a kernel and by the driver: both must be exact.
 
 #[expect(
     dead_code,
@@ -14,14 +14,15 @@ const MIB: usize = 1 << 20;
 /// A multiple of every device's binding alignment.
 const ALIGNED: usize = 256;
 
-/// Each device twice: copying with a kernel, and leaving copies to the driver.
-fn each(test: impl Fn(&Device)) {
+/// Runs `test` twice on each device: with copies by a kernel, and with copies by the driver.
+fn for_each_copy_method(test: impl Fn(&Device)) {
     for device in support::devices() {
         let info = device.info();
         let selector = format!("{}:{}", info.backend, info.index);
         for by_kernel in [true, false] {
             let device = Device::open(&selector).expect("a device that is listed opens");
-            // If this failed, the driver would copy, and the kernel would not be tested.
+            // If this failed, the library would fall back to the driver, and the test would not
+            // notice.
             device
                 .compile(include_str!("../src/backend/shared/copy.wgsl"))
                 .expect("every device compiles it");
@@ -31,23 +32,23 @@ fn each(test: impl Fn(&Device)) {
     }
 }
 
-/// Bytes that differ at most places.
+/// Returns bytes with no short period, which differ for different seeds.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     let byte = |i: usize| ((i + seed).wrapping_mul(0x9e37_79b9) >> 13) as u8;
     (0..len).map(byte).collect()
 }
 
 /// Fails at the first byte that differs.
-fn assert_same(got: &[u8], expected: &[u8], what: &str) {
-    if got != expected {
-        let at = got.iter().zip(expected).position(|(a, b)| a != b);
-        panic!("{what}: byte {at:?} of {} and {}", got.len(), expected.len());
+fn assert_same(actual: &[u8], expected: &[u8], what: &str) {
+    if actual != expected {
+        let at = actual.iter().zip(expected).position(|(a, b)| a != b);
+        panic!("{what}: byte {at:?} of {} and {}", actual.len(), expected.len());
     }
 }
 
 #[test]
-fn buffers_of_any_size_arrive() {
-    each(|gpu| {
+fn copies_of_any_size_are_exact() {
+    for_each_copy_method(|gpu| {
         for size in [MIB - 1, MIB, MIB + 1, MIB + 15, MIB + 16, 3 * MIB + 4077] {
             let data = pattern(size, size);
             let (a, b) = (gpu.upload(&data).unwrap(), gpu.alloc(size).unwrap());
@@ -60,7 +61,7 @@ fn buffers_of_any_size_arrive() {
 #[test]
 fn slice_copies_change_nothing_else() {
     let len = 2 * MIB;
-    each(|gpu| {
+    for_each_copy_method(|gpu| {
         let data = pattern(0, len);
         for (from, to, size) in [
             (ALIGNED, 2 * ALIGNED, MIB + 3),
@@ -82,7 +83,7 @@ fn slice_copies_change_nothing_else() {
 
 #[test]
 fn overlapping_range_copies_are_ordered() {
-    each(|gpu| {
+    for_each_copy_method(|gpu| {
         let mut expected = pattern(1, 4 * MIB);
         let buffer = gpu.upload(&expected).unwrap();
         let mut batch = gpu.batch();
@@ -112,7 +113,7 @@ fn alternating_copies_and_kernels_are_ordered() {
         }
     ";
     let len = MIB / 4 + 3;
-    each(|gpu| {
+    for_each_copy_method(|gpu| {
         let kernel = gpu.compile(source).unwrap();
         let data: Vec<u32> = (0..len as u32).collect();
         let (a, b) = (gpu.upload(&data).unwrap(), gpu.alloc(len).unwrap());
@@ -132,14 +133,14 @@ fn alternating_copies_and_kernels_are_ordered() {
 
 #[test]
 fn copies_exceed_the_binding_limit() {
-    each(|gpu| {
-        let most = gpu.info().limits.max_storage_binding_size;
-        if most > 256 << 20 {
-            eprintln!("skipped on {gpu:?}: it binds {most} bytes, too many for a test");
+    for_each_copy_method(|gpu| {
+        let max = gpu.info().limits.max_storage_binding_size;
+        if max > 256 << 20 {
+            eprintln!("skipped on {gpu:?}: it binds {max} bytes, too many for a test");
             return;
         }
-        // The period is prime: no two parts of a copy are alike.
-        let len = most as usize + 1027;
+        // The period is prime, so that the parts into which the copy is split all differ.
+        let len = max as usize + 1027;
         let mut data = pattern(2, 1_048_573).repeat(len / 1_048_573 + 1);
         data.truncate(len);
         let (a, b) = (gpu.upload(&data).unwrap(), gpu.alloc(data.len()).unwrap());

@@ -1,7 +1,11 @@
-//! Kernels built in Rust (`Device::compile_ir`) on every present device.
+//! Tests of kernels built in Rust (`Device::compile_ir`) on every available device.
 
 #[path = "../support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "most tests have data of their own")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "these tests need no random numbers and no files of the repository"
+)]
 mod support;
 
 use std::time::Duration;
@@ -12,7 +16,7 @@ use scry_gpu::kir::{
 use scry_gpu::{CompileOptions, Device, ErrorKind, GpuError, Launch, ShaderErrorKind, TypeLayout};
 use support::devices;
 
-/// `data[i] += 1`, without a check of the index.
+/// Builds an atomic `data[i] += 1`, without a check that `i` is in bounds.
 fn increment(name: &str) -> Kir {
     let mut b = Builder::new(name, [64, 1, 1]);
     let data = b.named_buffer("data", Type::U32, true);
@@ -31,14 +35,16 @@ fn accesses_are_clamped_on_every_device() {
         assert!(matches!(layout, TypeLayout::Array { len: None, stride: 4, .. }));
         let data = gpu.upload(&[5u32; 10]).unwrap();
         gpu.run(&kernel, &[&data], 64).unwrap();
+        // The indices 9 to 63 are clamped to 9.
         let mut expected = [6; 10];
         expected[9] = 5 + 55;
         assert_eq!(data.download().unwrap(), expected, "{}", gpu.name());
     }
 }
 
-/// Sums of pairs of neighbours, by way of workgroup memory, scaled by an immediate.
-fn neighbours() -> Kir {
+/// Builds `data[i] = (data[i] + data[(i + 1) % 4]) * scale`, with the data shared through workgroup
+/// memory and an immediate `scale`.
+fn sums_of_neighbours() -> Kir {
     let mut b = Builder::new("neighbours", [4, 1, 1]);
     let data = b.named_buffer("data", Type::F32, true);
     b.immediates(4);
@@ -66,7 +72,7 @@ fn neighbours() -> Kir {
 #[test]
 fn workgroups_share_memory_and_immediates() {
     for gpu in devices() {
-        let kernel = gpu.compile_ir(&neighbours()).unwrap();
+        let kernel = gpu.compile_ir(&sums_of_neighbours()).unwrap();
         let data = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
         gpu.run_with_immediates(&kernel, &[&data], 4, &10.0f32).unwrap();
         assert_eq!(data.download().unwrap(), [30.0, 50.0, 70.0, 50.0], "{}", gpu.name());
@@ -74,27 +80,29 @@ fn workgroups_share_memory_and_immediates() {
 }
 
 #[test]
-fn fixed_members_are_required_of_buffers() {
+fn buffer_must_contain_fixed_offsets() {
     let mut b = Builder::new("tail", [1, 1, 1]);
     let data = b.named_buffer("data", Type::U32, true);
     let seven = b.u32(7);
+    // Byte 28: the buffer needs at least 32 bytes.
     b.store(Place::new(AddressSpace::Binding(data), None, 0, 28), vec![seven]);
     for gpu in devices() {
         let kernel = gpu.compile_ir(&b.clone().finish()).unwrap();
         let small = gpu.alloc::<u32>(7).unwrap();
         let error = gpu.run(&kernel, &[&small], 1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-        let whole = gpu.alloc::<u32>(8).unwrap();
-        gpu.run(&kernel, &[&whole], 1).unwrap();
-        assert_eq!(whole.download().unwrap()[7], 7);
+        let large_enough = gpu.alloc::<u32>(8).unwrap();
+        gpu.run(&kernel, &[&large_enough], 1).unwrap();
+        assert_eq!(large_enough.download().unwrap()[7], 7);
     }
 }
 
 #[test]
-fn endless_loops_are_ended() {
+fn endless_loops_are_cancelled() {
     let mut b = Builder::new("endless", [1, 1, 1]);
     let data = b.named_buffer("data", Type::U32, true);
     let (zero, one) = (b.u32(0), b.u32(1));
+    // `true` claims that the loop is finite. The claim is wrong, and must not be relied on.
     b.repeat(true, |b, _| {
         let place = b.element(data, zero);
         b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
@@ -116,6 +124,7 @@ fn endless_loops_are_ended() {
     }
 }
 
+/// Returns the kind and the text of a shader error.
 fn shader_error(error: GpuError) -> (ShaderErrorKind, String) {
     let text = error.to_string();
     let GpuError::Shader(error) = error else { panic!("{error}") };
@@ -123,7 +132,7 @@ fn shader_error(error: GpuError) -> (ShaderErrorKind, String) {
 }
 
 #[test]
-fn invalid_kernels_are_refused_by_name() {
+fn invalid_kernel_error_names_label() {
     let mut b = Builder::new("wrong", [64, 1, 1]);
     b.leave(Label(7));
     let wrong = b.finish();
@@ -140,19 +149,19 @@ fn invalid_kernels_are_refused_by_name() {
 }
 
 #[test]
-fn options_that_do_not_apply_are_refused() {
+fn rejects_inapplicable_options() {
     let kir = increment("main");
     let gpu = Device::open("cpu").unwrap();
-    let with = |options| gpu.compile_ir_with(&kir, &options);
-    assert!(with(CompileOptions::new().entry("main")).is_ok());
-    let (kind, _) = shader_error(with(CompileOptions::new().entry("other")).unwrap_err());
+    let compile_with = |options| gpu.compile_ir_with(&kir, &options);
+    assert!(compile_with(CompileOptions::new().entry("main")).is_ok());
+    let (kind, _) = shader_error(compile_with(CompileOptions::new().entry("other")).unwrap_err());
     assert_eq!(kind, ShaderErrorKind::EntryPoint);
-    let (kind, _) = shader_error(with(CompileOptions::new().set("N", 1)).unwrap_err());
+    let (kind, _) = shader_error(compile_with(CompileOptions::new().set("N", 1)).unwrap_err());
     assert_eq!(kind, ShaderErrorKind::Override);
 }
 
 #[test]
-fn too_large_workgroups_are_refused() {
+fn rejects_oversized_workgroups() {
     let kir = Builder::new("large", [4096, 4, 1]).finish();
     for gpu in devices() {
         let error = gpu.compile_ir(&kir).unwrap_err();
