@@ -1,11 +1,11 @@
-//! Attention.
+//! Tests of attention.
 
 use scry_gpu::cuda::kernels::{Attention, AttentionBias, Kernels, PtxType, Strides};
 use scry_gpu::{Binding, Buffer, bf16, f16};
 
 use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
 
-/// Attention with its operands, in the order of its buffers.
+/// An attention operation with its operands.
 struct Case<T> {
     attention: Attention,
     q: Vec<T>,
@@ -18,59 +18,59 @@ impl<T: TestElement> Case<T> {
     fn new(attention: Attention) -> Self {
         let buffers = attention.buffers().expect("the tests' attention is well defined");
         let len = |name: &str| buffers.iter().find(|it| it.name == name).map(|it| it.len as usize);
-        let of = |seed, name| random::<T>(seed, len(name).unwrap_or(0));
+        let operand = |seed, name| random::<T>(seed, len(name).unwrap_or(0));
         Self {
             attention,
-            q: of(1, "q"),
-            k: of(2, "k"),
-            v: of(3, "v"),
+            q: operand(1, "q"),
+            k: operand(2, "k"),
+            v: operand(3, "v"),
             bias: len("bias").map(|len| random::<f32>(4, len)),
         }
     }
 
     /// Computes a row of the result in f64.
-    fn row(&self, batch: u64, head: u64, row: u64) -> Vec<f64> {
+    fn reference_row(&self, batch: u64, head: u64, row: u64) -> Vec<f64> {
         let Attention { head_dim, keys, causal, scale, heads, kv_heads, .. } = self.attention;
         let at = |strides: Strides, head: u64, row: u64| {
             (batch * strides.batch + head * strides.head + row * strides.row) as usize
         };
         let dim = head_dim as usize;
-        let shared = head / u64::from(heads / kv_heads);
-        let seen = if causal { (row + 1).min(keys.into()) } else { keys.into() };
+        let kv_head = head / u64::from(heads / kv_heads);
+        let visible = if causal { (row + 1).min(keys.into()) } else { keys.into() };
         let q = &self.q[at(self.attention.q, head, row)..][..dim];
         let score = |key: u64| {
-            let k = &self.k[at(self.attention.k, shared, key)..][..dim];
+            let k = &self.k[at(self.attention.k, kv_head, key)..][..dim];
             let product: f64 = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum();
-            let bias = self.attention.bias.zip(self.bias.as_ref()).map_or(0.0, |(place, bias)| {
-                let column = key * u64::from(place.column);
-                f64::from(bias[at(place.strides, head, row) + column as usize])
+            let bias = self.attention.bias.zip(self.bias.as_ref()).map_or(0.0, |(layout, bias)| {
+                let column = key * u64::from(layout.column);
+                f64::from(bias[at(layout.strides, head, row) + column as usize])
             });
             product * f64::from(scale) + bias
         };
-        let scores: Vec<f64> = (0..seen).map(score).collect();
+        let scores: Vec<f64> = (0..visible).map(score).collect();
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let mut out = vec![0.0; dim];
         for (key, weight) in (0..).zip(&weights) {
-            let v = &self.v[at(self.attention.v, shared, key)..][..dim];
+            let v = &self.v[at(self.attention.v, kv_head, key)..][..dim];
             out.iter_mut().zip(v).for_each(|(out, v)| *out += weight / sum * v.to_f64());
         }
         out
     }
 
-    /// Rows distributed over the results, the last ones among them.
-    fn rows(&self) -> Vec<[u64; 3]> {
+    /// Returns about 60 rows of the result, the last two among them: batch, head and query of each.
+    fn sample_rows(&self) -> Vec<[u64; 3]> {
         let Attention { batch, heads, queries, .. } = self.attention;
         let [heads, queries] = [heads, queries].map(u64::from);
         let count = u64::from(batch) * heads * queries;
         let step = count.div_ceil(60) as usize | 1;
-        let place = |nth: u64| [nth / queries / heads, nth / queries % heads, nth % queries];
-        (0..count).step_by(step).chain(count.saturating_sub(2)..count).map(place).collect()
+        let position = |row: u64| [row / queries / heads, row / queries % heads, row % queries];
+        (0..count).step_by(step).chain(count.saturating_sub(2)..count).map(position).collect()
     }
 
-    /// Computes on the device, and compares.
-    fn check(&self, kernels: &Kernels, simple: bool) {
+    /// Runs `attention`, or `simple_attention`, and compares rows with the reference.
+    fn check(&self, kernels: &Kernels, is_simple: bool) {
         let (gpu, attention) = (kernels.device(), &self.attention);
         let inputs = [&self.q, &self.k, &self.v].map(|data| succeed(gpu.upload(data)));
         let bias: Option<Buffer<f32>> = self.bias.as_ref().map(|bias| succeed(gpu.upload(bias)));
@@ -78,20 +78,21 @@ impl<T: TestElement> Case<T> {
         let mut buffers: Vec<&dyn Binding> = inputs.iter().map(|it| it as _).collect();
         buffers.extend(bias.iter().map(|it| it as &dyn Binding));
         buffers.push(&out);
-        let prepared = match simple {
+        let prepared = match is_simple {
             true => kernels.simple_attention(attention, &buffers),
             false => kernels.attention(attention, &buffers),
         };
         succeed(succeed(prepared).run());
-        let (got, dim) = (succeed(out.download()), attention.head_dim as usize);
-        for [batch, head, row] in self.rows() {
-            let Strides { batch: by, head: of, row: at } = attention.out;
-            let got = &got[(batch * by + head * of + row * at) as usize..][..dim];
-            let want = self.row(batch, head, row);
-            let results: Vec<_> = got.iter().copied().zip(want).collect();
-            let of = std::any::type_name::<T>();
+        let (out, dim) = (succeed(out.download()), attention.head_dim as usize);
+        for [batch, head, row] in self.sample_rows() {
+            let strides = attention.out;
+            let start = batch * strides.batch + head * strides.head + row * strides.row;
+            let results = &out[start as usize..][..dim];
+            let expected = self.reference_row(batch, head, row);
+            let results: Vec<_> = results.iter().copied().zip(expected).collect();
+            let element = std::any::type_name::<T>();
             assert_close(
-                &format!("{of}, simple {simple}, row {row} of {attention:?}"),
+                &format!("{element}, simple {is_simple}, row {row} of {attention:?}"),
                 1.0,
                 &results,
             );
@@ -99,7 +100,7 @@ impl<T: TestElement> Case<T> {
     }
 }
 
-/// Shapes: batch and heads, queries, keys, columns.
+/// Batch and heads, queries, keys, `head_dim`.
 const SHAPES: [([u32; 2], u32, u32, u32); 9] = [
     ([1, 1], 1, 1, 64),
     ([2, 3], 7, 33, 64),
@@ -114,8 +115,8 @@ const SHAPES: [([u32; 2], u32, u32, u32); 9] = [
 
 fn check_all<T: TestElement>(element: PtxType) {
     for kernels in kernels() {
-        for (heads, queries, keys, columns) in SHAPES {
-            let plain = Attention::new(heads, queries, keys, columns, element);
+        for (heads, queries, keys, head_dim) in SHAPES {
+            let plain = Attention::new(heads, queries, keys, head_dim, element);
             for attention in [plain, plain.causal()] {
                 let case = Case::<T>::new(attention);
                 case.check(&kernels, false);

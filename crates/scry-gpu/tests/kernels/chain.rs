@@ -1,13 +1,13 @@
-//! Chains of launches that use programmatic dependent launch, each reading the previous one's
-//! output: results must equal those of sequential execution.
+//! Tests of chains of launches with programmatic dependent launch, each of which reads the previous
+//! one's output: results must equal those of sequential execution.
 
 use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, PreparedOp, PtxType};
 use scry_gpu::{Buffer, Element, bf16};
 
 use crate::harness::{kernels, poisoned, random, succeed};
 
-/// How often a chain is computed, alternating its inputs.
-const TIMES: usize = 1000;
+/// Number of runs of a chain, with alternating inputs.
+const REPETITIONS: usize = 1000;
 
 /// Computes a chain from each input launch by launch, then many times as a recording and as a
 /// batch, and compares all bits of the results.
@@ -18,43 +18,48 @@ fn check<X: Element, Y: Element + PartialEq>(
     results: &[&Buffer<Y>],
 ) {
     let gpu = kernels.device();
-    let got = || results.iter().map(|y| succeed(y.download())).collect::<Vec<_>>();
+    let download_all = || results.iter().map(|y| succeed(y.download())).collect::<Vec<_>>();
     let one_by_one = |input: &Buffer<X>| {
         succeed(input.copy_to(x));
         for step in steps {
             succeed(step.run());
+            // Waits for the step.
             succeed(x.download());
         }
-        got()
+        download_all()
     };
-    let want: Vec<_> = inputs.iter().map(one_by_one).collect();
+    let expected: Vec<_> = inputs.iter().map(one_by_one).collect();
     let batch = || {
         let mut batch = gpu.batch();
         steps.iter().for_each(|step| succeed(step.add_to(&mut batch)));
         batch
     };
     let recording = succeed(batch().record());
-    for nth in 0..TIMES {
-        let input = nth % inputs.len();
+    for run in 0..REPETITIONS {
+        let input = run % inputs.len();
         succeed(inputs[input].copy_to(x));
-        if nth % 2 == 0 {
+        if run % 2 == 0 {
             succeed(succeed(recording.replay()).wait());
         } else {
             succeed(batch().submit());
         }
-        assert!(got() == want[input], "run {nth}: the results of input {input} differ");
+        assert!(
+            download_all() == expected[input],
+            "run {run}: the results of input {input} differ"
+        );
     }
 }
 
-/// Returns inputs of `count` elements, all different.
+/// Returns different inputs of `count` elements each.
 fn inputs(kernels: &Kernels, count: usize) -> Vec<Buffer<f32>> {
     let upload = |seed| succeed(kernels.device().upload(&random::<f32>(seed, count)));
     (10..17).map(upload).collect()
 }
 
 fn check_quantised(kernels: &Kernels, format: BlockFormat) {
-    /// Elements of a column, rows of most weights, and rows of the intermediate weights.
+    /// Columns of all weights, and rows of most.
     const K: usize = 1024;
+    /// Rows of the weights that the chain computes.
     const ROWS: usize = 16;
     let gpu = kernels.device();
     let bytes = |rows| rows * K / format.block_len() * format.block_bytes();
@@ -64,8 +69,8 @@ fn check_quantised(kernels: &Kernels, format: BlockFormat) {
         succeed(succeed(kernels.quantize(format, &numbers, &blocks, rows * K)).run());
         blocks
     };
-    let (a, b, wide) = (weights(1, K), weights(2, K), weights(3, ROWS * K));
-    let made = succeed(gpu.alloc::<u8>(bytes(ROWS)));
+    let (a, b, tall) = (weights(1, K), weights(2, K), weights(3, ROWS * K));
+    let computed = succeed(gpu.alloc::<u8>(bytes(ROWS)));
     let (x, u, v) = (poisoned(gpu, K), poisoned(gpu, K), poisoned(gpu, K));
     let (matrix, last) = (poisoned(gpu, ROWS * K), poisoned(gpu, ROWS));
     let product = |weights, x, y, rows| {
@@ -77,10 +82,10 @@ fn check_quantised(kernels: &Kernels, format: BlockFormat) {
         product(&b, &u, &v, K),
         // The output overwrites the previous launch's input.
         product(&a, &v, &u, K),
-        product(&wide, &u, &matrix, ROWS * K),
-        succeed(kernels.quantize(format, &matrix, &made, ROWS * K)),
+        product(&tall, &u, &matrix, ROWS * K),
+        succeed(kernels.quantize(format, &matrix, &computed, ROWS * K)),
         // Weights are the previous launch's output.
-        product(&made, &v, &last, ROWS),
+        product(&computed, &v, &last, ROWS),
         product(&b, &x, &v, K),
     ];
     check(kernels, &steps, (&inputs(kernels, K), &x), &[&u, &v, &matrix, &last]);
@@ -94,9 +99,11 @@ fn chained_quantised_products_match_sequential() {
 }
 
 fn check_products(kernels: &Kernels) {
-    /// Rows of activations, rows of intermediate weights, and all other sides.
+    /// Rows of small activations.
     const FEW: u64 = 16;
-    const MORE: u64 = 512;
+    /// Rows of `x`, `y` and `z`, which are activations of some products and weights of others.
+    const MANY: u64 = 512;
+    /// All other sizes.
     const SIDE: u64 = 1024;
     let gpu = kernels.device();
     let numbers = |seed, rows: u64, columns: u64| {
@@ -114,29 +121,29 @@ fn check_products(kernels: &Kernels) {
     let weights = succeed(gpu.upload(&random::<f32>(5, (SIDE * SIDE) as usize)));
     let quantised = kernels.quantize(BlockFormat::Q8_0, &weights, &blocks, weights.len());
     succeed(succeed(quantised).run());
-    let [made, a, b] = [matrix(SIDE), numbers(1, SIDE, SIDE), numbers(2, SIDE, SIDE)];
-    let (few, left) = (matrix(FEW), numbers(4, FEW, MORE));
-    let [x, y, z] = [(); 3].map(|()| matrix(MORE));
+    let [decoded, a, b] = [matrix(SIDE), numbers(1, SIDE, SIDE), numbers(2, SIDE, SIDE)];
+    let (small, lhs) = (matrix(FEW), numbers(4, FEW, MANY));
+    let [x, y, z] = [(); 3].map(|()| matrix(MANY));
     let [u, v, last] = [(); 3].map(|()| matrix(FEW));
-    let sides = [FEW, SIDE, SIDE];
-    let numbers_of = |blocks, y| {
+    let mnk = [FEW, SIDE, SIDE];
+    let dequantize = |blocks, y| {
         succeed(kernels.dequantize(BlockFormat::Q8_0, blocks, y, (SIDE * SIDE) as usize))
     };
     let steps = [
-        product(&left, &x, &few, [FEW, SIDE, MORE]),
-        product(&few, &a, &u, sides),
+        product(&lhs, &x, &small, [FEW, SIDE, MANY]),
+        product(&small, &a, &u, mnk),
         // Activations are the previous launch's output.
-        product(&u, &b, &v, sides),
+        product(&u, &b, &v, mnk),
         // The output overwrites the previous launch's input.
-        product(&v, &a, &u, sides),
-        product(&x, &b, &y, [MORE, SIDE, SIDE]),
-        product(&y, &a, &z, [MORE, SIDE, SIDE]),
+        product(&v, &a, &u, mnk),
+        product(&x, &b, &y, [MANY, SIDE, SIDE]),
+        product(&y, &a, &z, [MANY, SIDE, SIDE]),
         // Weights are the previous launch's output.
-        product(&left, &z, &v, [FEW, SIDE, MORE]),
-        numbers_of(&blocks, &made),
-        product(&v, &made, &last, sides),
+        product(&lhs, &z, &v, [FEW, SIDE, MANY]),
+        dequantize(&blocks, &decoded),
+        product(&v, &decoded, &last, mnk),
     ];
-    let inputs: Vec<_> = (10..17).map(|seed| numbers(seed, MORE, SIDE)).collect();
+    let inputs: Vec<_> = (10..17).map(|seed| numbers(seed, MANY, SIDE)).collect();
     check(kernels, &steps, (&inputs, &x), &[&u, &v, &y, &z, &last]);
 }
 

@@ -1,4 +1,4 @@
-//! Devices that run the kernels, and a device that only checks.
+//! Devices that run the kernels, the null device, and comparisons with references.
 
 use scry_gpu::cuda::kernels::Kernels;
 use scry_gpu::testing::{self, Observed};
@@ -6,25 +6,26 @@ use scry_gpu::{BackendKind, Buffer, Device, GemmElement, Result, bf16, f16};
 
 use crate::support::random_f32;
 
-/// The capability that all kernels run on.
-const NEEDED: [u16; 2] = [9, 0];
+/// The compute capability on which all kernels of the library run.
+const REQUIRED_CAPABILITY: [u16; 2] = [9, 0];
 
 /// Returns the kernels of each CUDA device of capability 9.0; prints what is skipped.
 pub fn kernels() -> Vec<Kernels> {
     let cuda = crate::support::devices().into_iter();
     let cuda = cuda.filter(|gpu| gpu.backend_kind() == BackendKind::Cuda);
-    let (able, others): (Vec<_>, Vec<_>) =
-        cuda.partition(|gpu| gpu.info().compute_capability == Some(NEEDED));
+    let (supported, others): (Vec<_>, Vec<_>) =
+        cuda.partition(|gpu| gpu.info().compute_capability == Some(REQUIRED_CAPABILITY));
     for gpu in others {
         eprintln!("skipped {}: it is not of compute capability 9.0", gpu.name());
     }
-    if able.is_empty() {
+    if supported.is_empty() {
         eprintln!("skipped: no CUDA device of compute capability 9.0 is present");
     }
-    able.iter().map(|gpu| succeed(Kernels::new(gpu))).collect()
+    supported.iter().map(|gpu| succeed(Kernels::new(gpu))).collect()
 }
 
-/// Returns a null device with a compute capability, which checks everything and computes nothing.
+/// Returns the kernels of a null device with this compute capability, which validates calls and
+/// executes no kernels; and a log of the submitted commands.
 pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
     let mut info = testing::null_info();
     info.compute_capability = Some(capability);
@@ -36,10 +37,10 @@ pub fn null_kernels(capability: [u16; 2]) -> (Kernels, Observed) {
 
 /// Returns the kernels of a null device with the properties of an H200.
 pub fn null_h200_kernels() -> Kernels {
-    null_kernels(NEEDED).0
+    null_kernels(REQUIRED_CAPABILITY).0
 }
 
-/// The value, or a panic that shows the error as users see it.
+/// Returns the value. Panics with the error's text, as users see it.
 pub fn succeed<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -48,19 +49,19 @@ pub fn succeed<T>(result: Result<T>) -> T {
 pub trait TestElement: GemmElement {
     /// A value that no kernel writes.
     const POISON: Self;
-    /// Largest error allowed, relative to the sum of absolute products.
-    const BOUND: f64;
-    /// Rounds to the nearest value.
-    fn of(number: f32) -> Self;
-    /// Converts to f64.
+    /// Maximum error, relative to the scale of a comparison.
+    const TOLERANCE: f64;
+    /// Rounds to the nearest value of the type.
+    fn round_f32(number: f32) -> Self;
+    /// Converts exactly.
     fn to_f64(self) -> f64;
 }
 
 impl TestElement for f32 {
     const POISON: Self = Self::NAN;
-    const BOUND: f64 = 1e-5;
+    const TOLERANCE: f64 = 1e-5;
 
-    fn of(number: f32) -> Self {
+    fn round_f32(number: f32) -> Self {
         number
     }
 
@@ -71,9 +72,9 @@ impl TestElement for f32 {
 
 impl TestElement for f16 {
     const POISON: Self = Self::NAN;
-    const BOUND: f64 = 1e-2;
+    const TOLERANCE: f64 = 1e-2;
 
-    fn of(number: f32) -> Self {
+    fn round_f32(number: f32) -> Self {
         Self::from_f32(number)
     }
 
@@ -84,9 +85,9 @@ impl TestElement for f16 {
 
 impl TestElement for bf16 {
     const POISON: Self = Self::NAN;
-    const BOUND: f64 = 1e-2;
+    const TOLERANCE: f64 = 1e-2;
 
-    fn of(number: f32) -> Self {
+    fn round_f32(number: f32) -> Self {
         Self::from_f32(number)
     }
 
@@ -95,9 +96,9 @@ impl TestElement for bf16 {
     }
 }
 
-/// Random numbers between -1 and 1.
+/// Returns random numbers between -1 and 1, the same for the same seed.
 pub fn random<T: TestElement>(seed: u64, count: usize) -> Vec<T> {
-    random_f32(seed, count).into_iter().map(T::of).collect()
+    random_f32(seed, count).into_iter().map(T::round_f32).collect()
 }
 
 /// Creates a buffer of values that no kernel writes.
@@ -105,12 +106,13 @@ pub fn poisoned<T: TestElement>(gpu: &Device, count: usize) -> Buffer<T> {
     succeed(gpu.upload(&vec![T::POISON; count]))
 }
 
-/// Fails unless all errors are within the type's bound. Each result is paired with the expected
-/// one; `scale` is the largest sum of absolute products.
+/// Checks that no result differs from its expected value by more than `T::TOLERANCE * scale`.
+/// `scale` is the magnitude of the terms of a result, such as the sum of absolute products.
 pub fn assert_close<T: TestElement>(what: &str, scale: f64, results: &[(T, f64)]) {
-    for (nth, (got, want)) in results.iter().enumerate() {
-        // A NaN fails, too.
-        let close = (got.to_f64() - want).abs() <= T::BOUND * scale;
-        assert!(close, "{what}: result {nth} is {}, expected {want}", got.to_f64());
+    for (i, (result, expected)) in results.iter().enumerate() {
+        let result = result.to_f64();
+        // The comparison is false for NaN.
+        let is_close = (result - expected).abs() <= T::TOLERANCE * scale;
+        assert!(is_close, "{what}: result {i} is {result}, expected {expected}");
     }
 }

@@ -1,4 +1,4 @@
-//! A program's own kernels, written with scry-ptx: parameters of every kind, tensor maps, clusters,
+//! Tests of user-defined kernels, written with scry-ptx: parameters, tensor maps, clusters and
 //! scratch memory.
 
 use scry_gpu::cuda::kernels::{Kernels, Plan, PreparedOp, PtxKernel, Target};
@@ -15,7 +15,7 @@ use scry_ptx::typed::{self, Code};
 use crate::harness::{kernels, succeed};
 use crate::support::random_f32;
 
-/// A buffer of 32-bit floats.
+/// Declares a buffer of `len` f32.
 pub fn floats(
     name: &'static str,
     access: BufferAccess,
@@ -24,7 +24,7 @@ pub fn floats(
     scry_ptx::kernels::BufferParameter { name, access, element: PtxType::F32, len }
 }
 
-/// `y[i] += a * x[i]` for `i < n`, with parameters of every type.
+/// `y[i] += a * x[i]` for `i < n`, with pointer, f32, u32 and u64 parameters.
 #[derive(Debug, Clone)]
 pub struct Saxpy {
     /// The scalar.
@@ -74,17 +74,17 @@ impl PtxKernel for Saxpy {
     }
 }
 
-/// Copies a matrix tile by tile, by two tensor maps. Rows start every `pitch` elements; rows of the
-/// destination are padded to 16 bytes with the zeros that out-of-bounds reads return.
+/// Copies a matrix tile by tile, with two tensor maps. Rows of the destination are padded to 16
+/// bytes with the zeros that out-of-bounds reads return.
 #[derive(Debug, Clone)]
 pub struct TileCopy {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Elements of a row.
+    /// Elements per row.
     pub columns: u64,
-    /// Leading dimension in elements.
-    pub pitch: u64,
-    /// Blocks of a cluster.
+    /// Leading dimension of both matrices, in elements.
+    pub ld: u64,
+    /// Blocks per cluster.
     pub cluster: u32,
 }
 
@@ -92,23 +92,25 @@ pub struct TileCopy {
 const TILE: [u32; 2] = [8, 32];
 
 impl TileCopy {
-    fn map(&self, columns: u64) -> TensorMapSpec {
+    fn tensor_map(&self, columns: u64) -> TensorMapSpec {
         TensorMapSpec {
             element: TensorMapElement::F32,
             offset: 0,
             dims: vec![columns, self.rows],
-            strides: vec![self.pitch * 4],
+            strides: vec![self.ld * 4],
             tile: vec![TILE[1], TILE[0]],
             swizzle: Swizzle::None,
         }
     }
 
-    fn written(&self) -> u64 {
+    /// Returns the number of elements per row that the kernel writes.
+    fn padded_columns(&self) -> u64 {
         self.columns.next_multiple_of(4)
     }
 
+    /// Returns the number of elements of each buffer.
     fn len(&self) -> u64 {
-        (self.rows - 1) * self.pitch + self.written()
+        (self.rows - 1) * self.ld + self.padded_columns()
     }
 }
 
@@ -128,10 +130,10 @@ impl PtxKernel for TileCopy {
     }
 
     fn launch(&self) -> LaunchShape {
-        let across = (self.columns as u32).div_ceil(TILE[1]).next_multiple_of(self.cluster);
-        let down = (self.rows as u32).div_ceil(TILE[0]);
-        // Above the default limit of blocks.
-        LaunchShape { grid: [across, down, 1], block: [32, 1, 1], dynamic_shared: 64 << 10 }
+        let grid_x = (self.columns as u32).div_ceil(TILE[1]).next_multiple_of(self.cluster);
+        let grid_y = (self.rows as u32).div_ceil(TILE[0]);
+        // 64 KiB of dynamic shared memory: above the default limit of 48 KiB per block.
+        LaunchShape { grid: [grid_x, grid_y, 1], block: [32, 1, 1], dynamic_shared: 64 << 10 }
     }
 
     fn interface(&self) -> KernelInterface {
@@ -140,13 +142,14 @@ impl PtxKernel for TileCopy {
             buffers: vec![floats("from", read, self.len()), floats("to", write, self.len())],
             parameters: vec![
                 Parameter::U32(TILE[0] * TILE[1] * 4),
-                Parameter::Map(0, self.map(self.columns)),
-                Parameter::Map(1, self.map(self.written())),
+                Parameter::Map(0, self.tensor_map(self.columns)),
+                Parameter::Map(1, self.tensor_map(self.padded_columns())),
             ],
         }
     }
 }
 
+/// Loads a tile into the upper half of the dynamic shared memory, and stores it, with TMA.
 fn copy_tile(k: &Code) {
     let bytes = k.number::<u32>("bytes");
     let (from, to) = (k.tensor_map("from"), k.tensor_map("to"));
@@ -166,7 +169,7 @@ fn copy_tile(k: &Code) {
 }
 
 /// Prepares a plan of the kernels above.
-pub fn prepared<'a>(
+pub fn prepare<'a>(
     kernels: &Kernels,
     plan: &Plan,
     buffers: &[&'a dyn Binding],
@@ -175,33 +178,34 @@ pub fn prepared<'a>(
     unsafe { kernels.prepare("own", plan, buffers) }
 }
 
-/// `y += a * x` through uninitialised scratch memory: `x` is copied there and back.
-fn by_way_of_scratch(copy: &TileCopy) -> Plan {
-    let (there, back) = (Place::Argument(0), Place::Scratch(0));
+/// Returns a plan that copies argument 0 to uninitialised scratch memory, and that to argument 1.
+fn copy_through_scratch(copy: &TileCopy) -> Plan {
+    let (source, scratch) = (Place::Argument(0), Place::Scratch(0));
     let step = |buffers: Vec<Place>| Step { kernel: Box::new(copy.clone()), buffers };
     Plan {
         arguments: copy.interface().buffers,
         scratch: vec![copy.len() * 4],
-        steps: vec![step(vec![there, back]), step(vec![back, Place::Argument(1)])],
+        steps: vec![step(vec![source, scratch]), step(vec![scratch, Place::Argument(1)])],
     }
 }
 
+/// Returns a plan of one [`Saxpy`].
 fn saxpy(a: f32, n: usize) -> Plan {
     Plan::single(Box::new(Saxpy { a, n: n as u32 }))
 }
 
 #[test]
-fn parameters_arrive_in_declared_order() {
+fn parameters_are_passed_in_declared_order() {
     for kernels in kernels() {
         let gpu = kernels.device();
         for n in [1, 7, 127, 128, 4097] {
             let (x, y) = (random_f32(1, n), random_f32(2, n));
-            // Longer than necessary: the rest stays unchanged.
+            // `y` has one more element than `n`, which must stay unchanged.
             let (to, from) =
                 (succeed(gpu.upload(&[&y[..], &[5.0]].concat())), succeed(gpu.upload(&x)));
-            let prepared = succeed(prepared(&kernels, &saxpy(0.5, n), &[&to, &from]));
-            assert_eq!(prepared.kernels(), ["test_saxpy"]);
-            succeed(prepared.run());
+            let op = succeed(prepare(&kernels, &saxpy(0.5, n), &[&to, &from]));
+            assert_eq!(op.kernels(), ["test_saxpy"]);
+            succeed(op.run());
             let mut expected: Vec<f32> =
                 x.iter().zip(&y).map(|(x, y)| 0.5f32.mul_add(*x, *y)).collect();
             expected.push(5.0);
@@ -210,12 +214,12 @@ fn parameters_arrive_in_declared_order() {
     }
 }
 
-/// A matrix with padded rows, and the expected copy of it in a buffer of NaN.
-fn matrix(copy: &TileCopy) -> (Vec<f32>, Vec<u32>) {
+/// Returns a matrix with padded rows, and the bits of its expected copy in a buffer of NaN.
+fn matrix_and_copy(copy: &TileCopy) -> (Vec<f32>, Vec<u32>) {
     let data = random_f32(3, copy.len() as usize);
-    let copied = |(at, x): (usize, &f32)| match at as u64 % copy.pitch {
+    let copied = |(at, x): (usize, &f32)| match at as u64 % copy.ld {
         column if column < copy.columns => *x,
-        column if column < copy.written() => 0.0,
+        column if column < copy.padded_columns() => 0.0,
         _ => f32::NAN,
     };
     let expected = data.iter().enumerate().map(|it| copied(it).to_bits()).collect();
@@ -230,14 +234,14 @@ fn bits(buffer: &Buffer<f32>) -> Vec<u32> {
 fn tensor_maps_cover_exactly_the_matrix() {
     for kernels in kernels() {
         let gpu = kernels.device();
-        for (rows, columns, pitch) in [(1, 1, 4), (7, 33, 40), (127, 129, 132), (1023, 7, 16)] {
+        for (rows, columns, ld) in [(1, 1, 4), (7, 33, 40), (127, 129, 132), (1023, 7, 16)] {
             for cluster in [1, 2, 8] {
-                let copy = TileCopy { rows, columns, pitch, cluster };
-                let (data, expected) = matrix(&copy);
+                let copy = TileCopy { rows, columns, ld, cluster };
+                let (data, expected) = matrix_and_copy(&copy);
                 let from = succeed(gpu.upload(&data));
                 let to = succeed(gpu.upload(&vec![f32::NAN; data.len()]));
                 let plan = Plan::single(Box::new(copy));
-                succeed(succeed(prepared(&kernels, &plan, &[&from, &to])).run());
+                succeed(succeed(prepare(&kernels, &plan, &[&from, &to])).run());
                 assert!(bits(&to) == expected, "{rows} x {columns}, cluster of {cluster}");
             }
         }
@@ -245,16 +249,16 @@ fn tensor_maps_cover_exactly_the_matrix() {
 }
 
 #[test]
-fn scratch_memory_orders_steps() {
+fn second_step_reads_scratch_of_first() {
     for kernels in kernels() {
         let gpu = kernels.device();
-        let copy = TileCopy { rows: 257, columns: 1001, pitch: 1004, cluster: 1 };
-        let (data, expected) = matrix(&copy);
+        let copy = TileCopy { rows: 257, columns: 1001, ld: 1004, cluster: 1 };
+        let (data, expected) = matrix_and_copy(&copy);
         let (from, to) = (succeed(gpu.upload(&data)), succeed(gpu.alloc::<f32>(data.len())));
-        let prepared = succeed(prepared(&kernels, &by_way_of_scratch(&copy), &[&from, &to]));
+        let op = succeed(prepare(&kernels, &copy_through_scratch(&copy), &[&from, &to]));
         for _ in 0..10 {
             succeed(to.fill(f32::NAN));
-            succeed(prepared.run());
+            succeed(op.run());
             assert!(bits(&to) == expected);
         }
     }
@@ -264,21 +268,21 @@ fn scratch_memory_orders_steps() {
 fn recordings_replay_tensor_map_plans() {
     for kernels in kernels() {
         let gpu = kernels.device();
-        let copy = TileCopy { rows: 33, columns: 100, pitch: 100, cluster: 1 };
-        let (data, _) = matrix(&copy);
+        let copy = TileCopy { rows: 33, columns: 100, ld: 100, cluster: 1 };
+        let (data, _) = matrix_and_copy(&copy);
         let from = succeed(gpu.upload(&data));
-        let [to, sum] = [(); 2].map(|()| succeed(gpu.alloc::<f32>(data.len())));
+        let [to, accumulator] = [(); 2].map(|()| succeed(gpu.alloc::<f32>(data.len())));
         let mut batch = gpu.batch();
-        let through = succeed(prepared(&kernels, &by_way_of_scratch(&copy), &[&from, &to]));
-        succeed(through.add_to(&mut batch));
-        let add = succeed(prepared(&kernels, &saxpy(1.0, data.len()), &[&sum, &to]));
+        let copy = succeed(prepare(&kernels, &copy_through_scratch(&copy), &[&from, &to]));
+        succeed(copy.add_to(&mut batch));
+        let add = succeed(prepare(&kernels, &saxpy(1.0, data.len()), &[&accumulator, &to]));
         succeed(add.add_to(&mut batch));
         let recording = succeed(batch.record());
         for _ in 0..3 {
             succeed(succeed(recording.replay()).wait());
         }
-        let three: Vec<f32> = data.iter().map(|x| x + x + x).collect();
-        assert_eq!(succeed(sum.download()), three);
+        let tripled: Vec<f32> = data.iter().map(|x| x + x + x).collect();
+        assert_eq!(succeed(accumulator.download()), tripled);
     }
 }
 
@@ -291,7 +295,7 @@ fn reports_free_memory_and_launch_count() {
         assert!(gpu.info().multiprocessors.is_some_and(|count| count > 0));
         let before = gpu.launch_count();
         let (y, x) = (succeed(gpu.alloc::<f32>(5)), succeed(gpu.alloc::<f32>(5)));
-        succeed(succeed(prepared(&kernels, &saxpy(1.0, 5), &[&y, &x])).run());
+        succeed(succeed(prepare(&kernels, &saxpy(1.0, 5), &[&y, &x])).run());
         // Other tests of the process use the same device.
         assert!(gpu.launch_count() > before);
     }

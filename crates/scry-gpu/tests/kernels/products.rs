@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Tests of matrix products.
 
 use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Layout};
 use scry_gpu::{Binding, GpuError, bf16, f16};
@@ -6,7 +6,7 @@ use scry_ptx::PtxType;
 
 use crate::harness::{TestElement, assert_close, kernels, poisoned, random, succeed};
 
-/// m, n and k, around tile sizes and 16 bytes, tall, wide and flat.
+/// m, n and k: near tile sizes and multiples of 16 bytes; tall, wide and flat matrices.
 const SHAPES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [7, 33, 5],
@@ -24,70 +24,71 @@ const SHAPES: [[usize; 3]; 12] = [
 
 /// A product and its row-major operands.
 struct Case<T> {
-    sides: [usize; 3],
+    mnk: [usize; 3],
     a: Vec<T>,
     b: Vec<T>,
 }
 
 impl<T: TestElement> Case<T> {
-    fn new(sides: [usize; 3]) -> Self {
-        let [m, n, k] = sides;
-        Self { sides, a: random(1, m * k), b: random(2, k * n) }
+    fn new(mnk: [usize; 3]) -> Self {
+        let [m, n, k] = mnk;
+        Self { mnk, a: random(1, m * k), b: random(2, k * n) }
     }
 
-    /// Results distributed over all tiles, the last among them: index, sum, sum of absolute
-    /// products.
-    fn sums(&self) -> Vec<(usize, f64, f64)> {
-        let [m, n, k] = self.sides;
+    /// Returns about 1500 expected results, the last one among them: index, sum of products, and
+    /// sum of absolute products.
+    fn sample_results(&self) -> Vec<(usize, f64, f64)> {
+        let [m, n, k] = self.mnk;
         let step = (m * n).div_ceil(1500).max(1) | 1;
-        let places = (0..m * n).step_by(step).chain([m * n - 1]);
+        let indices = (0..m * n).step_by(step).chain([m * n - 1]);
         let sum = |at: usize| {
             let products =
                 (0..k).map(|l| self.a[at / n * k + l].to_f64() * self.b[l * n + at % n].to_f64());
-            products.fold((at, 0.0, 0.0), |(at, sum, size), it| (at, sum + it, size + it.abs()))
+            products
+                .fold((at, 0.0, 0.0), |(at, sum, abs_sum), it| (at, sum + it, abs_sum + it.abs()))
         };
-        places.map(sum).collect()
+        indices.map(sum).collect()
     }
 }
 
 /// Multiplies on the device, and compares.
-fn check<T: TestElement>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
-    let ([m, n, k], gpu, case) = (sides, kernels.device(), Case::<T>::new(sides));
+fn check<T: TestElement>(kernels: &Kernels, engine: Engine, mnk: [usize; 3]) {
+    let ([m, n, k], gpu, case) = (mnk, kernels.device(), Case::<T>::new(mnk));
     let (a, b) = (succeed(gpu.upload(&case.a)), succeed(gpu.upload(&case.b)));
     let out = poisoned::<T>(gpu, m * n);
     succeed(succeed(kernels.matmul_by(engine, &a, &b, &out, m, n, k)).run());
-    let (out, sums) = (succeed(out.download()), case.sums());
-    let scale = sums.iter().fold(0.0, |scale: f64, (_, _, size)| scale.max(*size));
+    let (out, sample) = (succeed(out.download()), case.sample_results());
+    let scale = sample.iter().fold(0.0, |scale: f64, (_, _, abs_sum)| scale.max(*abs_sum));
     let what = format!("{engine:?}, {} {m} x {n} x {k}", std::any::type_name::<T>());
-    assert!(out.iter().all(|x| x.to_f64().is_finite()), "{what}: not all was written");
-    let results: Vec<_> = sums.iter().map(|(at, sum, _)| (out[*at], *sum)).collect();
+    assert!(out.iter().all(|x| x.to_f64().is_finite()), "{what}: not all elements were written");
+    let results: Vec<_> = sample.iter().map(|(at, sum, _)| (out[*at], *sum)).collect();
     assert_close(&what, scale, &results);
 }
 
 #[test]
 fn matmul_of_every_type_matches_reference() {
     for kernels in kernels() {
-        for sides in SHAPES {
-            check::<bf16>(&kernels, Engine::Scry, sides);
-            check::<f16>(&kernels, Engine::Scry, sides);
-            check::<f32>(&kernels, Engine::Scry, sides);
+        for mnk in SHAPES {
+            check::<bf16>(&kernels, Engine::Scry, mnk);
+            check::<f16>(&kernels, Engine::Scry, mnk);
+            check::<f32>(&kernels, Engine::Scry, mnk);
         }
     }
 }
 
 #[test]
-fn cublas_engine_multiplies() {
+fn cublas_matmul_matches_reference() {
     for kernels in kernels() {
         let one = poisoned::<f32>(kernels.device(), 1);
-        let by = |out| kernels.matmul_by(Engine::Cublas, &one, &one, out, 1, 1, 1);
+        let multiply = |out| kernels.matmul_by(Engine::Cublas, &one, &one, out, 1, 1, 1);
         let out = poisoned::<f32>(kernels.device(), 1);
-        if let Err(missing @ GpuError::Library(_)) = by(&out) {
+        if let Err(missing @ GpuError::Library(_)) = multiply(&out) {
             eprintln!("skipped: {missing}");
             return;
         }
-        for sides in SHAPES {
-            check::<bf16>(&kernels, Engine::Cublas, sides);
-            check::<f32>(&kernels, Engine::Cublas, sides);
+        for mnk in SHAPES {
+            check::<bf16>(&kernels, Engine::Cublas, mnk);
+            check::<f32>(&kernels, Engine::Cublas, mnk);
         }
     }
 }
@@ -109,7 +110,7 @@ fn empty_matmul_launches_nothing() {
     }
 }
 
-/// `relu(2 * a^T * b + 3 * out + bias)` for each of a batch, with column-major `b`.
+/// `relu(2 * a * b + 3 * out + bias)` for each product of a batch, with column-major `a` and `b`.
 #[test]
 fn full_gemm_matches_reference() {
     let (m, n, k, batch) = (65, 129, 33, 3);
@@ -122,8 +123,8 @@ fn full_gemm_matches_reference() {
             Epilogue { alpha: 2.0, beta: 3.0, bias: true, activation: Activation::Relu };
         let [m, n, k, batch] = [m, n, k, batch].map(|side| side as usize);
         let (a, b) = (random::<f16>(1, batch * m * k), random::<f16>(2, batch * k * n));
-        let (bias, was) = (random::<f16>(3, n), random::<f16>(4, batch * m * n));
-        let inputs = [&a, &b, &bias, &was].map(|data| succeed(gpu.upload(data)));
+        let (bias, initial) = (random::<f16>(3, n), random::<f16>(4, batch * m * n));
+        let inputs = [&a, &b, &bias, &initial].map(|data| succeed(gpu.upload(data)));
         let buffers: Vec<&dyn Binding> = inputs.iter().map(|it| it as _).collect();
         succeed(succeed(kernels.gemm(&gemm, &buffers)).run());
         let out = succeed(inputs[3].download());
@@ -132,10 +133,10 @@ fn full_gemm_matches_reference() {
             let product =
                 |l: usize| a[(z * k + l) * m + i].to_f64() * b[(z * n + j) * k + l].to_f64();
             let sum: f64 = (0..k).map(product).sum();
-            (out[at], (2.0 * sum + 3.0 * was[at].to_f64() + bias[j].to_f64()).max(0.0))
+            (out[at], (2.0 * sum + 3.0 * initial[at].to_f64() + bias[j].to_f64()).max(0.0))
         };
         let results: Vec<_> = (0..batch * m * n).map(result).collect();
-        assert_close("in full", 2.0 * k as f64, &results);
+        assert_close("gemm", 2.0 * k as f64, &results);
     }
 }
 
@@ -144,18 +145,18 @@ fn slices_are_multiplied_in_place() {
     for kernels in kernels() {
         let gpu = kernels.device();
         let case = Case::<bf16>::new([40, 24, 16]);
-        // The second half of each buffer: slices may start at any address that can be bound.
-        let halves = |data: &[bf16]| succeed(gpu.upload(&[data, data].concat()));
-        let (a, b) = (halves(&case.a), halves(&case.b));
+        // The operands are the second halves of buffers.
+        let upload_twice = |data: &[bf16]| succeed(gpu.upload(&[data, data].concat()));
+        let (a, b) = (upload_twice(&case.a), upload_twice(&case.b));
         let out = poisoned::<bf16>(gpu, 2 * 40 * 24);
         let (a, b) = (succeed(a.slice(40 * 16..)), succeed(b.slice(16 * 24..)));
         let half = succeed(out.slice(40 * 24..));
         let gemm = Gemm::new(40, 24, 16, PtxType::Bf16);
         succeed(succeed(kernels.gemm(&gemm, &[&a, &b, &half])).run());
-        let got = succeed(out.download());
-        assert!(got[..40 * 24].iter().all(|x| x.is_nan()), "what is before is not touched");
+        let out = succeed(out.download());
+        assert!(out[..40 * 24].iter().all(|x| x.is_nan()), "the first half was written");
         let results: Vec<_> =
-            case.sums().iter().map(|(at, sum, _)| (got[40 * 24 + at], *sum)).collect();
-        assert_close("parts", 16.0, &results);
+            case.sample_results().iter().map(|(at, sum, _)| (out[40 * 24 + at], *sum)).collect();
+        assert_close("slices", 16.0, &results);
     }
 }

@@ -1,4 +1,4 @@
-//! Softmax and norms.
+//! Tests of softmax and norms.
 
 use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::{Kernels, PreparedOp};
@@ -6,7 +6,7 @@ use scry_gpu::{Result, bf16, f16};
 
 use crate::harness::{TestElement, kernels, poisoned, random, succeed};
 
-/// Rows and row lengths, around warps, blocks and the elements of a block.
+/// Numbers of rows and row lengths, near the sizes of warps, blocks and clusters.
 const SHAPES: [[usize; 2]; 14] = [
     [1, 1],
     [7, 1],
@@ -24,10 +24,10 @@ const SHAPES: [[usize; 2]; 14] = [
     [1, 1 << 20],
 ];
 
-/// The reference of a row, with weights and biases.
+/// Computes a row of the result in f64 from a row of the input, the weights and the biases.
 type Reference = fn(&[f64], &[f64], &[f64]) -> Vec<f64>;
 
-/// A row-wise function: how it is prepared, and its reference for a row in f64.
+/// A row-wise operation, and its reference.
 struct Function<T> {
     name: &'static str,
     prepare: for<'a> fn(&Kernels, &'a Operands<T>) -> Result<PreparedOp<'a>>,
@@ -64,8 +64,8 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
                 kernels.layer_norm(x, Some(weight), Some(bias), y, *shape, EPSILON)
             },
             reference: |row, weight, bias| {
-                let normed = normed(row, mean(row)).into_iter().zip(weight).zip(bias);
-                normed.map(|((x, weight), bias)| x * weight + bias).collect()
+                let normalised = normalise(row, mean(row)).into_iter().zip(weight).zip(bias);
+                normalised.map(|((x, weight), bias)| x * weight + bias).collect()
             },
         },
         Function {
@@ -74,14 +74,14 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
                 kernels.layer_norm(&it.x, Some(&it.weight), None, &it.y, it.shape, EPSILON)
             },
             reference: |row, weight, _| {
-                let normed = normed(row, mean(row)).into_iter().zip(weight);
-                normed.map(|(x, weight)| x * weight).collect()
+                let normalised = normalise(row, mean(row)).into_iter().zip(weight);
+                normalised.map(|(x, weight)| x * weight).collect()
             },
         },
         Function {
             name: "layer_norm without weight",
             prepare: |kernels, it| kernels.layer_norm(&it.x, None, None, &it.y, it.shape, EPSILON),
-            reference: |row, _, _| normed(row, mean(row)),
+            reference: |row, _, _| normalise(row, mean(row)),
         },
         Function {
             name: "rms_norm",
@@ -89,13 +89,13 @@ fn functions<T: TestElement>() -> [Function<T>; 7] {
                 kernels.rms_norm(&it.x, Some(&it.weight), &it.y, it.shape, EPSILON)
             },
             reference: |row, weight, _| {
-                normed(row, 0.0).into_iter().zip(weight).map(|(x, weight)| x * weight).collect()
+                normalise(row, 0.0).into_iter().zip(weight).map(|(x, weight)| x * weight).collect()
             },
         },
         Function {
             name: "rms_norm without weight",
             prepare: |kernels, it| kernels.rms_norm(&it.x, None, &it.y, it.shape, EPSILON),
-            reference: |row, _, _| normed(row, 0.0),
+            reference: |row, _, _| normalise(row, 0.0),
         },
     ]
 }
@@ -110,10 +110,10 @@ fn mean(row: &[f64]) -> f64 {
     row.iter().sum::<f64>() / row.len() as f64
 }
 
-/// Deviations from `middle`, divided by the root of their mean square.
-fn normed(row: &[f64], middle: f64) -> Vec<f64> {
-    let squares = row.iter().map(|x| (x - middle).powi(2)).sum::<f64>() / row.len() as f64;
-    row.iter().map(|x| (x - middle) / (squares + f64::from(EPSILON)).sqrt()).collect()
+/// Returns the differences from `center`, divided by their root mean square.
+fn normalise(row: &[f64], center: f64) -> Vec<f64> {
+    let squares = row.iter().map(|x| (x - center).powi(2)).sum::<f64>() / row.len() as f64;
+    row.iter().map(|x| (x - center) / (squares + f64::from(EPSILON)).sqrt()).collect()
 }
 
 fn all_to_f64<T: TestElement>(data: &[T]) -> Vec<f64> {
@@ -123,21 +123,25 @@ fn all_to_f64<T: TestElement>(data: &[T]) -> Vec<f64> {
 /// Computes on the device, and compares all rows. Errors are relative to a row's largest result.
 fn check<T: TestElement>(kernels: &Kernels, function: &Function<T>, shape: [usize; 2]) {
     let ([count, length], gpu) = (shape, kernels.device());
-    // Rows with a mean far from zero and a spread of 8.
-    let x: Vec<T> = random::<f32>(1, count * length).iter().map(|x| T::of(4.0 * x + 2.0)).collect();
+    // Numbers from -2 to 6, whose mean is not zero.
+    let x: Vec<T> =
+        random::<f32>(1, count * length).iter().map(|x| T::round_f32(4.0 * x + 2.0)).collect();
     let (weight, bias) = (random::<T>(2, length), random::<T>(3, length));
     let upload = |data: &[T]| succeed(gpu.upload(data));
     let y = poisoned(gpu, count * length);
     let it = Operands { shape, x: upload(&x), weight: upload(&weight), bias: upload(&bias), y };
     succeed(succeed((function.prepare)(kernels, &it)).run());
-    let (got, weight, bias) = (succeed(it.y.download()), all_to_f64(&weight), all_to_f64(&bias));
-    for (nth, (row, got)) in x.chunks(length).zip(got.chunks(length)).enumerate() {
-        let want = (function.reference)(&all_to_f64(row), &weight, &bias);
-        let scale = want.iter().fold(1e-30, |scale: f64, x| scale.max(x.abs()));
-        for (at, (got, want)) in got.iter().zip(want).enumerate() {
-            let (got, name, of) = (got.to_f64(), function.name, std::any::type_name::<T>());
-            let close = (got - want).abs() <= T::BOUND * scale;
-            assert!(close, "{name}, {of}, {shape:?}: row {nth}, {at} is {got}, not {want}");
+    let (y, weight, bias) = (succeed(it.y.download()), all_to_f64(&weight), all_to_f64(&bias));
+    for (row, (x, y)) in x.chunks(length).zip(y.chunks(length)).enumerate() {
+        let expected = (function.reference)(&all_to_f64(x), &weight, &bias);
+        let scale = expected.iter().fold(1e-30, |scale: f64, x| scale.max(x.abs()));
+        for (i, (y, expected)) in y.iter().zip(expected).enumerate() {
+            let (y, name, element) = (y.to_f64(), function.name, std::any::type_name::<T>());
+            let is_close = (y - expected).abs() <= T::TOLERANCE * scale;
+            assert!(
+                is_close,
+                "{name}, {element}, {shape:?}: row {row}, {i} is {y}, not {expected}"
+            );
         }
     }
 }
