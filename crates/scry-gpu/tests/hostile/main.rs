@@ -1,12 +1,12 @@
-//! Hostile kernels: none may change a byte outside of its bindings, on any device, and every one
-//! ends, by itself or by the time limit.
+//! Tests with hostile kernels: none may change a byte outside of its bindings, and each must
+//! terminate or be ended by the time limit, on every device.
 //!
-//! `SCRY_FUZZ_SEEDS` is the number of kernels on each device, `SCRY_FUZZ_FIRST` the first seed, and
-//! `SCRY_FUZZ_PROBLEMS` the number of problems after which the test ends (default 1). `scry fuzz
-//! --hostile` runs many, in separate processes.
+//! Environment variables: `SCRY_FUZZ_SEEDS` is the number of kernels on each device,
+//! `SCRY_FUZZ_FIRST` the first seed, and `SCRY_FUZZ_PROBLEMS` the number of problems after which
+//! the test ends (default 1). `scry fuzz --hostile` runs many, in separate processes.
 
 #[path = "../support/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "kernels and data come from seeds here")]
+#[expect(dead_code, unused_imports, reason = "the kernels have random data of their own")]
 mod support;
 
 mod ir;
@@ -19,16 +19,16 @@ use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, DeviceKind, Features, GpuError, Launch};
 
 /// Default number of kernels on each device.
-const SEEDS: u64 = 150;
+const DEFAULT_SEEDS: u64 = 150;
 /// Time limit of a kernel.
 const LIMIT: Duration = Duration::from_millis(200);
 /// Maximum number of candidates when shrinking a failing kernel.
-const ATTEMPTS: usize = 2000;
+const MAX_CANDIDATES: usize = 2000;
 /// Time limit of shrinking.
-const SHRINKING: Duration = Duration::from_secs(30);
+const SHRINKING_LIMIT: Duration = Duration::from_secs(30);
 
-/// Returns the devices for one test at a time: they are shared, and another test would change their
-/// time limit, or use it up with its kernels.
+/// Returns the devices, for one test at a time. They are shared: another test would change their
+/// time limit, and delay kernels until the limit.
 fn exclusive_devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
     static IN_USE: Mutex<()> = Mutex::new(());
     (IN_USE.lock().unwrap_or_else(PoisonError::into_inner), support::devices())
@@ -38,19 +38,19 @@ fn exclusive_devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
 fn kernels_write_only_their_bindings() {
     let (_in_use, devices) = exclusive_devices();
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
-    let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_SEEDS);
+    let max_problems = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let reference = devices.iter().find(|device| device.backend_kind() == BackendKind::Cpu);
     let mut found = Vec::new();
     for device in &devices {
         device.set_time_limit(can_cancel(device).then_some(limit(device)));
         for seed in seeds.clone() {
-            if found.len() >= most as usize {
+            if found.len() >= max_problems as usize {
                 break;
             }
-            let drawn = kernel(seed, features(device, reference), rules(device));
-            if let Some(problem) = problem(&drawn, device, reference) {
-                describe(&drawn, &problem, device, reference);
+            let kernel = kernel(seed, features(device, reference), rules(device));
+            if let Some(problem) = find_problem(&kernel, device, reference) {
+                describe(&kernel, &problem, device, reference);
                 found.push((device.name(), seed));
             }
         }
@@ -59,8 +59,8 @@ fn kernels_write_only_their_bindings() {
     assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
 }
 
-/// Returns whether launches can be cancelled, so that kernels need not terminate. Naga's writer of
-/// SPIR-V does not support it: the rule `endless` keeps such kernels away from it.
+/// Returns whether launches can be cancelled, so that kernels need not terminate. SPIR-V that naga
+/// writes does not support it: then [`rules`] asks for kernels that terminate.
 fn can_cancel(device: &Device) -> bool {
     let naga = std::env::var_os("SCRY_SPIRV").is_some_and(|writer| writer == "naga");
     device.backend_kind() != BackendKind::Vulkan || !naga
@@ -75,6 +75,7 @@ fn limit(device: &Device) -> Duration {
     }
 }
 
+/// Returns whether the driver aborts long loops, which the device reports.
 fn aborts_loops(device: &Device) -> bool {
     device.info().workarounds.iter().any(|it| it.name == "report-aborted-loops")
 }
@@ -83,12 +84,13 @@ fn rules(device: &Device) -> Rules {
     Rules { endless: can_cancel(device) }
 }
 
+/// Returns the value of an environment variable, if it is set.
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
-/// The optional features of both a device and the reference.
+/// Returns the optional features that both the device and the reference have.
 fn features(device: &Device, reference: Option<&Device>) -> scry_fuzz::Features {
     let reference = reference.unwrap_or(device);
     let common = device.info().features & reference.info().features;
@@ -106,33 +108,33 @@ fn run(kernel: &HostileKernel, device: &Device) -> Result<GuardedRun, GpuError> 
     run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
 }
 
-/// Returns the problem of a kernel on a device, its kind first.
-fn problem(
+/// Returns the problem of a kernel on a device, if there is one: its kind and a text.
+fn find_problem(
     kernel: &HostileKernel,
     device: &Device,
     reference: Option<&Device>,
 ) -> Option<(&'static str, String)> {
-    let ran = match run(kernel, device) {
-        Ok(ran) => ran,
-        // The driver ended the loops before the time limit did.
+    let result = match run(kernel, device) {
+        Ok(result) => result,
+        // The driver aborted the loops before the time limit.
         Err(GpuError::Kernel(_)) if kernel.may_not_terminate() && aborts_loops(device) => {
             return None;
         }
         Err(error) => return Some(("failure", error.to_string())),
     };
-    if let Some(region) = ran.corrupted.first() {
+    if let Some(region) = result.corrupted.first() {
         return Some(("damage", region.to_string()));
     }
-    if ran.timed_out && !kernel.may_not_terminate() {
-        return Some(("timeout", "a kernel whose loops all end did not".to_owned()));
+    if result.timed_out && !kernel.may_not_terminate() {
+        return Some(("timeout", "a kernel whose loops all terminate did not".to_owned()));
     }
-    difference(kernel, &ran, device, reference).map(|text| ("difference", text))
+    difference(kernel, &result, device, reference).map(|text| ("difference", text))
 }
 
 /// Returns where a device's bytes differ from the reference's, if the kernel is deterministic.
 fn difference(
     kernel: &HostileKernel,
-    ran: &GuardedRun,
+    result: &GuardedRun,
     device: &Device,
     reference: Option<&Device>,
 ) -> Option<String> {
@@ -144,8 +146,8 @@ fn difference(
         Comparable::SameIr | Comparable::Everywhere => {}
     }
     let expected = run(kernel, reference).ok()?;
-    expected.outputs.iter().zip(&ran.outputs).find_map(|(expected, found)| {
-        let compared = compare(&expected.layout, &expected.bytes, &found.bytes, 0);
+    expected.outputs.iter().zip(&result.outputs).find_map(|(expected, actual)| {
+        let compared = compare(&expected.layout, &expected.bytes, &actual.bytes, 0);
         let first = compared.first_difference?;
         Some(format!("{}{} is {}, not {}", expected.name, first.place, first.found, first.expected))
     })
@@ -160,14 +162,16 @@ fn describe(
 ) {
     // Printed at once, because a run of many kernels may be interrupted.
     eprintln!("{}: seed {}: {text}", device.name(), kernel.case().seed);
-    let end = Instant::now() + SHRINKING;
-    let small = shrink(kernel, ATTEMPTS, |smaller| {
-        let found = || problem(smaller, device, reference);
-        *kind != "failure" && Instant::now() < end && found().is_some_and(|found| found.0 == *kind)
+    let deadline = Instant::now() + SHRINKING_LIMIT;
+    let small = shrink(kernel, MAX_CANDIDATES, |smaller| {
+        let found = || find_problem(smaller, device, reference);
+        *kind != "failure"
+            && Instant::now() < deadline
+            && found().is_some_and(|found| found.0 == *kind)
     });
-    let shown = problem(&small, device, reference).map_or(text.clone(), |(_, text)| text);
+    let problem = find_problem(&small, device, reference).map_or(text.clone(), |(_, text)| text);
     let case = small.case();
-    eprintln!("made small: {shown}\n{}\n{:?}", case.source, case.buffers);
+    eprintln!("made small: {problem}\n{}\n{:?}", case.source, case.buffers);
 }
 
 /// A device stays usable after a cancelled kernel.
@@ -180,13 +184,13 @@ fn devices_survive_endless_kernels() {
         gpu.set_time_limit(Some(limit(&gpu)));
         let endless = (0..).map(|seed| kernel(seed, scry_fuzz::Features::default(), rules(&gpu)));
         let endless = endless.filter(HostileKernel::may_not_terminate).take(20);
-        let has_ended = |kernel: &HostileKernel| match run(kernel, &gpu) {
+        let was_cancelled = |kernel: &HostileKernel| match run(kernel, &gpu) {
             Ok(ran) => ran.timed_out,
             Err(GpuError::Kernel(_)) if aborts_loops(&gpu) => true,
             Err(error) => panic!("{error}"),
         };
-        assert!(endless.filter(has_ended).count() > 0, "no kernel of 20 was endless");
-        let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
-        assert!(!run(&tame, &gpu).expect("the device goes on").timed_out);
+        assert!(endless.filter(was_cancelled).count() > 0, "no kernel of 20 was endless");
+        let terminating = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
+        assert!(!run(&terminating, &gpu).expect("the device is usable").timed_out);
     }
 }

@@ -1,4 +1,5 @@
-//! Damage to valid kernels: false claims, raw and wrong indices, wrong types, lost exits.
+//! Damages valid kernels: false claims, unclamped and wrong indices, wrong types, removed loop
+//! exits.
 
 use scry_gpu::kir::{
     AddressSpace, Barrier, Block, Inst, Kir, Label, Place, Stmt, Type, Value, Var,
@@ -7,8 +8,8 @@ use scry_gpu::kir::{
 
 use super::random::Random;
 
-/// Makes every claim of a kernel false: loops end, and buffers are huge.
-pub fn claim(kir: &mut Kir) {
+/// Makes a kernel claim that all its loops are finite, and that its buffers are huge.
+pub fn make_false_claims(kir: &mut Kir) {
     for_each_stmt_mut(&mut kir.body, &mut |stmt| {
         if let Stmt::Loop { finite, .. } = stmt {
             *finite = true;
@@ -17,10 +18,10 @@ pub fn claim(kir: &mut Kir) {
     kir.buffers.iter_mut().for_each(|buffer| buffer.size = 1 << 40);
 }
 
-/// Changes one thing. Without `endless` loops are left as they are.
+/// Changes one thing in a kernel. Without `endless` loops stay unchanged.
 pub fn damage(kir: &mut Kir, random: &mut Random, endless: bool) {
     match random.below(if endless { 12 } else { 6 }) {
-        0..4 => places(kir, random),
+        0..4 => damage_access(kir, random),
         4 => {
             let chosen = random.below(kir.values.len());
             if let Some(definition) = kir.values.get_mut(chosen) {
@@ -34,28 +35,28 @@ pub fn damage(kir: &mut Kir, random: &mut Random, endless: bool) {
                 buffer.element = random.one_of(&Type::ALL);
             }
         }
-        6 => declarations(kir, random),
-        7..9 => remove(kir, random),
-        _ => replace(kir, random),
+        6 => damage_declaration(kir, random),
+        7..9 => remove_stmt(kir, random),
+        _ => replace_stmt(kir, random),
     }
 }
 
-/// Changes the place of an access.
-fn places(kir: &mut Kir, random: &mut Random) {
+/// Changes the address of an access to memory.
+fn damage_access(kir: &mut Kir, random: &mut Random) {
     let mut accesses = 0;
-    each_place(kir, &mut |_, _| accesses += 1);
+    for_each_place_mut(kir, &mut |_, _| accesses += 1);
     let chosen = random.below(accesses);
-    let mut nth = 0;
-    each_place(kir, &mut |place, reads| {
-        if nth == chosen {
-            change(place, reads, random);
+    let mut i = 0;
+    for_each_place_mut(kir, &mut |place, is_load| {
+        if i == chosen {
+            damage_place(place, is_load, random);
         }
-        nth += 1;
+        i += 1;
     });
 }
 
-/// Calls `visit` with the place of each load, atomic and store, and whether it is only read.
-fn each_place(kir: &mut Kir, visit: &mut dyn FnMut(&mut Place, bool)) {
+/// Calls `visit` with the place of each load, atomic and store, and whether it is a load.
+fn for_each_place_mut(kir: &mut Kir, visit: &mut dyn FnMut(&mut Place, bool)) {
     for definition in &mut kir.values {
         match &mut definition.inst {
             Inst::Load { place, .. } => visit(place, true),
@@ -70,19 +71,19 @@ fn each_place(kir: &mut Kir, visit: &mut dyn FnMut(&mut Place, bool)) {
     });
 }
 
-fn change(place: &mut Place, reads: bool, random: &mut Random) {
+fn damage_place(place: &mut Place, is_load: bool, random: &mut Random) {
     match random.below(8) {
         0 => place.stride = random.number() & !7,
         1 => place.offset = random.below(10) as u32 * 4,
         2 => place.offset = random.number() & !7,
-        3 if reads => place.space = AddressSpace::Binding(random.below(3) as u32),
+        3 if is_load => place.space = AddressSpace::Binding(random.below(3) as u32),
         3 | 4 => place.index = None,
-        // The first values are mostly positions of the invocation, and constants.
+        // The first values are mostly invocation ids and constants.
         _ => place.index = Some(Value(random.below(10) as u32)),
     }
 }
 
-fn declarations(kir: &mut Kir, random: &mut Random) {
+fn damage_declaration(kir: &mut Kir, random: &mut Random) {
     match random.below(4) {
         0 => kir.labels = random.number(),
         1 => kir.immediates = random.number(),
@@ -91,24 +92,24 @@ fn declarations(kir: &mut Kir, random: &mut Random) {
     }
 }
 
-/// Removes a statement that computes no value, such as the exit of a loop.
-fn remove(kir: &mut Kir, random: &mut Random) {
-    let mut left = random.below(count(&kir.body));
-    edit(&mut kir.body, &mut |block, nth| {
-        let chosen = left == 0 && !matches!(block[nth], Stmt::Let(_));
-        left = left.saturating_sub(1);
+/// Removes a statement other than `Let`, such as the exit of a loop.
+fn remove_stmt(kir: &mut Kir, random: &mut Random) {
+    let mut remaining = random.below(count(&kir.body));
+    edit(&mut kir.body, &mut |block, i| {
+        let chosen = remaining == 0 && !matches!(block[i], Stmt::Let(_));
+        remaining = remaining.saturating_sub(1);
         if chosen {
-            block.remove(nth);
+            block.remove(i);
         }
         chosen
     });
 }
 
-/// Replaces a statement that computes no value by another one.
-fn replace(kir: &mut Kir, random: &mut Random) {
-    let mut left = random.below(count(&kir.body));
+/// Replaces a statement other than `Let` by another one.
+fn replace_stmt(kir: &mut Kir, random: &mut Random) {
+    let mut remaining = random.below(count(&kir.body));
     let value = Value(random.below(kir.values.len()) as u32);
-    let with = match random.below(6) {
+    let replacement = match random.below(6) {
         0 => Stmt::Leave(Label(random.below(kir.labels as usize) as u32)),
         1 => Stmt::Barrier(random.one_of(&[Barrier::Workgroup, Barrier::Subgroup]), None),
         2 => Stmt::Let(value),
@@ -118,33 +119,33 @@ fn replace(kir: &mut Kir, random: &mut Random) {
         }
         _ => Stmt::Set(Var(random.below(kir.vars.len()) as u32), value),
     };
-    let mut with = Some(with);
-    edit(&mut kir.body, &mut |block, nth| {
-        let chosen = left == 0 && !matches!(block[nth], Stmt::Let(_));
-        left = left.saturating_sub(1);
-        if chosen && let Some(with) = with.take() {
-            block[nth] = with;
+    let mut replacement = Some(replacement);
+    edit(&mut kir.body, &mut |block, i| {
+        let chosen = remaining == 0 && !matches!(block[i], Stmt::Let(_));
+        remaining = remaining.saturating_sub(1);
+        if chosen && let Some(stmt) = replacement.take() {
+            block[i] = stmt;
         }
         chosen
     });
 }
 
-/// Returns the number of statements.
+/// Returns the number of statements, nested ones included.
 pub fn count(block: &Block) -> usize {
     block.iter().map(|stmt| 1 + stmt.blocks().map(count).sum::<usize>()).sum()
 }
 
 /// Calls `change` with each statement, by its block and position, until it returns true.
 pub fn edit(block: &mut Block, change: &mut impl FnMut(&mut Block, usize) -> bool) -> bool {
-    let mut nth = 0;
-    while nth < block.len() {
-        if change(block, nth) {
+    let mut i = 0;
+    while i < block.len() {
+        if change(block, i) {
             return true;
         }
-        if block[nth].blocks_mut().any(|inner| edit(inner, change)) {
+        if block[i].blocks_mut().any(|inner| edit(inner, change)) {
             return true;
         }
-        nth += 1;
+        i += 1;
     }
     false
 }

@@ -1,4 +1,5 @@
-//! Random kernels of the IR: well formed, but every index is raw and every claim a lie.
+//! Random kernels of the IR: well formed, but without clamps of indices, and with claims that may
+//! be false.
 
 use scry_gpu::kir::{
     AddressSpace, AtomicOp, Barrier, BinaryOp, Builder, Builtin, Kir, Label, Place, Type, UnaryOp,
@@ -7,27 +8,28 @@ use scry_gpu::kir::{
 
 use super::random::Random;
 
-/// Element types of the buffers.
+/// Element types of the buffers; the second one is read-only.
 const BUFFERS: [Type; 3] = [Type::U32, Type::F32, Type::I32];
 
-/// Returns the kernel of a seed. Without `endless` every loop ends soon.
+/// Returns the kernel of a seed. Without `endless` every loop ends after a few iterations.
 pub fn kernel(seed: u64, endless: bool) -> Kir {
     let mut random = Random(seed);
     let size = random.one_of(&[[4, 1, 1], [3, 2, 1], [33, 1, 1], [1, 1, 1]]);
     let mut b = Builder::new("hostile", size);
-    for (nth, element) in BUFFERS.into_iter().enumerate() {
-        let buffer = b.named_buffer(&format!("data{nth}"), element, nth != 1);
+    for (i, element) in BUFFERS.into_iter().enumerate() {
+        let buffer = b.named_buffer(&format!("data{i}"), element, i != 1);
+        // A false claim: the buffers are much smaller.
         b.buffer_size(buffer, 1 << 30);
     }
     b.immediates(16);
     let tile = b.workgroup_array(Type::U32, 7);
-    let own = b.local_array(Type::U32, 5);
+    let local = b.local_array(Type::U32, 5);
     let vars = (0..4).map(|_| b.var(Type::U32)).collect();
     let visible = (0..3).map(|axis| b.builtin(Builtin::LocalId(axis))).collect();
     let mut draw = Draw {
         random,
         b,
-        arrays: [tile, own],
+        arrays: [tile, local],
         vars,
         visible,
         labels: vec![Label::KERNEL],
@@ -38,15 +40,18 @@ pub fn kernel(seed: u64, endless: bool) -> Kir {
     draw.b.finish()
 }
 
+/// Builds a kernel from random statements.
 struct Draw {
     random: Random,
     b: Builder,
+    /// The arrays in workgroup memory and of the invocation.
     arrays: [AddressSpace; 2],
     vars: Vec<Var>,
-    /// Values of type `U32` that can be used.
+    /// Values of type `U32` that are defined at this point.
     visible: Vec<Value>,
-    /// The labels that can be left.
+    /// The labels that a `Leave` may name at this point.
     labels: Vec<Label>,
+    /// How many more statements to add.
     statements: u32,
     endless: bool,
 }
@@ -111,28 +116,29 @@ impl Draw {
         self.b.push(scry_gpu::kir::Stmt::Scope { label, body });
     }
 
-    /// Adds a loop that claims to end. Its counter is stale, or changed elsewhere, if it may not.
+    /// Adds a loop that claims to be finite. If it need not be, it may lack its exit, increment a
+    /// stale copy of its counter, or change the counter elsewhere.
     fn repeat(&mut self, depth: usize) {
         let counter = self.b.var(Type::U32);
         let (one, end) = (self.b.u32(1), 1 + self.random.below(6) as u32);
         let end = self.b.u32(end);
-        let lies = self.endless && self.random.one_in(2);
+        let may_be_endless = self.endless && self.random.one_in(2);
         let stale = self.b.get(counter);
         let label = self.b.label();
         self.b.open();
         let now = self.b.get(counter);
-        let bound = if lies && self.random.one_in(3) { self.operand() } else { end };
+        let bound = if may_be_endless && self.random.one_in(3) { self.operand() } else { end };
         let done = self.b.binary(BinaryOp::Ge, now, bound);
-        if !(lies && self.random.one_in(3)) {
+        if !(may_be_endless && self.random.one_in(3)) {
             self.b.if_then(done, |b| b.leave(label));
         }
-        let from = if lies && self.random.one_in(2) { stale } else { now };
+        let from = if may_be_endless && self.random.one_in(2) { stale } else { now };
         let next = self.b.binary(BinaryOp::Add, from, one);
         self.b.set(counter, next);
         self.visible.push(now);
         self.labels.push(label);
         self.block(depth + 1);
-        if lies && self.random.one_in(2) {
+        if may_be_endless && self.random.one_in(2) {
             let value = self.operand();
             self.b.set(counter, value);
         }
@@ -211,16 +217,16 @@ impl Draw {
         let place = self.place_in(buffer, 4);
         let op = self.random.one_of(&[AtomicOp::Add, AtomicOp::Max, AtomicOp::Exchange]);
         let value = self.operand();
-        let before = self.b.atomic(Type::U32, op, place, Some(value), None);
-        self.visible.push(before);
+        let old = self.b.atomic(Type::U32, op, place, Some(value), None);
+        self.visible.push(old);
     }
 
-    /// Returns a place, and the type of the values there.
-    fn place(&mut self, reads: bool) -> (Place, Type) {
+    /// Returns a place to load from or store to, and the type of its values.
+    fn place(&mut self, is_load: bool) -> (Place, Type) {
         let binding = AddressSpace::Binding;
-        let (space, ty) = match self.random.below(if reads { 9 } else { 7 }) {
+        let (space, ty) = match self.random.below(if is_load { 9 } else { 7 }) {
             0..2 => (binding(0), Type::U32),
-            // Views of other types than the buffer's own.
+            // Another type than the buffer's.
             2 => (binding(0), Type::F32),
             3 | 4 => (binding(2), Type::I32),
             5 => (self.arrays[0], Type::U32),
@@ -233,9 +239,9 @@ impl Draw {
 
     fn place_in(&mut self, space: AddressSpace, size: u32) -> Place {
         let index = (!self.random.one_in(6)).then(|| self.operand());
-        let near = self.random.one_of(&[1, 1, 1, 2, 3, 4]);
-        let far = self.random.one_of(&[0, 1 << 10, 1 << 28, 0x3fff_ffff]);
-        let stride = size * if self.random.one_in(10) { far } else { near };
+        let small = self.random.one_of(&[1, 1, 1, 2, 3, 4]);
+        let large = self.random.one_of(&[0, 1 << 10, 1 << 28, 0x3fff_ffff]);
+        let stride = size * if self.random.one_in(10) { large } else { small };
         let is_buffer = matches!(space, AddressSpace::Binding(_));
         let offset = size * if is_buffer { self.random.one_of(&[0, 0, 1, 2, 5]) } else { 0 };
         Place::new(space, index, stride, offset)

@@ -1,9 +1,10 @@
-//! Hostile kernels of the kernel IR: none may change a byte outside of its bindings, crash, or run
-//! forever, on any device.
+//! Tests with hostile kernels of the kernel IR: none may change a byte outside of its bindings,
+//! crash, or run forever, on any device.
 //!
-//! There are three kinds: hostile WGSL kernels and well-defined ones, lowered without checks, the
-//! latter damaged; and kernels that are drawn in the IR. All of them claim that their loops end and
-//! that their buffers are huge. A kernel may be refused, but by no panic.
+//! There are three kinds: hostile WGSL kernels, lowered without checks; well-defined WGSL kernels,
+//! lowered without checks; and random kernels of the IR. Some are damaged. All of them claim that
+//! their loops are finite and that their buffers are huge. A kernel may be rejected, without a
+//! panic.
 
 mod damage;
 mod draw;
@@ -22,96 +23,98 @@ use scry_ptx::{PtxOptions, Target, translate};
 use self::random::Random;
 use super::number;
 
-/// Default number of kernels on the processor, and on other devices.
-const SEEDS: [u64; 2] = [400, 100];
-/// Default number of kernels that become PTX.
-const PTX_SEEDS: u64 = 200;
+/// Default number of kernels on the CPU, and on other devices.
+const DEFAULT_SEEDS: [u64; 2] = [400, 100];
+/// Default number of kernels that are translated to PTX.
+const DEFAULT_PTX_SEEDS: u64 = 200;
 
 /// A hostile kernel with its data.
 struct Hostile {
     kir: Kir,
     buffers: Vec<Vec<u8>>,
+    /// Size of the immediates in bytes.
     immediates: usize,
     groups: [u32; 3],
 }
 
-/// Returns the kernel of a seed. Without `endless` every loop ends soon.
+/// Returns the kernel of a seed. Without `endless` every loop ends after a few iterations.
 fn kernel(seed: u64, endless: bool) -> Hostile {
     let mut random = Random(seed);
     let mut hostile = match seed % 3 {
-        0 => lowered(hostile::kernel(seed, Features::ALL, Rules { endless }).case()),
-        1 => lowered(scry_fuzz::kernel(seed, Features::ALL.for_seed(seed)).case()),
-        _ => drawn(draw::kernel(seed, endless), &mut random),
+        0 => lower_case(hostile::kernel(seed, Features::ALL, Rules { endless }).case()),
+        1 => lower_case(scry_fuzz::kernel(seed, Features::ALL.for_seed(seed)).case()),
+        _ => with_data(draw::kernel(seed, endless), &mut random),
     };
+    // Well-defined kernels are damaged more, because they are not hostile yet.
     for _ in 0..random.below(if seed % 3 == 1 { 4 } else { 2 }) {
         damage::damage(&mut hostile.kir, &mut random, endless);
     }
-    damage::claim(&mut hostile.kir);
+    damage::make_false_claims(&mut hostile.kir);
     hostile
 }
 
-fn lowered(Case { source, buffers, immediates, groups, .. }: Case) -> Hostile {
+fn lower_case(Case { source, buffers, immediates, groups, .. }: Case) -> Hostile {
     let program = Program::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let lower = |checked| program.to_kir(&KirOptions { checked });
-    // Constant indices beyond an array are not valid without checks.
+    // A constant index out of bounds of an array is invalid without checks.
     let kir = lower(false).or_else(|_| lower(true)).unwrap_or_else(|error| panic!("{error}"));
     Hostile { kir, buffers, immediates: immediates.map_or(0, |bytes| bytes.len()), groups }
 }
 
-fn drawn(kir: Kir, random: &mut Random) -> Hostile {
+fn with_data(kir: Kir, random: &mut Random) -> Hostile {
     let sizes: Vec<usize> = kir.buffers.iter().map(|_| 16 + random.below(120)).collect();
     let buffers = sizes.into_iter().map(|size| random.bytes(size)).collect();
     Hostile { kir, buffers, immediates: 16, groups: [1 + random.below(3) as u32, 1, 1] }
 }
 
-/// What became of a kernel.
+/// What happened to a kernel without a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    Ran,
-    Ended,
-    Refused,
+    Completed,
+    TimedOut,
+    Rejected,
 }
 
-/// Runs a kernel; returns the problem, if it is one.
-fn outcome(hostile: &Hostile, device: &Device, seed: u64) -> Result<Outcome, String> {
+/// Runs a kernel. Returns its outcome, or the problem as an error.
+fn run_checked(hostile: &Hostile, device: &Device, seed: u64) -> Result<Outcome, String> {
     let program = match Program::from_kir(&hostile.kir) {
         Ok(program) => program,
-        Err(error) if is_refusal(&error) => return Ok(Outcome::Refused),
+        Err(error) if is_rejection(&error) => return Ok(Outcome::Rejected),
         Err(error) => return Err(error.to_string()),
     };
     if device.backend_kind() == BackendKind::Cpu
-        && let Some(problem) = interpreted(hostile, &program)
+        && let Some(problem) = interpret(hostile, &program)
     {
         return Err(problem);
     }
     match run(hostile, &program, device, seed) {
-        Ok(Some(ran)) => match ran.corrupted.first() {
+        Ok(Some(result)) => match result.corrupted.first() {
             Some(region) => Err(region.to_string()),
-            None if ran.timed_out => Ok(Outcome::Ended),
-            None => Ok(Outcome::Ran),
+            None if result.timed_out => Ok(Outcome::TimedOut),
+            None => Ok(Outcome::Completed),
         },
-        Ok(None) => Ok(Outcome::Refused),
-        Err(GpuError::Shader(error)) if is_refusal(&error) => Ok(Outcome::Refused),
-        // Missing features, buffers that are too small, limits of devices and their drivers.
+        Ok(None) => Ok(Outcome::Rejected),
+        Err(GpuError::Shader(error)) if is_rejection(&error) => Ok(Outcome::Rejected),
+        // The device lacks a feature, a buffer is too small, or a limit is exceeded.
         Err(
             GpuError::Unsupported(_)
             | GpuError::TooLarge(_)
             | GpuError::Argument(_)
             | GpuError::Kernel(_),
-        ) => Ok(Outcome::Refused),
+        ) => Ok(Outcome::Rejected),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Whether an error is the kernel's fault, rather than the compiler's.
-fn is_refusal(error: &ShaderError) -> bool {
+/// Returns whether the compiler rejected the kernel, rather than failed itself.
+fn is_rejection(error: &ShaderError) -> bool {
     let is_gap = error.message.starts_with("the SPIR-V emitter does not cover");
     error.kind != ShaderErrorKind::Compiler || is_gap
 }
 
-/// Executes a kernel in the interpreter, where accesses out of bounds are errors: the processor
-/// drops them, which would hide a clamp that is missing. Returns the error.
-fn interpreted(hostile: &Hostile, program: &Program) -> Option<String> {
+/// Executes a kernel in the interpreter, where accesses out of bounds are errors. (The CPU device
+/// drops them, which would hide a missing clamp.) Returns the error.
+fn interpret(hostile: &Hostile, program: &Program) -> Option<String> {
     let kir = program.to_kir(&KirOptions { checked: true }).ok()?;
     let mut buffers = hostile.buffers.clone();
     if kir.workgroup_size.iter().map(|axis| u64::from(*axis)).product::<u64>() > 256 {
@@ -134,7 +137,8 @@ fn interpreted(hostile: &Hostile, program: &Program) -> Option<String> {
     }
 }
 
-/// Runs a kernel between guard bytes; `None` if it might not end on a device that cannot cancel it.
+/// Runs a kernel with guard bytes around its buffers. Returns `None` if the device cannot cancel it
+/// and it has a loop that is not proven finite.
 fn run(
     hostile: &Hostile,
     program: &Program,
@@ -160,7 +164,7 @@ fn run(
 fn ir_kernels_write_only_their_bindings() {
     let (_in_use, devices) = super::exclusive_devices();
     for device in devices {
-        let [cpu, other] = SEEDS;
+        let [cpu, other] = DEFAULT_SEEDS;
         let default = if device.backend_kind() == BackendKind::Cpu { cpu } else { other };
         let endless = super::can_cancel(&device);
         device.set_time_limit(endless.then_some(super::limit(&device)));
@@ -169,51 +173,56 @@ fn ir_kernels_write_only_their_bindings() {
         let mut outcomes = Vec::new();
         for seed in first..first + count {
             let hostile = kernel(seed, endless);
-            match outcome(&hostile, &device, seed) {
+            match run_checked(&hostile, &device, seed) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(problem) => {
-                    let small = smallest(hostile, &device, seed);
+                    let small = shrink(hostile, &device, seed);
                     panic!("{}: seed {seed}: {problem}\n{}", device.name(), small.kir);
                 }
             }
         }
         device.set_time_limit(None);
-        let of = |kind| outcomes.iter().filter(|outcome| **outcome == kind).count();
-        let [ran, ended, refused] = [Outcome::Ran, Outcome::Ended, Outcome::Refused].map(of);
-        eprintln!("{}: {ran} ran, {ended} were ended, {refused} were refused", device.name());
-        assert!(ran as u64 > count / 5, "too few kernels run");
+        let count_of = |kind| outcomes.iter().filter(|outcome| **outcome == kind).count();
+        let [completed, timed_out, rejected] =
+            [Outcome::Completed, Outcome::TimedOut, Outcome::Rejected].map(count_of);
+        eprintln!(
+            "{}: {completed} completed, {timed_out} timed out, {rejected} were rejected",
+            device.name()
+        );
+        assert!(completed as u64 > count / 5, "too few kernels run");
     }
 }
 
-/// Removes statements as long as the kernel has a problem.
-fn smallest(mut hostile: Hostile, device: &Device, seed: u64) -> Hostile {
-    let mut nth = 0;
-    while nth < damage::count(&hostile.kir.body) {
+/// Removes each statement without which the kernel still has a problem.
+fn shrink(mut hostile: Hostile, device: &Device, seed: u64) -> Hostile {
+    let mut index = 0;
+    while index < damage::count(&hostile.kir.body) {
         let before = hostile.kir.clone();
-        let mut left = nth;
+        let mut remaining = index;
         damage::edit(&mut hostile.kir.body, &mut |block, at| {
-            let chosen = left == 0;
-            left = left.wrapping_sub(1);
+            let chosen = remaining == 0;
+            remaining = remaining.wrapping_sub(1);
             if chosen {
                 block.remove(at);
             }
             chosen
         });
-        if outcome(&hostile, device, seed).is_ok() {
+        if run_checked(&hostile, device, seed).is_ok() {
             hostile.kir = before;
-            nth += 1;
+            index += 1;
         }
     }
     hostile
 }
 
-/// Every kernel that is accepted becomes PTX, which `SCRY_PTXAS` assembles.
+/// Every accepted kernel can be translated to PTX. If `SCRY_PTXAS` is set, that assembler must
+/// accept every eighth of them.
 #[test]
-fn ir_kernels_become_ptx() {
+fn ir_kernels_translate_to_ptx() {
     let assembler = std::env::var_os("SCRY_PTXAS");
     let folder = tempfile::tempdir().unwrap();
     let mut accepted = 0;
-    for seed in 0..number("SCRY_FUZZ_SEEDS").unwrap_or(PTX_SEEDS) {
+    for seed in 0..number("SCRY_FUZZ_SEEDS").unwrap_or(DEFAULT_PTX_SEEDS) {
         let Ok(program) = Program::from_kir(&kernel(seed, true).kir) else { continue };
         let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
         let ptx = program.with_kir(&KirOptions { checked: true }, |kir| translate(&kir, &options));
@@ -225,8 +234,8 @@ fn ir_kernels_become_ptx() {
         let mut command = std::process::Command::new(assembler);
         command.args(["-arch=sm_80", "-O0", "-o", "/dev/null"]).arg(&file);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "seed {seed}: {said}\n{}", ptx.text);
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "seed {seed}: {messages}\n{}", ptx.text);
     }
     assert!(accepted > 20, "{accepted} kernels are accepted");
 }
