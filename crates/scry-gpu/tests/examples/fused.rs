@@ -1,4 +1,5 @@
-//! Expressions as one kernel and as several, against an evaluation in plain Rust.
+//! Tests of the kernel fusion example: an expression as one kernel and as several, against an
+//! evaluation in plain Rust.
 
 use scry_gpu::kir::{BinaryOp, UnaryOp};
 
@@ -9,7 +10,7 @@ use crate::support::{devices, random_f32};
 fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
     match expression {
         Expression::Number(number) => f64::from(*number),
-        Expression::Input(nth) => inputs[*nth],
+        Expression::Input(index) => inputs[*index],
         Expression::Unary(op, a) => {
             let a = evaluate(a, inputs);
             match op {
@@ -41,8 +42,9 @@ fn evaluate(expression: &Expression, inputs: &[f64]) -> f64 {
 }
 
 #[test]
-fn one_kernel_and_several_are_right() {
+fn fused_and_unfused_match_reference() {
     const COUNT: usize = 1000;
+    // Expressions with the number of operations that each needs unfused.
     let cases = [
         ("sqrt(x * x + y * y) * exp(-z) + 0.5", 8),
         ("1 - 2 - x", 2),
@@ -54,27 +56,27 @@ fn one_kernel_and_several_are_right() {
         ("2.5", 1),
     ];
     for gpu in devices() {
-        for (text, steps) in cases {
+        for (text, operation_count) in cases {
             let (expression, names) = parse(text).unwrap();
             let data: Vec<Vec<f32>> = (1..=names.len() as u64)
                 .map(|seed| random_f32(seed, COUNT).iter().map(|x| x + 1.5).collect())
                 .collect();
             let inputs: Vec<_> = data.iter().map(|data| gpu.upload(data).unwrap()).collect();
             let operations = fusion::operations(&expression, inputs.len());
-            assert_eq!(operations.len(), steps, "{text}");
+            assert_eq!(operations.len(), operation_count, "{text}");
             let both = [
                 fusion::fused(&gpu, &expression, &inputs, COUNT).unwrap(),
                 fusion::unfused(&gpu, &operations, &inputs, COUNT).unwrap(),
             ];
             for (recording, output) in both {
                 recording.replay().unwrap().wait().unwrap();
-                for (i, found) in output.download().unwrap().into_iter().enumerate() {
+                for (i, result) in output.download().unwrap().into_iter().enumerate() {
                     let values: Vec<f64> = data.iter().map(|data| f64::from(data[i])).collect();
                     let expected = evaluate(&expression, &values);
-                    let error = (f64::from(found) - expected).abs();
+                    let error = (f64::from(result) - expected).abs();
                     assert!(
                         error < 1e-4,
-                        "{text}, element {i}: {found}, not {expected} on {}",
+                        "{text}, element {i}: {result}, not {expected} on {}",
                         gpu.name()
                     );
                 }
@@ -84,7 +86,7 @@ fn one_kernel_and_several_are_right() {
 }
 
 #[test]
-fn malformed_expressions_are_explained() {
+fn parse_errors_explain_the_problem() {
     let cases = [
         ("", "expected a number, an input or a function after ``"),
         ("x +", "expected a number, an input or a function after `x +`"),

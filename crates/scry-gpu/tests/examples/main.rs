@@ -1,4 +1,4 @@
-//! The results of the examples, on their own data.
+//! Tests of the examples' code: results against references in plain Rust.
 
 mod digits;
 mod fused;

@@ -1,10 +1,11 @@
-//! Edges of the photograph, against the Sobel operator in plain Rust.
+//! Tests of the edge detection example, against references in plain Rust.
 
 use crate::edges;
 use crate::image::{self, Image};
 use crate::support::{devices, random_f32, root};
 
-/// The Sobel operator with clamped borders, scaled and clamped to 1.
+/// Returns the gradient magnitude by the Sobel operator with clamped borders, divided by 4 and
+/// clamped to 1.
 fn sobel(photo: &Image) -> Vec<f64> {
     let (width, height) = (photo.width as i64, photo.height as i64);
     let at = |x: i64, y: i64| {
@@ -25,8 +26,9 @@ fn sobel(photo: &Image) -> Vec<f64> {
     out
 }
 
-/// The gradient over a square of any radius, by the weights that the kernel documents.
-fn gradient(photo: &Image, radius: i64) -> Vec<f64> {
+/// Returns the gradient magnitude over a window of `2 * radius + 1` pixels squared, with the
+/// weights `dx / (dx² + dy²)` that the kernel documents.
+fn gradient_magnitude(photo: &Image, radius: i64) -> Vec<f64> {
     let (width, height) = (photo.width as i64, photo.height as i64);
     let taps = || (-radius..=radius).flat_map(|dy| (-radius..=radius).map(move |dx| (dx, dy)));
     let weight = |dx: i64, dy: i64| dx as f64 / ((dx * dx + dy * dy).max(1) as f64);
@@ -44,10 +46,11 @@ fn gradient(photo: &Image, radius: i64) -> Vec<f64> {
     out
 }
 
-fn assert_edges(edges: &Image, photo: &Image, want: &[f64]) {
+fn assert_edges(edges: &Image, photo: &Image, expected: &[f64]) {
     assert_eq!((edges.width, edges.height), (photo.width, photo.height));
-    for (i, (got, want)) in edges.pixels.iter().zip(want).enumerate() {
-        assert!((f64::from(*got) - want).abs() < 1e-5, "pixel {i} is {got}, not {want}");
+    for (i, (pixel, expected)) in edges.pixels.iter().zip(expected).enumerate() {
+        let is_close = (f64::from(*pixel) - expected).abs() < 1e-5;
+        assert!(is_close, "pixel {i} is {pixel}, not {expected}");
     }
 }
 
@@ -61,7 +64,7 @@ fn radius_one_is_the_sobel_operator() {
 }
 
 #[test]
-fn odd_sizes_have_edges_too() {
+fn odd_sizes_match_sobel() {
     for gpu in devices() {
         for (width, height) in [(1, 1), (1, 33), (33, 1), (17, 31)] {
             let pixels = random_f32(5, (width * height) as usize);
@@ -73,13 +76,13 @@ fn odd_sizes_have_edges_too() {
 }
 
 #[test]
-fn larger_radii_weigh_by_distance() {
+fn larger_radii_match_reference() {
     for gpu in devices() {
         let pixels = random_f32(6, 19 * 23).iter().map(|pixel| pixel.abs()).collect();
         let photo = Image { width: 19, height: 23, pixels };
         for radius in [2, 3, 5] {
             let edges = edges::find(&gpu, &photo, radius).unwrap();
-            assert_edges(&edges, &photo, &gradient(&photo, i64::from(radius)));
+            assert_edges(&edges, &photo, &gradient_magnitude(&photo, i64::from(radius)));
         }
     }
 }
@@ -94,7 +97,7 @@ fn flat_images_have_no_edges() {
 }
 
 #[test]
-fn images_survive_a_file() {
+fn png_round_trip() {
     let path = std::env::temp_dir().join(format!("scry-gpu-{}.png", std::process::id()));
     let pixels = (0..=255).map(|grey| grey as f32 / 255.0).collect();
     image::write(&path, &Image { width: 32, height: 8, pixels }).unwrap();

@@ -1,4 +1,5 @@
-//! Activations far from zero: results must be the limits, not overflows.
+//! Tests of activations far from zero, which must return the limits without overflow, and of a
+//! gradient at zero.
 
 use scry_gpu::shaders::{backward, elementwise};
 use scry_gpu::{Device, Launch};
@@ -24,7 +25,7 @@ fn activations_saturate() {
 }
 
 #[test]
-fn the_gradient_at_zero_is_zero() {
+fn relu_gradient_at_zero_is_zero() {
     on_each_device(|gpu| {
         let (values, gradients) = ([0.0, -0.0, 1.0, -1.0], [5.0, 6.0, 7.0, 8.0]);
         let inputs: [&[f32]; 2] = [&values, &gradients];

@@ -1,11 +1,11 @@
-//! Runs a kernel, and compares its output.
+//! Runs a kernel, and compares its output with a reference.
 
 use scry_gpu::{Binding, Buffer, Device, Launch, Result};
 
-/// Sizes around the tiles, workgroups and vectors of the kernels.
+/// Sizes that are not multiples of the kernels' tiles, workgroups and vectors, and some that are.
 pub const LENGTHS: [usize; 7] = [1, 7, 33, 127, 256, 1023, 4099];
 
-/// Largest error allowed, relative to the scale of the results.
+/// Maximum error, relative to the scale of the results.
 const TOLERANCE: f64 = 1e-5;
 
 /// Runs a test on every device, naming each.
@@ -16,7 +16,8 @@ pub fn on_each_device(test: impl Fn(&Device)) {
     }
 }
 
-/// Runs a kernel that writes its last binding, and returns its contents.
+/// Runs a kernel on `inputs` and an output buffer of this length, its last binding; returns the
+/// output.
 pub fn run(
     gpu: &Device,
     source: &str,
@@ -37,29 +38,29 @@ pub fn run(
     succeed(launch())
 }
 
-/// The value, or a panic that shows the error as users see it.
+/// Returns the value. Panics with the error's text, as users see it.
 pub fn succeed<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compares with a reference; the largest of its values is the scale.
-pub fn assert_close(what: &str, got: &[f32], want: &[f64]) {
-    let scale = want.iter().fold(0.0, |scale: f64, value| scale.max(value.abs()));
-    assert_close_at(scale, what, got, want);
+/// Compares with a reference. Errors are relative to the largest expected magnitude.
+pub fn assert_close(what: &str, results: &[f32], expected: &[f64]) {
+    let scale = expected.iter().fold(0.0, |scale: f64, value| scale.max(value.abs()));
+    assert_close_scaled(scale, what, results, expected);
 }
 
-/// Compares with a reference, errors being relative to `scale`.
-pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        let error = (f64::from(*got) - want).abs();
-        // A NaN fails, too.
+/// Compares with a reference. Errors are relative to `scale`.
+pub fn assert_close_scaled(scale: f64, what: &str, results: &[f32], expected: &[f64]) {
+    assert_eq!(results.len(), expected.len(), "{what}");
+    for (i, (result, expected)) in results.iter().zip(expected).enumerate() {
+        let error = (f64::from(*result) - expected).abs();
+        // The comparison is false for NaN.
         let is_close = error <= TOLERANCE * scale;
-        assert!(is_close, "{what}: element {i} is {got}, expected {want}");
+        assert!(is_close, "{what}: element {i} is {result}, expected {expected}");
     }
 }
 
-/// Converts a size for a kernel.
-pub fn word(size: usize) -> u32 {
+/// Converts a size to the type that kernels use.
+pub fn to_u32(size: usize) -> u32 {
     u32::try_from(size).expect("the sizes of these tests are small")
 }

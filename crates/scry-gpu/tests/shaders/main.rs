@@ -1,5 +1,5 @@
-//! The kernels of the crate, each against a reference in plain Rust, on every present device.
-//! References compute in f64; outputs are poisoned with NaN before each launch.
+//! Tests of the WGSL shader library (`scry_gpu::shaders`), each shader against a reference in plain
+//! Rust on every available device. References compute in f64; outputs are NaN before each launch.
 
 mod backward;
 mod cuda;

@@ -1,11 +1,11 @@
-//! Distances between two sets of points.
+//! Tests of distances between two sets of points.
 
 use scry_gpu::{Launch, shaders};
 
-use crate::harness::{assert_close, on_each_device, run, word};
+use crate::harness::{assert_close, on_each_device, run, to_u32};
 use crate::support::random_f32;
 
-/// Σ (q − p)² for every query and every point.
+/// Returns Σ (q − p)² for every query and every point.
 fn euclidean_squared(queries: &[f32], points: &[f32], dimensions: usize) -> Vec<f64> {
     let square = |(q, p): (&f32, &f32)| (f64::from(*q) - f64::from(*p)).powi(2);
     let distance = |q: &[f32], p: &[f32]| q.iter().zip(p).map(square).sum();
@@ -15,26 +15,27 @@ fn euclidean_squared(queries: &[f32], points: &[f32], dimensions: usize) -> Vec<
         .collect()
 }
 
-/// Runs a kernel on each (n_q, n_t, d).
+/// Tests a kernel on each (n_q, n_t, d): numbers of queries, of points, and of dimensions.
 fn check(name: &str, source: &str, shapes: &[[usize; 3]]) {
     on_each_device(|gpu| {
         for (seed, &[n_q, n_t, d]) in (1..).zip(shapes) {
             let queries = random_f32(seed, n_q * d);
             let points = random_f32(seed + 100, n_t * d);
+            // Each invocation computes 4 × 4 distances.
             let launch = Launch::invocations([n_t.div_ceil(4), n_q.div_ceil(4)]).immediates(&[
-                word(n_q),
-                word(n_t),
-                word(d),
+                to_u32(n_q),
+                to_u32(n_t),
+                to_u32(d),
             ]);
             let distances = run(gpu, source, &[&queries, &points], n_q * n_t, launch);
-            let want = euclidean_squared(&queries, &points, d);
-            assert_close(&format!("{name}, n_q {n_q}, n_t {n_t}, d {d}"), &distances, &want);
+            let expected = euclidean_squared(&queries, &points, d);
+            assert_close(&format!("{name}, n_q {n_q}, n_t {n_t}, d {d}"), &distances, &expected);
         }
     });
 }
 
 #[test]
-fn euclidean_squared_distances() {
+fn distances_match_reference() {
     let shapes = [
         [1, 1, 1],
         [7, 33, 5],
@@ -50,8 +51,8 @@ fn euclidean_squared_distances() {
 }
 
 #[test]
-fn near_points_keep_their_distance() {
-    // Far from the origin: expanding the square would leave nothing of these distances.
+fn distances_far_from_origin_are_exact() {
+    // Far from the origin, `q² - 2qp + p²` would cancel these distances completely.
     let points = [4096.0, 4096.0, 4096.0, 4097.0, 4096.0, 4096.5];
     on_each_device(|gpu| {
         let launch = Launch::invocations([1, 1]).immediates(&[3u32, 3, 2]);

@@ -1,4 +1,5 @@
-//! The documented properties of every source, tested without a device.
+//! Tests of what the documentation says of every source (limits, features, bindings), without a
+//! device.
 
 use scry_gpu::Features;
 use scry_gpu::shaders::{backward, elementwise, matmul, pairwise, reduce, saxpy, transpose};
@@ -7,7 +8,7 @@ use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
 
 use crate::support::root;
 
-/// Every constant, by name.
+/// Every source of the library, with the path of its constant.
 const SOURCES: [(&str, &str); 51] = [
     ("matmul::TILED_16X16", matmul::TILED_16X16),
     ("matmul::COARSE_64X64", matmul::COARSE_64X64),
@@ -63,7 +64,7 @@ const SOURCES: [(&str, &str); 51] = [
 ];
 
 #[test]
-fn every_source_keeps_within_webgpus_core() {
+fn sources_need_only_core_webgpu() {
     for (name, source) in SOURCES {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         let interface = program.interface();
@@ -75,7 +76,7 @@ fn every_source_keeps_within_webgpus_core() {
 }
 
 #[test]
-fn every_source_lowers_to_kir() {
+fn sources_lower_to_valid_kir() {
     for (name, source) in SOURCES {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         for checked in [true, false] {
@@ -101,12 +102,12 @@ fn sources_write_only_last_binding() {
 }
 
 #[test]
-fn example_kernels_suit_the_cli() {
+fn example_kernels_have_expected_interface() {
     let read = |name: &str| {
         let path = root().join("examples/kernels").join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    // Sizes of an image come as overrides, pixels as grey floats, the grid has two dimensions.
+    // `scry run` passes the size of the image `src` as overrides.
     let overrides = vec![("src_width".into(), 640.into()), ("src_height".into(), 480.into())];
     let options = Options { overrides, ..Options::default() };
     let program = Program::with_options(&read("edges.wgsl"), &options).unwrap();
@@ -114,11 +115,11 @@ fn example_kernels_suit_the_cli() {
     let names: Vec<&str> = edges.bindings.iter().map(|binding| binding.name.as_str()).collect();
     assert_eq!(names, ["src", "dst"]);
     assert!(edges.workgroup_size[1] > 1);
-    let radius = edges.overrides.iter().find(|o| o.name == "RADIUS").expect("a RADIUS");
+    let radius = edges.overrides.iter().find(|o| o.name == "RADIUS").expect("the override RADIUS");
     assert_eq!((radius.ty.as_str(), radius.value), ("u32", Some(1.0)));
 
     let program = Program::parse(&read("saxpy.wgsl")).unwrap();
-    let factor = program.interface().immediates.as_ref().expect("a factor");
+    let factor = program.interface().immediates.as_ref().expect("the immediate `a`");
     assert_eq!(factor.name, "a");
     assert!(matches!(factor.layout, TypeLayout::Scalar(s) if s.kind == ScalarKind::Float));
 }

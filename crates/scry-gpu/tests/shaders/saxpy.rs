@@ -1,4 +1,4 @@
-//! `y = a·x + y`.
+//! Tests of saxpy, `y = a·x + y`.
 
 use scry_gpu::{Device, shaders};
 
@@ -21,7 +21,7 @@ fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
 }
 
 #[test]
-fn adds_the_scaled_vector() {
+fn saxpy_matches_reference() {
     on_each_device(|gpu| {
         for n in LENGTHS {
             check(gpu, shaders::saxpy::SAXPY, n, n);

@@ -1,12 +1,13 @@
-//! Kernels on a Vulkan device that compiles them from the kernel IR, against the CPU device.
+//! Tests of kernels on a Vulkan device whose SPIR-V is written from the kernel IR, against the CPU
+//! device.
 
 use scry_gpu::testing::SpirvWriter;
 use scry_gpu::{Binding, Device, Launch, Result, UntypedBuffer, shaders};
 
-use crate::harness::{succeed, word};
+use crate::harness::{succeed, to_u32};
 use crate::support::{random_f32, root};
 
-/// The CPU device, and the Vulkan device if there is one.
+/// Returns the CPU device and the Vulkan device; `None` without Vulkan.
 fn devices() -> Option<[Device; 2]> {
     let cpu = succeed(Device::open("cpu"));
     match SpirvWriter::Kir.while_opening(|| Device::open("vulkan")) {
@@ -20,7 +21,7 @@ fn devices() -> Option<[Device; 2]> {
     }
 }
 
-/// Runs a kernel on buffers of words, and returns the bytes of the last one.
+/// Runs a kernel on buffers with these words, and returns the bytes of the last one.
 fn run(gpu: &Device, source: &str, buffers: &[Vec<u32>], launch: Launch) -> Vec<u8> {
     let launch = || {
         let kernel = gpu.compile(source)?;
@@ -36,17 +37,18 @@ fn run(gpu: &Device, source: &str, buffers: &[Vec<u32>], launch: Launch) -> Vec<
     succeed(launch())
 }
 
-/// Numbers whose sums of thousands are exact.
+/// Returns random integers from -64 to 64 as f32 bits: their products and sums are exact.
 fn numbers(seed: u64, len: usize) -> Vec<u32> {
     random_f32(seed, len).into_iter().map(|x| (x * 64.0).round().to_bits()).collect()
 }
 
+/// Checks that the last buffer has the same bytes on both devices.
 fn check(what: &str, source: &str, buffers: &[Vec<u32>], launch: impl Fn() -> Launch) {
     let Some([cpu, vulkan]) = devices() else { return };
-    let [want, got] = [cpu, vulkan].map(|gpu| run(&gpu, source, buffers, launch()));
-    let differing = want.iter().zip(&got).position(|(want, got)| want != got);
+    let [expected, bytes] = [cpu, vulkan].map(|gpu| run(&gpu, source, buffers, launch()));
+    let differing = expected.iter().zip(&bytes).position(|(a, b)| a != b);
     assert_eq!(differing, None, "{what}: the first differing byte");
-    assert_eq!(want.len(), got.len(), "{what}");
+    assert_eq!(expected.len(), bytes.len(), "{what}");
 }
 
 #[test]
@@ -60,18 +62,15 @@ fn products_agree() {
         for [m, n, k] in [[128, 128, 64], [127, 132, 68], [5, 260, 36]] {
             let buffers = [numbers(1, m * k), numbers(2, k * n), vec![u32::MAX; m * n]];
             check(&format!("{m}×{n}×{k}"), source, &buffers, || {
-                Launch::invocations([word(n.div_ceil(edge)), word(m.div_ceil(edge))]).immediates(&[
-                    word(m),
-                    word(n),
-                    word(k),
-                ])
+                Launch::invocations([to_u32(n.div_ceil(edge)), to_u32(m.div_ceil(edge))])
+                    .immediates(&[to_u32(m), to_u32(n), to_u32(k)])
             });
         }
     }
 }
 
 #[test]
-fn scaled_vectors_agree() {
+fn saxpy_agrees() {
     for n in [1, 1023, 4096, 70_000] {
         let buffers = [numbers(1, n), numbers(2, n)];
         check("saxpy", shaders::saxpy::SAXPY, &buffers, || {
@@ -96,13 +95,13 @@ fn blurs_agree() {
     for [width, height] in [[64, 64], [33, 17], [1, 1]] {
         let len = width * height;
         let pixels: Vec<u32> = random_f32(3, len).into_iter().map(f32::to_bits).collect();
-        let buffers = [vec![word(width), word(height)], pixels, vec![0; len]];
-        check("blur", &source, &buffers, || Launch::invocations([word(width), word(height)]));
+        let buffers = [vec![to_u32(width), to_u32(height)], pixels, vec![0; len]];
+        check("blur", &source, &buffers, || Launch::invocations([to_u32(width), to_u32(height)]));
     }
 }
 
-/// A kernel that computes the functions of bits of 64 numbers.
-fn bits_of(ty: &str) -> String {
+/// Returns a kernel that applies WGSL's bit functions to each number of type `ty`.
+fn bit_functions(ty: &str) -> String {
     let functions = [
         "countOneBits",
         "countLeadingZeros",
@@ -126,7 +125,7 @@ fn bits_of(ty: &str) -> String {
 }
 
 #[test]
-fn bits_of_every_width_agree() {
+fn bit_functions_of_every_width_agree() {
     // Zero, all ones, a single bit, and a bit in the high or the low half only.
     let mut numbers = vec![0u64, u64::MAX, 1, 1 << 63, 1 << 32, u64::from(u32::MAX), !1, 0x8000];
     numbers.extend((0..56).map(|n| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(n) >> n));
@@ -134,6 +133,6 @@ fn bits_of_every_width_agree() {
     for (ty, bytes) in [("i16", 2), ("u16", 2), ("i32", 4), ("u32", 4), ("i64", 8), ("u64", 8)] {
         let buffers = [words.clone(), vec![0; words.len() * 6]];
         let count = words.len() * 4 / bytes;
-        check(ty, &bits_of(ty), &buffers, || Launch::invocations(count));
+        check(ty, &bit_functions(ty), &buffers, || Launch::invocations(count));
     }
 }

@@ -1,8 +1,8 @@
-//! Matrix transpose.
+//! Tests of the matrix transpose.
 
 use scry_gpu::{Launch, shaders};
 
-use crate::harness::{on_each_device, run, word};
+use crate::harness::{on_each_device, run, to_u32};
 use crate::support::random_f32;
 
 fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
@@ -10,13 +10,14 @@ fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 }
 
 #[test]
-fn transposes_exactly() {
+fn transpose_matches_reference() {
     on_each_device(|gpu| {
         let shapes = [[1, 1], [1, 1023], [1023, 1], [7, 33], [33, 7], [32, 64], [127, 129]];
         for (seed, [rows, columns]) in (1..).zip(shapes) {
             let x = random_f32(seed, rows * columns);
+            // Each invocation transposes four rows of a column.
             let launch = Launch::invocations([columns, rows.div_ceil(4)])
-                .immediates(&[word(rows), word(columns)]);
+                .immediates(&[to_u32(rows), to_u32(columns)]);
             let y = run(gpu, shaders::transpose::TRANSPOSE, &[&x], x.len(), launch);
             assert_eq!(y, transpose(&x, rows, columns), "{rows} × {columns}");
         }
