@@ -1,13 +1,16 @@
-//! Random programs of kernels, copies, fills and writes over a few buffers, against a simulation on
-//! the host: however they are submitted, they behave as if executed in order.
+//! Tests with random programs of kernels, copies, fills and writes, against a simulation on the
+//! host: however they are submitted, the steps must behave as if executed in order.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use scry_gpu::{Batch, Binding, Buffer, Device, Download, Kernel, Launch, Result};
 
-use crate::harness::{assert_says, on_each_device, refused, succeed};
-use crate::programs::{BLOCKS, BUFFERS, Model, Place, Program, Step, Way, program, step};
+use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
+use crate::programs::{
+    BLOCKS, BUFFERS, BlockRange, Model, Program, Step, Submission, program, step,
+};
 
+/// The kernels of [`Step`], which [`Model`] simulates.
 const MIX: &str = "
     var<immediate> salt: u32;
     @group(0) @binding(0) var<storage, read> source: array<u32>;
@@ -61,9 +64,9 @@ impl Runner {
         }
     }
 
-    /// Returns the kernel of a step and its arguments.
-    fn launch(&self, model: &Model, step: &Step) -> Option<(&Kernel, Vec<Place>, Launch)> {
-        let size = |place: &Place| Launch::invocations(model.range(*place).len());
+    /// Returns the kernel of a step and its arguments; `None` for other steps.
+    fn launch(&self, model: &Model, step: &Step) -> Option<(&Kernel, Vec<BlockRange>, Launch)> {
+        let size = |range: &BlockRange| Launch::invocations(model.range(*range).len());
         Some(match step {
             Step::Mix { from, to, salt } => {
                 (&self.mix, vec![*from, *to], size(to).immediates(salt))
@@ -74,17 +77,18 @@ impl Runner {
         })
     }
 
+    /// Adds a step to a batch; returns the download that it starts.
     fn add(&self, batch: &mut Batch, model: &Model, step: &Step) -> Result<Option<Download<u32>>> {
-        if let Some((kernel, places, launch)) = self.launch(model, step) {
-            let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
-            let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
+        if let Some((kernel, ranges, launch)) = self.launch(model, step) {
+            let slice = |range: &BlockRange| self.buffers[range.buffer].slice(model.range(*range));
+            let slices = ranges.iter().map(slice).collect::<Result<Vec<_>>>()?;
             let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
             batch.run(kernel, &bindings, launch)?;
             return Ok(None);
         }
         match step {
             Step::Copy { from, to, len } => {
-                let (source, target) = model.copied(*from, *to, *len);
+                let (source, target) = model.copy_ranges(*from, *to, *len);
                 let source = self.buffers[from[0]].slice(source)?;
                 batch.copy(source, self.buffers[to[0]].slice(target)?)?;
             }
@@ -92,7 +96,7 @@ impl Runner {
                 batch.fill(&self.buffers[*buffer], *value)?;
             }
             Step::Write { buffer, salt } => {
-                batch.write(&self.buffers[*buffer], &model.written(*salt))?;
+                batch.write(&self.buffers[*buffer], &model.write_data(*salt))?;
             }
             Step::Download { buffer } => return batch.download(&self.buffers[*buffer]).map(Some),
             _ => unreachable!("kernels are handled above"),
@@ -100,33 +104,36 @@ impl Runner {
         Ok(None)
     }
 
-    fn direct(&self, model: &Model, step: &Step) -> Result<Option<Vec<u32>>> {
-        if let Some((kernel, places, launch)) = self.launch(model, step) {
-            let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
-            let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
+    /// Runs a step by itself; returns the data of a download.
+    fn run_step(&self, model: &Model, step: &Step) -> Result<Option<Vec<u32>>> {
+        if let Some((kernel, ranges, launch)) = self.launch(model, step) {
+            let slice = |range: &BlockRange| self.buffers[range.buffer].slice(model.range(*range));
+            let slices = ranges.iter().map(slice).collect::<Result<Vec<_>>>()?;
             let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
             self.gpu.run(kernel, &bindings, launch)?;
             return Ok(None);
         }
         match step {
             Step::Copy { from, to, len } => {
-                let (source, target) = model.copied(*from, *to, *len);
+                let (source, target) = model.copy_ranges(*from, *to, *len);
                 let source = self.buffers[from[0]].slice(source)?;
                 source.copy_to(self.buffers[to[0]].slice(target)?)?;
             }
             Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value)?,
-            Step::Write { buffer, salt } => self.buffers[*buffer].write(&model.written(*salt))?,
+            Step::Write { buffer, salt } => {
+                self.buffers[*buffer].write(&model.write_data(*salt))?
+            }
             Step::Download { buffer } => return self.buffers[*buffer].download().map(Some),
             _ => unreachable!("kernels are handled above"),
         }
         Ok(None)
     }
 
-    /// Runs steps directly, and compares each download at once.
+    /// Runs each step by itself, and compares downloads at once.
     fn run_direct(&self, model: &mut Model, steps: &[Step]) {
         for step in steps {
-            let result = self.direct(model, step);
-            if model.is_refused(step) {
+            let result = self.run_step(model, step);
+            if model.is_invalid(step) {
                 assert!(result.is_err(), "{step:?} was not rejected");
             } else {
                 assert_eq!(succeed(result), model.step(step), "{step:?}");
@@ -134,40 +141,45 @@ impl Runner {
         }
     }
 
-    /// Records steps in a batch; rejected steps are omitted.
+    /// Adds steps to a batch; returns it with the accepted steps and their downloads.
     fn batch(&self, model: &Model, steps: &[Step]) -> (Batch, Vec<Step>, Vec<Download<u32>>) {
         let mut batch = self.gpu.batch();
-        let mut taken = Vec::new();
+        let mut accepted = Vec::new();
         let mut downloads = Vec::new();
         for step in steps {
             let result = self.add(&mut batch, model, step);
-            if model.is_refused(step) {
+            if model.is_invalid(step) {
                 assert!(result.is_err(), "{step:?} was not rejected");
                 continue;
             }
             downloads.extend(succeed(result));
-            taken.push(step.clone());
+            accepted.push(step.clone());
         }
-        (batch, taken, downloads)
+        (batch, accepted, downloads)
     }
 
-    /// Runs steps; returns their downloads with the expected words, to be compared at the end.
-    fn run(&self, model: &mut Model, way: Way, steps: &[Step]) -> Vec<(Download<u32>, Vec<u32>)> {
-        if let Way::Direct = way {
+    /// Submits steps; returns their downloads with the expected words, to be compared later.
+    fn run(
+        &self,
+        model: &mut Model,
+        submission: Submission,
+        steps: &[Step],
+    ) -> Vec<(Download<u32>, Vec<u32>)> {
+        if let Submission::Direct = submission {
             self.run_direct(model, steps);
             return Vec::new();
         }
-        let (mut batch, taken, downloads) = self.batch(model, steps);
-        let mut found = Vec::new();
-        let replays = match way {
-            Way::Recording(replays) => {
+        let (mut batch, accepted, downloads) = self.batch(model, steps);
+        let mut simulated = Vec::new();
+        let replays = match submission {
+            Submission::Recording(replays) => {
                 let recording = succeed(batch.record());
                 for _ in 0..replays {
                     drop(succeed(recording.replay()));
                 }
                 replays
             }
-            Way::BatchAndWait => {
+            Submission::BatchAndWait => {
                 succeed(batch.submit());
                 1
             }
@@ -177,26 +189,26 @@ impl Runner {
             }
         };
         for _ in 0..replays {
-            found = taken.iter().filter_map(|step| model.step(step)).collect();
+            simulated = accepted.iter().filter_map(|step| model.step(step)).collect();
         }
-        downloads.into_iter().zip(found).collect()
+        downloads.into_iter().zip(simulated).collect()
     }
 
     fn check(&mut self, block: usize, program: &Program) {
         let mut model = Model { buffers: vec![vec![0; block * BLOCKS]; BUFFERS], block };
         // One buffer starts with data, the others are zeroed at their first use.
-        model.buffers[0] = model.written(77);
+        model.buffers[0] = model.write_data(77);
         self.buffers = vec![succeed(self.gpu.upload(&model.buffers[0]))];
         self.buffers.extend((1..BUFFERS).map(|_| succeed(self.gpu.alloc(block * BLOCKS))));
         let mut downloads = Vec::new();
-        for (way, steps) in program {
-            downloads.extend(self.run(&mut model, *way, steps));
+        for (submission, steps) in program {
+            downloads.extend(self.run(&mut model, *submission, steps));
         }
-        for (buffer, want) in self.buffers.iter().zip(&model.buffers) {
-            assert_eq!(&succeed(buffer.download()), want);
+        for (buffer, expected) in self.buffers.iter().zip(&model.buffers) {
+            assert_eq!(&succeed(buffer.download()), expected);
         }
-        for (download, want) in downloads {
-            assert_eq!(succeed(download.get()), want);
+        for (download, expected) in downloads {
+            assert_eq!(succeed(download.get()), expected);
         }
     }
 }
@@ -216,19 +228,19 @@ fn check_programs(cases: u32, programs: impl Strategy<Value = Program>) {
 }
 
 #[test]
-fn random_batches() {
+fn random_batches_match_simulation() {
     let steps = prop::collection::vec(step(), 1..60);
-    check_programs(60, steps.prop_map(|steps| vec![(Way::Batch, steps)]));
+    check_programs(60, steps.prop_map(|steps| vec![(Submission::Batch, steps)]));
 }
 
 #[test]
-fn random_programs_match_the_simulation() {
+fn random_programs_match_simulation() {
     check_programs(60, program());
 }
 
-/// One long chain, in which each step reads the previous one's output.
+/// Each step reads the previous one's output.
 #[test]
-fn long_chains() {
+fn long_chains_are_ordered() {
     let source = "
         @group(0) @binding(0) var<storage, read> input: array<u32>;
         @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -251,14 +263,14 @@ fn long_chains() {
         let recording = succeed(batch.record());
         drop(succeed(recording.replay()));
         succeed(succeed(recording.replay()).wait());
-        let want: Vec<u32> = (0..n).map(|i| (i + 1000) % n + 1000).collect();
-        assert_eq!(succeed(a.download()), want);
+        let expected: Vec<u32> = (0..n).map(|i| (i + 1000) % n + 1000).collect();
+        assert_eq!(succeed(a.download()), expected);
     });
 }
 
 /// Downloads in the middle of a batch return the contents at that point.
 #[test]
-fn downloads_between_steps() {
+fn downloads_see_earlier_steps_only() {
     let add = "
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
         @compute @workgroup_size(64)
@@ -279,8 +291,8 @@ fn downloads_between_steps() {
         drop(succeed(batch.submit_async()));
         drop(data);
         for (times, download) in (0..20).zip(&downloads).rev() {
-            let want: Vec<u32> = (0..n).map(|i| i * times).collect();
-            assert_eq!(succeed(download.get()), want, "after {times} steps");
+            let expected: Vec<u32> = (0..n).map(|i| i * times).collect();
+            assert_eq!(succeed(download.get()), expected, "after {times} steps");
         }
     });
 }
@@ -301,8 +313,8 @@ fn recording_downloads_show_latest_replay() {
         let recording = succeed(batch.record());
         for replay in 1..=10 {
             drop(succeed(recording.replay()));
-            let got = succeed(download.get());
-            let latest = got.iter().filter(|word| **word == replay).count();
+            let words = succeed(download.get());
+            let latest = words.iter().filter(|word| **word == replay).count();
             assert_eq!(latest, n, "words of replay {replay}");
         }
     });
@@ -319,8 +331,8 @@ fn submitted_batches_can_be_reused() {
         let first = succeed(batch.download(&data));
         drop(succeed(batch.submit_async()));
         let second = succeed(batch.download(&data));
-        let text = refused(second.get());
-        assert_says(&text, &["Download::get", "not submitted"]);
+        let text = expect_error(second.get());
+        assert_contains(&text, &["Download::get", "not submitted"]);
         assert_eq!(succeed(first.get()), [1; 100], "the first fill was submitted");
         succeed(succeed(batch.fill(&data, 2)).submit());
         assert_eq!(succeed(first.get()), [1; 100]);

@@ -1,5 +1,5 @@
-//! Buffers of more than 4 GiB. WGSL kernels get slices of less, at any offset; native kernels may
-//! get the whole buffer.
+//! Tests of buffers of more than 4 GiB. WGSL kernels can bind slices below 4 GiB, at any offset;
+//! native kernels can bind the whole buffer.
 
 use scry_gpu::{
     BackendKind, Buffer, Device, DeviceKind, GpuError, Launch, NativeBinding, NativeInterface,
@@ -10,7 +10,7 @@ use crate::harness::{on_each_device, succeed};
 
 /// The first word that a 32-bit byte offset does not reach.
 const BOUNDARY: usize = 1 << 30;
-/// Words of the buffer: 4 MiB and an odd number of words more.
+/// Words of the buffer: 4 GiB, 4 MiB and three words.
 const LEN: usize = BOUNDARY + (1 << 20) + 3;
 /// Written words below the boundary.
 const MARGIN: usize = 4096;
@@ -36,19 +36,20 @@ fn on_each_large_device(test: impl Fn(&Device)) {
     });
 }
 
-fn words(slice: scry_gpu::Slice<'_, u32>) -> Vec<u32> {
+fn download(slice: scry_gpu::Slice<'_, u32>) -> Vec<u32> {
     succeed(slice.download())
 }
 
-/// Words from `first` on contain their own indices, and the words at the wrapped offsets are zero.
+/// Checks that the words from [`FIRST`] on contain their own indices, and that the words at which
+/// wrapped 32-bit offsets would end are zero.
 fn check_indices(buffer: &Buffer<u32>, end: usize) {
-    let written = words(succeed(buffer.slice(FIRST..end)));
+    let written = download(succeed(buffer.slice(FIRST..end)));
     let wrong = written.iter().zip(FIRST..).find(|(word, index)| **word as usize != *index);
     assert_eq!(wrong, None, "word and index");
     for untouched in [0..end - BOUNDARY + MARGIN, FIRST - MARGIN..FIRST] {
         let start = untouched.start;
-        let some = words(succeed(buffer.slice(untouched)));
-        let wrong = some.iter().position(|word| *word != 0).map(|at| start + at);
+        let data = download(succeed(buffer.slice(untouched)));
+        let wrong = data.iter().position(|word| *word != 0).map(|at| start + at);
         assert_eq!(wrong, None, "a word that no invocation writes");
     }
 }
@@ -66,19 +67,19 @@ const WRITE: &str = "
         if id.x == 0u { length[0] = arrayLength(&x); }
     }";
 
-/// Reads words before, at and after some indices.
+/// Reads the words before, at and after each index in `at`.
 const READ: &str = "
     @group(0) @binding(0) var<storage, read> x: array<u32>;
     @group(0) @binding(1) var<storage, read> at: array<u32>;
-    @group(0) @binding(2) var<storage, read_write> seen: array<u32>;
+    @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 
     @compute @workgroup_size(64)
     fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         if id.x < arrayLength(&at) {
             let i = at[id.x];
-            seen[3u * id.x] = x[i - 1u];
-            seen[3u * id.x + 1u] = x[i];
-            seen[3u * id.x + 2u] = x[i + 1u];
+            out[3u * id.x] = x[i - 1u];
+            out[3u * id.x + 1u] = x[i];
+            out[3u * id.x + 2u] = x[i + 1u];
         }
     }";
 
@@ -101,17 +102,17 @@ fn slices_beyond_4_gib_round_trip() {
         let near: Vec<u32> = near.map(|index| index as u32).collect();
         let first = FIRST as u32;
         let expected = near.iter().flat_map(|i| [first + i - 1, first + i, first + i + 1]);
-        let seen = succeed(gpu.alloc::<u32>(3 * near.len()));
+        let out = succeed(gpu.alloc::<u32>(3 * near.len()));
         let at = succeed(gpu.upload(&near));
-        succeed(gpu.run(&read, &[&part, &at, &seen], near.len()));
-        assert_eq!(succeed(seen.download()), expected.collect::<Vec<u32>>());
-        // Out-of-bounds reads return this variable or zero.
+        succeed(gpu.run(&read, &[&part, &at, &out], near.len()));
+        assert_eq!(succeed(out.download()), expected.collect::<Vec<u32>>());
+        // Out-of-bounds reads return an element of the slice, or zero.
         let at = succeed(gpu.upload(&[(LEN - FIRST) as u32 + 1, 3 << 29, u32::MAX - 1]));
-        let seen = succeed(gpu.alloc::<u32>(9));
-        succeed(gpu.run(&read, &[&part, &at, &seen], 3));
-        let is_own = |word: &u32| *word == 0 || (FIRST..LEN).contains(&(*word as usize));
-        let seen = succeed(seen.download());
-        assert!(seen.iter().all(is_own), "{seen:?}");
+        let out = succeed(gpu.alloc::<u32>(9));
+        succeed(gpu.run(&read, &[&part, &at, &out], 3));
+        let is_of_slice = |word: &u32| *word == 0 || (FIRST..LEN).contains(&(*word as usize));
+        let out = succeed(out.download());
+        assert!(out.iter().all(is_of_slice), "{out:?}");
     });
 }
 
@@ -137,44 +138,45 @@ fn bindings_end_below_4_gib() {
             eprintln!("skipped on {gpu:?}: the largest binding, {limit} bytes");
             return;
         }
-        largest(gpu, &buffer);
+        check_largest_binding(gpu, &buffer);
     });
 }
 
-/// The largest binding: its length, its last elements, and loops over it.
-fn largest(gpu: &Device, buffer: &Buffer<u32>) {
+/// Checks the largest binding: its length, its last elements, and loops whose counter approaches
+/// 2^32.
+fn check_largest_binding(gpu: &Device, buffer: &Buffer<u32>) {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(1)
         fn main() {
             let n = arrayLength(&x);
             x[n - 1u] = 7u;
-            for (var i = n - 1u; i < n; i += 0xc0000000u) { seen[0] += 1u; }
-            for (var i = 3u; i < n; i += 0x30000000u) { seen[1] += 1u; }
-            seen[2] = n;
+            for (var i = n - 1u; i < n; i += 0xc0000000u) { out[0] += 1u; }
+            for (var i = 3u; i < n; i += 0x30000000u) { out[1] += 1u; }
+            out[2] = n;
         }";
     let rows = "
         @group(0) @binding(0) var<storage, read_write> x: array<array<u32, 3>>;
-        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(1)
         fn main() {
             let n = arrayLength(&x);
             x[n - 1u][2] = 9u;
             x[n][0] = 9u;
-            seen[2] = n;
+            out[2] = n;
         }";
-    let seen = succeed(gpu.alloc::<u32>(3));
-    let words_of = |at: usize| words(succeed(buffer.slice(at..at + 2)));
+    let out = succeed(gpu.alloc::<u32>(3));
+    let words_of = |at: usize| download(succeed(buffer.slice(at..at + 2)));
     let below = succeed(buffer.slice(..BOUNDARY - 1));
-    succeed(gpu.dispatch(source, &[&below, &seen], 1));
-    assert_eq!(succeed(seen.download()), [1, 2, BOUNDARY as u32 - 1]);
+    succeed(gpu.dispatch(source, &[&below, &out], 1));
+    assert_eq!(succeed(out.download()), [1, 2, BOUNDARY as u32 - 1]);
     assert_eq!(words_of(BOUNDARY - 2), [7, 0]);
     // A multiple of the rows: 2^30 - 1 is divisible by 3.
-    succeed(gpu.dispatch(rows, &[&below, &seen], 1));
-    assert_eq!(succeed(seen.download())[2], (BOUNDARY as u32 - 1) / 3);
+    succeed(gpu.dispatch(rows, &[&below, &out], 1));
+    assert_eq!(succeed(out.download())[2], (BOUNDARY as u32 - 1) / 3);
     assert_eq!(words_of(BOUNDARY - 2), [9, 0]);
-    let wrapped = words(succeed(buffer.slice(..4)));
+    let wrapped = download(succeed(buffer.slice(..4)));
     assert_eq!(wrapped, [0; 4], "an index wrapped");
 }
 
@@ -207,11 +209,11 @@ fn native_kernels_access_beyond_4_gib() {
         let buffer = succeed(gpu.alloc::<u32>(LEN));
         let x = NativeBinding::read_write("x", Scalar::U32).with_length();
         let interface = NativeInterface::new([x], [1; 3]);
-        // SAFETY: it writes the last element of its buffer.
+        // SAFETY: the kernel writes only the last element of its buffer.
         let kernel = succeed(unsafe { gpu.compile_ptx(PTX, "last", &interface) });
         succeed(gpu.run(&kernel, &[&buffer], 1));
-        assert_eq!(words(succeed(buffer.slice(LEN - 2..))), [0, 5]);
-        assert_eq!(words(succeed(buffer.slice(LEN - BOUNDARY - 2..LEN - BOUNDARY))), [0; 2]);
+        assert_eq!(download(succeed(buffer.slice(LEN - 2..))), [0, 5]);
+        assert_eq!(download(succeed(buffer.slice(LEN - BOUNDARY - 2..LEN - BOUNDARY))), [0; 2]);
     });
 }
 
@@ -221,20 +223,20 @@ fn transfers_reach_beyond_4_gib() {
         let buffer = succeed(gpu.alloc::<u32>(LEN));
         succeed(buffer.fill(7));
         let across = BOUNDARY - 2..BOUNDARY + 2;
-        assert_eq!(words(succeed(buffer.slice(across.clone()))), [7; 4]);
-        assert_eq!(words(succeed(buffer.slice(LEN - 3..))), [7; 3]);
+        assert_eq!(download(succeed(buffer.slice(across.clone()))), [7; 4]);
+        assert_eq!(download(succeed(buffer.slice(LEN - 3..))), [7; 3]);
         succeed(succeed(buffer.slice(across.clone())).write(&[1, 2, 3, 4]));
         let copied = succeed(gpu.alloc::<u32>(4));
         let from = succeed(buffer.slice(across.clone()));
         succeed(from.copy_to(succeed(copied.slice(..))));
-        assert_eq!(words(succeed(copied.slice(..))), [1, 2, 3, 4]);
-        // From below the boundary to beyond it, and back to the wrapped offset.
+        assert_eq!(download(succeed(copied.slice(..))), [1, 2, 3, 4]);
+        // A copy from the boundary to the end must not reach the wrapped offsets.
         let far = succeed(buffer.slice(LEN - 4..));
         succeed(from.copy_to(far));
-        assert_eq!(words(succeed(buffer.slice(LEN - 5..))), [7, 1, 2, 3, 4]);
+        assert_eq!(download(succeed(buffer.slice(LEN - 5..))), [7, 1, 2, 3, 4]);
         let wrapped = LEN - 5 - BOUNDARY..LEN - BOUNDARY;
-        assert_eq!(words(succeed(buffer.slice(wrapped))), [7; 5]);
-        assert_eq!(words(succeed(buffer.slice(..4))), [7; 4]);
-        assert_eq!(words(succeed(buffer.slice(across))), [1, 2, 3, 4]);
+        assert_eq!(download(succeed(buffer.slice(wrapped))), [7; 5]);
+        assert_eq!(download(succeed(buffer.slice(..4))), [7; 4]);
+        assert_eq!(download(succeed(buffer.slice(across))), [1, 2, 3, 4]);
     });
 }

@@ -1,4 +1,4 @@
-//! Structures and arrays of Rust as uniforms.
+//! Tests of Rust structures and arrays as uniforms.
 
 use scry_gpu::Element;
 
@@ -25,20 +25,20 @@ struct Params {
 }
 
 #[test]
-fn uniform_structures() {
+fn uniform_structures_match_rust() {
     on_each_device(|gpu| {
         let params = Params { factor: [1.0, 2.0, 3.0, 4.0], offset: [5.0, 6.0, 7.0], count: 10 };
         let params = succeed(gpu.upload(&[params]));
         let data = succeed(gpu.upload(&[1.0f32; 16]));
         succeed(gpu.dispatch(ADD_UNIFORM, &[&params, &data], 16));
-        let mut want = [11.0; 16];
-        want[10..].fill(1.0);
-        assert_eq!(succeed(data.download()), want);
+        let mut expected = [11.0; 16];
+        expected[10..].fill(1.0);
+        assert_eq!(succeed(data.download()), expected);
     });
 }
 
 #[test]
-fn uniform_scalars_arrays_and_matrices() {
+fn uniform_arrays_and_matrices_match_rust() {
     let source = "
         @group(0) @binding(0) var<uniform> n: u32;
         @group(0) @binding(1) var<uniform> table: array<vec4<u32>, 3>;

@@ -1,4 +1,4 @@
-//! Kernels with arguments by name.
+//! Tests of kernels whose arguments are set by name.
 
 use scry_gpu::Launch;
 
@@ -30,26 +30,30 @@ fn arguments_are_set_by_name() {
         let kernel = succeed(gpu.compile(MOVE));
         let src = succeed(gpu.upload(&[[1.0f32, 2.0, 3.0, 4.0]; 20]));
         let dst = succeed(gpu.alloc::<[f32; 4]>(20));
-        // In any order; the last member first.
+        // The order does not matter, nor for members of the immediates.
         let bound = kernel.bind().set("count", 10u32).set("dst", &dst).set("scale", 2.0f32);
         let bound = bound.set("src", &src).set("shift", [10.0f32, 20.0, 30.0]);
         succeed(bound.run(20));
         let moved = [12.0, 24.0, 36.0, 1.0];
-        let got = succeed(dst.download());
-        assert_eq!((got[0], got[9], got[10]), (moved, moved, [0.0; 4]));
-        // Workgroups, a slice, and all immediates at once.
+        let result = succeed(dst.download());
+        assert_eq!((result[0], result[9], result[10]), (moved, moved, [0.0; 4]));
+        // A launch by workgroups, with a slice and with all immediates at once.
         let alignment = gpu.info().binding_alignment as usize;
-        let begin = alignment.div_ceil(16);
+        let start = alignment.div_ceil(16);
         let params = Params { shift: [0.5; 3], scale: 0.0, count: 4, unused: [0; 3] };
-        if begin < 16 {
-            let part = succeed(dst.slice(begin..));
-            let whole = kernel.bind().immediates(&params).set("src", &src).set("dst", part);
-            succeed(succeed(gpu.batch().run_bound(&whole, Launch::workgroups([1, 1, 1]))).submit());
-            let got = succeed(dst.download());
-            assert_eq!((got[begin], got[begin + 3]), ([0.5, 0.5, 0.5, 1.0], [0.5, 0.5, 0.5, 1.0]));
+        if start < 16 {
+            let part = succeed(dst.slice(start..));
+            let bound = kernel.bind().immediates(&params).set("src", &src).set("dst", part);
+            succeed(succeed(gpu.batch().run_bound(&bound, Launch::workgroups([1, 1, 1]))).submit());
+            let result = succeed(dst.download());
+            assert_eq!(
+                (result[start], result[start + 3]),
+                ([0.5, 0.5, 0.5, 1.0], [0.5, 0.5, 0.5, 1.0])
+            );
         }
-        let elsewhere = kernel.bind().set("src", &src).set("dst", &dst);
-        succeed(elsewhere.run(Launch::invocations(1).immediates(&params)));
+        // Immediates of the launch.
+        let bound = kernel.bind().set("src", &src).set("dst", &dst);
+        succeed(bound.run(Launch::invocations(1).immediates(&params)));
         assert_eq!(succeed(dst.download())[0], [0.5, 0.5, 0.5, 1.0]);
     });
 }
@@ -93,19 +97,19 @@ fn prepared_launches_run_and_replay() {
         let counts = succeed(gpu.upload(&[2u32, 1, 1]));
         let bound =
             |src, dst, step| kernel.bind().set("src", src).set("dst", dst).set("step", step);
-        let there = succeed(bound(&a, &b, 1u32).prepare(100));
-        let back = succeed(bound(&b, &a, 2u32).prepare(Launch::indirect(&counts)));
+        let a_to_b = succeed(bound(&a, &b, 1u32).prepare(100));
+        let b_to_a = succeed(bound(&b, &a, 2u32).prepare(Launch::indirect(&counts)));
         drop((kernel, b, counts));
         let mut batch = gpu.batch();
         for _ in 0..500 {
-            succeed(succeed(batch.run_prepared(&there)).run_prepared(&back));
+            succeed(succeed(batch.run_prepared(&a_to_b)).run_prepared(&b_to_a));
         }
         let recording = succeed(batch.record());
         for _ in 0..2 {
             succeed(succeed(recording.replay()).wait());
         }
-        succeed(there.run());
-        succeed(back.run());
+        succeed(a_to_b.run());
+        succeed(b_to_a.run());
         assert_eq!(succeed(a.download()), [3003; 100]);
     });
 }

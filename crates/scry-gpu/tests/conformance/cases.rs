@@ -1,4 +1,4 @@
-//! The cases of scry-conformance on every present device, with both runners.
+//! Tests: the cases of scry-conformance on every available device, and tests of their runners.
 
 use scry_conformance::{Case, Data, Mismatch, Report, Ty, Want, find, run, run_async, tests};
 use scry_gpu::testing::{Fault, FaultPlan, open_with_faults};
@@ -6,10 +6,10 @@ use scry_gpu::{BackendKind, Device, Launch};
 
 use crate::harness::on_each_device;
 
-/// A runner, by name.
+/// The name of a runner, and the runner.
 type Runner = (&'static str, fn(&Device, &Case) -> Result<Report, Mismatch>);
 
-/// Calls that block, and calls that are awaited.
+/// The runner with blocking calls, and the one with awaited calls.
 const RUNNERS: [Runner; 2] =
     [("run", run), ("run_async", |gpu, case| pollster::block_on(run_async(gpu, case)))];
 
@@ -22,7 +22,8 @@ fn check(topic: &str, name: &str) {
         for (runner, run) in RUNNERS {
             for case in &cases {
                 let report = run(gpu, case);
-                let report = report.unwrap_or_else(|wrong| panic!("{runner} of {name}: {wrong}"));
+                let report =
+                    report.unwrap_or_else(|mismatch| panic!("{runner} of {name}: {mismatch}"));
                 for skipped in report.skipped {
                     eprintln!("{runner} of {topic}::{name} skips on {}: {skipped}", gpu.name());
                 }
@@ -44,8 +45,8 @@ macro_rules! declare {
 
 scry_conformance::each_test!(declare);
 
-/// A kernel that doubles the words 1, 2 and 3, except the last if it is launched for two.
-fn doubled() -> Case {
+/// Returns a case without a launch: a kernel that doubles words, of which there are 1, 2 and 3.
+fn double_words() -> Case {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @compute @workgroup_size(1)
@@ -53,17 +54,18 @@ fn doubled() -> Case {
     Case::new("doubled", source).buffer(Data::words(&[1, 2, 3]))
 }
 
-/// Fails unless both runners report a mismatch with this text on every device.
-fn assert_noticed(case: &Case, text: &str) {
+/// Checks that both runners report a mismatch with this text on every device.
+fn assert_mismatch(case: &Case, text: &str) {
     on_each_device(|gpu| {
         for (runner, run) in RUNNERS {
-            let wrong = run(gpu, case).expect_err(runner).to_string();
-            assert!(wrong.contains(text), "{runner}: `{text}` is missing in: {wrong}");
+            let mismatch = run(gpu, case).expect_err(runner).to_string();
+            assert!(mismatch.contains(text), "{runner}: `{text}` is missing in: {mismatch}");
         }
     });
 }
 
-fn assert_right(case: &Case) {
+/// Checks that both runners accept the case on every device.
+fn assert_passes(case: &Case) {
     on_each_device(|gpu| {
         for (runner, run) in RUNNERS {
             assert!(run(gpu, case).expect(runner).skipped.is_empty(), "{runner}");
@@ -73,13 +75,13 @@ fn assert_right(case: &Case) {
 
 #[test]
 fn runners_notice_wrong_words() {
-    let case = || doubled().launch(Launch::invocations(3));
-    assert_right(&case().expect_words(0, vec![2, 4, 6]));
-    assert_noticed(&case().expect_words(0, vec![2, 4, 7]), "has [6] from element 2 on, not [7]");
-    assert_noticed(&case().expect_words(0, vec![2, 4]), "from element 2 on");
+    let case = || double_words().launch(Launch::invocations(3));
+    assert_passes(&case().expect_words(0, vec![2, 4, 6]));
+    assert_mismatch(&case().expect_words(0, vec![2, 4, 7]), "has [6] from element 2 on, not [7]");
+    assert_mismatch(&case().expect_words(0, vec![2, 4]), "from element 2 on");
     // The launch has no invocation for the last word.
-    let short = doubled().launch(Launch::invocations(2)).expect_words(0, vec![2, 4, 6]);
-    assert_noticed(&short, "has [3]");
+    let short = double_words().launch(Launch::invocations(2)).expect_words(0, vec![2, 4, 6]);
+    assert_mismatch(&short, "has [3]");
 }
 
 #[test]
@@ -102,7 +104,7 @@ fn runners_notice_values_beyond_tolerance() {
         Want::Within(2.5, 0.5),
         Want::Any,
     ] {
-        assert_right(&case(want));
+        assert_passes(&case(want));
     }
     for want in [
         Want::Bits(bits + 1),
@@ -112,32 +114,33 @@ fn runners_notice_values_beyond_tolerance() {
         Want::Between(next, 3.0),
         Want::Within(2.5, 0.25),
     ] {
-        assert_noticed(&case(want), "float 0 is 0x40000000 (2e0)");
+        assert_mismatch(&case(want), "float 0 is 0x40000000 (2e0)");
     }
 }
 
 #[test]
 fn runners_notice_wrong_properties() {
-    let case = doubled().launch(Launch::invocations(3)).expect(|out| {
+    let case = double_words().launch(Launch::invocations(3)).expect(|out| {
         let words = out.words(0);
         if words.iter().sum::<u32>() == 13 { Ok(()) } else { Err(format!("{words:?}")) }
     });
-    assert_noticed(&case, "[2, 4, 6]");
+    assert_mismatch(&case, "[2, 4, 6]");
 }
 
 #[test]
 fn runners_notice_missing_and_wrong_errors() {
-    let accepted = doubled().launch(Launch::invocations(3)).refused(&["x"]);
-    assert_noticed(&accepted, "the kernel was accepted");
-    let missing = Case::new("nothing is bound", doubled().source).launch(Launch::invocations(3));
-    assert_noticed(&missing, "the kernel uses 1, but none was given");
+    let accepted = double_words().launch(Launch::invocations(3)).refused(&["x"]);
+    assert_mismatch(&accepted, "the kernel was accepted");
+    let missing =
+        Case::new("nothing is bound", double_words().source).launch(Launch::invocations(3));
+    assert_mismatch(&missing, "the kernel uses 1, but none was given");
     let other = Case::new("another reason", missing.source).refused(&["no such text"]);
-    assert_noticed(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
+    assert_mismatch(&other.launch(Launch::invocations(3)), "`no such text` is missing in");
 }
 
-/// On a device that panics in calls that wait, as if in a browser.
+/// On a device that panics in calls that wait, as in a browser.
 #[test]
-fn without_blocking_cases_still_pass() {
+fn cases_pass_without_blocking() {
     on_each_device(|gpu| {
         if gpu.backend_kind() == BackendKind::Cuda {
             eprintln!("skipped on {}: every thread of a CUDA program may wait", gpu.name());
@@ -149,7 +152,8 @@ fn without_blocking_cases_still_pass() {
         for test in tests() {
             for case in (test.cases)(gpu.info()).take(1) {
                 let awaited = pollster::block_on(run_async(&gpu, &case));
-                awaited.unwrap_or_else(|wrong| panic!("{}::{}: {wrong}", test.topic, test.name));
+                awaited
+                    .unwrap_or_else(|mismatch| panic!("{}::{}: {mismatch}", test.topic, test.name));
             }
         }
     });

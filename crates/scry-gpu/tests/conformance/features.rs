@@ -1,21 +1,21 @@
-//! Errors on devices without optional features.
+//! Tests of errors on devices without optional features.
 
 use scry_conformance::find;
 use scry_gpu::{Device, Features, GpuError};
 
-use crate::harness::assert_says;
+use crate::harness::assert_contains;
 
-fn check_refusal(gpu: &Device, feature: Features, source: &str) {
+/// Checks that the device rejects the kernel because of the feature.
+fn assert_unsupported(gpu: &Device, feature: Features, source: &str) {
     let error = gpu.compile(source).expect_err("the device lacks the feature");
-    assert_says(&error.to_string(), &["main", &feature.to_string(), gpu.name()]);
+    assert_contains(&error.to_string(), &["main", &feature.to_string(), gpu.name()]);
     let GpuError::Unsupported(error) = error else {
         panic!("not a capability error: {error}");
     };
     assert!(error.features().contains(feature));
 }
 
-/// The null device has exactly the features it is configured with: other features are rejected here
-/// even if all present devices have them.
+/// Runs on the null device, which can be configured without features that all other devices have.
 #[test]
 fn missing_features_are_named() {
     let mut info = scry_gpu::testing::null_info();
@@ -33,7 +33,7 @@ fn missing_features_are_named() {
         let test = find("features", name).expect("a test of the list");
         for case in (test.cases)(gpu.info()) {
             assert_eq!(case.needs.features, feature);
-            check_refusal(&gpu, feature, &case.source);
+            assert_unsupported(&gpu, feature, &case.source);
         }
     }
 }

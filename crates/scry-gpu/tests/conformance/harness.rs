@@ -1,4 +1,4 @@
-//! Devices, and expected results and errors.
+//! Runs tests on devices, and checks results and errors.
 
 use scry_gpu::{Device, Result};
 
@@ -10,7 +10,7 @@ pub fn on_each_device(test: impl Fn(&Device)) {
     }
 }
 
-/// The value, or a panic that shows the error as users see it.
+/// Returns the value. Panics with the error's text, as users see it.
 #[track_caller]
 pub fn succeed<T>(result: Result<T>) -> T {
     match result {
@@ -21,16 +21,16 @@ pub fn succeed<T>(result: Result<T>) -> T {
 
 /// Returns the text of an error; panics on success.
 #[track_caller]
-pub fn refused<T>(result: Result<T>) -> String {
+pub fn expect_error<T>(result: Result<T>) -> String {
     match result {
         Ok(_) => panic!("this should have been rejected"),
         Err(error) => error.to_string(),
     }
 }
 
-/// Asserts that a text contains each part.
+/// Checks that a text contains each part.
 #[track_caller]
-pub fn assert_says(text: &str, parts: &[&str]) {
+pub fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` is missing in: {text}");
     }

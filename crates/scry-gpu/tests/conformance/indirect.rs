@@ -1,11 +1,12 @@
-//! Indirect launches: workgroup counts from a buffer with any writer, at any time.
+//! Tests of indirect launches: the workgroup counts are those in the buffer when the launch starts,
+//! whatever wrote them.
 
 use std::time::Duration;
 
 use scry_conformance::find;
 use scry_gpu::{BackendKind, Buffer, DType, Device, GpuError, Kernel, Launch};
 
-use crate::harness::{assert_says, on_each_device, refused, succeed};
+use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
 
 /// Counts the invocations that run.
 const COUNT: &str = "
@@ -23,7 +24,7 @@ fn upload(gpu: &Device, counts: [u32; 3]) -> Buffer<u32> {
     succeed(gpu.upload(&counts))
 }
 
-/// A device with [`COUNT`], [`GROW`] and what the first of the two counts in.
+/// A device with the kernels [`COUNT`] and [`GROW`], and the buffer `runs` of `COUNT`.
 struct Counter {
     gpu: Device,
     count: Kernel,
@@ -32,7 +33,7 @@ struct Counter {
 }
 
 impl Counter {
-    fn on(gpu: &Device) -> Self {
+    fn new(gpu: &Device) -> Self {
         Self {
             gpu: gpu.clone(),
             count: succeed(gpu.compile(COUNT)),
@@ -41,13 +42,14 @@ impl Counter {
         }
     }
 
+    /// Launches [`COUNT`] with these workgroup counts.
     fn run(&self, counts: &Buffer<u32>) {
         let launch = Launch::indirect(counts);
         succeed(self.gpu.run(&self.count, &[&self.runs], launch));
     }
 
-    /// Returns the workgroups that ran since the last call.
-    fn workgroups(&self) -> u32 {
+    /// Returns the number of workgroups that ran since the last call.
+    fn take_workgroups(&self) -> u32 {
         let [runs] = succeed(self.runs.download())[..] else { panic!("one word") };
         succeed(self.runs.write(&[0]));
         assert_eq!(runs % 4, 0, "whole workgroups of 4");
@@ -56,13 +58,13 @@ impl Counter {
 }
 
 #[test]
-fn launches_see_counts_in_batch_order() {
+fn counts_follow_batch_order() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let Counter { count, grow, runs, .. } = &counter;
         let counts = upload(gpu, [0, 0, 0]);
         let mut batch = gpu.batch();
-        // 0, then 1 + 8, then 0 again, and a last change after the launch.
+        // The launches have 0, 1, 8 and 0 workgroups. The last write follows all of them.
         succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         for _ in 0..2 {
             succeed(batch.run(grow, &[&counts], 3));
@@ -72,37 +74,38 @@ fn launches_see_counts_in_batch_order() {
         succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         succeed(batch.write(&counts, &[7, 7, 7]));
         succeed(batch.submit());
-        assert_eq!(counter.workgroups(), 9);
+        assert_eq!(counter.take_workgroups(), 9);
         assert_eq!(succeed(counts.download()), [7, 7, 7]);
     });
 }
 
 #[test]
-fn launches_see_counts_of_earlier_submissions() {
+fn counts_follow_submission_order() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let counts = succeed(gpu.alloc::<u32>(3));
         counter.run(&counts);
         for expected in [1, 8, 27] {
             succeed(gpu.run(&counter.grow, &[&counts], 3));
             counter.run(&counts);
-            // After the launch.
+            // Writes after the launch do not affect it.
             let later = succeed(gpu.upload(&[expected; 3]));
             succeed(later.copy_to(&counts));
             succeed(gpu.run(&counter.grow, &[&counts], 3));
             let [x, ..] = succeed(counts.download())[..] else { panic!("three words") };
             assert_eq!(x, expected + 1);
-            let root = (1..).find(|n| n * n * n == expected).unwrap_or_default();
-            succeed(counts.write(&[root; 3]));
-            assert_eq!(counter.workgroups(), expected);
+            // Restores the counts of the launch, so that the next round increments them.
+            let cube_root = (1..).find(|n| n * n * n == expected).unwrap_or_default();
+            succeed(counts.write(&[cube_root; 3]));
+            assert_eq!(counter.take_workgroups(), expected);
         }
     });
 }
 
 #[test]
-fn replays_see_changed_counts() {
+fn replays_use_changed_counts() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let Counter { count, grow, runs, .. } = &counter;
         let counts = upload(gpu, [0, 0, 0]);
         let mut batch = gpu.batch();
@@ -112,17 +115,17 @@ fn replays_see_changed_counts() {
         for _ in 0..3 {
             let _running = succeed(recording.replay());
         }
-        assert_eq!(counter.workgroups(), 1 + 8 + 27);
-        // Written by the host, growing and shrinking.
-        for (counts_now, expected) in [([9, 0, 1], 20), ([u32::MAX, 0, 0], 0), ([4, 3, 0], 20)] {
-            succeed(counts.write(&counts_now));
+        assert_eq!(counter.take_workgroups(), 1 + 8 + 27);
+        // Each replay increments the counts that the host wrote.
+        for (written, expected) in [([9, 0, 1], 20), ([u32::MAX, 0, 0], 0), ([4, 3, 0], 20)] {
+            succeed(counts.write(&written));
             succeed(succeed(recording.replay()).wait());
-            assert_eq!(counter.workgroups(), expected, "{counts_now:?}");
+            assert_eq!(counter.take_workgroups(), expected, "{written:?}");
         }
     });
 }
 
-/// Each increments its own cell: all of them may overlap.
+/// Each launch has its own counts and output, so all of them may overlap.
 #[test]
 fn unordered_indirect_launches_all_run() {
     on_each_device(|gpu| {
@@ -130,8 +133,8 @@ fn unordered_indirect_launches_all_run() {
         let runs = [(); 40].map(|()| succeed(gpu.alloc::<u32>(1)));
         let counts = [(); 40].map(|()| succeed(gpu.alloc::<u32>(3)));
         let mut batch = gpu.batch();
-        for (nth, (counts, runs)) in (1..).zip(counts.iter().zip(&runs)) {
-            succeed(batch.write(counts, &[nth, 1, 2]));
+        for (i, (counts, runs)) in (1..).zip(counts.iter().zip(&runs)) {
+            succeed(batch.write(counts, &[i, 1, 2]));
             succeed(batch.run(&count, &[runs], Launch::indirect(counts)));
         }
         let recording = succeed(batch.record());
@@ -141,13 +144,13 @@ fn unordered_indirect_launches_all_run() {
         }
         let _running = succeed(recording.replay());
         succeed(second.submit());
-        for (nth, runs) in (1..).zip(&runs) {
-            assert_eq!(succeed(runs.download()), [2 * nth * 2 * 4]);
+        for (i, runs) in (1..).zip(&runs) {
+            assert_eq!(succeed(runs.download()), [2 * i * 2 * 4]);
         }
     });
 }
 
-/// As in a single-pass scan: workgroups start in the order of their indices.
+/// Workgroups start in the order of their indices, as a single-pass scan needs.
 #[test]
 fn workgroups_may_wait_for_predecessors() {
     let source = "
@@ -168,7 +171,7 @@ fn workgroups_may_wait_for_predecessors() {
             }
             atomicStore(&done[nth], before + 1u);
         }";
-    // WGSL does not guarantee it, and lavapipe aborts long loops.
+    // Only on backends that guarantee it: WGSL does not, and lavapipe aborts long loops.
     for info in Device::list() {
         if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
             let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));
@@ -178,8 +181,8 @@ fn workgroups_may_wait_for_predecessors() {
                 let done = succeed(gpu.alloc::<u32>(groups as usize));
                 let launch = Launch::indirect(&upload(&gpu, [groups, 1, 1]));
                 succeed(gpu.run(&kernel, &[&done], launch));
-                let want: Vec<u32> = (1..=groups).collect();
-                assert!(succeed(done.download()) == want, "{groups} workgroups");
+                let expected: Vec<u32> = (1..=groups).collect();
+                assert!(succeed(done.download()) == expected, "{groups} workgroups");
             }
         }
     }
@@ -188,70 +191,71 @@ fn workgroups_may_wait_for_predecessors() {
 #[test]
 fn counts_accept_other_element_types() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let count = |launch| succeed(gpu.run(&counter.count, &[&counter.runs], launch));
         let triples = succeed(gpu.upload(&[[9u32; 3], [2, 3, 1]]));
         count(Launch::indirect(&succeed(triples.slice(1..2))));
-        assert_eq!(counter.workgroups(), 6, "elements of three words");
+        assert_eq!(counter.take_workgroups(), 6, "elements of three u32");
         let words: Vec<u8> = [9, 4, 1, 3].iter().flat_map(|n: &u32| n.to_ne_bytes()).collect();
         let untyped = succeed(gpu.upload_bytes(None, &words));
         count(Launch::indirect(&succeed(untyped.slice(4..))));
-        assert_eq!(counter.workgroups(), 12, "bytes without a type");
+        assert_eq!(counter.take_workgroups(), 12, "untyped buffer without an element type");
         let typed = succeed(gpu.upload_bytes(DType::U32, &words));
         count(Launch::indirect(&succeed(typed.slice(1..))));
-        assert_eq!(counter.workgroups(), 12, "a type known at run time");
+        assert_eq!(counter.take_workgroups(), 12, "untyped buffer of u32");
         let floats = succeed(typed.view_as(DType::F32));
         let launch = Launch::indirect(&floats);
-        let refusal = refused(gpu.run(&counter.count, &[&counter.runs], launch));
-        assert_says(&refusal, &["counts of Launch::indirect", "its element type is f32"]);
+        let error = expect_error(gpu.run(&counter.count, &[&counter.runs], launch));
+        assert_contains(&error, &["counts of Launch::indirect", "its element type is f32"]);
     });
 }
 
 #[test]
 fn dropped_counts_keep_launch_reusable() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let launch = Launch::indirect(&upload(gpu, [2, 3, 1]));
         for _ in 0..20 {
-            // Would reuse the memory if it had been freed.
+            // This buffer would reuse the memory of the counts if it had been freed.
             let other = succeed(gpu.upload(&[u32::MAX; 3]));
-            let counting = &counter.count;
-            succeed(gpu.run(counting, &[&counter.runs], launch.clone()));
+            let count = &counter.count;
+            succeed(gpu.run(count, &[&counter.runs], launch.clone()));
             drop(other);
         }
         drop(launch);
-        assert_eq!(counter.workgroups(), 120);
+        assert_eq!(counter.take_workgroups(), 120);
     });
 }
 
 #[test]
 fn indirect_launches_are_timed_once() {
     on_each_device(|gpu| {
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         let counts = upload(gpu, [2, 3, 1]);
         let mut batch = gpu.batch();
         succeed(batch.run(&counter.count, &[&counter.runs], 4));
         let launch = Launch::indirect(&counts);
         succeed(batch.run(&counter.count, &[&counter.runs], launch));
         let times = succeed(batch.submit_timed());
+        // None on devices without timestamps.
         assert!([0, 2].contains(&times.len()), "{times:?}");
-        assert_eq!(counter.workgroups(), 7);
+        assert_eq!(counter.take_workgroups(), 7);
     });
 }
 
-/// The maximal number of workgroups runs for long: the time limit ends them, on backends that
-/// support cancellation.
+/// The maximum number of workgroups runs for long: the time limit must end the launch, on backends
+/// that skip the remaining workgroups.
 #[test]
 fn time_limit_ends_maximal_indirect_launch() {
     for info in Device::list() {
         if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
             let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));
-            time_limit_ends_workgroups(&gpu);
+            check_time_limit(&gpu);
         }
     }
 }
 
-fn time_limit_ends_workgroups(gpu: &Device) {
+fn check_time_limit(gpu: &Device) {
     // The kernel counts every invocation.
     let test = find("launches", "each_invocation_exactly_once").expect("a test of the list");
     let case = (test.cases)(gpu.info()).next().expect("a case of workgroups of one invocation");
@@ -264,12 +268,12 @@ fn time_limit_ends_workgroups(gpu: &Device) {
         let launch = Launch::indirect(&upload(gpu, counts));
         gpu.set_time_limit(Some(Duration::from_millis(100)));
         succeed(gpu.run(&kernel, &[&bound, &found, &wrong], launch));
-        let ended = gpu.wait();
-        assert!(matches!(ended, Err(GpuError::Timeout(_))), "axis {axis}: {ended:?}");
+        let result = gpu.wait();
+        assert!(matches!(result, Err(GpuError::Timeout(_))), "axis {axis}: {result:?}");
         gpu.set_time_limit(None);
         // The device stays usable.
-        let counter = Counter::on(gpu);
+        let counter = Counter::new(gpu);
         counter.run(&upload(gpu, [2, 1, 1]));
-        assert_eq!(counter.workgroups(), 2);
+        assert_eq!(counter.take_workgroups(), 2);
     }
 }

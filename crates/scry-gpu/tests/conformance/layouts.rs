@@ -1,8 +1,8 @@
-//! Rust structures with WGSL's memory layouts.
+//! Tests of Rust structures with WGSL's memory layouts.
 
 use scry_gpu::{Element, Launch};
 
-use crate::harness::{assert_says, on_each_device, refused, succeed};
+use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Element)]
 #[repr(C)]
@@ -60,17 +60,17 @@ fn derived_structures_round_trip() {
             ..*p
         }
     };
-    let want: Vec<Particle> = before.iter().rev().map(after).collect();
+    let expected: Vec<Particle> = before.iter().rev().map(after).collect();
     on_each_device(|gpu| {
         let input = succeed(gpu.upload(&before));
         let output = succeed(gpu.alloc::<Particle>(before.len()));
         succeed(gpu.dispatch(PARTICLES, &[&input, &output], before.len()));
-        assert_eq!(succeed(output.download()), want);
+        assert_eq!(succeed(output.download()), expected);
         assert_eq!(succeed(input.download()), before);
     });
 }
 
-/// Lacks WGSL's padding after a vec3: twelve bytes instead of sixteen.
+/// Without WGSL's padding after a vec3: `velocity` is at byte 12 instead of 16.
 #[derive(Clone, Copy, Element)]
 #[repr(C)]
 struct Packed {
@@ -88,8 +88,8 @@ fn missing_padding_error_names_field() {
     on_each_device(|gpu| {
         let body = Packed { position: [0.0; 3], velocity: [0.0; 3] };
         let bodies = succeed(gpu.upload(&[body; 4]));
-        let text = refused(gpu.dispatch(source, &[&bodies], 1));
-        assert_says(&text, &["bodies", "velocity", "12", "16"]);
+        let text = expect_error(gpu.dispatch(source, &[&bodies], 1));
+        assert_contains(&text, &["bodies", "velocity", "12", "16"]);
     });
 }
 
@@ -110,12 +110,12 @@ fn scalars_bind_to_their_vectors_only() {
             assert_eq!(succeed(words.download())[0], 6);
             succeed(words.fill(9));
         }
-        let text = refused(gpu.dispatch(source, &[&words, &words], 1));
-        assert_says(&text, &["input", "u32", "f32"]);
-        let text = refused(gpu.dispatch(source, &[&floats, &floats], 1));
-        assert_says(&text, &["output", "f32", "u32"]);
-        let text = refused(gpu.dispatch(source, &[&floats, &signed], 1));
-        assert_says(&text, &["output", "i32", "u32"]);
+        let text = expect_error(gpu.dispatch(source, &[&words, &words], 1));
+        assert_contains(&text, &["input", "u32", "f32"]);
+        let text = expect_error(gpu.dispatch(source, &[&floats, &floats], 1));
+        assert_contains(&text, &["output", "f32", "u32"]);
+        let text = expect_error(gpu.dispatch(source, &[&floats, &signed], 1));
+        assert_contains(&text, &["output", "i32", "u32"]);
         assert_eq!(succeed(words.download()), [9; 8]);
     });
 }
@@ -130,10 +130,10 @@ fn vec3_arrays_need_padded_elements() {
         let padded: Vec<[f32; 4]> = (0..3).map(|i| [i as f32, 1.0, 2.0, 77.0]).collect();
         let buffer = succeed(gpu.upload(&padded));
         succeed(gpu.run(&succeed(gpu.compile(source)), &[&buffer], Launch::workgroups([3, 1, 1])));
-        let want: Vec<[f32; 4]> = (0..3).map(|i| [2.0 * i as f32, 2.0, 4.0, 77.0]).collect();
+        let expected: Vec<[f32; 4]> = (0..3).map(|i| [2.0 * i as f32, 2.0, 4.0, 77.0]).collect();
         // The fourth word is padding: a store of a vec3 preserves it.
-        assert_eq!(succeed(buffer.download()), want);
+        assert_eq!(succeed(buffer.download()), expected);
         let packed = succeed(gpu.upload(&[[1.0f32; 3]; 4]));
-        assert_says(&refused(gpu.dispatch(source, &[&packed], 1)), &["`v`", "12", "16"]);
+        assert_contains(&expect_error(gpu.dispatch(source, &[&packed], 1)), &["`v`", "12", "16"]);
     });
 }

@@ -1,7 +1,7 @@
-//! The conformance suite: guarantees of WGSL and the API, on every present device.
+//! The conformance tests: guarantees of WGSL and the API, on every available device.
 //!
-//! Most are data: the cases of scry-conformance, run here with calls that block and with calls
-//! that are awaited. The tests in this folder are those that no case states, one file per topic.
+//! Most tests are cases of scry-conformance, run here with blocking calls and with awaited calls.
+//! The files in this folder have the tests that cannot be written as cases, one file per topic.
 
 #[path = "../support/devices.rs"]
 mod devices;

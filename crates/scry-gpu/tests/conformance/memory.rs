@@ -1,4 +1,4 @@
-//! Zero initialisation of buffers.
+//! Tests of zero initialisation, and of transfers of odd sizes.
 
 use crate::harness::{on_each_device, succeed};
 
@@ -9,8 +9,8 @@ fn reused_memory_is_zeroed() {
             for _ in 0..3 {
                 drop(succeed(gpu.upload(&vec![0xdead_beef_u32; words])));
                 let buffer = succeed(gpu.alloc::<u32>(words));
-                let seen = succeed(buffer.download());
-                assert!(seen.iter().all(|word| *word == 0), "{words} words");
+                let data = succeed(buffer.download());
+                assert!(data.iter().all(|word| *word == 0), "{words} words");
             }
         }
     });
@@ -26,8 +26,9 @@ fn zeroing_precedes_any_first_use() {
             if id.x < arrayLength(&data) { data[id.x] += 1u; }
         }";
     on_each_device(|gpu| {
-        let step = (gpu.info().binding_alignment as usize / 4).max(1);
-        let len = step * 16;
+        let aligned = (gpu.info().binding_alignment as usize / 4).max(1);
+        let len = aligned * 16;
+        // A new buffer, which may reuse the memory of the dropped one.
         let fresh = || {
             drop(succeed(gpu.upload(&vec![0xdead_beef_u32; len])));
             succeed(gpu.alloc::<u32>(len))
@@ -37,17 +38,17 @@ fn zeroing_precedes_any_first_use() {
         assert_eq!(succeed(by_kernel.download()), vec![1; len]);
 
         let by_slice = fresh();
-        let part = succeed(by_slice.slice(step..step * 2));
-        succeed(gpu.dispatch(add, &[&part], step));
-        let mut want = vec![0; len];
-        want[step..step * 2].fill(1);
-        assert_eq!(succeed(by_slice.download()), want);
+        let part = succeed(by_slice.slice(aligned..aligned * 2));
+        succeed(gpu.dispatch(add, &[&part], aligned));
+        let mut expected = vec![0; len];
+        expected[aligned..aligned * 2].fill(1);
+        assert_eq!(succeed(by_slice.download()), expected);
 
         let by_part = fresh();
         succeed(by_part.write_at(3, &[7, 8]));
-        let mut want = vec![0; len];
-        want[3..5].copy_from_slice(&[7, 8]);
-        assert_eq!(succeed(by_part.download()), want);
+        let mut expected = vec![0; len];
+        expected[3..5].copy_from_slice(&[7, 8]);
+        assert_eq!(succeed(by_part.download()), expected);
 
         let by_copy = fresh();
         let source = fresh();
@@ -62,7 +63,7 @@ fn zeroing_precedes_any_first_use() {
     });
 }
 
-/// Bytes past the end of small and odd buffers are never visible, nor those of a neighbour.
+/// Transfers and fills of small and odd buffers are exact: they do not access bytes past the end.
 #[test]
 fn every_element_size_round_trips() {
     on_each_device(|gpu| {

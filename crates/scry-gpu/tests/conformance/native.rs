@@ -1,4 +1,4 @@
-//! Native kernels and cuBLAS, on every present CUDA device.
+//! Tests of native kernels and cuBLAS, on every available CUDA device.
 
 use scry_conformance::random_f32;
 use scry_gpu::{
@@ -41,13 +41,13 @@ const SCALE: &str = "
         ret;
     }";
 
-/// The same in CUDA C with its parameters as a structure, and a kernel that reverses blocks in
-/// dynamic shared memory.
+/// [`SCALE`] in CUDA C, with a structure as its last parameter, and a kernel that reverses blocks
+/// in dynamic shared memory.
 const CUDA_C: &str = r#"
-    struct Line { float factor, offset; };
-    extern "C" __global__ void scale(float *x, unsigned long long n, Line line) {
+    struct Affine { float factor, offset; };
+    extern "C" __global__ void scale(float *x, unsigned long long n, Affine affine) {
         unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
-        if (i < n) x[i] = fmaf(line.factor, x[i], line.offset);
+        if (i < n) x[i] = fmaf(affine.factor, x[i], affine.offset);
     }
     extern "C" __global__ void reverse(const unsigned *x, unsigned *y) {
         extern __shared__ unsigned block[];
@@ -65,8 +65,8 @@ fn on_each_cuda_device(test: impl Fn(&Device)) {
     cuda.for_each(test);
 }
 
-/// Returns the value, or `None` with a message if a library is not installed.
-fn present<T>(result: Result<T, GpuError>) -> Option<T> {
+/// Returns the value; prints a message and returns `None` if a library is not installed.
+fn skip_without_library<T>(result: Result<T, GpuError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(missing @ GpuError::Library(_)) => {
@@ -77,16 +77,17 @@ fn present<T>(result: Result<T, GpuError>) -> Option<T> {
     }
 }
 
-fn line() -> NativeInterface {
+/// Returns the interface of the kernels `scale`.
+fn scale_interface() -> NativeInterface {
     let x = NativeBinding::read_write("x", Scalar::F32).with_length();
     NativeInterface::new([x], [64, 1, 1]).immediates(8)
 }
 
-/// Runs a scaling kernel twice, on more elements than a block has threads.
-fn check_scaling(gpu: &Device, kernel: &Kernel) {
+/// Runs a kernel `scale` twice in a batch, and twice in a recording, with several blocks.
+fn check_scale(gpu: &Device, kernel: &Kernel) {
     let x = random_f32(1, 1001);
-    let want: Vec<f32> = x.iter().map(|x| 2.0 * (2.0 * x + 0.5) + 0.5).collect();
-    let scaled = || {
+    let expected: Vec<f32> = x.iter().map(|x| 2.0 * (2.0 * x + 0.5) + 0.5).collect();
+    let run = || {
         let data = gpu.upload(&x)?;
         let launch = Launch::invocations(x.len()).immediates(&[2.0f32, 0.5]);
         let mut batch = gpu.batch();
@@ -94,7 +95,7 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
         batch.run(kernel, &[&data], launch.clone())?;
         batch.submit()?;
         let submitted = data.download()?;
-        // Recorded as well: a recording copies its parameters.
+        // A recording has a copy of its parameters.
         let mut batch = gpu.batch();
         batch.run(kernel, &[&data], launch)?;
         let recording = batch.record()?;
@@ -103,26 +104,26 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
         recording.replay()?.wait()?;
         Ok::<_, GpuError>([submitted, data.download()?])
     };
-    let got = scaled().unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(got, [want.clone(), want]);
+    let results = run().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(results, [expected.clone(), expected]);
 }
 
 #[test]
-fn ptx_runs_with_the_declared_parameters() {
+fn ptx_receives_declared_parameters() {
     on_each_cuda_device(|gpu| {
         // SAFETY: each thread accesses one element below the length.
-        let kernel = unsafe { gpu.compile_ptx(SCALE, "scale", &line()) }.unwrap();
-        check_scaling(gpu, &kernel);
+        let kernel = unsafe { gpu.compile_ptx(SCALE, "scale", &scale_interface()) }.unwrap();
+        check_scale(gpu, &kernel);
     });
 }
 
 #[test]
-fn cuda_c_runs_with_structure_parameter() {
+fn cuda_c_receives_structure_parameter() {
     on_each_cuda_device(|gpu| {
-        // SAFETY: as above.
-        let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "scale", &line()) };
-        let Some(kernel) = present(kernel) else { return };
-        check_scaling(gpu, &kernel);
+        // SAFETY: each thread accesses one element below the length.
+        let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "scale", &scale_interface()) };
+        let Some(kernel) = skip_without_library(kernel) else { return };
+        check_scale(gpu, &kernel);
     });
 }
 
@@ -132,51 +133,52 @@ fn blocks_get_declared_shared_memory() {
         let interface = NativeInterface::new(2, [96, 1, 1]).dynamic_shared(96 * 4);
         // SAFETY: the buffers have as many elements as there are threads.
         let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "reverse", &interface) };
-        let Some(kernel) = present(kernel) else { return };
+        let Some(kernel) = skip_without_library(kernel) else { return };
         let x: Vec<u32> = (0..192).collect();
         let (input, output) = (gpu.upload(&x).unwrap(), gpu.alloc::<u32>(192).unwrap());
         gpu.run(&kernel, &[&input, &output], 192).unwrap();
-        let want: Vec<u32> = x.chunks(96).flat_map(|block| block.iter().rev().copied()).collect();
-        assert_eq!(output.download().unwrap(), want);
+        let expected: Vec<u32> =
+            x.chunks(96).flat_map(|block| block.iter().rev().copied()).collect();
+        assert_eq!(output.download().unwrap(), expected);
     });
 }
 
 #[test]
 fn errors_contain_compiler_messages() {
     on_each_cuda_device(|gpu| {
-        let wrong = SCALE.replace("fma.rn.f32", "fma.nr.f32");
-        // SAFETY: nothing is run.
-        let error = unsafe { gpu.compile_ptx(&wrong, "scale", &line()) }.unwrap_err();
+        let invalid = SCALE.replace("fma.rn.f32", "fma.nr.f32");
+        // SAFETY: the kernel is not launched.
+        let error = unsafe { gpu.compile_ptx(&invalid, "scale", &scale_interface()) }.unwrap_err();
         assert!(matches!(error, GpuError::Source(_)), "{error}");
         assert!(error.to_string().contains("INVALID_PTX"), "{error}");
-        // SAFETY: nothing is run.
-        let error = unsafe { gpu.compile_ptx(SCALE, "other", &line()) }.unwrap_err();
+        // SAFETY: the kernel is not launched.
+        let error = unsafe { gpu.compile_ptx(SCALE, "other", &scale_interface()) }.unwrap_err();
         assert!(error.to_string().contains("its kernels are scale"), "{error}");
-        // SAFETY: nothing is run.
-        match unsafe { gpu.compile_ptx(SCALE, "scale", &line().immediates(32)) } {
+        // SAFETY: the kernel is not launched.
+        match unsafe { gpu.compile_ptx(SCALE, "scale", &scale_interface().immediates(32)) } {
             Err(error) => assert!(error.to_string().contains("takes 24 bytes"), "{error}"),
             Ok(_) => eprintln!("this driver does not report the parameters of kernels"),
         }
-        let wrong = CUDA_C.replace("fmaf(", "no_such_function(");
-        // SAFETY: nothing is run.
-        match unsafe { gpu.compile_cuda_with(&wrong, "scale", &line()) } {
+        let invalid = CUDA_C.replace("fmaf(", "no_such_function(");
+        // SAFETY: the kernel is not launched.
+        match unsafe { gpu.compile_cuda_with(&invalid, "scale", &scale_interface()) } {
             Err(missing @ GpuError::Library(_)) => eprintln!("skipped: {missing}"),
             Err(error) => assert!(error.to_string().contains("no_such_function"), "{error}"),
-            Ok(_) => panic!("the source is wrong"),
+            Ok(_) => panic!("the source is invalid"),
         }
         let mangled = CUDA_C.replace("extern \"C\"", "");
-        // SAFETY: nothing is run.
-        match unsafe { gpu.compile_cuda_with(&mangled, "scale", &line()) } {
+        // SAFETY: the kernel is not launched.
+        match unsafe { gpu.compile_cuda_with(&mangled, "scale", &scale_interface()) } {
             Err(missing @ GpuError::Library(_)) => eprintln!("skipped: {missing}"),
             Err(error) => assert!(error.to_string().contains("extern \"C\""), "{error}"),
-            Ok(_) => panic!("the name is another one"),
+            Ok(_) => panic!("the name is mangled, and not `scale`"),
         }
         // The device stays usable.
         assert_eq!(gpu.upload(&[1u32]).unwrap().download().unwrap(), [1]);
     });
 }
 
-/// C = A × B.
+/// Returns C = A × B.
 fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
     let at = |row: usize, column: usize| {
         (0..k).map(|i| f64::from(a[row * k + i]) * f64::from(b[i * n + column])).sum()
@@ -184,14 +186,16 @@ fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
     (0..m * n).map(|index| at(index / n, index % n)).collect()
 }
 
-/// Fails unless each element is within `k * step` of the expected one.
-fn assert_near(what: &str, k: usize, step: f64, got: &[f32], want: &[f64]) {
-    for (index, (got, want)) in got.iter().zip(want).enumerate() {
-        let error = (f64::from(*got) - want).abs();
-        assert!(error <= step * k as f64, "{what}: element {index} is {got} instead of {want}");
+/// Checks that each element is within `k * tolerance` of the expected one.
+fn assert_near(what: &str, k: usize, tolerance: f64, results: &[f32], expected: &[f64]) {
+    for (i, (result, expected)) in results.iter().zip(expected).enumerate() {
+        let error = (f64::from(*result) - expected).abs();
+        let is_near = error <= tolerance * k as f64;
+        assert!(is_near, "{what}: element {i} is {result} instead of {expected}");
     }
 }
 
+/// m, n and k.
 const SHAPES: [[usize; 3]; 6] =
     [[1, 1, 1], [7, 33, 5], [33, 7, 127], [1, 1023, 33], [127, 129, 65], [256, 512, 384]];
 
@@ -200,43 +204,47 @@ fn cublas_meets_its_stated_precision() {
     on_each_cuda_device(|gpu| {
         for [m, n, k] in SHAPES {
             let (a, b) = (random_f32(1, m * k), random_f32(2, k * n));
-            let want = product(&a, &b, [m, n, k]);
+            let expected = product(&a, &b, [m, n, k]);
             let what = format!("m {m}, n {n}, k {k}");
             let (x, y) = (gpu.upload(&a).unwrap(), gpu.upload(&b).unwrap());
             // One extra element, which must stay unchanged.
             let z = gpu.upload(&vec![-7.0f32; m * n + 1]).unwrap();
-            let Some(()) = present(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else { return };
-            let got = z.download().unwrap();
+            let Some(()) = skip_without_library(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else {
+                return;
+            };
+            let result = z.download().unwrap();
             // The error of TF32 would be a thousand times as large.
-            assert_near(&what, k, 3e-7, &got, &want);
-            assert_eq!(got[m * n], -7.0, "{what}");
+            assert_near(&what, k, 3e-7, &result, &expected);
+            assert_eq!(result[m * n], -7.0, "{what}");
             gpu.cublas_matmul_tf32(&x, &y, &z, m, n, k).unwrap();
-            assert_near(&what, k, 2e-3, &z.download().unwrap(), &want);
+            assert_near(&what, k, 2e-3, &z.download().unwrap(), &expected);
         }
     });
 }
 
 #[test]
-fn cublas_multiplies_halves() {
+fn cublas_multiplies_f16_and_bf16() {
     on_each_cuda_device(|gpu| {
         for [m, n, k] in SHAPES {
             let (a, b) = (random_f32(3, m * k), random_f32(4, k * n));
-            let want = product(&a, &b, [m, n, k]);
+            let expected = product(&a, &b, [m, n, k]);
             let what = format!("m {m}, n {n}, k {k}");
-            let half =
+            let to_f16 =
                 |data: &[f32]| -> Vec<f16> { data.iter().copied().map(f16::from_f32).collect() };
-            let x: Buffer<f16> = gpu.upload(&half(&a)).unwrap();
-            let (y, z) = (gpu.upload(&half(&b)).unwrap(), gpu.alloc::<f16>(m * n).unwrap());
-            let Some(()) = present(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else { return };
-            let got: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
-            assert_near(&what, k, 2e-3, &got, &want);
-            let brain =
+            let x: Buffer<f16> = gpu.upload(&to_f16(&a)).unwrap();
+            let (y, z) = (gpu.upload(&to_f16(&b)).unwrap(), gpu.alloc::<f16>(m * n).unwrap());
+            let Some(()) = skip_without_library(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else {
+                return;
+            };
+            let result: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
+            assert_near(&what, k, 2e-3, &result, &expected);
+            let to_bf16 =
                 |data: &[f32]| -> Vec<bf16> { data.iter().copied().map(bf16::from_f32).collect() };
-            let x: Buffer<bf16> = gpu.upload(&brain(&a)).unwrap();
-            let (y, z) = (gpu.upload(&brain(&b)).unwrap(), gpu.alloc::<bf16>(m * n).unwrap());
+            let x: Buffer<bf16> = gpu.upload(&to_bf16(&a)).unwrap();
+            let (y, z) = (gpu.upload(&to_bf16(&b)).unwrap(), gpu.alloc::<bf16>(m * n).unwrap());
             gpu.cublas_matmul(&x, &y, &z, m, n, k).unwrap();
-            let got: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
-            assert_near(&what, k, 1.6e-2, &got, &want);
+            let result: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
+            assert_near(&what, k, 1.6e-2, &result, &expected);
         }
     });
 }
@@ -253,11 +261,13 @@ fn cublas_products_are_ordered() {
         const N: usize = 96;
         let identity: Vec<f32> =
             (0..N * N).map(|at| f32::from(u8::from(at / N == at % N))).collect();
-        let one = gpu.upload(&identity).unwrap();
+        let identity = gpu.upload(&identity).unwrap();
         let [a, b] = [0.0f32, 0.0].map(|x| gpu.upload(&vec![x; N * N]).unwrap());
-        let Some(()) = present(gpu.cublas_matmul(&one, &a, &b, N, N, N)) else { return };
+        let Some(()) = skip_without_library(gpu.cublas_matmul(&identity, &a, &b, N, N, N)) else {
+            return;
+        };
         let kernel = gpu.compile(wgsl).unwrap();
-        // Small independent kernels, so that they and the products are distributed over streams.
+        // Small independent kernels, so that launches and products are distributed over streams.
         let others: Vec<Buffer<f32>> = (0..20).map(|_| gpu.alloc(64).unwrap()).collect();
         let rounds = || {
             let mut batch = gpu.batch();
@@ -266,9 +276,9 @@ fn cublas_products_are_ordered() {
                 others.iter().for_each(|it| {
                     batch.run(&kernel, &[it], 64).unwrap();
                 });
-                batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
+                batch.cublas_matmul(&identity, &a, &b, N, N, N).unwrap();
                 batch.run(&kernel, &[&b], N * N).unwrap();
-                batch.cublas_matmul(&b, &one, &a, N, N, N).unwrap();
+                batch.cublas_matmul(&b, &identity, &a, N, N, N).unwrap();
             }
             batch
         };
@@ -282,29 +292,31 @@ fn cublas_products_are_ordered() {
     });
 }
 
-/// They share the workspace for split-K.
+/// The products of a recording share cuBLAS's workspace; `k` is large, so that they use split-K.
 #[test]
 fn recorded_products_share_workspace_safely() {
     on_each_cuda_device(|gpu| {
         let [m, n, k] = [64, 48, 1 << 15];
-        let factors: Vec<_> =
+        let lhs: Vec<_> =
             (0..8).map(|seed| gpu.upload(&random_f32(seed, m * k)).unwrap()).collect();
-        let right = gpu.upload(&random_f32(9, k * n)).unwrap();
+        let rhs = gpu.upload(&random_f32(9, k * n)).unwrap();
         let outs: Vec<Buffer<f32>> = (0..8).map(|_| gpu.alloc(m * n).unwrap()).collect();
-        let computed = || outs.iter().map(|out| out.download().unwrap()).collect::<Vec<_>>();
+        let download_all = || outs.iter().map(|out| out.download().unwrap()).collect::<Vec<_>>();
         let mut batch = gpu.batch();
-        for (left, out) in factors.iter().zip(&outs) {
-            let Some(()) = present(gpu.cublas_matmul(left, &right, out, m, n, k)) else { return };
-            batch.cublas_matmul(left, &right, out, m, n, k).unwrap();
+        for (a, out) in lhs.iter().zip(&outs) {
+            let Some(()) = skip_without_library(gpu.cublas_matmul(a, &rhs, out, m, n, k)) else {
+                return;
+            };
+            batch.cublas_matmul(a, &rhs, out, m, n, k).unwrap();
         }
-        let want = computed();
+        let expected = download_all();
         let recording = batch.record().unwrap();
         for _ in 0..5 {
             outs.iter().for_each(|out| out.fill(f32::NAN).unwrap());
             drop(recording.replay().unwrap());
             // A product between replays uses the same workspace.
-            gpu.cublas_matmul(&factors[0], &right, &outs[0], m, n, k).unwrap();
-            assert!(computed() == want);
+            gpu.cublas_matmul(&lhs[0], &rhs, &outs[0], m, n, k).unwrap();
+            assert!(download_all() == expected);
         }
     });
 }

@@ -1,8 +1,8 @@
-//! Labels of sources, and structures of Rust as immediates.
+//! Tests of labels of sources, and of Rust structures as immediates.
 
 use scry_gpu::{CompileOptions, Device, Element, Launch};
 
-use crate::harness::{assert_says, on_each_device, refused, succeed};
+use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
 
 const OVERRIDES: &str = "
     override COUNT: u32 = 3u;
@@ -29,29 +29,31 @@ const OVERRIDES: &str = "
         out[6u + local] = 1u;
     }";
 
-fn check_overrides(gpu: &Device, options: &CompileOptions, want: [i32; 6], size: [u32; 3]) {
+/// Checks what [`OVERRIDES`] computes, and its workgroup size.
+fn check_overrides(gpu: &Device, options: &CompileOptions, expected: [i32; 6], size: [u32; 3]) {
     let kernel = succeed(gpu.compile_with(OVERRIDES, options));
     assert_eq!(kernel.workgroup_size(), size);
     let out = succeed(gpu.alloc::<u32>(6 + 64));
     succeed(gpu.run(&kernel, &[&out], Launch::workgroups([1, 1, 1])));
-    let got = succeed(out.download());
-    assert_eq!(got[..6], want.map(|word| word as u32));
-    assert_eq!(got[6..].iter().sum::<u32>(), size.iter().product());
+    let out = succeed(out.download());
+    assert_eq!(out[..6], expected.map(|word| word as u32));
+    assert_eq!(out[6..].iter().sum::<u32>(), size.iter().product());
 }
 
 /// Kernels that differ only in the label are cached as one; each error has its own label.
 #[test]
 fn labels_name_the_source_in_errors() {
-    let wrong = "@compute @workgroup_size(1)\nfn main() { let x = y; }";
+    let invalid = "@compute @workgroup_size(1)\nfn main() { let x = y; }";
     let labelled = |label: &str| CompileOptions::new().label(label);
     on_each_device(|gpu| {
         for label in ["blur.wgsl", "kernels/edges.wgsl", "a\nb"] {
-            let text = refused(gpu.compile_with(wrong, &labelled(label)));
-            let place = format!("┌─ {}:2:21\n", label.replace('\n', " "));
-            assert_says(&text, &[&place, "no definition in scope for identifier: `y`"]);
+            let text = expect_error(gpu.compile_with(invalid, &labelled(label)));
+            let location = format!("┌─ {}:2:21\n", label.replace('\n', " "));
+            assert_contains(&text, &[&location, "no definition in scope for identifier: `y`"]);
         }
-        assert_says(&refused(gpu.compile(wrong)), &["┌─ wgsl:2:21\n"]);
-        let text = refused(gpu.compile_with(OVERRIDES, &labelled("blur.wgsl").set("MISSING", 1)));
+        assert_contains(&expect_error(gpu.compile(invalid)), &["┌─ wgsl:2:21\n"]);
+        let text =
+            expect_error(gpu.compile_with(OVERRIDES, &labelled("blur.wgsl").set("MISSING", 1)));
         assert!(text.starts_with("blur.wgsl: no override `MISSING`: "), "{text}");
         let options = |label| labelled(label).set("SCALE", 1.0);
         succeed(gpu.compile_with(OVERRIDES, &options("a.wgsl")));
@@ -68,7 +70,7 @@ struct Step {
 }
 
 #[test]
-fn immediate_structures() {
+fn immediate_structures_match_rust() {
     let source = "
         struct Step { direction: vec3<f32>, count: u32, bounds: array<vec2<i32>, 2> }
         var<immediate> step: Step;

@@ -4,39 +4,40 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
+/// Number of buffers of a program.
 pub const BUFFERS: usize = 3;
-/// Kernels get slices of whole blocks, which satisfy every alignment.
+/// Blocks of a buffer. Kernels get slices of whole blocks, which satisfy every alignment.
 pub const BLOCKS: usize = 6;
 
 /// Consecutive blocks of a buffer.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct BlockRange {
     pub buffer: usize,
     first: usize,
     end: usize,
 }
 
-/// A step; the numbers are taken modulo the valid range.
+/// A step of a program.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Each word of `to` from several words of `from`, and from itself.
     Mix {
-        from: Place,
-        to: Place,
+        from: BlockRange,
+        to: BlockRange,
         salt: u32,
     },
     /// Each word of `to` from the words of `a` and `b`.
     Join {
-        a: Place,
-        b: Place,
-        to: Place,
+        a: BlockRange,
+        b: BlockRange,
+        to: BlockRange,
     },
     /// Increments words of `to`, selected by the words of `from`.
     Tally {
-        from: Place,
-        to: Place,
+        from: BlockRange,
+        to: BlockRange,
     },
-    /// Copies words.
+    /// Copies words: buffers and offsets, which are reduced modulo the valid ranges.
     Copy {
         from: [usize; 2],
         to: [usize; 2],
@@ -57,21 +58,21 @@ pub enum Step {
 
 /// How a part of a program is submitted.
 #[derive(Debug, Clone, Copy)]
-pub enum Way {
-    /// Each step on its own.
+pub enum Submission {
+    /// Each step by itself.
     Direct,
-    /// A batch, not waited for.
+    /// A batch without a wait for it.
     Batch,
-    /// A batch, waited for.
+    /// A batch, and a wait for it.
     BatchAndWait,
     /// A recording and its number of replays.
     Recording(usize),
 }
 
-pub type Program = Vec<(Way, Vec<Step>)>;
+pub type Program = Vec<(Submission, Vec<Step>)>;
 
-pub fn place() -> impl Strategy<Value = Place> {
-    (0..BUFFERS, 0..BLOCKS, 1..=BLOCKS).prop_map(|(buffer, first, len)| Place {
+pub fn block_range() -> impl Strategy<Value = BlockRange> {
+    (0..BUFFERS, 0..BLOCKS, 1..=BLOCKS).prop_map(|(buffer, first, len)| BlockRange {
         buffer,
         first,
         end: (first + len).min(BLOCKS),
@@ -79,13 +80,14 @@ pub fn place() -> impl Strategy<Value = Place> {
 }
 
 pub fn step() -> impl Strategy<Value = Step> {
-    let word = || [0..BUFFERS, 0..10_000];
+    let buffer_and_offset = || [0..BUFFERS, 0..10_000];
     prop_oneof![
-        4 => (place(), place(), any::<u32>())
+        4 => (block_range(), block_range(), any::<u32>())
             .prop_map(|(from, to, salt)| Step::Mix { from, to, salt }),
-        3 => (place(), place(), place()).prop_map(|(a, b, to)| Step::Join { a, b, to }),
-        2 => (place(), place()).prop_map(|(from, to)| Step::Tally { from, to }),
-        4 => (word(), word(), 0..10_000usize)
+        3 => (block_range(), block_range(), block_range())
+            .prop_map(|(a, b, to)| Step::Join { a, b, to }),
+        2 => (block_range(), block_range()).prop_map(|(from, to)| Step::Tally { from, to }),
+        4 => (buffer_and_offset(), buffer_and_offset(), 0..10_000usize)
             .prop_map(|(from, to, len)| Step::Copy { from, to, len }),
         1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, value)| Step::Fill { buffer, value }),
         1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, salt)| Step::Write { buffer, salt }),
@@ -94,38 +96,38 @@ pub fn step() -> impl Strategy<Value = Step> {
 }
 
 pub fn program() -> impl Strategy<Value = Program> {
-    let way = prop_oneof![
-        Just(Way::Direct),
-        Just(Way::Batch),
-        Just(Way::Batch),
-        Just(Way::BatchAndWait),
-        (1..4usize).prop_map(Way::Recording),
+    let submission = prop_oneof![
+        Just(Submission::Direct),
+        Just(Submission::Batch),
+        Just(Submission::Batch),
+        Just(Submission::BatchAndWait),
+        (1..4usize).prop_map(Submission::Recording),
     ];
-    prop::collection::vec((way, prop::collection::vec(step(), 1..16)), 1..5)
+    prop::collection::vec((submission, prop::collection::vec(step(), 1..16)), 1..5)
 }
 
-/// The simulation: the words of each buffer.
+/// Simulates programs on the host; has the words of each buffer.
 pub struct Model {
     pub buffers: Vec<Vec<u32>>,
-    /// Words of a block.
+    /// Words per block.
     pub block: usize,
 }
 
 impl Model {
-    pub fn range(&self, place: Place) -> Range<usize> {
-        place.first * self.block..place.end * self.block
+    pub fn range(&self, range: BlockRange) -> Range<usize> {
+        range.first * self.block..range.end * self.block
     }
 
-    fn words(&self, place: Place) -> Vec<u32> {
-        self.buffers[place.buffer][self.range(place)].to_vec()
+    fn words(&self, range: BlockRange) -> Vec<u32> {
+        self.buffers[range.buffer][self.range(range)].to_vec()
     }
 
-    fn overlap(&self, a: Place, b: Place) -> bool {
+    fn overlap(&self, a: BlockRange, b: BlockRange) -> bool {
         a.buffer == b.buffer && a.first < b.end && b.first < a.end
     }
 
-    /// Returns the source words of a copy, and their destination.
-    pub fn copied(
+    /// Returns the source and the destination of a copy, as words of the buffers.
+    pub fn copy_ranges(
         &self,
         from: [usize; 2],
         to: [usize; 2],
@@ -137,20 +139,21 @@ impl Model {
         (from..from + len, to..to + len)
     }
 
-    /// Returns whether a step is invalid: it would read what it writes.
-    pub fn is_refused(&self, step: &Step) -> bool {
+    /// Returns whether a step must be rejected because it would read what it writes.
+    pub fn is_invalid(&self, step: &Step) -> bool {
         match step {
             Step::Mix { from, to, .. } | Step::Tally { from, to } => self.overlap(*from, *to),
             Step::Join { a, b, to } => self.overlap(*a, *to) || self.overlap(*b, *to),
             Step::Copy { from, to, len } => {
-                let (source, target) = self.copied(*from, *to, *len);
+                let (source, target) = self.copy_ranges(*from, *to, *len);
                 from[0] == to[0] && source.start < target.end && target.start < source.end
             }
             _ => false,
         }
     }
 
-    pub fn written(&self, salt: u32) -> Vec<u32> {
+    /// Returns the data of a write.
+    pub fn write_data(&self, salt: u32) -> Vec<u32> {
         (0..(self.block * BLOCKS) as u32).map(|i| i.wrapping_mul(salt | 1)).collect()
     }
 
@@ -161,23 +164,23 @@ impl Model {
             Step::Join { a, b, to } => self.join(&self.words(*a), &self.words(*b), *to),
             Step::Tally { from, to } => self.tally(&self.words(*from), *to),
             Step::Copy { from, to, len } => {
-                let (source, target) = self.copied(*from, *to, *len);
+                let (source, target) = self.copy_ranges(*from, *to, *len);
                 let words = self.buffers[from[0]][source].to_vec();
                 self.buffers[to[0]][target].copy_from_slice(&words);
             }
             Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value),
-            Step::Write { buffer, salt } => self.buffers[*buffer] = self.written(*salt),
+            Step::Write { buffer, salt } => self.buffers[*buffer] = self.write_data(*salt),
             Step::Download { buffer } => return Some(self.buffers[*buffer].clone()),
         }
         None
     }
 
-    fn target(&mut self, to: Place) -> &mut [u32] {
+    fn target(&mut self, to: BlockRange) -> &mut [u32] {
         let range = self.range(to);
         &mut self.buffers[to.buffer][range]
     }
 
-    fn mix(&mut self, source: &[u32], to: Place, salt: u32) {
+    fn mix(&mut self, source: &[u32], to: BlockRange, salt: u32) {
         let n = source.len();
         for (i, word) in self.target(to).iter_mut().enumerate() {
             let one = source[(i * 7 + salt as usize % 1000) % n];
@@ -186,17 +189,17 @@ impl Model {
         }
     }
 
-    fn join(&mut self, a: &[u32], b: &[u32], to: Place) {
+    fn join(&mut self, a: &[u32], b: &[u32], to: BlockRange) {
         for (i, word) in self.target(to).iter_mut().enumerate() {
             *word = a[i % a.len()] ^ b[i * 5 % b.len()].wrapping_add(i as u32);
         }
     }
 
-    fn tally(&mut self, source: &[u32], to: Place) {
+    fn tally(&mut self, source: &[u32], to: BlockRange) {
         let target = self.target(to);
         for (i, word) in (1..).zip(source) {
-            let place = *word as usize % target.len();
-            target[place] = target[place].wrapping_add(i);
+            let index = *word as usize % target.len();
+            target[index] = target[index].wrapping_add(i);
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Inputs written for one replay of a recording, without a wait between replays.
+//! Tests of inputs that are written for one replay of a recording, without a wait between replays.
 
 use scry_gpu::{Buffer, Device, Recording};
 
 use crate::harness::{on_each_device, succeed};
 
+/// Stores a weighted sum of the inputs to `sums[params.step]`.
 const SUM: &str = "
     struct Params { step: u32, scale: f32 }
     @group(0) @binding(0) var<uniform> params: Params;
@@ -25,15 +26,15 @@ struct Params {
 
 const REPLAYS: u32 = 300;
 
-/// The inputs and the result of each replay.
-struct Work {
+/// A recording of [`SUM`], its inputs, and the results of all replays.
+struct SumRecording {
     params: Buffer<Params>,
     token: Buffer<u32>,
     sums: Buffer<f32>,
     recording: Recording,
 }
 
-impl Work {
+impl SumRecording {
     fn new(gpu: &Device) -> Self {
         let params = succeed(gpu.alloc::<Params>(1));
         let token = succeed(gpu.alloc::<u32>(3));
@@ -45,11 +46,12 @@ impl Work {
         Self { params, token, sums, recording }
     }
 
+    /// Replays with new inputs, of which `token[0]` and `token[2]` stay unchanged.
     fn replay(&self, step: u32) {
         let mut inputs = self.recording.replay_with();
         succeed(inputs.write(&self.params, &[Params { step, scale: 0.5 }]));
         let middle = succeed(self.token.slice(1..2));
-        // The last write to the middle wins.
+        // Of two writes of the same element the later one counts.
         succeed(inputs.write(middle, &[1_000_000]));
         succeed(inputs.write(middle, &[step * 2]));
         drop(succeed(inputs.submit()));
@@ -59,17 +61,17 @@ impl Work {
 #[test]
 fn replays_read_their_own_inputs() {
     on_each_device(|gpu| {
-        let work = Work::new(gpu);
-        succeed(work.token.write(&[4, 0, 2]));
-        (0..REPLAYS).for_each(|step| work.replay(step));
-        let want: Vec<f32> = (0..REPLAYS).map(|step| (10 + 4 * step) as f32 * 0.5).collect();
-        assert_eq!(succeed(work.sums.download()), want);
-        // Inputs persist: a plain replay reads the latest.
-        succeed(work.sums.fill(0.0));
-        succeed(succeed(work.recording.replay()).wait());
-        let got = succeed(work.sums.download());
-        assert_eq!(got[REPLAYS as usize - 1], want[REPLAYS as usize - 1]);
-        assert_eq!(got[0], 0.0);
+        let sum = SumRecording::new(gpu);
+        succeed(sum.token.write(&[4, 0, 2]));
+        (0..REPLAYS).for_each(|step| sum.replay(step));
+        let expected: Vec<f32> = (0..REPLAYS).map(|step| (10 + 4 * step) as f32 * 0.5).collect();
+        assert_eq!(succeed(sum.sums.download()), expected);
+        // Inputs persist: a replay without inputs reads the latest.
+        succeed(sum.sums.fill(0.0));
+        succeed(succeed(sum.recording.replay()).wait());
+        let sums = succeed(sum.sums.download());
+        assert_eq!(sums[REPLAYS as usize - 1], expected[REPLAYS as usize - 1]);
+        assert_eq!(sums[0], 0.0);
     });
 }
 
@@ -77,11 +79,11 @@ fn replays_read_their_own_inputs() {
 #[test]
 fn unwritten_inputs_are_zero() {
     on_each_device(|gpu| {
-        let work = Work::new(gpu);
-        work.replay(7);
-        let mut want = vec![0.0; REPLAYS as usize];
-        want[7] = 7.0 * 4.0 * 0.5;
-        assert_eq!(succeed(work.sums.download()), want);
+        let sum = SumRecording::new(gpu);
+        sum.replay(7);
+        let mut expected = vec![0.0; REPLAYS as usize];
+        expected[7] = 7.0 * 4.0 * 0.5;
+        assert_eq!(succeed(sum.sums.download()), expected);
     });
 }
 
@@ -100,9 +102,9 @@ fn inputs_are_ordered_with_other_submissions() {
             succeed(inputs.write(succeed(a.slice(..500)), &[round + 100; 500]));
             let ticket = succeed(inputs.submit());
             succeed(a.fill(77));
-            let got = succeed(copied.get());
+            let copied = succeed(copied.get());
             assert_eq!(
-                (got[0], got[499], got[500], got[999]),
+                (copied[0], copied[499], copied[500], copied[999]),
                 (round + 100, round + 100, round, round)
             );
             succeed(ticket.wait());
@@ -115,16 +117,16 @@ fn inputs_are_ordered_with_other_submissions() {
 #[test]
 fn threads_keep_their_inputs() {
     on_each_device(|gpu| {
-        let work = Work::new(gpu);
+        let sum = SumRecording::new(gpu);
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let work = &work;
-                scope.spawn(move || (0..50).for_each(|i| work.replay(i * 4 + thread)));
+                let sum = &sum;
+                scope.spawn(move || (0..50).for_each(|i| sum.replay(i * 4 + thread)));
             }
         });
-        let got = succeed(work.sums.download());
+        let sums = succeed(sum.sums.download());
         for step in 0..200u32 {
-            assert_eq!(got[step as usize], (4 * step) as f32 * 0.5, "replay {step}");
+            assert_eq!(sums[step as usize], (4 * step) as f32 * 0.5, "replay {step}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Slices in place of buffers, at any alignment.
+//! Tests of transfers with slices in place of buffers, at any alignment.
 
 use scry_gpu::{Buffer, Device};
 
@@ -6,18 +6,19 @@ use crate::harness::{on_each_device, succeed};
 
 const N: usize = 1000;
 
+/// Uploads `N` bytes, each of which is its index modulo 256.
 fn bytes(gpu: &Device) -> Buffer<u8> {
     let data: Vec<u8> = (0..N).map(|i| i as u8).collect();
     succeed(gpu.upload(&data))
 }
 
-/// [`bytes`] after each of `changes`: its offset and its bytes.
-fn changed(changes: &[(usize, &[u8])]) -> Vec<u8> {
-    let mut want: Vec<u8> = (0..N).map(|i| i as u8).collect();
-    for (start, data) in changes {
-        want[*start..start + data.len()].copy_from_slice(data);
+/// Returns the contents of [`bytes`] after writes, each an offset and its data.
+fn bytes_after(writes: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut expected: Vec<u8> = (0..N).map(|i| i as u8).collect();
+    for (start, data) in writes {
+        expected[*start..start + data.len()].copy_from_slice(data);
     }
-    want
+    expected
 }
 
 #[test]
@@ -36,11 +37,11 @@ fn batches_accept_slices_and_buffers() {
         }
         succeed(batch.submit());
         let nines = [9; 299];
-        let want = changed(&[(3, &[7; 5]), (11, &nines), (999, &[1])]);
-        assert_eq!(succeed(middle.get()), want[1..13]);
-        assert_eq!(succeed(b.download()), want[10..15]);
-        let want = changed(&[(3, &[0; 5]), (11, &nines), (999, &[1])]);
-        assert_eq!(succeed(a.download()), want);
+        let expected = bytes_after(&[(3, &[7; 5]), (11, &nines), (999, &[1])]);
+        assert_eq!(succeed(middle.get()), expected[1..13]);
+        assert_eq!(succeed(b.download()), expected[10..15]);
+        let expected = bytes_after(&[(3, &[0; 5]), (11, &nines), (999, &[1])]);
+        assert_eq!(succeed(a.download()), expected);
     });
 }
 
@@ -51,7 +52,7 @@ fn copies_accept_slices_and_buffers() {
         succeed(gpu.copy_buffer(succeed(a.slice(1..6)), &b));
         succeed(b.copy_to(succeed(a.slice(7..12))));
         succeed(succeed(b.slice(..2)).copy_to(succeed(a.slice(20..22))));
-        assert_eq!(succeed(a.download()), changed(&[(7, &[1, 2, 3, 4, 5]), (20, &[1, 2])]));
+        assert_eq!(succeed(a.download()), bytes_after(&[(7, &[1, 2, 3, 4, 5]), (20, &[1, 2])]));
         succeed(succeed(a.slice(995..)).copy_to(&b));
         assert_eq!(succeed(b.download()), [995, 996, 997, 998, 999].map(|i| i as u8));
     });

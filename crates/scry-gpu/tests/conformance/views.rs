@@ -1,9 +1,9 @@
-//! Views and untyped buffers as kernel arguments: checked by their element type, and for overlap by
-//! their bytes.
+//! Tests of views and untyped buffers as kernel arguments: their element types and overlaps are
+//! checked.
 
 use scry_gpu::{DType, Device};
 
-use crate::harness::{assert_says, on_each_device, refused, succeed};
+use crate::harness::{assert_contains, expect_error, on_each_device, succeed};
 
 const SCALE: &str = "
     @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -13,24 +13,27 @@ const SCALE: &str = "
         if id.x < arrayLength(&x) { y[id.x] = 3.0 * x[id.x]; }
     }";
 
-/// The alignment of bound slices in bytes.
-fn step(gpu: &Device) -> usize {
+/// Returns an offset in bytes at which a slice can be bound.
+fn aligned_offset(gpu: &Device) -> usize {
     (gpu.info().binding_alignment as usize).max(16)
 }
 
 #[test]
 fn views_bind_as_their_type() {
     on_each_device(|gpu| {
-        let step = step(gpu);
-        let mut file = vec![7u8; step];
+        let offset = aligned_offset(gpu);
+        let mut file = vec![7u8; offset];
         file.extend([1.0f32, -2.0, 0.5].map(f32::to_le_bytes).concat());
         let file = succeed(gpu.upload(&file));
-        let x = succeed(succeed(file.slice(step..)).view_as::<f32>());
+        let x = succeed(succeed(file.slice(offset..)).view_as::<f32>());
         let y = succeed(gpu.alloc::<f32>(3));
         succeed(gpu.dispatch(SCALE, &[&x, &y], 3));
         assert_eq!(succeed(y.download()), [3.0, -6.0, 1.5]);
         let words = succeed(x.view_as::<u32>());
-        assert_says(&refused(gpu.dispatch(SCALE, &[&words, &y], 3)), &["`x`", "u32", "f32"]);
+        assert_contains(
+            &expect_error(gpu.dispatch(SCALE, &[&words, &y], 3)),
+            &["`x`", "u32", "f32"],
+        );
         let owned = x.to_owned_slice();
         drop(file);
         succeed(y.fill(0.0));
@@ -48,12 +51,12 @@ fn untyped_buffers_check_their_type() {
         succeed(gpu.dispatch(SCALE, &[&x, &y], 2));
         assert_eq!(succeed(y.download_bytes()), [3.0f32, 6.0].map(f32::to_le_bytes).concat());
         let words = succeed(y.view_as(DType::I32));
-        let untyped = refused(gpu.dispatch(SCALE, &[&x, &words], 2));
+        let untyped = expect_error(gpu.dispatch(SCALE, &[&x, &words], 2));
         let typed = succeed(words.typed::<i32>());
-        assert_eq!(untyped, refused(gpu.dispatch(SCALE, &[&x, &typed], 2)));
-        assert_says(&untyped, &["`y`", "the data is i32, but array<f32> is made of f32"]);
+        assert_eq!(untyped, expect_error(gpu.dispatch(SCALE, &[&x, &typed], 2)));
+        assert_contains(&untyped, &["`y`", "the data is i32, but array<f32> is made of f32"]);
         let short = succeed(gpu.alloc_untyped(DType::F32, 0));
-        assert_says(&refused(gpu.dispatch(SCALE, &[&short, &y], 2)), &["`x`", "empty"]);
+        assert_contains(&expect_error(gpu.dispatch(SCALE, &[&short, &y], 2)), &["`x`", "empty"]);
     });
 }
 
@@ -75,20 +78,21 @@ fn untyped_bytes_fit_structures() {
 }
 
 #[test]
-fn overlaps_are_seen_through_views() {
+fn overlapping_views_are_rejected() {
     let packed = "
         @group(0) @binding(0) var<storage, read> bytes: array<u32>;
         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
         @compute @workgroup_size(1) fn first() { y[0] = f32(bytes[0] & 0xffu); }";
     on_each_device(|gpu| {
-        let step = step(gpu);
-        let all = succeed(gpu.upload(&vec![5u8; 2 * step])).with_label("all");
-        let [low, high] = [0..step, step..2 * step].map(|range| succeed(all.owned_slice(range)));
-        let y = succeed(succeed(all.view_as::<f32>()).owned_slice(step / 4..));
-        let text = refused(gpu.dispatch(packed, &[&high, &y], 1));
-        let shared = format!("shares bytes {step} to {} of its buffer", 2 * step - 1);
-        assert_says(&text, &["`y`", "(given buffer `all`)", &shared, "`bytes`"]);
-        assert_says(&refused(gpu.dispatch(packed, &[&all.untyped(), &y], 1)), &[&shared]);
+        let offset = aligned_offset(gpu);
+        let all = succeed(gpu.upload(&vec![5u8; 2 * offset])).with_label("all");
+        let [low, high] =
+            [0..offset, offset..2 * offset].map(|range| succeed(all.owned_slice(range)));
+        let y = succeed(succeed(all.view_as::<f32>()).owned_slice(offset / 4..));
+        let text = expect_error(gpu.dispatch(packed, &[&high, &y], 1));
+        let shared = format!("shares bytes {offset} to {} of its buffer", 2 * offset - 1);
+        assert_contains(&text, &["`y`", "(given buffer `all`)", &shared, "`bytes`"]);
+        assert_contains(&expect_error(gpu.dispatch(packed, &[&all.untyped(), &y], 1)), &[&shared]);
         succeed(gpu.dispatch(packed, &[&low.untyped(), &y.untyped()], 1));
         assert_eq!(succeed(y.get(0)), 5.0);
     });
@@ -103,8 +107,8 @@ fn rejects_unaligned_owned_slices() {
         let x = succeed(gpu.upload(&[1.0f32; 64]));
         let y = succeed(gpu.alloc::<f32>(64));
         let part = succeed(x.owned_slice(1..));
-        let text = refused(gpu.dispatch(SCALE, &[&part, &y], 1));
-        assert_says(&text, &["`x`", "begins at byte 4"]);
-        assert_eq!(text, refused(gpu.dispatch(SCALE, &[&succeed(x.slice(1..)), &y], 1)));
+        let text = expect_error(gpu.dispatch(SCALE, &[&part, &y], 1));
+        assert_contains(&text, &["`x`", "begins at byte 4"]);
+        assert_eq!(text, expect_error(gpu.dispatch(SCALE, &[&succeed(x.slice(1..)), &y], 1)));
     });
 }
